@@ -1,0 +1,81 @@
+//! What a track is coded in, as far as others must know it: names for manifests, parameter sets
+//! for SDP and the packetiser.
+
+use serde::{Deserialize, Serialize};
+
+/// A track's codec with what its sample entry says of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Codec {
+    /// H.264/AVC (`avc1`, `avc3`).
+    H264(H264Config),
+    /// H.265/HEVC (`hvc1`, `hev1`).
+    H265(H265Config),
+    /// AV1 (`av01`): the `av1C` box's payload.
+    Av1(Vec<u8>),
+    /// MPEG-4 audio (`mp4a` with an AudioSpecificConfig).
+    Aac(AacConfig),
+    /// AC-3 (`ac-3`).
+    Ac3,
+    /// Enhanced AC-3 (`ec-3`).
+    Eac3,
+    /// Opus (`Opus`).
+    Opus(OpusConfig),
+}
+
+/// `avcC` (ISO/IEC 14496-15 5.3.3.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct H264Config {
+    /// Sample entry's four characters: `avc1` (parameter sets here only) or `avc3` (also in band).
+    pub fourcc: [u8; 4],
+    /// Bytes of each NAL length in the samples: 1, 2 or 4.
+    pub length_size: u8,
+    /// AVCProfileIndication, profile_compatibility, AVCLevelIndication.
+    pub profile: [u8; 3],
+    /// Sequence parameter sets, NAL header included, no start codes.
+    pub sps: Vec<Vec<u8>>,
+    /// Picture parameter sets, likewise.
+    pub pps: Vec<Vec<u8>>,
+}
+
+/// `hvcC` (ISO/IEC 14496-15 8.3.3.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct H265Config {
+    /// Sample entry's four characters: `hvc1` or `hev1`.
+    pub fourcc: [u8; 4],
+    /// Bytes of each NAL length in the samples: 1, 2 or 4.
+    pub length_size: u8,
+    /// The 12 bytes general_profile_space … general_level_idc of the record.
+    pub profile: [u8; 12],
+    /// Video parameter sets, NAL header included, no start codes.
+    pub vps: Vec<Vec<u8>>,
+    /// Sequence parameter sets, likewise.
+    pub sps: Vec<Vec<u8>>,
+    /// Picture parameter sets, likewise.
+    pub pps: Vec<Vec<u8>>,
+}
+
+/// AudioSpecificConfig (ISO/IEC 14496-3 1.6.2.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AacConfig {
+    /// The configuration as in the `esds` box.
+    pub config: Vec<u8>,
+    /// Audio object type: 2 AAC-LC, 5 SBR (HE-AAC), 29 PS (HE-AAC v2), …
+    pub object_type: u8,
+    /// Sampling rate in Hz of the core coder.
+    pub rate: u32,
+    /// Channels of the core coder.
+    pub channels: u8,
+    /// Samples in an access unit: 1024, or 960.
+    pub frame_length: u16,
+}
+
+/// `dOps` (Encapsulation of Opus in ISOBMFF 4.3.2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpusConfig {
+    /// Output channels.
+    pub channels: u8,
+    /// Samples at 48 kHz to drop from the start.
+    pub pre_skip: u16,
+    /// Input rate in Hz, informative; Opus always decodes to 48 kHz.
+    pub input_rate: u32,
+}

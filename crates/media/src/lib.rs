@@ -1,0 +1,20 @@
+//! Containers become titles.
+//!
+//! What lives here: the [`Title`] (tracks, samples, GOPs) and everything that makes one out of a
+//! film's bytes. The crate is pure and sans-IO: an indexer says which byte range it wants next and
+//! is fed it, so a film on another machine is indexed like a local one. Nothing here reads media
+//! data (`mdat`); all positions and times come from the container's tables.
+//!
+//! Times are presentation times of the film in nanoseconds ([`Nanos`]) where they leave the crate,
+//! and integer ticks of the track's timescale where exactness matters.
+#![forbid(unsafe_code)]
+
+mod codec;
+mod samples;
+mod time;
+mod title;
+
+pub use codec::{AacConfig, Codec, H264Config, H265Config, OpusConfig};
+pub use samples::{RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, TimedSample};
+pub use time::{Nanos, SECOND, nanos_to_ticks, rescale, ticks_to_nanos};
+pub use title::{Container, Group, Kind, Picture, Sound, Title, Track};

@@ -1,0 +1,143 @@
+//! Sample tables: where each sample lies, how long it lasts, and when it is shown.
+//!
+//! A record takes [`RECORD_BYTES`] bytes in memory and in the index file alike, so a table can be
+//! read a few records at a time straight from the file: two hours of picture and sound are half a
+//! million records, of which a viewer needs some dozens at once.
+
+use std::ops::Range;
+
+/// Bytes of one packed sample record: 6 offset, 4 size and sync flag, 4 duration, 4 composition offset.
+pub const RECORD_BYTES: usize = 18;
+
+/// One sample (access unit) of a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// First byte in the film file; below 2^48.
+    pub offset: u64,
+    /// Length in bytes; below 2^31.
+    pub size: u32,
+    /// Decode duration in ticks: the next sample's decode time less this one's.
+    pub duration: u32,
+    /// Composition offset in ticks: presentation less decode time, before `Track::shift`.
+    pub cts: i32,
+    /// A decoder may start here.
+    pub sync: bool,
+}
+
+/// A sample with its decode time, in ticks of its track's media timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedSample {
+    /// The sample itself.
+    pub sample: Sample,
+    /// Decode time in ticks on the media timeline (before `Track::shift`).
+    pub dts: i64,
+}
+
+impl Sample {
+    /// The bytes of the film the sample takes.
+    pub fn bytes(&self) -> Range<u64> {
+        self.offset..self.offset + u64::from(self.size)
+    }
+
+    /// Packs the sample into its record.
+    pub fn to_record(&self) -> [u8; RECORD_BYTES] {
+        debug_assert!(self.offset < 1 << 48 && self.size < 1 << 31);
+        let mut out = [0; RECORD_BYTES];
+        out[0..6].copy_from_slice(&self.offset.to_le_bytes()[..6]);
+        let size = self.size | (u32::from(self.sync) << 31);
+        out[6..10].copy_from_slice(&size.to_le_bytes());
+        out[10..14].copy_from_slice(&self.duration.to_le_bytes());
+        out[14..18].copy_from_slice(&self.cts.to_le_bytes());
+        out
+    }
+
+    /// Unpacks a record.
+    pub fn from_record(record: &[u8; RECORD_BYTES]) -> Sample {
+        let word = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
+        let mut offset = [0; 8];
+        offset[..6].copy_from_slice(&record[..6]);
+        Sample {
+            offset: u64::from_le_bytes(offset),
+            size: word(6) & 0x7fff_ffff,
+            duration: word(10),
+            cts: word(14) as i32,
+            sync: word(6) >> 31 == 1,
+        }
+    }
+}
+
+/// Why samples could not be had from where they are kept.
+#[derive(Debug, thiserror::Error)]
+pub enum SamplesError {
+    /// The range lies outside the table.
+    #[error("samples {}..{} asked of track {track}, which has {count}", range.start, range.end)]
+    OutOfRange {
+        /// Index of the track in `Title::tracks`.
+        track: usize,
+        /// What was asked for.
+        range: Range<u32>,
+        /// How many samples there are.
+        count: u32,
+    },
+    /// The index file could not be read.
+    #[error("index file: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// Where the sample records of a title can be read: in memory, or an index file.
+pub trait Samples: Send + Sync + std::fmt::Debug {
+    /// Appends the samples `range` of the `track`th track (index into `Title::tracks`) to `out`.
+    fn read(&self, track: usize, range: Range<u32>, out: &mut Vec<Sample>) -> Result<(), SamplesError>;
+}
+
+/// The packed sample records of one track, in memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SampleTable {
+    records: Vec<u8>,
+}
+
+impl SampleTable {
+    /// An empty table with room for `samples`.
+    pub fn with_capacity(samples: usize) -> Self {
+        SampleTable { records: Vec::with_capacity(samples * RECORD_BYTES) }
+    }
+
+    /// Appends a sample.
+    pub fn push(&mut self, sample: Sample) {
+        self.records.extend_from_slice(&sample.to_record());
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> u32 {
+        (self.records.len() / RECORD_BYTES) as u32
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// The packed records, as they are written to an index file.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.records
+    }
+
+    /// All samples in decode order.
+    pub fn iter(&self) -> impl Iterator<Item = Sample> + '_ {
+        self.records.as_chunks::<RECORD_BYTES>().0.iter().map(Sample::from_record)
+    }
+}
+
+/// Tables in memory, one for each track of a title in the same order.
+impl Samples for Vec<SampleTable> {
+    fn read(&self, track: usize, range: Range<u32>, out: &mut Vec<Sample>) -> Result<(), SamplesError> {
+        let table = self.get(track);
+        let count = table.map_or(0, SampleTable::len);
+        let bytes = range.start as usize * RECORD_BYTES..range.end as usize * RECORD_BYTES;
+        let Some(records) = table.and_then(|table| table.records.get(bytes)) else {
+            return Err(SamplesError::OutOfRange { track, range, count });
+        };
+        out.extend(records.as_chunks::<RECORD_BYTES>().0.iter().map(Sample::from_record));
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! A title: what a film is once its container is understood.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Codec, Nanos, Sample, Samples, SamplesError, TimedSample, ticks_to_nanos};
+
+/// A film without its sample records, which are kept apart ([`Samples`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Title {
+    /// How the file is laid out.
+    pub container: Container,
+    /// The title the file itself carries (`©nam`), if any.
+    pub name: Option<String>,
+    /// Tracks that can be played by at least one protocol, in file order.
+    pub tracks: Vec<Track>,
+    /// Presentation length: the end of the longest track.
+    pub duration: Nanos,
+    /// What was passed over or put right, in words for people: chapter tracks, cover art, oddities.
+    pub notes: Vec<String>,
+}
+
+/// Container layouts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Container {
+    /// MP4 with all its samples in `moov`.
+    Mp4,
+    /// MP4 with movie fragments (`moof`).
+    FragmentedMp4,
+}
+
+/// Picture or sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// Video.
+    Video,
+    /// Audio.
+    Audio,
+}
+
+/// One track of a title.
+///
+/// The film's presentation timeline begins with 0 at the first picture that can be shown: the sync
+/// sample at or before the start that the edit list asks for (at the edit's start itself where
+/// there is no picture). A sample is presented at `dts + cts + shift` ticks; sound decoded only to
+/// prime its decoder lies before 0.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Track {
+    /// track_ID in the file.
+    pub id: u32,
+    /// Picture or sound.
+    pub kind: Kind,
+    /// Codec and its configuration.
+    pub codec: Codec,
+    /// Ticks a second of all tick values of this track.
+    pub timescale: u32,
+    /// Ticks from media to presentation time: edit lists and the film's zero in one number.
+    pub shift: i64,
+    /// ISO 639-2/T or BCP 47 language, `None` for undetermined.
+    pub language: Option<String>,
+    /// The track's own name (`hdlr` or `©nam` of the track), if it says something.
+    pub name: Option<String>,
+    /// tkhd's "enabled" flag: the track players should take without being asked.
+    pub enabled: bool,
+    /// Number of samples.
+    pub samples: u32,
+    /// Media bytes of all samples.
+    pub bytes: u64,
+    /// Ticks of all samples together.
+    pub duration: u64,
+    /// GOPs, or parts of such as are too long to be held at once; see [`Group`].
+    pub groups: Vec<Group>,
+    /// For video.
+    pub picture: Option<Picture>,
+    /// For audio.
+    pub sound: Option<Sound>,
+    /// The `stsd` sample entry, a whole box, verbatim: initialisation segments carry it on.
+    pub sample_entry: Vec<u8>,
+}
+
+/// A run of samples that is planned and held in memory at once: a GOP, or a part of a long one, or
+/// for sound the frames that lie beside each other.
+///
+/// A group ends before the next sync sample (sound and intra-only picture: when
+/// [`Group::MAX_SAMPLES`] or [`Group::MAX_SPAN`] is reached), and wherever these limits are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// First sample.
+    pub first: u32,
+    /// Number of samples.
+    pub count: u32,
+    /// Decode time of the first sample, in ticks.
+    pub dts: i64,
+    /// Composition offset of the first sample, in ticks.
+    pub cts: i32,
+    /// Media bytes of the samples.
+    pub bytes: u32,
+    /// Whether the first sample is a sync sample.
+    pub sync: bool,
+}
+
+impl Group {
+    /// Most samples of a group.
+    pub const MAX_SAMPLES: u32 = 256;
+    /// Most bytes of the file from a group's lowest to its highest, unless one sample is longer.
+    pub const MAX_SPAN: u64 = 256 * 1024;
+}
+
+/// How a picture is to be shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Picture {
+    /// Coded width in pixels, from the sample entry.
+    pub width: u16,
+    /// Coded height in pixels.
+    pub height: u16,
+    /// Pixel aspect ratio (`pasp`), 1:1 where the film says nothing.
+    pub pixel_aspect: (u32, u32),
+    /// tkhd's transformation matrix (rotation), as in the file: 16.16, last column 2.30.
+    pub matrix: [i32; 9],
+    /// tkhd's width and height, 16.16.
+    pub display: (u32, u32),
+}
+
+/// How sound is to be heard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sound {
+    /// Sampling rate in Hz.
+    pub rate: u32,
+    /// Output channels.
+    pub channels: u16,
+}
+
+impl Track {
+    /// Presentation time of a sample with this decode time and composition offset.
+    pub fn presentation(&self, dts: i64, cts: i32) -> Nanos {
+        ticks_to_nanos(dts + i64::from(cts) + self.shift, self.timescale)
+    }
+
+    /// Decode time on the presentation timeline: when the sample should leave, not before.
+    pub fn decode(&self, dts: i64) -> Nanos {
+        ticks_to_nanos(dts + self.shift, self.timescale)
+    }
+
+    /// The samples of group number `group` with their decode times; `track` is this track's index
+    /// in its title.
+    pub fn read_group(&self, track: usize, group: usize, from: &dyn Samples) -> Result<Vec<TimedSample>, SamplesError> {
+        let Some(group) = self.groups.get(group) else {
+            return Err(SamplesError::OutOfRange { track, range: 0..0, count: self.samples });
+        };
+        let mut samples: Vec<Sample> = Vec::with_capacity(group.count as usize);
+        from.read(track, group.first..group.first + group.count, &mut samples)?;
+        let mut dts = group.dts;
+        Ok(samples
+            .into_iter()
+            .map(|sample| {
+                let timed = TimedSample { sample, dts };
+                dts += i64::from(sample.duration);
+                timed
+            })
+            .collect())
+    }
+
+    /// The last group that begins with a sync sample presented at or before `at`; the first such
+    /// group where none does. This is where a decoder starts to show `at`.
+    pub fn sync_group_at(&self, at: Nanos) -> usize {
+        let starts_by = |group: &Group| self.presentation(group.dts, group.cts) <= at;
+        let after = self.groups.partition_point(starts_by);
+        self.groups[..after]
+            .iter()
+            .rposition(|group| group.sync)
+            .or_else(|| self.groups.iter().position(|group| group.sync))
+            .unwrap_or(0)
+    }
+}
+
+impl Title {
+    /// The picture's track, and its index: the first enabled one, else the first.
+    pub fn video(&self) -> Option<(usize, &Track)> {
+        let mut all = self.tracks.iter().enumerate().filter(|(_, track)| track.kind == Kind::Video);
+        all.clone().find(|(_, track)| track.enabled).or_else(|| all.next())
+    }
+
+    /// Sound tracks with their indices, in file order.
+    pub fn audio(&self) -> impl Iterator<Item = (usize, &Track)> {
+        self.tracks.iter().enumerate().filter(|(_, track)| track.kind == Kind::Audio)
+    }
+}
