@@ -1,1 +1,4 @@
 //! Every `unsafe` line of Reelway.
+mod identity;
+
+pub use identity::FileIdentity;

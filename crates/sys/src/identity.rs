@@ -1,0 +1,28 @@
+//! What makes a file the same file.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+
+/// A file's identity: an index or a cached block made from it is good as long as this is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileIdentity {
+    /// Device number of the file system.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+    /// Length in bytes.
+    pub size: u64,
+    /// Last change of its contents, ns since 1970.
+    pub mtime_ns: i64,
+}
+
+impl From<&Metadata> for FileIdentity {
+    fn from(metadata: &Metadata) -> Self {
+        FileIdentity {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            mtime_ns: metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec()),
+        }
+    }
+}
