@@ -10,11 +10,16 @@
 #![forbid(unsafe_code)]
 
 mod codec;
+mod mp4;
+mod naming;
 mod samples;
 mod time;
 mod title;
 
 pub use codec::{AacConfig, Codec, H264Config, H265Config, OpusConfig};
+pub use mp4::{
+    Index, IndexError, IndexOptions, Indexer, ReadIndexError, Step, Trouble, index_with,
+};
 pub use samples::{RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, TimedSample};
 pub use time::{Nanos, SECOND, nanos_to_ticks, rescale, ticks_to_nanos};
-pub use title::{Container, Group, Kind, Picture, Sound, Title, Track};
+pub use title::{Container, Group, Kind, Picture, Sound, SyncSample, Title, Track};

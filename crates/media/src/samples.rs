@@ -53,7 +53,9 @@ impl Sample {
 
     /// Unpacks a record.
     pub fn from_record(record: &[u8; RECORD_BYTES]) -> Sample {
-        let word = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
+        let word = |at: usize| {
+            u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]])
+        };
         let mut offset = [0; 8];
         offset[..6].copy_from_slice(&record[..6]);
         Sample {
@@ -87,7 +89,12 @@ pub enum SamplesError {
 /// Where the sample records of a title can be read: in memory, or an index file.
 pub trait Samples: Send + Sync + std::fmt::Debug {
     /// Appends the samples `range` of the `track`th track (index into `Title::tracks`) to `out`.
-    fn read(&self, track: usize, range: Range<u32>, out: &mut Vec<Sample>) -> Result<(), SamplesError>;
+    fn read(
+        &self,
+        track: usize,
+        range: Range<u32>,
+        out: &mut Vec<Sample>,
+    ) -> Result<(), SamplesError>;
 }
 
 /// The packed sample records of one track, in memory.
@@ -99,7 +106,9 @@ pub struct SampleTable {
 impl SampleTable {
     /// An empty table with room for `samples`.
     pub fn with_capacity(samples: usize) -> Self {
-        SampleTable { records: Vec::with_capacity(samples * RECORD_BYTES) }
+        SampleTable {
+            records: Vec::with_capacity(samples * RECORD_BYTES),
+        }
     }
 
     /// Appends a sample.
@@ -124,20 +133,39 @@ impl SampleTable {
 
     /// All samples in decode order.
     pub fn iter(&self) -> impl Iterator<Item = Sample> + '_ {
-        self.records.as_chunks::<RECORD_BYTES>().0.iter().map(Sample::from_record)
+        self.records
+            .as_chunks::<RECORD_BYTES>()
+            .0
+            .iter()
+            .map(Sample::from_record)
     }
 }
 
 /// Tables in memory, one for each track of a title in the same order.
 impl Samples for Vec<SampleTable> {
-    fn read(&self, track: usize, range: Range<u32>, out: &mut Vec<Sample>) -> Result<(), SamplesError> {
+    fn read(
+        &self,
+        track: usize,
+        range: Range<u32>,
+        out: &mut Vec<Sample>,
+    ) -> Result<(), SamplesError> {
         let table = self.get(track);
         let count = table.map_or(0, SampleTable::len);
         let bytes = range.start as usize * RECORD_BYTES..range.end as usize * RECORD_BYTES;
         let Some(records) = table.and_then(|table| table.records.get(bytes)) else {
-            return Err(SamplesError::OutOfRange { track, range, count });
+            return Err(SamplesError::OutOfRange {
+                track,
+                range,
+                count,
+            });
         };
-        out.extend(records.as_chunks::<RECORD_BYTES>().0.iter().map(Sample::from_record));
+        out.extend(
+            records
+                .as_chunks::<RECORD_BYTES>()
+                .0
+                .iter()
+                .map(Sample::from_record),
+        );
         Ok(())
     }
 }

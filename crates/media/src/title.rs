@@ -142,9 +142,18 @@ impl Track {
 
     /// The samples of group number `group` with their decode times; `track` is this track's index
     /// in its title.
-    pub fn read_group(&self, track: usize, group: usize, from: &dyn Samples) -> Result<Vec<TimedSample>, SamplesError> {
+    pub fn read_group(
+        &self,
+        track: usize,
+        group: usize,
+        from: &dyn Samples,
+    ) -> Result<Vec<TimedSample>, SamplesError> {
         let Some(group) = self.groups.get(group) else {
-            return Err(SamplesError::OutOfRange { track, range: 0..0, count: self.samples });
+            return Err(SamplesError::OutOfRange {
+                track,
+                range: 0..0,
+                count: self.samples,
+            });
         };
         let mut samples: Vec<Sample> = Vec::with_capacity(group.count as usize);
         from.read(track, group.first..group.first + group.count, &mut samples)?;
@@ -162,25 +171,110 @@ impl Track {
     /// The last group that begins with a sync sample presented at or before `at`; the first such
     /// group where none does. This is where a decoder starts to show `at`.
     pub fn sync_group_at(&self, at: Nanos) -> usize {
-        let starts_by = |group: &Group| self.presentation(group.dts, group.cts) <= at;
-        let after = self.groups.partition_point(starts_by);
-        self.groups[..after]
-            .iter()
-            .rposition(|group| group.sync)
+        // Only sync samples are shown in the order they are stored: the first sample of any other
+        // group may be a B-picture, shown before what the group ahead of it begins with. So the
+        // search asks of each group which sync group it belongs to.
+        let head = |group: usize| self.groups[..=group].iter().rposition(|group| group.sync);
+        let (mut low, mut high) = (0, self.groups.len());
+        let mut found = None;
+        while low < high {
+            let middle = low.midpoint(high);
+            match head(middle) {
+                Some(sync)
+                    if self.presentation(self.groups[sync].dts, self.groups[sync].cts) > at =>
+                {
+                    high = sync
+                }
+                Some(sync) => {
+                    found = Some(sync);
+                    low = middle + 1;
+                }
+                None => low = middle + 1,
+            }
+        }
+        found
             .or_else(|| self.groups.iter().position(|group| group.sync))
             .unwrap_or(0)
     }
+
+    /// The last group whose first sample leaves at or before `at` by [`Track::decode`]; group 0
+    /// where none does.
+    pub fn group_at(&self, at: Nanos) -> usize {
+        self.groups
+            .partition_point(|group| self.decode(group.dts) <= at)
+            .saturating_sub(1)
+    }
+
+    /// The group that holds sample number `sample`, if there is such a sample.
+    pub fn group_of_sample(&self, sample: u32) -> Option<usize> {
+        let after = self.groups.partition_point(|group| group.first <= sample);
+        let group = after.checked_sub(1)?;
+        (sample - self.groups[group].first < self.groups[group].count).then_some(group)
+    }
+
+    /// The last sync sample presented at or before `at`; the first one of the track where none is.
+    ///
+    /// For a picture this is where a decoder starts to show `at`; for sound, and for picture that is
+    /// all sync samples, the sample that is heard or seen at `at`. `track` is this track's index in
+    /// its title. The answer's group is where the sample lies.
+    pub fn sync_sample_at(
+        &self,
+        track: usize,
+        at: Nanos,
+        from: &dyn Samples,
+    ) -> Result<SyncSample, SamplesError> {
+        let group = self.sync_group_at(at);
+        let samples = self.read_group(track, group, from)?;
+        let starts_by = |timed: &TimedSample| self.presentation(timed.dts, timed.sample.cts) <= at;
+        let within = (samples
+            .iter()
+            .rposition(|timed| timed.sample.sync && starts_by(timed)))
+        .or_else(|| samples.iter().position(|timed| timed.sample.sync))
+        .unwrap_or(0);
+        let Some(&timed) = samples.get(within) else {
+            return Err(SamplesError::OutOfRange {
+                track,
+                range: 0..1,
+                count: self.samples,
+            });
+        };
+        Ok(SyncSample {
+            group,
+            number: self.groups[group].first + within as u32,
+            timed,
+        })
+    }
+}
+
+/// Where playing starts; see [`Track::sync_sample_at`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncSample {
+    /// Index into [`Track::groups`].
+    pub group: usize,
+    /// The sample's number in its track, from 0.
+    pub number: u32,
+    /// The sample and its decode time.
+    pub timed: TimedSample,
 }
 
 impl Title {
     /// The picture's track, and its index: the first enabled one, else the first.
     pub fn video(&self) -> Option<(usize, &Track)> {
-        let mut all = self.tracks.iter().enumerate().filter(|(_, track)| track.kind == Kind::Video);
-        all.clone().find(|(_, track)| track.enabled).or_else(|| all.next())
+        let mut all = self
+            .tracks
+            .iter()
+            .enumerate()
+            .filter(|(_, track)| track.kind == Kind::Video);
+        all.clone()
+            .find(|(_, track)| track.enabled)
+            .or_else(|| all.next())
     }
 
     /// Sound tracks with their indices, in file order.
     pub fn audio(&self) -> impl Iterator<Item = (usize, &Track)> {
-        self.tracks.iter().enumerate().filter(|(_, track)| track.kind == Kind::Audio)
+        self.tracks
+            .iter()
+            .enumerate()
+            .filter(|(_, track)| track.kind == Kind::Audio)
     }
 }
