@@ -1,4 +1,5 @@
 //! Every `unsafe` line of Reelway.
 mod identity;
+pub mod tsc;
 
 pub use identity::FileIdentity;
