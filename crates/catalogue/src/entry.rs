@@ -1,0 +1,178 @@
+//! What is known of a film: shortly, for lists ([`Entry`]), and wholly, for playing ([`Film`]).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use reelway_media::{Codec, Kind, Nanos, Samples, Title, Track, ticks_to_nanos};
+use reelway_sys::FileIdentity;
+use serde::{Deserialize, Serialize};
+
+/// A film ready to be played.
+#[derive(Debug)]
+pub struct Film {
+    /// TITLE in addresses.
+    pub name: String,
+    /// Where the file is.
+    pub path: PathBuf,
+    /// Which file it was when it was indexed; bytes of another must not be sent.
+    pub identity: FileIdentity,
+    /// Tracks, groups, times.
+    pub title: Arc<Title>,
+    /// The sample records.
+    pub samples: Arc<dyn Samples>,
+}
+
+/// A film in the list.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// TITLE in addresses.
+    pub name: String,
+    /// Where the file is.
+    pub path: PathBuf,
+    /// Path below its film directory, for people.
+    pub file: String,
+    /// Which file it is.
+    pub identity: FileIdentity,
+    /// Whether it plays.
+    pub state: State,
+}
+
+/// Whether a film plays.
+#[derive(Clone, Debug)]
+pub enum State {
+    /// Being read.
+    Indexing,
+    /// Not whole yet, as while it is being copied; looked at again when it changes.
+    NotReady {
+        /// In words.
+        reason: String,
+    },
+    /// Cannot be played by any protocol.
+    Unplayable {
+        /// In words.
+        reason: String,
+    },
+    /// Plays.
+    Ready(Arc<Summary>),
+}
+
+/// What lists show of a film that plays.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// Presentation length.
+    pub duration: Nanos,
+    /// The title the file itself carries.
+    pub title: Option<String>,
+    /// Tracks in file order.
+    pub tracks: Vec<TrackSummary>,
+    /// By which protocols it plays.
+    pub protocols: Protocols,
+}
+
+/// What lists show of a track.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TrackSummary {
+    /// Picture or sound.
+    pub kind: Kind,
+    /// RFC 6381 name.
+    pub codec: String,
+    /// Name for people.
+    pub name: String,
+    /// ISO 639 or BCP 47 language.
+    pub language: Option<String>,
+    /// Pixels, for pictures: width and height.
+    pub size: Option<(u16, u16)>,
+    /// Mean pictures a second, for pictures.
+    pub frame_rate: Option<f64>,
+    /// Channels and rate in Hz, for sound.
+    pub sound: Option<(u16, u32)>,
+    /// Media bytes.
+    pub bytes: u64,
+}
+
+/// For each protocol `None` where the film plays over it, else why not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Protocols {
+    /// RTSP/RTP.
+    pub rtsp: Option<String>,
+    /// HTTP Live Streaming.
+    pub hls: Option<String>,
+    /// MPEG-DASH.
+    pub dash: Option<String>,
+}
+
+impl Summary {
+    /// The summary of a title.
+    pub fn of(title: &Title) -> Summary {
+        Summary {
+            duration: title.duration,
+            title: title.name.clone(),
+            tracks: title.tracks.iter().map(TrackSummary::of).collect(),
+            protocols: Protocols::of(title),
+        }
+    }
+
+    /// The first picture track.
+    pub fn video(&self) -> Option<&TrackSummary> {
+        self.tracks.iter().find(|track| track.kind == Kind::Video)
+    }
+
+    /// Mean bits a second of all tracks together.
+    pub fn bitrate(&self) -> u64 {
+        let bytes: u64 = self.tracks.iter().map(|track| track.bytes).sum();
+        let nanos = u128::try_from(self.duration.max(1)).unwrap_or(1);
+        (u128::from(bytes) * 8 * 1_000_000_000 / nanos) as u64
+    }
+}
+
+impl TrackSummary {
+    fn of(track: &Track) -> TrackSummary {
+        let seconds = ticks_to_nanos(track.duration as i64, track.timescale) as f64 / 1e9;
+        TrackSummary {
+            kind: track.kind,
+            codec: track.codec.rfc6381(),
+            name: track.codec.name(),
+            language: track.language.clone(),
+            size: track.picture.as_ref().map(|picture| (picture.width, picture.height)),
+            frame_rate: (track.kind == Kind::Video && seconds > 0.0).then(|| f64::from(track.samples) / seconds),
+            sound: track.sound.as_ref().map(|sound| (sound.channels, sound.rate)),
+            bytes: track.bytes,
+        }
+    }
+}
+
+impl Protocols {
+    /// By which protocols a title plays.
+    pub fn of(title: &Title) -> Protocols {
+        let over_rtp = |codec: &Codec| matches!(codec, Codec::H264(_) | Codec::H265(_) | Codec::Aac(_) | Codec::Opus(_));
+        let rtsp = title.tracks.iter().find(|track| !over_rtp(&track.codec)).and_then(|odd| {
+            let left = title.tracks.iter().any(|track| track.kind == odd.kind && over_rtp(&track.codec));
+            (!left).then(|| format!("{} does not go over RTP yet; HLS, DASH and the file itself do", odd.codec.name()))
+        });
+        Protocols { rtsp, hls: None, dash: None }
+    }
+}
+
+/// Why a film cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogueError {
+    /// No such film.
+    #[error("there is no film '{0}'")]
+    Unknown(String),
+    /// It may be there later.
+    #[error("film '{name}' is not ready: {reason}")]
+    NotReady {
+        /// TITLE.
+        name: String,
+        /// In words.
+        reason: String,
+    },
+    /// It will never play as it is.
+    #[error("film '{name}' cannot be played: {reason}")]
+    Unplayable {
+        /// TITLE.
+        name: String,
+        /// In words.
+        reason: String,
+    },
+}

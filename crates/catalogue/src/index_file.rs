@@ -1,0 +1,345 @@
+//! Index files: what was learnt of a film, kept so that it is learnt once.
+//!
+//! ```text
+//! 0   magic "RWINDEX\0"
+//! 8   format version, u32            (all numbers little endian)
+//! 12  bytes of the brief, u32
+//! 16  bytes of the title, u64
+//! 24  XXH3-64 of the brief
+//! 32  XXH3-64 of title and records
+//! 40  brief: file identity and Summary (postcard), all that a list of films needs
+//! …   Title (postcard)
+//! …   sample records of every track in order, 18 bytes each
+//! ```
+//!
+//! A start of the server reads the briefs alone. The title is held in memory while a film is in
+//! use; sample records are read a group at a time where they are needed, so that the kernel's page
+//! cache is their cache. A file with another version, a wrong checksum or another film's identity
+//! is made anew.
+
+use std::fs::{self, File};
+use std::hash::Hasher;
+use std::io::{self, BufWriter, Read, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use reelway_media::{Index, RECORD_BYTES, Sample, Samples, SamplesError, Title};
+use reelway_sys::FileIdentity;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::Summary;
+
+const MAGIC: [u8; 8] = *b"RWINDEX\0";
+/// Goes up whenever the format or the meaning of anything in it changes.
+const VERSION: u32 = 1;
+const PREFIX_BYTES: usize = 40;
+/// A longer brief is not ours: a film has a handful of tracks.
+const MAX_BRIEF_BYTES: u64 = 1 << 20;
+/// A longer title is not ours: a day of half-second GOPs takes some 10 MB.
+const MAX_TITLE_BYTES: u64 = 512 << 20;
+
+/// Why an index file cannot be used; the film is indexed again.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexFileError {
+    /// It could not be read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is of another version, or no index file.
+    #[error("no index file of version {VERSION}")]
+    Version,
+    /// Its bytes are not those that were written.
+    #[error("checksum is wrong")]
+    Damaged,
+    /// It belongs to another file, or the film has changed since.
+    #[error("made from another file")]
+    OtherFilm,
+}
+
+/// The sample records of a title, in its index file.
+#[derive(Debug)]
+pub struct IndexFile {
+    file: File,
+    /// For each track: where its records begin, and how many there are.
+    tables: Vec<(u64, u32)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Brief {
+    device: u64,
+    inode: u64,
+    size: u64,
+    mtime_ns: i64,
+    summary: Summary,
+}
+
+/// The fixed part before everything else.
+struct Prefix {
+    brief_bytes: u32,
+    title_bytes: u64,
+    brief_sum: u64,
+    rest_sum: u64,
+}
+
+impl Prefix {
+    fn to_bytes(&self) -> [u8; PREFIX_BYTES] {
+        let mut out = [0; PREFIX_BYTES];
+        out[..8].copy_from_slice(&MAGIC);
+        out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        out[12..16].copy_from_slice(&self.brief_bytes.to_le_bytes());
+        out[16..24].copy_from_slice(&self.title_bytes.to_le_bytes());
+        out[24..32].copy_from_slice(&self.brief_sum.to_le_bytes());
+        out[32..40].copy_from_slice(&self.rest_sum.to_le_bytes());
+        out
+    }
+
+    fn read(file: &mut impl Read) -> Result<Prefix, IndexFileError> {
+        let mut bytes = [0; PREFIX_BYTES];
+        file.read_exact(&mut bytes).map_err(|_| IndexFileError::Version)?;
+        let number = |range: Range<usize>| {
+            let mut wide = [0; 8];
+            wide[..range.len()].copy_from_slice(&bytes[range]);
+            u64::from_le_bytes(wide)
+        };
+        if bytes[..8] != MAGIC || number(8..12) != u64::from(VERSION) {
+            return Err(IndexFileError::Version);
+        }
+        let prefix = Prefix {
+            brief_bytes: number(12..16) as u32,
+            title_bytes: number(16..24),
+            brief_sum: number(24..32),
+            rest_sum: number(32..40),
+        };
+        if u64::from(prefix.brief_bytes) > MAX_BRIEF_BYTES || prefix.title_bytes > MAX_TITLE_BYTES {
+            return Err(IndexFileError::Damaged);
+        }
+        Ok(prefix)
+    }
+
+    /// Reads the brief, which follows at once, and checks whose it is.
+    fn read_brief(
+        &self,
+        file: &mut impl Read,
+        identity: &FileIdentity,
+    ) -> Result<Summary, IndexFileError> {
+        let mut bytes = vec![0; self.brief_bytes as usize];
+        file.read_exact(&mut bytes).map_err(|_| IndexFileError::Damaged)?;
+        if checksum(&bytes) != self.brief_sum {
+            return Err(IndexFileError::Damaged);
+        }
+        let brief: Brief = postcard::from_bytes(&bytes).map_err(|_| IndexFileError::Version)?;
+        let made_from = FileIdentity {
+            device: brief.device,
+            inode: brief.inode,
+            size: brief.size,
+            mtime_ns: brief.mtime_ns,
+        };
+        if made_from != *identity {
+            return Err(IndexFileError::OtherFilm);
+        }
+        Ok(brief.summary)
+    }
+}
+
+impl IndexFile {
+    /// The name of the index file of a film in the index directory.
+    pub fn path_for(directory: &Path, identity: &FileIdentity) -> PathBuf {
+        directory.join(format!("{:x}-{:x}.rwx", identity.device, identity.inode))
+    }
+
+    /// Writes the index of a film, at once or not at all.
+    pub fn write(
+        path: &Path,
+        identity: &FileIdentity,
+        index: &Index,
+    ) -> Result<(), IndexFileError> {
+        let brief = Brief {
+            device: identity.device,
+            inode: identity.inode,
+            size: identity.size,
+            mtime_ns: identity.mtime_ns,
+            summary: Summary::of(&index.title),
+        };
+        let brief = postcard::to_stdvec(&brief).map_err(io::Error::other)?;
+        let title = postcard::to_stdvec(&index.title).map_err(io::Error::other)?;
+        let mut rest = Xxh3Default::new();
+        rest.write(&title);
+        for table in &index.tables {
+            rest.write(table.as_bytes());
+        }
+        let prefix = Prefix {
+            brief_bytes: brief.len() as u32,
+            title_bytes: title.len() as u64,
+            brief_sum: checksum(&brief),
+            rest_sum: rest.finish(),
+        };
+        let temporary = path.with_extension("new");
+        let written = (|| {
+            let mut out = BufWriter::new(File::create(&temporary)?);
+            out.write_all(&prefix.to_bytes())?;
+            out.write_all(&brief)?;
+            out.write_all(&title)?;
+            for table in &index.tables {
+                out.write_all(table.as_bytes())?;
+            }
+            out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            fs::rename(&temporary, path)
+        })();
+        if written.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        Ok(written?)
+    }
+
+    /// What lists show of a film, without reading the rest.
+    pub fn summary(path: &Path, identity: &FileIdentity) -> Result<Summary, IndexFileError> {
+        let mut file = File::open(path)?;
+        Prefix::read(&mut file)?.read_brief(&mut file, identity)
+    }
+
+    /// Opens the index file of a film; every byte is checked.
+    pub fn open(
+        path: &Path,
+        identity: &FileIdentity,
+    ) -> Result<(Title, IndexFile), IndexFileError> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let prefix = Prefix::read(&mut file)?;
+        prefix.read_brief(&mut file, identity)?;
+        if prefix.title_bytes > length {
+            return Err(IndexFileError::Damaged);
+        }
+        let mut title = vec![0; prefix.title_bytes as usize];
+        file.read_exact(&mut title).map_err(|_| IndexFileError::Damaged)?;
+        let mut sum = Xxh3Default::new();
+        sum.write(&title);
+        let mut buffer = vec![0; 256 * 1024];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => break,
+                read => sum.write(&buffer[..read]),
+            }
+        }
+        if sum.finish() != prefix.rest_sum {
+            return Err(IndexFileError::Damaged);
+        }
+        let title: Title = postcard::from_bytes(&title).map_err(|_| IndexFileError::Version)?;
+        let mut at = PREFIX_BYTES as u64 + u64::from(prefix.brief_bytes) + prefix.title_bytes;
+        let mut tables = Vec::with_capacity(title.tracks.len());
+        for track in &title.tracks {
+            tables.push((at, track.samples));
+            at += u64::from(track.samples) * RECORD_BYTES as u64;
+        }
+        if at != length {
+            return Err(IndexFileError::Damaged);
+        }
+        Ok((title, IndexFile { file, tables }))
+    }
+}
+
+fn checksum(bytes: &[u8]) -> u64 {
+    let mut sum = Xxh3Default::new();
+    sum.write(bytes);
+    sum.finish()
+}
+
+impl Samples for IndexFile {
+    fn read(&self, track: usize, range: Range<u32>, out: &mut Vec<Sample>) -> Result<(), SamplesError> {
+        let (start, count) = self.tables.get(track).copied().unwrap_or((0, 0));
+        if range.end > count || range.start > range.end {
+            return Err(SamplesError::OutOfRange { track, range, count });
+        }
+        // A group's worth at a time, on the stack: no caller asks for much more.
+        let mut buffer = [[0; RECORD_BYTES]; 256];
+        let mut first = range.start;
+        while first < range.end {
+            let records = &mut buffer[..((range.end - first) as usize).min(256)];
+            self.file.read_exact_at(records.as_flattened_mut(), start + u64::from(first) * RECORD_BYTES as u64)?;
+            out.extend(records.iter().map(Sample::from_record));
+            first += records.len() as u32;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reelway_media::{Container, SampleTable};
+
+    use super::*;
+
+    const IDENTITY: FileIdentity = FileIdentity { device: 1, inode: 2, size: 3, mtime_ns: 4 };
+
+    fn an_index() -> Index {
+        let mut table = SampleTable::default();
+        for n in 0..1000 {
+            table.push(Sample { offset: n * 10, size: 10, duration: 512, cts: -3, sync: n % 25 == 0 });
+        }
+        let title = Title {
+            container: Container::Mp4,
+            name: Some("Bunny".into()),
+            tracks: vec![reelway_media::Track {
+                id: 1,
+                kind: reelway_media::Kind::Video,
+                codec: reelway_media::Codec::Ac3,
+                timescale: 12_800,
+                shift: 0,
+                language: None,
+                name: None,
+                enabled: true,
+                samples: 1000,
+                bytes: 10_000,
+                duration: 512_000,
+                groups: Vec::new(),
+                picture: None,
+                sound: None,
+                sample_entry: Vec::new(),
+            }],
+            duration: 40_000_000_000,
+            notes: Vec::new(),
+        };
+        Index { title, tables: vec![table] }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = IndexFile::path_for(dir.path(), &IDENTITY);
+        let index = an_index();
+        IndexFile::write(&path, &IDENTITY, &index).unwrap();
+        let (title, samples) = IndexFile::open(&path, &IDENTITY).unwrap();
+        assert_eq!(title, index.title);
+        assert_eq!(IndexFile::summary(&path, &IDENTITY).unwrap().duration, title.duration);
+        let mut read = Vec::new();
+        samples.read(0, 100..800, &mut read).unwrap();
+        assert_eq!(read, index.tables[0].iter().skip(100).take(700).collect::<Vec<_>>());
+        assert!(matches!(samples.read(0, 900..1001, &mut read), Err(SamplesError::OutOfRange { count: 1000, .. })));
+        assert!(matches!(samples.read(1, 0..1, &mut read), Err(SamplesError::OutOfRange { .. })));
+    }
+
+    #[test]
+    fn any_flipped_byte_or_missing_end_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.rwx");
+        IndexFile::write(&path, &IDENTITY, &an_index()).unwrap();
+        let good = fs::read(&path).unwrap();
+        for at in (0..good.len()).step_by(97).chain([8, 12, 16, 24, 32, good.len() - 1]) {
+            let mut bad = good.clone();
+            bad[at] ^= 0x10;
+            fs::write(&path, &bad).unwrap();
+            assert!(IndexFile::open(&path, &IDENTITY).is_err(), "flipped byte {at} went unnoticed");
+            fs::write(&path, &good[..at]).unwrap();
+            assert!(IndexFile::open(&path, &IDENTITY).is_err(), "cut at {at} went unnoticed");
+        }
+    }
+
+    #[test]
+    fn an_index_of_a_changed_film_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.rwx");
+        IndexFile::write(&path, &IDENTITY, &an_index()).unwrap();
+        let changed = FileIdentity { mtime_ns: 5, ..IDENTITY };
+        assert!(matches!(IndexFile::open(&path, &changed), Err(IndexFileError::OtherFilm)));
+    }
+}

@@ -1,0 +1,87 @@
+//! A file on this machine becomes an index: `media` says which bytes it wants, this reads them.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use reelway_media::{Index, IndexError, IndexOptions, ReadIndexError, Trouble, index_with};
+use reelway_sys::FileIdentity;
+
+use crate::naming::FILM_EXTENSIONS;
+
+/// Why a file did not become an index.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexingError {
+    /// The file could not be opened or read.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The container could not be understood, or holds nothing to play.
+    #[error("{}: {error}", path.display())]
+    Container {
+        /// Which file.
+        path: PathBuf,
+        /// Box, offset, and what is wrong.
+        error: IndexError,
+    },
+}
+
+impl IndexingError {
+    /// What is wrong, without the path.
+    pub fn reason(&self) -> String {
+        match self {
+            IndexingError::Io { error, .. } => error.to_string(),
+            IndexingError::Container { error, .. } => error.to_string(),
+        }
+    }
+
+    /// Whether more bytes may mend it: the file ends before its contents do, as while it is copied.
+    pub fn is_incomplete(&self) -> bool {
+        matches!(self, IndexingError::Container { error, .. } if error.kind == Trouble::Incomplete)
+    }
+}
+
+/// Indexes a film file; reads its tables, not its media.
+pub fn index_path(path: &Path) -> Result<(FileIdentity, Index), IndexingError> {
+    let io = |error| IndexingError::Io { path: path.to_owned(), error };
+    let file = File::open(path).map_err(io)?;
+    let metadata = file.metadata().map_err(io)?;
+    if metadata.is_dir() {
+        return Err(io(io::Error::new(io::ErrorKind::IsADirectory, "a folder, not a film")));
+    }
+    let identity = FileIdentity::from(&metadata);
+    let read = |range: std::ops::Range<u64>, bytes: &mut Vec<u8>| {
+        bytes.resize((range.end - range.start) as usize, 0);
+        file.read_exact_at(bytes, range.start)
+    };
+    let index = index_with(read, identity.size, IndexOptions::default());
+    match index {
+        Ok(index) => Ok((identity, index)),
+        Err(ReadIndexError::Film(error)) => {
+            Err(IndexingError::Container { path: path.to_owned(), error })
+        }
+        Err(error @ ReadIndexError::Io { .. }) => Err(io(io::Error::other(error))),
+    }
+}
+
+/// What to tell people of a file whose extension says that it is of a kind not read yet.
+pub(crate) fn foreign_container(path: &Path) -> Option<String> {
+    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+    let name = match extension.as_str() {
+        "mkv" | "webm" | "mka" => "Matroska",
+        "ts" | "m2ts" => "MPEG transport stream",
+        "mpg" | "mpeg" => "MPEG program stream",
+        "avi" => "AVI",
+        "flv" => "Flash video",
+        _ => return None,
+    };
+    debug_assert!(FILM_EXTENSIONS.contains(&extension.as_str()));
+    Some(format!(
+        "{name} is not read yet; put its streams into MP4 without transcoding: ffmpeg -i FILE -c copy -movflags +faststart FILE.mp4"
+    ))
+}

@@ -1,0 +1,130 @@
+//! One walk over the film directories.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use reelway_sys::FileIdentity;
+use tracing::warn;
+
+use crate::naming::{is_film, path_text};
+
+/// Deepest nesting of folders that is followed.
+const MAX_DEPTH: usize = 64;
+/// Most films of one server; more are left out with a warning.
+const MAX_FILMS: usize = 1_000_000;
+
+/// A film file that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub path: PathBuf,
+    /// Path below its film directory as text.
+    pub file: String,
+    pub identity: FileIdentity,
+}
+
+/// What a walk found, and what it could not read.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    pub films: Vec<Found>,
+    /// Every folder passed, to be watched.
+    pub folders: Vec<PathBuf>,
+    /// Folders and files that could not be read, with the reason.
+    pub problems: Vec<(PathBuf, String)>,
+}
+
+/// Walks `roots` (folders, or single film files). Symbolic links are followed; a folder that was
+/// passed already is not entered again, which ends loops.
+pub(crate) fn scan(roots: &[PathBuf]) -> Scan {
+    let mut scan = Scan::default();
+    let mut passed = HashSet::new();
+    for root in roots {
+        match fs::metadata(root) {
+            Ok(metadata) if metadata.is_dir() => walk(root, root, 0, &mut passed, &mut scan),
+            Ok(metadata) => {
+                let file = path_text(Path::new(root.file_name().unwrap_or(root.as_os_str())));
+                scan.films.push(Found { path: root.clone(), file, identity: FileIdentity::from(&metadata) });
+            }
+            Err(error) => scan.problems.push((root.clone(), error.to_string())),
+        }
+    }
+    // The order of names must not depend on the file system's.
+    scan.films.sort_by(|a, b| a.file.cmp(&b.file));
+    scan
+}
+
+fn walk(root: &Path, folder: &Path, depth: usize, passed: &mut HashSet<(u64, u64)>, scan: &mut Scan) {
+    let identity = match fs::metadata(folder) {
+        Ok(metadata) => (metadata.dev(), metadata.ino()),
+        Err(error) => return scan.problems.push((folder.to_owned(), error.to_string())),
+    };
+    if !passed.insert(identity) {
+        return;
+    }
+    if depth > MAX_DEPTH {
+        return scan.problems.push((folder.to_owned(), format!("folders are followed {MAX_DEPTH} deep")));
+    }
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => return scan.problems.push((folder.to_owned(), error.to_string())),
+    };
+    scan.folders.push(folder.to_owned());
+    for entry in entries.flatten() {
+        let path = entry.path();
+        // Hidden files are half-written downloads, resource forks, trash: not films.
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        // Follows links; one that leads nowhere or in a circle is a problem only if it claims to be a film.
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                if is_film(&path) {
+                    scan.problems.push((path, error.to_string()));
+                }
+                continue;
+            }
+        };
+        if metadata.is_dir() {
+            walk(root, &path, depth + 1, passed, scan);
+        } else if metadata.is_file() && is_film(&path) {
+            if scan.films.len() >= MAX_FILMS {
+                warn!(folder = %folder.display(), "more than {MAX_FILMS} films: the rest is left out");
+                return;
+            }
+            let file = path_text(path.strip_prefix(root).unwrap_or(&path));
+            scan.films.push(Found { path, file, identity: FileIdentity::from(&metadata) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn nested_folders_are_walked_and_loops_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("a/b");
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(deep.join("film.mp4"), b"x").unwrap();
+        fs::write(deep.join("notes.txt"), b"x").unwrap();
+        fs::write(deep.join(".hidden.mp4"), b"x").unwrap();
+        symlink(dir.path(), deep.join("loop")).unwrap();
+        symlink("nowhere", deep.join("self.mp4")).unwrap();
+        let scan = scan(&[dir.path().to_owned()]);
+        assert_eq!(scan.films.iter().map(|film| film.file.as_str()).collect::<Vec<_>>(), ["a/b/film.mp4"]);
+        assert_eq!(scan.folders.len(), 3);
+        assert_eq!(scan.problems.len(), 1, "the broken link is told: {:?}", scan.problems);
+    }
+
+    #[test]
+    fn a_missing_directory_is_a_problem_not_a_panic() {
+        let scan = scan(&[PathBuf::from("/nonexistent/films")]);
+        assert!(scan.films.is_empty());
+        assert_eq!(scan.problems.len(), 1);
+    }
+}

@@ -1,0 +1,331 @@
+//! All sessions of this server.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use crate::session::{EndReason, Session};
+use crate::view::SessionView;
+
+/// How a film is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// RTSP, media over UDP.
+    RtspUdp,
+    /// RTSP, media interleaved in its TCP connection.
+    RtspTcp,
+    /// HTTP Live Streaming.
+    Hls,
+    /// MPEG-DASH.
+    Dash,
+    /// The file by byte ranges.
+    File,
+}
+
+impl Protocol {
+    /// The name used in the API, logs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::RtspUdp => "rtsp/udp",
+            Protocol::RtspTcp => "rtsp/tcp",
+            Protocol::Hls => "hls",
+            Protocol::Dash => "dash",
+            Protocol::File => "file",
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Serialize for Protocol {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// A newcomer.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// How the film shall be delivered.
+    pub protocol: Protocol,
+    /// The viewer's address.
+    pub peer: SocketAddr,
+    /// What the viewer wants to see.
+    pub title: String,
+    /// The film's length.
+    pub duration: Duration,
+    /// What the viewer's program calls itself, already cut to a sane length by the protocol.
+    pub user_agent: Option<String>,
+}
+
+/// Why a newcomer may not come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// In words, for the viewer.
+    pub reason: String,
+    /// When it is worth asking again.
+    pub retry_after: Option<Duration>,
+}
+
+/// Who may come in. Admission by resources and access rules stand here.
+pub trait Admit: Send + Sync {
+    /// Judges a newcomer, given how many sessions there are.
+    fn admit(&self, newcomer: &NewSession, present: usize) -> Result<(), Refusal>;
+}
+
+/// Plain numbers that bound the register.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Most sessions at once.
+    pub sessions: usize,
+    /// Silence after which a viewer is given up, until its protocol says otherwise.
+    pub idle: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { sessions: 10_000, idle: Duration::from_secs(60) }
+    }
+}
+
+/// Admission by count alone, from [`Limits::sessions`].
+impl Admit for Limits {
+    fn admit(&self, _: &NewSession, present: usize) -> Result<(), Refusal> {
+        if present < self.sessions {
+            return Ok(());
+        }
+        Err(Refusal {
+            reason: format!("{present} viewers are here already, the limit (max_sessions) is {}", self.sessions),
+            retry_after: Some(Duration::from_secs(30)),
+        })
+    }
+}
+
+/// The register of all sessions; clones are the same register.
+#[derive(Clone)]
+pub struct Sessions(Arc<Registry>);
+
+pub(crate) struct Registry {
+    admit: Box<dyn Admit>,
+    idle: Duration,
+    draining: AtomicBool,
+    /// Goes up with every session that comes or goes.
+    changes: AtomicU64,
+    by_token: Mutex<HashMap<String, Session>>,
+}
+
+impl Sessions {
+    /// An empty register that admits by count.
+    pub fn new(limits: Limits) -> Self {
+        let idle = limits.idle;
+        Self::with_admission(Box::new(limits), idle)
+    }
+
+    /// An empty register with a judge of its own.
+    pub fn with_admission(admit: Box<dyn Admit>, idle: Duration) -> Self {
+        Sessions(Arc::new(Registry {
+            admit,
+            idle,
+            draining: AtomicBool::new(false),
+            changes: AtomicU64::new(0),
+            by_token: Mutex::default(),
+        }))
+    }
+
+    /// Takes in a newcomer, or says why not.
+    pub fn open(&self, newcomer: NewSession) -> Result<Session, Refusal> {
+        if self.is_draining() {
+            return Err(Refusal { reason: "the server is stopping".into(), retry_after: Some(Duration::from_secs(10)) });
+        }
+        let mut all = self.0.all();
+        self.0.admit.admit(&newcomer, all.len())?;
+        let now = reelway_clock::now();
+        let started = rfc3339(reelway_clock::real().nanos() / 1_000_000_000);
+        let session = Session::new(Arc::downgrade(&self.0), newcomer, self.0.idle, now, started);
+        all.insert(session.token().to_owned(), session.clone());
+        self.0.changes.fetch_add(1, Ordering::Relaxed);
+        Ok(session)
+    }
+
+    /// The session that this secret stands for.
+    pub fn by_token(&self, token: &str) -> Option<Session> {
+        self.0.all().get(token).cloned()
+    }
+
+    /// Ends the session with this public identifier; false where there is none.
+    pub fn end(&self, id: &str, reason: EndReason) -> bool {
+        let found = self.0.all().values().find(|session| session.id() == id).cloned();
+        found.map(|session| session.end(reason)).is_some()
+    }
+
+    /// All sessions, the oldest first.
+    pub fn list(&self) -> Vec<SessionView> {
+        let mut views: Vec<_> = self.snapshot().iter().map(Session::view).collect();
+        views.sort_by(|a, b| a.started.cmp(&b.started).then_with(|| a.id.cmp(&b.id)));
+        views
+    }
+
+    /// Handles on all sessions.
+    pub fn snapshot(&self) -> Vec<Session> {
+        self.0.all().values().cloned().collect()
+    }
+
+    /// Number of sessions.
+    pub fn len(&self) -> usize {
+        self.0.all().len()
+    }
+
+    /// Whether nobody watches.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A number that changes when a session comes or goes.
+    pub fn changes(&self) -> u64 {
+        self.0.changes.load(Ordering::Relaxed)
+    }
+
+    /// Gives up silent viewers and takes rates; to be called about once a second.
+    pub fn tick(&self) {
+        let now = reelway_clock::now();
+        for session in self.snapshot() {
+            if session.is_expired(now) {
+                session.end(EndReason::Expired);
+            } else {
+                session.tick(now);
+            }
+        }
+    }
+
+    /// From now on nobody comes in.
+    pub fn drain(&self) {
+        self.0.draining.store(true, Ordering::Release);
+    }
+
+    /// Whether newcomers are refused because the server stops.
+    pub fn is_draining(&self) -> bool {
+        self.0.draining.load(Ordering::Acquire)
+    }
+
+    /// Ends every session.
+    pub fn end_all(&self, reason: EndReason) {
+        for session in self.snapshot() {
+            session.end(reason.clone());
+        }
+    }
+
+    /// Ends the sessions of one title.
+    pub fn end_title(&self, title: &str, reason: EndReason) {
+        for session in self.snapshot() {
+            if session.title() == title {
+                session.end(reason.clone());
+            }
+        }
+    }
+}
+
+impl Registry {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Session>> {
+        self.by_token.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn remove(&self, session: &Session) {
+        self.all().remove(session.token());
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Seconds since 1970 as RFC 3339 in UTC.
+fn rfc3339(seconds: u64) -> String {
+    // Days to civil date: Howard Hinnant's algorithm, eras of 400 years from 0000-03-01.
+    let (days, time) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, year) = if month < 10 { (month + 3, year) } else { (month - 9, year + 1) };
+    let (hour, minute, second) = (time / 3_600, time / 60 % 60, time % 60);
+    format!("{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z", year + era * 400)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    fn viewer() -> NewSession {
+        NewSession {
+            protocol: Protocol::Hls,
+            peer: "127.0.0.1:1".parse().unwrap(),
+            title: "bunny".into(),
+            duration: Duration::from_secs(10),
+            user_agent: None,
+        }
+    }
+
+    #[test]
+    fn dates_are_civil() {
+        assert_eq!(rfc3339(0), "1970-01-01T00:00:00Z");
+        assert_eq!(rfc3339(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(rfc3339(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(rfc3339(1_795_250_577), "2026-11-21T08:42:57Z");
+    }
+
+    #[test]
+    fn over_the_limit_only_the_newcomer_is_refused() {
+        let sessions = Sessions::new(Limits { sessions: 1, ..Limits::default() });
+        let first = sessions.open(viewer()).unwrap();
+        let refusal = sessions.open(viewer()).unwrap_err();
+        assert!(refusal.reason.contains("limit"));
+        assert!(!first.is_ended());
+        first.end(EndReason::Left);
+        assert!(sessions.open(viewer()).is_ok());
+    }
+
+    #[test]
+    fn a_silent_viewer_is_given_up_and_a_lively_one_kept() {
+        let sessions = Sessions::new(Limits { idle: Duration::from_millis(40), ..Limits::default() });
+        let silent = sessions.open(viewer()).unwrap();
+        let lively = sessions.open(viewer()).unwrap();
+        lively.set_idle_limit(Duration::MAX);
+        std::thread::sleep(Duration::from_millis(60));
+        sessions.tick();
+        assert!(silent.is_ended());
+        assert!(!lively.is_ended());
+        assert!(sessions.by_token(silent.token()).is_none());
+    }
+
+    #[test]
+    fn whoever_ends_it_the_protocol_hears_of_it_once() {
+        let sessions = Sessions::new(Limits::default());
+        let session = sessions.open(viewer()).unwrap();
+        let heard = Arc::new(AtomicUsize::new(0));
+        let counter = heard.clone();
+        session.on_end(move |reason| {
+            assert_eq!(*reason, EndReason::Kicked);
+            counter.fetch_add(1, Ordering::Relaxed);
+        });
+        assert!(sessions.end(session.id(), EndReason::Kicked));
+        session.end(EndReason::Left);
+        assert_eq!(heard.load(Ordering::Relaxed), 1);
+        assert!(sessions.is_empty());
+    }
+
+    #[test]
+    fn a_stopping_server_takes_nobody_in() {
+        let sessions = Sessions::new(Limits::default());
+        sessions.drain();
+        assert!(sessions.open(viewer()).unwrap_err().retry_after.is_some());
+    }
+}

@@ -1,0 +1,76 @@
+//! What is shown of a session.
+
+use serde::Serialize;
+
+use crate::Protocol;
+
+/// What a viewer is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Set up, not yet playing.
+    #[default]
+    Ready,
+    /// Media is being sent or asked for.
+    Playing,
+    /// Paused by the viewer.
+    Paused,
+}
+
+/// How far a session has come, as its protocol knows it. What a protocol cannot know is `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// What the viewer is doing.
+    pub state: State,
+    /// Presentation time now playing, in seconds.
+    pub position: Option<f64>,
+    /// Media bytes sent.
+    pub bytes: u64,
+    /// Packets sent (RTP) or answers given (HTTP).
+    pub packets: u64,
+    /// Packets the viewer reports as lost.
+    pub lost: Option<u64>,
+    /// Interarrival jitter the viewer reports, in milliseconds.
+    pub jitter_ms: Option<f64>,
+    /// 99th percentile of lateness against the timetable, in milliseconds.
+    pub late_p99_ms: Option<f64>,
+    /// Greatest lateness, in milliseconds.
+    pub late_max_ms: Option<f64>,
+}
+
+/// A session as the API shows it (docs/reference/api.md).
+#[derive(Clone, Debug, Serialize)]
+pub struct SessionView {
+    /// Public identifier.
+    pub id: String,
+    /// How the film is delivered.
+    pub protocol: Protocol,
+    /// The viewer's address.
+    pub peer: String,
+    /// What the viewer's program calls itself.
+    pub user_agent: Option<String>,
+    /// Title being watched.
+    pub title: String,
+    /// What the viewer is doing.
+    pub state: State,
+    /// Presentation time in seconds.
+    pub position: Option<f64>,
+    /// Film's length in seconds.
+    pub duration: f64,
+    /// When the session began, RFC 3339 in UTC.
+    pub started: String,
+    /// Bits a second over the last seconds.
+    pub rate: u64,
+    /// Media bytes sent.
+    pub bytes: u64,
+    /// Packets sent or answers given.
+    pub packets: u64,
+    /// Packets the viewer reports as lost.
+    pub lost: Option<u64>,
+    /// Jitter the viewer reports, in milliseconds.
+    pub jitter_ms: Option<f64>,
+    /// 99th percentile of lateness, in milliseconds.
+    pub late_p99_ms: Option<f64>,
+    /// Greatest lateness, in milliseconds.
+    pub late_max_ms: Option<f64>,
+}
