@@ -1,2 +1,27 @@
-//! Skeleton.
+//! What goes out over RTP, decided before any viewer comes.
+//!
+//! What lives here: payload formats ([`Payload`]: H.264, H.265, AAC, Opus), the packet plan of a
+//! group of samples ([`Plan`]), the RTP header ([`Header`]), RTCP ([`rtcp`]) and SDP ([`sdp`]). The
+//! crate is pure: it opens nothing, sends nothing, and knows no clock.
+//!
+//! A plan belongs to a film, not to a viewer. It says of every packet which bytes of the film file
+//! it carries, which few bytes stand between them, and when it is due. No media byte is copied; the
+//! sender gathers the pieces and adds the four fields that differ between viewers: payload type,
+//! SSRC, first sequence number and timestamp base.
 #![forbid(unsafe_code)]
+
+mod aac;
+mod h264;
+mod h265;
+mod header;
+mod nal;
+mod opus;
+mod payload;
+mod plan;
+pub mod rtcp;
+pub mod sdp;
+
+pub use header::Header;
+pub use payload::{Bytes, Payload, PayloadOptions, PlanError, Unsupported};
+pub use plan::{Frame, MAX_PIECES, Packet, Piece, Plan};
+pub use sdp::SdpMedia;

@@ -1,0 +1,306 @@
+//! What H.264 and H.265 share: NAL units with a length before each, put into packets singly, several
+//! to a packet, or in fragments.
+
+use reelway_media::TimedSample;
+
+use crate::payload::{Bytes, MAX_AGGREGATED, PlanError, Timing};
+use crate::plan::{Builder, FrameInfo, Piece, Plan};
+
+/// The first bytes of a NAL unit: one for H.264 (the second is then 0), two for H.265.
+pub(crate) type NalHeader = [u8; 2];
+
+/// What a NAL unit is to the decoding of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A part of a picture from which others are decoded.
+    Reference,
+    /// A part of a picture that no other needs.
+    Disposable,
+    /// Not a part of a picture: parameter sets, SEI and such.
+    Other,
+    /// Not to be sent: access unit delimiters, which RTP's marker replaces, and types that mean
+    /// something else over RTP.
+    Drop,
+}
+
+/// What differs between the two formats.
+pub(crate) trait NalFormat {
+    /// Bytes of the NAL header.
+    const HEADER: usize;
+
+    /// What to do with a NAL unit.
+    fn role(&self, header: NalHeader) -> Role;
+
+    /// The payload header of an aggregation packet of units with these headers.
+    fn aggregate(headers: impl Iterator<Item = NalHeader>) -> NalHeader;
+
+    /// Payload and fragment header of a unit's fragment: `HEADER + 1` bytes.
+    fn fragment(header: NalHeader, first: bool, last: bool) -> [u8; 3];
+}
+
+/// A NAL unit within the film.
+#[derive(Clone, Copy, Debug, Default)]
+struct Nal {
+    /// First byte of the unit.
+    offset: u64,
+    /// Its length without the length field; at least the header's.
+    len: u32,
+    header: NalHeader,
+}
+
+/// Plans samples that are NAL units, each after a length of `length_size` (1 to 4) bytes.
+pub(crate) fn plan<F: NalFormat>(
+    format: &F,
+    length_size: u8,
+    samples: &[TimedSample],
+    bytes: &dyn Bytes,
+    timing: Timing,
+    max_payload: usize,
+) -> Result<Plan, PlanError> {
+    let mut packer = Packer {
+        format,
+        length_size,
+        max_payload,
+        out: Builder::default(),
+        waiting: Waiting::default(),
+    };
+    for sample in samples {
+        let mut reference = false;
+        let mut picture = false;
+        for nal in Nals::<F>::new(sample, length_size, bytes) {
+            let nal = nal?;
+            match packer.format.role(nal.header) {
+                Role::Drop => continue,
+                Role::Other => {}
+                Role::Reference => (picture, reference) = (true, true),
+                Role::Disposable => picture = true,
+            }
+            packer.put(nal);
+        }
+        packer.flush();
+        // Last packet of the access unit (RFC 6184 section 5.1, RFC 7798 section 4.1).
+        packer.out.mark_last();
+        let due = timing.due(sample);
+        packer.out.end_frame(FrameInfo {
+            due,
+            duration: timing.end(sample).saturating_sub(due).max(0),
+            shown: timing.shown(sample),
+            rtp_time: timing.rtp(sample) as u32,
+            sync: sample.sample.sync,
+            droppable: picture && !reference,
+        });
+    }
+    Ok(packer.out.finish())
+}
+
+/// Parameter sets as packets that hold all their bytes themselves: one frame, or none.
+pub(crate) fn preface<'a, F: NalFormat>(
+    format: &F,
+    sets: impl Iterator<Item = &'a Vec<u8>>,
+    max_payload: usize,
+) -> Plan {
+    // Planned like a film of one sample, whose bytes are then taken into the plan.
+    let mut film = Vec::new();
+    let mut packer = Packer {
+        format,
+        length_size: 4,
+        max_payload,
+        out: Builder::default(),
+        waiting: Waiting::default(),
+    };
+    for set in sets {
+        let Some(header) = set.get(..F::HEADER) else {
+            continue;
+        };
+        film.extend_from_slice(&(set.len() as u32).to_be_bytes());
+        let mut nal = Nal {
+            offset: film.len() as u64,
+            len: set.len() as u32,
+            header: [0; 2],
+        };
+        nal.header[..F::HEADER].copy_from_slice(header);
+        film.extend_from_slice(set);
+        packer.put(nal);
+    }
+    packer.flush();
+    packer.out.end_frame(FrameInfo {
+        sync: true,
+        ..FrameInfo::default()
+    });
+    let mut plan = packer.out.finish();
+    let base = plan.inline.len() as u32;
+    for piece in &mut plan.pieces {
+        if let Piece::Film { offset, len } = *piece {
+            *piece = Piece::Inline {
+                start: base + offset as u32,
+                len: len as u16,
+            };
+        }
+    }
+    plan.inline.extend_from_slice(&film);
+    plan
+}
+
+/// Small units that may share a packet.
+#[derive(Debug, Default)]
+struct Waiting {
+    nals: [Nal; MAX_AGGREGATED],
+    count: usize,
+    /// Bytes of the units with two bytes of length for each.
+    bytes: usize,
+}
+
+struct Packer<'f, F> {
+    format: &'f F,
+    length_size: u8,
+    max_payload: usize,
+    out: Builder,
+    waiting: Waiting,
+}
+
+impl<F: NalFormat> Packer<'_, F> {
+    fn put(&mut self, nal: Nal) {
+        let len = nal.len as usize;
+        if len > self.max_payload {
+            self.flush();
+            self.fragments(nal);
+            return;
+        }
+        let full = self.waiting.count == MAX_AGGREGATED;
+        if full || F::HEADER + self.waiting.bytes + 2 + len > self.max_payload {
+            self.flush();
+        }
+        self.waiting.nals[self.waiting.count] = nal;
+        self.waiting.count += 1;
+        self.waiting.bytes += 2 + len;
+    }
+
+    /// Sends what waits: one unit as it is, several in an aggregation packet.
+    fn flush(&mut self) {
+        let nals = &self.waiting.nals[..self.waiting.count];
+        match nals {
+            [] => return,
+            [nal] => self.out.film(nal.offset, nal.len),
+            nals => {
+                let header = F::aggregate(nals.iter().map(|nal| nal.header));
+                self.out.inline(&header[..F::HEADER]);
+                for nal in nals {
+                    // The packet wants two bytes of length before each unit. The film has them:
+                    // the end of its own length field, if that is not of a single byte.
+                    if self.length_size == 1 {
+                        self.out.inline(&[0]);
+                        self.out.film(nal.offset - 1, nal.len + 1);
+                    } else {
+                        self.out.film(nal.offset - 2, nal.len + 2);
+                    }
+                }
+            }
+        }
+        self.out.end_packet(false);
+        self.waiting.count = 0;
+        self.waiting.bytes = 0;
+    }
+
+    /// Fragments of equal size but for the last, which may be shorter: what segmentation offload
+    /// wants of packets that are sent at once.
+    fn fragments(&mut self, nal: Nal) {
+        let head = F::HEADER + 1;
+        let body = nal.len as usize - F::HEADER;
+        let count = body.div_ceil(self.max_payload - head);
+        let size = body.div_ceil(count);
+        let middle = self
+            .out
+            .keep(&F::fragment(nal.header, false, false)[..head]);
+        let mut done = 0;
+        while done < body {
+            let len = size.min(body - done);
+            let (first, last) = (done == 0, done + len == body);
+            if first || last {
+                self.out
+                    .inline(&F::fragment(nal.header, first, last)[..head]);
+            } else {
+                self.out.add(middle);
+            }
+            self.out
+                .film(nal.offset + (F::HEADER + done) as u64, len as u32);
+            self.out.end_packet(false);
+            done += len;
+        }
+    }
+}
+
+/// The NAL units of a sample that are long enough to be any.
+struct Nals<'b, F> {
+    bytes: &'b dyn Bytes,
+    length_size: u32,
+    at: u64,
+    end: u64,
+    format: std::marker::PhantomData<F>,
+}
+
+impl<'b, F: NalFormat> Nals<'b, F> {
+    fn new(sample: &TimedSample, length_size: u8, bytes: &'b dyn Bytes) -> Self {
+        let range = sample.sample.bytes();
+        Nals {
+            bytes,
+            length_size: u32::from(length_size),
+            at: range.start,
+            end: range.end,
+            format: std::marker::PhantomData,
+        }
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), PlanError> {
+        if self.bytes.read_at(offset, buf) {
+            Ok(())
+        } else {
+            Err(PlanError::Missing { offset })
+        }
+    }
+
+    fn step(&mut self) -> Result<Option<Nal>, PlanError> {
+        loop {
+            let left = (self.end - self.at) as u32;
+            if left == 0 {
+                return Ok(None);
+            }
+            let mut word = [0; 4];
+            let field = self.length_size.min(left);
+            self.read(self.at, &mut word[4 - field as usize..])?;
+            let length = u32::from_be_bytes(word);
+            let left = left - field;
+            // Some writers pad a sample with a few zeros, fewer than a length takes.
+            if length > left || (field < self.length_size && length != 0) {
+                return Err(PlanError::NalTooLong {
+                    offset: self.at,
+                    length,
+                    left,
+                });
+            }
+            let offset = self.at + u64::from(field);
+            self.at = offset + u64::from(length);
+            if length < F::HEADER as u32 {
+                continue;
+            }
+            let mut header = [0; 2];
+            self.read(offset, &mut header[..F::HEADER])?;
+            return Ok(Some(Nal {
+                offset,
+                len: length,
+                header,
+            }));
+        }
+    }
+}
+
+impl<F: NalFormat> Iterator for Nals<'_, F> {
+    type Item = Result<Nal, PlanError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step().transpose();
+        if let Some(Err(_)) = step {
+            self.at = self.end;
+        }
+        step
+    }
+}

@@ -1,0 +1,59 @@
+//! What a sender says.
+
+use super::{CNAME, kind};
+
+/// A sender report without reception reports (RFC 3550 section 6.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderReport {
+    /// The sender's SSRC.
+    pub ssrc: u32,
+    /// Wall clock as an NTP timestamp: seconds since 1900 in the upper, fractions in the lower half.
+    pub ntp: u64,
+    /// The same moment in the RTP timestamps of this SSRC.
+    pub rtp_time: u32,
+    /// RTP packets sent, wrapping.
+    pub packets: u32,
+    /// Payload bytes sent, RTP headers not counted, wrapping.
+    pub bytes: u32,
+}
+
+/// Appends a compound packet to `out`: the report, SDES with `cname` (its first 255 bytes), and,
+/// if the stream ends here, BYE.
+pub fn write(report: &SenderReport, cname: &str, bye: bool, out: &mut Vec<u8>) {
+    let SenderReport {
+        ssrc,
+        ntp,
+        rtp_time,
+        packets,
+        bytes,
+    } = *report;
+    header(out, 0, kind::SR, 6);
+    out.extend_from_slice(&ssrc.to_be_bytes());
+    out.extend_from_slice(&ntp.to_be_bytes());
+    for word in [rtp_time, packets, bytes] {
+        out.extend_from_slice(&word.to_be_bytes());
+    }
+    let mut end = cname.len().min(255);
+    while !cname.is_char_boundary(end) {
+        end -= 1;
+    }
+    let cname = &cname.as_bytes()[..end];
+    // SSRC, item type, length and text, then at least one zero up to a whole word.
+    let words = (4 + 2 + cname.len()) / 4 + 1;
+    header(out, 1, kind::SDES, words as u16);
+    let begin = out.len();
+    out.extend_from_slice(&ssrc.to_be_bytes());
+    out.extend_from_slice(&[CNAME, cname.len() as u8]);
+    out.extend_from_slice(cname);
+    out.resize(begin + words * 4, 0);
+    if bye {
+        header(out, 1, kind::BYE, 1);
+        out.extend_from_slice(&ssrc.to_be_bytes());
+    }
+}
+
+/// The common header; `words`: 32-bit words that follow it.
+fn header(out: &mut Vec<u8>, count: u8, kind: u8, words: u16) {
+    out.extend_from_slice(&[(2 << 6) | count, kind]);
+    out.extend_from_slice(&words.to_be_bytes());
+}

@@ -1,0 +1,186 @@
+//! What a session description says of a film (RFC 4566/8866, and RFC 2326 appendix C for RTSP).
+
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use reelway_media::{Nanos, SECOND, Track};
+
+/// A track's part of the session description.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SdpMedia {
+    /// `video` or `audio`.
+    pub media: &'static str,
+    /// Encoding name, clock rate and channels, as after the payload type in `a=rtpmap`:
+    /// `H264/90000`.
+    pub encoding: String,
+    /// Format parameters, as after the payload type in `a=fmtp`; empty for none.
+    pub fmtp: String,
+    /// Most that a second of the track takes in kilobits, headers of RTP, UDP and IP included
+    /// (`b=AS`).
+    pub bandwidth_kbps: u32,
+    /// Language (`a=lang`).
+    pub language: Option<String>,
+    /// Width and height of the coded picture in pixels (`a=framesize`).
+    pub frame_size: Option<(u16, u16)>,
+}
+
+/// One `m=` section: a track and how it is named here.
+#[derive(Clone, Copy, Debug)]
+pub struct Section<'a> {
+    /// The track, from [`crate::Payload::sdp`].
+    pub media: &'a SdpMedia,
+    /// Payload type it will be sent with, 96 to 127.
+    pub payload_type: u8,
+    /// Its URL relative to the film's, such as `track=1`.
+    pub control: &'a str,
+}
+
+/// A film's whole description.
+#[derive(Clone, Copy, Debug)]
+pub struct Description<'a> {
+    /// Identifies the description together with `version` (`o=`).
+    pub id: u64,
+    /// Grows when the film changes.
+    pub version: u64,
+    /// The address of the server that the client speaks to.
+    pub server: IpAddr,
+    /// The film's name for people.
+    pub name: &'a str,
+    /// What made this, such as `Reelway 0.1`.
+    pub tool: &'a str,
+    /// The film's length.
+    pub duration: Nanos,
+    /// Its tracks.
+    pub sections: &'a [Section<'a>],
+}
+
+impl Description<'_> {
+    /// The description as text, lines ended by CR LF.
+    pub fn to_text(&self) -> String {
+        let (family, anywhere) = match self.server {
+            IpAddr::V4(_) => ("IP4", "0.0.0.0"),
+            IpAddr::V6(_) => ("IP6", "::"),
+        };
+        let name = one_line(self.name);
+        // An empty session name is not allowed (RFC 8866 section 5.3).
+        let name = if name.is_empty() { "-" } else { &name };
+        let mut out = String::with_capacity(512 + 512 * self.sections.len());
+        // Writing to a String does not fail.
+        let _ = write!(
+            out,
+            "v=0\r\no=- {} {} IN {family} {}\r\ns={name}\r\nc=IN {family} {anywhere}\r\nt=0 0\r\n\
+             a=tool:{}\r\na=control:*\r\na=range:npt=0-{}\r\n",
+            self.id,
+            self.version,
+            self.server,
+            one_line(self.tool),
+            npt(self.duration),
+        );
+        for Section {
+            media,
+            payload_type,
+            control,
+        } in self.sections
+        {
+            let _ = write!(
+                out,
+                "m={} 0 RTP/AVP {payload_type}\r\nb=AS:{}\r\na=rtpmap:{payload_type} {}\r\n",
+                media.media, media.bandwidth_kbps, media.encoding
+            );
+            if !media.fmtp.is_empty() {
+                let _ = write!(out, "a=fmtp:{payload_type} {}\r\n", media.fmtp);
+            }
+            if let Some((width, height)) = media.frame_size {
+                let _ = write!(out, "a=framesize:{payload_type} {width}-{height}\r\n");
+            }
+            if let Some(language) = &media.language {
+                let _ = write!(out, "a=lang:{}\r\n", one_line(language));
+            }
+            let _ = write!(out, "a=control:{control}\r\n");
+        }
+        out
+    }
+}
+
+/// A time as RTSP writes it (`npt-sec`): seconds with as many decimals as it needs, at most
+/// microseconds, rounded to nearest.
+pub fn npt(at: Nanos) -> String {
+    let micros = (at.max(0).saturating_add(500)) / 1000;
+    let mut text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
+    text
+}
+
+/// Text that cannot end its line.
+fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect::<String>()
+        .trim()
+        .to_owned()
+}
+
+impl SdpMedia {
+    pub(crate) fn of(
+        track: &Track,
+        media: &'static str,
+        encoding: String,
+        fmtp: String,
+        max_payload: usize,
+    ) -> SdpMedia {
+        SdpMedia {
+            media,
+            encoding,
+            fmtp,
+            bandwidth_kbps: bandwidth_kbps(track, max_payload),
+            language: track.language.clone(),
+            frame_size: track
+                .picture
+                .as_ref()
+                .map(|picture| (picture.width, picture.height)),
+        }
+    }
+}
+
+/// Headers of a packet in bytes: RTP, UDP, IPv6 (RFC 3550 section 6.2 counts them in).
+const HEADERS: u64 = 12 + 8 + 40;
+
+/// The busiest second of the track, as far as its groups tell, in kilobits.
+fn bandwidth_kbps(track: &Track, max_payload: usize) -> u32 {
+    let wire = |bytes: u64, samples: u64| {
+        let packets = samples + bytes / max_payload as u64;
+        bytes + packets * HEADERS
+    };
+    let kbps = |bytes: u64, nanos: Nanos| {
+        let bits = u128::from(bytes) * 8 * SECOND as u128;
+        u32::try_from(bits.div_ceil(nanos.max(1) as u128 * 1000)).unwrap_or(u32::MAX)
+    };
+    let all = reelway_media::ticks_to_nanos(
+        i64::try_from(track.duration).unwrap_or(i64::MAX),
+        track.timescale,
+    );
+    let mut most = kbps(wire(track.bytes, u64::from(track.samples)), all.max(SECOND));
+    // Windows of whole groups, each as short as it may be and not below a second.
+    let (mut bytes, mut samples, mut last) = (0, 0, 0);
+    for first in 0..track.groups.len() {
+        let begin = track.decode(track.groups[first].dts);
+        let end = loop {
+            match track.groups.get(last) {
+                Some(group) if track.decode(group.dts) - begin >= SECOND => {
+                    break track.decode(group.dts);
+                }
+                Some(group) => {
+                    bytes += u64::from(group.bytes);
+                    samples += u64::from(group.count);
+                    last += 1;
+                }
+                // What is left is shorter than a second.
+                None => return most,
+            }
+        };
+        most = most.max(kbps(wire(bytes, samples), end - begin));
+        bytes -= u64::from(track.groups[first].bytes);
+        samples -= u64::from(track.groups[first].count);
+    }
+    most
+}
