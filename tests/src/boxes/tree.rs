@@ -1,0 +1,151 @@
+//! Boxes as a tree (ISO/IEC 14496-12 4.2).
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// A box.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// The box's four characters.
+    pub kind: [u8; 4],
+    /// What is in it.
+    pub body: Body,
+}
+
+/// A box's inside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Bytes after the header, as they are (version and flags of a full box included).
+    Leaf(Vec<u8>),
+    /// Boxes.
+    Nodes(Vec<Node>),
+}
+
+/// The boxes that are looked into; all others stay as they are.
+const CONTAINERS: [&[u8; 4]; 6] = [b"moov", b"trak", b"mdia", b"minf", b"stbl", b"edts"];
+
+/// A box's header: its kind, where its body begins, and how long the whole box is.
+/// `None` for the length: to the end of the file.
+pub fn header(bytes: &[u8]) -> Result<([u8; 4], usize, Option<u64>)> {
+    let head: [u8; 8] = bytes.get(..8).context("box header cut off")?.try_into()?;
+    let kind = [head[4], head[5], head[6], head[7]];
+    match u32_at(&head, 0) {
+        0 => Ok((kind, 8, None)),
+        1 => {
+            let wide = bytes.get(8..16).context("64-bit box header cut off")?;
+            Ok((kind, 16, Some(u64::from_be_bytes(wide.try_into()?))))
+        }
+        size => Ok((kind, 8, Some(u64::from(size)))),
+    }
+}
+
+/// The 32-bit number at `at`, big endian.
+pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+/// The 64-bit number at `at`, big endian.
+pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+impl Node {
+    /// A box of bytes.
+    pub fn leaf(kind: &[u8; 4], body: Vec<u8>) -> Node {
+        Node { kind: *kind, body: Body::Leaf(body) }
+    }
+
+    /// A box of boxes.
+    pub fn of(kind: &[u8; 4], nodes: Vec<Node>) -> Node {
+        Node { kind: *kind, body: Body::Nodes(nodes) }
+    }
+
+    /// Reads the boxes that fill `bytes`.
+    pub fn parse_all(mut bytes: &[u8]) -> Result<Vec<Node>> {
+        let mut nodes = Vec::new();
+        while !bytes.is_empty() {
+            let (kind, start, size) = header(bytes)?;
+            let end = size.map_or(bytes.len(), |size| size as usize);
+            ensure!(start <= end && end <= bytes.len(), "{} reaches past its parent", kind.escape_ascii());
+            let inside = &bytes[start..end];
+            let body = match CONTAINERS.contains(&&kind) {
+                true => Body::Nodes(Node::parse_all(inside)?),
+                false => Body::Leaf(inside.to_vec()),
+            };
+            nodes.push(Node { kind, body });
+            bytes = &bytes[end..];
+        }
+        Ok(nodes)
+    }
+
+    /// Appends the box to `out`; with `wide`, it and all boxes in it have 64-bit sizes.
+    pub fn write(&self, wide: bool, out: &mut Vec<u8>) {
+        let start = out.len();
+        let head = if wide { 16 } else { 8 };
+        out.resize(start + head, 0);
+        match &self.body {
+            Body::Leaf(bytes) => out.extend_from_slice(bytes),
+            Body::Nodes(nodes) => nodes.iter().for_each(|node| node.write(wide, out)),
+        }
+        let size = out.len() - start;
+        out[start..start + 4].copy_from_slice(&(if wide { 1 } else { size as u32 }).to_be_bytes());
+        out[start + 4..start + 8].copy_from_slice(&self.kind);
+        if wide {
+            out[start + 8..start + 16].copy_from_slice(&(size as u64).to_be_bytes());
+        }
+    }
+
+    /// The boxes in this one; none in a box of bytes.
+    pub fn nodes(&self) -> &[Node] {
+        match &self.body {
+            Body::Nodes(nodes) => nodes,
+            Body::Leaf(_) => &[],
+        }
+    }
+
+    /// The boxes in this one, to change.
+    pub fn nodes_mut(&mut self) -> &mut Vec<Node> {
+        match &mut self.body {
+            Body::Nodes(nodes) => nodes,
+            Body::Leaf(_) => panic!("{} is a box of bytes", self.kind.escape_ascii()),
+        }
+    }
+
+    /// The bytes of a box of bytes.
+    pub fn bytes(&self) -> Result<&[u8]> {
+        match &self.body {
+            Body::Leaf(bytes) => Ok(bytes),
+            Body::Nodes(_) => bail!("{} is a box of boxes", self.kind.escape_ascii()),
+        }
+    }
+
+    /// The bytes of a box of bytes, to change.
+    pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
+        match &mut self.body {
+            Body::Leaf(bytes) => bytes,
+            Body::Nodes(_) => panic!("{} is a box of boxes", self.kind.escape_ascii()),
+        }
+    }
+
+    /// The first box at a path of kinds below this one.
+    pub fn find(&self, path: &[&[u8; 4]]) -> Option<&Node> {
+        let (first, rest) = path.split_first()?;
+        let node = self.nodes().iter().find(|node| node.kind == **first)?;
+        if rest.is_empty() { Some(node) } else { node.find(rest) }
+    }
+
+    /// The same, to change.
+    pub fn find_mut(&mut self, path: &[&[u8; 4]]) -> Option<&mut Node> {
+        let (first, rest) = path.split_first()?;
+        let Body::Nodes(nodes) = &mut self.body else { return None };
+        let node = nodes.iter_mut().find(|node| node.kind == **first)?;
+        if rest.is_empty() { Some(node) } else { node.find_mut(rest) }
+    }
+
+    /// The box at a path that must be there.
+    pub fn need(&self, path: &[&[u8; 4]]) -> Result<&Node> {
+        self.find(path).with_context(|| {
+            let path: Vec<_> = path.iter().map(|kind| kind.escape_ascii().to_string()).collect();
+            format!("no box {} in {}", path.join("/"), self.kind.escape_ascii())
+        })
+    }
+}
