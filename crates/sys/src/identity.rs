@@ -22,7 +22,10 @@ impl From<&Metadata> for FileIdentity {
             device: metadata.dev(),
             inode: metadata.ino(),
             size: metadata.size(),
-            mtime_ns: metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec()),
+            mtime_ns: metadata
+                .mtime()
+                .saturating_mul(1_000_000_000)
+                .saturating_add(metadata.mtime_nsec()),
         }
     }
 }

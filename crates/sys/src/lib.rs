@@ -1,5 +1,32 @@
 //! Every `unsafe` line of Reelway.
+//!
+//! What lives here: what the kernel offers and std does not. Each module shows a safe interface, so
+//! that every other crate is `forbid(unsafe_code)`:
+//!
+//! - [`region`]: one mapped region of memory, cut into pages that are owned like boxes
+//! - [`udp`]: UDP sockets, and a whole turn's packets in one call, with segmentation by the kernel (GSO)
+//! - [`tcp`]: gathering writes that never block
+//! - [`wake`]: sleeping to an absolute time, with another thread able to end it
+//! - [`time`]: the kernel's clocks, CPU time
+//! - [`limits`]: descriptors, locked memory
+//!
+//! Depends on no other room.
+
 mod identity;
-pub mod tsc;
+pub mod limits;
+pub mod region;
+pub mod tcp;
+pub mod time;
+pub mod udp;
+pub mod wake;
 
 pub use identity::FileIdentity;
+
+/// The result of a call that returns -1 on error.
+pub(crate) fn check(result: i64) -> std::io::Result<i64> {
+    if result < 0 {
+        Err(std::io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}

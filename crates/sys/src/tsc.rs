@@ -1,26 +1,42 @@
-//! The processor's time-stamp counter and the kernel's clocks, for the `clock` room.
+//! The processor's time counter (TSC on x86-64, `CNTVCT_EL0` on AArch64) and the kernel's clocks,
+//! for the `clock` room and its preload library.
+//!
+//! Nothing here goes through libc's own `clock_gettime`: the preload library *is* libc's
+//! `clock_gettime` in the programs it is put under, and would call itself. The kernel's clock is
+//! read through the vDSO (found by hand, `vdso.rs`) or by a raw system call (`raw.rs`), which also
+//! leaves `errno` alone and is safe in a signal handler.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `counter.rs` | reading the counter, and what the processor says about it |
+//! | `vdso.rs` | the kernel's clock functions in the vDSO |
+//! | `raw.rs` | raw system calls without `errno` |
+//! | `cpus.rs` | pinning threads, for the test of the counters of all processors against each other |
 
-/// The kernel's clocks that Reelway reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KernelClockId {
-    /// `CLOCK_MONOTONIC`.
-    Monotonic,
-    /// `CLOCK_REALTIME`.
-    Real,
-}
+mod counter;
+mod cpus;
+mod raw;
+mod vdso;
 
-/// The kernel's time in nanoseconds since the clock's zero; times before it are zero.
-pub fn kernel_nanos(clock: KernelClockId) -> u64 {
-    let id = match clock {
-        KernelClockId::Monotonic => libc::CLOCK_MONOTONIC,
-        KernelClockId::Real => libc::CLOCK_REALTIME,
-    };
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is valid for the write; these two clocks exist on every Linux, so the call
-    // cannot fail.
-    unsafe { libc::clock_gettime(id, &mut time) };
-    u64::try_from(time.tv_sec).map_or(0, |s| s * 1_000_000_000 + time.tv_nsec as u64)
-}
+pub use counter::{
+    counter, counter_ordered, frequency_hint, hypervisor, invariant, readable, wipe_on_fork,
+};
+pub use cpus::{allowed_cpus, pin_thread, CpuSet};
+pub use raw::{
+    clock_gettime_raw, environment, gettimeofday_raw, read_link, read_small_file, write_stderr,
+    write_to, MonotonicPause, syscall,
+};
+pub use vdso::{has_vdso, vdso_gettimeofday, vdso_time};
+
+/// The kernel's number of `CLOCK_REALTIME`.
+pub const REALTIME: i32 = 0;
+/// The kernel's number of `CLOCK_MONOTONIC`.
+pub const MONOTONIC: i32 = 1;
+/// The kernel's number of `CLOCK_MONOTONIC_RAW`.
+pub const MONOTONIC_RAW: i32 = 4;
+/// The kernel's number of `CLOCK_REALTIME_COARSE`.
+pub const REALTIME_COARSE: i32 = 5;
+/// The kernel's number of `CLOCK_MONOTONIC_COARSE`.
+pub const MONOTONIC_COARSE: i32 = 6;
+/// The kernel's number of `CLOCK_BOOTTIME`.
+pub const BOOTTIME: i32 = 7;

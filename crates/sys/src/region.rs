@@ -1,0 +1,186 @@
+//! One mapped region of memory, cut into pages.
+//!
+//! The region is reserved at once and takes memory page by page as it is written to, so a large
+//! pool costs nothing until it is used, and never more than was asked for. A [`Page`] is owned and
+//! borrowed like a `Box<[u8]>`: who holds it alone may write, who shares it (in an `Arc`) reads.
+
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::check;
+
+/// Alignment of every page's address, in bytes: enough for direct I/O on any block device.
+pub const ALIGNMENT: usize = 4096;
+
+/// The mapping; unmapped when its last page is gone.
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: only an address and a length; what lies there is reached through pages alone.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: base and length are of a mapping made by `Region::map`; no page is left that points
+        // into it, since each holds this mapping alive.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// A page of a region: a fixed number of bytes at an address aligned to [`ALIGNMENT`].
+#[derive(Debug)]
+pub struct Page {
+    base: NonNull<u8>,
+    bytes: usize,
+    /// Keeps the address valid.
+    _mapping: Arc<Mapping>,
+}
+
+// SAFETY: a page is the only way to its bytes, like a Box<[u8]>.
+unsafe impl Send for Page {}
+// SAFETY: as above; through a shared reference the bytes can only be read.
+unsafe impl Sync for Page {}
+
+impl Deref for Page {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: base points to `bytes` mapped bytes (zero or written), which no other page covers
+        // and which live as long as `_mapping`.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.bytes) }
+    }
+}
+
+impl DerefMut for Page {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`; the exclusive reference to the page is one to its bytes.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.bytes) }
+    }
+}
+
+/// A region's pages, and whether it is pinned in memory.
+#[derive(Debug)]
+pub struct Region {
+    /// All pages, in the order of their addresses.
+    pub pages: Vec<Page>,
+    /// Why the region could not be locked: it may then be swapped out. `None` if it is locked.
+    pub not_locked: Option<io::Error>,
+}
+
+impl Region {
+    /// Maps `count` pages of `page_bytes` each, a multiple of [`ALIGNMENT`].
+    pub fn map(count: usize, page_bytes: usize) -> io::Result<Region> {
+        if count == 0 || page_bytes == 0 || !page_bytes.is_multiple_of(ALIGNMENT) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "pages must be some, and whole multiples of 4096 bytes",
+            ));
+        }
+        let bytes = count
+            .checked_mul(page_bytes)
+            .filter(|bytes| isize::try_from(*bytes).is_ok())
+            .ok_or_else(|| {
+                io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "a pool larger than the address space",
+                )
+            })?;
+        // SAFETY: a new anonymous mapping at an address the kernel chooses; nothing is overlaid.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast::<u8>())
+            .ok_or_else(|| io::Error::other("mmap gave a null address"))?;
+        let mapping = Arc::new(Mapping { base, bytes });
+        // Film bytes say nothing in a core dump but make it huge.
+        // SAFETY: the whole of our own mapping; advice changes no contents.
+        unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_DONTDUMP) };
+        // SAFETY: as above. ONFAULT locks pages when they are first used, so nothing is populated now.
+        let locked = unsafe {
+            libc::mlock2(
+                base.as_ptr().cast(),
+                bytes,
+                libc::MLOCK_ONFAULT as libc::c_uint,
+            )
+        };
+        let not_locked = check(i64::from(locked)).err();
+        let pages = (0..count)
+            .map(|index| Page {
+                // SAFETY: index * page_bytes lies within the mapping of count * page_bytes bytes.
+                base: unsafe { base.add(index * page_bytes) },
+                bytes: page_bytes,
+                _mapping: Arc::clone(&mapping),
+            })
+            .collect();
+        Ok(Region { pages, not_locked })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_apart_and_outlive_each_other() {
+        let mut pages = Region::map(3, ALIGNMENT).expect("three pages").pages;
+        for (value, page) in pages.iter_mut().enumerate() {
+            page.fill(value as u8 + 1);
+        }
+        let last = pages.pop().unwrap();
+        drop(pages);
+        assert_eq!(last.as_ptr() as usize % ALIGNMENT, 0);
+        assert!(last.len() == ALIGNMENT && last.iter().all(|byte| *byte == 3));
+    }
+
+    #[test]
+    fn a_shared_page_is_read_by_many_threads() {
+        let mut page = Region::map(1, ALIGNMENT).unwrap().pages.pop().unwrap();
+        page[17] = 42;
+        let page = Arc::new(page);
+        let readers: Vec<_> = (0..4)
+            .map(|_| {
+                let page = Arc::clone(&page);
+                std::thread::spawn(move || page[17])
+            })
+            .collect();
+        assert!(
+            readers
+                .into_iter()
+                .all(|reader| reader.join().unwrap() == 42)
+        );
+    }
+
+    #[test]
+    fn odd_sizes_are_refused() {
+        assert!(Region::map(0, ALIGNMENT).is_err());
+        assert!(Region::map(1, 1000).is_err());
+        assert!(Region::map(usize::MAX / 2, ALIGNMENT).is_err());
+    }
+
+    #[test]
+    fn a_reserved_region_takes_no_memory_until_it_is_used() {
+        // 64 GiB: more than test machines have.
+        let region = Region::map(1 << 14, 4 << 20);
+        if let Ok(mut region) = region {
+            region.pages[1000][5] = 1;
+            assert_eq!(region.pages[1000][5], 1);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Making UDP sockets.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, RawFd};
+
+use crate::check;
+
+use super::Destination;
+
+/// A bound UDP socket. Sending never blocks; receiving does, up to a timeout.
+#[derive(Debug)]
+pub struct UdpSocket {
+    inner: std::net::UdpSocket,
+    local: SocketAddr,
+}
+
+fn set(fd: RawFd, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    // SAFETY: `value` is an int to be read, as these options want.
+    let result = unsafe {
+        libc::setsockopt(
+            fd,
+            level,
+            name,
+            std::ptr::from_ref(&value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    check(i64::from(result)).map(drop)
+}
+
+impl UdpSocket {
+    /// Binds to `address`; `[::]` takes IPv4 too, where the system lets it. An address in use is an
+    /// error, so that two servers on one port are noticed.
+    pub fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
+        Self::bind_with(address, false)
+    }
+
+    /// Another socket on the very address of this one, for another thread.
+    pub fn sibling(&self) -> io::Result<UdpSocket> {
+        // Allowed on the first only now: before binding it would let a second server in unnoticed.
+        set(
+            self.inner.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_REUSEPORT,
+            1,
+        )?;
+        Self::bind_with(self.local, true)
+    }
+
+    fn bind_with(address: SocketAddr, reuse_port: bool) -> io::Result<UdpSocket> {
+        let family = if address.is_ipv6() {
+            libc::AF_INET6
+        } else {
+            libc::AF_INET
+        };
+        // SAFETY: takes numbers only.
+        let fd = check(i64::from(unsafe {
+            libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0)
+        }))?;
+        // SAFETY: a new descriptor that nobody else owns.
+        let inner = unsafe { std::net::UdpSocket::from_raw_fd(fd as RawFd) };
+        let fd = inner.as_raw_fd();
+        if address.is_ipv6() {
+            set(
+                fd,
+                libc::IPPROTO_IPV6,
+                libc::IPV6_V6ONLY,
+                libc::c_int::from(!address.ip().is_unspecified()),
+            )?;
+        }
+        if reuse_port {
+            set(fd, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+        }
+        let destination = Destination::new(address, None, address.is_ipv6());
+        // SAFETY: the name holds a socket address of the family and length given.
+        check(i64::from(unsafe {
+            libc::bind(fd, destination.name.as_ptr().cast(), destination.name_bytes)
+        }))?;
+        let local = inner.local_addr()?;
+        Ok(UdpSocket { inner, local })
+    }
+
+    /// Where it is bound, with the port the system chose if 0 was asked.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Whether it is an IPv6 socket (as [`Destination::new`] wants to know).
+    pub fn is_ipv6(&self) -> bool {
+        self.local.is_ipv6()
+    }
+
+    /// Whether packets can go to `to` through this socket.
+    pub fn reaches(&self, to: IpAddr) -> bool {
+        let to = to.to_canonical();
+        match self.local.ip() {
+            IpAddr::V4(_) => to.is_ipv4(),
+            IpAddr::V6(local) => to.is_ipv6() || local.is_unspecified(),
+        }
+    }
+
+    /// Asks for buffers of these sizes in bytes; beyond the system's limit where the process may.
+    /// Returns the send buffer got, as the kernel counts it (twice what was asked, with its overhead).
+    pub fn set_buffers(&self, send: u32, receive: u32) -> io::Result<u32> {
+        let fd = self.inner.as_raw_fd();
+        let of = |bytes: u32| bytes.min(i32::MAX as u32 / 2) as libc::c_int;
+        if set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, of(send)).is_err() {
+            set(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, of(send))?;
+        }
+        set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, of(receive))?;
+        let mut got: libc::c_int = 0;
+        let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
+        // SAFETY: `got` is an int of `bytes` bytes to be written.
+        check(i64::from(unsafe {
+            libc::getsockopt(
+                fd,
+                libc::SOL_SOCKET,
+                libc::SO_SNDBUF,
+                std::ptr::from_mut(&mut got).cast(),
+                &mut bytes,
+            )
+        }))?;
+        Ok(got as u32)
+    }
+
+    /// Sends one datagram now, or fails with `WouldBlock`.
+    pub fn send(&self, data: &[u8], to: &Destination) -> io::Result<()> {
+        let slice = io::IoSlice::new(data);
+        // SAFETY: all-zero is a valid msghdr.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_name = to.name.as_ptr().cast_mut().cast();
+        message.msg_namelen = to.name_bytes;
+        message.msg_iov = std::ptr::from_ref(&slice).cast_mut().cast();
+        message.msg_iovlen = 1;
+        if to.origin_bytes > 0 {
+            message.msg_control = to.origin.as_ptr().cast_mut().cast();
+            message.msg_controllen = to.origin_bytes as _;
+        }
+        // SAFETY: name, slice and control live through the call, which only reads them.
+        let sent = unsafe {
+            libc::sendmsg(
+                self.inner.as_raw_fd(),
+                &message,
+                libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+            )
+        };
+        check(sent as i64).map(drop)
+    }
+
+    /// Receives a datagram: its length and sender. Waits up to the timeout set with
+    /// [`UdpSocket::set_receive_timeout`].
+    pub fn receive(&self, into: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        let (bytes, from) = self.inner.recv_from(into)?;
+        Ok((
+            bytes,
+            SocketAddr::new(from.ip().to_canonical(), from.port()),
+        ))
+    }
+
+    /// How long [`UdpSocket::receive`] waits.
+    pub fn set_receive_timeout(&self, timeout: std::time::Duration) -> io::Result<()> {
+        self.inner.set_read_timeout(Some(timeout))
+    }
+}
+
+impl AsFd for UdpSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.as_fd()
+    }
+}

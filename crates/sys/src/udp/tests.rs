@@ -1,0 +1,161 @@
+use super::*;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+fn bound(address: &str) -> UdpSocket {
+    let socket = UdpSocket::bind(address.parse().unwrap()).expect("a free port");
+    socket.set_receive_timeout(Duration::from_secs(2)).unwrap();
+    socket
+}
+
+/// Packets of these lengths, each in two slices, to `to`; what was sent.
+fn send(
+    turn: &mut Turn,
+    lengths: &[usize],
+    to: &Destination,
+    segmentation: Segmentation,
+    socket: &[UdpSocket],
+) -> Vec<Sent> {
+    let data: Vec<Vec<u8>> = lengths
+        .iter()
+        .enumerate()
+        .map(|(n, len)| vec![n as u8; *len])
+        .collect();
+    let mut batch = turn.begin();
+    for packet in &data {
+        let (left, right) = packet.split_at(packet.len() / 2);
+        batch.slice(left);
+        batch.slice(right);
+        batch.end_packet();
+    }
+    batch.end_message(0, to, segmentation, 7);
+    batch.send(socket);
+    turn.messages().iter().map(|message| message.sent).collect()
+}
+
+fn received(socket: &UdpSocket, count: usize) -> Vec<(usize, u8)> {
+    let mut buffer = [0; 2048];
+    (0..count)
+        .map(|_| {
+            let (bytes, _) = socket.receive(&mut buffer).expect("a packet");
+            (bytes, buffer[0])
+        })
+        .collect()
+}
+
+#[test]
+fn a_run_arrives_packet_by_packet_however_it_is_cut() {
+    for (from, to) in [
+        ("127.0.0.1:0", "127.0.0.1:0"),
+        ("[::1]:0", "[::1]:0"),
+        ("[::]:0", "127.0.0.1:0"),
+    ] {
+        let (sender, receiver) = ([bound(from)], bound(to));
+        let to = Destination::new(receiver.local_addr(), None, sender[0].is_ipv6());
+        let mut turn = Turn::default();
+        for segmentation in [Segmentation::Kernel, Segmentation::None] {
+            for lengths in [&[1000, 1000, 1000, 200][..], &[500], &[300, 400, 20]] {
+                assert_eq!(
+                    send(&mut turn, lengths, &to, segmentation, &sender),
+                    [Sent::Packets(lengths.len() as u16)]
+                );
+                let expected: Vec<_> = lengths
+                    .iter()
+                    .enumerate()
+                    .map(|(n, len)| (*len, n as u8))
+                    .collect();
+                assert_eq!(
+                    received(&receiver, lengths.len()),
+                    expected,
+                    "{from} {segmentation:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn packets_leave_from_the_address_they_are_told_to() {
+    for (socket, ipv6) in [("0.0.0.0:0", false), ("[::]:0", true)] {
+        let (sender, receiver) = ([bound(socket)], bound("127.0.0.1:0"));
+        let from = "127.0.0.3".parse().unwrap();
+        let to = Destination::new(receiver.local_addr(), Some(from), ipv6);
+        assert_eq!(
+            send(
+                &mut Turn::default(),
+                &[100, 100],
+                &to,
+                Segmentation::Kernel,
+                &sender
+            ),
+            [Sent::Packets(2)]
+        );
+        let (_, seen) = receiver.receive(&mut [0; 200]).unwrap();
+        assert_eq!(seen, SocketAddr::new(from, sender[0].local_addr().port()));
+    }
+}
+
+#[test]
+fn a_message_that_fails_does_not_hold_up_the_others() {
+    let (sender, receiver) = ([bound("127.0.0.1:0")], bound("127.0.0.1:0"));
+    let good = Destination::new(receiver.local_addr(), None, false);
+    // Broadcast is not allowed on this socket.
+    let bad = Destination::new("255.255.255.255:9".parse().unwrap(), None, false);
+    let data = [1u8; 64];
+    for segmentation in [Segmentation::Kernel, Segmentation::None] {
+        let mut turn = Turn::default();
+        let mut batch = turn.begin();
+        for to in [&good, &bad, &good] {
+            for _ in 0..3 {
+                batch.slice(&data);
+                batch.end_packet();
+            }
+            batch.end_message(0, to, segmentation, 0);
+        }
+        batch.send(&sender);
+        let sent: Vec<_> = turn.messages().iter().map(|message| message.sent).collect();
+        assert!(
+            matches!(
+                sent[..],
+                [
+                    Sent::Packets(3),
+                    Sent::Failed { packets: 0, .. },
+                    Sent::Packets(3)
+                ]
+            ),
+            "{sent:?}"
+        );
+        received(&receiver, 6);
+    }
+}
+
+#[test]
+fn a_full_send_buffer_is_reported_as_no_room() {
+    let sender = [bound("127.0.0.1:0")];
+    sender[0].set_buffers(1, 1).unwrap();
+    let to = Destination::new(sender[0].local_addr(), None, false);
+    let data = vec![0u8; 1400];
+    let mut turn = Turn::default();
+    let mut batch = turn.begin();
+    for _ in 0..32 {
+        batch.slice(&data);
+        batch.end_packet();
+    }
+    batch.end_message(0, &to, Segmentation::Kernel, 0);
+    batch.send(&sender);
+    // 45 kB do not fit the smallest buffer; the kernel may also take one datagram over its limit.
+    assert!(
+        matches!(turn.messages()[0].sent, Sent::Packets(0 | 32)),
+        "{:?}",
+        turn.messages()
+    );
+}
+
+#[test]
+fn a_port_in_use_is_refused_but_siblings_share_one() {
+    let first = bound("127.0.0.1:0");
+    let sibling = first.sibling().expect("a second socket on the port");
+    assert_eq!(sibling.local_addr(), first.local_addr());
+    let error = UdpSocket::bind(first.local_addr()).expect_err("a stranger");
+    assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+}

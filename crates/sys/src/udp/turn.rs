@@ -1,0 +1,407 @@
+//! A turn: what many viewers are due at the same moment, sent together.
+
+use std::io::IoSlice;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, AsRawFd};
+
+use super::{Destination, UdpSocket};
+
+/// Most packets of a run: the kernel's bound (`UDP_MAX_SEGMENTS` before Linux 6.9).
+pub const MAX_RUN_PACKETS: usize = 64;
+/// Most bytes of a run: what an IP datagram holds (IPv4's header is the larger loss).
+pub const MAX_RUN_BYTES: usize = 65_507;
+/// Most messages of one system call (`UIO_MAXIOV`).
+const MAX_CALL: usize = 1024;
+
+/// How runs of packets are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Segmentation {
+    /// By the kernel: a run is one datagram with a segment size.
+    Kernel,
+    /// By us: a packet is a datagram.
+    None,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Not offered to the kernel yet.
+    Waiting,
+    /// This many packets were taken; the others found no room and may be offered again.
+    Packets(u16),
+    /// The kernel will not have it, with this error number. The first packets were taken.
+    Failed {
+        /// Packets taken before.
+        packets: u16,
+        /// `errno`.
+        error: i32,
+    },
+}
+
+/// A run of packets to one viewer: all as long as the first but the last, which may be shorter.
+#[derive(Clone, Copy, Debug)]
+pub struct Message {
+    /// Which of the sockets given to [`Turn::send`].
+    pub socket: u8,
+    /// Whether the kernel may cut the run; otherwise packets go one by one.
+    pub segmentation: Segmentation,
+    /// Whatever the caller wants to know it by.
+    pub tag: u64,
+    /// What became of it.
+    pub sent: Sent,
+    /// First and behind the last packet, in the turn's packets.
+    packets: (u32, u32),
+    /// Bytes of a packet.
+    segment: u16,
+}
+
+impl Message {
+    /// Number of packets.
+    pub fn packets(&self) -> usize {
+        (self.packets.1 - self.packets.0) as usize
+    }
+}
+
+/// Memory for turns, kept from one to the next so that a turn allocates nothing once it has grown.
+#[derive(Default)]
+pub struct Turn {
+    slices: Vec<IoSlice<'static>>,
+    packets: Vec<Packet>,
+    messages: Vec<Message>,
+    destinations: Vec<*const Destination>,
+    headers: Vec<libc::mmsghdr>,
+    controls: Vec<Control>,
+    /// Message and number of packets of each header.
+    origins: Vec<(u32, u16)>,
+    calls: u64,
+}
+
+// SAFETY: the raw pointers in it are dead (lists are empty) whenever no `Batch` borrows it, and a
+// `Batch` borrows everything its pointers point to for its whole life.
+unsafe impl Send for Turn {}
+
+#[derive(Clone, Copy)]
+struct Packet {
+    /// Behind its last slice.
+    end: u32,
+    bytes: u32,
+}
+
+/// A control message with the origin and one with the segment size (24 bytes).
+type Control = [u64; super::address::ORIGIN_WORDS + 3];
+
+/// A turn being filled: everything put in is borrowed until it is sent.
+pub struct Batch<'m, 'd> {
+    turn: &'m mut Turn,
+    slices: ManuallyDrop<Vec<IoSlice<'d>>>,
+    first: u32,
+}
+
+impl Turn {
+    /// Begins to fill the turn.
+    pub fn begin<'m, 'd>(&'m mut self) -> Batch<'m, 'd> {
+        self.clear();
+        let mut slices = ManuallyDrop::new(std::mem::take(&mut self.slices));
+        // SAFETY: the list is empty, so that no slice changes its lifetime; the type's layout does not
+        // depend on it, and the allocation goes over from one vector to the other.
+        let slices = unsafe {
+            Vec::from_raw_parts(
+                slices.as_mut_ptr().cast::<IoSlice<'d>>(),
+                0,
+                slices.capacity(),
+            )
+        };
+        Batch {
+            turn: self,
+            slices: ManuallyDrop::new(slices),
+            first: 0,
+        }
+    }
+
+    /// What became of the messages of the turn last sent.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// System calls made so far.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    fn clear(&mut self) {
+        self.slices.clear();
+        self.packets.clear();
+        self.messages.clear();
+        self.destinations.clear();
+        self.headers.clear();
+        self.controls.clear();
+        self.origins.clear();
+    }
+}
+
+impl<'d> Batch<'_, 'd> {
+    /// Adds bytes to the packet being made.
+    pub fn slice(&mut self, bytes: &'d [u8]) {
+        self.slices.push(IoSlice::new(bytes));
+    }
+
+    /// Ends the packet being made.
+    pub fn end_packet(&mut self) {
+        let first = self.turn.packets.last().map_or(0, |packet| packet.end) as usize;
+        let bytes = self.slices[first..]
+            .iter()
+            .map(|slice| slice.len() as u32)
+            .sum();
+        self.turn.packets.push(Packet {
+            end: self.slices.len() as u32,
+            bytes,
+        });
+    }
+
+    /// Packets ended since the last message.
+    pub fn open_packets(&self) -> usize {
+        self.turn.packets.len() - self.first as usize
+    }
+
+    /// Messages so far.
+    pub fn len(&self) -> usize {
+        self.turn.messages.len()
+    }
+
+    /// Whether there is no message yet.
+    pub fn is_empty(&self) -> bool {
+        self.turn.messages.is_empty()
+    }
+
+    /// Ends the message: the packets ended since the last go to `to` through socket number `socket`.
+    ///
+    /// Where the kernel is to segment, the packets must be of equal length but for the last, which may
+    /// be shorter, and no more than [`MAX_RUN_PACKETS`] and [`MAX_RUN_BYTES`]; a run that is not goes
+    /// packet by packet.
+    pub fn end_message(
+        &mut self,
+        socket: u8,
+        to: &'d Destination,
+        segmentation: Segmentation,
+        tag: u64,
+    ) {
+        let packets = (self.first, self.turn.packets.len() as u32);
+        self.first = packets.1;
+        let run = &self.turn.packets[packets.0 as usize..packets.1 as usize];
+        let Some((first, last)) = run.first().zip(run.last()) else {
+            return;
+        };
+        let fits = run.len() <= MAX_RUN_PACKETS
+            && run
+                .iter()
+                .map(|packet| packet.bytes as usize)
+                .sum::<usize>()
+                <= MAX_RUN_BYTES
+            && run[..run.len() - 1]
+                .iter()
+                .all(|packet| packet.bytes == first.bytes)
+            && last.bytes <= first.bytes
+            && first.bytes <= u32::from(u16::MAX);
+        self.turn.messages.push(Message {
+            socket,
+            segmentation: if fits {
+                segmentation
+            } else {
+                Segmentation::None
+            },
+            tag,
+            sent: Sent::Waiting,
+            packets,
+            segment: first.bytes as u16,
+        });
+        self.turn.destinations.push(to);
+    }
+
+    /// Sends what was gathered. What became of it is in [`Turn::messages`] then.
+    pub fn send(mut self, sockets: &[UdpSocket]) {
+        self.build_headers();
+        let mut at = 0;
+        while at < self.turn.headers.len() {
+            at = self.send_from(at, sockets);
+        }
+    }
+
+    /// Fills the kernel's message headers: one for each run, or one for each packet.
+    fn build_headers(&mut self) {
+        let turn = &mut *self.turn;
+        for (number, message) in turn.messages.iter().enumerate() {
+            // SAFETY: pushed by `end_message` from a reference that lives as long as this batch.
+            let to = unsafe { &*turn.destinations[number] };
+            let (first, end) = (message.packets.0 as usize, message.packets.1 as usize);
+            let start_of = |packet: usize| {
+                if packet == 0 {
+                    0
+                } else {
+                    turn.packets[packet - 1].end as usize
+                }
+            };
+            let step = if message.segmentation == Segmentation::Kernel {
+                end - first
+            } else {
+                1
+            };
+            let mut packet = first;
+            while packet < end {
+                let behind = packet + step;
+                let slices = start_of(packet)..turn.packets[behind - 1].end as usize;
+                let segment = (step > 1).then_some(message.segment);
+                turn.headers.push(header(to, &self.slices[slices]));
+                turn.controls.push(control(to, segment));
+                turn.origins.push((number as u32, step as u16));
+                packet = behind;
+            }
+        }
+        // Only now do the control messages stay where they are.
+        for (number, header) in turn.headers.iter_mut().enumerate() {
+            let message = &turn.messages[turn.origins[number].0 as usize];
+            // SAFETY: as above.
+            let to = unsafe { &*turn.destinations[turn.origins[number].0 as usize] };
+            let segmented =
+                turn.origins[number].1 > 1 && message.segmentation == Segmentation::Kernel;
+            let bytes = to.origin_bytes + if segmented { SEGMENT_SPACE } else { 0 };
+            if bytes > 0 {
+                header.msg_hdr.msg_control = turn.controls[number].as_mut_ptr().cast();
+                header.msg_hdr.msg_controllen = bytes as _;
+            }
+        }
+    }
+
+    /// Offers the kernel the headers from `at` on that go through one socket; returns the first that
+    /// is still to be offered.
+    fn send_from(&mut self, at: usize, sockets: &[UdpSocket]) -> usize {
+        let turn = &mut *self.turn;
+        let socket_of =
+            |turn: &Turn, header: usize| turn.messages[turn.origins[header].0 as usize].socket;
+        let socket = socket_of(turn, at);
+        let end = (at..turn.headers.len().min(at + MAX_CALL))
+            .find(|header| socket_of(turn, *header) != socket)
+            .unwrap_or(turn.headers.len().min(at + MAX_CALL));
+        let Some(fd) = sockets.get(usize::from(socket)) else {
+            (at..end).for_each(|header| turn.note_failure(header, libc::EBADF));
+            return end;
+        };
+        turn.calls += 1;
+        // SAFETY: the headers point to slices, names and control messages that this batch borrows or
+        // owns until it is gone; the kernel reads them and writes `msg_len`.
+        let result = unsafe {
+            libc::sendmmsg(
+                fd.as_fd().as_raw_fd(),
+                turn.headers[at..end].as_mut_ptr(),
+                (end - at) as libc::c_uint,
+                libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+            )
+        };
+        if result > 0 {
+            let taken = at + result as usize;
+            (at..taken).for_each(|header| turn.note_success(header));
+            return taken;
+        }
+        match std::io::Error::last_os_error()
+            .raw_os_error()
+            .unwrap_or(libc::EIO)
+        {
+            libc::EINTR => at,
+            // No room: not for the others behind it either.
+            libc::EAGAIN | libc::ENOBUFS => {
+                (at..end).for_each(|header| turn.note_no_room(header));
+                end
+            }
+            error => {
+                turn.note_failure(at, error);
+                // The other packets of a run that goes one by one share its fate.
+                (at + 1..end)
+                    .find(|header| turn.origins[*header].0 != turn.origins[at].0)
+                    .unwrap_or(end)
+            }
+        }
+    }
+}
+
+impl Turn {
+    fn note_success(&mut self, header: usize) {
+        let (message, packets) = self.origins[header];
+        let sent = &mut self.messages[message as usize].sent;
+        *sent = match *sent {
+            Sent::Waiting => Sent::Packets(packets),
+            Sent::Packets(before) => Sent::Packets(before + packets),
+            failed => failed,
+        };
+    }
+
+    fn note_no_room(&mut self, header: usize) {
+        let sent = &mut self.messages[self.origins[header].0 as usize].sent;
+        if *sent == Sent::Waiting {
+            *sent = Sent::Packets(0);
+        }
+    }
+
+    fn note_failure(&mut self, header: usize, error: i32) {
+        let sent = &mut self.messages[self.origins[header].0 as usize].sent;
+        let packets = match *sent {
+            Sent::Packets(packets) | Sent::Failed { packets, .. } => packets,
+            Sent::Waiting => 0,
+        };
+        *sent = Sent::Failed { packets, error };
+    }
+}
+
+impl Drop for Batch<'_, '_> {
+    fn drop(&mut self) {
+        self.slices.clear();
+        // SAFETY: the list is empty, so that no slice changes its lifetime; it is not used again here.
+        let mut slices = unsafe { ManuallyDrop::new(ManuallyDrop::take(&mut self.slices)) };
+        // SAFETY: as in `Turn::begin`: the allocation goes back to where it came from.
+        self.turn.slices = unsafe {
+            Vec::from_raw_parts(
+                slices.as_mut_ptr().cast::<IoSlice<'static>>(),
+                0,
+                slices.capacity(),
+            )
+        };
+        self.turn.headers.clear();
+        self.turn.destinations.clear();
+    }
+}
+
+fn header(to: &Destination, slices: &[IoSlice<'_>]) -> libc::mmsghdr {
+    // SAFETY: all-zero is a valid mmsghdr.
+    let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+    header.msg_hdr.msg_name = to.name.as_ptr().cast_mut().cast();
+    header.msg_hdr.msg_namelen = to.name_bytes;
+    // IoSlice has the layout of iovec on Unix (std's promise).
+    header.msg_hdr.msg_iov = slices.as_ptr().cast_mut().cast();
+    header.msg_hdr.msg_iovlen = slices.len() as _;
+    header
+}
+
+/// `CMSG_SPACE(2)`.
+const SEGMENT_SPACE: usize = 24;
+
+fn control(to: &Destination, segment: Option<u16>) -> Control {
+    let mut out = [0u64; super::address::ORIGIN_WORDS + 3];
+    let words = to.origin_bytes / 8;
+    out[..words].copy_from_slice(&to.origin[..words]);
+    if let Some(segment) = segment {
+        // A cmsghdr: length 18 (a header of 16 bytes and a u16), level and type, then the u16.
+        out[words] = 18;
+        let (level, kind) = (libc::SOL_UDP as u32, libc::UDP_SEGMENT as u32);
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&level.to_ne_bytes());
+        bytes[4..].copy_from_slice(&kind.to_ne_bytes());
+        out[words + 1] = u64::from_ne_bytes(bytes);
+        bytes = [0; 8];
+        bytes[..2].copy_from_slice(&segment.to_ne_bytes());
+        out[words + 2] = u64::from_ne_bytes(bytes);
+    }
+    out
+}
+
+const _: () = assert!(
+    size_of::<libc::cmsghdr>() == 16,
+    "control messages are laid out for 64-bit Linux"
+);
