@@ -1,2 +1,37 @@
-//! Skeleton.
+//! The papers' experiments and the comparisons with peers, behind `reelway bench`; nowhere else.
+//!
+//! What lives here: one module an experiment, and the shape of its [`Report`]. A benchmark is no
+//! test: it is run by people, and continuous integration never fails on a clock.
 #![forbid(unsafe_code)]
+
+mod report;
+
+pub use report::{Figure, Report};
+
+/// An experiment: its name, what it measures, and how it is run with its own arguments.
+struct Experiment {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> anyhow::Result<Report>,
+}
+
+/// Every experiment there is.
+const EXPERIMENTS: &[Experiment] = &[];
+
+/// Names of all experiments with a line on each.
+pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
+    EXPERIMENTS.iter().map(|experiment| (experiment.name, experiment.about))
+}
+
+/// Runs an experiment.
+///
+/// # Errors
+/// There is none of that name, its arguments are wrong, or it could not be carried out. A goal
+/// that was missed is no error: the report says so.
+pub fn run(name: &str, args: &[String]) -> anyhow::Result<Report> {
+    let Some(experiment) = EXPERIMENTS.iter().find(|experiment| experiment.name == name) else {
+        let names: Vec<_> = list().map(|(name, _)| name).collect();
+        anyhow::bail!("there is no experiment '{name}'; there are: {}", names.join(", "));
+    };
+    (experiment.run)(args)
+}
