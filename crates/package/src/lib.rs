@@ -1,2 +1,33 @@
-//! Skeleton.
+//! Films as HLS and DASH see them: fragmented MP4 segments, and the manifests that name them.
+//!
+//! What lives here: [`Package`], made once per film from its [`Title`](reelway_media::Title) and
+//! sample tables. It knows where each track is cut, how long every segment is to the byte, and of
+//! which generated headers and ranges of the film it consists, without ever reading media data:
+//! a segment is a few hundred bytes of our own plus slices of the film file. The same segments
+//! serve HLS and DASH.
+//!
+//! The crate is pure: no I/O but through [`Samples`](reelway_media::Samples), no clock, no network.
+//! How presentation times survive the repackaging is told in `docs/design/timeline.md` and in
+//! [`timeline`](self).
 #![forbid(unsafe_code)]
+
+mod boxes;
+mod cuts;
+mod dash;
+mod fragment;
+mod hls;
+mod init;
+mod language;
+mod package;
+mod picture;
+mod rate;
+mod segment;
+mod timeline;
+
+pub use dash::{mpd, xml_escape};
+pub use hls::{media_playlist, multivariant_playlist};
+pub use language::bcp47;
+pub use package::{Links, Options, Package, PackageError, PackagedTrack, Slices};
+pub use picture::FrameRate;
+pub use rate::BitRate;
+pub use segment::{Part, Segment};

@@ -1,0 +1,220 @@
+//! The DASH manifest (ISO/IEC 23009-1): static, `isoff-live` profile, one adaptation set a track.
+//! It lies at `TITLE/dash/main.mpd`; addresses are relative to it.
+
+use std::fmt::Write;
+
+use reelway_media::{Codec, Kind, Nanos, SECOND};
+
+use crate::language::bcp47;
+use crate::package::{Links, Package, PackagedTrack};
+
+/// The media presentation description.
+pub fn mpd(package: &Package, links: Links<'_>) -> String {
+    let buffer = package
+        .tracks()
+        .iter()
+        .map(|track| track.rate.buffer)
+        .max()
+        .unwrap_or(0);
+    let mut out = String::with_capacity(4096);
+    let _ = write!(
+        out,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" profiles=\"urn:mpeg:dash:profile:isoff-live:2011\" \
+         type=\"static\" mediaPresentationDuration=\"{}\" minBufferTime=\"{}\" maxSegmentDuration=\"{}\">\n",
+        duration(package.duration()),
+        duration(buffer),
+        duration(buffer),
+    );
+    if let Some(name) = &package.title().name {
+        let _ = writeln!(
+            out,
+            "  <ProgramInformation><Title>{}</Title></ProgramInformation>",
+            xml_escape(name)
+        );
+    }
+    out.push_str("  <Period id=\"0\" start=\"PT0S\">\n");
+    let main_sound = main_sound(package);
+    for track in package.tracks() {
+        let main = match track.kind {
+            Kind::Video => package.picture().is_some_and(|main| main.id == track.id),
+            Kind::Audio => main_sound == Some(track.id),
+        };
+        adaptation_set(&mut out, package, track, main, links);
+    }
+    out.push_str("  </Period>\n</MPD>\n");
+    out
+}
+
+fn main_sound(package: &Package) -> Option<u32> {
+    let mut sound = package.sound();
+    let first = sound.next()?;
+    let enabled = package.sound().find(|track| package.media(track).enabled);
+    Some(enabled.unwrap_or(first).id)
+}
+
+fn adaptation_set(
+    out: &mut String,
+    package: &Package,
+    track: &PackagedTrack,
+    main: bool,
+    links: Links<'_>,
+) {
+    let media = package.media(track);
+    let kind = if track.kind == Kind::Video {
+        "video"
+    } else {
+        "audio"
+    };
+    let _ = write!(
+        out,
+        "    <AdaptationSet id=\"{}\" contentType=\"{kind}\" mimeType=\"{kind}/mp4\" \
+         segmentAlignment=\"true\" startWithSAP=\"1\"",
+        track.id
+    );
+    if let Some(language) = media.language.as_deref().and_then(bcp47) {
+        let _ = write!(out, " lang=\"{}\"", xml_escape(&language));
+    }
+    if let Some(picture) = &media.picture {
+        let (across, up) = package.aspect(picture);
+        let _ = write!(out, " par=\"{across}:{up}\"");
+    }
+    out.push_str(">\n");
+    let role = if main { "main" } else { "alternate" };
+    let _ = writeln!(
+        out,
+        "      <Role schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"{role}\"/>"
+    );
+    if let Some(name) = &media.name {
+        let _ = writeln!(out, "      <Label>{}</Label>", xml_escape(name));
+    }
+    let _ = write!(
+        out,
+        "      <Representation id=\"{}\" codecs=\"{}\" bandwidth=\"{}\"",
+        track.id,
+        xml_escape(&media.codec.rfc6381()),
+        track.rate.sustained
+    );
+    if let Some(picture) = &media.picture {
+        let (across, up) = picture.pixel_aspect;
+        let _ = write!(
+            out,
+            " width=\"{}\" height=\"{}\" sar=\"{across}:{up}\"",
+            picture.width, picture.height
+        );
+        if let Some(rate) = package.frame_rate(track) {
+            let _ = write!(out, " frameRate=\"{rate}\"");
+        }
+    }
+    if let Some(sound) = &media.sound {
+        let _ = write!(out, " audioSamplingRate=\"{}\"", sound.rate);
+    }
+    out.push_str(">\n");
+    if let Some(sound) = &media.sound {
+        let (scheme, value) = channel_configuration(&media.codec, sound.channels);
+        let _ = writeln!(
+            out,
+            "        <AudioChannelConfiguration schemeIdUri=\"{scheme}\" value=\"{value}\"/>"
+        );
+    }
+    segment_template(out, track, links);
+    out.push_str("      </Representation>\n    </AdaptationSet>\n");
+}
+
+fn segment_template(out: &mut String, track: &PackagedTrack, links: Links<'_>) {
+    let query = links
+        .segments
+        .map(|query| format!("?{}", xml_escape(query)))
+        .unwrap_or_default();
+    let _ = write!(
+        out,
+        "        <SegmentTemplate timescale=\"{}\" startNumber=\"1\" \
+         initialization=\"../seg/{}/init.mp4{query}\" media=\"../seg/{}/$Number$.m4s{query}\">\n          \
+         <SegmentTimeline>\n",
+        track.timescale, track.id, track.id
+    );
+    let mut segments = track
+        .numbers()
+        .filter_map(|number| track.decode_times(number))
+        .peekable();
+    let mut expected = None;
+    while let Some((start, length)) = segments.next() {
+        let mut repeats = 0;
+        let mut end = start + length;
+        while segments.next_if(|next| *next == (end, length)).is_some() {
+            repeats += 1;
+            end += length;
+        }
+        out.push_str("            <S");
+        if expected != Some(start) {
+            let _ = write!(out, " t=\"{start}\"");
+        }
+        let _ = write!(out, " d=\"{}\"", length.max(1));
+        if repeats > 0 {
+            let _ = write!(out, " r=\"{repeats}\"");
+        }
+        out.push_str("/>\n");
+        expected = Some(end);
+    }
+    out.push_str("          </SegmentTimeline>\n        </SegmentTemplate>\n");
+}
+
+/// `AudioChannelConfiguration` (ISO/IEC 23009-1 5.8.5.4): the speaker layout's number in
+/// ISO/IEC 23091-3, which is the number of channels up to 5.1.
+fn channel_configuration(codec: &Codec, channels: u16) -> (&'static str, u16) {
+    let value = match (channels, codec) {
+        (8, Codec::Aac(_)) => 7, // 7.1 with front centre sides, as AAC's configuration 7
+        (8, _) => 12,            // 7.1 with back speakers
+        (7, _) => 11,            // 6.1
+        (other, _) => other,
+    };
+    (
+        "urn:mpeg:dash:23003:3:audio_channel_configuration:2011",
+        value,
+    )
+}
+
+/// An xs:duration to the nanosecond, rounded up nowhere.
+fn duration(nanos: Nanos) -> String {
+    let digits = format!("{:09}", nanos % SECOND);
+    let digits = digits.trim_end_matches('0');
+    let point = if digits.is_empty() { "" } else { "." };
+    format!("PT{}{point}{digits}S", nanos / SECOND)
+}
+
+/// Text for an attribute or element: markup escaped, what XML 1.0 (2.2) forbids left out.
+pub fn xml_escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&apos;"),
+            '\u{fffe}' | '\u{ffff}' => {}
+            c if c.is_control() && !matches!(c, '\t' | '\n' | '\r') => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_exact() {
+        assert_eq!(duration(0), "PT0S");
+        assert_eq!(duration(7_200_040_000_000), "PT7200.04S");
+    }
+
+    #[test]
+    fn markup_and_controls_do_not_survive() {
+        assert_eq!(
+            xml_escape("<a&\"b\"'\u{1}>"),
+            "&lt;a&amp;&quot;b&quot;&apos;&gt;"
+        );
+    }
+}

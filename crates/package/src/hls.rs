@@ -1,0 +1,245 @@
+//! HLS playlists (RFC 8216). Addresses are relative: the multivariant playlist lies at
+//! `TITLE/hls/main.m3u8`, media playlists beside it, segments at `TITLE/seg/ID/`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use reelway_media::{Nanos, SECOND};
+
+use crate::language::bcp47;
+use crate::package::{Links, Package, PackagedTrack};
+use crate::rate::target_duration;
+
+/// fMP4 segments and `EXT-X-MAP` outside I-frame playlists (RFC 8216 7).
+const VERSION: u32 = 7;
+
+/// Sound tracks of one codec: what a player may change between while it plays.
+struct AudioGroup<'a> {
+    id: String,
+    tracks: Vec<&'a PackagedTrack>,
+}
+
+/// The playlist of playlists: the picture with each group of sound, or sound alone.
+pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
+    let mut out = format!("#EXTM3U\n#EXT-X-VERSION:{VERSION}\n#EXT-X-INDEPENDENT-SEGMENTS\n");
+    let groups = audio_groups(package);
+    let picture = package.picture();
+    // Sound alone, and only one of it: the variant says it all.
+    if picture.is_some() || package.sound().count() > 1 {
+        let names = names(package);
+        for group in &groups {
+            renditions(&mut out, package, group, &names, links);
+        }
+    }
+    let variants: Vec<(&PackagedTrack, Option<&AudioGroup>)> = match picture {
+        Some(picture) if groups.is_empty() => vec![(picture, None)],
+        Some(picture) => groups.iter().map(|group| (picture, Some(group))).collect(),
+        None => groups
+            .iter()
+            .map(|group| (default_of(package, group), Some(group)))
+            .collect(),
+    };
+    for (main, group) in variants {
+        let others = || {
+            group
+                .into_iter()
+                .flat_map(|g| &g.tracks)
+                .filter(|t| t.id != main.id)
+        };
+        let alone = picture.is_none(); // the variant's own playlist is one of the group's
+        let beside = |rate: fn(&PackagedTrack) -> u64| others().map(|t| rate(t)).max().unwrap_or(0);
+        let (peak, average) = if alone {
+            (
+                main.rate.peak.max(beside(|t| t.rate.peak)),
+                main.rate.average.max(beside(|t| t.rate.average)),
+            )
+        } else {
+            (
+                main.rate.peak + beside(|t| t.rate.peak),
+                main.rate.average + beside(|t| t.rate.average),
+            )
+        };
+        let mut codecs = vec![package.media(main).codec.rfc6381()];
+        for track in others() {
+            let codec = package.media(track).codec.rfc6381();
+            if !codecs.contains(&codec) {
+                codecs.push(codec);
+            }
+        }
+        let _ = write!(
+            out,
+            "#EXT-X-STREAM-INF:BANDWIDTH={peak},AVERAGE-BANDWIDTH={average},CODECS=\"{}\"",
+            quoted(&codecs.join(","))
+        );
+        if let Some((width, height)) = package.display_size(main) {
+            let _ = write!(out, ",RESOLUTION={width}x{height}");
+        }
+        if let Some(rate) = package.frame_rate(main) {
+            let _ = write!(out, ",FRAME-RATE={:.3}", rate.per_second());
+        }
+        if let Some(group) = group.filter(|_| !alone || package.sound().count() > 1) {
+            let _ = write!(out, ",AUDIO=\"{}\"", group.id);
+        }
+        let _ = writeln!(
+            out,
+            "\n{}",
+            with_query(&format!("{}.m3u8", main.id), links.playlists)
+        );
+    }
+    out
+}
+
+/// The playlist of one track's segments.
+pub fn media_playlist(track: &PackagedTrack, links: Links<'_>) -> String {
+    let mut out = String::with_capacity(256 + 40 * *track.numbers().end() as usize);
+    let address = |name: &str| with_query(&format!("../seg/{}/{name}", track.id), links.segments);
+    let _ = write!(
+        out,
+        "#EXTM3U\n#EXT-X-VERSION:{VERSION}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:1\n\
+         #EXT-X-PLAYLIST-TYPE:VOD\n#EXT-X-INDEPENDENT-SEGMENTS\n#EXT-X-MAP:URI=\"{}\"\n",
+        target_duration(track.longest()),
+        address("init.mp4"),
+    );
+    for number in track.numbers() {
+        let duration = track.duration(number).unwrap_or(0);
+        let name = format!("{number}.m4s");
+        let _ = writeln!(out, "#EXTINF:{},\n{}", seconds(duration), address(&name));
+    }
+    out.push_str("#EXT-X-ENDLIST\n");
+    out
+}
+
+/// Seconds to the nanosecond, without needless zeros.
+fn seconds(nanos: Nanos) -> String {
+    let (whole, part) = (nanos / SECOND, nanos % SECOND);
+    let digits = format!("{part:09}");
+    let digits = digits.trim_end_matches('0');
+    format!("{whole}.{}", if digits.is_empty() { "0" } else { digits })
+}
+
+fn audio_groups(package: &Package) -> Vec<AudioGroup<'_>> {
+    let mut groups: Vec<AudioGroup> = Vec::new();
+    for track in package.sound() {
+        // The codec's family: players switch between AAC-LC and HE-AAC, not from AAC to AC-3.
+        let codec = package.media(track).codec.rfc6381();
+        let family = codec.split('.').next().unwrap_or_default();
+        let id = format!("sound-{}", family.to_ascii_lowercase());
+        match groups.iter_mut().find(|group| group.id == id) {
+            Some(group) => group.tracks.push(track),
+            None => groups.push(AudioGroup {
+                id,
+                tracks: vec![track],
+            }),
+        }
+    }
+    groups
+}
+
+/// The track of a group that plays unless another is asked for.
+fn default_of<'a>(package: &Package, group: &AudioGroup<'a>) -> &'a PackagedTrack {
+    let enabled = group
+        .tracks
+        .iter()
+        .find(|track| package.media(track).enabled);
+    enabled.unwrap_or(&group.tracks[0])
+}
+
+/// A name for each sound track that no other has, by track_ID.
+fn names(package: &Package) -> Vec<(u32, String)> {
+    let mut taken = BTreeSet::new();
+    let mut names = Vec::new();
+    for (place, track) in package.sound().enumerate() {
+        let media = package.media(track);
+        let name = media
+            .name
+            .clone()
+            .map(|name| quoted(&name))
+            .filter(|name| !name.is_empty());
+        let language = || media.language.as_deref().and_then(bcp47);
+        let base = name
+            .or_else(language)
+            .unwrap_or_else(|| format!("Sound {}", place + 1));
+        let mut unique = base.clone();
+        let mut number = 1;
+        while !taken.insert(unique.clone()) {
+            number += 1;
+            unique = format!("{base} ({number})");
+        }
+        names.push((track.id, unique));
+    }
+    names
+}
+
+fn renditions(
+    out: &mut String,
+    package: &Package,
+    group: &AudioGroup<'_>,
+    names: &[(u32, String)],
+    links: Links<'_>,
+) {
+    let default = default_of(package, group).id;
+    let mut languages = BTreeSet::new();
+    for track in &group.tracks {
+        let media = package.media(track);
+        let language = media.language.as_deref().and_then(bcp47);
+        let name = names
+            .iter()
+            .find(|(id, _)| *id == track.id)
+            .map_or("", |(_, name)| name);
+        let _ = write!(
+            out,
+            "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"{}\",NAME=\"{name}\"",
+            group.id
+        );
+        if let Some(language) = &language {
+            let _ = write!(out, ",LANGUAGE=\"{language}\"");
+        }
+        // A player may choose by language; of several in one language only the first (RFC 8216
+        // 4.3.4.1.1), as nothing else tells them apart.
+        let first = languages.insert(language);
+        let is_default = track.id == default;
+        let auto = if is_default || first { "YES" } else { "NO" };
+        let default = if is_default { "YES" } else { "NO" };
+        let _ = write!(out, ",DEFAULT={default},AUTOSELECT={auto}");
+        if let Some(sound) = &media.sound {
+            let _ = write!(out, ",CHANNELS=\"{}\"", sound.channels);
+        }
+        let uri = with_query(&format!("{}.m3u8", track.id), links.playlists);
+        let _ = writeln!(out, ",URI=\"{uri}\"");
+    }
+}
+
+fn with_query(path: &str, query: Option<&str>) -> String {
+    match query {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    }
+}
+
+/// What may stand in a quoted-string (RFC 8216 4.2): no line ends, no double quote.
+fn quoted(text: &str) -> String {
+    text.chars()
+        .map(|c| if c == '"' { '\'' } else { c })
+        .filter(|c| !c.is_control())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_exact_and_short() {
+        assert_eq!(seconds(6 * SECOND), "6.0");
+        assert_eq!(seconds(6_006_000_000), "6.006");
+        assert_eq!(seconds(5_968_253_968), "5.968253968");
+    }
+
+    #[test]
+    fn a_name_cannot_break_out_of_its_quotes() {
+        assert_eq!(
+            quoted("Director's \"cut\"\n#EXT-X-ENDLIST"),
+            "Director's 'cut'#EXT-X-ENDLIST"
+        );
+    }
+}

@@ -1,0 +1,385 @@
+//! The package of a film: made once, small, asked for every playlist and segment.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use reelway_media::{Kind, Nanos, SECOND, Samples, SamplesError, Title, Track, ticks_to_nanos};
+
+use crate::cuts::{self, Cuts, Fragment, Table};
+use crate::init;
+use crate::rate::BitRate;
+use crate::segment::{Part, Segment};
+use crate::timeline::Timeline;
+
+/// How films are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Length that segments are near to; they end at sync samples. 100 ms to 60 s.
+    pub target: Nanos,
+}
+
+impl Default for Options {
+    /// Six seconds, as Apple's authoring guide has it.
+    fn default() -> Self {
+        Options { target: 6 * SECOND }
+    }
+}
+
+/// Why a film could not be packaged.
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    /// The sample tables could not be read.
+    #[error(transparent)]
+    Samples(#[from] SamplesError),
+    /// No track has a sample at or after the film's beginning.
+    #[error("the film has no sample to show or play at or after its beginning")]
+    Empty,
+}
+
+/// What addresses in manifests carry beside the paths.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Links<'a> {
+    /// Query of playlists' addresses, such as `s=TOKEN`, already percent-encoded.
+    pub playlists: Option<&'a str>,
+    /// Query of segments' addresses.
+    pub segments: Option<&'a str>,
+}
+
+/// A film cut into segments.
+#[derive(Debug)]
+pub struct Package {
+    title: Arc<Title>,
+    tracks: Vec<PackagedTrack>,
+    duration: Nanos,
+}
+
+/// A track cut into segments.
+#[derive(Debug)]
+pub struct PackagedTrack {
+    /// Index in [`Title::tracks`].
+    pub index: usize,
+    /// track_ID, by which addresses name it.
+    pub id: u32,
+    /// Picture or sound.
+    pub kind: Kind,
+    /// Ticks a second of all of its ticks.
+    pub timescale: u32,
+    /// Measured bit rates, headers included.
+    pub rate: BitRate,
+    init: Bytes,
+    timeline: Timeline,
+    table: Table,
+}
+
+/// `styp`: the segment's brands (ISO/IEC 23009-1 6.3.4.2, CMAF 7.3.3.1).
+const STYP: &[u8; 24] = b"\0\0\0\x18stypmsdh\0\0\0\0msdhcmfs";
+
+impl Package {
+    /// Cuts a film. Reads its sample tables once from beginning to end, a few thousand at a time.
+    pub fn new(
+        title: Arc<Title>,
+        samples: &dyn Samples,
+        options: Options,
+    ) -> Result<Package, PackageError> {
+        let target = options.target.clamp(SECOND / 10, 60 * SECOND);
+        let mut timelines = Vec::with_capacity(title.tracks.len());
+        for (index, track) in title.tracks.iter().enumerate() {
+            timelines.push(Timeline::of(track, index, samples)?);
+        }
+        let picture_cuts = match title.video() {
+            Some((index, track)) => match &timelines[index] {
+                Some(timeline) => {
+                    Some(cuts::picture_cuts(track, index, timeline, samples, target)?)
+                }
+                None => None,
+            },
+            None => None,
+        };
+        let main_picture = title.video().map(|(index, _)| index);
+        let mut tracks = Vec::with_capacity(title.tracks.len());
+        for (index, track) in title.tracks.iter().enumerate() {
+            let Some(timeline) = timelines[index] else {
+                continue;
+            };
+            let own; // a second picture has sync samples of its own
+            let cuts = match (track.kind, &picture_cuts) {
+                (Kind::Video, Some(cuts)) if main_picture == Some(index) => Cuts::At(cuts),
+                (Kind::Video, _) => {
+                    own = cuts::picture_cuts(track, index, &timeline, samples, target)?;
+                    Cuts::At(&own)
+                }
+                (Kind::Audio, Some(cuts)) => Cuts::Beside(cuts),
+                (Kind::Audio, None) => Cuts::Every(target),
+            };
+            let table = cuts::build(track, index, &timeline, samples, cuts)?;
+            tracks.push(PackagedTrack::new(track, index, timeline, table));
+        }
+        if tracks.is_empty() {
+            return Err(PackageError::Empty);
+        }
+        let duration = tracks.iter().map(PackagedTrack::end).max().unwrap_or(0);
+        Ok(Package {
+            title,
+            tracks,
+            duration,
+        })
+    }
+
+    /// The film.
+    pub fn title(&self) -> &Arc<Title> {
+        &self.title
+    }
+
+    /// Presentation end of the longest track.
+    pub fn duration(&self) -> Nanos {
+        self.duration
+    }
+
+    /// Tracks that are served, in file order.
+    pub fn tracks(&self) -> &[PackagedTrack] {
+        &self.tracks
+    }
+
+    /// The track with this track_ID.
+    pub fn track(&self, id: u32) -> Option<&PackagedTrack> {
+        self.tracks.iter().find(|track| track.id == id)
+    }
+
+    /// What the title knows of a track of ours.
+    pub(crate) fn media(&self, track: &PackagedTrack) -> &Track {
+        &self.title.tracks[track.index]
+    }
+
+    /// The picture that plays unless another is asked for.
+    pub(crate) fn picture(&self) -> Option<&PackagedTrack> {
+        let main = self.title.video().map(|(index, _)| index);
+        let mut pictures = self.tracks.iter().filter(|track| track.kind == Kind::Video);
+        pictures
+            .clone()
+            .find(|track| Some(track.index) == main)
+            .or_else(|| pictures.next())
+    }
+
+    /// Sound tracks, in file order.
+    pub(crate) fn sound(&self) -> impl Iterator<Item = &PackagedTrack> {
+        self.tracks.iter().filter(|track| track.kind == Kind::Audio)
+    }
+
+    /// Bytes of memory the tables take: about 56 a segment.
+    pub fn memory(&self) -> usize {
+        let of = |track: &PackagedTrack| {
+            track.table.fragments.len() * size_of::<Fragment>()
+                + track.table.cuts.len() * size_of::<cuts::Cut>()
+                + track.init.len()
+        };
+        self.tracks.iter().map(of).sum()
+    }
+}
+
+impl PackagedTrack {
+    fn new(track: &Track, index: usize, timeline: Timeline, table: Table) -> PackagedTrack {
+        let init = init::init(track, &timeline, table.end).into();
+        let mut packaged = PackagedTrack {
+            index,
+            id: track.id,
+            kind: track.kind,
+            timescale: track.timescale,
+            rate: BitRate::default(),
+            init,
+            timeline,
+            table,
+        };
+        let segments: Vec<(u64, Nanos)> = packaged
+            .numbers()
+            .filter_map(|n| Some((packaged.segment_len(n)?, packaged.duration(n)?)))
+            .collect();
+        packaged.rate = BitRate::measure(&segments);
+        packaged
+    }
+
+    /// The initialisation segment.
+    pub fn init(&self) -> &Bytes {
+        &self.init
+    }
+
+    /// Numbers of the track's segments: from 1.
+    pub fn numbers(&self) -> std::ops::RangeInclusive<u32> {
+        1..=self.table.cuts.len() as u32
+    }
+
+    /// Presentation end of the track.
+    pub fn end(&self) -> Nanos {
+        ticks_to_nanos(self.table.end, self.timescale)
+    }
+
+    /// Where segment `number` begins on the presentation timeline: 0 for the first, then the
+    /// presentation time of its first sample.
+    pub fn start(&self, number: u32) -> Option<Nanos> {
+        let cut = self.table.cuts.get(number.checked_sub(1)? as usize)?;
+        Some(ticks_to_nanos(cut.start, self.timescale))
+    }
+
+    /// From a segment's beginning to the next one's. The durations of all add up to the track's end
+    /// exactly, however many there are.
+    pub fn duration(&self, number: u32) -> Option<Nanos> {
+        let start = self.start(number)?;
+        Some(self.start(number + 1).unwrap_or_else(|| self.end()) - start)
+    }
+
+    /// The number of the segment in which `at` is shown.
+    pub fn number_at(&self, at: Nanos) -> u32 {
+        let after = self
+            .table
+            .cuts
+            .partition_point(|cut| ticks_to_nanos(cut.start, self.timescale) <= at);
+        after.max(1) as u32
+    }
+
+    /// The longest segment's duration.
+    pub fn longest(&self) -> Nanos {
+        self.numbers()
+            .filter_map(|n| self.duration(n))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Decode time of a segment's first sample (`tfdt`) and its length on that timeline, in ticks.
+    pub fn decode_times(&self, number: u32) -> Option<(u64, u64)> {
+        let range = self.fragments(number)?;
+        let tfdt = |i: u32| self.timeline.tfdt(self.table.fragments[i as usize].dts);
+        let start = tfdt(range.start);
+        let end = match self.fragments(number + 1) {
+            Some(next) => tfdt(next.start),
+            None => self.timeline.tfdt(self.table.end_dts),
+        };
+        Some((start, end.saturating_sub(start)))
+    }
+
+    /// Ticks of sound before presentation time 0 (the edit list's `media_time`).
+    pub fn priming(&self) -> u64 {
+        self.timeline.priming as u64
+    }
+
+    /// Indices of a segment's fragments.
+    fn fragments(&self, number: u32) -> Option<Range<u32>> {
+        let index = number.checked_sub(1)? as usize;
+        let start = self.table.cuts.get(index)?.fragment;
+        let end = self.table.cuts.get(index + 1).map(|cut| cut.fragment);
+        Some(start..end.unwrap_or(self.table.fragments.len() as u32))
+    }
+
+    /// Bytes of a segment, to the byte, from the table alone. `None`: there is no such segment.
+    pub fn segment_len(&self, number: u32) -> Option<u64> {
+        let fragments = self.fragments(number)?;
+        let fragments = &self.table.fragments[fragments.start as usize..fragments.end as usize];
+        Some(STYP.len() as u64 + fragments.iter().map(Fragment::len).sum::<u64>())
+    }
+
+    /// The bytes `range` of a segment, fragment by fragment: see [`Slices`].
+    pub fn slices(&self, number: u32, range: Range<u64>) -> Option<Slices> {
+        let fragments = self.fragments(number)?;
+        Some(Slices {
+            fragments,
+            at: 0,
+            styp: true,
+            range,
+        })
+    }
+
+    /// A whole segment at once.
+    pub fn segment(
+        &self,
+        number: u32,
+        samples: &dyn Samples,
+    ) -> Result<Option<Segment>, SamplesError> {
+        let Some(mut slices) = self.slices(number, 0..u64::MAX) else {
+            return Ok(None);
+        };
+        let mut whole = Segment::default();
+        while let Some(piece) = slices.next(self, samples)? {
+            piece.parts.into_iter().for_each(|part| whole.push(part));
+        }
+        Ok(Some(whole))
+    }
+
+    /// One fragment's pieces.
+    fn fragment(&self, index: u32, samples: &dyn Samples) -> Result<Segment, SamplesError> {
+        let fragment = &self.table.fragments[index as usize];
+        let mut read = Vec::with_capacity(fragment.count as usize);
+        samples.read(
+            self.index,
+            fragment.first..fragment.first + fragment.count,
+            &mut read,
+        )?;
+        let header = fragment.header(self.id, index + 1, &self.timeline, &read);
+        let mut out = Segment::default();
+        out.push(Part::Inline(header.into()));
+        Fragment::film(&read).for_each(|part| out.push(part));
+        Ok(out)
+    }
+}
+
+/// A byte range of a segment that is handed out fragment by fragment, so that a long one is never
+/// described all at once, and fragments outside the range are passed over unread.
+#[derive(Clone, Debug)]
+pub struct Slices {
+    fragments: Range<u32>,
+    /// Offset in the segment of what comes next.
+    at: u64,
+    /// The segment's `styp` comes next.
+    styp: bool,
+    range: Range<u64>,
+}
+
+impl Slices {
+    /// The next pieces; never empty. `track` is the one that made this.
+    pub fn next(
+        &mut self,
+        track: &PackagedTrack,
+        samples: &dyn Samples,
+    ) -> Result<Option<Segment>, SamplesError> {
+        let mut out = Segment::default();
+        if std::mem::take(&mut self.styp) {
+            let mut styp = Segment::default();
+            styp.push(Part::Inline(Bytes::from_static(STYP)));
+            for part in styp.slice(self.range.clone()).parts {
+                out.push(part);
+            }
+            self.at = STYP.len() as u64;
+        }
+        for index in self.fragments.by_ref() {
+            let start = self.at;
+            self.at += track.table.fragments[index as usize].len();
+            if start >= self.range.end {
+                break;
+            }
+            if self.at <= self.range.start {
+                continue;
+            }
+            let fragment = track.fragment(index, samples)?;
+            debug_assert_eq!(fragment.len, self.at - start);
+            let range = self.range.start.saturating_sub(start)..self.range.end - start;
+            fragment
+                .slice(range)
+                .parts
+                .into_iter()
+                .for_each(|part| out.push(part));
+            return Ok(Some(out));
+        }
+        Ok((out.len > 0).then_some(out))
+    }
+}
+
+/// Keeps the writer of boxes and the constant above honest.
+#[cfg(test)]
+#[test]
+fn styp_is_a_box() {
+    let mut b = crate::boxes::Boxes::default();
+    b.put(b"styp", |b| {
+        b.bytes(b"msdh");
+        b.u32(0);
+        b.bytes(b"msdhcmfs");
+    });
+    assert_eq!(b.into_vec(), STYP);
+}
