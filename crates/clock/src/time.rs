@@ -148,6 +148,23 @@ impl Real {
     }
 }
 
+/// RFC 3339 in UTC, to the second: `2026-11-21T08:42:57Z`.
+impl fmt::Display for Real {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Days to civil date: Howard Hinnant's algorithm, in eras of 400 years from 0000-03-01.
+        let (days, time) = (self.seconds() / 86_400 + 719_468, self.seconds() % 86_400);
+        let (era, day) = (days / 146_097, days % 146_097);
+        let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+        let day = day - (365 * year + year / 4 - year / 100);
+        let month = (5 * day + 2) / 153;
+        let day = day - (153 * month + 2) / 5 + 1;
+        let (month, year) = if month < 10 { (month + 3, year) } else { (month - 9, year + 1) };
+        let (hour, minute, second) = (time / 3_600, time / 60 % 60, time % 60);
+        let year = year + era * 400;
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    }
+}
+
 impl From<std::time::SystemTime> for Real {
     fn from(time: std::time::SystemTime) -> Real {
         Real(time.duration_since(std::time::UNIX_EPOCH).map_or(0, nanos))
@@ -166,6 +183,15 @@ mod tests {
         assert_eq!(Monotonic::ZERO.since(one), Duration::ZERO);
         assert_eq!(Monotonic::ZERO.offset_from(one), -1);
         assert_eq!(Monotonic::ZERO.offset(-5), Monotonic::ZERO);
+    }
+
+    #[test]
+    fn dates_are_civil() {
+        let shown = |seconds: u64| Real::from_nanos(seconds * SECOND).to_string();
+        assert_eq!(shown(0), "1970-01-01T00:00:00Z");
+        assert_eq!(shown(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(shown(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(shown(1_795_250_577), "2026-11-21T08:42:57Z");
     }
 
     #[test]
