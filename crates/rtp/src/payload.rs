@@ -17,7 +17,7 @@ pub trait Bytes {
 }
 
 /// A whole film, or its beginning, as a slice.
-impl Bytes for [u8] {
+impl Bytes for &[u8] {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> bool {
         let Ok(start) = usize::try_from(offset) else {
             return false;

@@ -166,7 +166,7 @@ fn bandwidth_kbps(track: &Track, max_payload: usize) -> u32 {
         let begin = track.decode(track.groups[first].dts);
         let end = loop {
             match track.groups.get(last) {
-                Some(group) if track.decode(group.dts) - begin >= SECOND => {
+                Some(group) if track.decode(group.dts).saturating_sub(begin) >= SECOND => {
                     break track.decode(group.dts);
                 }
                 Some(group) => {
@@ -178,7 +178,7 @@ fn bandwidth_kbps(track: &Track, max_payload: usize) -> u32 {
                 None => return most,
             }
         };
-        most = most.max(kbps(wire(bytes, samples), end - begin));
+        most = most.max(kbps(wire(bytes, samples), end.saturating_sub(begin)));
         bytes -= u64::from(track.groups[first].bytes);
         samples -= u64::from(track.groups[first].count);
     }

@@ -1,0 +1,183 @@
+//! RTCP against an implementation of others, and against noise.
+
+use proptest::prelude::*;
+use reelway_rtp::rtcp::{Nack, Packet, ReceptionReport, RtcpError, SenderReport, read, write};
+use rtcp_types::{
+    Bye, Compound, ReceiverReport, ReportBlock, RtcpPacketWriterExt, Sdes, SdesChunk, SdesItem,
+};
+
+const REPORT: SenderReport = SenderReport {
+    ssrc: 0x1122_3344,
+    ntp: 0xe000_0001_8000_0000,
+    rtp_time: 0xdead_beef,
+    packets: 7,
+    bytes: 9000,
+};
+
+#[test]
+fn a_sender_report_is_read_by_others_as_it_was_meant() {
+    for name in ["", "a", "reelway@host", &"ä".repeat(200)] {
+        for bye in [false, true] {
+            let mut out = Vec::new();
+            write(&REPORT, name, bye, &mut out);
+            assert_eq!(out.len() % 4, 0);
+            let mut packets = Compound::parse(&out).unwrap().map(|packet| packet.unwrap());
+            let Some(rtcp_types::Packet::Sr(report)) = packets.next() else {
+                panic!("first a sender report")
+            };
+            assert_eq!(
+                (report.ssrc(), report.ntp_timestamp()),
+                (REPORT.ssrc, REPORT.ntp)
+            );
+            assert_eq!(
+                (
+                    report.rtp_timestamp(),
+                    report.packet_count(),
+                    report.octet_count()
+                ),
+                (0xdead_beef, 7, 9000)
+            );
+            assert_eq!(report.report_blocks().count(), 0);
+            let Some(rtcp_types::Packet::Sdes(sdes)) = packets.next() else {
+                panic!("then SDES")
+            };
+            let chunk = sdes.chunks().next().unwrap();
+            let item = chunk.items().next().unwrap();
+            assert_eq!((chunk.ssrc(), item.type_()), (REPORT.ssrc, SdesItem::CNAME));
+            assert!(
+                name.as_bytes().starts_with(item.value())
+                    && item.value().len() >= name.len().min(254)
+            );
+            match packets.next() {
+                Some(rtcp_types::Packet::Bye(goodbye)) => {
+                    assert!(bye);
+                    assert_eq!(goodbye.ssrcs().collect::<Vec<_>>(), [REPORT.ssrc]);
+                }
+                other => assert!(!bye && other.is_none()),
+            }
+        }
+    }
+}
+
+#[test]
+fn our_own_sender_reports_can_be_read_back() {
+    let mut out = Vec::new();
+    write(&REPORT, "reelway@host", true, &mut out);
+    let from = REPORT.ssrc;
+    let name = "reelway@host".to_owned();
+    assert_eq!(
+        read(&out).unwrap(),
+        [
+            Packet::Alive { from },
+            Packet::Cname { from, name },
+            Packet::Bye { from }
+        ]
+    );
+}
+
+#[test]
+fn what_others_write_is_read_as_it_was_meant() {
+    let block = ReportBlock::builder(77)
+        .fraction_lost(12)
+        .cumulative_lost(0xff_fffe)
+        .extended_sequence_number(0x1_0005)
+        .interarrival_jitter(33)
+        .last_sender_report_timestamp(44)
+        .delay_since_last_sender_report_timestamp(55);
+    let compound =
+        Compound::builder()
+            .add_packet(ReceiverReport::builder(5).add_report_block(block))
+            .add_packet(Sdes::builder().add_chunk(
+                SdesChunk::builder(5).add_item(SdesItem::builder(SdesItem::CNAME, "me")),
+            ))
+            .add_packet(Bye::builder().add_source(5).reason("done"));
+    let mut out = vec![0; 1500];
+    let len = compound.write_into(&mut out).unwrap();
+    let report = ReceptionReport {
+        from: 5,
+        source: 77,
+        fraction_lost: 12,
+        lost: -2,
+        highest_seq: 0x1_0005,
+        jitter: 33,
+        last_sr: 44,
+        delay: 55,
+    };
+    let cname = Packet::Cname {
+        from: 5,
+        name: "me".into(),
+    };
+    assert_eq!(
+        read(&out[..len]).unwrap(),
+        [Packet::Report(report), cname, Packet::Bye { from: 5 }]
+    );
+}
+
+#[test]
+fn an_empty_receiver_report_is_a_sign_of_life() {
+    assert_eq!(
+        read(&[0x80, 201, 0, 1, 0, 0, 0, 9]).unwrap(),
+        [Packet::Alive { from: 9 }]
+    );
+}
+
+#[test]
+fn a_nack_names_every_lost_packet() {
+    let datagram = [
+        0x81, 205, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0xff, 0xfe, 0x80, 0x05,
+    ];
+    let nack = Nack {
+        from: 1,
+        source: 2,
+        seq: 0xfffe,
+        also: 0x8005,
+    };
+    assert_eq!(read(&datagram).unwrap(), [Packet::Nack(nack)]);
+    assert_eq!(nack.lost().collect::<Vec<_>>(), [0xfffe, 0xffff, 1, 14]);
+}
+
+#[test]
+fn what_is_not_rtcp_is_refused_with_its_place() {
+    assert_eq!(read(&[0x80, 201]), Err(RtcpError::Short { at: 0, kind: 0 }));
+    assert_eq!(
+        read(&[0x40, 201, 0, 0]),
+        Err(RtcpError::Version { at: 0, version: 1 })
+    );
+    assert_eq!(
+        read(&[0x80, 201, 0, 0]),
+        Err(RtcpError::Short { at: 0, kind: 201 })
+    );
+    assert_eq!(
+        read(&[0x80, 204, 0, 0, 0x81, 200, 0, 9]),
+        Err(RtcpError::Short { at: 4, kind: 200 })
+    );
+}
+
+proptest! {
+    #[test]
+    fn noise_is_read_or_refused_and_never_grows(datagram in prop::collection::vec(any::<u8>(), 0..1500)) {
+        if let Ok(packets) = read(&datagram) {
+            prop_assert!(packets.len() <= datagram.len() / 4);
+        }
+    }
+
+    #[test]
+    fn flipped_bits_are_read_or_refused(
+        flips in prop::collection::vec((0usize..200, 0u8..8), 0..6),
+        cut in 0usize..200,
+        kind in 200u8..207,
+    ) {
+        let mut datagram = Vec::new();
+        write(&REPORT, "reelway@host", true, &mut datagram);
+        datagram.extend([0x82, kind, 0, 13, 0, 0, 0, 9]);
+        datagram.extend([3; 48]);
+        for (at, bit) in flips {
+            let at = at % datagram.len();
+            datagram[at] ^= 1 << bit;
+        }
+        datagram.truncate(datagram.len().saturating_sub(cut % 60));
+        if let Ok(packets) = read(&datagram) {
+            prop_assert!(packets.len() <= datagram.len() / 4);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Session descriptions, read by a parser of others.
+
+mod common;
+
+use common::{aac, h264, h265, opus, payload, track};
+use reelway_media::{Group, SECOND, Track};
+use reelway_rtp::sdp::{Description, Section, npt};
+use sdp_types::Session;
+
+fn describe(tracks: &[Track], name: &str, server: &str) -> Session {
+    let media: Vec<_> = tracks
+        .iter()
+        .map(|track| payload(track, 1440).sdp().clone())
+        .collect();
+    let controls: Vec<String> = tracks
+        .iter()
+        .map(|track| format!("track={}", track.id))
+        .collect();
+    let sections: Vec<Section> = (96..)
+        .zip(media.iter().zip(&controls))
+        .map(|(payload_type, (media, control))| Section {
+            media,
+            payload_type,
+            control,
+        })
+        .collect();
+    let text = Description {
+        id: 1,
+        version: 2,
+        server: server.parse().unwrap(),
+        name,
+        tool: "Reelway",
+        duration: 90 * SECOND + SECOND / 2,
+        sections: &sections,
+    }
+    .to_text();
+    assert!(
+        text.ends_with("\r\n") && text.lines().all(|line| line.as_bytes()[1] == b'='),
+        "{text}"
+    );
+    Session::parse(text.as_bytes()).unwrap()
+}
+
+fn attribute<'a>(session: &'a Session, section: usize, name: &'a str) -> Option<&'a str> {
+    session.medias[section]
+        .get_first_attribute_value(name)
+        .flatten()
+}
+
+#[test]
+fn a_film_of_picture_and_sound_says_all_a_player_needs() {
+    let mut sound = track(aac(48_000, 2), 48_000);
+    (sound.id, sound.language) = (7, Some("deu".into()));
+    let session = describe(
+        &[track(h264(4), 90_000), sound],
+        "Käse & Brot 🧀",
+        "192.0.2.1",
+    );
+    assert_eq!(session.session_name, "Käse & Brot 🧀");
+    assert_eq!(
+        session.get_first_attribute_value("control").unwrap(),
+        Some("*")
+    );
+    assert_eq!(
+        session.get_first_attribute_value("range").unwrap(),
+        Some("npt=0-90.5")
+    );
+    assert_eq!(session.medias[0].media, "video");
+    assert_eq!(attribute(&session, 0, "rtpmap"), Some("96 H264/90000"));
+    assert_eq!(attribute(&session, 0, "control"), Some("track=1"));
+    assert_eq!(
+        attribute(&session, 0, "fmtp"),
+        Some("96 packetization-mode=1;profile-level-id=64001F;sprop-parameter-sets=Z2QAH6w=,aOvj")
+    );
+    assert_eq!(attribute(&session, 0, "framesize"), Some("96 640-360"));
+    assert_eq!(session.medias[1].media, "audio");
+    assert_eq!(
+        attribute(&session, 1, "rtpmap"),
+        Some("97 mpeg4-generic/48000/2")
+    );
+    assert_eq!(attribute(&session, 1, "control"), Some("track=7"));
+    assert_eq!(attribute(&session, 1, "lang"), Some("deu"));
+    assert_eq!(
+        attribute(&session, 1, "fmtp"),
+        Some(
+            "97 streamtype=5;profile-level-id=41;mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;constantDuration=1024;config=1190"
+        )
+    );
+}
+
+#[test]
+fn h265_tells_its_parameter_sets_by_kind() {
+    let session = describe(&[track(h265(4), 90_000)], "x", "::1");
+    assert_eq!(attribute(&session, 0, "rtpmap"), Some("96 H265/90000"));
+    assert_eq!(
+        attribute(&session, 0, "fmtp"),
+        Some(
+            "96 profile-space=0;profile-id=1;tier-flag=0;level-id=93;interop-constraints=900000000000;profile-compatibility-indicator=60000000;sprop-vps=QAEM;sprop-sps=QgEBAQ==;sprop-pps=RAHB"
+        )
+    );
+    assert_eq!(session.connection.unwrap().connection_address, "::");
+}
+
+#[test]
+fn opus_is_always_called_48000_2_and_says_what_it_is() {
+    let session = describe(
+        &[track(opus(2), 48_000), track(opus(1), 48_000)],
+        "x",
+        "127.0.0.1",
+    );
+    assert_eq!(attribute(&session, 0, "rtpmap"), Some("96 opus/48000/2"));
+    assert_eq!(attribute(&session, 0, "fmtp"), Some("96 sprop-stereo=1"));
+    assert_eq!(attribute(&session, 1, "fmtp"), Some("97 sprop-stereo=0"));
+}
+
+#[test]
+fn a_name_cannot_add_lines() {
+    let session = describe(
+        &[track(opus(2), 48_000)],
+        "evil\r\na=control:rtsp://elsewhere/\0",
+        "127.0.0.1",
+    );
+    assert_eq!(session.session_name, "evil  a=control:rtsp://elsewhere/");
+    assert_eq!(
+        describe(&[track(opus(2), 48_000)], " \n", "127.0.0.1").session_name,
+        "-"
+    );
+}
+
+#[test]
+fn the_bandwidth_is_that_of_the_busiest_second() {
+    let mut track = track(h264(4), 1000);
+    // Half-second groups of 10 kB, but for two of 100 kB.
+    for nth in 0..20 {
+        let bytes = if matches!(nth, 8 | 9) {
+            100_000
+        } else {
+            10_000
+        };
+        track.groups.push(Group {
+            first: nth * 12,
+            count: 12,
+            dts: i64::from(nth) * 500,
+            cts: 0,
+            bytes,
+            sync: true,
+        });
+        track.bytes += u64::from(bytes);
+    }
+    (track.samples, track.duration) = (240, 10_000);
+    let media = payload(&track, 1440).sdp().clone();
+    let packets = 24 + 200_000 / 1440;
+    assert_eq!(
+        media.bandwidth_kbps,
+        (200_000u32 + packets * 60) * 8 / 1000 + 1
+    );
+}
+
+#[test]
+fn times_are_written_with_the_decimals_they_need() {
+    for (at, text) in [
+        (0, "0"),
+        (SECOND, "1"),
+        (1_500_000_000, "1.5"),
+        (10_026_666_667, "10.026667"),
+        (999_999_999, "1"),
+        (-5, "0"),
+        (100 * SECOND, "100"),
+    ] {
+        assert_eq!(npt(at), text);
+    }
+}
