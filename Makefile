@@ -1,0 +1,35 @@
+# The two commands that do everything: `make run` and `make test`.
+#
+#   make run                    serve the demo film, and print the addresses
+#   make run FILMS=/srv/films   serve your own; LISTEN=lan opens the server to the network
+#   make test                   every test, against real players
+
+FILMS ?= assets/demo.mp4
+LISTEN ?= loopback
+ARGS ?=
+
+.PHONY: run test build web check clean
+
+run: build
+	exec target/release/reelway serve $(FILMS) --listen $(LISTEN) $(ARGS)
+
+build: web
+	@scripts/need cargo cc
+	cargo build --release --locked --package reelway
+
+web:
+	@scripts/need node npm
+	@scripts/build-web
+
+test: web
+	@scripts/test
+
+# Formatting, lints and documentation, as continuous integration wants them.
+check:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+clean:
+	cargo clean
+	rm -rf web/dist web/node_modules
