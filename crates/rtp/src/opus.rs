@@ -187,14 +187,13 @@ impl Inside<'_> {
             return Ok(None);
         }
         let mut padding = 0;
-        while head & 0x40 != 0 {
-            let Some(more) = self.byte()? else {
+        let mut more = head & 0x40 != 0;
+        while more {
+            let Some(byte) = self.byte()? else {
                 return Ok(None);
             };
-            padding += u64::from(more.min(254));
-            if more < 255 {
-                break;
-            }
+            padding += u64::from(byte.min(254));
+            more = byte == 255;
         }
         let lens = &mut lens[..count];
         if head & 0x80 == 0 {
