@@ -1,8 +1,15 @@
 //! What the end-to-end tests share: films made to order ([`films`], [`boxes`]), what others'
-//! tools see in them ([`probe`]), a server of our own under test, and real players.
+//! tools see in them ([`probe`]), a server of our own under test ([`server`]), real players
+//! ([`players`]), and small clients that see every byte ([`http`], [`rtsp`]).
 //!
-//! Nothing here shares code with the server: a mistake in both would go unseen.
+//! Nothing here shares code with the server's data path: a mistake in both would go unseen.
 #![forbid(unsafe_code)]
 
 pub mod boxes;
 pub mod films;
+pub mod http;
+pub mod players;
+pub mod probe;
+pub mod rtsp;
+pub mod server;
+pub mod wait;

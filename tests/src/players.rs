@@ -1,0 +1,167 @@
+//! Real players, run with a time limit. A player that is not installed fails the test that names
+//! it: a test that passes because it did nothing proves nothing.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use crate::wait::Deadline;
+
+/// How a program ended and what it said.
+#[derive(Debug)]
+pub struct Ran {
+    /// How it ended; `None` when it was stopped because its time was over.
+    pub status: Option<ExitStatus>,
+    /// Standard output.
+    pub out: Vec<u8>,
+    /// Standard error.
+    pub err: String,
+}
+
+impl Ran {
+    /// Fails unless the program ended by itself and content.
+    #[track_caller]
+    pub fn expect(self, what: &str) -> Ran {
+        match self.status {
+            Some(status) if status.success() => self,
+            Some(status) => panic!("{what}: {status} (signal {:?})\n{}", status.signal(), self.tail()),
+            None => panic!("{what}: not done in time\n{}", self.tail()),
+        }
+    }
+
+    /// The last lines of standard error and output.
+    pub fn tail(&self) -> String {
+        let last = |text: &str| text.chars().rev().take(4000).collect::<Vec<_>>().into_iter().rev().collect::<String>();
+        format!("{}{}", last(&String::from_utf8_lossy(&self.out)), last(&self.err))
+    }
+}
+
+/// A program that runs; killed when dropped.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    name: String,
+    out: File,
+    err: File,
+}
+
+/// Starts `command` with its output kept.
+///
+/// Panics when the program is not there.
+#[track_caller]
+pub fn start(mut command: Command) -> Running {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let out = tempfile::tempfile().expect("a file for output");
+    let err = tempfile::tempfile().expect("a file for output");
+    command.stdin(Stdio::null());
+    command.stdout(out.try_clone().expect("a descriptor"));
+    command.stderr(err.try_clone().expect("a descriptor"));
+    let child = command.spawn().unwrap_or_else(|error| {
+        panic!("{name} could not be started: {error}. The tests need it: `make test` installs it, or apt-get install it.")
+    });
+    Running { child, name, out, err }
+}
+
+/// Runs `command` to its end, at most for `limit`.
+#[track_caller]
+pub fn run(command: Command, limit: Duration) -> Ran {
+    start(command).finish(limit)
+}
+
+impl Running {
+    /// Waits for the end, at most for `limit`; then the program is killed.
+    pub fn finish(mut self, limit: Duration) -> Ran {
+        let deadline = Deadline::after(limit);
+        let mut pause = Duration::from_millis(2);
+        let status = loop {
+            match self.child.try_wait().expect("waiting for a child") {
+                Some(status) => break Some(status),
+                None if deadline.over() => {
+                    self.child.kill().ok();
+                    self.child.wait().ok();
+                    break None;
+                }
+                None => std::thread::sleep(pause),
+            }
+            pause = (pause * 2).min(Duration::from_millis(50));
+        };
+        let (out, err) = (contents(&self.out), self.said());
+        Ran { status, out, err }
+    }
+
+    /// Whether it still runs.
+    pub fn running(&mut self) -> bool {
+        self.child.try_wait().expect("waiting for a child").is_none()
+    }
+
+    /// What it wrote to standard error so far.
+    pub fn said(&self) -> String {
+        String::from_utf8_lossy(&contents(&self.err)).into_owned()
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal (`TERM`, `INT`, …).
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status();
+        assert!(status.is_ok_and(|status| status.success()), "kill -s {name} {} ({})", self.pid(), self.name);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn contents(file: &File) -> Vec<u8> {
+    // By offset: the position is shared with the program that writes.
+    let mut bytes = vec![0; file.metadata().map_or(0, |data| data.len() as usize)];
+    let read = file.read_at(&mut bytes, 0).unwrap_or(0);
+    bytes.truncate(read);
+    bytes
+}
+
+/// ffmpeg with these arguments, quiet but for errors.
+pub fn ffmpeg<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-hide_banner", "-nostdin", "-loglevel", "error", "-y"]).args(arguments);
+    command
+}
+
+/// ffprobe with these arguments, quiet but for errors.
+pub fn ffprobe<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new("ffprobe");
+    command.args(["-v", "error"]).args(arguments);
+    command
+}
+
+/// A GStreamer pipeline of `gst-launch-1.0`, which ends with the stream.
+pub fn gstreamer(pipeline: &str) -> Command {
+    let mut command = Command::new("gst-launch-1.0");
+    command.arg("-q").args(pipeline.split_whitespace()).env("GST_DEBUG", "1").env("GST_REGISTRY_FORK", "no");
+    command
+}
+
+/// VLC without a face, which ends with the stream. VLC refuses to run as root; then it runs as
+/// nobody.
+pub fn vlc<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let root = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("/proc")) == 0;
+    let mut command = match root {
+        true => {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "vlc"]);
+            command
+        }
+        false => Command::new("vlc"),
+    };
+    command.env("HOME", "/tmp").args(["-I", "dummy", "--no-video-title-show", "--play-and-exit"]).args(arguments);
+    command
+}

@@ -1,0 +1,266 @@
+//! What ffprobe and ffmpeg see in a film or a stream.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::players::{ffmpeg, ffprobe, run};
+
+/// A stream with its packets.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// track_ID of an MP4 film.
+    pub id: u32,
+    /// `video`, `audio`, …
+    pub kind: String,
+    /// `h264`, `aac`, …
+    pub codec: String,
+    /// `avc1`, `mp4a`, …
+    pub tag: String,
+    /// Ticks a second of times.
+    pub timescale: u32,
+    /// `language` of its tags.
+    pub language: Option<String>,
+    /// Packets in file order.
+    pub packets: Vec<Packet>,
+}
+
+/// A packet: a sample of an MP4 film.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Presentation time in ticks.
+    pub pts: i64,
+    /// Decode time in ticks.
+    pub dts: i64,
+    /// Ticks it lasts.
+    pub duration: i64,
+    /// Where it lies in the file.
+    pub pos: Option<u64>,
+    /// Length in bytes.
+    pub size: u32,
+    /// A decoder may start here.
+    pub key: bool,
+    /// Decoded only because others need it, not shown.
+    pub discard: bool,
+}
+
+#[derive(Deserialize)]
+struct Probed {
+    #[serde(default)]
+    packets: Vec<RawPacket>,
+    streams: Vec<RawStream>,
+}
+
+#[derive(Deserialize)]
+struct RawPacket {
+    stream_index: usize,
+    pts: Option<i64>,
+    dts: Option<i64>,
+    duration: Option<i64>,
+    size: String,
+    pos: Option<String>,
+    flags: String,
+}
+
+#[derive(Deserialize)]
+struct RawStream {
+    id: Option<String>,
+    codec_type: String,
+    codec_name: Option<String>,
+    codec_tag_string: String,
+    time_base: String,
+    #[serde(default)]
+    tags: std::collections::HashMap<String, String>,
+}
+
+/// How ffprobe is to take the edit list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edits {
+    /// Apply it: times are presentation times, samples outside it are left out or marked.
+    Apply,
+    /// Ignore it: all samples, times of the media.
+    Ignore,
+}
+
+/// The streams and packets of a film.
+#[track_caller]
+pub fn streams(film: &Path, edits: Edits) -> Vec<Stream> {
+    let mut arguments: Vec<OsString> = ["-of", "json", "-show_packets", "-show_streams"].map(OsString::from).to_vec();
+    if edits == Edits::Ignore {
+        arguments.extend(["-ignore_editlist", "1"].map(OsString::from));
+    }
+    arguments.push(film.into());
+    let ran = run(ffprobe(arguments), Duration::from_secs(60)).expect("ffprobe");
+    let probed: Probed = serde_json::from_slice(&ran.out).expect("ffprobe's JSON");
+    let mut streams: Vec<Stream> = probed
+        .streams
+        .into_iter()
+        .map(|raw| Stream {
+            id: raw.id.and_then(|id| u32::from_str_radix(id.trim_start_matches("0x"), 16).ok()).unwrap_or(0),
+            kind: raw.codec_type,
+            codec: raw.codec_name.unwrap_or_default(),
+            tag: raw.codec_tag_string,
+            timescale: raw.time_base.split('/').nth(1).and_then(|scale| scale.parse().ok()).unwrap_or(1),
+            language: raw.tags.get("language").cloned(),
+            packets: Vec::new(),
+        })
+        .collect();
+    for raw in probed.packets {
+        streams[raw.stream_index].packets.push(Packet {
+            pts: raw.pts.or(raw.dts).expect("a time"),
+            dts: raw.dts.or(raw.pts).expect("a time"),
+            duration: raw.duration.unwrap_or(0),
+            pos: raw.pos.and_then(|pos| pos.parse().ok()),
+            size: raw.size.parse().expect("a size"),
+            key: raw.flags.contains('K'),
+            discard: raw.flags.contains('D'),
+        });
+    }
+    streams
+}
+
+/// One line of ffmpeg's `framehash`: a decoded frame, or a packet where the stream is copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hashed {
+    /// Presentation time in seconds times the stream's timescale.
+    pub pts: i64,
+    /// Bytes.
+    pub size: u64,
+    /// Hash of the bytes.
+    pub hash: String,
+}
+
+/// A stream as hashes.
+#[derive(Clone, Debug, Default)]
+pub struct Hashes {
+    /// Ticks a second of the times.
+    pub timescale: f64,
+    /// Frames or packets in the order they came.
+    pub frames: Vec<Hashed>,
+}
+
+impl Hashes {
+    fn parse(text: &str) -> Hashes {
+        let mut hashes = Hashes::default();
+        for line in text.lines() {
+            if let Some(base) = line.strip_prefix("#tb 0: ") {
+                let (num, den) = base.split_once('/').expect("a time base");
+                hashes.timescale = den.parse::<f64>().expect("a number") / num.parse::<f64>().expect("a number");
+            }
+            if line.starts_with('#') {
+                continue;
+            }
+            let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+            if let [_, _, pts, _, size, hash, ..] = fields[..] {
+                hashes.frames.push(Hashed {
+                    pts: pts.parse().expect("a time"),
+                    size: size.parse().expect("a size"),
+                    hash: hash.to_owned(),
+                });
+            }
+        }
+        hashes
+    }
+
+    /// Presentation times in seconds.
+    pub fn seconds(&self) -> Vec<f64> {
+        self.frames.iter().map(|frame| frame.pts as f64 / self.timescale).collect()
+    }
+
+    /// The hashes alone.
+    pub fn hashes(&self) -> Vec<&str> {
+        self.frames.iter().map(|frame| frame.hash.as_str()).collect()
+    }
+}
+
+/// What one pass of ffmpeg over a film or an address got from it.
+#[derive(Clone, Debug, Default)]
+pub struct Received {
+    /// NAL units of the picture in order, without access unit delimiters and parameter sets.
+    pub nals: Vec<Vec<u8>>,
+    /// Packets of the picture as they came: times of access units.
+    pub pictures: Hashes,
+    /// Decoded pictures.
+    pub frames: Hashes,
+    /// Packets of the sound as they came: access units.
+    pub sound: Hashes,
+}
+
+/// What is wanted of [`receive`].
+#[derive(Clone, Debug)]
+pub struct Wanted<'a> {
+    /// Arguments before `-i`, as `-rtsp_transport tcp`.
+    pub before: &'a [&'a str],
+    /// What to read.
+    pub input: &'a str,
+    /// `h264` or `hevc`; `None` without a picture that is asked for as NAL units.
+    pub picture: Option<&'a str>,
+    /// Whether there is sound.
+    pub sound: bool,
+    /// Whether pictures are to be decoded.
+    pub decode: bool,
+    /// Longest time it may take.
+    pub limit: Duration,
+}
+
+/// Reads a film or an address to its end.
+#[track_caller]
+pub fn receive(wanted: &Wanted) -> Received {
+    let dir = crate::films::temp_dir("received");
+    let path = |name: &str| dir.path().join(name);
+    let mut arguments: Vec<OsString> = wanted.before.iter().map(OsString::from).collect();
+    arguments.extend(["-noautorotate", "-i", wanted.input].map(OsString::from));
+    let mut output = |options: &[&str], name: &str| {
+        arguments.extend(options.iter().map(OsString::from));
+        arguments.push(path(name).into());
+    };
+    if let Some(codec) = wanted.picture {
+        output(&["-map", "0:v:0", "-c", "copy", "-f", codec], "nals");
+        output(&["-map", "0:v:0", "-c", "copy", "-copyts", "-f", "framehash", "-hash", "md5"], "pictures");
+    }
+    if wanted.decode {
+        output(&["-map", "0:v:0", "-fps_mode", "passthrough", "-f", "framehash", "-hash", "md5"], "frames");
+    }
+    if wanted.sound {
+        output(&["-map", "0:a:0", "-c", "copy", "-copyts", "-f", "framehash", "-hash", "md5"], "sound");
+    }
+    run(ffmpeg(arguments), wanted.limit).expect(wanted.input);
+    let text = |name: &str| std::fs::read_to_string(path(name)).unwrap_or_default();
+    let hevc = wanted.picture == Some("hevc");
+    Received {
+        nals: split_nals(&std::fs::read(path("nals")).unwrap_or_default(), hevc),
+        pictures: Hashes::parse(&text("pictures")),
+        frames: Hashes::parse(&text("frames")),
+        sound: Hashes::parse(&text("sound")),
+    }
+}
+
+/// The NAL units of a byte stream (Annex B), without access unit delimiters and parameter sets.
+fn split_nals(stream: &[u8], hevc: bool) -> Vec<Vec<u8>> {
+    let mut starts = Vec::new();
+    let mut at = 0;
+    while let Some(found) = stream[at..].windows(3).position(|window| window == [0, 0, 1]) {
+        starts.push(at + found + 3);
+        at += found + 3;
+    }
+    let mut nals = Vec::new();
+    for (n, &start) in starts.iter().enumerate() {
+        let end = starts.get(n + 1).map_or(stream.len(), |next| next - 3);
+        let mut nal = &stream[start..end];
+        // The zero byte of a four-byte start code, and trailing zeros, which no NAL ends with.
+        while let [rest @ .., 0] = nal {
+            nal = rest;
+        }
+        let Some(first) = nal.first() else { continue };
+        let skip = match hevc {
+            true => (32..=35).contains(&(first >> 1 & 0x3f)),
+            false => matches!(first & 0x1f, 7..=9),
+        };
+        if !skip {
+            nals.push(nal.to_vec());
+        }
+    }
+    nals
+}

@@ -1,0 +1,331 @@
+//! A server of our own under test: the real binary, as a process, on free ports.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::films::{target_dir, temp_dir};
+use crate::{http, wait};
+
+/// How a server is started.
+#[derive(Debug)]
+pub struct Options {
+    films: Vec<PathBuf>,
+    settings: Vec<(String, String)>,
+    prefix: Vec<String>,
+    address: IpAddr,
+    state: Option<PathBuf>,
+    cgroup: Option<PathBuf>,
+    check_ports: bool,
+}
+
+/// A running server; it is killed when dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    /// Where RTSP is spoken.
+    pub rtsp: SocketAddr,
+    /// Where HTTP is spoken.
+    pub http: SocketAddr,
+    /// The RTP port; RTCP is the next one.
+    pub rtp: u16,
+    state: PathBuf,
+    log: File,
+    _ports: Ports,
+    _dir: tempfile::TempDir,
+}
+
+impl Options {
+    /// A server of the films in `films`, with the defaults.
+    pub fn new(films: impl AsRef<Path>) -> Options {
+        Options {
+            films: vec![films.as_ref().to_owned()],
+            settings: Vec::new(),
+            prefix: Vec::new(),
+            address: Ipv4Addr::LOCALHOST.into(),
+            state: None,
+            cgroup: None,
+            check_ports: true,
+        }
+    }
+
+    /// Another directory of films.
+    pub fn films(mut self, films: impl AsRef<Path>) -> Options {
+        self.films.push(films.as_ref().to_owned());
+        self
+    }
+
+    /// A key of the configuration file (`rtsp.timeout`) and its value as TOML.
+    pub fn set(mut self, key: &str, value: impl std::fmt::Display) -> Options {
+        self.settings.push((key.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Runs in a network namespace of `ip netns`, listening on an address there.
+    pub fn namespace(mut self, name: &str, address: IpAddr) -> Options {
+        self.prefix = ["ip", "netns", "exec", name].map(str::to_owned).to_vec();
+        self.address = address;
+        self.check_ports = false;
+        self
+    }
+
+    /// Listens on this address.
+    pub fn address(mut self, address: IpAddr) -> Options {
+        self.address = address;
+        self
+    }
+
+    /// Keeps its state here, in place of a new directory.
+    pub fn state(mut self, dir: impl AsRef<Path>) -> Options {
+        self.state = Some(dir.as_ref().to_owned());
+        self
+    }
+
+    /// Runs in this control group (a directory with `cgroup.procs`).
+    pub fn cgroup(mut self, dir: impl AsRef<Path>) -> Options {
+        self.cgroup = Some(dir.as_ref().to_owned());
+        self
+    }
+
+    /// Starts the server and waits until it is ready.
+    #[track_caller]
+    pub fn start(self) -> Server {
+        let mut server = self.spawn();
+        let ready = wait::until(Duration::from_secs(30), || {
+            if !server.running() {
+                return Some(false);
+            }
+            let answer = server.ask("/readyz")?;
+            (answer.status == 200).then_some(true)
+        });
+        assert!(ready == Some(true), "the server did not become ready (readyz: {ready:?}):\n{}", server.log());
+        server
+    }
+
+    /// Starts the server and does not wait.
+    #[track_caller]
+    pub fn spawn(self) -> Server {
+        let dir = temp_dir("server");
+        let ports = Ports::take(self.check_ports.then_some(self.address));
+        let state = self.state.unwrap_or_else(|| dir.path().join("state"));
+        let mut config = format!(
+            "listen = \"{}\"\nstate = {}\nrtsp.port = {}\nhttp.port = {}\nrtp.port = {}\nrtp.rtcp_port = {}\n",
+            self.address,
+            quoted(&state),
+            ports.first,
+            ports.first + 1,
+            ports.first + 2,
+            ports.first + 3,
+        );
+        if !self.settings.iter().any(|(key, _)| key == "pool.size") {
+            config += "pool.size = \"32MiB\"\n";
+        }
+        for (key, value) in &self.settings {
+            config += &format!("{key} = {value}\n");
+        }
+        let config_path = dir.path().join("reelway.toml");
+        fs::write(&config_path, config).expect("a configuration file");
+
+        let log_path = dir.path().join("log");
+        let log = File::create(&log_path).expect("a log file");
+        let mut words: Vec<&OsStr> = self.prefix.iter().map(OsStr::new).collect();
+        let binary = binary();
+        words.push(binary.as_os_str());
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg("serve").args(&self.films).arg("--config").arg(&config_path);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("REELWAY_") {
+                command.env_remove(name);
+            }
+        }
+        if let Some(cgroup) = &self.cgroup {
+            // The shell enters the group and becomes the server.
+            let inner = command;
+            command = Command::new("sh");
+            command.args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\""]).arg(cgroup);
+            command.arg(inner.get_program()).args(inner.get_args());
+            inner.get_envs().for_each(|(name, _)| {
+                command.env_remove(name);
+            });
+        }
+        command.stdin(Stdio::null()).stdout(log.try_clone().expect("a descriptor")).stderr(log);
+        let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        Server {
+            child,
+            rtsp: SocketAddr::new(self.address, ports.first),
+            http: SocketAddr::new(self.address, ports.first + 1),
+            rtp: ports.first + 2,
+            state,
+            log: File::open(log_path).expect("the log file"),
+            _ports: ports,
+            _dir: dir,
+        }
+    }
+}
+
+impl Server {
+    /// Starts a server of the films in a directory, or of one film, and waits until it is ready
+    /// and knows what each of them is.
+    #[track_caller]
+    pub fn start(films: impl AsRef<Path>) -> Server {
+        let server = Options::new(films).start();
+        server.wait_indexed();
+        server
+    }
+
+    /// Waits until no film is being indexed any more.
+    #[track_caller]
+    pub fn wait_indexed(&self) {
+        let done = wait::until(Duration::from_secs(30), || {
+            let node = self.ask("/api/node")?.json();
+            let films = &node["films"];
+            let known = films["ready"].as_u64()? + films["unplayable"].as_u64()? + films["not_ready"].as_u64()?;
+            (films["indexing"] == 0 && known > 0).then_some(())
+        });
+        assert!(done.is_some(), "the films were not indexed in time:\n{}", self.log());
+    }
+
+    /// GETs a path.
+    #[track_caller]
+    pub fn get(&self, path: &str) -> http::Response {
+        http::get(self.http, path).unwrap_or_else(|error| panic!("GET {path}: {error:#}\n{}", self.log()))
+    }
+
+    fn ask(&self, path: &str) -> Option<http::Response> {
+        http::get(self.http, path).ok()
+    }
+
+    /// `rtsp://…/TITLE`.
+    pub fn rtsp_url(&self, title: &str) -> String {
+        format!("rtsp://{}/{title}", self.rtsp)
+    }
+
+    /// `http://…/PATH`.
+    pub fn http_url(&self, path: &str) -> String {
+        format!("http://{}/{path}", self.http)
+    }
+
+    /// The API's token.
+    #[track_caller]
+    pub fn token(&self) -> String {
+        let path = self.state.join("token");
+        let token = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        token.trim().to_owned()
+    }
+
+    /// What the server wrote to its log.
+    pub fn log(&self) -> String {
+        let mut bytes = vec![0; self.log.metadata().map_or(0, |data| data.len() as usize)];
+        let read = self.log.read_at(&mut bytes, 0).unwrap_or(0);
+        String::from_utf8_lossy(&bytes[..read]).into_owned()
+    }
+
+    /// Waits for a line of the log that has all these words.
+    #[track_caller]
+    pub fn wait_for_log(&self, words: &[&str], limit: Duration) -> String {
+        let line = wait::until(limit, || {
+            let log = self.log();
+            log.lines().find(|line| words.iter().all(|word| line.contains(word))).map(str::to_owned)
+        });
+        line.unwrap_or_else(|| panic!("no line of the log has {words:?}:\n{}", self.log()))
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it still runs.
+    pub fn running(&mut self) -> bool {
+        self.child.try_wait().expect("waiting for a child").is_none()
+    }
+
+    /// Waits for its end and gives its exit code.
+    #[track_caller]
+    pub fn wait(&mut self, limit: Duration) -> Option<i32> {
+        let status = wait::until(limit, || self.child.try_wait().expect("waiting for a child"));
+        status.unwrap_or_else(|| panic!("the server did not end:\n{}", self.log())).code()
+    }
+
+    /// Sends it a signal (`TERM`, `INT`, …).
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status();
+        assert!(status.is_ok_and(|status| status.success()), "kill -s {name}");
+    }
+
+    /// Bytes of memory it has now, and has had at most (`VmRSS`, `VmHWM`).
+    pub fn memory(&self) -> (u64, u64) {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap_or_default();
+        let field = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name))?;
+            line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+        };
+        (field("VmRSS:").unwrap_or(0), field("VmHWM:").unwrap_or(0))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+        if std::thread::panicking() {
+            eprintln!("--- the server's log ---\n{}", self.log());
+        }
+    }
+}
+
+/// The binary: `REELWAY_BIN`, or the build's own, built once if need be.
+pub fn binary() -> PathBuf {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    let build = || {
+        if let Some(path) = std::env::var_os("REELWAY_BIN") {
+            return path.into();
+        }
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.args(["build", "--quiet", "-p", "reelway", "--bin", "reelway", "--manifest-path"]).arg(manifest);
+        let status = command.status().expect("cargo");
+        assert!(status.success(), "the reelway binary could not be built");
+        target_dir().join("debug/reelway")
+    };
+    BINARY.get_or_init(build).clone()
+}
+
+/// A path as a string of TOML.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display())
+}
+
+/// Eight ports that no other test has: the lock is held as long as the value lives.
+#[derive(Debug)]
+struct Ports {
+    first: u16,
+    _lock: File,
+}
+
+impl Ports {
+    fn take(address: Option<IpAddr>) -> Ports {
+        let dir = target_dir().join("test-tmp/ports");
+        fs::create_dir_all(&dir).expect("a directory for port locks");
+        // Below the ports that Linux gives to clients (32768), above the well-known ones.
+        for first in (20000..32000).step_by(8) {
+            let lock = File::create(dir.join(first.to_string())).expect("a port lock");
+            if lock.try_lock().is_err() {
+                continue;
+            }
+            let free = |address: IpAddr| {
+                (first..first + 2).all(|port| TcpListener::bind((address, port)).is_ok())
+                    && (first + 2..first + 4).all(|port| UdpSocket::bind((address, port)).is_ok())
+            };
+            if address.is_none_or(free) {
+                return Ports { first, _lock: lock };
+            }
+        }
+        panic!("no free ports between 20000 and 32000");
+    }
+}
