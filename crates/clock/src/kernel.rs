@@ -17,10 +17,10 @@ impl KernelClock {
 
 impl Clock for KernelClock {
     fn now(&self) -> Monotonic {
-        Monotonic::from_nanos(tsc::kernel_nanos(tsc::KernelClockId::Monotonic))
+        Monotonic::from_nanos(tsc::kernel_nanos(tsc::MONOTONIC))
     }
 
     fn real(&self) -> Real {
-        Real::from_nanos(tsc::kernel_nanos(tsc::KernelClockId::Real))
+        Real::from_nanos(tsc::kernel_nanos(tsc::REALTIME))
     }
 }

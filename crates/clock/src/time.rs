@@ -158,10 +158,17 @@ impl fmt::Display for Real {
         let day = day - (365 * year + year / 4 - year / 100);
         let month = (5 * day + 2) / 153;
         let day = day - (153 * month + 2) / 5 + 1;
-        let (month, year) = if month < 10 { (month + 3, year) } else { (month - 9, year + 1) };
+        let (month, year) = if month < 10 {
+            (month + 3, year)
+        } else {
+            (month - 9, year + 1)
+        };
         let (hour, minute, second) = (time / 3_600, time / 60 % 60, time % 60);
         let year = year + era * 400;
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"
+        )
     }
 }
 

@@ -9,24 +9,24 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `counter.rs` | reading the counter, and what the processor says about it |
+//! | `page.rs` | a page of atomic words that a fork gives to the child as zeros |
 //! | `vdso.rs` | the kernel's clock functions in the vDSO |
 //! | `raw.rs` | raw system calls without `errno` |
-//! | `cpus.rs` | pinning threads, for the test of the counters of all processors against each other |
+//! | `cpus.rs` | pinning threads, to test the counters of all processors against each other |
 
 mod counter;
 mod cpus;
+mod page;
 mod raw;
 mod vdso;
 
-pub use counter::{
-    counter, counter_ordered, frequency_hint, hypervisor, invariant, readable, wipe_on_fork,
+pub use counter::{counter, counter_ordered, frequency_hint, hypervisor, invariant, readable};
+pub use cpus::CpuSet;
+pub use page::{ForkPage, Line};
+pub use raw::{clock_gettime_into, gettimeofday_into, read_link, read_small_file, write_stderr};
+pub use vdso::{
+    has_vdso, kernel_nanos, kernel_time, vdso_clock_gettime, vdso_gettimeofday, vdso_time,
 };
-pub use cpus::{allowed_cpus, pin_thread, CpuSet};
-pub use raw::{
-    clock_gettime_raw, environment, gettimeofday_raw, read_link, read_small_file, write_stderr,
-    write_to, MonotonicPause, syscall,
-};
-pub use vdso::{has_vdso, vdso_gettimeofday, vdso_time};
 
 /// The kernel's number of `CLOCK_REALTIME`.
 pub const REALTIME: i32 = 0;
@@ -40,3 +40,23 @@ pub const REALTIME_COARSE: i32 = 5;
 pub const MONOTONIC_COARSE: i32 = 6;
 /// The kernel's number of `CLOCK_BOOTTIME`.
 pub const BOOTTIME: i32 = 7;
+
+/// `struct timespec` of a 64-bit Linux, as the kernel writes it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Timespec {
+    /// Seconds since the clock's zero.
+    pub sec: i64,
+    /// Nanoseconds, 0 to 999,999,999.
+    pub nsec: i64,
+}
+
+/// `struct timeval` of a 64-bit Linux.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Timeval {
+    /// Seconds since the clock's zero.
+    pub sec: i64,
+    /// Microseconds, 0 to 999,999.
+    pub usec: i64,
+}

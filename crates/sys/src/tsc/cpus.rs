@@ -1,0 +1,47 @@
+//! Pinning a thread to a processor: the counters of all of them are tested against each other
+//! before they are trusted.
+
+/// A set of processors.
+#[derive(Clone)]
+pub struct CpuSet(libc::cpu_set_t);
+
+impl std::fmt::Debug for CpuSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+impl CpuSet {
+    /// The processors on which this thread may run; `None` if there are more than 1024.
+    pub fn of_this_thread() -> Option<CpuSet> {
+        // SAFETY: all zeros is an empty set; the kernel fills it within its size.
+        unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            (libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) == 0)
+                .then_some(CpuSet(set))
+        }
+    }
+
+    /// The set of one processor.
+    pub fn one(cpu: usize) -> CpuSet {
+        // SAFETY: all zeros is an empty set.
+        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        if cpu < libc::CPU_SETSIZE as usize {
+            // SAFETY: within the set.
+            unsafe { libc::CPU_SET(cpu, &mut set) };
+        }
+        CpuSet(set)
+    }
+
+    /// The processors' numbers, rising.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        // SAFETY: within the set.
+        (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &self.0) })
+    }
+
+    /// Binds this thread to the set; false if the kernel does not let it.
+    pub fn bind_this_thread(&self) -> bool {
+        // SAFETY: a set of its size.
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.0) == 0 }
+    }
+}

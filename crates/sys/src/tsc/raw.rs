@@ -1,0 +1,155 @@
+//! Raw system calls: without libc in between, so without `errno`, cancellation points, or a way
+//! back into a preload library.
+
+use std::arch::asm;
+use std::ffi::CStr;
+
+use super::{Timespec, Timeval};
+
+/// A system call with up to six arguments; what the kernel answers, `-errno` on failure.
+///
+/// # Safety
+/// As the call itself: pointers must be what the kernel expects, or it writes where it should not.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(super) unsafe fn syscall6(number: libc::c_long, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let answer: isize;
+    // SAFETY: the kernel's calling convention (syscall(2)): rcx and r11 are lost.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => answer,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    answer
+}
+
+/// A system call with up to six arguments; what the kernel answers, `-errno` on failure.
+///
+/// # Safety
+/// As the call itself: pointers must be what the kernel expects, or it writes where it should not.
+#[cfg(target_arch = "aarch64")]
+#[inline]
+pub(super) unsafe fn syscall6(number: libc::c_long, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let answer: isize;
+    // SAFETY: the kernel's calling convention (syscall(2)).
+    unsafe {
+        asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") a as isize => answer,
+            in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f,
+            options(nostack),
+        );
+    }
+    answer
+}
+
+/// `clock_gettime` by the system call, never the vDSO: 0 or `-errno`. The kernel checks the
+/// address and answers `-EFAULT` (−14) to a bad one.
+///
+/// # Safety
+/// `time` may be any address at which nothing is lost if a `timespec` is written there.
+#[inline(never)]
+pub unsafe fn clock_gettime_into(clock: i32, time: *mut Timespec) -> i32 {
+    // SAFETY: the kernel checks the address; what lies there is the caller's promise.
+    unsafe {
+        syscall6(
+            libc::SYS_clock_gettime,
+            [clock as usize, time as usize, 0, 0, 0, 0],
+        ) as i32
+    }
+}
+
+/// `gettimeofday` by the system call, never the vDSO: 0 or `-errno`; bad addresses as above.
+///
+/// # Safety
+/// `time` and `zone` may be null or any address at which nothing is lost if the kernel's
+/// `timeval` or `timezone` is written there.
+#[inline(never)]
+pub unsafe fn gettimeofday_into(time: *mut Timeval, zone: *mut [i32; 2]) -> i32 {
+    // SAFETY: the kernel checks the addresses; what lies there is the caller's promise.
+    unsafe {
+        syscall6(
+            libc::SYS_gettimeofday,
+            [time as usize, zone as usize, 0, 0, 0, 0],
+        ) as i32
+    }
+}
+
+/// The system call for calibration: `None` if the kernel does not know the clock.
+pub(super) fn clock_gettime(clock: i32) -> Option<Timespec> {
+    let mut time = Timespec::default();
+    // SAFETY: `time` is ours.
+    (unsafe { clock_gettime_into(clock, &mut time) } == 0).then_some(time)
+}
+
+/// Reads the start of a small file (of `/sys` or `/proc`) into `buffer`, without allocating.
+pub fn read_small_file<'b>(path: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+    const O_CLOEXEC: usize = 0o2000000;
+    // SAFETY: a C string, and a descriptor that is closed below.
+    unsafe {
+        let file = syscall6(
+            libc::SYS_openat,
+            [
+                libc::AT_FDCWD as usize,
+                path.as_ptr() as usize,
+                O_CLOEXEC,
+                0,
+                0,
+                0,
+            ],
+        );
+        if file < 0 {
+            return None;
+        }
+        let count = syscall6(
+            libc::SYS_read,
+            [
+                file as usize,
+                buffer.as_mut_ptr() as usize,
+                buffer.len(),
+                0,
+                0,
+                0,
+            ],
+        );
+        syscall6(libc::SYS_close, [file as usize, 0, 0, 0, 0, 0]);
+        buffer.get(..usize::try_from(count).ok()?)
+    }
+}
+
+/// What a symbolic link (of `/proc`) says, without allocating.
+pub fn read_link<'b>(path: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+    // SAFETY: a C string and a buffer with its length.
+    let count = unsafe {
+        syscall6(
+            libc::SYS_readlinkat,
+            [
+                libc::AT_FDCWD as usize,
+                path.as_ptr() as usize,
+                buffer.as_mut_ptr() as usize,
+                buffer.len(),
+                0,
+                0,
+            ],
+        )
+    };
+    buffer.get(..usize::try_from(count).ok()?)
+}
+
+/// Writes to standard error in one call, and does not mind if that fails.
+pub fn write_stderr(text: &[u8]) {
+    // SAFETY: a buffer with its length.
+    unsafe {
+        syscall6(
+            libc::SYS_write,
+            [2, text.as_ptr() as usize, text.len(), 0, 0, 0],
+        )
+    };
+}
