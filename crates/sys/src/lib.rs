@@ -8,18 +8,22 @@
 //! - [`tcp`]: gathering writes that never block
 //! - [`wake`]: sleeping to an absolute time, with another thread able to end it
 //! - [`time`]: the kernel's clocks, CPU time
+//! - [`tsc`]: the processor's time stamp counter, and the clocks it is compared with
 //! - [`limits`]: descriptors, locked memory
 //!
 //! Depends on no other room.
 
+mod direct;
 mod identity;
 pub mod limits;
 pub mod region;
 pub mod tcp;
 pub mod time;
+pub mod tsc;
 pub mod udp;
 pub mod wake;
 
+pub use direct::open_direct;
 pub use identity::FileIdentity;
 
 /// The result of a call that returns -1 on error.

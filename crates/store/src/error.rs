@@ -1,0 +1,69 @@
+//! What can go wrong.
+
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Why there is no store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The configuration cannot be.
+    #[error("{0}")]
+    Config(String),
+    /// The memory could not be reserved.
+    #[error("{bytes} bytes for the block pool cannot be reserved ({error}); make the pool smaller")]
+    Memory {
+        /// Size asked for.
+        bytes: u64,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// A reader thread could not be started.
+    #[error("a thread that reads films cannot be started: {0}")]
+    Thread(io::Error),
+}
+
+/// Why bytes of a film could not be had.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The disk failed, or the file ends before it should.
+    #[error("{}: reading at byte {offset}: {error}", path.display())]
+    Io {
+        /// The film file.
+        path: PathBuf,
+        /// First byte of the block that could not be read.
+        offset: u64,
+        /// What the kernel said.
+        error: Arc<io::Error>,
+    },
+    /// The file is not what it was when it was opened: size or modification time differ.
+    #[error("{}: the file was changed or replaced while it was played", path.display())]
+    Changed {
+        /// The film file.
+        path: PathBuf,
+    },
+    /// The range lies outside the file.
+    #[error("{}: bytes {} to {} asked for, the file has {len}", path.display(), range.start, range.end)]
+    OutOfRange {
+        /// The film file.
+        path: PathBuf,
+        /// What was asked for.
+        range: Range<u64>,
+        /// Length of the file.
+        len: u64,
+    },
+    /// The range is more than one request may take of the pool.
+    #[error("{}: bytes {} to {} are wanted at once; the pool allows {most} bytes (make it larger)", path.display(), range.start, range.end)]
+    TooLarge {
+        /// The film file.
+        path: PathBuf,
+        /// What was asked for.
+        range: Range<u64>,
+        /// Most bytes of a request.
+        most: u64,
+    },
+    /// The store was closed.
+    #[error("the server is closing")]
+    Closed,
+}

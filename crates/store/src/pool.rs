@@ -1,0 +1,349 @@
+//! Which blocks hold what, and who waits for what. All of it is under one lock: a viewer touches a
+//! block about once a second.
+//!
+//! ```text
+//!             ask                    room            reader           done
+//!   request ──────▶ all cached? ──no──────▶ reads ───────────▶ slots ──────▶ span
+//!                        │            │no room (in order of deadline)
+//!                        ▼            ▼
+//!                      span        waiting ── a span is dropped: try again
+//! ```
+//!
+//! A request gets all the blocks it lacks at once or none: what waits for room holds nothing, so
+//! those who wait can never block each other.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use reelway_clock::Monotonic;
+use reelway_sys::FileIdentity;
+use reelway_sys::region::Page;
+
+use crate::order::Order;
+use crate::{ReadError, Source};
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub file: FileIdentity,
+    /// Number of the block within the file.
+    pub index: u64,
+}
+
+/// A block that has been read; in the cache as long as nobody needs its memory.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub page: Page,
+    number: u32,
+}
+
+/// Called with what was asked for, without the lock.
+pub(crate) type Done = Box<dyn FnOnce(Result<Vec<Arc<Block>>, ReadError>) + Send>;
+
+/// Bytes someone asked for.
+pub(crate) struct Request {
+    pub source: Arc<Source>,
+    /// Numbers of the blocks.
+    pub blocks: Range<u64>,
+    pub deadline: Monotonic,
+    pub done: Done,
+}
+
+/// A request whose missing blocks are being read.
+struct Pending {
+    parts: Vec<Option<Arc<Block>>>,
+    missing: usize,
+    done: Done,
+}
+
+/// A read for a reader thread to do.
+pub(crate) struct Read {
+    pub source: Arc<Source>,
+    pub key: Key,
+    number: u32,
+    pub page: Page,
+}
+
+/// In order of deadline, then of asking.
+type Urgency = (Monotonic, u64);
+
+enum Slot {
+    /// On its way: place among the reads (while no reader has taken it), and which parts of which
+    /// requests wait for it.
+    Reading { at: Urgency, wanted_by: Vec<(u64, usize)> },
+    Ready(Arc<Block>),
+}
+
+/// Something to be called once the lock is released.
+pub(crate) struct Finished {
+    done: Done,
+    result: Result<Vec<Arc<Block>>, ReadError>,
+}
+
+impl Finished {
+    pub fn call(self) {
+        (self.done)(self.result);
+    }
+}
+
+/// Counters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    pub hits: u64,
+    pub misses: u64,
+    pub bytes_read: u64,
+    pub errors: u64,
+}
+
+/// The bookkeeping.
+pub(crate) struct Pool {
+    free: Vec<(u32, Page)>,
+    slots: HashMap<Key, Slot>,
+    /// What each block holds, by its number.
+    held: Vec<Option<Key>>,
+    order: Order,
+    waiting: BTreeMap<Urgency, Request>,
+    reads: BTreeMap<Urgency, Read>,
+    pending: HashMap<u64, Pending>,
+    serial: u64,
+    pub closed: bool,
+    pub counters: Counters,
+}
+
+impl Pool {
+    pub fn new(pages: Vec<Page>) -> Pool {
+        let count = pages.len();
+        // From the last, so that the lowest addresses are used first.
+        let free = pages.into_iter().enumerate().map(|(number, page)| (number as u32, page)).rev().collect();
+        Pool {
+            free,
+            slots: HashMap::with_capacity(count),
+            held: vec![None; count],
+            order: Order::new(count),
+            waiting: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            pending: HashMap::new(),
+            serial: 0,
+            closed: false,
+            counters: Counters::default(),
+        }
+    }
+
+    fn next_serial(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    /// Takes a request: finished at once, or when its blocks have been read.
+    pub fn ask(&mut self, request: Request) -> Option<Finished> {
+        if self.closed {
+            return Some(Finished { done: request.done, result: Err(ReadError::Closed) });
+        }
+        let urgency = (request.deadline, self.next_serial());
+        let first_in_line = self.waiting.first_key_value().is_none_or(|(first, _)| urgency < *first);
+        match self.place(request, first_in_line) {
+            Ok(finished) => finished,
+            Err(request) => {
+                self.waiting.insert(urgency, request);
+                None
+            }
+        }
+    }
+
+    /// Gives those who wait for room what there is, the most urgent first.
+    pub fn dispatch(&mut self, finished: &mut Vec<Finished>) {
+        while let Some((urgency, request)) = self.waiting.pop_first() {
+            match self.place(request, true) {
+                Ok(done) => finished.extend(done),
+                Err(request) => {
+                    self.waiting.insert(urgency, request);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Finds the request's blocks, and room for those that are not there; gives it back where there
+    /// is none, or where it is not its turn to take some.
+    fn place(&mut self, request: Request, may_take: bool) -> Result<Option<Finished>, Request> {
+        let key = |index| Key { file: request.source.identity(), index };
+        let count = (request.blocks.end - request.blocks.start) as usize;
+        let mut parts: Vec<Option<Arc<Block>>> = Vec::with_capacity(count);
+        let (mut absent, mut reading) = (0, 0);
+        for index in request.blocks.clone() {
+            parts.push(match self.slots.get(&key(index)) {
+                Some(Slot::Ready(block)) => Some(Arc::clone(block)),
+                Some(Slot::Reading { .. }) => {
+                    reading += 1;
+                    None
+                }
+                None => {
+                    absent += 1;
+                    None
+                }
+            });
+        }
+        if absent > 0 && !(may_take && self.make_room(absent)) {
+            return Err(request);
+        }
+        self.counters.misses += absent as u64;
+        self.counters.hits += (count - absent) as u64;
+        for block in parts.iter().flatten() {
+            self.order.touch(block.number);
+        }
+        if absent + reading == 0 {
+            let blocks = parts.into_iter().flatten().collect();
+            return Ok(Some(Finished { done: request.done, result: Ok(blocks) }));
+        }
+        let id = self.next_serial();
+        for (part, index) in request.blocks.clone().enumerate() {
+            if parts[part].is_none() {
+                self.want(key(index), &request.source, request.deadline, (id, part));
+            }
+        }
+        self.pending.insert(id, Pending { parts, missing: absent + reading, done: request.done });
+        Ok(None)
+    }
+
+    /// Notes that part `part` of a request wants a block that is not there; room has been made.
+    fn want(&mut self, key: Key, source: &Arc<Source>, deadline: Monotonic, part: (u64, usize)) {
+        let urgency = (deadline, self.next_serial());
+        match self.slots.get_mut(&key) {
+            Some(Slot::Reading { at, wanted_by }) => {
+                wanted_by.push(part);
+                if urgency < *at
+                    && let Some(read) = self.reads.remove(at)
+                {
+                    *at = urgency;
+                    self.reads.insert(urgency, read);
+                }
+            }
+            _ => {
+                let Some((number, page)) = self.free.pop() else { return };
+                self.slots.insert(key, Slot::Reading { at: urgency, wanted_by: vec![part] });
+                self.reads.insert(urgency, Read { source: Arc::clone(source), key, number, page });
+            }
+        }
+    }
+
+    /// Sees to it that `count` blocks are free, by forgetting those longest unused. All or nothing.
+    fn make_room(&mut self, count: usize) -> bool {
+        let lacking = count.saturating_sub(self.free.len());
+        if lacking == 0 {
+            return true;
+        }
+        let mut victims = Vec::with_capacity(lacking);
+        let mut in_use = Vec::new();
+        for number in self.order.iter() {
+            let key = self.held[number as usize];
+            match key.and_then(|key| self.slots.get(&key)) {
+                Some(Slot::Ready(block)) if Arc::strong_count(block) == 1 => victims.push(number),
+                _ => in_use.push(number),
+            }
+            if victims.len() == lacking {
+                break;
+            }
+        }
+        // What is in use now is not old; nor need the next search step over it again.
+        for number in in_use {
+            self.order.touch(number);
+        }
+        if victims.len() < lacking {
+            return false;
+        }
+        for number in victims {
+            self.order.remove(number);
+            let Some(key) = self.held[number as usize].take() else { continue };
+            // Nobody can have taken a reference since: they come from here, under the lock.
+            if let Some(Slot::Ready(block)) = self.slots.remove(&key)
+                && let Some(block) = Arc::into_inner(block)
+            {
+                self.free.push((number, block.page));
+            }
+        }
+        self.free.len() >= count
+    }
+
+    /// The most urgent read.
+    pub fn next_read(&mut self) -> Option<Read> {
+        self.reads.pop_first().map(|(_, read)| read)
+    }
+
+    /// Whether there is something to read.
+    pub fn has_reads(&self) -> bool {
+        !self.reads.is_empty()
+    }
+
+    /// A reader has done a read, or failed to.
+    pub fn read_done(&mut self, read: Read, result: Result<(), ReadError>, finished: &mut Vec<Finished>) {
+        let Read { source, key, number, page } = read;
+        let Some(Slot::Reading { wanted_by, .. }) = self.slots.remove(&key) else {
+            self.free.push((number, page));
+            return;
+        };
+        match result {
+            Ok(()) => {
+                self.counters.bytes_read += page.len().min(source.len() as usize) as u64;
+                let block = Arc::new(Block { page, number });
+                for (id, part) in wanted_by {
+                    self.give(id, part, &block, finished);
+                }
+                self.slots.insert(key, Slot::Ready(block));
+                self.held[number as usize] = Some(key);
+                self.order.touch(number);
+            }
+            Err(error) => {
+                self.counters.errors += 1;
+                self.free.push((number, page));
+                for (id, _) in wanted_by {
+                    if let Some(pending) = self.pending.remove(&id) {
+                        finished.push(Finished { done: pending.done, result: Err(error.clone()) });
+                    }
+                }
+            }
+        }
+        self.dispatch(finished);
+    }
+
+    fn give(&mut self, id: u64, part: usize, block: &Arc<Block>, finished: &mut Vec<Finished>) {
+        let Some(pending) = self.pending.get_mut(&id) else { return };
+        if pending.parts[part].replace(Arc::clone(block)).is_none() {
+            pending.missing -= 1;
+        }
+        if pending.missing == 0
+            && let Some(pending) = self.pending.remove(&id)
+        {
+            let blocks = pending.parts.into_iter().flatten().collect();
+            finished.push(Finished { done: pending.done, result: Ok(blocks) });
+        }
+    }
+
+    /// Takes no more requests; all that are open fail.
+    pub fn close(&mut self, finished: &mut Vec<Finished>) {
+        self.closed = true;
+        self.reads.clear();
+        let waiting = std::mem::take(&mut self.waiting).into_values().map(|request| request.done);
+        let pending = std::mem::take(&mut self.pending).into_values().map(|pending| pending.done);
+        finished.extend(waiting.chain(pending).map(|done| Finished { done, result: Err(ReadError::Closed) }));
+    }
+
+    /// Requests that wait for room.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Blocks in all, blocks that hold something, and those of them that somebody uses.
+    pub fn census(&self) -> (usize, usize, usize) {
+        let ready = self.slots.values().filter_map(|slot| match slot {
+            Slot::Ready(block) => Some(block),
+            Slot::Reading { .. } => None,
+        });
+        let (mut cached, mut used) = (0, 0);
+        for block in ready {
+            cached += 1;
+            used += usize::from(Arc::strong_count(block) > 1);
+        }
+        (self.held.len(), cached, used + self.slots.len() - cached)
+    }
+}

@@ -1,0 +1,128 @@
+//! Pinned bytes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::pool::Block;
+use crate::store::Inner;
+
+/// A block in use. When it is let go, those who wait for room are told.
+pub(crate) struct Pin {
+    /// `None` only while being dropped.
+    block: Option<Arc<Block>>,
+    store: Arc<Inner>,
+}
+
+impl Pin {
+    pub fn new(block: Arc<Block>, store: Arc<Inner>) -> Pin {
+        Pin { block: Some(block), store }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.block.as_ref().map_or(&[], |block| &block.page)
+    }
+}
+
+impl Clone for Pin {
+    fn clone(&self) -> Pin {
+        Pin { block: self.block.clone(), store: Arc::clone(&self.store) }
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        self.block = None;
+        self.store.released();
+    }
+}
+
+/// Bytes of a film in memory, kept there as long as this or a clone of it exists. Cheap to clone.
+#[derive(Clone)]
+pub struct Span(Arc<Pinned>);
+
+struct Pinned {
+    pins: Vec<Pin>,
+    range: Range<u64>,
+    block_bytes: u64,
+}
+
+impl std::fmt::Debug for Span {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Span({:?})", self.0.range)
+    }
+}
+
+/// A part of one block as the owner of a [`Bytes`].
+struct Part {
+    pin: Pin,
+    within: Range<usize>,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.pin.bytes()[self.within.clone()]
+    }
+}
+
+impl Span {
+    pub(crate) fn new(pins: Vec<Pin>, range: Range<u64>, block_bytes: u64) -> Span {
+        Span(Arc::new(Pinned { pins, range, block_bytes }))
+    }
+
+    /// Which bytes of the film these are.
+    pub fn range(&self) -> Range<u64> {
+        self.0.range.clone()
+    }
+
+    /// The parts of blocks that hold `sub`; what of it lies outside the span is left out.
+    fn parts(&self, sub: Range<u64>) -> impl Iterator<Item = (&Pin, Range<usize>)> + '_ {
+        let Pinned { pins, range, block_bytes } = &*self.0;
+        let base = range.start / block_bytes * block_bytes;
+        let (start, end) = (sub.start.max(range.start), sub.end.min(range.end));
+        let mut at = start;
+        std::iter::from_fn(move || {
+            if at >= end {
+                return None;
+            }
+            let number = (at - base) / block_bytes;
+            let begin = base + number * block_bytes;
+            let stop = end.min(begin + block_bytes);
+            let within = (at - begin) as usize..(stop - begin) as usize;
+            at = stop;
+            Some((pins.get(number as usize)?, within))
+        })
+    }
+
+    /// The bytes `sub` of the film, in order: one slice, or several where they cross blocks. What lies
+    /// outside the span is left out.
+    #[inline]
+    pub fn slices(&self, sub: Range<u64>) -> impl Iterator<Item = &[u8]> + '_ {
+        self.parts(sub).map(|(pin, within)| &pin.bytes()[within])
+    }
+
+    /// The bytes `sub` as owned pieces, a piece a block, none of them copied. Each keeps its block.
+    pub fn bytes(&self, sub: Range<u64>) -> Vec<Bytes> {
+        self.parts(sub).map(|(pin, within)| Bytes::from_owner(Part { pin: pin.clone(), within })).collect()
+    }
+
+    /// All its bytes as owned pieces; see [`Span::bytes`].
+    pub fn into_bytes_chunks(self) -> Vec<Bytes> {
+        self.bytes(self.range())
+    }
+
+    /// Copies the film's bytes from `offset` on into all of `buf`; false if not all of them are here.
+    pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> bool {
+        let Some(end) = offset.checked_add(buf.len() as u64) else { return false };
+        if offset < self.0.range.start || end > self.0.range.end {
+            return false;
+        }
+        let mut at = 0;
+        for slice in self.slices(offset..end) {
+            buf[at..at + slice.len()].copy_from_slice(slice);
+            at += slice.len();
+        }
+        at == buf.len()
+    }
+}
