@@ -1,0 +1,362 @@
+//! `Transport` (RFC 2326 section 12.39): what a client offers, and what it is answered.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// One of the transports a client offers, as far as it can be had here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// RTP and RTCP to these ports of the client.
+    Udp {
+        /// Port for RTP.
+        rtp: u16,
+        /// Port for RTCP; the same where the client wants both on one.
+        rtcp: u16,
+    },
+    /// Interleaved in the RTSP connection.
+    Tcp {
+        /// Channels for RTP and RTCP, if the client says which.
+        channels: Option<(u8, u8)>,
+    },
+}
+
+/// Reads the header's value: the offers that can be had, in the client's order, and for those that
+/// cannot why not, in words.
+///
+/// A `destination` other than `peer` cannot be had: media goes to who asks for it and nobody else,
+/// lest a small request send a film at a stranger.
+pub fn offers(value: &str, peer: IpAddr) -> (Vec<Offer>, Vec<String>) {
+    let mut can = Vec::new();
+    let mut cannot = Vec::new();
+    for spec in split_quoted(value, ',') {
+        match offer(spec.trim(), peer) {
+            Ok(offer) => can.push(offer),
+            Err(reason) => cannot.push(reason),
+        }
+    }
+    (can, cannot)
+}
+
+fn offer(spec: &str, peer: IpAddr) -> Result<Offer, String> {
+    let mut parameters = split_quoted(spec, ';').map(str::trim);
+    let protocol = parameters.next().unwrap_or_default();
+    let mut lower = match protocol.to_ascii_uppercase().as_str() {
+        "RTP/AVP" => None,
+        "RTP/AVP/UDP" => Some(Lower::Udp),
+        "RTP/AVP/TCP" => Some(Lower::Tcp),
+        _ => {
+            return Err(format!(
+                "'{}' is not RTP/AVP over UDP or TCP",
+                excerpt(protocol)
+            ));
+        }
+    };
+    let (mut ports, mut channels) = (None, None);
+    for parameter in parameters {
+        let (name, value) = parameter
+            .split_once('=')
+            .map_or((parameter, ""), |(name, value)| (name.trim(), value.trim()));
+        let value = value.trim_matches('"');
+        let wrong = || format!("'{}' cannot be understood", excerpt(parameter));
+        match name.to_ascii_lowercase().as_str() {
+            "multicast" => return Err("multicast is not sent".to_owned()),
+            "destination" if !is_address(value, peer) => {
+                return Err(format!(
+                    "media goes to {peer}, where the request comes from, not to '{}'",
+                    excerpt(value)
+                ));
+            }
+            "mode"
+                if !value
+                    .split(',')
+                    .any(|mode| mode.trim().eq_ignore_ascii_case("play")) =>
+            {
+                return Err(format!("mode '{}' is not PLAY", excerpt(value)));
+            }
+            "client_port" => ports = Some(pair::<u16>(value).ok_or_else(wrong)?),
+            // Where the numbers are no channels the next free ones are taken, as if none were said.
+            "interleaved" => {
+                channels = pair::<u8>(value);
+                lower = lower.or(Some(Lower::Tcp));
+            }
+            _ => {}
+        }
+    }
+    if ports.is_some()
+        && lower == Some(Lower::Tcp)
+        && !protocol.to_ascii_uppercase().ends_with("TCP")
+    {
+        lower = Some(Lower::Udp);
+    }
+    match (lower, ports) {
+        (Some(Lower::Tcp), _) => Ok(Offer::Tcp { channels }),
+        (_, Some((rtp, rtcp))) if rtp != 0 && rtcp != 0 => Ok(Offer::Udp { rtp, rtcp }),
+        (_, Some(_)) => Err("port 0 cannot be sent to".to_owned()),
+        (_, None) => Err("UDP without client_port".to_owned()),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lower {
+    Udp,
+    Tcp,
+}
+
+/// `A-B`, or `A` alone for `A` and the next.
+fn pair<T: TryFrom<u32>>(value: &str) -> Option<(T, T)> {
+    let (first, second) = value
+        .split_once('-')
+        .map_or((value, None), |(first, second)| (first, Some(second)));
+    let first: u32 = first.trim().parse().ok()?;
+    let second: u32 = match second.map(str::trim) {
+        None | Some("") => first.checked_add(1)?,
+        Some(second) => second.parse().ok()?,
+    };
+    Some((first.try_into().ok()?, second.try_into().ok()?))
+}
+
+/// Whether `text` is this address. A name is not looked up: it may be anybody's.
+fn is_address(text: &str, peer: IpAddr) -> bool {
+    let text = text.trim_start_matches('[').trim_end_matches(']');
+    // Said without a value, it says nothing.
+    text.is_empty()
+        || text
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.to_canonical() == peer.to_canonical())
+}
+
+/// Splits at a separator that does not stand within quotes.
+fn split_quoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let mut quoted = false;
+    text.split(move |c| {
+        quoted ^= c == '"';
+        c == separator && !quoted
+    })
+}
+
+fn excerpt(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+/// What was agreed on, as the answer to SETUP says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreed {
+    /// Over UDP.
+    Udp {
+        /// Ports of the client, for RTP and RTCP.
+        client: (u16, u16),
+        /// Ports of the server, likewise.
+        server: (u16, u16),
+        /// The server's address.
+        source: IpAddr,
+        /// SSRC of what will be sent.
+        ssrc: u32,
+    },
+    /// Interleaved.
+    Tcp {
+        /// Channels for RTP and RTCP.
+        channels: (u8, u8),
+        /// SSRC of what will be sent.
+        ssrc: u32,
+    },
+}
+
+impl fmt::Display for Agreed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Agreed::Udp {
+                client,
+                server,
+                source,
+                ssrc,
+            } => write!(
+                f,
+                "RTP/AVP;unicast;client_port={}-{};server_port={}-{};source={source};ssrc={ssrc:08X};mode=\"PLAY\"",
+                client.0, client.1, server.0, server.1
+            ),
+            Agreed::Tcp { channels, ssrc } => {
+                write!(
+                    f,
+                    "RTP/AVP/TCP;unicast;interleaved={}-{};ssrc={ssrc:08X};mode=\"PLAY\"",
+                    channels.0, channels.1
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 7));
+
+    fn first(value: &str) -> Option<Offer> {
+        offers(value, PEER).0.first().copied()
+    }
+
+    fn udp(rtp: u16, rtcp: u16) -> Option<Offer> {
+        Some(Offer::Udp { rtp, rtcp })
+    }
+
+    fn tcp(rtp: u8, rtcp: u8) -> Option<Offer> {
+        Some(Offer::Tcp {
+            channels: Some((rtp, rtcp)),
+        })
+    }
+
+    #[test]
+    fn what_real_clients_say_is_understood() {
+        assert_eq!(
+            first("RTP/AVP/UDP;unicast;client_port=17844-17845"),
+            udp(17844, 17845),
+            "ffmpeg"
+        );
+        assert_eq!(
+            first("RTP/AVP;unicast;client_port=50000-50001"),
+            udp(50000, 50001),
+            "live555, GStreamer"
+        );
+        assert_eq!(
+            first("RTP/AVP/TCP;unicast;interleaved=0-1"),
+            tcp(0, 1),
+            "ffmpeg, live555"
+        );
+        assert_eq!(
+            first("RTP/AVP;unicast;client_port=4588-4589;mode=\"PLAY\""),
+            udp(4588, 4589),
+            "RFC 2326"
+        );
+        assert_eq!(
+            first("rtp/avp/tcp; Unicast; Interleaved = 4-5; mode=play"),
+            tcp(4, 5),
+            "sloppy"
+        );
+    }
+
+    #[test]
+    fn ports_may_be_single_odd_or_the_same() {
+        assert_eq!(first("RTP/AVP;unicast;client_port=5000"), udp(5000, 5001));
+        assert_eq!(
+            first("RTP/AVP;unicast;client_port=5001-5002"),
+            udp(5001, 5002)
+        );
+        assert_eq!(
+            first("RTP/AVP;unicast;client_port=5000-5000"),
+            udp(5000, 5000)
+        );
+        assert_eq!(first("RTP/AVP;unicast;client_port=5000-"), udp(5000, 5001));
+        for wrong in ["0-1", "65535", "65536-65537", "x", "", "-1", "5000-0"] {
+            assert_eq!(
+                first(&format!("RTP/AVP;unicast;client_port={wrong}")),
+                None,
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn channels_that_are_none_are_chosen_by_the_server() {
+        assert_eq!(
+            first("RTP/AVP/TCP;unicast"),
+            Some(Offer::Tcp { channels: None })
+        );
+        assert_eq!(
+            first("RTP/AVP/TCP;unicast;interleaved=255"),
+            Some(Offer::Tcp { channels: None })
+        );
+        assert_eq!(first("RTP/AVP/TCP;unicast;interleaved=9"), tcp(9, 10));
+        assert_eq!(
+            first("RTP/AVP;unicast;interleaved=0-1"),
+            tcp(0, 1),
+            "TCP is not said but meant"
+        );
+        assert_eq!(
+            first("RTP/AVP;unicast;interleaved=0-1;client_port=4-5"),
+            udp(4, 5),
+            "UDP is meant"
+        );
+    }
+
+    #[test]
+    fn of_several_transports_the_client_s_order_holds() {
+        let gstreamer = "RTP/AVP/UDP;unicast;client_port=5000-5001,RTP/AVP/UDP;multicast,RTP/AVP/TCP;unicast;interleaved=0-1";
+        let (can, cannot) = offers(gstreamer, PEER);
+        assert_eq!(can, [udp(5000, 5001).unwrap(), tcp(0, 1).unwrap()]);
+        assert_eq!(cannot.len(), 1);
+        assert_eq!(
+            first(
+                "RTP/SAVP;unicast;client_port=4-5,RTP/AVP;multicast;port=4-5,RTP/AVP/TCP;interleaved=2-3"
+            ),
+            tcp(2, 3)
+        );
+        assert_eq!(
+            first("RTP/AVP;unicast;mode=\"PLAY,RECORD\";client_port=4-5, RTP/AVP/TCP"),
+            udp(4, 5),
+            "a quoted comma"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_had_says_why() {
+        for (value, word) in [
+            ("RTP/SAVP;unicast;client_port=4-5", "RTP/SAVP"),
+            ("RAW/RAW/UDP;unicast;client_port=4-5", "RAW"),
+            ("MP2T/H2221/UDP;unicast;client_port=4-5", "MP2T"),
+            ("RTP/AVP;multicast;client_port=4-5", "multicast"),
+            ("RTP/AVP", "client_port"),
+            ("RTP/AVP;unicast;client_port=4-5;mode=record", "record"),
+            ("", "RTP/AVP"),
+        ] {
+            let (can, cannot) = offers(value, PEER);
+            assert!(
+                can.is_empty() && cannot[0].contains(word),
+                "{value}: {cannot:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn media_goes_to_who_asks_and_to_nobody_else() {
+        assert_eq!(
+            first("RTP/AVP;unicast;destination=10.0.0.7;client_port=4-5"),
+            udp(4, 5)
+        );
+        assert_eq!(
+            first("RTP/AVP;unicast;destination=\"::ffff:10.0.0.7\";client_port=4-5"),
+            udp(4, 5)
+        );
+        assert_eq!(
+            first("RTP/AVP;unicast;destination=10.0.0.8;client_port=4-5"),
+            None
+        );
+        assert_eq!(
+            first("RTP/AVP;unicast;Destination = victim.example ;client_port=4-5"),
+            None
+        );
+        assert_eq!(
+            first("RTP/AVP/TCP;unicast;destination=10.0.0.8;interleaved=0-1"),
+            None
+        );
+    }
+
+    #[test]
+    fn the_answer_names_ports_address_and_ssrc() {
+        let udp = Agreed::Udp {
+            client: (4, 5),
+            server: (8000, 8001),
+            source: PEER,
+            ssrc: 0xab,
+        };
+        let wanted = "RTP/AVP;unicast;client_port=4-5;server_port=8000-8001;source=10.0.0.7;ssrc=000000AB;mode=\"PLAY\"";
+        assert_eq!(udp.to_string(), wanted);
+        let tcp = Agreed::Tcp {
+            channels: (2, 3),
+            ssrc: 0xdead_beef,
+        };
+        assert_eq!(
+            tcp.to_string(),
+            "RTP/AVP/TCP;unicast;interleaved=2-3;ssrc=DEADBEEF;mode=\"PLAY\""
+        );
+    }
+}
