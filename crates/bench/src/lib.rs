@@ -4,7 +4,10 @@
 //! test: it is run by people, and continuous integration never fails on a clock.
 #![forbid(unsafe_code)]
 
+pub mod film;
+mod index;
 mod report;
+mod stats;
 
 pub use report::{Figure, Report};
 
@@ -16,7 +19,11 @@ struct Experiment {
 }
 
 /// Every experiment there is.
-const EXPERIMENTS: &[Experiment] = &[];
+const EXPERIMENTS: &[Experiment] = &[Experiment {
+    name: "index",
+    about: "how long it takes to learn a two-hour film, and how large its index is",
+    run: index::run,
+}];
 
 /// Names of all experiments with a line on each.
 pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
