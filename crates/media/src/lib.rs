@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod codec;
+mod groups;
 mod mp4;
 mod naming;
 mod samples;

@@ -132,12 +132,49 @@ impl SampleTable {
     }
 
     /// All samples in decode order.
-    pub fn iter(&self) -> impl Iterator<Item = Sample> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = Sample> + Clone + '_ {
         self.records
             .as_chunks::<RECORD_BYTES>()
             .0
             .iter()
             .map(Sample::from_record)
+    }
+
+    /// The last sample.
+    pub(crate) fn last(&self) -> Option<Sample> {
+        self.records.last_chunk().map(Sample::from_record)
+    }
+
+    /// Makes room for `more` samples.
+    pub(crate) fn reserve(&mut self, more: usize) {
+        self.records.reserve(more * RECORD_BYTES);
+    }
+
+    /// Replaces the duration of the last sample, if there is one.
+    pub(crate) fn set_last_duration(&mut self, duration: u32) {
+        if let Some(sample) = self.last()
+            && let Some(record) = self.records.last_chunk_mut()
+        {
+            *record = Sample { duration, ..sample }.to_record();
+        }
+    }
+
+    /// Makes the first sample a sync sample.
+    pub(crate) fn mark_first_sync(&mut self) {
+        if let Some(record) = self.records.first_chunk_mut() {
+            *record = Sample {
+                sync: true,
+                ..Sample::from_record(record)
+            }
+            .to_record();
+        }
+    }
+
+    /// Keeps the samples of a range, which must lie in the table, and no spare room.
+    pub(crate) fn keep(&mut self, range: Range<usize>) {
+        self.records.truncate(range.end * RECORD_BYTES);
+        self.records.drain(..range.start * RECORD_BYTES);
+        self.records.shrink_to_fit();
     }
 }
 

@@ -80,8 +80,9 @@ pub struct Track {
 /// A run of samples that is planned and held in memory at once: a GOP, or a part of a long one, or
 /// for sound the frames that lie beside each other.
 ///
-/// A group ends before the next sync sample (sound and intra-only picture: when
-/// [`Group::MAX_SAMPLES`] or [`Group::MAX_SPAN`] is reached), and wherever these limits are.
+/// A group ends before the next sync sample, and wherever [`Group::MAX_SAMPLES`] or
+/// [`Group::MAX_SPAN`] is reached. Where most samples are sync samples, it ends before the first
+/// that comes half a second (sound: a second) or more after its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     /// First sample.

@@ -1,7 +1,29 @@
 //! MP4 (ISO/IEC 14496-12) becomes an [`Index`].
+//!
+//! [`index`] walks the boxes of the file and asks for `moov` and `moof`; [`moov`] reads the tracks,
+//! with [`entry`] (and [`config`], [`audio_config`]) for what they are coded in, [`edits`] for what
+//! of them is shown, [`meta`] for names; [`tables`] and [`fragments`] give the samples; [`timeline`]
+//! lays all of it on one timeline.
+//!
+//! The boxes are read by our own small reader ([`boxes`]) and not by a crate: sample entries are
+//! carried on verbatim, every size is checked against the file before anything is allocated, every
+//! error names box and byte, and half a million samples go from the tables' bytes to packed records
+//! without a list of entries between. Crates that parse boxes into structures (mp4-atom among them)
+//! give none of the four.
 
+mod audio_config;
+mod bits;
+mod boxes;
+mod config;
+mod edits;
+mod entry;
 mod error;
+mod fragments;
 mod index;
+mod meta;
+mod moov;
+mod tables;
+mod timeline;
 
 pub use error::{IndexError, Trouble};
 pub use index::{Index, IndexOptions, Indexer, ReadIndexError, Step, index_with};

@@ -1,0 +1,42 @@
+//! Reading bit by bit, as codec configurations are written.
+
+/// Bits of a byte string, most significant first.
+#[derive(Clone, Debug)]
+pub struct Bits<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Bits<'a> {
+    /// From the first bit on.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Bits { bytes, at: 0 }
+    }
+
+    /// The next `count` (at most 32) bits; `None` where there are too few.
+    pub fn take(&mut self, count: usize) -> Option<u32> {
+        let value = self.peek(count)?;
+        self.at += count;
+        Some(value)
+    }
+
+    /// The next bit as a flag.
+    pub fn flag(&mut self) -> Option<bool> {
+        self.take(1).map(|bit| bit == 1)
+    }
+
+    /// What [`Bits::take`] would give, without taking it.
+    pub fn peek(&self, count: usize) -> Option<u32> {
+        debug_assert!(count <= 32);
+        if count > self.left() {
+            return None;
+        }
+        let bit = |at: usize| u32::from(self.bytes[at / 8] >> (7 - at % 8) & 1);
+        Some((self.at..self.at + count).fold(0, |value, at| value << 1 | bit(at)))
+    }
+
+    /// How many bits are left.
+    pub fn left(&self) -> usize {
+        (self.bytes.len() * 8).saturating_sub(self.at)
+    }
+}

@@ -1,0 +1,77 @@
+//! Edit lists (ISO/IEC 14496-12 8.6.6): which part of a track's media is shown, and when.
+
+use super::boxes::Boxed;
+use super::error::IndexError;
+
+/// What of a track is shown, as one piece.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// Ticks of the movie's timescale before the media begins.
+    pub delay: u64,
+    /// Media time, in the track's ticks, that is shown after the delay.
+    pub start: i64,
+    /// Ticks of the movie's timescale that are shown; `None`: to the end.
+    pub length: Option<u64>,
+}
+
+/// Ticks of a delay or length beyond this are nobody's film; it keeps later sums in range.
+const MAX_TICKS: u64 = 1 << 60;
+
+/// Reads `edts` of a track: the leading empty edits, and the first that shows something. What
+/// cannot be played as one piece is told in `notes`.
+pub fn read(edts: &Boxed, notes: &mut Vec<String>) -> Result<Edit, IndexError> {
+    let Some(elst) = edts.find(b"elst")? else {
+        return Ok(Edit::default());
+    };
+    let (version, _, mut fields) = elst.full()?;
+    let wide = version > 0;
+    let count = fields.u32()?;
+    let mut table = fields.clone();
+    table.table(count, if wide { 20 } else { 12 })?;
+    let (mut edit, mut shown, mut odd_rate) = (Edit::default(), 0, false);
+    for _ in 0..count {
+        let length = fields.wide(wide)?;
+        let start = if wide {
+            fields.u64()? as i64
+        } else {
+            i64::from(fields.u32()? as i32)
+        };
+        let rate = fields.u32()?;
+        if length > MAX_TICKS || start > MAX_TICKS as i64 {
+            // Some writers mean "to the end" by the highest number.
+            if length < u64::from(u32::MAX) || start > MAX_TICKS as i64 {
+                return Err(elst.damaged(format!("has an edit of {length} ticks from {start} on")));
+            }
+        }
+        match start {
+            // Empty edits between and behind edits that show something would be pauses: passed over.
+            ..0 if shown > 0 => {}
+            ..0 => edit.delay = edit.delay.saturating_add(length).min(MAX_TICKS),
+            _ => {
+                shown += 1;
+                odd_rate |= rate != 0x1_0000;
+                let endless =
+                    length == 0 || length > MAX_TICKS || (!wide && length == u64::from(u32::MAX));
+                if shown == 1 {
+                    edit.start = start;
+                    edit.length = (!endless).then_some(length);
+                } else {
+                    edit.length = None;
+                }
+            }
+        }
+    }
+    if shown == 0 && edit.delay > 0 {
+        notes.push("its edit list shows nothing and is not followed".into());
+        return Ok(Edit::default());
+    }
+    if shown > 1 {
+        notes.push(format!(
+            "of its {shown} edits the first is followed, and on to the end"
+        ));
+    }
+    if odd_rate {
+        notes.push("an edit asks for another speed, which is not followed".into());
+    }
+    Ok(edit)
+}

@@ -1,0 +1,290 @@
+//! Sample entries: what a track is coded in, and whether we know it (ISO/IEC 14496-12 8.5.2, 12.1.3, 12.2.3).
+
+use super::audio_config::{Esds, audio_config};
+use super::boxes::{Boxed, fourcc};
+use super::config;
+use super::error::{IndexError, Trouble};
+use crate::{AacConfig, Codec, Kind, Sound};
+
+/// A sample entry that can be played.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The codec.
+    pub codec: Codec,
+    /// Coded width and height in pixels; 0 for sound.
+    pub size: (u16, u16),
+    /// `pasp`, or 1:1.
+    pub pixel_aspect: (u32, u32),
+    /// For sound.
+    pub sound: Option<Sound>,
+    /// The entry as it goes into initialisation segments.
+    pub bytes: Vec<u8>,
+}
+
+/// What an entry is to us: playable, or why it is not, in words (`MP3 sound`).
+pub type Known = Result<Entry, String>;
+
+/// No entry of a known codec comes near this; it stays in memory with the title.
+const MAX_ENTRY: usize = 1 << 20;
+
+/// Bytes of a visual sample entry before its boxes.
+const VISUAL: usize = 78;
+/// Bytes of an audio sample entry before its boxes.
+const AUDIO: usize = 28;
+
+impl Entry {
+    /// Reads an entry of `stsd`. `stsd_version` tells QuickTime's longer sound descriptions from
+    /// ISO's, which share their version number.
+    pub fn parse(entry: &Boxed, kind: Kind, stsd_version: u8) -> Result<Known, IndexError> {
+        if entry.body.len() > MAX_ENTRY {
+            return Err(entry.error(
+                Trouble::TooLarge,
+                format!("is {} bytes long", entry.body.len()),
+            ));
+        }
+        match (kind, &entry.kind) {
+            (_, b"encv" | b"enca" | b"drms" | b"drmi") => Ok(Err("encrypted".into())),
+            (Kind::Video, _) => picture(entry),
+            (Kind::Audio, _) => sound(entry, stsd_version),
+        }
+    }
+}
+
+/// The whole entry as it stands in the file, its header written anew.
+fn verbatim(entry: &Boxed) -> Vec<u8> {
+    boxed(entry.kind, entry.body)
+}
+
+fn boxed(kind: [u8; 4], body: &[u8]) -> Vec<u8> {
+    let size = (body.len() + 8) as u32; // at most MAX_ENTRY and some
+    [&size.to_be_bytes()[..], &kind, body].concat()
+}
+
+/// The first box of this kind among those that follow the entry's fixed fields.
+fn inner<'p, 'a>(
+    entry: &'p Boxed<'p, 'a>,
+    fixed: usize,
+    kind: &[u8; 4],
+) -> Result<Option<Boxed<'p, 'a>>, IndexError> {
+    for child in entry.children(fixed) {
+        let child = child?;
+        if child.kind == *kind {
+            return Ok(Some(child));
+        }
+    }
+    Ok(None)
+}
+
+fn picture(entry: &Boxed) -> Result<Known, IndexError> {
+    let mut fields = entry.fields(24);
+    let size = (fields.u16()?, fields.u16()?);
+    entry.fields(0).take(VISUAL)?;
+    let find = |kind| inner(entry, VISUAL, kind);
+    let codec = match &entry.kind {
+        b"avc1" | b"avc3" => find(b"avcC")?
+            .map(|avcc| config::h264(&avcc, entry.kind))
+            .transpose()?
+            .map(Codec::H264),
+        b"hvc1" | b"hev1" => find(b"hvcC")?
+            .map(|hvcc| config::h265(&hvcc, entry.kind))
+            .transpose()?
+            .map(Codec::H265),
+        b"av01" => find(b"av1C")?
+            .filter(|av1c| av1c.body.len() >= 4)
+            .map(|av1c| Codec::Av1(av1c.body.to_vec())),
+        b"mp4v" => {
+            let object_type = find(b"esds")?
+                .map(|esds| Esds::parse(&esds))
+                .transpose()?
+                .map(|esds| esds.object_type);
+            return Ok(Err(match object_type {
+                Some(0x6c | 0x6d | 0x6e) => "cover art".into(),
+                Some(0x60..=0x65) => "MPEG-2 picture".into(),
+                Some(0x6a) => "MPEG-1 picture".into(),
+                _ => "MPEG-4 Visual picture".into(),
+            }));
+        }
+        other => return Ok(Err(unknown_picture(*other))),
+    };
+    let Some(codec) = codec else {
+        return Ok(Err(format!(
+            "{} picture without its configuration",
+            fourcc(entry.kind)
+        )));
+    };
+    let pixel_aspect = match find(b"pasp")? {
+        Some(pasp) => {
+            let mut fields = pasp.fields(0);
+            Some((fields.u32()?, fields.u32()?)).filter(|(h, v)| *h > 0 && *v > 0)
+        }
+        None => None,
+    };
+    let bytes = verbatim(entry);
+    Ok(Ok(Entry {
+        codec,
+        size,
+        pixel_aspect: pixel_aspect.unwrap_or((1, 1)),
+        sound: None,
+        bytes,
+    }))
+}
+
+fn unknown_picture(kind: [u8; 4]) -> String {
+    match &kind {
+        b"jpeg" | b"mjpa" | b"mjpb" | b"png " | b"mjp2" => "cover art".into(),
+        b"vp08" => "VP8 picture".into(),
+        b"vp09" => "VP9 picture".into(),
+        b"vvc1" | b"vvi1" => "H.266 picture".into(),
+        b"dvh1" | b"dvhe" | b"dva1" | b"dvav" => "Dolby Vision picture without a base layer".into(),
+        b"apch" | b"apcn" | b"apcs" | b"apco" | b"ap4h" | b"ap4x" => "ProRes picture".into(),
+        _ => format!("picture in {}", fourcc(kind)),
+    }
+}
+
+fn sound(entry: &Boxed, stsd_version: u8) -> Result<Known, IndexError> {
+    let mut fields = entry.fields(8);
+    let version = if stsd_version == 0 {
+        fields.u16()?
+    } else {
+        fields.take(2).map(|_| 0)?
+    };
+    // QuickTime's versions 1 and 2 have more fields before the boxes.
+    let fixed = AUDIO + [0, 16, 36].get(usize::from(version)).copied().unwrap_or(0);
+    fields.take(6)?;
+    let said = Sound {
+        channels: fields.u16()?,
+        rate: 0,
+    };
+    fields.take(6)?;
+    let said = Sound {
+        rate: fields.u32()? >> 16,
+        ..said
+    };
+    entry.fields(0).take(fixed)?;
+    let find = |kind| inner(entry, fixed, kind);
+    let mut bytes = verbatim(entry);
+    let (codec, sound) = match &entry.kind {
+        b"mp4a" => {
+            let wave = find(b"wave")?;
+            let esds = match (find(b"esds")?, &wave) {
+                (None, Some(wave)) => wave.find(b"esds")?,
+                (esds, _) => esds,
+            };
+            let Some(esds) = esds else {
+                return Ok(Err("mp4a sound without its configuration".into()));
+            };
+            let (aac, sound) = match mp4a(&esds, said)? {
+                Ok(known) => known,
+                Err(reason) => return Ok(Err(reason)),
+            };
+            if version > 0 {
+                bytes = iso_entry(entry, &sound, &esds);
+            }
+            (Codec::Aac(aac), sound)
+        }
+        b"ac-3" => (
+            Codec::Ac3,
+            find(b"dac3")?
+                .and_then(|dac3| config::ac3(dac3.body))
+                .unwrap_or(said),
+        ),
+        b"ec-3" => (
+            Codec::Eac3,
+            find(b"dec3")?
+                .and_then(|dec3| config::eac3(dec3.body))
+                .unwrap_or(said),
+        ),
+        b"Opus" => {
+            let Some(dops) = find(b"dOps")? else {
+                return Ok(Err("Opus sound without its configuration".into()));
+            };
+            let config = config::opus(&dops)?;
+            let sound = Sound {
+                rate: 48000,
+                channels: config.channels.into(),
+            };
+            (Codec::Opus(config), sound)
+        }
+        other => return Ok(Err(unknown_sound(*other))),
+    };
+    Ok(Ok(Entry {
+        codec,
+        size: (0, 0),
+        pixel_aspect: (1, 1),
+        sound: Some(sound),
+        bytes,
+    }))
+}
+
+/// A QuickTime sound description as an ISO sample entry, which initialisation segments need.
+fn iso_entry(entry: &Boxed, sound: &Sound, esds: &Boxed) -> Vec<u8> {
+    let rate = if sound.rate <= 0xffff {
+        sound.rate << 16
+    } else {
+        0
+    };
+    let head = &entry.body[..8];
+    let fields = [
+        &[0; 8][..],
+        &sound.channels.to_be_bytes(),
+        &[0, 16, 0, 0, 0, 0],
+        &rate.to_be_bytes(),
+    ]
+    .concat();
+    boxed(
+        entry.kind,
+        &[head, &fields, &boxed(*b"esds", esds.body)].concat(),
+    )
+}
+
+/// What an `mp4a` entry with this `esds` holds (14496-1 table 5), or why it cannot be played.
+fn mp4a(esds_box: &Boxed, said: Sound) -> Result<Result<(AacConfig, Sound), String>, IndexError> {
+    let esds = Esds::parse(esds_box)?;
+    let other = match esds.object_type {
+        0x40 | 0x66..=0x68 => None,
+        0x69 | 0x6b => Some("MP3 sound"),
+        0xa5 => Some("AC-3 sound in mp4a"),
+        0xa6 => Some("E-AC-3 sound in mp4a"),
+        0xa9..=0xac => Some("DTS sound"),
+        0xad => Some("Opus sound in mp4a"),
+        0xdd => Some("Vorbis sound"),
+        _ => Some("sound of an unknown kind in mp4a"),
+    };
+    if let Some(reason) = other {
+        return Ok(Err(reason.into()));
+    }
+    let Some(config) = audio_config(esds.specific, said.rate) else {
+        return Err(esds_box.damaged("holds no AudioSpecificConfig that can be read"));
+    };
+    let object_type = config.aac.object_type;
+    if !matches!(object_type, 1..=5 | 23 | 29 | 39 | 42) {
+        return Ok(Err(format!("MPEG-4 sound of object type {object_type}")));
+    }
+    let channels = if config.channels > 0 {
+        config.channels
+    } else {
+        said.channels
+    };
+    Ok(Ok((
+        config.aac,
+        Sound {
+            rate: config.rate,
+            channels,
+        },
+    )))
+}
+
+fn unknown_sound(kind: [u8; 4]) -> String {
+    match &kind {
+        b".mp3" => "MP3 sound".into(),
+        b"alac" => "Apple Lossless sound".into(),
+        b"fLaC" => "FLAC sound".into(),
+        b"ac-4" => "AC-4 sound".into(),
+        b"dtsc" | b"dtsh" | b"dtsl" | b"dtse" | b"dtsx" => "DTS sound".into(),
+        b"mlpa" => "TrueHD sound".into(),
+        b"samr" | b"sawb" => "AMR sound".into(),
+        b"sowt" | b"twos" | b"lpcm" | b"in24" | b"in32" | b"fl32" | b"fl64" | b"ipcm" | b"fpcm"
+        | b"raw " => "uncompressed sound".into(),
+        _ => format!("sound in {}", fourcc(kind)),
+    }
+}

@@ -1,0 +1,307 @@
+//! Movie fragments: `moof` (ISO/IEC 14496-12 8.8).
+
+use super::boxes::Boxed;
+use super::error::{IndexError, Trouble};
+use super::tables::Limits;
+use crate::{Sample, SampleTable};
+
+/// `trex`: what fragments of a track leave unsaid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Defaults {
+    /// track_ID.
+    pub track: u32,
+    description: u32,
+    duration: u32,
+    size: u32,
+    flags: u32,
+}
+
+impl Defaults {
+    /// Reads a `trex` box.
+    pub fn parse(trex: &Boxed) -> Result<Defaults, IndexError> {
+        let (_, _, mut fields) = trex.full()?;
+        Ok(Defaults {
+            track: fields.u32()?,
+            description: fields.u32()?,
+            duration: fields.u32()?,
+            size: fields.u32()?,
+            flags: fields.u32()?,
+        })
+    }
+}
+
+/// What a track gathers over the fragments.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// The samples so far, those of `moov` first.
+    pub samples: SampleTable,
+    /// Decode time of the first sample, in ticks.
+    pub first_dts: i64,
+    /// Decode time after the last sample, in ticks.
+    pub end_dts: i64,
+    /// sample_description_index of the first sample, from 1; 0 without samples.
+    pub description: u32,
+    /// The first other sample_description_index that is used, if any.
+    pub other_description: Option<u32>,
+    /// How often a fragment's own time (`tfdt`) lay before the end of what came earlier.
+    pub overlaps: u32,
+}
+
+/// A track that fragments may speak of.
+#[derive(Debug)]
+pub struct FragmentTrack<'t> {
+    /// What it left unsaid.
+    pub defaults: Defaults,
+    /// Sound: every sample is a sync sample, whatever its flags say.
+    pub sound: bool,
+    /// Where its samples go.
+    pub gathered: &'t mut Gathered,
+}
+
+/// The tracks that fragments speak of.
+pub trait Tracks {
+    /// The track with this track_ID; `None` for one that is passed over.
+    fn track(&mut self, id: u32) -> Option<FragmentTrack<'_>>;
+}
+
+// Flags of `tfhd`.
+const BASE_DATA_OFFSET: u32 = 0x1;
+const DESCRIPTION: u32 = 0x2;
+const DEFAULT_DURATION: u32 = 0x8;
+const DEFAULT_SIZE: u32 = 0x10;
+const DEFAULT_FLAGS: u32 = 0x20;
+const BASE_IS_MOOF: u32 = 0x2_0000;
+// Flags of `trun`.
+const DATA_OFFSET: u32 = 0x1;
+const FIRST_FLAGS: u32 = 0x4;
+const DURATIONS: u32 = 0x100;
+const SIZES: u32 = 0x200;
+const FLAGS: u32 = 0x400;
+const OFFSETS: u32 = 0x800;
+
+/// Reads a `moof` and appends its samples to their tracks.
+pub fn read(moof: &Boxed, limits: &mut Limits, tracks: &mut dyn Tracks) -> Result<(), IndexError> {
+    // Without a base of its own, the first `traf` counts from `moof`, each later one from the end
+    // of the data of the one before (8.8.7.1).
+    let mut data_end = moof.offset;
+    for traf in moof.each(*b"traf") {
+        let traf = traf?;
+        let tfhd = traf.need(b"tfhd")?;
+        let (_, flags, mut fields) = tfhd.full()?;
+        let id = fields.u32()?;
+        let base = match flags {
+            flags if flags & BASE_DATA_OFFSET != 0 => fields.u64()?,
+            flags if flags & BASE_IS_MOOF != 0 => moof.offset,
+            _ => data_end,
+        };
+        let mut found = tracks.track(id);
+        let defaults = found
+            .as_ref()
+            .map_or(Defaults::default(), |track| track.defaults);
+        let mut or_default = |flag, default| {
+            if flags & flag != 0 {
+                fields.u32()
+            } else {
+                Ok(default)
+            }
+        };
+        let defaults = Defaults {
+            track: id,
+            description: or_default(DESCRIPTION, defaults.description)?,
+            duration: or_default(DEFAULT_DURATION, defaults.duration)?,
+            size: or_default(DEFAULT_SIZE, defaults.size)?,
+            flags: or_default(DEFAULT_FLAGS, defaults.flags)?,
+        };
+        if let Some(track) = &mut found {
+            let time = traf
+                .find(b"tfdt")?
+                .map(|tfdt| decode_time(&tfdt))
+                .transpose()?;
+            track.gathered.begin(&traf, time)?;
+        }
+        data_end = base;
+        for trun in traf.each(*b"trun") {
+            let run = Run {
+                trun: trun?,
+                defaults,
+                base,
+            };
+            data_end = run.read(data_end, limits, found.as_mut())?;
+        }
+    }
+    Ok(())
+}
+
+fn decode_time(tfdt: &Boxed) -> Result<u64, IndexError> {
+    let (version, _, mut fields) = tfdt.full()?;
+    fields.wide(version > 0)
+}
+
+impl Gathered {
+    /// Begins a fragment at its own decode time. Durations inside fragments are often guesses
+    /// for the last sample: the next fragment's time puts it right.
+    fn begin(&mut self, traf: &Boxed, time: Option<u64>) -> Result<(), IndexError> {
+        let Some(time) = time else { return Ok(()) };
+        let Some(time) = i64::try_from(time).ok().filter(|time| *time < 1 << 62) else {
+            return Err(traf.damaged(format!("begins at decode time {time}, which is no time")));
+        };
+        let Some(last) = self.samples.last() else {
+            (self.first_dts, self.end_dts) = (time, time);
+            return Ok(());
+        };
+        match u32::try_from(i64::from(last.duration) + time - self.end_dts) {
+            Ok(duration) => {
+                self.samples.set_last_duration(duration);
+                self.end_dts = time;
+            }
+            Err(_) if time > self.end_dts => {
+                let problem = format!(
+                    "begins at decode time {time}, long after the end of what comes before, {}",
+                    self.end_dts
+                );
+                return Err(traf.damaged(problem));
+            }
+            Err(_) => self.overlaps += 1,
+        }
+        Ok(())
+    }
+}
+
+/// A `trun` and what it counts from.
+struct Run<'p, 'a> {
+    trun: Boxed<'p, 'a>,
+    defaults: Defaults,
+    base: u64,
+}
+
+impl Run<'_, '_> {
+    /// Appends the run's samples; gives the end of its data. `from` is where they begin unless it says so itself.
+    fn read(
+        &self,
+        from: u64,
+        limits: &mut Limits,
+        track: Option<&mut FragmentTrack>,
+    ) -> Result<u64, IndexError> {
+        let trun = &self.trun;
+        let (_, flags, mut fields) = trun.full()?;
+        let count = fields.u32()?;
+        let mut offset = from;
+        if flags & DATA_OFFSET != 0 {
+            let relative = i64::from(fields.u32()? as i32);
+            offset = self.base.checked_add_signed(relative).ok_or_else(|| {
+                trun.damaged(format!(
+                    "data offset {relative} from byte {} is no place in the file",
+                    self.base
+                ))
+            })?;
+        }
+        let first_flags = if flags & FIRST_FLAGS != 0 {
+            Some(fields.u32()?)
+        } else {
+            None
+        };
+        let entry = 4 * (flags & (DURATIONS | SIZES | FLAGS | OFFSETS)).count_ones() as usize;
+        let table = fields.table(count, entry)?;
+        if entry == 0 {
+            // Nothing in the file stands for each of these samples but their data.
+            let claimed = u64::from(count) * u64::from(self.defaults.size);
+            limits.unsized_bytes = limits.unsized_bytes.checked_sub(claimed).ok_or_else(|| {
+                let problem = format!(
+                    "says {count} samples of {} bytes, more than the file holds",
+                    self.defaults.size
+                );
+                trun.error(Trouble::Incomplete, problem)
+            })?;
+            if self.defaults.size == 0 && count > 0 {
+                return Err(trun.damaged(format!("gives its {count} samples no size")));
+            }
+        }
+        let Some(track) = track else {
+            // Another track's data: only its length counts.
+            let sizes = table
+                .chunks_exact(entry.max(1))
+                .map(|entry| self.sample(flags, entry).size);
+            let bytes = if entry == 0 {
+                u64::from(count) * u64::from(self.defaults.size)
+            } else {
+                sizes.map(u64::from).sum()
+            };
+            return Ok(offset.saturating_add(bytes));
+        };
+        limits.book(trun, count)?;
+        let gathered = &mut *track.gathered;
+        if count > 0 && gathered.description == 0 {
+            gathered.description = self.defaults.description;
+        } else if count > 0 && gathered.description != self.defaults.description {
+            gathered
+                .other_description
+                .get_or_insert(self.defaults.description);
+        }
+        gathered.samples.reserve(count as usize);
+        for number in 0..count {
+            let entry = table
+                .get(number as usize * entry..)
+                .and_then(|rest| rest.get(..entry))
+                .unwrap_or_default();
+            let Entry {
+                duration,
+                size,
+                flags,
+                cts,
+            } = self.sample(flags, entry);
+            let flags = first_flags.filter(|_| number == 0).unwrap_or(flags);
+            limits.check(trun, number, offset, size)?;
+            let duration = if duration >> 31 == 0 { duration } else { 0 };
+            gathered.samples.push(Sample {
+                offset,
+                size,
+                duration,
+                cts,
+                sync: track.sound || is_sync(flags),
+            });
+            gathered.end_dts += i64::from(duration);
+            offset += u64::from(size);
+        }
+        Ok(offset)
+    }
+
+    /// One sample's entry, with the defaults for what is not in it.
+    #[inline]
+    fn sample(&self, flags: u32, entry: &[u8]) -> Entry {
+        let mut words = entry
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|word| u32::from_be_bytes(*word));
+        let mut or_default = |flag, default| {
+            let given = if flags & flag != 0 {
+                words.next()
+            } else {
+                None
+            };
+            given.unwrap_or(default)
+        };
+        Entry {
+            duration: or_default(DURATIONS, self.defaults.duration),
+            size: or_default(SIZES, self.defaults.size),
+            flags: or_default(FLAGS, self.defaults.flags),
+            // Version 0 says they are unsigned, but writers store negative ones there too.
+            cts: or_default(OFFSETS, 0) as i32,
+        }
+    }
+}
+
+struct Entry {
+    duration: u32,
+    size: u32,
+    flags: u32,
+    cts: i32,
+}
+
+/// Whether sample flags (8.8.3.1) tell of a sync sample: not marked otherwise, and not one that
+/// depends on others (some writers set only that).
+fn is_sync(flags: u32) -> bool {
+    let non_sync = flags & 0x1_0000 != 0;
+    let depends = flags >> 24 & 3 == 1;
+    !non_sync && !depends
+}

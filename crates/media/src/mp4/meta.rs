@@ -1,0 +1,166 @@
+//! Names and languages.
+
+use super::boxes::Boxed;
+
+/// Longest name that is kept, in bytes.
+const MAX_NAME: usize = 1024;
+
+/// The `©nam` of a movie or track, from iTunes' list (`udta/meta/ilst`) or QuickTime's `udta`; for
+/// a track also its `name`. A film plays without its name: what cannot be read is passed over.
+pub fn name_of(of: &Boxed) -> Option<String> {
+    let udta = of.find(b"udta").ok()??;
+    let itunes = || {
+        let meta = udta.find(b"meta").ok()??;
+        // A full box in ISO files, a plain one in QuickTime's.
+        let skip = if meta.body.get(4..8) == Some(b"hdlr") {
+            0
+        } else {
+            4
+        };
+        let ilst = meta
+            .children(skip)
+            .filter_map(Result::ok)
+            .find(|child| child.kind == *b"ilst")?;
+        let name = ilst.find(b"\xa9nam").ok()??;
+        let data = name.find(b"data").ok()??;
+        text(data.body.get(8..)?)
+    };
+    let quicktime = || {
+        let name = udta.find(b"\xa9nam").ok()??;
+        let length = u16::from_be_bytes(*name.body.first_chunk::<2>()?);
+        text(name.body.get(4..4 + usize::from(length))?)
+    };
+    let track = || text(udta.find(b"name").ok()??.body);
+    itunes().or_else(quicktime).or_else(track)
+}
+
+/// The name in `hdlr`, unless it is only that of the program that wrote it.
+pub fn handler_name(bytes: &[u8]) -> Option<String> {
+    // QuickTime counts the characters first, ISO ends with a zero.
+    let pascal = bytes
+        .split_first()
+        .filter(|(length, rest)| usize::from(**length) == rest.len());
+    let name = text(pascal.map_or(bytes, |(_, rest)| rest))?;
+    let lower = name.to_lowercase();
+    let program = [
+        "handler",
+        "core media",
+        "iso media",
+        "mainconcept",
+        "gpac",
+        "l-smash",
+        "bento4",
+        "apple ",
+        "google inc",
+    ];
+    let bare = [
+        "video", "audio", "sound", "visual", "vide", "soun", "stereo", "mono", "und",
+    ];
+    let says_something =
+        !program.iter().any(|part| lower.contains(part)) && !bare.contains(&lower.as_str());
+    says_something.then_some(name)
+}
+
+/// Text up to its end or a zero byte, without control characters; `None` where nothing is left.
+fn text(bytes: &[u8]) -> Option<String> {
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
+    let bytes = &bytes[..end.min(MAX_NAME)];
+    let text: String = String::from_utf8_lossy(bytes)
+        .chars()
+        .filter(|char| !char.is_control())
+        .collect();
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Language of `mdhd`: three letters of ISO 639-2/T in five bits each; small values are
+/// QuickTime's language codes, of which the commonest are known.
+pub fn packed_language(packed: u16) -> Option<String> {
+    const MACINTOSH: [&str; 24] = [
+        "eng", "fra", "deu", "ita", "nld", "swe", "spa", "dan", "por", "nor", "heb", "jpn", "ara",
+        "fin", "ell", "isl", "mlt", "tur", "hrv", "zho", "urd", "hin", "tha", "kor",
+    ];
+    if packed < 0x400 {
+        // 0 is English, but also what writers leave who know of no languages.
+        return MACINTOSH
+            .get(usize::from(packed))
+            .filter(|_| packed > 0)
+            .map(|code| code.to_string());
+    }
+    let letters = [10, 5, 0].map(|shift| (packed >> shift & 0x1f) as u8 + 0x60);
+    let code = std::str::from_utf8(&letters).ok()?;
+    (letters.iter().all(u8::is_ascii_lowercase) && code != "und").then(|| code.to_owned())
+}
+
+/// Language of `elng`: a BCP 47 tag.
+pub fn language_tag(bytes: &[u8]) -> Option<String> {
+    let tag = text(bytes)?;
+    let plain = tag.len() <= 35
+        && tag
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    (plain && tag != "und").then_some(tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_of_three_packed_letters() {
+        assert_eq!(packed_language(0x15c7).as_deref(), Some("eng"));
+        assert_eq!(packed_language(0x55c4), None); // und
+        assert_eq!(packed_language(0x7fff), None);
+        assert_eq!(
+            (packed_language(2).as_deref(), packed_language(0)),
+            (Some("deu"), None)
+        );
+        assert_eq!(language_tag(b"pt-BR\0").as_deref(), Some("pt-BR"));
+        assert_eq!(language_tag(b"\"><script>\0"), None);
+    }
+
+    #[test]
+    fn handler_names_that_say_something() {
+        assert_eq!(
+            handler_name(b"Director's commentary\0").as_deref(),
+            Some("Director's commentary")
+        );
+        assert_eq!(
+            handler_name(b"\x0aCommentary").as_deref(),
+            Some("Commentary")
+        );
+        assert_eq!(handler_name(b"VideoHandler\0"), None);
+        assert_eq!(
+            handler_name(b"ISO Media file produced by Google Inc.\0"),
+            None
+        );
+        assert_eq!(handler_name(b"\0"), None);
+    }
+
+    #[test]
+    fn names_of_itunes_and_quicktime() {
+        let data = b"\0\0\0\x16data\0\0\0\x01\0\0\0\0Bunny!".to_vec();
+        let wrap = |kind: &[u8], body: &[u8]| {
+            [&(body.len() as u32 + 8).to_be_bytes()[..], kind, body].concat()
+        };
+        let ilst = wrap(b"ilst", &wrap(b"\xa9nam", &data));
+        let itunes = wrap(b"udta", &wrap(b"meta", &[&[0; 4][..], &ilst].concat()));
+        let quicktime = wrap(b"udta", &wrap(b"\xa9nam", b"\0\x05\x55\xc4Bunny"));
+        let named = |body: &[u8]| {
+            name_of(&Boxed {
+                kind: *b"moov",
+                offset: 0,
+                body,
+                header: 8,
+                number: 0,
+                parent: None,
+            })
+        };
+        assert_eq!(named(&itunes).as_deref(), Some("Bunny!"));
+        assert_eq!(named(&quicktime).as_deref(), Some("Bunny"));
+        assert_eq!(named(b"\0\0\0\x20udta"), None);
+    }
+}

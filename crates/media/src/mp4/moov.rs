@@ -1,0 +1,342 @@
+//! `moov`: the tracks of a film, and which of them can be played.
+
+use super::boxes::{Boxed, fourcc};
+use super::edits::{self, Edit};
+use super::entry::{Entry, Known};
+use super::error::IndexError;
+use super::fragments::{Defaults, FragmentTrack, Gathered, Tracks};
+use super::meta;
+use super::tables::{self, Limits};
+use crate::Kind;
+
+/// What `moov` says of a film.
+#[derive(Debug, Default)]
+pub struct Movie {
+    /// Ticks a second of the durations in edit lists.
+    pub timescale: u32,
+    /// `©nam`.
+    pub name: Option<String>,
+    /// Tracks that may be played, once they have samples.
+    pub tracks: Vec<Draft>,
+    /// What was passed over or put right.
+    pub notes: Vec<String>,
+    /// Whether movie fragments may follow (`mvex`), with what they leave unsaid.
+    pub fragments: Option<Vec<Defaults>>,
+}
+
+/// A track on its way to a [`crate::Track`].
+#[derive(Debug)]
+pub struct Draft {
+    /// First byte of its `trak` box.
+    pub offset: u64,
+    /// track_ID.
+    pub id: u32,
+    /// Picture or sound.
+    pub kind: Kind,
+    /// tkhd's "enabled" flag.
+    pub enabled: bool,
+    /// Ticks a second, never 0.
+    pub timescale: u32,
+    /// Language, `None` for undetermined.
+    pub language: Option<String>,
+    /// The track's name, if it says something.
+    pub name: Option<String>,
+    /// tkhd's matrix.
+    pub matrix: [i32; 9],
+    /// tkhd's width and height, 16.16.
+    pub display: (u32, u32),
+    /// What of it is shown.
+    pub edit: Edit,
+    /// The entries of `stsd`.
+    pub entries: Vec<Known>,
+    /// Its samples.
+    pub gathered: Gathered,
+}
+
+/// Entries of an `stsd` beyond this are not looked at.
+const MAX_ENTRIES: usize = 64;
+/// Notes beyond this are not kept: they are for people.
+const MAX_NOTES: usize = 64;
+
+impl Movie {
+    /// Reads a `moov` box.
+    pub fn parse(moov: &Boxed, limits: &mut Limits) -> Result<Movie, IndexError> {
+        let mut movie = Movie {
+            timescale: movie_timescale(moov)?,
+            ..Movie::default()
+        };
+        let chapters = chapter_tracks(moov)?;
+        for trak in moov.each(*b"trak") {
+            movie.add_track(&trak?, &chapters, limits)?;
+        }
+        if let Some(mvex) = moov.find(b"mvex")? {
+            let mut defaults = Vec::new();
+            for trex in mvex.each(*b"trex") {
+                defaults.push(Defaults::parse(&trex?)?);
+            }
+            movie.fragments = Some(defaults);
+        }
+        movie.name = meta::name_of(moov);
+        Ok(movie)
+    }
+
+    /// Adds a note, unless there are too many already.
+    pub fn note(&mut self, note: String) {
+        if self.notes.len() < MAX_NOTES {
+            self.notes.push(note);
+        }
+    }
+
+    fn add_track(
+        &mut self,
+        trak: &Boxed,
+        chapters: &[u32],
+        limits: &mut Limits,
+    ) -> Result<(), IndexError> {
+        let header = TrackHeader::parse(trak)?;
+        let id = header.id;
+        if self.tracks.iter().any(|track| track.id == id) {
+            return Err(trak.damaged(format!("has track_ID {id}, as another track has")));
+        }
+        let mdia = trak.need(b"mdia")?;
+        let hdlr = mdia.need(b"hdlr")?;
+        let handler = Handler::parse(&hdlr)?;
+        let kind = match &handler.kind {
+            _ if chapters.contains(&id) => return self.pass_over(id, "chapters"),
+            b"vide" => Kind::Video,
+            b"soun" => Kind::Audio,
+            other => return self.pass_over(id, handler_name(*other)),
+        };
+        let mdhd = mdia.need(b"mdhd")?;
+        let (timescale, language) = media_header(&mdhd)?;
+        let minf = mdia.need(b"minf")?;
+        let stbl = minf.need(b"stbl")?;
+        let stsd = stbl.need(b"stsd")?;
+        let entries = sample_entries(&stsd, kind)?;
+        // Whatever its samples are, they are not to be played: leave its tables alone.
+        if entries.iter().all(Result::is_err) {
+            let reason = entries
+                .into_iter()
+                .find_map(Result::err)
+                .unwrap_or("nothing described".into());
+            return self.pass_over(id, &reason);
+        }
+        if elsewhere(&minf)? {
+            return self.pass_over(id, "its media is in another file");
+        }
+        let mut notes = Vec::new();
+        let edit = trak
+            .find(b"edts")?
+            .map(|edts| edits::read(&edts, &mut notes))
+            .transpose()?;
+        let tables = tables::read(&stbl, limits)?;
+        notes.extend(tables.notes);
+        for note in notes {
+            self.note(format!("track {id}: {note}"));
+        }
+        let end_dts = tables
+            .samples
+            .iter()
+            .map(|sample| i64::from(sample.duration))
+            .sum();
+        self.tracks.push(Draft {
+            offset: trak.offset,
+            id,
+            kind,
+            enabled: header.enabled,
+            timescale,
+            language: extended_language(&mdia)?.or(language),
+            name: meta::name_of(trak).or(handler.name),
+            matrix: header.matrix,
+            display: header.display,
+            edit: edit.unwrap_or_default(),
+            entries,
+            gathered: Gathered {
+                samples: tables.samples,
+                end_dts,
+                description: tables.description,
+                other_description: tables.other_description,
+                ..Gathered::default()
+            },
+        });
+        Ok(())
+    }
+
+    fn pass_over(&mut self, id: u32, reason: &str) -> Result<(), IndexError> {
+        self.note(format!("track {id} ({reason}) passed over"));
+        Ok(())
+    }
+}
+
+impl Tracks for Movie {
+    fn track(&mut self, id: u32) -> Option<FragmentTrack<'_>> {
+        let draft = self.tracks.iter_mut().find(|draft| draft.id == id)?;
+        let defaults = self
+            .fragments
+            .iter()
+            .flatten()
+            .find(|defaults| defaults.track == id);
+        Some(FragmentTrack {
+            defaults: defaults.copied().unwrap_or_default(),
+            sound: draft.kind == Kind::Audio,
+            gathered: &mut draft.gathered,
+        })
+    }
+}
+
+impl Draft {
+    /// The entry that the samples are coded by; why there is none, in words.
+    pub fn entry(&self) -> Result<&Entry, String> {
+        let entry = |description: u32| self.entries.get((description.max(1) - 1) as usize);
+        let Some(found) = entry(self.gathered.description) else {
+            return Err("its samples are described nowhere".into());
+        };
+        match self.gathered.other_description.map(entry) {
+            Some(other) if other != Some(found) => {
+                Err("changes its codec configuration on the way".into())
+            }
+            _ => found.as_ref().map_err(Clone::clone),
+        }
+    }
+}
+
+fn movie_timescale(moov: &Boxed) -> Result<u32, IndexError> {
+    let mvhd = moov.need(b"mvhd")?;
+    let (version, _, mut fields) = mvhd.full()?;
+    fields.take(if version == 1 { 16 } else { 8 })?;
+    // Only edit lists count in it; players take 0 for 1.
+    Ok(fields.u32()?.max(1))
+}
+
+/// Tracks that others name as their chapters (QuickTime's track reference `chap`).
+fn chapter_tracks(moov: &Boxed) -> Result<Vec<u32>, IndexError> {
+    let mut chapters = Vec::new();
+    for trak in moov.each(*b"trak") {
+        let trak = trak?;
+        let Some(tref) = trak.find(b"tref")? else {
+            continue;
+        };
+        for chap in tref.each(*b"chap") {
+            let ids = chap?.body.as_chunks::<4>().0;
+            chapters.extend(
+                ids.iter()
+                    .take(MAX_ENTRIES)
+                    .map(|id| u32::from_be_bytes(*id)),
+            );
+        }
+    }
+    Ok(chapters)
+}
+
+fn handler_name(kind: [u8; 4]) -> &'static str {
+    match &kind {
+        b"text" => "text",
+        b"sbtl" | b"subt" | b"subp" | b"clcp" => "subtitles",
+        b"tmcd" => "time code",
+        b"meta" | b"mdta" => "metadata",
+        b"hint" => "hints for another server",
+        _ => "neither picture nor sound",
+    }
+}
+
+struct TrackHeader {
+    id: u32,
+    enabled: bool,
+    matrix: [i32; 9],
+    display: (u32, u32),
+}
+
+impl TrackHeader {
+    fn parse(trak: &Boxed) -> Result<Self, IndexError> {
+        let tkhd = trak.need(b"tkhd")?;
+        let (version, flags, mut fields) = tkhd.full()?;
+        let wide = version == 1;
+        fields.take(if wide { 16 } else { 8 })?;
+        let id = fields.u32()?;
+        fields.u32()?;
+        fields.wide(wide)?;
+        fields.take(16)?; // reserved, layer, alternate_group, volume
+        let mut matrix = [0; 9];
+        for value in &mut matrix {
+            *value = fields.u32()? as i32;
+        }
+        let display = (fields.u32()?, fields.u32()?);
+        Ok(TrackHeader {
+            id,
+            enabled: flags & 1 != 0,
+            matrix,
+            display,
+        })
+    }
+}
+
+struct Handler {
+    kind: [u8; 4],
+    name: Option<String>,
+}
+
+impl Handler {
+    fn parse(hdlr: &Boxed) -> Result<Self, IndexError> {
+        let (_, _, mut fields) = hdlr.full()?;
+        fields.take(4)?;
+        let kind = fields.u32()?.to_be_bytes();
+        let rest = fields.left();
+        Ok(Handler {
+            kind,
+            name: rest.get(12..).and_then(meta::handler_name),
+        })
+    }
+}
+
+/// Timescale and language of `mdhd`.
+fn media_header(mdhd: &Boxed) -> Result<(u32, Option<String>), IndexError> {
+    let (version, _, mut fields) = mdhd.full()?;
+    fields.take(if version == 1 { 16 } else { 8 })?;
+    let timescale = fields.u32()?;
+    if timescale == 0 {
+        return Err(mdhd.damaged("says that a second has 0 ticks"));
+    }
+    fields.wide(version == 1)?;
+    Ok((timescale, meta::packed_language(fields.u16()?)))
+}
+
+/// `elng`: a BCP 47 language, which goes before that of `mdhd`.
+fn extended_language(mdia: &Boxed) -> Result<Option<String>, IndexError> {
+    let Some(elng) = mdia.find(b"elng")? else {
+        return Ok(None);
+    };
+    let (_, _, fields) = elng.full()?;
+    Ok(meta::language_tag(fields.left()))
+}
+
+fn sample_entries(stsd: &Boxed, kind: Kind) -> Result<Vec<Known>, IndexError> {
+    let (version, _, mut fields) = stsd.full()?;
+    fields.u32()?;
+    let mut entries = Vec::new();
+    for entry in stsd.children(8).take(MAX_ENTRIES) {
+        let entry = entry?;
+        let known = Entry::parse(&entry, kind, version)?;
+        entries.push(known);
+    }
+    Ok(entries)
+}
+
+/// Whether `dref` says that the media lies in another file, and in which.
+fn elsewhere(minf: &Boxed) -> Result<bool, IndexError> {
+    let Some(dinf) = minf.find(b"dinf")? else {
+        return Ok(false);
+    };
+    let Some(dref) = dinf.find(b"dref")? else {
+        return Ok(false);
+    };
+    for reference in dref.children(8) {
+        let reference = reference?;
+        let (_, flags, fields) = reference.full()?;
+        // Without the flag but without an address too, careless writers mean the same file.
+        let local = flags & 1 != 0 || fields.left().iter().all(|byte| *byte == 0);
+        if !local && fourcc(reference.kind) != "alis" {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

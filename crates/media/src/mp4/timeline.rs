@@ -1,0 +1,323 @@
+//! Tracks onto one presentation timeline: where it begins, what each track's ticks are shifted by,
+//! and which samples lie outside it. See [`Track`] for what zero is.
+
+use super::edits::Edit;
+use super::error::{IndexError, Trouble};
+use super::index::Index;
+use super::moov::{Draft, Movie};
+use crate::groups::group;
+use crate::{Container, Kind, Picture, SampleTable, Title, Track, rescale, ticks_to_nanos};
+
+/// Sound frames wholly before zero that are kept, to prime the decoder: AAC needs one to three,
+/// HE-AAC and Opus (80 ms of 20 ms frames) four.
+const PRIMING_FRAMES: usize = 5;
+
+/// No film lasts, or begins, later than this many seconds (200 years: epoch times fit), so that nanoseconds fit 64 bits.
+const MAX_SECONDS: i64 = 200 * 366 * 86400;
+
+/// A point on the movie's timeline, as exactly as the film gives it: `delay` ticks of the movie's
+/// timescale and `media` ticks of a track's.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    delay: u64,
+    media: i64,
+    timescale: u32,
+}
+
+/// Makes the index of a film whose samples have all been read.
+pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexError> {
+    let drafts = playable(&mut movie)?;
+    let Some(zero) = zero(&drafts, movie.timescale) else {
+        let mut problem = String::from("no track can be played");
+        if !movie.notes.is_empty() {
+            problem = format!("{problem}: {}", movie.notes.join("; "));
+        }
+        return Err(IndexError {
+            path: String::new(),
+            offset: 0,
+            problem,
+            kind: Trouble::Unplayable,
+        });
+    };
+    let mut tracks = Vec::new();
+    let mut tables = Vec::new();
+    let mut duration = 0;
+    for draft in drafts {
+        let shift = shift(&draft, &zero, movie.timescale)?;
+        let (first, end) = kept(&draft, shift, movie.timescale, container);
+        if first >= end {
+            movie.note(format!(
+                "track {} (ends before the film's first picture) passed over",
+                draft.id
+            ));
+            continue;
+        }
+        let (before, after) = (first, draft.gathered.samples.len() as usize - end);
+        let what = if draft.kind == Kind::Video {
+            "pictures"
+        } else {
+            "sound frames"
+        };
+        if before > 0 {
+            movie.note(format!(
+                "track {}: {before} {what} before the film's beginning are left out",
+                draft.id
+            ));
+        }
+        if after > 0 {
+            movie.note(format!(
+                "track {}: {after} {what} that its edit list cuts off are left out",
+                draft.id
+            ));
+        }
+        let (track, table, last) = finish(draft, shift, first, end, &mut movie)?;
+        duration = duration.max(ticks_to_nanos(last + shift, track.timescale));
+        tracks.push(track);
+        tables.push(table);
+    }
+    let title = Title {
+        container,
+        name: movie.name,
+        tracks,
+        duration,
+        notes: movie.notes,
+    };
+    Ok(Index { title, tables })
+}
+
+/// The tracks that have samples of a codec we know; the others are noted.
+fn playable(movie: &mut Movie) -> Result<Vec<Draft>, IndexError> {
+    let mut drafts = std::mem::take(&mut movie.tracks);
+    let moving = drafts
+        .iter()
+        .any(|draft| draft.kind == Kind::Video && draft.gathered.samples.len() > 1);
+    drafts.retain(|draft| {
+        let reason = match draft.entry() {
+            _ if draft.gathered.samples.is_empty() => "no samples".into(),
+            Err(reason) => reason,
+            Ok(_) if draft.kind == Kind::Video && moving && draft.gathered.samples.len() == 1 => {
+                "cover art".into()
+            }
+            Ok(_) => return true,
+        };
+        movie.note(format!("track {} ({reason}) passed over", draft.id));
+        false
+    });
+    for draft in &mut drafts {
+        let overlaps = draft.gathered.overlaps;
+        if overlaps > 0 {
+            movie.note(format!(
+                "track {}: {overlaps} fragments begin before the end of the one before",
+                draft.id
+            ));
+        }
+        // An edit that begins where there is no media shows nothing: players play on without it.
+        if draft.edit.start >= draft.gathered.end_dts && draft.edit.start > 0 {
+            movie.note(format!(
+                "track {}: its edit list begins after its media and is not followed",
+                draft.id
+            ));
+            draft.edit = Edit::default();
+        }
+        let seconds = draft.gathered.end_dts / i64::from(draft.timescale);
+        let delay = draft.edit.delay / u64::from(movie.timescale);
+        if seconds > MAX_SECONDS || delay > MAX_SECONDS as u64 {
+            return Err(draft.damaged(format!(
+                "lasts {seconds} s after {delay} s, which is no film"
+            )));
+        }
+    }
+    Ok(drafts)
+}
+
+impl Draft {
+    fn damaged(&self, problem: String) -> IndexError {
+        let path = format!("moov/trak (track_ID {})", self.id);
+        IndexError {
+            path,
+            offset: self.offset,
+            problem,
+            kind: Trouble::Damaged,
+        }
+    }
+
+    /// Number, decode time and presentation time of each sample, in ticks.
+    fn times(&self) -> impl Iterator<Item = (usize, Times)> + '_ {
+        let mut dts = self.gathered.first_dts;
+        self.gathered
+            .samples
+            .iter()
+            .enumerate()
+            .map(move |(number, sample)| {
+                let start = dts + i64::from(sample.cts);
+                let end = start + i64::from(sample.duration);
+                dts += i64::from(sample.duration);
+                (
+                    number,
+                    Times {
+                        start,
+                        end,
+                        dts: dts - i64::from(sample.duration),
+                        sync: sample.sync,
+                    },
+                )
+            })
+    }
+
+    /// The last sync sample presented at or before `at` (media ticks), else the first sync sample,
+    /// else the first sample: its number and presentation time.
+    fn sync_at(&self, at: i64) -> Option<(usize, i64)> {
+        let mut found = None;
+        for (number, times) in self.times().filter(|(_, times)| times.sync) {
+            if found.is_some() && times.start > at {
+                break;
+            }
+            found = Some((number, times.start));
+        }
+        found.or_else(|| {
+            self.times()
+                .next()
+                .map(|(number, times)| (number, times.start))
+        })
+    }
+}
+
+struct Times {
+    start: i64,
+    end: i64,
+    dts: i64,
+    sync: bool,
+}
+
+/// Where the presentation begins; `None` without tracks.
+fn zero(drafts: &[Draft], movie_timescale: u32) -> Option<Point> {
+    let mut pictures = drafts.iter().filter(|draft| draft.kind == Kind::Video);
+    let picture = pictures
+        .clone()
+        .find(|draft| draft.enabled)
+        .or_else(|| pictures.next());
+    let point = |draft: &Draft, start| Point {
+        delay: draft.edit.delay,
+        media: start - draft.edit.start,
+        timescale: draft.timescale,
+    };
+    if let Some(draft) = picture {
+        let (_, start) = draft.sync_at(draft.edit.start)?;
+        return Some(point(draft, start));
+    }
+    let starts = drafts.iter().filter_map(|draft| {
+        let (_, first) = draft.times().next()?;
+        Some(point(draft, first.start.max(draft.edit.start)))
+    });
+    // Comparing exactly would take 160 bits; at equal times either will do.
+    let seconds = |at: &Point| {
+        at.delay as f64 / f64::from(movie_timescale) + at.media as f64 / f64::from(at.timescale)
+    };
+    starts.min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
+}
+
+/// Ticks from the track's media time to presentation time.
+fn shift(draft: &Draft, zero: &Point, movie_timescale: u32) -> Result<i64, IndexError> {
+    let own = i128::from(draft.timescale);
+    let (movie, theirs) = (i128::from(movie_timescale), i128::from(zero.timescale));
+    let delay = i128::from(draft.edit.delay) - i128::from(zero.delay);
+    // In ticks of own/(movie × theirs): rounded once.
+    let apart = delay * theirs - i128::from(zero.media) * movie;
+    let unit = movie * theirs;
+    let ticks = apart
+        .checked_mul(own)
+        .map(|apart| (apart + unit / 2).div_euclid(unit) - i128::from(draft.edit.start));
+    ticks
+        .and_then(|ticks| i64::try_from(ticks).ok())
+        .filter(|ticks| {
+            ticks.unsigned_abs() < 1 << 62
+                && (ticks / i64::from(draft.timescale)).abs() <= 2 * MAX_SECONDS
+        })
+        .ok_or_else(|| draft.damaged("begins at a time that is none".into()))
+}
+
+/// Which samples lie on the timeline.
+fn kept(draft: &Draft, shift: i64, movie_timescale: u32, container: Container) -> (usize, usize) {
+    let count = draft.gathered.samples.len() as usize;
+    let first = match draft.kind {
+        Kind::Video => draft.sync_at(-shift).map_or(0, |(number, _)| number),
+        Kind::Audio => {
+            let heard = draft.times().find(|(_, times)| times.end + shift > 0);
+            heard.map_or(count, |(number, _)| number.saturating_sub(PRIMING_FRAMES))
+        }
+    };
+    let mut end = count;
+    // The edit list of a fragmented film was written before its length was known.
+    if let (Some(length), Container::Mp4) = (draft.edit.length, container) {
+        let length = i64::try_from(length).unwrap_or(i64::MAX - 1);
+        let length = rescale(length + 1, movie_timescale, draft.timescale);
+        let after = draft.edit.start.saturating_add(length).saturating_add(1);
+        let inside = draft
+            .times()
+            .filter(|(_, times)| times.start < after)
+            .last();
+        end = inside.map_or(count, |(number, _)| number + 1);
+    }
+    if end <= first {
+        (first, count)
+    } else {
+        (first, end)
+    }
+}
+
+/// The track with its samples `first..end`, and the media time at which the last of them ends.
+fn finish(
+    draft: Draft,
+    shift: i64,
+    first: usize,
+    end: usize,
+    movie: &mut Movie,
+) -> Result<(Track, SampleTable, i64), IndexError> {
+    let entry = draft
+        .entry()
+        .map_err(|reason| draft.damaged(reason))?
+        .clone();
+    let dts = draft.times().nth(first).map_or(0, |(_, times)| times.dts);
+    let last = draft
+        .times()
+        .skip(first)
+        .take(end - first)
+        .map(|(_, times)| times.end)
+        .max()
+        .unwrap_or(0);
+    let mut table = draft.gathered.samples;
+    table.keep(first..end);
+    if !table.iter().any(|sample| sample.sync) {
+        movie.note(format!(
+            "track {}: has no sync sample; it begins with its first",
+            draft.id
+        ));
+        table.mark_first_sync();
+    }
+    let groups = group(table.iter(), draft.kind, dts, draft.timescale);
+    let picture = (draft.kind == Kind::Video).then_some(Picture {
+        width: entry.size.0,
+        height: entry.size.1,
+        pixel_aspect: entry.pixel_aspect,
+        matrix: draft.matrix,
+        display: draft.display,
+    });
+    let track = Track {
+        id: draft.id,
+        kind: draft.kind,
+        codec: entry.codec,
+        timescale: draft.timescale,
+        shift,
+        language: draft.language,
+        name: draft.name,
+        enabled: draft.enabled,
+        samples: table.len(),
+        bytes: table.iter().map(|sample| u64::from(sample.size)).sum(),
+        duration: table.iter().map(|sample| u64::from(sample.duration)).sum(),
+        groups,
+        picture,
+        sound: entry.sound,
+        sample_entry: entry.bytes,
+    };
+    Ok((track, table, last))
+}
