@@ -1,0 +1,33 @@
+// Runs the tests of one folder below test/ by node's own test runner: `node scripts/test.mjs unit`.
+// They are written in TypeScript and bundled first; packages stay where they are.
+import { build } from "esbuild";
+import { spawnSync } from "node:child_process";
+import { readdirSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const web = dirname(dirname(fileURLToPath(import.meta.url)));
+const [kind = "unit", ...rest] = process.argv.slice(2);
+const folder = join(web, "test", kind);
+const out = join(web, "node_modules/.cache/reelway-tests", kind);
+const names = readdirSync(folder).filter((name) => name.endsWith(".test.ts"));
+
+rmSync(out, { recursive: true, force: true });
+await build({
+  entryPoints: names.map((name) => join(folder, name)),
+  outdir: out,
+  outExtension: { ".js": ".mjs" },
+  bundle: true,
+  splitting: true,
+  packages: "external",
+  platform: "node",
+  format: "esm",
+  target: "node20",
+  sourcemap: "inline",
+  logLevel: "warning",
+});
+const files = names.map((name) => join(out, name.replace(/\.ts$/, ".mjs")));
+// One file after the other: the browser tests measure playing in real time and want the machine for themselves.
+const args = ["--enable-source-maps", "--test", "--test-reporter=spec", "--test-concurrency=1", ...rest, ...files];
+const run = spawnSync(process.execPath, args, { cwd: web, stdio: "inherit" });
+process.exit(run.status ?? 1);

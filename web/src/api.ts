@@ -1,0 +1,168 @@
+// The server's control API (docs/reference/api.md): its types and the calls the pages make.
+import { titlePath } from "./routes";
+
+export type State = "ready" | "indexing" | "not_ready" | "unplayable";
+export type Protocol = "rtsp" | "hls" | "dash" | "file";
+
+export interface Video {
+  codec: string; // as in RFC 6381: avc1.64001e
+  name: string; // for people: H.264 High
+  width: number;
+  height: number;
+  frame_rate: number | null;
+}
+
+export interface Audio {
+  codec: string;
+  name: string;
+  channels: number;
+  rate: number; // samples a second
+  language: string | null;
+}
+
+export interface Film {
+  title: string;
+  file: string;
+  size: number; // bytes
+  modified: string;
+  state: State;
+  reason: string | null;
+  duration: number | null; // seconds
+  bitrate: number | null; // bits a second
+  video: Video | null;
+  audio: Audio[];
+  protocols: Partial<Record<Protocol, string | null>>; // the reason where it does not play
+  viewers: number;
+}
+
+interface Spread {
+  min: number;
+  mean: number;
+  max: number;
+}
+
+export interface Track {
+  id: number;
+  kind: string;
+  codec: string;
+  name: string;
+  language: string | null;
+  samples: number;
+  bytes: number;
+  bitrate: number;
+  duration: number;
+  width?: number;
+  height?: number;
+  rotation?: number;
+  frame_rate?: number | null;
+  rate?: number;
+  channels?: number;
+  gops: { count: number; seconds: Spread; bytes: Spread } | null;
+}
+
+export interface FilmDetail extends Film {
+  container: string;
+  notes: string[];
+  tracks: Track[];
+  urls: Partial<Record<Protocol, string>>;
+}
+
+export interface FilmPage {
+  total: number;
+  page: number;
+  per_page: number;
+  films: Film[];
+}
+
+export interface Session {
+  id: string;
+  protocol: string;
+  peer: string;
+  user_agent: string | null;
+  title: string;
+  state: "ready" | "playing" | "paused";
+  position: number | null; // seconds
+  duration: number | null;
+  started: string;
+  rate: number | null; // bits a second
+  bytes: number;
+  packets: number | null;
+  lost: number | null;
+  jitter_ms: number | null;
+  late_p99_ms: number | null;
+  late_max_ms: number | null;
+}
+
+export interface Node {
+  name: string;
+  version: string;
+  uptime: number;
+  state: "starting" | "serving" | "draining";
+  films: Record<State, number>;
+  sessions: { total: number; playing: number; by_protocol: Record<string, number> };
+  sending: {
+    rate: number;
+    packets_per_second: number;
+    late_p99_ms: number | null;
+    late_max_ms: number | null;
+    backend: string;
+  };
+  pool: { bytes: number; used: number; hits: number; misses: number };
+  addresses: { rtsp: string; http: string };
+}
+
+/** What the server answered instead of what was asked for; `status` 0: it did not answer. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, init);
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    throw new ApiError(0, "The server does not answer. Is it running, and is this device still connected to it?");
+  }
+  if (response.ok) return response;
+  const said: unknown = await response.json().catch(() => null);
+  const message = said && typeof said === "object" && "error" in said ? String(said.error) : response.statusText;
+  throw new ApiError(response.status, message || `The server answered ${response.status}.`);
+}
+
+const get = async <T>(path: string, signal?: AbortSignal): Promise<T> =>
+  (await ask(path, signal ? { signal } : {})).json() as Promise<T>;
+
+export interface FilmsQuery {
+  query: string;
+  sort: string;
+  page: number;
+  perPage: number;
+}
+
+export function films({ query, sort, page, perPage }: FilmsQuery, signal?: AbortSignal): Promise<FilmPage> {
+  const parameters = new URLSearchParams({ sort, page: String(page), per_page: String(perPage) });
+  if (query) parameters.set("q", query);
+  return get(`/api/films?${parameters}`, signal);
+}
+
+export const film = (title: string, signal?: AbortSignal): Promise<FilmDetail> =>
+  get(`/api/films/${titlePath(title)}`, signal);
+
+export const node = (signal?: AbortSignal): Promise<Node> => get("/api/node", signal);
+
+export const sessions = async (signal?: AbortSignal): Promise<Session[]> =>
+  (await get<{ sessions: Session[] }>("/api/sessions", signal)).sessions;
+
+/** Ends a session. The token is the one in the server's state directory. */
+export async function endSession(id: string, token: string): Promise<void> {
+  await ask(`/api/sessions/${encodeURIComponent(id)}`, {
+    method: "DELETE",
+    headers: { Authorization: `Bearer ${token}` },
+  });
+}

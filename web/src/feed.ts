@@ -1,0 +1,108 @@
+// The server's events (/api/events), one connection for all pages, closed while nobody looks: browsers allow
+// six connections to a server, and a forgotten tab must not hold one that a film needs.
+import { useEffect, useState } from "preact/hooks";
+import type { Node, Session } from "./api";
+
+interface Events {
+  sessions: { sessions: Session[] };
+  node: Node;
+  films: { changed: string[] };
+}
+
+type Listener = (data: never) => void;
+
+/** Longest wait between two tries to connect, in ms. */
+const longestWait = 10_000;
+
+class Feed {
+  readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #watchers = new Set<(connected: boolean) => void>();
+  /** The last of each kind, for those who come later. */
+  readonly #last = new Map<string, unknown>();
+  #source: EventSource | null = null;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  #wait = 500;
+  connected = false;
+
+  constructor() {
+    document.addEventListener("visibilitychange", () => this.#follow());
+    this.#follow();
+  }
+
+  on<K extends keyof Events>(kind: K, listener: (data: Events[K]) => void): () => void {
+    const listeners = this.#listeners.get(kind) ?? new Set();
+    this.#listeners.set(kind, listeners.add(listener as Listener));
+    const last = this.#last.get(kind);
+    if (last !== undefined && kind !== "films") listener(last as Events[K]);
+    return () => listeners.delete(listener as Listener);
+  }
+
+  onConnection(watcher: (connected: boolean) => void): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  #follow() {
+    if (document.hidden) this.#close();
+    else if (!this.#source) this.#open();
+  }
+
+  #open() {
+    clearTimeout(this.#retry);
+    const source = new EventSource("/api/events");
+    this.#source = source;
+    source.onopen = () => {
+      this.#wait = 500;
+      this.#tell(true);
+    };
+    source.onerror = () => {
+      // A browser's own retry gives up for good on some answers; ours does not.
+      this.#close();
+      this.#tell(false);
+      this.#retry = setTimeout(() => this.#follow(), this.#wait);
+      this.#wait = Math.min(this.#wait * 2, longestWait);
+    };
+    for (const kind of ["sessions", "node", "films"] as const) {
+      source.addEventListener(kind, (event: MessageEvent<string>) => {
+        const data: unknown = JSON.parse(event.data);
+        this.#last.set(kind, data);
+        for (const listener of this.#listeners.get(kind) ?? []) listener(data as never);
+      });
+    }
+  }
+
+  #close() {
+    clearTimeout(this.#retry);
+    this.#source?.close();
+    this.#source = null;
+  }
+
+  #tell(connected: boolean) {
+    if (this.connected === connected) return;
+    this.connected = connected;
+    for (const watcher of this.#watchers) watcher(connected);
+  }
+}
+
+export const feed = new Feed();
+
+/** What the server said last of the node; null before it said anything. */
+export function useNode(): Node | null {
+  const [node, setNode] = useState<Node | null>(null);
+  useEffect(() => feed.on("node", setNode), []);
+  return node;
+}
+
+/** The sessions as the server said last; null before it said anything. */
+export function useSessions(): Session[] | null {
+  const [sessions, setSessions] = useState<Session[] | null>(null);
+  useEffect(() => feed.on("sessions", (data) => setSessions(data.sessions)), []);
+  return sessions;
+}
+
+/** Whether the server's events arrive. */
+export function useConnected(): boolean {
+  const [connected, setConnected] = useState(feed.connected);
+  useEffect(() => feed.onConnection(setConnected), []);
+  return connected;
+}

@@ -1,0 +1,80 @@
+// How numbers are written for people. All pure.
+
+const pad = (n: number) => String(n).padStart(2, "0");
+
+/** Seconds as a clock: `0:07`, `1:02:03`. */
+export function clock(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  const hours = Math.floor(whole / 3600);
+  const minutes = Math.floor(whole / 60) % 60;
+  return hours > 0 ? `${hours}:${pad(minutes)}:${pad(whole % 60)}` : `${minutes}:${pad(whole % 60)}`;
+}
+
+/** Seconds in words, for those who listen: `1 hour 2 minutes 3 seconds`. */
+export function spoken(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  const parts = [
+    [Math.floor(whole / 3600), "hour"],
+    [Math.floor(whole / 60) % 60, "minute"],
+    [whole % 60, "second"],
+  ] as const;
+  const said = parts.filter(([n]) => n > 0).map(([n, unit]) => `${n} ${unit}${n === 1 ? "" : "s"}`);
+  return said.length > 0 ? said.join(" ") : "0 seconds";
+}
+
+function scaled(value: number, units: readonly string[]): string {
+  let unit = 0;
+  while (value >= 999.5 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 ? Math.round(value) : Number(value.toPrecision(3))} ${units[unit]}`;
+}
+
+/** Bytes: `512 B`, `416 kB`, `4.2 GB`. */
+export const size = (bytes: number) => scaled(bytes, ["B", "kB", "MB", "GB", "TB"]);
+
+/** Bits a second: `331 kbit/s`, `4.2 Mbit/s`. */
+export const rate = (bits: number) => scaled(bits, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"]);
+
+/** Milliseconds: `0.2 ms`, `35 ms`. */
+export function milliseconds(ms: number): string {
+  return ms < 10 ? `${ms.toFixed(1)} ms` : `${Math.round(ms)} ms`;
+}
+
+/** How long something has been going on: `12 s`, `3 min`, `5 h 02 min`, `4 d 3 h`. */
+export function lasting(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min`;
+  if (whole < 86_400) return `${Math.floor(whole / 3600)} h ${pad(Math.floor(whole / 60) % 60)} min`;
+  return `${Math.floor(whole / 86_400)} d ${Math.floor(whole / 3600) % 24} h`;
+}
+
+/** Frames a second as people know them: `25`, `29.97`. */
+export const frameRate = (rate: number) => `${Number(rate.toFixed(2))}`;
+
+/** Channels of a sound track by the name listeners use. */
+export function channels(count: number): string {
+  const names: Record<number, string> = { 1: "mono", 2: "stereo", 6: "5.1", 8: "7.1" };
+  return names[count] ?? `${count} channels`;
+}
+
+/** The language of a code from the film (`eng`), in English; null where the film does not say. */
+export function language(code: string | null): string | null {
+  if (!code || code === "und") return null;
+  try {
+    return new Intl.DisplayNames(["en"], { type: "language" }).of(code) ?? code;
+  } catch {
+    return code; // not a well-formed code: show what the film has
+  }
+}
+
+/** `1 film`, `2 films`. */
+export const count = (n: number, noun: string) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+
+/** A title as shown: its last part as the name, the folders above it as the place. */
+export function titleParts(title: string): { name: string; place: string } {
+  const cut = title.lastIndexOf("/");
+  return { name: title.slice(cut + 1), place: cut < 0 ? "" : title.slice(0, cut).replaceAll("/", " / ") };
+}

@@ -1,0 +1,257 @@
+// The live page: who watches what, how well, and how the server does.
+import { useEffect, useState } from "preact/hooks";
+import * as api from "../api";
+import { Notice } from "../components/notice";
+import { Sparkline } from "../components/sparkline";
+import { forgetToken, knownToken, rememberToken, TokenDialog } from "../components/token-dialog";
+import { feed, useNode, useSessions } from "../feed";
+import { clock, count, lasting, milliseconds, rate, size, spoken, titleParts } from "../format";
+import { format } from "../routes";
+
+/** Seconds that the small picture of the sending rate shows. */
+const historySeconds = 120;
+
+/** The sending rate second by second, kept while other pages are shown too. */
+const history: number[] = [];
+let sending = 0;
+feed.on("node", (node) => (sending = node.sending.rate));
+setInterval(() => {
+  if (document.hidden) return;
+  history.push(feed.connected ? sending : 0);
+  if (history.length > historySeconds) history.shift();
+}, 1000);
+
+export function Live() {
+  const node = useNode();
+  const sessions = useSessions();
+  const [ending, setEnding] = useState<api.Session | null>(null);
+  const [tokenError, setTokenError] = useState<string | null>(null);
+  const [said, setSaid] = useState("");
+
+  useEffect(() => {
+    document.title = "Live · Reelway";
+  }, []);
+
+  async function end(session: api.Session, token: string) {
+    try {
+      await api.endSession(session.id, token);
+      rememberToken(token);
+      setSaid(`Ended the session of ${session.peer}`);
+      setEnding(null);
+    } catch (cause) {
+      const status = cause instanceof api.ApiError ? cause.status : 0;
+      if (status === 401 || status === 403) {
+        forgetToken();
+        setTokenError(cause instanceof Error ? cause.message : null);
+        setEnding(session);
+        return;
+      }
+      setEnding(null);
+      setSaid(status === 404 ? "That session has ended already" : `Could not end it: ${String(cause)}`);
+    }
+  }
+
+  return (
+    <div class="page">
+      <h1>Live</h1>
+      {node && node.state !== "serving" && (
+        <Notice
+          kind="wait"
+          title={node.state === "draining" ? "The server is shutting down" : "The server is starting"}
+        >
+          <p>{node.state === "draining" ? "It takes no new viewers; those who watch are being ended." : "Films are being looked at."}</p>
+        </Notice>
+      )}
+      <Figures node={node} />
+      <section aria-labelledby="sessions">
+        <h2 id="sessions">Sessions</h2>
+        <p class="live-said" role="status">
+          {said || "\u00a0"}
+        </p>
+        {sessions && sessions.length === 0 && (
+          <p class="quiet">Nobody is watching. Open a film from the library, or its address in a player.</p>
+        )}
+        {sessions && sessions.length > 0 && (
+          <Sessions
+            sessions={sessions}
+            onEnd={(session) => {
+              setTokenError(null);
+              const token = knownToken();
+              if (token) void end(session, token);
+              else setEnding(session);
+            }}
+          />
+        )}
+      </section>
+      {ending && (
+        <TokenDialog
+          key={tokenError}
+          purpose="end this session"
+          error={tokenError}
+          onToken={(token) => void end(ending, token)}
+          onCancel={() => setEnding(null)}
+        />
+      )}
+    </div>
+  );
+}
+
+/** One second's redraw, for the picture of the rate. */
+function useSeconds(): number {
+  const [seconds, setSeconds] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setSeconds((n) => n + 1), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return seconds;
+}
+
+function Figures({ node }: { node: api.Node | null }) {
+  useSeconds();
+  const asked = node ? node.pool.hits + node.pool.misses : 0;
+  const figures: [name: string, value: string, more: string][] = [
+    [
+      "Playing",
+      node ? String(node.sessions.playing) : "–",
+      node ? protocols(node) || "nobody is connected" : "",
+    ],
+    [
+      "Lateness",
+      node?.sending.late_p99_ms != null ? milliseconds(node.sending.late_p99_ms) : "–",
+      node?.sending.late_max_ms != null ? `99th percentile; at most ${milliseconds(node.sending.late_max_ms)}` : "of 99 % of packets",
+    ],
+    [
+      "Memory for films",
+      node ? size(node.pool.used) : "–",
+      node ? `of ${size(node.pool.bytes)}${asked > 0 ? `; ${Math.round((node.pool.hits / asked) * 100)} % of reads found there` : ""}` : "",
+    ],
+    ["Up", node ? lasting(node.uptime) : "–", node ? `sends by ${node.sending.backend}` : ""],
+  ];
+  return (
+    <section class="figures" aria-label="Server">
+      <div class="figure figure-wide">
+        <h2>Sending</h2>
+        <p class="figure-value">{node ? rate(node.sending.rate) : "–"}</p>
+        <p class="figure-more">{node ? `${count(Math.round(node.sending.packets_per_second), "packet")} a second` : "\u00a0"}</p>
+        <Sparkline values={history} room={historySeconds} label={`Sending rate over the last ${historySeconds} seconds`} />
+      </div>
+      {figures.map(([name, value, more]) => (
+        <div key={name} class="figure">
+          <h2>{name}</h2>
+          <p class="figure-value">{value}</p>
+          <p class="figure-more">{more || "\u00a0"}</p>
+        </div>
+      ))}
+    </section>
+  );
+}
+
+const protocolNames: Record<string, string> = {
+  "rtsp/udp": "RTSP, UDP",
+  "rtsp/tcp": "RTSP, TCP",
+  hls: "HLS",
+  dash: "DASH",
+  file: "File",
+};
+const protocolName = (protocol: string) => protocolNames[protocol] ?? protocol;
+
+const protocols = (node: api.Node) =>
+  Object.entries(node.sessions.by_protocol)
+    .filter(([, n]) => n > 0)
+    .map(([protocol, n]) => `${n} ${protocolName(protocol)}`)
+    .join(" · ");
+
+function Sessions({ sessions, onEnd }: { sessions: api.Session[]; onEnd(session: api.Session): void }) {
+  return (
+    <table class="sessions">
+      <thead>
+        <tr>
+          <th scope="col">Film</th>
+          <th scope="col">Viewer</th>
+          <th scope="col">By</th>
+          <th scope="col">Position</th>
+          <th scope="col" class="number">
+            Rate
+          </th>
+          <th scope="col" class="number">
+            Lost
+          </th>
+          <th scope="col" class="number">
+            Late
+          </th>
+          <th scope="col">
+            <span class="visually-hidden">End</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {sessions.map((session) => {
+          const { name, place } = titleParts(session.title);
+          return (
+            <tr key={session.id}>
+              <th scope="row" data-label="Film">
+                <a href={format({ page: "film", title: session.title })}>{name}</a>
+                {place && <span class="under">{place}</span>}
+              </th>
+              <td data-label="Viewer">
+                {session.peer}
+                {session.user_agent && (
+                  <span class="under agent" title={session.user_agent}>
+                    {session.user_agent}
+                  </span>
+                )}
+              </td>
+              <td data-label="By">{protocolName(session.protocol)}</td>
+              <td data-label="Position">
+                <Position session={session} />
+              </td>
+              <td data-label="Rate" class="number">
+                {session.rate === null ? "–" : rate(session.rate)}
+                <span class="under">{size(session.bytes)}</span>
+              </td>
+              <td data-label="Lost" class="number" data-bad={(session.lost ?? 0) > 0}>
+                {lost(session)}
+                {session.jitter_ms !== null && <span class="under">jitter {milliseconds(session.jitter_ms)}</span>}
+              </td>
+              <td data-label="Late" class="number">
+                {session.late_p99_ms === null ? "–" : milliseconds(session.late_p99_ms)}
+                {session.late_max_ms !== null && <span class="under">at most {milliseconds(session.late_max_ms)}</span>}
+              </td>
+              <td class="sessions-end">
+                <button
+                  type="button"
+                  class="button button-small"
+                  aria-label={`End the session of ${session.peer}, ${name}`}
+                  onClick={() => onEnd(session)}
+                >
+                  End
+                </button>
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+function lost({ lost, packets }: api.Session): string {
+  if (lost === null) return "–";
+  if (lost === 0 || !packets) return String(lost);
+  return `${lost} (${((lost / packets) * 100).toFixed(1)} %)`;
+}
+
+function Position({ session }: { session: api.Session }) {
+  const { position, duration, state } = session;
+  if (position === null || !duration) return <>{state}</>;
+  return (
+    <>
+      <span aria-hidden="true">
+        {clock(position)} <span class="quiet">/ {clock(duration)}</span>
+      </span>
+      <span class="visually-hidden">{spoken(position)}</span>
+      {state !== "playing" && <span class="state">{state}</span>}
+      <progress aria-hidden="true" max={duration} value={Math.min(position, duration)} />
+    </>
+  );
+}

@@ -1,0 +1,55 @@
+// What this browser can play, asked of the browser itself by the film's codecs. Pure: the browser is passed in.
+import type { Audio, Film, Video } from "./api";
+
+/** What of a browser decides whether a film plays. */
+export interface Browser {
+  /** `MediaSource.isTypeSupported`, or null where there is no MediaSource. */
+  isTypeSupported: ((type: string) => boolean) | null;
+  /** Whether a bare `<video>` plays HLS. */
+  nativeHls: boolean;
+  /** `canPlayType` of a `<video>`, for native HLS. */
+  canPlayType: (type: string) => string;
+}
+
+export type Way = "mse" | "native";
+
+/** How the film plays here, or in plain words why it does not. */
+export type Verdict = { way: Way; missing: string[] } | { way: null; why: string };
+
+export const videoType = (video: Pick<Video, "codec">) => `video/mp4; codecs="${video.codec}"`;
+export const audioType = (audio: Pick<Audio, "codec">) => `audio/mp4; codecs="${audio.codec}"`;
+
+const listed = (names: string[]) =>
+  names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+
+/**
+ * Judges a film for a browser. The picture must play; of the sound tracks one must. Tracks that this browser
+ * lacks are named in `missing`.
+ */
+export function judge(film: Pick<Film, "video" | "audio">, browser: Browser): Verdict {
+  const way: Way | null = browser.isTypeSupported ? "mse" : browser.nativeHls ? "native" : null;
+  if (!way) return { way: null, why: "This browser plays neither HLS nor media sources." };
+  const plays = (type: string) => (browser.isTypeSupported ? browser.isTypeSupported(type) : browser.canPlayType(type) !== "");
+
+  if (film.video && !plays(videoType(film.video))) {
+    return { way: null, why: `This browser cannot play ${film.video.name} pictures (${film.video.codec}).` };
+  }
+  const lacking = film.audio.filter((track) => !plays(audioType(track)));
+  const names = [...new Set(lacking.map((track) => `${track.name} (${track.codec})`))];
+  if (film.audio.length > 0 && lacking.length === film.audio.length) {
+    return { way: null, why: `This browser cannot play ${listed(names)} sound.` };
+  }
+  return { way, missing: names };
+}
+
+/** The browser that shows these pages. */
+export function thisBrowser(): Browser {
+  const video = document.createElement("video");
+  // Safari on iPhones has a MediaSource of another name, which hls.js knows as well.
+  const source = window.MediaSource ?? (window as { ManagedMediaSource?: typeof MediaSource }).ManagedMediaSource;
+  return {
+    isTypeSupported: source ? (type) => source.isTypeSupported(type) : null,
+    nativeHls: video.canPlayType("application/vnd.apple.mpegurl") !== "",
+    canPlayType: (type) => video.canPlayType(type),
+  };
+}

@@ -1,0 +1,125 @@
+// Plays a film in a <video>: by hls.js, or by the browser's own HLS where it has nothing else.
+import type Hls from "hls.js";
+import type { FilmDetail } from "../api";
+import { language } from "../format";
+import type { Way } from "../playable";
+
+export interface SoundTrack {
+  index: number;
+  label: string;
+}
+
+/** What playback tells the page. */
+export interface Listener {
+  soundTracks(tracks: SoundTrack[], current: number): void;
+  /** Playing has ended early; `why` says it in plain words. */
+  failed(why: string): void;
+}
+
+export interface Playback {
+  chooseSound(index: number): void;
+  stop(): void;
+}
+
+/** Starts loading `film` into `video`. */
+export async function play(video: HTMLVideoElement, film: FilmDetail, way: Way, listener: Listener): Promise<Playback> {
+  const address = film.urls.hls;
+  if (!address) throw new Error("the server gave no HLS address for this film");
+  return way === "mse" ? byHlsJs(video, address, listener) : natively(video, address, listener);
+}
+
+async function byHlsJs(video: HTMLVideoElement, address: string, listener: Listener): Promise<Playback> {
+  const { default: Hls } = await import("hls.js");
+  const hls = new Hls({
+    enableWorker: false, // segments are fMP4 already; a worker from a blob would need a wider security policy
+    maxBufferLength: 30,
+    backBufferLength: 30,
+    // Films are as long as they are: a failed request is tried again for a while, then said.
+    fragLoadPolicy: {
+      default: {
+        maxTimeToFirstByteMs: 8_000,
+        maxLoadTimeMs: 60_000,
+        timeoutRetry: { maxNumRetry: 3, retryDelayMs: 0, maxRetryDelayMs: 0 },
+        errorRetry: { maxNumRetry: 4, retryDelayMs: 500, maxRetryDelayMs: 4_000 },
+      },
+    },
+  });
+  let recovered = false;
+  hls.on(Hls.Events.ERROR, (_, data) => {
+    if (!data.fatal) return;
+    if (data.type === Hls.ErrorTypes.MEDIA_ERROR && !recovered) {
+      recovered = true; // once: a decoder may stumble, a film that breaks it twice is broken
+      hls.recoverMediaError();
+      return;
+    }
+    listener.failed(failure(Hls, data));
+    hls.stopLoad();
+  });
+  const tellSound = () =>
+    listener.soundTracks(
+      hls.audioTracks.map((track, index) => ({ index, label: soundLabel(track.name, track.lang ?? null, index) })),
+      hls.audioTrack,
+    );
+  hls.on(Hls.Events.AUDIO_TRACKS_UPDATED, tellSound);
+  hls.on(Hls.Events.AUDIO_TRACK_SWITCHED, tellSound);
+  hls.loadSource(new URL(address, location.href).href);
+  hls.attachMedia(video);
+  return {
+    chooseSound: (index) => (hls.audioTrack = index),
+    stop: () => hls.destroy(),
+  };
+}
+
+function failure(hls: typeof Hls, data: { type: string; details: string; response?: { code?: number } }): string {
+  const status = data.response?.code ?? 0;
+  if (data.type === hls.ErrorTypes.NETWORK_ERROR) {
+    if (status === 503) return "The server is full at the moment. Try again in a little while.";
+    if (status === 403 || status === 410) return "The server has ended this viewing.";
+    if (status === 404) return "The server no longer has this film.";
+    if (status >= 400) return `The server refused the film (${status}).`;
+    return "The server does not answer any more.";
+  }
+  if (data.type === hls.ErrorTypes.MEDIA_ERROR) return `This browser stumbled over the film (${data.details}).`;
+  return `Playing failed (${data.details}).`;
+}
+
+function soundLabel(name: string, code: string | null, index: number): string {
+  return language(code) ?? (name || `Track ${index + 1}`);
+}
+
+/** Safari's list of sound tracks, which TypeScript's DOM types leave out. */
+interface NativeTracks extends EventTarget {
+  length: number;
+  [index: number]: { enabled: boolean; label: string; language: string };
+}
+
+function natively(video: HTMLVideoElement, address: string, listener: Listener): Playback {
+  const tracks = (video as { audioTracks?: NativeTracks }).audioTracks;
+  const tellSound = () => {
+    if (!tracks) return;
+    const list = Array.from({ length: tracks.length }, (_, index) => tracks[index]).filter((track) => track !== undefined);
+    listener.soundTracks(
+      list.map((track, index) => ({ index, label: soundLabel(track.label, track.language, index) })),
+      list.findIndex((track) => track.enabled),
+    );
+  };
+  const failed = () => listener.failed(video.error?.message || "The film could not be played.");
+  tracks?.addEventListener("addtrack", tellSound);
+  video.addEventListener("error", failed);
+  video.src = address;
+  return {
+    chooseSound(index) {
+      for (let i = 0; tracks && i < tracks.length; i += 1) {
+        const track = tracks[i];
+        if (track) track.enabled = i === index;
+      }
+      tellSound();
+    },
+    stop() {
+      tracks?.removeEventListener("addtrack", tellSound);
+      video.removeEventListener("error", failed);
+      video.removeAttribute("src");
+      video.load();
+    },
+  };
+}

@@ -1,0 +1,319 @@
+// The player: a <video> with controls of our own, so that they look and behave alike everywhere.
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import type { FilmDetail } from "../api";
+import {
+  FullscreenIcon,
+  LeaveFullscreenIcon,
+  MutedIcon,
+  PauseIcon,
+  PlayIcon,
+  ReplayIcon,
+  SoundIcon,
+} from "../components/icons";
+import { clock } from "../format";
+import type { Way } from "../playable";
+import { play, type Playback, type SoundTrack } from "./playback";
+import { Seekbar } from "./seekbar";
+import { action, isOwnKey, nextSpeed, speeds, type Action } from "./shortcuts";
+
+interface PlayerProps {
+  film: FilmDetail;
+  way: Way;
+  duration: number; // seconds
+}
+
+/** How long the controls stay over a playing film after the last movement, in ms. */
+const controlsStay = 2500;
+
+interface Shown {
+  position: number;
+  buffered: [number, number][];
+  paused: boolean;
+  ended: boolean;
+  waiting: boolean;
+  muted: boolean;
+  volume: number;
+  speed: number;
+}
+
+function observe(video: HTMLVideoElement): Shown {
+  return {
+    position: video.currentTime,
+    buffered: Array.from({ length: video.buffered.length }, (_, i) => [video.buffered.start(i), video.buffered.end(i)]),
+    paused: video.paused,
+    ended: video.ended,
+    waiting: !video.paused && video.readyState < HTMLMediaElement.HAVE_FUTURE_DATA && !video.ended,
+    muted: video.muted || video.volume === 0,
+    volume: video.volume,
+    speed: video.playbackRate,
+  };
+}
+
+const watched = [
+  "timeupdate",
+  "seeking",
+  "seeked",
+  "progress",
+  "play",
+  "playing",
+  "pause",
+  "ended",
+  "waiting",
+  "canplay",
+  "volumechange",
+  "ratechange",
+];
+
+export function Player({ film, way, duration }: PlayerProps) {
+  const frame = useRef<HTMLElement>(null);
+  const video = useRef<HTMLVideoElement>(null);
+  const playback = useRef<Playback | null>(null);
+  const [shown, setShown] = useState<Shown | null>(null);
+  const [sounds, setSounds] = useState<{ tracks: SoundTrack[]; current: number }>({ tracks: [], current: 0 });
+  const [failure, setFailure] = useState<string | null>(null);
+  const [attempt, setAttempt] = useState(0);
+  const [whole, setWhole] = useState(false);
+  const [said, setSaid] = useState("");
+
+  useEffect(() => {
+    const element = video.current;
+    if (!element) return;
+    let stopped = false;
+    setFailure(null);
+    const listener = {
+      soundTracks: (tracks: SoundTrack[], current: number) => setSounds({ tracks, current }),
+      failed: setFailure,
+    };
+    play(element, film, way, listener).then(
+      (started) => {
+        if (stopped) started.stop();
+        else playback.current = started;
+      },
+      (cause: unknown) => setFailure(cause instanceof Error ? cause.message : String(cause)),
+    );
+    return () => {
+      stopped = true;
+      playback.current?.stop();
+      playback.current = null;
+    };
+  }, [film.urls.hls, way, attempt]);
+
+  useEffect(() => {
+    const element = video.current;
+    if (!element) return;
+    const update = () => setShown(observe(element));
+    for (const name of watched) element.addEventListener(name, update);
+    update();
+    return () => {
+      for (const name of watched) element.removeEventListener(name, update);
+    };
+  }, []);
+
+  useEffect(() => {
+    const follow = () => setWhole(document.fullscreenElement === frame.current);
+    document.addEventListener("fullscreenchange", follow);
+    return () => document.removeEventListener("fullscreenchange", follow);
+  }, []);
+
+  const seek = useCallback((seconds: number) => {
+    const element = video.current;
+    if (!element) return;
+    element.currentTime = Math.min(duration, Math.max(0, seconds));
+    setShown(observe(element));
+  }, [duration]);
+
+  const perform = useCallback(
+    (wanted: Action) => {
+      const element = video.current;
+      if (!element) return;
+      switch (wanted.do) {
+        case "toggle":
+          if (element.paused) void element.play().catch(() => undefined); // the page shows that it is paused
+          else element.pause();
+          break;
+        case "skip":
+          seek(element.currentTime + wanted.seconds);
+          setSaid(clock(element.currentTime));
+          break;
+        case "jump":
+          seek(duration * wanted.share);
+          setSaid(clock(element.currentTime));
+          break;
+        case "step": {
+          const rate = film.video?.frame_rate || 25;
+          if (element.paused) seek(element.currentTime + wanted.pictures / rate);
+          break;
+        }
+        case "volume":
+          element.muted = false;
+          element.volume = Math.min(1, Math.max(0, Math.round((element.volume + wanted.by) * 10) / 10));
+          setSaid(`Volume ${Math.round(element.volume * 100)} %`);
+          break;
+        case "mute":
+          element.muted = !element.muted;
+          setSaid(element.muted ? "Sound off" : "Sound on");
+          break;
+        case "faster":
+        case "slower":
+          element.playbackRate = nextSpeed(element.playbackRate, wanted.do === "faster" ? 1 : -1);
+          setSaid(`Speed ${element.playbackRate}×`);
+          break;
+        case "fullscreen":
+          toggleFullscreen(frame.current, element);
+          break;
+      }
+    },
+    [duration, film.video?.frame_rate, seek],
+  );
+
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.altKey || event.metaKey || isOwnKey(event.target, event.key)) return;
+      const wanted = action(event.key);
+      if (!wanted) return;
+      event.preventDefault();
+      perform(wanted);
+    };
+    document.addEventListener("keydown", pressed);
+    return () => document.removeEventListener("keydown", pressed);
+  }, [perform]);
+
+  const idle = useIdle(frame, shown?.paused === false, controlsStay);
+  const size = film.video ? { "--picture": `${film.video.width} / ${film.video.height}` } : {};
+  return (
+    <section class="player" ref={frame} aria-label="Player" data-idle={idle} data-sound-only={!film.video} style={size}>
+      <video
+        ref={video}
+        playsInline
+        preload="auto"
+        onClick={() => perform({ do: "toggle" })}
+        onDblClick={() => perform({ do: "fullscreen" })}
+      />
+      {shown?.waiting && !failure && <div class="player-wait" role="status" aria-label="Loading" />}
+      {shown?.paused && shown.position === 0 && !failure && (
+        <button type="button" class="player-start" aria-label="Play" onClick={() => perform({ do: "toggle" })}>
+          <PlayIcon />
+        </button>
+      )}
+      {failure && (
+        <div class="player-failure" role="alert">
+          <p>{failure}</p>
+          <button type="button" class="button" onClick={() => setAttempt((n) => n + 1)}>
+            Try again
+          </button>
+        </div>
+      )}
+      {shown && (
+        <div class="controls">
+          <Seekbar position={shown.position} duration={duration} buffered={shown.buffered} onSeek={seek} />
+          <div class="controls-row">
+            <button
+              type="button"
+              class="control"
+              aria-label={shown.ended ? "Play again" : shown.paused ? "Play" : "Pause"}
+              onClick={() => perform({ do: "toggle" })}
+            >
+              {shown.ended ? <ReplayIcon /> : shown.paused ? <PlayIcon /> : <PauseIcon />}
+            </button>
+            <div class="volume">
+              <button type="button" class="control" aria-label="Sound off" aria-pressed={shown.muted} onClick={() => perform({ do: "mute" })}>
+                {shown.muted ? <MutedIcon /> : <SoundIcon />}
+              </button>
+              <input
+                type="range"
+                aria-label="Volume"
+                aria-valuetext={`${Math.round(shown.volume * 100)} %`}
+                min={0}
+                max={1}
+                step={0.05}
+                value={shown.muted ? 0 : shown.volume}
+                onInput={(event) => {
+                  if (!video.current) return;
+                  video.current.volume = Number(event.currentTarget.value);
+                  video.current.muted = false;
+                }}
+              />
+            </div>
+            <span class="time">
+              {clock(shown.position)} <span class="time-whole">/ {clock(duration)}</span>
+            </span>
+            <span class="controls-gap" />
+            {sounds.tracks.length > 1 && (
+              <label class="choice">
+                <span class="visually-hidden">Sound track</span>
+                <select
+                  value={sounds.current}
+                  onChange={(event) => playback.current?.chooseSound(Number(event.currentTarget.value))}
+                >
+                  {sounds.tracks.map((track) => (
+                    <option key={track.index} value={track.index}>
+                      {track.label}
+                    </option>
+                  ))}
+                </select>
+              </label>
+            )}
+            <label class="choice">
+              <span class="visually-hidden">Speed</span>
+              <select
+                value={shown.speed}
+                onChange={(event) => {
+                  if (video.current) video.current.playbackRate = Number(event.currentTarget.value);
+                }}
+              >
+                {speeds.map((speed) => (
+                  <option key={speed} value={speed}>
+                    {speed}×
+                  </option>
+                ))}
+              </select>
+            </label>
+            <button
+              type="button"
+              class="control"
+              aria-label="Whole screen"
+              aria-pressed={whole}
+              onClick={() => perform({ do: "fullscreen" })}
+            >
+              {whole ? <LeaveFullscreenIcon /> : <FullscreenIcon />}
+            </button>
+          </div>
+        </div>
+      )}
+      <p class="visually-hidden" role="status">
+        {said}
+      </p>
+    </section>
+  );
+}
+
+function toggleFullscreen(frame: HTMLElement | null, video: HTMLVideoElement) {
+  if (document.fullscreenElement) void document.exitFullscreen();
+  else if (frame?.requestFullscreen) void frame.requestFullscreen().catch(() => undefined);
+  // iPhones make only the film itself whole-screen.
+  else (video as { webkitEnterFullscreen?: () => void }).webkitEnterFullscreen?.();
+}
+
+/** Whether `active` and nothing has moved over the element, nor the focus in it, for `stay` ms. */
+function useIdle(element: { current: HTMLElement | null }, active: boolean, stay: number): boolean {
+  const [idle, setIdle] = useState(false);
+  useEffect(() => {
+    const watched = element.current;
+    setIdle(false);
+    if (!watched || !active) return;
+    let timer: ReturnType<typeof setTimeout>;
+    const stir = () => {
+      setIdle(false);
+      clearTimeout(timer);
+      timer = setTimeout(() => setIdle(true), stay);
+    };
+    const events = ["pointermove", "pointerdown", "keydown", "focusin"] as const;
+    for (const name of events) watched.addEventListener(name, stir);
+    stir();
+    return () => {
+      clearTimeout(timer);
+      for (const name of events) watched.removeEventListener(name, stir);
+    };
+  }, [active, stay]);
+  return idle;
+}
