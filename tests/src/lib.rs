@@ -1,13 +1,19 @@
 //! What the end-to-end tests share: films made to order ([`films`], [`boxes`]), what others'
 //! tools see in them ([`probe`]), a server of our own under test ([`server`]), real players
-//! ([`players`]), and small clients that see every byte ([`http`], [`rtsp`]).
+//! ([`players`]), small clients that see every byte ([`http`], [`rtsp`]), and the surroundings: two
+//! hosts and a cable with a capture ([`network`], [`capture`]), a control group that counts memory
+//! ([`cgroup`]), a disk that breaks ([`faulty`]).
 //!
 //! Nothing here shares code with the server's data path: a mistake in both would go unseen.
 #![forbid(unsafe_code)]
 
 pub mod boxes;
+pub mod capture;
+pub mod cgroup;
+pub mod faulty;
 pub mod films;
 pub mod http;
+pub mod network;
 pub mod players;
 pub mod probe;
 pub mod rtsp;

@@ -1,0 +1,181 @@
+#!/usr/bin/python3
+"""GStreamer's rtspsrc as a viewer: plays, seeks and pauses as told, and says what came.
+
+    rtspsrc.py URL udp|tcp STEP...
+
+Steps: `play:SECONDS`, `seek:SECONDS` (of the film), `pause:SECONDS`, `end` (to the film's end).
+
+Writes JSON, one object a line:
+    {"unit": "video", "run": 1, "at": 2.04, "hashes": [...]}     an access unit as received
+    {"frame": "video", "run": 1, "at": 2.04}                     a decoded frame
+    {"step": "seek:2", "run": 1}                                 a step begins
+    {"end": true}                                                the film's end was reached
+`run` counts the seeks; `at` is the film's time in seconds (null where there is none). `hashes` are
+MD5 of the NAL units without access unit delimiters and parameter sets, or of the sound's access
+unit. Ends with 1 and words on standard error when something fails.
+"""
+
+import hashlib
+import json
+import re
+import sys
+import threading
+
+import gi
+
+gi.require_version("Gst", "1.0")
+from gi.repository import GLib, Gst  # noqa: E402
+
+# Seconds that a change of state or a seek may take.
+PATIENCE = 20
+
+BRANCHES = {
+    "H264": "rtph264depay name=depay ! video/x-h264,stream-format=byte-stream,alignment=au"
+    " ! h264parse ! avdec_h264",
+    "H265": "rtph265depay name=depay ! video/x-h265,stream-format=byte-stream,alignment=au"
+    " ! h265parse ! avdec_h265",
+    "MPEG4-GENERIC": "rtpmp4gdepay name=depay ! aacparse ! avdec_aac",
+    "OPUS": "rtpopusdepay name=depay ! opusparse ! avdec_opus",
+}
+
+
+def nal_hashes(data, encoding):
+    """Hashes of the NAL units of a byte stream."""
+    hashes = []
+    for unit in re.split(b"\x00\x00\x01", data)[1:]:
+        unit = unit.rstrip(b"\x00")
+        if not unit:
+            continue
+        if encoding == "H264":
+            skip = unit[0] & 0x1F in (7, 8, 9)
+        else:
+            skip = 32 <= (unit[0] >> 1 & 0x3F) <= 35
+        if not skip:
+            hashes.append(hashlib.md5(unit).hexdigest())
+    return hashes
+
+
+class Viewer:
+    def __init__(self, url, protocol):
+        self.lock = threading.Lock()
+        self.run = 0
+        self.failure = None
+        self.pipeline = Gst.Pipeline.new()
+        self.source = Gst.ElementFactory.make("rtspsrc")
+        self.source.set_property("location", url)
+        self.source.set_property("latency", 200)
+        Gst.util_set_object_arg(self.source, "protocols", protocol)
+        self.source.connect("pad-added", self.pad_added)
+        self.pipeline.add(self.source)
+        self.bus = self.pipeline.get_bus()
+
+    def say(self, **words):
+        with self.lock:
+            print(json.dumps(words), flush=True)
+
+    def pad_added(self, _source, pad):
+        caps = pad.get_current_caps().get_structure(0)
+        kind, encoding = caps.get_string("media"), caps.get_string("encoding-name")
+        branch = Gst.parse_bin_from_description(
+            f"queue ! {BRANCHES[encoding]} ! fakesink name=sink sync=true", True
+        )
+        segment = {}
+
+        def at(where, buffer):
+            now = segment.get(where)
+            if now is None or buffer.pts == Gst.CLOCK_TIME_NONE:
+                return None
+            time = now.to_stream_time(Gst.Format.TIME, buffer.pts)
+            return None if time == Gst.CLOCK_TIME_NONE else time / Gst.SECOND
+
+        def received(_pad, info):
+            event = info.get_event() if info.type & Gst.PadProbeType.EVENT_DOWNSTREAM else None
+            if event is not None:
+                if event.type == Gst.EventType.SEGMENT:
+                    segment["unit"] = event.parse_segment()
+                return Gst.PadProbeReturn.OK
+            buffer = info.get_buffer()
+            data = buffer.extract_dup(0, buffer.get_size())
+            video = kind == "video"
+            hashes = nal_hashes(data, encoding) if video else [hashlib.md5(data).hexdigest()]
+            self.say(unit=kind, run=self.run, at=at("unit", buffer), hashes=hashes)
+            return Gst.PadProbeReturn.OK
+
+        def decoded(_pad, info):
+            event = info.get_event() if info.type & Gst.PadProbeType.EVENT_DOWNSTREAM else None
+            if event is not None:
+                if event.type == Gst.EventType.SEGMENT:
+                    segment["frame"] = event.parse_segment()
+                return Gst.PadProbeReturn.OK
+            self.say(frame=kind, run=self.run, at=at("frame", info.get_buffer()))
+            return Gst.PadProbeReturn.OK
+
+        both = Gst.PadProbeType.BUFFER | Gst.PadProbeType.EVENT_DOWNSTREAM
+        branch.get_by_name("depay").get_static_pad("src").add_probe(both, received)
+        branch.get_by_name("sink").get_static_pad("sink").add_probe(both, decoded)
+        self.pipeline.add(branch)
+        branch.sync_state_with_parent()
+        if pad.link(branch.get_static_pad("sink")) != Gst.PadLinkReturn.OK:
+            self.failure = f"cannot link {encoding}"
+
+    def wait(self, seconds, until=None):
+        """Waits for a kind of message; true when it came. Ends on an error."""
+        kinds = Gst.MessageType.ERROR | Gst.MessageType.EOS | (until or 0)
+        deadline = GLib.get_monotonic_time() + int(seconds * 1e6)
+        while True:
+            left = (deadline - GLib.get_monotonic_time()) * 1000
+            message = self.bus.timed_pop_filtered(max(left, 0), kinds)
+            if self.failure:
+                sys.exit(self.failure)
+            if message is None:
+                return False
+            if message.type == Gst.MessageType.ERROR:
+                sys.exit(" ".join(map(str, message.parse_error())))
+            if until and message.type & until:
+                return True
+            if message.type == Gst.MessageType.EOS:
+                sys.exit("the stream ended early")
+
+    def state(self, state):
+        if self.pipeline.set_state(state) == Gst.StateChangeReturn.FAILURE:
+            self.wait(1)
+            sys.exit(f"{state} refused")
+
+    def step(self, name, value):
+        if name == "seek":
+            self.run += 1
+        self.say(step=f"{name}:{value}", run=self.run)
+        if name == "play":
+            self.state(Gst.State.PLAYING)
+            self.wait(float(value))
+        elif name == "pause":
+            self.state(Gst.State.PAUSED)
+            self.wait(float(value))
+            self.state(Gst.State.PLAYING)
+        elif name == "seek":
+            place = int(float(value) * Gst.SECOND)
+            if not self.pipeline.seek_simple(Gst.Format.TIME, Gst.SeekFlags.FLUSH, place):
+                sys.exit("the seek was refused")
+            if not self.wait(PATIENCE, Gst.MessageType.ASYNC_DONE):
+                sys.exit("nothing came after the seek")
+        elif name == "end":
+            if not self.wait(float(value or 60), Gst.MessageType.EOS):
+                sys.exit("the film did not end")
+            self.say(end=True)
+        else:
+            sys.exit(f"no such step: {name}")
+
+
+def main():
+    Gst.init(None)
+    url, protocol, *steps = sys.argv[1:]
+    viewer = Viewer(url, protocol)
+    try:
+        for step in steps:
+            name, _, value = step.partition(":")
+            viewer.step(name, value)
+    finally:
+        viewer.pipeline.set_state(Gst.State.NULL)
+
+
+main()

@@ -1,0 +1,141 @@
+//! A disk that breaks: a file system with one film, in user space, whose reads fail where a test
+//! wants them to.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use fuser::{
+    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
+    LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEntry, ReplyOpen, Request,
+};
+
+/// A mounted file system with one film.
+#[derive(Debug)]
+pub struct FaultyDisk {
+    dir: PathBuf,
+    broken_from: Arc<AtomicU64>,
+    session: Option<BackgroundSession>,
+    _mount_point: tempfile::TempDir,
+}
+
+impl FaultyDisk {
+    /// Mounts a file system in which `film` is the only file, under its own name. It is whole
+    /// until [`FaultyDisk::break_from`].
+    pub fn with(film: &Path) -> Result<FaultyDisk> {
+        let mount_point = crate::films::temp_dir("faulty");
+        let broken_from = Arc::new(AtomicU64::new(u64::MAX));
+        let file = File::open(film)?;
+        let disk = Disk {
+            len: file.metadata()?.len(),
+            file,
+            name: film.file_name().context("a film with a name")?.to_string_lossy().into_owned(),
+            broken_from: Arc::clone(&broken_from),
+        };
+        let mut config = Config::default();
+        config.mount_options = vec![MountOption::RO, MountOption::FSName("reelway-faulty".into())];
+        let session = fuser::spawn_mount(disk, mount_point.path(), &config);
+        let session = session.context("mounting a file system in user space (needs root and /dev/fuse)")?;
+        Ok(FaultyDisk { dir: mount_point.path().to_owned(), broken_from, session: Some(session), _mount_point: mount_point })
+    }
+
+    /// The directory with the film.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// From now on reads that reach past this byte of the film fail.
+    pub fn break_from(&self, byte: u64) {
+        self.broken_from.store(byte, Ordering::Relaxed);
+    }
+}
+
+impl Drop for FaultyDisk {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.umount_and_join().ok();
+        }
+    }
+}
+
+const TTL: Duration = Duration::from_secs(60);
+const FILM: u64 = 2;
+
+struct Disk {
+    file: File,
+    len: u64,
+    name: String,
+    broken_from: Arc<AtomicU64>,
+}
+
+impl Disk {
+    fn attributes(&self, inode: u64) -> FileAttr {
+        let film = inode == FILM;
+        FileAttr {
+            ino: INodeNo(inode),
+            size: if film { self.len } else { 0 },
+            blocks: self.len / 512,
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind: if film { FileType::RegularFile } else { FileType::Directory },
+            perm: if film { 0o444 } else { 0o555 },
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+}
+
+impl Filesystem for Disk {
+    fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match name.to_str() == Some(&self.name) {
+            true => reply.entry(&TTL, &self.attributes(FILM), Generation(0)),
+            false => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        reply.attr(&TTL, &self.attributes(inode.into()));
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        // Past the page cache: every read comes here, in the size in which it was asked.
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+    }
+
+    fn read(
+        &self, _: &Request, _: INodeNo, _: FileHandle, offset: u64, size: u32, _: OpenFlags, _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let end = (offset + u64::from(size)).min(self.len);
+        if end > self.broken_from.load(Ordering::Relaxed) {
+            return reply.error(Errno::EIO);
+        }
+        let mut bytes = vec![0; end.saturating_sub(offset) as usize];
+        match self.file.read_exact_at(&mut bytes, offset) {
+            Ok(()) => reply.data(&bytes),
+            Err(_) => reply.error(Errno::EIO),
+        }
+    }
+
+    fn readdir(&self, _: &Request, _: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let entries =
+            [(1, FileType::Directory, "."), (1, FileType::Directory, ".."), (FILM, FileType::RegularFile, &self.name)];
+        for (n, (inode, kind, name)) in entries.into_iter().enumerate().skip(offset as usize) {
+            if reply.add(INodeNo(inode), n as u64 + 1, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+}

@@ -1,0 +1,136 @@
+//! Two hosts with a cable between them: network namespaces and a veth pair, and a capture of all
+//! that comes over the cable. Needs root.
+
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use nix::sched::{CloneFlags, setns};
+
+use crate::capture::Packet;
+use crate::players::{Running, start};
+use crate::wait;
+
+/// A server's and a viewer's host. Removed when dropped; drop what runs in them before.
+#[derive(Debug)]
+pub struct Network {
+    server: String,
+    viewer: String,
+}
+
+/// The server's address.
+pub const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 1));
+/// The viewer's address.
+pub const VIEWER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 2));
+/// A second address of the viewer's host.
+pub const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 3));
+
+impl Network {
+    /// Makes the hosts and the cable.
+    ///
+    /// Panics where that is not allowed: these tests need root.
+    pub fn new() -> Network {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = |host: &str| format!("reelway-{}-{number}-{host}", std::process::id());
+        let network = Network { server: name("server"), viewer: name("viewer") };
+        let (server, viewer) = (&network.server, &network.viewer);
+        ip(&format!("netns add {server}"));
+        ip(&format!("netns add {viewer}"));
+        ip(&format!("link add wire netns {server} type veth peer name wire netns {viewer}"));
+        for (host, address) in [(server, SERVER), (viewer, VIEWER)] {
+            ip(&format!("-n {host} addr add {address}/24 dev wire"));
+            ip(&format!("-n {host} link set lo up"));
+            // A veth passes on what the kernel would cut into packets only for a real card: it is
+            // to be cut before, so that the capture sees what a cable would carry.
+            ip(&format!("-n {host} link set wire gso_max_segs 1 up"));
+        }
+        ip(&format!("-n {viewer} addr add {OTHER}/24 dev wire"));
+        network
+    }
+
+    /// The server's namespace.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The viewer's namespace.
+    pub fn viewer(&self) -> &str {
+        &self.viewer
+    }
+
+    /// Runs `what` on a thread in the viewer's namespace.
+    pub fn as_viewer<T: Send>(&self, what: impl FnOnce() -> T + Send) -> T {
+        let namespace = Path::new("/run/netns").join(&self.viewer);
+        let inside = || {
+            let file = File::open(&namespace).expect("the viewer's namespace");
+            setns(file, CloneFlags::CLONE_NEWNET).expect("entering the viewer's namespace");
+            what()
+        };
+        std::thread::scope(|scope| match scope.spawn(inside).join() {
+            Ok(value) => value,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    }
+
+    /// Begins to capture what comes over the cable at the viewer's end.
+    #[track_caller]
+    pub fn capture(&self) -> Capture {
+        let file = crate::films::temp_dir("capture");
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.viewer, "tcpdump", "-i", "wire", "-U", "--immediate-mode", "-Z", "root"]);
+        command.args(["--time-stamp-precision=nano", "-B", "65536", "-s", "0", "-w"]).arg(file.path().join("pcap"));
+        let tcpdump = start(command);
+        let listening = wait::until(Duration::from_secs(10), || tcpdump.said().contains("listening on").then_some(()));
+        assert!(listening.is_some(), "tcpdump does not listen: {}", tcpdump.said());
+        Capture { tcpdump, file }
+    }
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Network::new()
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for host in [&self.server, &self.viewer] {
+            Command::new("ip").args(["netns", "del", host]).status().ok();
+        }
+    }
+}
+
+#[track_caller]
+fn ip(arguments: &str) {
+    let output = Command::new("ip").args(arguments.split(' ')).output();
+    let output = output.unwrap_or_else(|error| panic!("ip could not be started: {error}; apt-get install iproute2"));
+    assert!(
+        output.status.success(),
+        "ip {arguments}: {} (tests of what is on the wire need root)",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// A running capture.
+#[derive(Debug)]
+pub struct Capture {
+    tcpdump: Running,
+    file: tempfile::TempDir,
+}
+
+impl Capture {
+    /// Ends the capture: all packets in order. Fails when tcpdump lost some.
+    pub fn finish(self) -> Result<Vec<Packet>> {
+        // What came just now is still on its way through tcpdump.
+        std::thread::sleep(Duration::from_millis(200));
+        self.tcpdump.signal("INT");
+        let ran = self.tcpdump.finish(Duration::from_secs(20));
+        ensure!(ran.err.contains("\n0 packets dropped by kernel"), "the capture is not whole: {}", ran.err);
+        crate::capture::read(&std::fs::read(self.file.path().join("pcap"))?)
+    }
+}
