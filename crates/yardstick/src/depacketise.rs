@@ -1,0 +1,180 @@
+//! RTP payloads become access units again, by the RFCs: H.264 (6184), H.265 (7798), AAC-hbr (3640),
+//! Opus (7587).
+
+use crate::reference::access_unit_hash;
+
+/// How a track's payload is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// RFC 6184, packetization-mode 0 or 1.
+    H264,
+    /// RFC 7798 without DONL.
+    H265,
+    /// RFC 3640 with sizelength 13, indexlength 3, indexdeltalength 3; ticks of an access unit.
+    AacHbr {
+        /// Timestamp ticks from one access unit to the next within a packet.
+        unit_ticks: u32,
+    },
+    /// One packet, one unit.
+    Whole,
+}
+
+/// An access unit that has come whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// RTP timestamp.
+    pub rtp_time: u32,
+    /// [`access_unit_hash`].
+    pub hash: u64,
+}
+
+/// Puts a track's access units together.
+#[derive(Debug)]
+pub struct Depacketiser {
+    format: Format,
+    /// NAL units of the access unit that is coming, and bytes of a fragmented one.
+    nals: Vec<Vec<u8>>,
+    fragment: Option<Vec<u8>>,
+    rtp_time: Option<u32>,
+    /// A packet of the access unit is missing.
+    broken: bool,
+}
+
+impl Depacketiser {
+    /// For a track of this format.
+    pub fn new(format: Format) -> Self {
+        Depacketiser { format, nals: Vec::new(), fragment: None, rtp_time: None, broken: false }
+    }
+
+    /// A packet was lost or came out of order: the unit in the making is not whole.
+    pub fn gap(&mut self) {
+        self.broken = true;
+        self.fragment = None;
+    }
+
+    /// Takes a packet's payload; calls `whole` for each access unit that is now whole. An error
+    /// says what in the payload is against its RFC.
+    pub fn push(&mut self, payload: &[u8], rtp_time: u32, marker: bool, whole: &mut impl FnMut(Unit)) -> Result<(), String> {
+        match self.format {
+            Format::Whole => {
+                whole(Unit { rtp_time, hash: access_unit_hash([payload]) });
+                Ok(())
+            }
+            Format::AacHbr { unit_ticks } => aac(payload, rtp_time, unit_ticks, whole),
+            Format::H264 | Format::H265 => {
+                if self.rtp_time.is_some_and(|time| time != rtp_time) {
+                    // Without a marker before: its end was lost.
+                    self.nals.clear();
+                    self.fragment = None;
+                    self.broken = false;
+                }
+                self.rtp_time = Some(rtp_time);
+                let done = if self.format == Format::H264 { self.h264(payload) } else { self.h265(payload) };
+                if marker {
+                    if !self.broken && !self.nals.is_empty() && done.is_ok() {
+                        let parts = self.nals.iter().map(Vec::as_slice);
+                        whole(Unit { rtp_time, hash: access_unit_hash(parts) });
+                    }
+                    self.nals.clear();
+                    self.fragment = None;
+                    self.rtp_time = None;
+                    self.broken = false;
+                }
+                done
+            }
+        }
+    }
+
+    fn keep(&mut self, nal: Vec<u8>) {
+        let aside = match self.format {
+            Format::H264 => matches!(nal[0] & 31, 7..=9),
+            _ => matches!(nal[0] >> 1 & 63, 32..=35),
+        };
+        if !aside {
+            self.nals.push(nal);
+        }
+    }
+
+    fn h264(&mut self, payload: &[u8]) -> Result<(), String> {
+        let first = *payload.first().ok_or("an empty payload")?;
+        match first & 31 {
+            1..=23 => self.keep(payload.to_vec()),
+            24 => self.aggregate(&payload[1..])?,
+            28 => {
+                let header = *payload.get(1).ok_or("an FU-A of one byte")?;
+                let nal_header = first & 0xe0 | header & 31;
+                self.fragmented(header & 0x80 != 0, header & 0x40 != 0, &[nal_header], &payload[2..])?;
+            }
+            other => return Err(format!("NAL type {other} has no place in packetization-mode 1")),
+        }
+        Ok(())
+    }
+
+    fn h265(&mut self, payload: &[u8]) -> Result<(), String> {
+        let [first, second, ..] = *payload else { return Err("a payload of less than two bytes".into()) };
+        match first >> 1 & 63 {
+            48 => self.aggregate(&payload[2..])?,
+            49 => {
+                let header = *payload.get(2).ok_or("an FU of two bytes")?;
+                let nal_header = [first & 0x81 | (header & 63) << 1, second];
+                self.fragmented(header & 0x80 != 0, header & 0x40 != 0, &nal_header, &payload[3..])?;
+            }
+            50.. => return Err(format!("NAL type {} is reserved", first >> 1 & 63)),
+            _ => self.keep(payload.to_vec()),
+        }
+        Ok(())
+    }
+
+    fn aggregate(&mut self, mut rest: &[u8]) -> Result<(), String> {
+        while !rest.is_empty() {
+            let [high, low, ..] = *rest else { return Err("an aggregate ends within a size".into()) };
+            let size = usize::from(u16::from_be_bytes([high, low]));
+            let nal = rest.get(2..2 + size).ok_or("an aggregated NAL is longer than its packet")?;
+            if nal.is_empty() {
+                return Err("an aggregated NAL of no bytes".into());
+            }
+            self.keep(nal.to_vec());
+            rest = &rest[2 + size..];
+        }
+        Ok(())
+    }
+
+    fn fragmented(&mut self, start: bool, end: bool, header: &[u8], body: &[u8]) -> Result<(), String> {
+        if start && end {
+            return Err("a fragment that is first and last".into());
+        }
+        if start {
+            self.fragment = Some(header.to_vec());
+        }
+        let Some(fragment) = &mut self.fragment else {
+            self.broken = true;
+            return Ok(());
+        };
+        fragment.extend_from_slice(body);
+        if end && let Some(nal) = self.fragment.take() {
+            self.keep(nal);
+        }
+        Ok(())
+    }
+}
+
+fn aac(payload: &[u8], rtp_time: u32, unit_ticks: u32, whole: &mut impl FnMut(Unit)) -> Result<(), String> {
+    let [high, low, ..] = *payload else { return Err("an AAC payload of less than two bytes".into()) };
+    let bits = usize::from(u16::from_be_bytes([high, low]));
+    if bits == 0 || !bits.is_multiple_of(16) {
+        return Err(format!("AU-headers-length of {bits} bits"));
+    }
+    let headers = payload.get(2..2 + bits / 8).ok_or("AU headers longer than their packet")?;
+    let mut at = 2 + headers.len();
+    for (number, header) in headers.chunks_exact(2).enumerate() {
+        let size = usize::from(u16::from_be_bytes([header[0], header[1]]) >> 3);
+        let Some(unit) = payload.get(at..at + size) else {
+            // A unit longer than a packet comes in pieces; those are not judged.
+            return if headers.len() == 2 { Ok(()) } else { Err("an AU longer than its packet".into()) };
+        };
+        let rtp_time = rtp_time.wrapping_add(unit_ticks * number as u32);
+        whole(Unit { rtp_time, hash: access_unit_hash([unit]) });
+        at += size;
+    }
+    Ok(())
+}

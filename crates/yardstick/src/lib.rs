@@ -1,0 +1,42 @@
+//! The yardstick: a client that plays a film for real and trusts nobody (the VODCA paper's).
+//!
+//! What lives here: viewers over RTSP that count, time and, where the film is at hand, compare
+//! every packet ([`rtsp::play`]); what they measured ([`Story`]). It is a client of its own and
+//! shares no code with the server's data path: what it finds wrong cannot be hidden by using the
+//! same mistake twice.
+#![forbid(unsafe_code)]
+
+mod depacketise;
+mod histogram;
+mod meter;
+mod reference;
+pub mod rtsp;
+mod socket;
+
+pub use histogram::Histogram;
+pub use meter::{Story, TrackStory};
+pub use reference::{Reference, ReferenceTrack, access_unit_hash};
+
+/// What went wrong before or while a film was to be played.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    /// The network, or the other side, did not do what it should.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// The server answered with a status other than 200.
+    #[error("{method}: {status} {reason}")]
+    Refused {
+        /// The request that was refused.
+        method: &'static str,
+        /// RTSP status.
+        status: u16,
+        /// The server's words.
+        reason: String,
+    },
+    /// What came was not RTSP, SDP or RTP.
+    #[error("{0}")]
+    Protocol(String),
+    /// Nothing came for too long.
+    #[error("no answer within {0} s")]
+    Silence(u64),
+}

@@ -1,0 +1,262 @@
+//! A viewer over RTSP.
+
+mod connection;
+mod description;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio::time::{self, MissedTickBehavior};
+
+use self::connection::{Connection, Incoming};
+use self::description::Media;
+use crate::meter::{BurstMeter, Story, TrackMeter};
+use crate::reference::Reference;
+use crate::socket::{self, BUFFER, Received};
+use crate::Trouble;
+
+/// How to play.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Interleaved in the RTSP connection instead of over UDP.
+    pub tcp: bool,
+    /// Where in the film to begin, in seconds.
+    pub from: f64,
+    /// How long to play; the film's end otherwise.
+    pub duration: Option<Duration>,
+    /// Most packets agreed on for any millisecond; 0: not judged.
+    pub burst: u32,
+    /// Whether to put access units together and compare them.
+    pub compare: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { tcp: false, from: 0.0, duration: None, burst: 0, compare: false }
+    }
+}
+
+/// Silence after which a stream that should go on counts as dead.
+const SILENCE: Duration = Duration::from_secs(10);
+/// Signs of life are given this often; every server waits longer.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+
+/// Plays a film and tells what it was like.
+pub async fn play(url: &str, options: &Options, reference: Option<&Reference>) -> Result<Story, Trouble> {
+    let mut connection = Connection::open(url).await?;
+    let description = connection.request("DESCRIBE", url, &["Accept: application/sdp"]).await?;
+    let base = description.header("content-base").unwrap_or(url).to_owned();
+    let media = description::parse(&description.body, &base)?;
+    let mut tracks = Vec::new();
+    for (number, media) in media.into_iter().enumerate() {
+        tracks.push(Track::set_up(&mut connection, media, number as u8, options).await?);
+    }
+    let range = format!("Range: npt={:.3}-", options.from);
+    let asked = reelway_clock::real();
+    let answer = connection.request("PLAY", &base, &[&range]).await?;
+    let from = answer.header("range").and_then(description::npt_start).unwrap_or(0);
+    let info = answer.header("rtp-info").unwrap_or_default();
+    for track in &mut tracks {
+        let (seq, rtp_time) = description::rtp_info(info, &track.control);
+        track.meter.announce(seq, rtp_time, from);
+    }
+
+    let mut viewer = Viewer {
+        tracks,
+        bursts: BurstMeter::new(options.burst),
+        reference,
+        first: None,
+        last: reelway_clock::real().nanos(),
+    };
+    viewer.watch(&mut connection, &base, options).await?;
+    // A server that does not answer goodbye has still served the film.
+    let _ = connection.request("TEARDOWN", &base, &[]).await;
+    Ok(viewer.story(asked.nanos(), from))
+}
+
+struct Track {
+    control: String,
+    meter: TrackMeter,
+    /// RTP and RTCP sockets; none over TCP.
+    sockets: Option<(UdpSocket, UdpSocket)>,
+}
+
+impl Track {
+    async fn set_up(connection: &mut Connection, media: Media, number: u8, options: &Options) -> Result<Track, Trouble> {
+        let meter = TrackMeter::new(media.is_video, media.clock_rate, media.format, options.compare);
+        if options.tcp {
+            let (rtp, rtcp) = (number * 2, number * 2 + 1);
+            let transport = format!("Transport: RTP/AVP/TCP;unicast;interleaved={rtp}-{rtcp}");
+            connection.request("SETUP", &media.control, &[&transport]).await?;
+            return Ok(Track { control: media.control, meter, sockets: None });
+        }
+        let (rtp, rtcp) = socket::port_pair(connection.local()?.ip())?;
+        let port = rtp.local_addr()?.port();
+        let transport = format!("Transport: RTP/AVP;unicast;client_port={port}-{}", port + 1);
+        let answer = connection.request("SETUP", &media.control, &[&transport]).await?;
+        if let Some(server) = answer.header("transport").and_then(description::server_port) {
+            let server = SocketAddr::new(connection.peer()?.ip(), server);
+            rtp.connect(server).await?;
+        }
+        Ok(Track { control: media.control, meter, sockets: Some((rtp, rtcp)) })
+    }
+}
+
+struct Viewer<'a> {
+    tracks: Vec<Track>,
+    bursts: BurstMeter,
+    reference: Option<&'a Reference>,
+    /// Arrival of the first and the latest packet, ns since 1970.
+    first: Option<u64>,
+    last: u64,
+}
+
+/// What happened first.
+enum Event {
+    Rtp(usize, Received),
+    Rtcp(usize, Received),
+    Frame(u8, Vec<u8>),
+    Closed,
+    Tick,
+}
+
+impl Viewer<'_> {
+    /// Receives until the film's end, the agreed duration, or silence.
+    async fn watch(&mut self, connection: &mut Connection, url: &str, options: &Options) -> Result<(), Trouble> {
+        let start = reelway_clock::real().nanos();
+        let mut buffer = vec![0; BUFFER];
+        let mut control = vec![0; 2048];
+        let mut ticks = time::interval(Duration::from_millis(100));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut alive = start;
+        loop {
+            match self.next(connection, &mut ticks, &mut buffer, &mut control).await? {
+                Event::Rtp(track, received) => self.take(track, &buffer, received),
+                Event::Rtcp(track, received) => self.report(track, &control[..received.len.min(control.len())]),
+                Event::Frame(channel, frame) => {
+                    let (track, is_rtcp) = (usize::from(channel / 2), channel % 2 == 1);
+                    if track < self.tracks.len() && is_rtcp {
+                        self.report(track, &frame);
+                    } else if track < self.tracks.len() {
+                        let at = reelway_clock::real().nanos();
+                        self.take(track, &frame, Received { len: frame.len(), segment: frame.len(), at });
+                    }
+                }
+                Event::Closed if self.ended() => return Ok(()),
+                Event::Closed => return Err(Trouble::Protocol("the server closed the connection".into())),
+                Event::Tick => {
+                    let now = reelway_clock::real().nanos();
+                    if self.ended() || options.duration.is_some_and(|duration| now - start >= duration.as_nanos() as u64) {
+                        return Ok(());
+                    }
+                    if now.saturating_sub(self.last) > SILENCE.as_nanos() as u64 {
+                        return Err(Trouble::Silence(SILENCE.as_secs()));
+                    }
+                    if now - alive > KEEPALIVE.as_nanos() as u64 {
+                        alive = now;
+                        connection.send("OPTIONS", url, &[]).await?;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn next(&self, connection: &mut Connection, ticks: &mut time::Interval, buffer: &mut [u8], control: &mut [u8]) -> Result<Event, Trouble> {
+        // Tracks are few: two sockets each, looked at in turn when any of them is ready.
+        let rtp = async {
+            loop {
+                for (number, track) in self.tracks.iter().enumerate() {
+                    let Some((rtp, rtcp)) = &track.sockets else { continue };
+                    match socket::try_receive_ready(rtp, buffer) {
+                        Ok(received) => return Ok(Event::Rtp(number, received)),
+                        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                        Err(error) => return Err(error),
+                    }
+                    match socket::try_receive_ready(rtcp, control) {
+                        Ok(received) => return Ok(Event::Rtcp(number, received)),
+                        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                self.readable().await?;
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = ticks.tick() => Ok(Event::Tick),
+            incoming = connection.incoming() => match incoming? {
+                Incoming::Frame(channel, frame) => Ok(Event::Frame(channel, frame)),
+                Incoming::Answer(_) => Ok(Event::Tick),
+                Incoming::Closed => Ok(Event::Closed),
+            },
+            event = rtp => Ok(event?),
+        }
+    }
+
+    /// Waits until any of the sockets has something.
+    async fn readable(&self) -> std::io::Result<()> {
+        let mut waits: Vec<std::pin::Pin<Box<dyn Future<Output = std::io::Result<()>> + Send + '_>>> = Vec::new();
+        for (rtp, rtcp) in self.tracks.iter().filter_map(|track| track.sockets.as_ref()) {
+            waits.push(Box::pin(rtp.readable()));
+            waits.push(Box::pin(rtcp.readable()));
+        }
+        std::future::poll_fn(|context| {
+            for wait in &mut waits {
+                if let std::task::Poll::Ready(outcome) = wait.as_mut().poll(context) {
+                    return std::task::Poll::Ready(outcome);
+                }
+            }
+            std::task::Poll::Pending
+        })
+        .await
+    }
+
+    fn take(&mut self, track: usize, buffer: &[u8], received: Received) {
+        self.first.get_or_insert(received.at);
+        self.last = received.at;
+        let reference = self.reference.and_then(|reference| reference.tracks.get(track));
+        let mut packets = 0;
+        for packet in buffer[..received.len].chunks(received.segment.max(1)) {
+            self.tracks[track].meter.packet(packet, received.at, reference);
+            packets += 1;
+        }
+        self.bursts.add(received.at, packets);
+    }
+
+    fn report(&mut self, track: usize, mut compound: &[u8]) {
+        let story = &mut self.tracks[track].meter.story;
+        while let [first, kind, high, low, ..] = *compound {
+            let length = 4 * (usize::from(u16::from_be_bytes([high, low])) + 1);
+            if first >> 6 != 2 || length > compound.len() {
+                story.wrong.get_or_insert_with(|| "RTCP whose lengths do not fit".into());
+                return;
+            }
+            match kind {
+                200 => story.sender_reports += 1,
+                203 => story.bye = true,
+                _ => {}
+            }
+            compound = &compound[length..];
+        }
+    }
+
+    fn ended(&self) -> bool {
+        self.tracks.iter().all(|track| track.meter.story.bye)
+    }
+
+    fn story(mut self, asked: u64, from: i64) -> Story {
+        let base = self.tracks.iter().filter_map(|track| track.meter.earliest()).min().unwrap_or(0);
+        for track in &mut self.tracks {
+            track.meter.judge(base);
+        }
+        Story {
+            ended: self.ended(),
+            start: self.first.map(|first| Duration::from_nanos(first.saturating_sub(asked))),
+            burst: self.bursts.most,
+            bursts_over: self.bursts.over,
+            from,
+            tracks: self.tracks.into_iter().map(|track| track.meter.story).collect(),
+        }
+    }
+}
