@@ -6,7 +6,11 @@
 
 pub mod film;
 mod index;
+mod reference;
 mod report;
+mod serve;
+mod server;
+mod start;
 mod stats;
 
 pub use report::{Figure, Report};
@@ -19,11 +23,23 @@ struct Experiment {
 }
 
 /// Every experiment there is.
-const EXPERIMENTS: &[Experiment] = &[Experiment {
-    name: "index",
-    about: "how long it takes to learn a two-hour film, and how large its index is",
-    run: index::run,
-}];
+const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        name: "index",
+        about: "how long it takes to learn a two-hour film, and how large its index is",
+        run: index::run,
+    },
+    Experiment {
+        name: "start",
+        about: "how soon a film begins over RTSP and HLS, and goes on after a seek",
+        run: start::run,
+    },
+    Experiment {
+        name: "serve",
+        about: "200 viewers over RTSP/UDP on one core, every packet timed and compared",
+        run: serve::run,
+    },
+];
 
 /// Names of all experiments with a line on each.
 pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {

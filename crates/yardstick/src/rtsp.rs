@@ -4,6 +4,7 @@ mod connection;
 mod description;
 
 use std::net::SocketAddr;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::net::UdpSocket;
@@ -179,7 +180,7 @@ impl Viewer<'_> {
                         Err(error) => return Err(error),
                     }
                 }
-                self.readable().await?;
+                readable(&self.tracks).await;
             }
         };
         tokio::select! {
@@ -192,24 +193,6 @@ impl Viewer<'_> {
             },
             event = rtp => Ok(event?),
         }
-    }
-
-    /// Waits until any of the sockets has something.
-    async fn readable(&self) -> std::io::Result<()> {
-        let mut waits: Vec<std::pin::Pin<Box<dyn Future<Output = std::io::Result<()>> + Send + '_>>> = Vec::new();
-        for (rtp, rtcp) in self.tracks.iter().filter_map(|track| track.sockets.as_ref()) {
-            waits.push(Box::pin(rtp.readable()));
-            waits.push(Box::pin(rtcp.readable()));
-        }
-        std::future::poll_fn(|context| {
-            for wait in &mut waits {
-                if let std::task::Poll::Ready(outcome) = wait.as_mut().poll(context) {
-                    return std::task::Poll::Ready(outcome);
-                }
-            }
-            std::task::Poll::Pending
-        })
-        .await
     }
 
     fn take(&mut self, track: usize, buffer: &[u8], received: Received) {
@@ -259,4 +242,55 @@ impl Viewer<'_> {
             tracks: self.tracks.into_iter().map(|track| track.meter.story).collect(),
         }
     }
+}
+
+/// Waits until any of the tracks' sockets has something, or an error to be read.
+async fn readable(tracks: &[Track]) {
+    let sockets = tracks.iter().filter_map(|track| track.sockets.as_ref());
+    let sockets: Vec<&UdpSocket> = sockets.flat_map(|(rtp, rtcp)| [rtp, rtcp]).collect();
+    std::future::poll_fn(|context| {
+        if sockets.iter().any(|socket| socket.poll_recv_ready(context).is_ready()) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Plays from each of `places` (seconds) in turn within one session, and tells for each how long
+/// it took from the PLAY request to the first packet of the new place. The first is a start, the
+/// others are seeks. Over UDP.
+pub async fn start_times(url: &str, places: &[f64]) -> Result<Vec<Duration>, Trouble> {
+    let mut connection = Connection::open(url).await?;
+    let description = connection.request("DESCRIBE", url, &["Accept: application/sdp"]).await?;
+    let base = description.header("content-base").unwrap_or(url).to_owned();
+    let mut tracks = Vec::new();
+    for (number, media) in description::parse(&description.body, &base)?.into_iter().enumerate() {
+        tracks.push(Track::set_up(&mut connection, media, number as u8, &Options::default()).await?);
+    }
+    let mut buffer = vec![0; BUFFER];
+    let mut times = Vec::with_capacity(places.len());
+    for place in places {
+        let asked = reelway_clock::real().nanos();
+        let answer = connection.request("PLAY", &base, &[&format!("Range: npt={place:.3}-")]).await?;
+        let info = answer.header("rtp-info").unwrap_or_default();
+        let first: Vec<Option<u16>> = tracks.iter().map(|track| description::rtp_info(info, &track.control).0).collect();
+        let wait = async {
+            loop {
+                for (track, seq) in tracks.iter().zip(&first) {
+                    let Some((rtp, _)) = &track.sockets else { continue };
+                    let Ok(received) = socket::try_receive_ready(rtp, &mut buffer) else { continue };
+                    let arrived = (received.len > 4).then(|| u16::from_be_bytes([buffer[2], buffer[3]]));
+                    if arrived.is_some() && arrived == *seq {
+                        return received.at;
+                    }
+                }
+                readable(&tracks).await;
+            }
+        };
+        let at = time::timeout(SILENCE, wait).await.map_err(|_| Trouble::Silence(SILENCE.as_secs()))?;
+        times.push(Duration::from_nanos(at.saturating_sub(asked)));
+    }
+    let _ = connection.request("TEARDOWN", &base, &[]).await;
+    Ok(times)
 }

@@ -1,0 +1,189 @@
+//! `reelway bench serve`: many viewers of many films at many places, each of them judged.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Parser;
+use reelway_yardstick::{Histogram, Reference, Story, rtsp};
+use serde_json::json;
+
+use crate::film::{Recipe, make};
+use crate::server::Server;
+use crate::{Figure, Report, reference};
+
+/// What the experiment can be told.
+#[derive(Debug, Parser)]
+#[command(name = "reelway bench serve", about = "Many viewers over RTSP/UDP, one core for the server, every byte compared")]
+struct Args {
+    /// Viewers at once
+    #[arg(long, default_value_t = 200)]
+    viewers: usize,
+    /// Films
+    #[arg(long, default_value_t = 20)]
+    films: usize,
+    /// Seconds that each viewer watches
+    #[arg(long, default_value_t = 120)]
+    seconds: u32,
+    /// Bits a second of a film's picture
+    #[arg(long, default_value_t = 4_000_000)]
+    rate: u64,
+    /// Memory for film blocks of the server
+    #[arg(long, default_value = "512MiB")]
+    pool: String,
+}
+
+/// The server's own burst rule: packets of a stream in any millisecond.
+const BURST: u32 = 8;
+/// Viewers come one after the other over this time.
+const ARRIVALS: Duration = Duration::from_secs(4);
+
+/// Runs the experiment.
+pub fn run(args: &[String]) -> anyhow::Result<Report> {
+    let name = "reelway bench serve".to_owned();
+    let args = Args::try_parse_from(std::iter::once(&name).chain(args)).unwrap_or_else(|error| error.exit());
+    let dir = std::env::temp_dir().join(format!("reelway-bench-{}", std::process::id()));
+    std::fs::create_dir_all(dir.join("films")).with_context(|| dir.display().to_string())?;
+    let outcome = measure(&dir, &args);
+    let _ = std::fs::remove_dir_all(&dir);
+    outcome
+}
+
+fn measure(dir: &Path, args: &Args) -> anyhow::Result<Report> {
+    let films = dir.join("films");
+    let length = args.seconds + 60;
+    let mut references = Vec::new();
+    for number in 0..args.films {
+        let recipe = Recipe {
+            seconds: length,
+            fps: 25,
+            gop: 50,
+            picture_rate: args.rate,
+            sound_rate: 128_000,
+            with_media: true,
+            seed: number as u64 + 1,
+        };
+        let path = films.join(format!("film{number:02}.mp4"));
+        make(&path, &recipe).with_context(|| path.display().to_string())?;
+        references.push(Arc::new(reference::read(&path)?));
+    }
+    let server = Server::start(&films, &dir.join("state"), &["--pool", &args.pool])?;
+
+    // The server has core 0; the viewers take the others.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads((cores - 1).max(1))
+        .on_thread_start(leave_core_0)
+        .enable_all()
+        .build()?;
+    let before = server.cpu_seconds()?;
+    let began = reelway_clock::now();
+    let stories = runtime.block_on(watch(&server, args, &references));
+    let seconds = reelway_clock::now().since(began).as_secs_f64();
+    let cpu = server.cpu_seconds()? - before;
+    Ok(report(args, &stories, cpu, seconds, server.peak_memory()?))
+}
+
+fn leave_core_0() {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut set = nix::sched::CpuSet::new();
+    for core in 1..cores {
+        let _ = set.set(core);
+    }
+    if cores > 1 {
+        let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set);
+    }
+}
+
+async fn watch(server: &Server, args: &Args, references: &[Arc<Reference>]) -> Vec<Result<Story, String>> {
+    let mut tasks = Vec::new();
+    for number in 0..args.viewers {
+        let film = number % args.films;
+        let reference = references[film].clone();
+        let url = format!("rtsp://{}/film{film:02}", server.rtsp);
+        let options = rtsp::Options {
+            // Places all different, over the film's first 50 s.
+            from: 50.0 * number as f64 / args.viewers as f64,
+            duration: Some(Duration::from_secs(args.seconds.into())),
+            burst: BURST,
+            compare: true,
+            tcp: false,
+        };
+        let wait = ARRIVALS.mul_f64(number as f64 / args.viewers as f64);
+        tasks.push(tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            rtsp::play(&url, &options, Some(&reference)).await.map_err(|error| error.to_string())
+        }));
+    }
+    let mut stories = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        stories.push(task.await.unwrap_or_else(|error| Err(error.to_string())));
+    }
+    stories
+}
+
+fn report(args: &Args, stories: &[Result<Story, String>], cpu: f64, seconds: f64, memory: u64) -> Report {
+    let mut late = Histogram::default();
+    let (mut lost, mut different, mut unwell, mut over, mut burst, mut packets, mut units) = (0, 0, 0, 0, 0, 0, 0);
+    let mut troubles: Vec<String> = Vec::new();
+    for story in stories {
+        match story {
+            Ok(story) => {
+                late.merge(&story.late());
+                lost += story.lost();
+                over += story.bursts_over;
+                burst = burst.max(story.burst);
+                for track in &story.tracks {
+                    packets += track.packets;
+                    units += track.units;
+                    different += track.different + track.unknown;
+                    troubles.extend(track.wrong.clone());
+                }
+                unwell += u64::from(!story.is_whole());
+            }
+            Err(trouble) => {
+                unwell += 1;
+                troubles.push(trouble.clone());
+            }
+        }
+    }
+    let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
+    let stream_seconds = args.viewers as f64 * f64::from(args.seconds);
+    let mut report = Report::new("serve");
+    report.figures = vec![
+        Figure::at_most("packets_lost", lost as f64, "packets", 0.0),
+        Figure::at_most("units_different", different as f64, "units", 0.0),
+        Figure::at_most("viewers_harmed", unwell as f64, "viewers", 0.0),
+        Figure::at_most("bursts_over_the_rule", over as f64, "ms", 0.0),
+        Figure::at_most("late_p99_ms", millis(late.percentile(0.99)), "ms", 5.0),
+    ];
+    report.details.insert("viewers".into(), json!(args.viewers));
+    report.details.insert("packets".into(), json!(packets));
+    report.details.insert("units_compared".into(), json!(units));
+    report.details.insert("late_p999_ms".into(), json!(millis(late.percentile(0.999))));
+    report.details.insert("late_max_ms".into(), json!(millis(late.max())));
+    report.details.insert("largest_burst".into(), json!(burst));
+    report.details.insert("cpu_seconds".into(), json!(cpu));
+    report.details.insert("cpu_ms_a_stream_second".into(), json!(cpu * 1e3 / stream_seconds));
+    report.details.insert("peak_memory".into(), json!(memory));
+    report.details.insert("troubles".into(), json!(troubles));
+    report.text = vec![
+        format!("  {} viewers, {packets} packets, {units} access units compared", args.viewers),
+        format!(
+            "  lateness p50 {:.2} ms, p99 {:.2}, p99.9 {:.2}, greatest {:.2}; largest burst {burst} packets in a millisecond",
+            millis(late.percentile(0.5)),
+            millis(late.percentile(0.99)),
+            millis(late.percentile(0.999)),
+            millis(late.max())
+        ),
+        format!(
+            "  server: {:.0}% of its core, {:.2} ms of CPU a stream-second, {} MiB at most",
+            cpu * 100.0 / seconds,
+            cpu * 1e3 / stream_seconds,
+            memory >> 20
+        ),
+    ];
+    report.text.extend(troubles.iter().take(5).map(|trouble| format!("  trouble: {trouble}")));
+    report
+}
