@@ -264,3 +264,14 @@ fn split_nals(stream: &[u8], hevc: bool) -> Vec<Vec<u8>> {
     }
     nals
 }
+
+/// NAL units of an H.265 film without the SEI messages of its `hvcC` box: ffmpeg puts these before
+/// every key picture when it reads the file, whether they are in its samples or not.
+pub fn without_declared_sei(nals: Vec<Vec<u8>>, film: &Path) -> Vec<Vec<u8>> {
+    let bytes = std::fs::read(film).expect("a film");
+    let Some(at) = bytes.windows(4).position(|window| window == b"hvcC") else { return nals };
+    let size = u32::from_be_bytes(bytes[at - 4..at].try_into().expect("four bytes")) as usize;
+    let hvcc = &bytes[at..at - 4 + size];
+    let declared = |nal: &[u8]| nal[0] >> 1 == 39 && hvcc.windows(nal.len()).any(|window| window == nal);
+    nals.into_iter().filter(|nal| !declared(nal)).collect()
+}
