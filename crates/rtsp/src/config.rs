@@ -37,9 +37,6 @@ pub struct RtspConfig {
     pub sessions_per_connection: usize,
     /// Bounds of a message.
     pub bounds: Bounds,
-    /// Most bytes that wait to be written to a connection besides media, before it is closed:
-    /// somebody asks and does not read the answers.
-    pub answers: usize,
 }
 
 impl Default for RtspConfig {
@@ -55,7 +52,6 @@ impl Default for RtspConfig {
             connections_per_peer: 4_096,
             sessions_per_connection: 8,
             bounds: Bounds::default(),
-            answers: 256 * 1024,
         }
     }
 }

@@ -1,0 +1,119 @@
+//! OPTIONS, DESCRIBE, GET_PARAMETER, SET_PARAMETER.
+
+use std::sync::Arc;
+
+use crate::header::accepts_sdp;
+use crate::machine::{ConnId, METHODS, Machine, Pending, Refused, Step};
+use crate::message::Request;
+use crate::response::{Response, Status};
+use crate::seam::{Film, FilmError, Job};
+use crate::target::{self, Target};
+
+impl<W: Clone> Machine<W> {
+    pub(super) fn options(&mut self, conn: ConnId, request: &Request) -> Result<Step<W>, Refused> {
+        let mut answer = Response::ok().header("Public", METHODS);
+        if request.session().is_some() {
+            let (name, _) = self.session_of(conn, request)?;
+            answer = answer.header("Session", name);
+        }
+        Ok(Step::Answer(answer))
+    }
+
+    /// No parameters are known, so all of them are refused by name; without any it is a sign of life.
+    pub(super) fn parameter(
+        &mut self,
+        conn: ConnId,
+        request: &Request,
+    ) -> Result<Step<W>, Refused> {
+        let session = match request.session() {
+            Some(_) => Some(self.session_of(conn, request)?.0),
+            None => None,
+        };
+        let body = String::from_utf8_lossy(&request.body);
+        let names = body
+            .lines()
+            .map(|line| line.split(':').next().unwrap_or(line).trim());
+        let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+        let answer = match names.is_empty() {
+            true => Response::ok(),
+            false => Response::new(Status::PARAMETER_NOT_UNDERSTOOD)
+                .body("text/parameters", names.join("\r\n") + "\r\n"),
+        };
+        Ok(Step::Answer(match session {
+            Some(name) => answer.header("Session", name),
+            None => answer,
+        }))
+    }
+
+    pub(super) fn describe(
+        &mut self,
+        conn: ConnId,
+        request: &Request,
+        target: &Target,
+    ) -> Result<Step<W>, Refused> {
+        if !accepts_sdp(request.headers.all("Accept")) {
+            let words = "descriptions are application/sdp, which Accept does not list";
+            return Err(Response::refuse(Status::NOT_ACCEPTABLE, words));
+        }
+        if target.is_server() {
+            return Err(no_film_named());
+        }
+        let mut titles = vec![target.whole_title()];
+        if target.track().is_some() && !target.title().is_empty() {
+            titles.push(target.title());
+        }
+        let origin = self.origin(conn, target);
+        Ok(Step::Wait(
+            Job::Film { titles },
+            Pending::Describe { origin },
+        ))
+    }
+
+    pub(super) fn described(
+        &mut self,
+        conn: ConnId,
+        origin: &str,
+        film: Result<Arc<dyn Film>, FilmError>,
+    ) -> Result<Step<W>, Refused> {
+        let film = film.map_err(refuse_film)?;
+        let server = self
+            .connections
+            .get(&conn)
+            .map(|connection| connection.local.ip());
+        let server = server.unwrap_or(std::net::Ipv4Addr::LOCALHOST.into());
+        let answer = Response::ok()
+            .header("Content-Base", target::base(origin, film.title()))
+            .header("Cache-Control", "no-cache")
+            .body("application/sdp", film.sdp(server));
+        Ok(Step::Answer(answer))
+    }
+
+    /// `rtsp://host:port` as the client calls this server.
+    pub(super) fn origin(&self, conn: ConnId, target: &Target) -> String {
+        target
+            .origin
+            .clone()
+            .unwrap_or_else(|| match self.connections.get(&conn) {
+                Some(connection) => format!("rtsp://{}", connection.local),
+                None => "rtsp://localhost".to_owned(),
+            })
+    }
+}
+
+pub(super) fn no_film_named() -> Response {
+    Response::refuse(
+        Status::NOT_FOUND,
+        "no film is named; addresses are rtsp://HOST/TITLE",
+    )
+}
+
+pub(super) fn refuse_film(why: FilmError) -> Response {
+    match why {
+        FilmError::Unknown(words) => Response::refuse(Status::NOT_FOUND, words),
+        FilmError::NotReady(words) => {
+            Response::refuse(Status::UNAVAILABLE, words).header("Retry-After", "10")
+        }
+        FilmError::Unplayable(words) => Response::refuse(Status::UNSUPPORTED_MEDIA, words),
+        FilmError::Failed(words) => Response::refuse(Status::INTERNAL_ERROR, words),
+    }
+}

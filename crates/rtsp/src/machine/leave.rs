@@ -1,0 +1,154 @@
+//! TEARDOWN and all the other ways in which sessions and connections end.
+
+use reelway_clock::Monotonic;
+use reelway_session::EndReason;
+
+use crate::machine::session::Phase;
+use crate::machine::{Action, ConnId, Machine, Refused, Step};
+use crate::message::Request;
+use crate::response::{Response, Status};
+use crate::seam::Out;
+use crate::target::Target;
+
+impl<W: Clone> Machine<W> {
+    pub(super) fn teardown(
+        &mut self,
+        conn: ConnId,
+        request: &Request,
+        target: &Target,
+    ) -> Result<Step<W>, Refused> {
+        let (name, session) = self.session_of(conn, request)?;
+        let whole = session.film.title() == target.whole_title();
+        let one_of_several = target
+            .track()
+            .filter(|_| !whole && session.tracks.len() > 1);
+        if let Some(number) = one_of_several {
+            if !session
+                .tracks
+                .iter()
+                .any(|track| track.order.track.number == number)
+            {
+                return Err(Response::refuse(
+                    Status::NOT_FOUND,
+                    "this track is not set up",
+                ));
+            }
+            if session.busy || session.phase != Phase::Ready {
+                let words = "tracks that played together end together, by the film's URL";
+                return Err(Response::refuse(Status::ONLY_AGGREGATE_ALLOWED, words));
+            }
+            self.remove_track(&name, number);
+            return Ok(Step::Answer(Response::ok().header("Session", name)));
+        }
+        self.end(&name, EndReason::Left, false);
+        Ok(Step::Answer(Response::ok().header("Session", name)))
+    }
+
+    /// Ends a session. With `close`, connections that were there for it alone close too.
+    pub(super) fn end(&mut self, name: &str, reason: EndReason, close: bool) {
+        let numbers = self.sessions.get(name).map(|session| {
+            session
+                .tracks
+                .iter()
+                .map(|track| track.order.track.number)
+                .collect::<Vec<_>>()
+        });
+        for number in numbers.unwrap_or_default() {
+            self.remove_track(name, number);
+        }
+        let Some(session) = self.sessions.remove(name) else {
+            return;
+        };
+        if let Some(playback) = session.playback {
+            self.actions.push(Action::Stop(playback));
+        }
+        self.actions.push(Action::Leave {
+            session: name.to_owned(),
+            reason,
+        });
+        let mut connections: Vec<ConnId> =
+            session.control.into_iter().chain(session.media).collect();
+        connections.dedup();
+        for conn in connections {
+            if let Some(connection) = self.connections.get_mut(&conn) {
+                connection.sessions.retain(|other| other != name);
+                if close && connection.sessions.is_empty() {
+                    self.close(conn);
+                }
+            }
+        }
+    }
+
+    /// Forgets a track and what leads to it.
+    pub(super) fn remove_track(&mut self, name: &str, number: u32) {
+        let Some(session) = self.sessions.get_mut(name) else {
+            return;
+        };
+        let Some(at) = session
+            .tracks
+            .iter()
+            .position(|track| track.order.track.number == number)
+        else {
+            return;
+        };
+        let track = session.tracks.remove(at);
+        self.ssrcs.remove(&track.order.ssrc);
+        if let Out::Tcp { rtp, rtcp, .. } = track.order.out {
+            if let Some(connection) = session
+                .media
+                .and_then(|media| self.connections.get_mut(&media))
+            {
+                connection.channels.remove(&rtp);
+                connection.channels.remove(&rtcp);
+            }
+            if session.channels().next().is_none() {
+                session.media = None;
+            }
+        }
+    }
+
+    /// Sessions whose media went into the connection end with it; others stay until they have been
+    /// silent for too long.
+    pub(super) fn disconnected(&mut self, conn: ConnId) {
+        let Some(connection) = self.connections.remove(&conn) else {
+            return;
+        };
+        let of_media = connection.channels.into_values();
+        let mut concerned: Vec<String> = connection.sessions.into_iter().chain(of_media).collect();
+        concerned.sort();
+        concerned.dedup();
+        for name in concerned {
+            let Some(session) = self.sessions.get_mut(&name) else {
+                continue;
+            };
+            if session.control == Some(conn) {
+                session.control = None;
+            }
+            if session.media == Some(conn) {
+                self.end(&name, EndReason::Disconnected, true);
+            }
+        }
+    }
+
+    /// Gives up who has been silent for too long.
+    pub(super) fn tick(&mut self, now: Monotonic) {
+        let config = &self.settings.config;
+        let expired = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| !session.busy && session.is_expired(now, config));
+        let expired: Vec<String> = expired.map(|(name, _)| name.clone()).collect();
+        for name in expired {
+            self.end(&name, EndReason::Expired, true);
+        }
+        let idle_timeout = self.settings.config.idle_timeout;
+        let idle = self.connections.iter().filter(|(_, connection)| {
+            let unused = connection.sessions.is_empty() && connection.channels.is_empty();
+            unused && connection.pending.is_none() && now.since(connection.heard) > idle_timeout
+        });
+        let idle: Vec<ConnId> = idle.map(|(conn, _)| *conn).collect();
+        for conn in idle {
+            self.close(conn);
+        }
+    }
+}

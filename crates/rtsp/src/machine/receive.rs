@@ -1,0 +1,69 @@
+//! What receivers report: signs of life, loss and jitter.
+
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+use reelway_rtp::rtcp::{self, Packet};
+
+use crate::machine::{ConnId, Machine};
+use crate::watch::Reception;
+
+/// How a track arrives, as its receiver says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reported {
+    /// Packets lost since it began; negative with duplicates.
+    pub lost: i32,
+    /// Interarrival jitter.
+    pub jitter: Duration,
+}
+
+impl<W: Clone> Machine<W> {
+    /// A frame of an interleaved channel.
+    pub(super) fn frame(&mut self, now: Monotonic, conn: ConnId, channel: u8, data: &[u8]) {
+        let Some(connection) = self.connections.get_mut(&conn) else {
+            return;
+        };
+        // Frames of channels that nobody set up are passed over, and keep no connection open.
+        let Some(name) = connection.channels.get(&channel) else {
+            return;
+        };
+        connection.heard = now;
+        let Some(session) = self.sessions.get_mut(name) else {
+            return;
+        };
+        session.alive = now;
+        for packet in rtcp::read(data).unwrap_or_default() {
+            let Packet::Report(report) = packet else {
+                continue;
+            };
+            let of = |track: &&super::session::Track<W>| track.order.ssrc == report.source;
+            let Some(track) = session.tracks.iter().find(of) else {
+                continue;
+            };
+            let rate = f64::from(track.order.track.clock_rate.max(1));
+            session.watch.heard(Reception {
+                ssrc: report.source,
+                lost: u64::try_from(report.lost).unwrap_or(0),
+                jitter_ms: f64::from(report.jitter) * 1000.0 / rate,
+            });
+        }
+    }
+
+    /// RTCP over UDP, which the sender receives and assigns to its streams. Anybody can send it with
+    /// any address, so it keeps sessions alive at most and never ends one.
+    pub(super) fn heard(&mut self, now: Monotonic, name: &str, report: Option<(usize, Reported)>) {
+        let Some(session) = self.sessions.get_mut(name) else {
+            return;
+        };
+        session.alive = now;
+        if let Some((at, reported)) = report
+            && let Some(track) = session.tracks.get(at)
+        {
+            session.watch.heard(Reception {
+                ssrc: track.order.ssrc,
+                lost: u64::try_from(reported.lost).unwrap_or(0),
+                jitter_ms: reported.jitter.as_secs_f64() * 1000.0,
+            });
+        }
+    }
+}

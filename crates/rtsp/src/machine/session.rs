@@ -1,0 +1,89 @@
+//! A session: its tracks, its phase, how long it may be silent.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+use reelway_session::State;
+
+use crate::config::RtspConfig;
+use crate::machine::ConnId;
+use crate::seam::{Film, Out, Playback, TrackOrder};
+use crate::watch::Watch;
+
+pub(super) struct Session<W> {
+    pub film: Arc<dyn Film>,
+    /// Whose it is.
+    pub peer: IpAddr,
+    /// The connection that controls it; none since that one closed.
+    pub control: Option<ConnId>,
+    /// The connection that media goes into, if it goes into one.
+    pub media: Option<ConnId>,
+    /// In the order of the description.
+    pub tracks: Vec<Track<W>>,
+    pub phase: Phase,
+    pub playback: Option<Arc<dyn Playback>>,
+    pub watch: Arc<Watch>,
+    /// The last sign of life.
+    pub alive: Monotonic,
+    /// A job is being done for it.
+    pub busy: bool,
+}
+
+/// A track that was set up.
+pub(super) struct Track<W> {
+    pub order: TrackOrder<W>,
+    /// As the client wrote it in SETUP: clients compare RTP-Info with it letter by letter.
+    pub url: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Set up, never played.
+    Ready,
+    Playing {
+        end: reelway_media::Nanos,
+    },
+    Paused,
+    /// The range has been played to its end.
+    Finished,
+}
+
+impl<W> Session<W> {
+    pub fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.watch.set_state(match phase {
+            Phase::Ready => State::Ready,
+            Phase::Playing { .. } => State::Playing,
+            Phase::Paused | Phase::Finished => State::Paused,
+        });
+    }
+
+    /// How long it may be silent; `None`: as long as its connection stands.
+    fn patience(&self, config: &RtspConfig) -> Option<Duration> {
+        let resting = matches!(self.phase, Phase::Paused | Phase::Finished);
+        match (self.media, self.control) {
+            // A client that reads is alive; one that does not lags too far at some time.
+            (Some(_), _) if matches!(self.phase, Phase::Playing { .. }) => None,
+            (Some(_), _) | (None, Some(_)) if resting => {
+                Some(config.paused_timeout.max(config.session_timeout))
+            }
+            _ => Some(config.session_timeout),
+        }
+    }
+
+    pub fn is_expired(&self, now: Monotonic, config: &RtspConfig) -> bool {
+        self.patience(config)
+            .is_some_and(|patience| now.since(self.alive) > patience)
+    }
+
+    pub fn channels(&self) -> impl Iterator<Item = (u8, u8)> {
+        self.tracks
+            .iter()
+            .filter_map(|track| match track.order.out {
+                Out::Tcp { rtp, rtcp, .. } => Some((rtp, rtcp)),
+                Out::Udp { .. } => None,
+            })
+    }
+}

@@ -1,0 +1,423 @@
+//! SETUP: transports, and newcomers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+use reelway_session::{EndReason, NewSession, Protocol, Refusal};
+
+use crate::header::rtp_info;
+use crate::header::transport::{Agreed, Offer, offers};
+use crate::machine::describe::{no_film_named, refuse_film};
+use crate::machine::session::{Phase, Session, Track};
+use crate::machine::{Action, ConnId, Machine, Pending, Refused, Step, timeout_seconds};
+use crate::message::Request;
+use crate::response::{Response, Status};
+use crate::seam::{Admission, Film, FilmError, FilmTrack, Job, Out, TrackOrder};
+use crate::target::{self, Target};
+
+/// A first SETUP whose film is being fetched.
+pub(super) struct Newcomer {
+    wish: Wish,
+    target: Target,
+    user_agent: Option<String>,
+}
+
+/// A first SETUP that is agreed upon and waits to be let in.
+pub(super) struct Admitted<W> {
+    film: Arc<dyn Film>,
+    track: Track<W>,
+    agreed: Agreed,
+}
+
+/// What a SETUP asks for besides the film.
+#[derive(Clone)]
+struct Wish {
+    url: String,
+    origin: String,
+    offers: Vec<Offer>,
+    /// Why the other offers cannot be had.
+    cannot: Vec<String>,
+}
+
+/// Longest User-Agent that is kept.
+const USER_AGENT_CHARS: usize = 120;
+
+impl<W: Clone> Machine<W> {
+    pub(super) fn setup(
+        &mut self,
+        now: Monotonic,
+        conn: ConnId,
+        request: &Request,
+        target: &Target,
+    ) -> Result<Step<W>, Refused> {
+        let origin = self.origin(conn, target);
+        let Some(connection) = self.connections.get(&conn) else {
+            return Err(Response::new(Status::INTERNAL_ERROR));
+        };
+        let (mut can, mut cannot) = (Vec::new(), Vec::new());
+        for value in request.headers.all("Transport") {
+            let (of_value, not_of_value) = offers(value, connection.peer.ip());
+            can.extend(of_value);
+            cannot.extend(not_of_value);
+        }
+        if can.is_empty() {
+            let words = if cannot.is_empty() {
+                "the Transport header is missing".to_owned()
+            } else {
+                cannot.join("; ")
+            };
+            return Err(Response::refuse(Status::UNSUPPORTED_TRANSPORT, words));
+        }
+        let wish = Wish {
+            url: request.url.clone(),
+            origin,
+            offers: can,
+            cannot,
+        };
+        if request.session().is_some() {
+            return self.setup_another(now, conn, request, target, wish);
+        }
+        if connection.sessions.len() >= self.settings.config.sessions_per_connection {
+            let words = format!(
+                "this connection has {} sessions already, no more are given",
+                connection.sessions.len()
+            );
+            return Err(Response::refuse(Status::UNAVAILABLE, words));
+        }
+        if target.is_server() {
+            return Err(no_film_named());
+        }
+        let mut titles = vec![target.title(), target.whole_title()];
+        titles.dedup();
+        titles.retain(|title| !title.is_empty());
+        let user_agent = request
+            .headers
+            .get("User-Agent")
+            .map(printable)
+            .filter(|name| !name.is_empty());
+        let newcomer = Newcomer {
+            wish,
+            target: target.clone(),
+            user_agent,
+        };
+        Ok(Step::Wait(
+            Job::Film { titles },
+            Pending::Newcomer(Box::new(newcomer)),
+        ))
+    }
+
+    /// A further track of a session, or another transport for one it has.
+    fn setup_another(
+        &mut self,
+        now: Monotonic,
+        conn: ConnId,
+        request: &Request,
+        target: &Target,
+        wish: Wish,
+    ) -> Result<Step<W>, Refused> {
+        let (name, session) = self.session_of(conn, request)?;
+        if session.busy || matches!(session.phase, Phase::Playing { .. }) {
+            let words = "tracks are set up before PLAY, or after PAUSE or the end";
+            return Err(Response::refuse(Status::NOT_VALID_IN_THIS_STATE, words));
+        }
+        let film = session.film.clone();
+        let named = [target.title(), target.whole_title()];
+        if !named
+            .iter()
+            .any(|title| title.is_empty() || title == film.title())
+        {
+            let words = format!(
+                "this session is of '{}'; another film wants a session of its own",
+                film.title()
+            );
+            return Err(Response::refuse(Status::AGGREGATE_NOT_ALLOWED, words));
+        }
+        let track = which_track(&*film, target)?;
+        if session.playback.is_some() {
+            // The stream is made anew with all tracks at the next PLAY, where its sequence numbers
+            // would not run on; players set up all tracks first.
+            let words = "tracks are set up before the first PLAY";
+            return Err(Response::refuse(Status::NOT_VALID_IN_THIS_STATE, words));
+        }
+        let (track, agreed) = self.agree(conn, Some(&name), &*film, track, wish)?;
+        self.add_track(conn, &name, track);
+        if let Some(session) = self.sessions.get_mut(&name) {
+            session.alive = now;
+        }
+        Ok(Step::Answer(self.set_up(&name, agreed)))
+    }
+
+    pub(super) fn newcomer(
+        &mut self,
+        conn: ConnId,
+        newcomer: Newcomer,
+        film: Result<Arc<dyn Film>, FilmError>,
+    ) -> Result<Step<W>, Refused> {
+        let film = film.map_err(refuse_film)?;
+        let track = which_track(&*film, &newcomer.target)?;
+        let (track, agreed) = self.agree(conn, None, &*film, track, newcomer.wish)?;
+        let Some(connection) = self.connections.get(&conn) else {
+            return Err(Response::new(Status::INTERNAL_ERROR));
+        };
+        let viewer = NewSession {
+            protocol: match agreed {
+                Agreed::Udp { .. } => Protocol::RtspUdp,
+                Agreed::Tcp { .. } => Protocol::RtspTcp,
+            },
+            peer: connection.peer,
+            title: film.title().to_owned(),
+            duration: Duration::from_nanos(film.duration().max(0) as u64),
+            user_agent: newcomer.user_agent,
+        };
+        let admitted = Admitted {
+            film,
+            track,
+            agreed,
+        };
+        Ok(Step::Wait(
+            Job::Admit(Box::new(viewer)),
+            Pending::Admission(Box::new(admitted)),
+        ))
+    }
+
+    pub(super) fn admitted(
+        &mut self,
+        now: Monotonic,
+        conn: ConnId,
+        setup: Admitted<W>,
+        admission: Result<Admission, Refusal>,
+    ) -> Result<Step<W>, Refused> {
+        let Admission {
+            session: name,
+            watch,
+        } = admission.map_err(|refusal| {
+            // The viewer's own film is not at fault: there is no room for him now.
+            let refused = Response::refuse(Status::NOT_ENOUGH_BANDWIDTH, refusal.reason);
+            match refusal.retry_after {
+                Some(after) => refused.header("Retry-After", after.as_secs().max(1).to_string()),
+                None => refused,
+            }
+        })?;
+        let Some(connection) = self.connections.get_mut(&conn) else {
+            self.actions.push(Action::Leave {
+                session: name,
+                reason: EndReason::Disconnected,
+            });
+            return Err(Response::new(Status::INTERNAL_ERROR));
+        };
+        connection.sessions.push(name.clone());
+        let session = Session {
+            film: setup.film,
+            peer: connection.peer.ip(),
+            control: Some(conn),
+            media: None,
+            tracks: Vec::new(),
+            phase: Phase::Ready,
+            playback: None,
+            watch,
+            alive: now,
+            busy: false,
+        };
+        self.sessions.insert(name.clone(), session);
+        self.add_track(conn, &name, setup.track);
+        Ok(Step::Answer(self.set_up(&name, setup.agreed)))
+    }
+
+    fn set_up(&self, session: &str, agreed: Agreed) -> Response {
+        let timeout = timeout_seconds(self.settings.config.session_timeout);
+        Response::ok()
+            .header("Session", format!("{session};timeout={timeout}"))
+            .header("Transport", agreed.to_string())
+            .header("Cache-Control", "no-cache")
+    }
+
+    /// Takes the first of the offered transports that can be had.
+    fn agree(
+        &mut self,
+        conn: ConnId,
+        session: Option<&str>,
+        film: &dyn Film,
+        track: FilmTrack,
+        wish: Wish,
+    ) -> Result<(Track<W>, Agreed), Refused> {
+        let ssrc = self.free_ssrc();
+        let (seq, rtp_base) = ((self.settings.random)() as u16, (self.settings.random)());
+        let Some(connection) = self.connections.get(&conn) else {
+            return Err(Response::new(Status::INTERNAL_ERROR));
+        };
+        let media = session
+            .and_then(|name| self.sessions.get(name))
+            .and_then(|session| session.media);
+        // Channels of the track itself are free for it when it is set up again.
+        let own = session
+            .and_then(|name| self.sessions.get(name))
+            .into_iter()
+            .flat_map(|session| &session.tracks);
+        let own: Vec<u8> = own
+            .filter(|other| other.order.track.number == track.number)
+            .flat_map(|other| match other.order.out {
+                Out::Tcp { rtp, rtcp, .. } => vec![rtp, rtcp],
+                Out::Udp { .. } => Vec::new(),
+            })
+            .collect();
+        let taken =
+            |channel: u8| connection.channels.contains_key(&channel) && !own.contains(&channel);
+        let mut cannot = wish.cannot;
+        for offer in wish.offers {
+            let (out, agreed) = match offer {
+                Offer::Udp { rtp, rtcp } => {
+                    let server = match connection.peer {
+                        SocketAddr::V4(_) => self.settings.udp_v4,
+                        SocketAddr::V6(_) => self.settings.udp_v6,
+                    };
+                    let Some(server) = server else {
+                        cannot.push("this server sends no UDP over your IP version".to_owned());
+                        continue;
+                    };
+                    let (mut to_rtp, mut to_rtcp) = (connection.peer, connection.peer);
+                    to_rtp.set_port(rtp);
+                    to_rtcp.set_port(rtcp);
+                    let source = connection.local.ip();
+                    let agreed = Agreed::Udp {
+                        client: (rtp, rtcp),
+                        server,
+                        source,
+                        ssrc,
+                    };
+                    (
+                        Out::Udp {
+                            from: source,
+                            rtp: to_rtp,
+                            rtcp: to_rtcp,
+                        },
+                        agreed,
+                    )
+                }
+                Offer::Tcp { .. } if media.is_some_and(|media| media != conn) => {
+                    cannot.push("this session's media goes into another connection".to_owned());
+                    continue;
+                }
+                Offer::Tcp { channels } => {
+                    let wanted =
+                        channels.filter(|(rtp, rtcp)| rtp != rtcp && !taken(*rtp) && !taken(*rtcp));
+                    // A client that gives all its tracks the same channels is told others.
+                    let free = || {
+                        (0..=254u8)
+                            .step_by(2)
+                            .map(|rtp| (rtp, rtp + 1))
+                            .find(|(rtp, rtcp)| !taken(*rtp) && !taken(*rtcp))
+                    };
+                    let Some((rtp, rtcp)) = wanted.or_else(free) else {
+                        cannot.push("no channel of this connection is free".to_owned());
+                        continue;
+                    };
+                    let agreed = Agreed::Tcp {
+                        channels: (rtp, rtcp),
+                        ssrc,
+                    };
+                    (
+                        Out::Tcp {
+                            writer: connection.writer.clone(),
+                            rtp,
+                            rtcp,
+                        },
+                        agreed,
+                    )
+                }
+            };
+            let url = if rtp_info::can_carry(&wish.url) && wish.url.contains("://") {
+                wish.url
+            } else {
+                format!(
+                    "{}track={}",
+                    target::base(&wish.origin, film.title()),
+                    track.number
+                )
+            };
+            let order = TrackOrder {
+                track,
+                ssrc,
+                seq,
+                rtp_base,
+                out,
+            };
+            return Ok((Track { order, url }, agreed));
+        }
+        Err(Response::refuse(
+            Status::UNSUPPORTED_TRANSPORT,
+            cannot.join("; "),
+        ))
+    }
+
+    fn add_track(&mut self, conn: ConnId, name: &str, track: Track<W>) {
+        self.remove_track(name, track.order.track.number);
+        let Some(session) = self.sessions.get_mut(name) else {
+            return;
+        };
+        self.ssrcs.insert(track.order.ssrc);
+        if let Out::Tcp { rtp, rtcp, .. } = track.order.out {
+            session.media = Some(conn);
+            if let Some(connection) = self.connections.get_mut(&conn) {
+                connection.channels.insert(rtp, name.to_owned());
+                connection.channels.insert(rtcp, name.to_owned());
+            }
+        }
+        let place = |track: &Track<W>| {
+            session
+                .film
+                .tracks()
+                .iter()
+                .position(|of| *of == track.order.track)
+        };
+        let (at, mut all) = (place(&track), std::mem::take(&mut session.tracks));
+        let at = all.partition_point(|other| place(other) < at);
+        all.insert(at, track);
+        session.tracks = all;
+    }
+
+    fn free_ssrc(&mut self) -> u32 {
+        loop {
+            let ssrc = (self.settings.random)();
+            if !self.ssrcs.contains(&ssrc) {
+                return ssrc;
+            }
+        }
+    }
+}
+
+fn which_track(film: &dyn Film, target: &Target) -> Result<FilmTrack, Refused> {
+    // A film whose own name looks like a track's is named as a whole.
+    let number = target
+        .track()
+        .filter(|_| target.title().is_empty() || target.title() == film.title());
+    match (number, film.tracks()) {
+        (Some(number), tracks) => {
+            let found = tracks.iter().find(|track| track.number == number).copied();
+            found.ok_or_else(|| {
+                let words = format!(
+                    "'{}' has no track {number} that goes over RTP",
+                    film.title()
+                );
+                Response::refuse(Status::NOT_FOUND, words)
+            })
+        }
+        (None, [only]) => Ok(*only),
+        (None, tracks) => {
+            let words = format!(
+                "'{}' has {} tracks, each is set up by its own URL",
+                film.title(),
+                tracks.len()
+            );
+            Err(Response::refuse(Status::AGGREGATE_NOT_ALLOWED, words))
+        }
+    }
+}
+
+fn printable(name: &str) -> String {
+    name.chars()
+        .filter(|c| !c.is_control())
+        .take(USER_AGENT_CHARS)
+        .collect()
+}

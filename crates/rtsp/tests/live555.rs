@@ -1,0 +1,285 @@
+//! The dialogue that clients built on live555 speak (VLC, MPlayer, openRTSP), byte for byte as
+//! their `RTSPClient` writes it, and the answers byte for byte as it reads them.
+//!
+//! What such clients rely on: `Content-Base` ends with a slash and tracks are joined to it; the
+//! session's number goes up to the first `;`; `server_port=` and `interleaved=` come without spaces;
+//! `RTP-Info` has one entry a track in the order of the description, whatever its URLs say; `Range`
+//! begins with `npt=`.
+
+mod common;
+
+use common::Server;
+use reelway_media::SECOND;
+use reelway_rtsp::machine::ConnId;
+
+const AGENT: &str = "User-Agent: LibVLC/3.0.18 (LIVE555 Streaming Media v2022.07.14)";
+
+/// Sends `request` and wants `answer`; both are written with `|` before each line.
+fn exchange(server: &mut Server, conn: ConnId, request: &str, answer: &str) {
+    let bytes = wire(request);
+    assert_eq!(
+        server.send(conn, bytes.as_bytes()),
+        wire(answer),
+        "to {request}"
+    );
+}
+
+fn wire(text: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let lines = text
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix('|'));
+    let text: String = lines.map(|line| format!("{line}\r\n")).collect();
+    text.replace("AGENT", AGENT)
+        .replace("SERVER", &format!("Server: Reelway/{version}"))
+}
+
+fn options_and_describe(server: &mut Server, conn: ConnId) {
+    exchange(
+        server,
+        conn,
+        "|OPTIONS rtsp://10.0.0.1:8554/nature/bunny RTSP/1.0
+         |CSeq: 2
+         |AGENT
+         |",
+        "|RTSP/1.0 200 OK
+         |CSeq: 2
+         |SERVER
+         |Public: OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER
+         |",
+    );
+    exchange(
+        server,
+        conn,
+        "|DESCRIBE rtsp://10.0.0.1:8554/nature/bunny RTSP/1.0
+         |CSeq: 3
+         |AGENT
+         |Accept: application/sdp
+         |",
+        "|RTSP/1.0 200 OK
+         |CSeq: 3
+         |SERVER
+         |Content-Base: rtsp://10.0.0.1:8554/nature/bunny/
+         |Cache-Control: no-cache
+         |Content-Type: application/sdp
+         |Content-Length: 53
+         |
+         |v=0
+         |o=- 1 1 IN IP4 10.0.0.1
+         |s=nature/bunny",
+    );
+}
+
+#[test]
+fn over_udp_with_a_seek_a_pause_and_signs_of_life() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    options_and_describe(&mut server, conn);
+    exchange(
+        &mut server,
+        conn,
+        "|SETUP rtsp://10.0.0.1:8554/nature/bunny/track=1 RTSP/1.0
+         |CSeq: 4
+         |AGENT
+         |Transport: RTP/AVP;unicast;client_port=58472-58473
+         |",
+        "|RTSP/1.0 200 OK
+         |CSeq: 4
+         |SERVER
+         |Session: session1;timeout=60
+         |Transport: RTP/AVP;unicast;client_port=58472-58473;server_port=8000-8001;source=10.0.0.1;ssrc=000003E9;mode=\"PLAY\"
+         |Cache-Control: no-cache
+         |",
+    );
+    exchange(
+        &mut server,
+        conn,
+        "|SETUP rtsp://10.0.0.1:8554/nature/bunny/track=2 RTSP/1.0
+         |CSeq: 5
+         |AGENT
+         |Transport: RTP/AVP;unicast;client_port=39876-39877
+         |Session: session1
+         |",
+        "|RTSP/1.0 200 OK
+         |CSeq: 5
+         |SERVER
+         |Session: session1;timeout=60
+         |Transport: RTP/AVP;unicast;client_port=39876-39877;server_port=8000-8001;source=10.0.0.1;ssrc=000003EC;mode=\"PLAY\"
+         |Cache-Control: no-cache
+         |",
+    );
+    exchange(
+        &mut server,
+        conn,
+        "|PLAY rtsp://10.0.0.1:8554/nature/bunny/ RTSP/1.0
+         |CSeq: 6
+         |AGENT
+         |Session: session1
+         |Range: npt=0.000-
+         |",
+        "|RTSP/1.0 200 OK
+         |CSeq: 6
+         |SERVER
+         |Session: session1
+         |Range: npt=0.000-10.000
+         |RTP-Info: url=rtsp://10.0.0.1:8554/nature/bunny/track=1;seq=1002;rtptime=1003,url=rtsp://10.0.0.1:8554/nature/bunny/track=2;seq=1005;rtptime=1006
+         |",
+    );
+    exchange(
+        &mut server,
+        conn,
+        "|GET_PARAMETER rtsp://10.0.0.1:8554/nature/bunny/ RTSP/1.0
+         |CSeq: 7
+         |AGENT
+         |Session: session1
+         |",
+        "|RTSP/1.0 200 OK
+         |CSeq: 7
+         |SERVER
+         |Session: session1
+         |",
+    );
+    // A seek is a PAUSE and a PLAY with a range.
+    server.stream_is_at("session1", SECOND);
+    exchange(
+        &mut server,
+        conn,
+        "|PAUSE rtsp://10.0.0.1:8554/nature/bunny/ RTSP/1.0
+         |CSeq: 8
+         |AGENT
+         |Session: session1
+         |",
+        "|RTSP/1.0 200 OK
+         |CSeq: 8
+         |SERVER
+         |Session: session1
+         |Range: npt=1.000-10.000
+         |",
+    );
+    exchange(
+        &mut server,
+        conn,
+        "|PLAY rtsp://10.0.0.1:8554/nature/bunny/ RTSP/1.0
+         |CSeq: 9
+         |AGENT
+         |Session: session1
+         |Scale: 1.000000
+         |Range: npt=6.200-
+         |",
+        "|RTSP/1.0 200 OK
+         |CSeq: 9
+         |SERVER
+         |Session: session1
+         |Range: npt=6.000-10.000
+         |RTP-Info: url=rtsp://10.0.0.1:8554/nature/bunny/track=1;seq=1602;rtptime=541003,url=rtsp://10.0.0.1:8554/nature/bunny/track=2;seq=1605;rtptime=289006
+         |Scale: 1.0
+         |",
+    );
+    // OPTIONS is its other sign of life.
+    exchange(
+        &mut server,
+        conn,
+        "|OPTIONS rtsp://10.0.0.1:8554/nature/bunny/ RTSP/1.0
+         |CSeq: 10
+         |AGENT
+         |Session: session1
+         |",
+        "|RTSP/1.0 200 OK
+         |CSeq: 10
+         |SERVER
+         |Public: OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER
+         |Session: session1
+         |",
+    );
+    exchange(
+        &mut server,
+        conn,
+        "|TEARDOWN rtsp://10.0.0.1:8554/nature/bunny/ RTSP/1.0
+         |CSeq: 11
+         |AGENT
+         |Session: session1
+         |",
+        "|RTSP/1.0 200 OK
+         |CSeq: 11
+         |SERVER
+         |Session: session1
+         |",
+    );
+}
+
+#[test]
+fn over_tcp_with_reports_between_requests() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    options_and_describe(&mut server, conn);
+    exchange(
+        &mut server,
+        conn,
+        "|SETUP rtsp://10.0.0.1:8554/nature/bunny/track=1 RTSP/1.0
+         |CSeq: 4
+         |AGENT
+         |Transport: RTP/AVP/TCP;unicast;interleaved=0-1
+         |",
+        "|RTSP/1.0 200 OK
+         |CSeq: 4
+         |SERVER
+         |Session: session1;timeout=60
+         |Transport: RTP/AVP/TCP;unicast;interleaved=0-1;ssrc=000003E9;mode=\"PLAY\"
+         |Cache-Control: no-cache
+         |",
+    );
+    exchange(
+        &mut server,
+        conn,
+        "|SETUP rtsp://10.0.0.1:8554/nature/bunny/track=2 RTSP/1.0
+         |CSeq: 5
+         |AGENT
+         |Transport: RTP/AVP/TCP;unicast;interleaved=2-3
+         |Session: session1
+         |",
+        "|RTSP/1.0 200 OK
+         |CSeq: 5
+         |SERVER
+         |Session: session1;timeout=60
+         |Transport: RTP/AVP/TCP;unicast;interleaved=2-3;ssrc=000003EC;mode=\"PLAY\"
+         |Cache-Control: no-cache
+         |",
+    );
+    let mut bytes = wire(
+        "|PLAY rtsp://10.0.0.1:8554/nature/bunny/ RTSP/1.0
+         |CSeq: 6
+         |AGENT
+         |Session: session1
+         |Range: npt=0.000-
+         |",
+    )
+    .into_bytes();
+    // Receiver report and name, 32 and 12 bytes, on track 1's RTCP channel; then the next request.
+    bytes.extend([b'$', 1, 0, 44, 0x81, 201, 0, 7]);
+    bytes.extend([0x0a; 4]);
+    bytes.extend(1001u32.to_be_bytes());
+    bytes.extend([0; 20]);
+    bytes.extend([0x81, 202, 0, 2, 0x0a, 0x0a, 0x0a, 0x0a, 1, 1, b'h', 0]);
+    bytes.extend(wire("|GET_PARAMETER rtsp://10.0.0.1:8554/nature/bunny/ RTSP/1.0\n|CSeq: 7\n|AGENT\n|Session: session1\n|").into_bytes());
+    let answers = server.send(conn, &bytes);
+    let wanted = wire(
+        "|RTSP/1.0 200 OK
+         |CSeq: 6
+         |SERVER
+         |Session: session1
+         |Range: npt=0.000-10.000
+         |RTP-Info: url=rtsp://10.0.0.1:8554/nature/bunny/track=1;seq=1002;rtptime=1003,url=rtsp://10.0.0.1:8554/nature/bunny/track=2;seq=1005;rtptime=1006
+         |
+         |RTSP/1.0 200 OK
+         |CSeq: 7
+         |SERVER
+         |Session: session1
+         |",
+    );
+    assert_eq!(answers, wanted);
+    assert_eq!(
+        server.watches["session1"].progress().lost,
+        Some(0),
+        "the report was heard"
+    );
+}
