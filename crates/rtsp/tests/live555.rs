@@ -62,7 +62,7 @@ fn options_and_describe(server: &mut Server, conn: ConnId) {
          |Content-Base: rtsp://10.0.0.1:8554/nature/bunny/
          |Cache-Control: no-cache
          |Content-Type: application/sdp
-         |Content-Length: 53
+         |Content-Length: 46
          |
          |v=0
          |o=- 1 1 IN IP4 10.0.0.1
