@@ -40,9 +40,10 @@ pub enum Kind {
 /// One track of a title.
 ///
 /// The film's presentation timeline begins with 0 at the first picture that can be shown: the sync
-/// sample at or before the start that the edit list asks for (at the edit's start itself where
-/// there is no picture). A sample is presented at `dts + cts + shift` ticks; sound decoded only to
-/// prime its decoder lies before 0.
+/// sample at or before the start that the edit list asks for. Sound decoded only to prime its
+/// decoder lies before 0. Where sound begins earlier than that (0.1 s or five frames before the
+/// first picture), or there is no picture, 0 is where the sound begins, and the first picture may
+/// come late. A sample is presented at `dts + cts + shift` ticks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Track {
     /// track_ID in the file.

@@ -47,6 +47,11 @@ pub fn read(edts: &Boxed, notes: &mut Vec<String>) -> Result<Edit, IndexError> {
             // Empty edits between and behind edits that show something would be pauses: passed over.
             ..0 if shown > 0 => {}
             ..0 => edit.delay = edit.delay.saturating_add(length).min(MAX_TICKS),
+            // A picture that stands still first ("dwell") comes later all the same.
+            _ if rate == 0 && shown == 0 => {
+                odd_rate = true;
+                edit.delay = edit.delay.saturating_add(length).min(MAX_TICKS);
+            }
             _ => {
                 shown += 1;
                 odd_rate |= rate != 0x1_0000;

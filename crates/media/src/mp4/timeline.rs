@@ -6,11 +6,18 @@ use super::error::{IndexError, Trouble};
 use super::index::Index;
 use super::moov::{Draft, Movie};
 use crate::groups::group;
-use crate::{Container, Kind, Picture, SampleTable, Title, Track, rescale, ticks_to_nanos};
+use crate::{
+    Container, Kind, Nanos, Picture, SECOND, SampleTable, Title, Track, nanos_to_ticks, rescale,
+    ticks_to_nanos,
+};
 
 /// Sound frames wholly before zero that are kept, to prime the decoder: AAC needs one to three,
 /// HE-AAC and Opus (80 ms of 20 ms frames) four.
 const PRIMING_FRAMES: usize = 5;
+
+/// Sound that begins earlier than this before the first picture, or by more frames than prime a
+/// decoder, is not priming but part of the film, which then begins with it.
+const EARLY_SOUND: Nanos = SECOND / 10;
 
 /// No film lasts, or begins, later than this many seconds (200 years: epoch times fit), so that nanoseconds fit 64 bits.
 const MAX_SECONDS: i64 = 200 * 366 * 86400;
@@ -27,7 +34,7 @@ struct Point {
 /// Makes the index of a film whose samples have all been read.
 pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexError> {
     let drafts = playable(&mut movie)?;
-    let Some(zero) = zero(&drafts, movie.timescale) else {
+    let Some(zero) = zero(&drafts, movie.timescale)? else {
         let mut problem = String::from("no track can be played");
         if !movie.notes.is_empty() {
             problem = format!("{problem}: {}", movie.notes.join("; "));
@@ -141,6 +148,15 @@ impl Draft {
         }
     }
 
+    /// A time of its media on the movie's timeline.
+    fn point(&self, time: i64) -> Point {
+        Point {
+            delay: self.edit.delay,
+            media: time - self.edit.start,
+            timescale: self.timescale,
+        }
+    }
+
     /// Number, decode time and presentation time of each sample, in ticks.
     fn times(&self) -> impl Iterator<Item = (usize, Times)> + '_ {
         let mut dts = self.gathered.first_dts;
@@ -190,30 +206,42 @@ struct Times {
 }
 
 /// Where the presentation begins; `None` without tracks.
-fn zero(drafts: &[Draft], movie_timescale: u32) -> Option<Point> {
+fn zero(drafts: &[Draft], movie_timescale: u32) -> Result<Option<Point>, IndexError> {
     let mut pictures = drafts.iter().filter(|draft| draft.kind == Kind::Video);
     let picture = pictures
         .clone()
         .find(|draft| draft.enabled)
         .or_else(|| pictures.next());
-    let point = |draft: &Draft, start| Point {
-        delay: draft.edit.delay,
-        media: start - draft.edit.start,
-        timescale: draft.timescale,
-    };
-    if let Some(draft) = picture {
+    let picture = picture.and_then(|draft| {
         let (_, start) = draft.sync_at(draft.edit.start)?;
-        return Some(point(draft, start));
-    }
-    let starts = drafts.iter().filter_map(|draft| {
-        let (_, first) = draft.times().next()?;
-        Some(point(draft, first.start.max(draft.edit.start)))
+        Some(draft.point(start))
     });
+    let mut starts = Vec::new();
+    for draft in drafts.iter().filter(|draft| draft.kind == Kind::Audio) {
+        let Some((_, first)) = draft.times().next() else {
+            continue;
+        };
+        let start = first.start.max(draft.edit.start);
+        if let Some(picture) = &picture {
+            let shift = shift(draft, picture, movie_timescale)?;
+            let early = -nanos_to_ticks(EARLY_SOUND, draft.timescale);
+            let heard = draft
+                .times()
+                .filter(|(_, times)| times.start >= start && times.end + shift <= 0);
+            if start + shift >= early && heard.take(PRIMING_FRAMES + 1).count() <= PRIMING_FRAMES {
+                continue;
+            }
+        }
+        starts.push(draft.point(start));
+    }
     // Comparing exactly would take 160 bits; at equal times either will do.
     let seconds = |at: &Point| {
         at.delay as f64 / f64::from(movie_timescale) + at.media as f64 / f64::from(at.timescale)
     };
-    starts.min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
+    Ok(starts
+        .into_iter()
+        .min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
+        .or(picture))
 }
 
 /// Ticks from the track's media time to presentation time.
