@@ -124,7 +124,9 @@ class Viewer:
 
     def wait(self, seconds, until=None):
         """Waits for a kind of message; true when it came. Ends on an error."""
-        kinds = Gst.MessageType.ERROR | Gst.MessageType.EOS | (until or 0)
+        kinds = Gst.MessageType.ERROR | Gst.MessageType.EOS
+        if until:
+            kinds |= until
         deadline = GLib.get_monotonic_time() + int(seconds * 1e6)
         while True:
             left = (deadline - GLib.get_monotonic_time()) * 1000

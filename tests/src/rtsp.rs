@@ -61,7 +61,12 @@ impl Client {
     pub fn connect(server: SocketAddr) -> Result<Client> {
         let stream = TcpStream::connect_timeout(&server, Duration::from_secs(5))?;
         stream.set_nodelay(true)?;
-        Ok(Client { stream, buffer: Vec::new(), cseq: 0, session: None, frames: VecDeque::new() })
+        Ok(Client::from_stream(stream))
+    }
+
+    /// Speaks over a connection that is there already.
+    pub fn from_stream(stream: TcpStream) -> Client {
+        Client { stream, buffer: Vec::new(), cseq: 0, session: None, frames: VecDeque::new() }
     }
 
     /// The client's address.

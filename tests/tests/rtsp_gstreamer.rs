@@ -100,7 +100,7 @@ fn seeks_and_pauses(protocol: &str) {
         beside.saturating_sub(5)..=beside + 5
     });
     without_holes("audio", &lines, &expected.audio, &sounds);
-    decoded_without_gaps("video", &lines, 0.045);
+    decoded_without_gaps("video", &lines, 0.07);
     decoded_without_gaps("audio", &lines, 0.05);
 }
 
