@@ -8,7 +8,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use reelway_tests::films::{Film, FilmKind, library, playable};
-use reelway_tests::probe::{Edits, Hashes, Received, Stream, Wanted, receive, streams, without_declared_sei};
+use reelway_tests::probe::{
+    Edits, Hashes, Received, Stream, Wanted, receive, streams, without_declared_sei,
+};
 use reelway_tests::server::{Options, Server};
 
 /// Films received at once; each takes its real time and hardly a processor.
@@ -46,14 +48,29 @@ impl Case {
         let name = self.film.name;
         let mut file = self.receive(&["-ignore_editlist", "1"], path_text(&self.film.path));
         let mut wire = self.receive(&["-rtsp_transport", transport], &self.url);
-        if self.stream("video").is_some_and(|stream| stream.codec == "hevc") {
+        if self
+            .stream("video")
+            .is_some_and(|stream| stream.codec == "hevc")
+        {
             file.nals = without_declared_sei(file.nals, &self.film.path);
             wire.nals = without_declared_sei(wire.nals, &self.film.path);
         }
-        assert_eq!(wire.nals.len(), file.nals.len(), "{name}: number of NAL units");
+        assert_eq!(
+            wire.nals.len(),
+            file.nals.len(),
+            "{name}: number of NAL units"
+        );
         assert!(wire.nals == file.nals, "{name}: NAL units differ");
-        assert_eq!(wire.sound.hashes(), file.sound.hashes(), "{name}: access units of the sound");
-        assert_eq!(wire.frames.hashes(), file.frames.hashes(), "{name}: decoded pictures");
+        assert_eq!(
+            wire.sound.hashes(),
+            file.sound.hashes(),
+            "{name}: access units of the sound"
+        );
+        assert_eq!(
+            wire.frames.hashes(),
+            file.frames.hashes(),
+            "{name}: decoded pictures"
+        );
         if let Some(stream) = self.stream("video") {
             times_agree(name, stream, &wire.pictures);
         }
@@ -70,7 +87,12 @@ fn path_text(path: &Path) -> &str {
 /// Presentation times within one tick of what ffprobe says of the file.
 fn times_agree(name: &str, file: &Stream, wire: &Hashes) {
     let tick = (1.0 / f64::from(file.timescale)).max(1.0 / wire.timescale);
-    assert_eq!(wire.frames.len(), file.packets.len(), "{name}: {}", file.kind);
+    assert_eq!(
+        wire.frames.len(),
+        file.packets.len(),
+        "{name}: {}",
+        file.kind
+    );
     for (nth, (packet, at)) in file.packets.iter().zip(wire.seconds()).enumerate() {
         let exact = packet.pts as f64 / f64::from(file.timescale);
         assert!(
@@ -82,14 +104,22 @@ fn times_agree(name: &str, file: &Stream, wire: &Hashes) {
 }
 
 fn every_film(transport: &str) {
-    let films: Vec<Film> = playable().into_iter().filter(|film| film.kind == FilmKind::Plain).collect();
+    let films: Vec<Film> = playable()
+        .into_iter()
+        .filter(|film| film.kind == FilmKind::Plain)
+        .collect();
     let names: Vec<&str> = films.iter().map(|film| film.name).collect();
     let library = library(&names);
     let server = Options::new(library.path()).start();
     server.wait_indexed();
     // The longest first, so that none is left over at the end.
-    let mut cases: Vec<Case> = films.into_iter().map(|film| Case::of(film, &server)).collect();
-    cases.sort_by_key(|case| std::cmp::Reverse(case.streams.iter().map(|stream| stream.packets.len()).max()));
+    let mut cases: Vec<Case> = films
+        .into_iter()
+        .map(|film| Case::of(film, &server))
+        .collect();
+    cases.sort_by_key(|case| {
+        std::cmp::Reverse(case.streams.iter().map(|stream| stream.packets.len()).max())
+    });
     let cases = Mutex::new(VecDeque::from(cases));
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -104,7 +134,10 @@ fn every_film(transport: &str) {
         }
     });
     let failed = failed.into_inner().unwrap();
-    assert!(failed.is_empty(), "not as in the file over {transport}: {failed:?}");
+    assert!(
+        failed.is_empty(),
+        "not as in the file over {transport}: {failed:?}"
+    );
 }
 
 #[test]

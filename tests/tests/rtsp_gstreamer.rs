@@ -28,32 +28,54 @@ struct Line {
 fn watch(url: &str, protocol: &str, steps: &[&str]) -> Vec<Line> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("players/rtspsrc.py");
     let mut command = Command::new("/usr/bin/python3");
-    command.arg(script).args([url, protocol]).args(steps).env("GST_REGISTRY_FORK", "no");
+    command
+        .arg(script)
+        .args([url, protocol])
+        .args(steps)
+        .env("GST_REGISTRY_FORK", "no");
     let ran = run(command, Duration::from_secs(90)).expect("rtspsrc");
     let text = String::from_utf8(ran.out.clone()).unwrap();
-    let lines: Vec<Line> = text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let lines: Vec<Line> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect(line))
+        .collect();
     assert!(lines.last().is_some_and(|line| line.end), "{}", ran.tail());
     lines
 }
 
 /// As the script hashes.
 fn hashes(unit: &Unit) -> Vec<String> {
-    unit.parts.iter().map(|part| format!("{}-{:08x}", part.len(), crc32fast::hash(part))).collect()
+    unit.parts
+        .iter()
+        .map(|part| format!("{}-{:08x}", part.len(), crc32fast::hash(part)))
+        .collect()
 }
 
 /// The units of one track are runs of the film without holes: the first begins with the film, each
 /// other where `starts` says, the last one reaches the end.
-fn without_holes(kind: &str, lines: &[Line], units: &[Unit], starts: &[std::ops::RangeInclusive<usize>]) {
+fn without_holes(
+    kind: &str,
+    lines: &[Line],
+    units: &[Unit],
+    starts: &[std::ops::RangeInclusive<usize>],
+) {
     let film: Vec<Vec<String>> = units.iter().map(hashes).collect();
     let mut next = 0;
     let mut run = 0;
-    for line in lines.iter().filter(|line| line.unit.as_deref() == Some(kind)) {
+    for line in lines
+        .iter()
+        .filter(|line| line.unit.as_deref() == Some(kind))
+    {
         // After the call to seek, what was under way of the old place may still come.
         if line.hashes == film.get(next).cloned().unwrap_or_default() && run == line.run {
             next += 1;
             continue;
         }
-        let start = line.run.checked_sub(1).map(|seek| starts[seek].clone()).filter(|_| run != line.run);
+        let start = line
+            .run
+            .checked_sub(1)
+            .map(|seek| starts[seek].clone())
+            .filter(|_| run != line.run);
         match start.and_then(|mut start| start.find(|&at| film[at] == line.hashes)) {
             Some(start) => (run, next) = (line.run, start + 1),
             None if line.hashes == film.get(next).cloned().unwrap_or_default() => next += 1,
@@ -65,7 +87,11 @@ fn without_holes(kind: &str, lines: &[Line], units: &[Unit], starts: &[std::ops:
             ),
         }
     }
-    assert_eq!((run, next), (starts.len(), film.len()), "{kind}: last run and unit");
+    assert_eq!(
+        (run, next),
+        (starts.len(), film.len()),
+        "{kind}: last run and unit"
+    );
 }
 
 /// Decoded frames follow each other without a gap longer than `most` seconds within a run.
@@ -78,7 +104,12 @@ fn decoded_without_gaps(kind: &str, lines: &[Line], most: f64) {
     assert!(frames.len() > 20, "{} decoded {kind} frames", frames.len());
     for pair in frames.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
         let step = pair[1].1 - pair[0].1;
-        assert!(step < most || step.abs() > 2.5, "{kind}: {step} s between frames at {} and {}", pair[0].1, pair[1].1);
+        assert!(
+            step < most || step.abs() > 2.5,
+            "{kind}: {step} s between frames at {} and {}",
+            pair[0].1,
+            pair[1].1
+        );
     }
 }
 
@@ -88,15 +119,29 @@ fn seeks_and_pauses(protocol: &str) {
     server.wait_indexed();
     let expected = Expected::of(&film("seeks").path);
     let wishes = [20.7, 4.0, 36.2];
-    let steps = ["play:2", "seek:20.7", "play:1.5", "seek:4", "play:1.5", "pause:5", "play:1.5", "seek:36.2", "end:30"];
+    let steps = [
+        "play:2",
+        "seek:20.7",
+        "play:1.5",
+        "seek:4",
+        "play:1.5",
+        "pause:5",
+        "play:1.5",
+        "seek:36.2",
+        "end:30",
+    ];
     let lines = watch(&server.rtsp_url("seeks"), protocol, &steps);
 
-    let pictures = wishes.map(|wish| expected.start_of(wish)).map(|start| start..=start);
+    let pictures = wishes
+        .map(|wish| expected.start_of(wish))
+        .map(|start| start..=start);
     without_holes("video", &lines, &expected.video, &pictures);
     // The sound begins with the packet in which the picture's start lies.
     let sounds = pictures.map(|picture| {
         let start = expected.video[*picture.start()].at;
-        let beside = expected.audio.partition_point(|unit| unit.at + unit.duration <= start);
+        let beside = expected
+            .audio
+            .partition_point(|unit| unit.at + unit.duration <= start);
         beside.saturating_sub(5)..=beside + 5
     });
     without_holes("audio", &lines, &expected.audio, &sounds);
@@ -124,7 +169,11 @@ fn rtspsrc_plays_every_codec_to_the_end() {
             let server = &server;
             scope.spawn(move || {
                 let expected = Expected::of(&film(name).path);
-                let lines = watch(&server.rtsp_url(name), ["udp", "tcp"][nth % 2], &["play:1", "end:30"]);
+                let lines = watch(
+                    &server.rtsp_url(name),
+                    ["udp", "tcp"][nth % 2],
+                    &["play:1", "end:30"],
+                );
                 without_holes("video", &lines, &expected.video, &[]);
                 without_holes("audio", &lines, &expected.audio, &[]);
             });

@@ -19,17 +19,26 @@ const FILMS: [&str; 4] = ["bunny", "hvc1", "ntsc", "b_pyramid"];
 type Came = Vec<(f64, Vec<Vec<u8>>)>;
 
 async fn watch(url: &str, transport: Transport, expected: &Expected) -> HashMap<String, Came> {
-    let mut session = Session::describe(url.parse().unwrap(), SessionOptions::default()).await.expect("DESCRIBE");
+    let mut session = Session::describe(url.parse().unwrap(), SessionOptions::default())
+        .await
+        .expect("DESCRIBE");
     let media: Vec<(String, bool)> = session
         .streams()
         .iter()
         .map(|stream| (stream.media().to_owned(), stream.encoding_name() == "h265"))
         .collect();
     for nth in 0..media.len() {
-        let options = SetupOptions::default().transport(transport.clone()).frame_format(FrameFormat::MP4);
+        let options = SetupOptions::default()
+            .transport(transport.clone())
+            .frame_format(FrameFormat::MP4);
         session.setup(nth, options).await.expect("SETUP");
     }
-    let mut playing = session.play(PlayOptions::default()).await.expect("PLAY").demuxed().expect("known formats");
+    let mut playing = session
+        .play(PlayOptions::default())
+        .await
+        .expect("PLAY")
+        .demuxed()
+        .expect("known formats");
     let mut came: HashMap<String, Came> = HashMap::new();
     loop {
         let item = tokio::time::timeout(Duration::from_secs(5), playing.next()).await;
@@ -38,12 +47,16 @@ async fn watch(url: &str, transport: Transport, expected: &Expected) -> HashMap<
                 assert_eq!(frame.loss(), 0);
                 let (kind, hevc) = &media[frame.stream_id()];
                 let at = frame.timestamp().elapsed_secs();
-                came.entry(kind.clone()).or_default().push((at, nals(frame.data(), *hevc)));
+                came.entry(kind.clone())
+                    .or_default()
+                    .push((at, nals(frame.data(), *hevc)));
             }
             Some(Ok(CodecItem::AudioFrame(frame))) => {
                 assert_eq!(frame.loss(), 0);
                 let at = frame.timestamp().elapsed_secs();
-                came.entry(media[frame.stream_id()].0.clone()).or_default().push((at, vec![frame.data().to_vec()]));
+                came.entry(media[frame.stream_id()].0.clone())
+                    .or_default()
+                    .push((at, vec![frame.data().to_vec()]));
             }
             Some(Ok(_)) => {}
             Some(Err(error)) => panic!("{error}"),
@@ -62,7 +75,11 @@ fn equal(name: &str, came: &Came, expected: &[Unit]) {
     for (nth, ((at, parts), unit)) in came.iter().zip(expected).enumerate() {
         assert!(*parts == unit.parts, "{name}: unit {nth} differs");
         // A tick of the picture's 90,000 a second, and of the sound's rate.
-        assert!((at - unit.at).abs() < 1.5 / 44_100.0, "{name}: unit {nth} at {at}, not {}", unit.at);
+        assert!(
+            (at - unit.at).abs() < 1.5 / 44_100.0,
+            "{name}: unit {nth} at {at}, not {}",
+            unit.at
+        );
     }
 }
 
@@ -75,7 +92,11 @@ fn films_arrive(transport: fn() -> Transport) {
         runtime.spawn(async move {
             let expected = Expected::of(&film(name).path);
             let came = watch(&url, transport(), &expected).await;
-            equal(&format!("picture of {name}"), &came["video"], &expected.video);
+            equal(
+                &format!("picture of {name}"),
+                &came["video"],
+                &expected.video,
+            );
             equal(&format!("sound of {name}"), &came["audio"], &expected.audio);
         })
     });

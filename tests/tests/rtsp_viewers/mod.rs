@@ -34,9 +34,19 @@ impl Expected {
         let movie = Movie::read(path).expect("a film");
         let streams = streams(path, Edits::Apply);
         let units = |handler: &[u8; 4], kind: &str| -> Vec<Unit> {
-            let Some(track) = movie.tracks.iter().find(|track| track.handler == *handler) else { return vec![] };
-            let stream = streams.iter().find(|stream| stream.kind == kind).expect("the same track");
-            assert_eq!(track.samples.len(), stream.packets.len(), "{kind} of {}", path.display());
+            let Some(track) = movie.tracks.iter().find(|track| track.handler == *handler) else {
+                return vec![];
+            };
+            let stream = streams
+                .iter()
+                .find(|stream| stream.kind == kind)
+                .expect("the same track");
+            assert_eq!(
+                track.samples.len(),
+                stream.packets.len(),
+                "{kind} of {}",
+                path.display()
+            );
             let hevc = stream.codec == "hevc";
             let scale = f64::from(track.timescale);
             let samples = track.samples.iter().zip(&stream.packets);
@@ -45,21 +55,35 @@ impl Expected {
                     at: packet.pts as f64 / scale,
                     duration: f64::from(sample.duration) / scale,
                     sync: sample.sync,
-                    parts: if kind == "video" { nals(&sample.data, hevc) } else { vec![sample.data.clone()] },
+                    parts: if kind == "video" {
+                        nals(&sample.data, hevc)
+                    } else {
+                        vec![sample.data.clone()]
+                    },
                 })
                 .collect()
         };
-        Expected { video: units(b"vide", "video"), audio: units(b"soun", "audio") }
+        Expected {
+            video: units(b"vide", "video"),
+            audio: units(b"soun", "audio"),
+        }
     }
 
     /// Pictures or sound.
     pub fn units(&self, kind: &str) -> &[Unit] {
-        if kind == "video" { &self.video } else { &self.audio }
+        if kind == "video" {
+            &self.video
+        } else {
+            &self.audio
+        }
     }
 
     /// The sync picture presented at or before `at`: where a viewer who wants `at` begins.
     pub fn start_of(&self, at: f64) -> usize {
-        self.video.iter().rposition(|unit| unit.sync && unit.at <= at + 1e-6).expect("a sync picture")
+        self.video
+            .iter()
+            .rposition(|unit| unit.sync && unit.at <= at + 1e-6)
+            .expect("a sync picture")
     }
 }
 
