@@ -1,2 +1,43 @@
-//! Skeleton.
+//! HTTP: HLS, DASH, files by byte ranges, the control API, metrics, and the web pages.
+//!
+//! What lives here: everything that a browser or an HTTP player asks for. Media bodies are slices of
+//! the store's blocks between generated headers ([`reelway_package`]), never copied but where that is
+//! cheaper, at most one block ahead of the socket, and paced by the film's own time. Viewers are
+//! sessions like those of RTSP.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `server.rs`, `connection.rs`, `limits.rs` | listening, connections and their limits |
+//! | `app.rs`, `guard.rs`, `route.rs` | a request's way: checks, addresses |
+//! | `watch.rs`, `conditional.rs` | playlists, segments and files; conditional and range requests |
+//! | `films.rs` | films, packaged and opened |
+//! | `viewers.rs`, `pace.rs` | who watches, and how fast he is sent |
+//! | `body.rs`, `pieces.rs` | bodies of media |
+//! | `api/` | the control API of `docs/reference/api.md` |
+//! | `metrics.rs` | counters, Prometheus |
+//! | `web.rs` | the web pages in the binary |
 #![forbid(unsafe_code)]
+
+mod answer;
+mod api;
+mod app;
+mod body;
+mod conditional;
+mod config;
+mod connection;
+mod films;
+mod guard;
+mod limits;
+mod metrics;
+mod node;
+mod pace;
+mod pieces;
+mod route;
+mod server;
+mod viewers;
+mod watch;
+mod web;
+
+pub use config::HttpConfig;
+pub use node::{Addresses, NodeState, NodeView, Sending};
+pub use server::{HttpServer, Rooms};

@@ -1,0 +1,150 @@
+//! Answers as they are put together everywhere: plain text, errors, compression, headers.
+
+use std::io::Write;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use flate2::{Compression, write::GzEncoder};
+
+/// Any answer.
+pub(crate) type Answer = Response<Body>;
+
+/// Texts shorter than this are not worth compressing: they fit into one packet.
+const COMPRESSED: usize = 1000;
+
+/// An answer with a body that is all there.
+pub(crate) fn with(status: StatusCode, media_type: &'static str, body: impl Into<Body>) -> Answer {
+    let mut answer = Response::new(body.into());
+    *answer.status_mut() = status;
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    answer
+}
+
+/// An answer without a body.
+pub(crate) fn empty(status: StatusCode) -> Answer {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = status;
+    answer
+}
+
+/// What went wrong, for people and players.
+pub(crate) fn error(status: StatusCode, words: impl std::fmt::Display) -> Answer {
+    let mut answer = with(status, "text/plain; charset=utf-8", format!("{words}\n"));
+    answer
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// The same for the API.
+pub(crate) fn api_error(status: StatusCode, words: impl std::fmt::Display) -> Answer {
+    let json = serde_json::json!({ "error": words.to_string() });
+    let mut answer = with(status, "application/json", json.to_string());
+    answer
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// Come again after this long.
+pub(crate) fn retry_after(answer: &mut Answer, after: Duration) {
+    // Rounded up: too early is refused again.
+    let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+    answer
+        .headers_mut()
+        .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+}
+
+/// Sets a header to a value that we made ourselves.
+pub(crate) fn set(answer: &mut Answer, name: header::HeaderName, value: &str) {
+    // Entity tags, dates and numbers are visible ASCII; anything else is a mistake of ours and left out.
+    if let Ok(value) = HeaderValue::from_str(value) {
+        answer.headers_mut().insert(name, value);
+    }
+}
+
+/// A text, compressed where the client asks for that and it pays.
+pub(crate) fn text(request: &HeaderMap, media_type: &'static str, text: String) -> Answer {
+    let mut answer = if text.len() >= COMPRESSED && accepts_gzip(request) {
+        let mut answer = with(StatusCode::OK, media_type, gzip(text.as_bytes()));
+        set(&mut answer, header::CONTENT_ENCODING, "gzip");
+        answer
+    } else {
+        with(StatusCode::OK, media_type, text)
+    };
+    set(&mut answer, header::VARY, "Accept-Encoding");
+    answer
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::default());
+    // Writing to memory cannot fail.
+    let _ = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default()
+}
+
+/// Whether `Accept-Encoding` allows gzip (RFC 9110 12.5.3).
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let mut any = None;
+    let mut gzip = None;
+    let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
+    for coding in lines
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+    {
+        let mut parts = coding.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let refused = parts
+            .filter_map(|part| part.strip_prefix("q="))
+            .any(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0));
+        if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") {
+            gzip = Some(!refused);
+        } else if name == "*" {
+            any = Some(!refused);
+        }
+    }
+    gzip.or(any).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepts(value: &str) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT_ENCODING, value.parse().unwrap());
+        accepts_gzip(&headers)
+    }
+
+    #[test]
+    fn gzip_is_used_only_where_it_is_welcome() {
+        assert!(accepts("gzip"));
+        assert!(accepts("deflate, GZIP;q=0.5"));
+        assert!(accepts("br, *"));
+        assert!(!accepts("br"));
+        assert!(!accepts("gzip;q=0"));
+        assert!(!accepts("gzip;q=0, *"));
+        assert!(!accepts_gzip(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn short_texts_stay_as_they_are() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT_ENCODING, "gzip".parse().unwrap());
+        assert!(
+            text(&headers, "a/b", "x".repeat(999))
+                .headers()
+                .get(header::CONTENT_ENCODING)
+                .is_none()
+        );
+        assert!(
+            text(&headers, "a/b", "x".repeat(1000))
+                .headers()
+                .get(header::CONTENT_ENCODING)
+                .is_some()
+        );
+    }
+}

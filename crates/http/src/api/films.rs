@@ -1,0 +1,423 @@
+//! Films: the list with search and pages, and one film in full.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode, Uri, request::Parts};
+use reelway_catalogue::{CatalogueError, Entry, Film, State as FilmState, Summary};
+use reelway_clock::Real;
+use reelway_media::{Container, Kind};
+use serde::{Deserialize, Serialize};
+
+use super::{json, seconds};
+use crate::answer::{self, Answer};
+use crate::api::tracks::TrackJson;
+use crate::app::App;
+use crate::guard;
+use crate::metrics::state_name;
+use crate::route;
+
+/// Films of a page.
+const MOST: usize = 200;
+const USUAL: usize = 50;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Wish {
+    #[serde(default)]
+    q: String,
+    #[serde(default)]
+    sort: Sort,
+    page: Option<usize>,
+    per_page: Option<usize>,
+}
+
+/// By what, and whether descending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+enum Sort {
+    #[default]
+    #[serde(rename = "name")]
+    Name,
+    #[serde(rename = "-name")]
+    NameDown,
+    #[serde(rename = "modified")]
+    Modified,
+    #[serde(rename = "-modified")]
+    ModifiedDown,
+    #[serde(rename = "duration")]
+    Duration,
+    #[serde(rename = "-duration")]
+    DurationDown,
+    #[serde(rename = "size")]
+    Size,
+    #[serde(rename = "-size")]
+    SizeDown,
+    #[serde(rename = "bitrate")]
+    BitRate,
+    #[serde(rename = "-bitrate")]
+    BitRateDown,
+}
+
+#[derive(Serialize)]
+struct List {
+    total: usize,
+    page: usize,
+    per_page: usize,
+    films: Vec<FilmJson>,
+}
+
+#[derive(Serialize)]
+struct FilmJson {
+    title: String,
+    file: String,
+    size: u64,
+    modified: String,
+    state: &'static str,
+    reason: Option<String>,
+    duration: Option<f64>,
+    bitrate: Option<u64>,
+    video: Option<VideoJson>,
+    audio: Vec<AudioJson>,
+    protocols: ProtocolsJson,
+    viewers: usize,
+}
+
+#[derive(Serialize)]
+struct VideoJson {
+    codec: String,
+    name: String,
+    width: u16,
+    height: u16,
+    frame_rate: f64,
+}
+
+#[derive(Serialize)]
+struct AudioJson {
+    codec: String,
+    name: String,
+    channels: u16,
+    rate: u32,
+    language: Option<String>,
+}
+
+/// For each protocol `null`, or why the film does not play over it.
+#[derive(Serialize)]
+struct ProtocolsJson {
+    rtsp: Option<String>,
+    hls: Option<String>,
+    dash: Option<String>,
+    file: Option<String>,
+}
+
+impl FilmJson {
+    fn of(entry: &Entry, viewers: usize) -> FilmJson {
+        let (summary, reason) = match &entry.state {
+            FilmState::Ready(summary) => (Some(&**summary), None),
+            FilmState::Indexing => (None, None),
+            FilmState::NotReady { reason } | FilmState::Unplayable { reason } => {
+                (None, Some(reason.clone()))
+            }
+        };
+        let why_not = || {
+            reason
+                .clone()
+                .unwrap_or_else(|| "the film is being looked at".into())
+        };
+        FilmJson {
+            title: entry.name.clone(),
+            file: entry.file.clone(),
+            size: entry.identity.size,
+            modified: instant(entry.identity.mtime_ns),
+            state: state_name(&entry.state),
+            reason: reason.clone(),
+            duration: summary.map(|summary| seconds(summary.duration)),
+            bitrate: summary.map(Summary::bitrate),
+            video: summary.and_then(video),
+            audio: summary.map(audio).unwrap_or_default(),
+            protocols: match summary {
+                Some(summary) => ProtocolsJson {
+                    rtsp: summary.protocols.rtsp.clone(),
+                    hls: summary.protocols.hls.clone(),
+                    dash: summary.protocols.dash.clone(),
+                    file: None,
+                },
+                None => ProtocolsJson {
+                    rtsp: Some(why_not()),
+                    hls: Some(why_not()),
+                    dash: Some(why_not()),
+                    file: Some(why_not()),
+                },
+            },
+            viewers,
+        }
+    }
+}
+
+fn video(summary: &Summary) -> Option<VideoJson> {
+    let track = summary.video()?;
+    let (width, height) = track.size?;
+    let frame_rate = (track.frame_rate.unwrap_or(0.0) * 1e3).round() / 1e3;
+    Some(VideoJson {
+        codec: track.codec.clone(),
+        name: track.name.clone(),
+        width,
+        height,
+        frame_rate,
+    })
+}
+
+fn audio(summary: &Summary) -> Vec<AudioJson> {
+    let tracks = summary
+        .tracks
+        .iter()
+        .filter(|track| track.kind == Kind::Audio);
+    tracks
+        .filter_map(|track| {
+            let (channels, rate) = track.sound?;
+            let (codec, name) = (track.codec.clone(), track.name.clone());
+            Some(AudioJson {
+                codec,
+                name,
+                channels,
+                rate,
+                language: track.language.clone(),
+            })
+        })
+        .collect()
+}
+
+/// Nanoseconds since 1970 as RFC 3339 in UTC, whole seconds.
+fn instant(nanos: i64) -> String {
+    let whole = nanos.max(0) as u64 / 1_000_000_000 * 1_000_000_000;
+    Real::from_nanos(whole).to_string()
+}
+
+fn bit_rate(entry: &Entry) -> u64 {
+    match &entry.state {
+        FilmState::Ready(summary) => summary.bitrate(),
+        _ => 0,
+    }
+}
+
+fn duration(entry: &Entry) -> i64 {
+    match &entry.state {
+        FilmState::Ready(summary) => summary.duration,
+        _ => 0,
+    }
+}
+
+impl Sort {
+    fn compare(self, a: &Entry, b: &Entry) -> Ordering {
+        let by_name = || natural(&a.name, &b.name);
+        match self {
+            Sort::Name => by_name(),
+            Sort::NameDown => by_name().reverse(),
+            Sort::Modified => a
+                .identity
+                .mtime_ns
+                .cmp(&b.identity.mtime_ns)
+                .then_with(by_name),
+            Sort::ModifiedDown => b
+                .identity
+                .mtime_ns
+                .cmp(&a.identity.mtime_ns)
+                .then_with(by_name),
+            Sort::Duration => duration(a).cmp(&duration(b)).then_with(by_name),
+            Sort::DurationDown => duration(b).cmp(&duration(a)).then_with(by_name),
+            Sort::Size => a.identity.size.cmp(&b.identity.size).then_with(by_name),
+            Sort::SizeDown => b.identity.size.cmp(&a.identity.size).then_with(by_name),
+            Sort::BitRate => bit_rate(a).cmp(&bit_rate(b)).then_with(by_name),
+            Sort::BitRateDown => bit_rate(b).cmp(&bit_rate(a)).then_with(by_name),
+        }
+    }
+}
+
+/// As people sort names: without regard to case, and "Part 2" before "Part 10".
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut left, mut right) = (
+        a.chars().flat_map(char::to_lowercase).peekable(),
+        b.chars().flat_map(char::to_lowercase).peekable(),
+    );
+    loop {
+        match (left.peek().copied(), right.peek().copied()) {
+            (None, None) => return a.cmp(b),
+            (None, Some(_)) => return Ordering::Less,
+            (Some(_), None) => return Ordering::Greater,
+            (Some(x), Some(y)) if x.is_ascii_digit() && y.is_ascii_digit() => {
+                let digits = |chars: &mut dyn Iterator<Item = char>| chars.collect::<String>();
+                let x = digits(&mut std::iter::from_fn(|| {
+                    left.next_if(char::is_ascii_digit)
+                }));
+                let y = digits(&mut std::iter::from_fn(|| {
+                    right.next_if(char::is_ascii_digit)
+                }));
+                let (x, y) = (x.trim_start_matches('0'), y.trim_start_matches('0'));
+                let order = x.len().cmp(&y.len()).then_with(|| x.cmp(y));
+                if order.is_ne() {
+                    return order;
+                }
+            }
+            (Some(x), Some(y)) if x == y => {
+                left.next();
+                right.next();
+            }
+            (Some(x), Some(y)) => return x.cmp(&y),
+        }
+    }
+}
+
+/// `GET /api/films`.
+pub(crate) async fn films(
+    State(app): State<Arc<App>>,
+    wish: Result<Query<Wish>, axum::extract::rejection::QueryRejection>,
+    headers: HeaderMap,
+) -> Answer {
+    let Query(wish) = match wish {
+        Ok(wish) => wish,
+        Err(error) => return answer::api_error(StatusCode::BAD_REQUEST, error.body_text()),
+    };
+    let words: Vec<String> = wish.q.split_whitespace().map(str::to_lowercase).collect();
+    let mut found: Vec<Arc<Entry>> = app.catalogue.list();
+    found.retain(|entry| {
+        let text = format!("{} {}", entry.name, entry.file).to_lowercase();
+        words.iter().all(|word| text.contains(word))
+    });
+    found.sort_by(|a, b| wish.sort.compare(a, b));
+    let per_page = wish.per_page.unwrap_or(USUAL).clamp(1, MOST);
+    let page = wish.page.unwrap_or(1).max(1);
+    let viewers = viewers(&app);
+    let shown = found
+        .iter()
+        .skip((page - 1).saturating_mul(per_page))
+        .take(per_page);
+    let films = shown
+        .map(|entry| FilmJson::of(entry, viewers.get(&entry.name).copied().unwrap_or(0)))
+        .collect();
+    json(
+        &headers,
+        &List {
+            total: found.len(),
+            page,
+            per_page,
+            films,
+        },
+    )
+}
+
+fn viewers(app: &App) -> HashMap<String, usize> {
+    let mut viewers = HashMap::new();
+    for view in app.sessions.list() {
+        *viewers.entry(view.title).or_default() += 1;
+    }
+    viewers
+}
+
+#[derive(Serialize)]
+struct FullFilm {
+    #[serde(flatten)]
+    film: FilmJson,
+    container: Option<&'static str>,
+    notes: Vec<String>,
+    tracks: Vec<TrackJson>,
+    urls: Urls,
+}
+
+#[derive(Serialize)]
+struct Urls {
+    rtsp: String,
+    hls: String,
+    dash: String,
+    file: String,
+}
+
+/// `GET /api/films/TITLE`.
+pub(crate) async fn film(State(app): State<Arc<App>>, parts: Parts) -> Answer {
+    let unknown = |name: &str| {
+        answer::api_error(
+            StatusCode::NOT_FOUND,
+            CatalogueError::Unknown(name.to_owned()),
+        )
+    };
+    let path = parts
+        .uri
+        .path()
+        .strip_prefix("/api/films/")
+        .unwrap_or_default();
+    let Some(name) = route::title(path) else {
+        return unknown(path);
+    };
+    let Some(entry) = app.catalogue.entry(&name) else {
+        return unknown(&name);
+    };
+    let (mut container, mut notes, mut tracks) = (None, Vec::new(), Vec::new());
+    if matches!(entry.state, FilmState::Ready(_)) {
+        let catalogue = app.catalogue.clone();
+        let wanted = name.clone();
+        // Reads the index file; looks at each sample for the GOPs.
+        let read = tokio::task::spawn_blocking(move || describe(&*catalogue.film(&wanted)?));
+        match read
+            .await
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+        {
+            Ok(found) => (container, notes, tracks) = found,
+            Err(error) => return answer::api_error(StatusCode::INTERNAL_SERVER_ERROR, error),
+        }
+    }
+    let viewers = viewers(&app).get(&name).copied().unwrap_or(0);
+    let full = FullFilm {
+        film: FilmJson::of(&entry, viewers),
+        container,
+        notes,
+        tracks,
+        urls: urls(&app, &parts, &name),
+    };
+    json(&parts.headers, &full)
+}
+
+type Described = (Option<&'static str>, Vec<String>, Vec<TrackJson>);
+
+fn describe(film: &Film) -> Result<Described, Box<dyn std::error::Error + Send + Sync>> {
+    let container = match film.title.container {
+        Container::Mp4 => "mp4",
+        Container::FragmentedMp4 => "fragmented mp4",
+    };
+    let tracks = film.title.tracks.iter().enumerate();
+    let tracks = tracks
+        .map(|(index, track)| TrackJson::of(track, index, &*film.samples))
+        .collect::<Result<_, _>>()?;
+    Ok((Some(container), film.title.notes.clone(), tracks))
+}
+
+fn urls(app: &App, request: &Parts, name: &str) -> Urls {
+    let path = route::encode(name);
+    let rtsp = app.node.addresses().rtsp;
+    // The host by which we were reached is one by which we can be reached.
+    let asked = guard::host(request).ok().flatten();
+    let port = rtsp.parse::<Uri>().ok().and_then(|uri| uri.port_u16());
+    let rtsp = match (asked, port) {
+        (Some(host), Some(port)) => format!("rtsp://{}:{port}", host.host()),
+        _ => rtsp,
+    };
+    Urls {
+        rtsp: format!("{rtsp}/{path}"),
+        hls: format!("/{path}/hls/main.m3u8"),
+        dash: format!("/{path}/dash/main.mpd"),
+        file: format!("/{path}/file"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_as_people_do() {
+        let mut names = ["part 10", "Part 2", "part 2b", "alpha", "Beta", "part 02"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(
+            names,
+            ["alpha", "Beta", "Part 2", "part 02", "part 2b", "part 10"]
+        );
+    }
+}

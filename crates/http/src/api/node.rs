@@ -1,0 +1,117 @@
+//! The server as a whole.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use reelway_session::State as Doing;
+use serde::Serialize;
+
+use super::json;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::metrics::state_name;
+use crate::node::{Addresses, NodeState};
+
+#[derive(Serialize)]
+pub(super) struct Node {
+    name: String,
+    version: &'static str,
+    uptime: f64,
+    state: NodeState,
+    films: BTreeMap<&'static str, usize>,
+    sessions: Sessions,
+    sending: Sending,
+    http: Http,
+    pool: Pool,
+    addresses: Addresses,
+}
+
+#[derive(Serialize)]
+struct Sessions {
+    total: usize,
+    playing: usize,
+    by_protocol: BTreeMap<&'static str, usize>,
+}
+
+#[derive(Serialize)]
+struct Sending {
+    rate: u64,
+    packets_per_second: u64,
+    late_p99_ms: Option<f64>,
+    late_max_ms: Option<f64>,
+    backend: String,
+}
+
+#[derive(Serialize)]
+struct Http {
+    connections: i64,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Pool {
+    bytes: u64,
+    used: u64,
+    hits: u64,
+    misses: u64,
+}
+
+impl Node {
+    pub fn of(app: &App) -> Node {
+        let mut films: BTreeMap<&str, usize> = ["ready", "indexing", "not_ready", "unplayable"]
+            .into_iter()
+            .map(|state| (state, 0))
+            .collect();
+        for entry in app.catalogue.list() {
+            *films.entry(state_name(&entry.state)).or_default() += 1;
+        }
+        let views = app.sessions.list();
+        let mut by_protocol = BTreeMap::new();
+        for view in &views {
+            *by_protocol.entry(view.protocol.name()).or_default() += 1;
+        }
+        let sending = app.node.sending();
+        let pool = app.store.stats();
+        let block = u64::from(pool.block_bytes);
+        Node {
+            name: app.node.name(),
+            version: env!("CARGO_PKG_VERSION"),
+            uptime: (app.uptime().as_secs_f64() * 10.0).round() / 10.0,
+            state: app.state(),
+            films,
+            sessions: Sessions {
+                total: views.len(),
+                playing: views
+                    .iter()
+                    .filter(|view| view.state == Doing::Playing)
+                    .count(),
+                by_protocol,
+            },
+            sending: Sending {
+                rate: sending.rate,
+                packets_per_second: sending.packets_per_second,
+                late_p99_ms: sending.late_p99_ms,
+                late_max_ms: sending.late_max_ms,
+                backend: sending.backend,
+            },
+            http: Http {
+                connections: app.metrics.connections.load(Ordering::Relaxed),
+                bytes: app.metrics.sent.load(Ordering::Relaxed),
+            },
+            pool: Pool {
+                bytes: pool.blocks * block,
+                used: pool.cached * block,
+                hits: pool.hits,
+                misses: pool.misses,
+            },
+            addresses: app.node.addresses(),
+        }
+    }
+}
+
+pub(crate) async fn node(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
+    json(&headers, &Node::of(&app))
+}

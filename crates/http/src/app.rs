@@ -1,0 +1,292 @@
+//! All requests come in here: checked, sent the right way, counted.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header, request::Parts};
+use axum::routing::{delete, get};
+use hyper::body::Incoming;
+use reelway_catalogue::Catalogue;
+use reelway_clock::Monotonic;
+use reelway_media::Nanos;
+use reelway_package::Options;
+use reelway_session::Sessions;
+use reelway_store::Store;
+use tower_service::Service;
+
+use crate::answer::{self, Answer};
+use crate::api::{self, Events};
+use crate::body::Budget;
+use crate::config::HttpConfig;
+use crate::films::Films;
+use crate::guard::{self, Refused};
+use crate::limits::Limits;
+use crate::metrics::{Metrics, Route};
+use crate::node::{NodeState, NodeView};
+use crate::pace::Pace;
+use crate::route;
+use crate::server::Rooms;
+use crate::viewers::{Caller, Viewers};
+use crate::{metrics, watch, web};
+
+/// Characters of a `User-Agent` that are kept.
+const AGENT: usize = 200;
+
+/// Everything a request may need.
+pub(crate) struct App {
+    pub config: HttpConfig,
+    pub catalogue: Arc<dyn Catalogue>,
+    pub store: Store,
+    pub sessions: Sessions,
+    pub node: Arc<dyn NodeView>,
+    pub films: Films,
+    pub viewers: Viewers,
+    pub budget: Budget,
+    pub pace: Pace,
+    pub limits: Limits,
+    pub metrics: Arc<Metrics>,
+    pub events: Events,
+    started: Monotonic,
+}
+
+impl App {
+    pub fn new(config: HttpConfig, rooms: Rooms) -> App {
+        let Rooms {
+            catalogue,
+            store,
+            sessions,
+            node,
+        } = rooms;
+        let options = Options {
+            target: config.segment.as_nanos().min(i64::MAX as u128) as Nanos,
+        };
+        App {
+            films: Films::new(catalogue.clone(), store.clone(), options),
+            viewers: Viewers::new(sessions.clone(), config.viewer_timeout),
+            budget: Budget::new(&store),
+            pace: Pace {
+                ahead: config.ahead.as_secs_f64(),
+                factor: config.pace,
+            },
+            limits: Limits::new(config.max_connections, config.max_connections_per_peer),
+            metrics: Arc::default(),
+            events: Events::default(),
+            started: reelway_clock::now(),
+            config,
+            catalogue,
+            store,
+            sessions,
+            node,
+        }
+    }
+
+    /// Time since the start.
+    pub fn uptime(&self) -> Duration {
+        reelway_clock::now().since(self.started)
+    }
+
+    /// Whether newcomers are let in.
+    pub fn state(&self) -> NodeState {
+        if self.sessions.is_draining() {
+            NodeState::Draining
+        } else {
+            self.node.state()
+        }
+    }
+}
+
+/// The ways of the API; everything else is a film or a page.
+pub(crate) fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/api/films", get(api::films))
+        .route("/api/films/{*title}", get(api::film))
+        .route("/api/sessions", get(api::sessions))
+        .route("/api/sessions/{id}", delete(api::end_session))
+        .route("/api/node", get(api::node))
+        .route("/api/events", get(api::events))
+        .route("/metrics", get(metrics_page))
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(ready))
+        .fallback(page)
+        .with_state(app)
+}
+
+async fn metrics_page(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
+    let mut answer = answer::text(
+        &headers,
+        "text/plain; version=0.0.4; charset=utf-8",
+        metrics::exposition(&app),
+    );
+    answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
+    answer
+}
+
+async fn ready(State(app): State<Arc<App>>) -> Answer {
+    match app.state() {
+        NodeState::Serving => answer::with(StatusCode::OK, "text/plain; charset=utf-8", "ready\n"),
+        NodeState::Starting => answer::error(StatusCode::SERVICE_UNAVAILABLE, "starting"),
+        NodeState::Draining => answer::error(StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+    }
+}
+
+/// What the router has no way for: pages. (Films went another way before.)
+async fn page(request: Request) -> Answer {
+    if request.uri().path().starts_with("/api/") || request.uri().path() == "/api" {
+        return answer::api_error(
+            StatusCode::NOT_FOUND,
+            "there is nothing here; the API is described in docs/reference/api.md",
+        );
+    }
+    web::answer(request.method(), request.uri().path(), request.headers())
+}
+
+/// Answers a request.
+pub(crate) async fn handle(
+    app: Arc<App>,
+    router: Router,
+    request: hyper::Request<Incoming>,
+    peer: SocketAddr,
+) -> Answer {
+    let started = reelway_clock::now();
+    let (parts, body) = request.into_parts();
+    let path = parts.uri.path();
+    let film = route::film(path)
+        .filter(|(title, _)| !path.starts_with("/api/") || is_film_below_api(&app, path, title));
+    let way = match &film {
+        Some((_, target)) => watch::route_of(*target),
+        None if is_api(path) => Route::Api,
+        None => Route::Web,
+    };
+    let mut answer = match check(&app, &parts) {
+        Err((status, words)) if way == Route::Api => answer::api_error(status, words),
+        Err((status, words)) => answer::error(status, words),
+        Ok(()) => match film {
+            Some((title, target)) => {
+                let caller = caller(&parts, peer);
+                watch::answer(&app, &title, target, &parts, caller).await
+            }
+            None if way == Route::Api => {
+                let origin = parts.headers.get(header::ORIGIN).cloned();
+                let preflight = parts.method == Method::OPTIONS;
+                let answer = route_through(router, parts, body).await;
+                share(&app, answer, origin, preflight)
+            }
+            None => route_through(router, parts, body).await,
+        },
+    };
+    if answer.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        // The body that nobody will read is not worth the connection.
+        answer::set(&mut answer, header::CONNECTION, "close");
+    }
+    answer::set(&mut answer, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    answer::set(
+        &mut answer,
+        header::SERVER,
+        concat!("Reelway/", env!("CARGO_PKG_VERSION")),
+    );
+    app.metrics.answered(
+        way,
+        answer.status().as_u16(),
+        reelway_clock::now().since(started),
+    );
+    answer
+}
+
+async fn route_through(mut router: Router, parts: Parts, body: Incoming) -> Answer {
+    let request = Request::from_parts(parts, Body::new(body));
+    match router.call(request).await {
+        Ok(answer) => answer,
+        Err(never) => match never {},
+    }
+}
+
+fn is_api(path: &str) -> bool {
+    path == "/api"
+        || path.starts_with("/api/")
+        || matches!(path, "/metrics" | "/healthz" | "/readyz")
+}
+
+/// A film directory may be called `api`; the API's own addresses go first.
+fn is_film_below_api(app: &App, path: &str, title: &str) -> bool {
+    let of_api = path.strip_prefix("/api/films/").and_then(route::title);
+    of_api.is_none_or(|title| app.catalogue.entry(&title).is_none())
+        && app.catalogue.entry(title).is_some()
+}
+
+fn check(app: &App, request: &Parts) -> Result<(), Refused> {
+    let path = request.uri.path();
+    // Probes of a supervisor or balancer come under any name, and learn nothing.
+    if !matches!(path, "/healthz" | "/readyz") {
+        guard::check_host(&app.config, request)?;
+    }
+    let length = request.headers.get(header::CONTENT_LENGTH);
+    let has_body = length.is_some_and(|length| length != "0")
+        || request.headers.contains_key(header::TRANSFER_ENCODING);
+    if has_body {
+        return Err((
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "nothing here wants a request with a body".into(),
+        ));
+    }
+    if path.starts_with("/api/") && guard::changes(&request.method) {
+        guard::check_change(&app.config, request)?;
+    }
+    Ok(())
+}
+
+fn caller(request: &Parts, peer: SocketAddr) -> Caller {
+    let agent = request.headers.get(header::USER_AGENT);
+    let agent = agent.map(|agent| {
+        String::from_utf8_lossy(agent.as_bytes())
+            .chars()
+            .take(AGENT)
+            .collect()
+    });
+    Caller {
+        peer,
+        agent,
+        token: route::query(request, "s").map(str::to_owned),
+    }
+}
+
+/// Lets pages of allowed origins read the API's answers.
+fn share(
+    app: &App,
+    mut answer: Answer,
+    origin: Option<axum::http::HeaderValue>,
+    preflight: bool,
+) -> Answer {
+    let Some(origin) = origin else { return answer };
+    answer
+        .headers_mut()
+        .append(header::VARY, axum::http::HeaderValue::from_static("Origin"));
+    if !origin
+        .to_str()
+        .is_ok_and(|origin| guard::is_allowed_origin(&app.config, origin))
+    {
+        return answer;
+    }
+    if preflight {
+        answer = answer::empty(StatusCode::NO_CONTENT);
+        answer::set(&mut answer, header::VARY, "Origin");
+        answer::set(
+            &mut answer,
+            header::ACCESS_CONTROL_ALLOW_METHODS,
+            "GET, HEAD, DELETE, OPTIONS",
+        );
+        answer::set(
+            &mut answer,
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            "Authorization, Content-Type",
+        );
+        answer::set(&mut answer, header::ACCESS_CONTROL_MAX_AGE, "3600");
+    }
+    answer
+        .headers_mut()
+        .insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    answer
+}

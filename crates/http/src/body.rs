@@ -1,0 +1,292 @@
+//! Bodies of media: read from the store window by window, paced, never more than one window ahead.
+//!
+//! What hyper holds and what is read ahead are slices of the store's blocks, which stay pinned until
+//! the socket has taken them. A viewer who stopped reading would so keep two blocks for as long as
+//! his connection lives, and enough of them the whole pool. So only half of the pool may be pinned by
+//! HTTP ([`Budget`]); connections beyond it get copies of at most 64 KiB, one at a time, and pin
+//! nothing.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use reelway_clock::Monotonic;
+use reelway_media::SamplesError;
+use reelway_session::EndReason;
+use reelway_store::{ReadError, Span, Store};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::films::Show;
+use crate::pieces::{Window, Windows};
+use crate::viewers::Viewer;
+
+/// What one connection may copy at once when it may not pin.
+const COPIED: u64 = 64 << 10;
+
+/// How many blocks of the store HTTP may pin.
+#[derive(Clone)]
+pub(crate) struct Budget {
+    blocks: Arc<Semaphore>,
+    block_bytes: u64,
+}
+
+impl Budget {
+    /// Half of the store's.
+    pub fn new(store: &Store) -> Budget {
+        let stats = store.stats();
+        let blocks = (stats.blocks / 2).max(1) as usize;
+        Budget {
+            blocks: Arc::new(Semaphore::new(blocks)),
+            block_bytes: stats.block_bytes.into(),
+        }
+    }
+}
+
+/// Why media cannot be sent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MediaError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Samples(#[from] SamplesError),
+    #[error("the session was ended")]
+    Ended,
+}
+
+/// Whose media it is and at what pace it goes.
+pub(crate) struct Flow {
+    pub viewer: Arc<Viewer>,
+    /// Number of the viewer's flow.
+    pub number: u32,
+    /// Film seconds that a byte plays.
+    pub seconds_per_byte: f64,
+}
+
+/// A window on its way from the store.
+struct Coming {
+    window: Window,
+    span: Option<oneshot::Receiver<Result<Span, ReadError>>>,
+    /// Leave to pin its block; without it the bytes are copied.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Makes the pieces of a body.
+pub(crate) struct Producer {
+    store: Store,
+    budget: Budget,
+    show: Arc<Show>,
+    flow: Flow,
+    windows: Windows,
+    ahead: Option<Coming>,
+}
+
+/// Bytes of a block, and the leave to keep it.
+struct Held {
+    bytes: Bytes,
+    _permit: Arc<OwnedSemaphorePermit>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Producer {
+    pub fn new(
+        store: Store,
+        budget: Budget,
+        show: Arc<Show>,
+        flow: Flow,
+        windows: Windows,
+    ) -> Producer {
+        Producer {
+            store,
+            budget,
+            show,
+            flow,
+            windows,
+            ahead: None,
+        }
+    }
+
+    /// Asks the store for the next window, due when the viewer will have played `ahead` seconds.
+    fn ask(&mut self, ahead: f64) -> Result<Option<Coming>, MediaError> {
+        let permit = self.budget.blocks.clone().try_acquire_owned().ok();
+        let size = if permit.is_some() {
+            self.budget.block_bytes
+        } else {
+            COPIED
+        };
+        let Some(window) = self.windows.next(size)? else {
+            return Ok(None);
+        };
+        let span = window.film.clone().map(|range| {
+            let (sender, receiver) = oneshot::channel();
+            let deadline: Monotonic =
+                reelway_clock::now() + Duration::from_secs_f64(ahead.clamp(0.0, 3600.0));
+            self.store
+                .fetch(&self.show.source, range, deadline, move |span| {
+                    // Nobody waits any more when the connection was closed.
+                    let _ = sender.send(span);
+                });
+            receiver
+        });
+        Ok(Some(Coming {
+            window,
+            span,
+            permit,
+        }))
+    }
+
+    /// The next pieces, when it is time for them; `None` at the end.
+    async fn next(&mut self) -> Result<Option<VecDeque<Bytes>>, MediaError> {
+        let ahead = loop {
+            if self.flow.viewer.session.is_ended() {
+                return Err(MediaError::Ended);
+            }
+            let (wait, ahead) = self.flow.viewer.wait(self.flow.number);
+            if wait.is_zero() {
+                break ahead;
+            }
+            // Looks up now and then whether the session was ended.
+            tokio::time::sleep(wait.min(Duration::from_secs(1))).await;
+        };
+        let coming = match self.ahead.take() {
+            Some(coming) => Some(coming),
+            None => self.ask(ahead)?,
+        };
+        let Some(Coming {
+            window,
+            span,
+            permit,
+        }) = coming
+        else {
+            return Ok(None);
+        };
+        let span = match span {
+            Some(span) => Some(span.await.unwrap_or(Err(ReadError::Closed))?),
+            None => None,
+        };
+        let copy = permit.is_none();
+        let mut pieces = window.bytes(span.as_ref(), copy);
+        drop(span);
+        if let Some(permit) = permit {
+            let permit = Arc::new(permit);
+            for piece in &mut pieces {
+                let bytes = std::mem::take(piece);
+                *piece = Bytes::from_owner(Held {
+                    bytes,
+                    _permit: permit.clone(),
+                });
+            }
+            // While these are written the next are read.
+            self.ahead = self.ask(ahead)?;
+        }
+        let bytes: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
+        self.flow.viewer.sent(
+            self.flow.number,
+            bytes,
+            bytes as f64 * self.flow.seconds_per_byte,
+        );
+        Ok(Some(pieces))
+    }
+
+    /// Reads the first pieces, so that a failure can still be answered with a status.
+    pub async fn start(mut self, len: u64) -> Result<MediaBody, MediaError> {
+        let ready = self.next().await?.unwrap_or_default();
+        Ok(MediaBody {
+            ready,
+            remaining: len,
+            state: State::Idle(Box::new(self)),
+        })
+    }
+
+    /// A failure after the answer has begun: nobody can be told but the log and the session.
+    fn fail(&self, error: &MediaError) {
+        if matches!(error, MediaError::Ended) {
+            return;
+        }
+        tracing::warn!(title = %self.show.film.name, session = self.flow.viewer.session.id(), "sending stopped: {error}");
+        if !matches!(error, MediaError::Read(ReadError::Closed)) {
+            self.flow
+                .viewer
+                .session
+                .end(EndReason::Failed(error.to_string()));
+        }
+    }
+}
+
+type Produced = (Box<Producer>, Result<Option<VecDeque<Bytes>>, MediaError>);
+
+enum State {
+    Idle(Box<Producer>),
+    Busy(Pin<Box<dyn Future<Output = Produced> + Send>>),
+    Done,
+}
+
+/// A body of known length.
+pub(crate) struct MediaBody {
+    ready: VecDeque<Bytes>,
+    remaining: u64,
+    state: State,
+}
+
+impl http_body::Body for MediaBody {
+    type Data = Bytes;
+    type Error = MediaError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, MediaError>>> {
+        loop {
+            if let Some(bytes) = self.ready.pop_front() {
+                self.remaining = self.remaining.saturating_sub(bytes.len() as u64);
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+            match std::mem::replace(&mut self.state, State::Done) {
+                State::Done => return Poll::Ready(None),
+                // The last window is known by the length: nothing is asked for in vain.
+                State::Idle(_) if self.remaining == 0 => return Poll::Ready(None),
+                State::Idle(mut producer) => {
+                    self.state = State::Busy(Box::pin(async move {
+                        let produced = producer.next().await;
+                        (producer, produced)
+                    }));
+                }
+                State::Busy(mut future) => {
+                    let polled = future.as_mut().poll(cx);
+                    if polled.is_pending() {
+                        self.state = State::Busy(future);
+                    }
+                    let (producer, produced) = ready!(polled);
+                    match produced {
+                        Ok(Some(pieces)) => {
+                            self.ready = pieces;
+                            self.state = State::Idle(producer);
+                        }
+                        Ok(None) => return Poll::Ready(None),
+                        Err(error) => {
+                            producer.fail(&error);
+                            return Poll::Ready(Some(Err(error)));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.remaining == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.remaining)
+    }
+}

@@ -1,0 +1,278 @@
+//! Conditional and range requests (RFC 9110 13 and 14), judged on the headers alone.
+
+use std::ops::Range;
+use std::time::SystemTime;
+
+use axum::http::{HeaderMap, HeaderName, Method, header};
+
+/// What a representation is known by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Validators {
+    /// Strong entity tag with its quotes.
+    pub etag: String,
+    /// When it was last changed; whole seconds count.
+    pub modified: SystemTime,
+}
+
+/// What to answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// 200 with all of it.
+    Whole,
+    /// 206 with these bytes, never empty.
+    Part(Range<u64>),
+    /// 304.
+    NotModified,
+    /// 412.
+    Failed,
+    /// 416.
+    Unsatisfiable,
+}
+
+/// Judges a GET or HEAD of a representation of `len` bytes, in the order of RFC 9110 13.2.2.
+pub(crate) fn judge(
+    method: &Method,
+    headers: &HeaderMap,
+    validators: &Validators,
+    len: u64,
+) -> Verdict {
+    if let Some(tags) = text(headers, &header::IF_MATCH) {
+        if !matches(&tags, &validators.etag, Comparison::Strong) {
+            return Verdict::Failed;
+        }
+    } else if let Some(date) = date(headers, &header::IF_UNMODIFIED_SINCE)
+        && seconds(validators.modified) > seconds(date)
+    {
+        return Verdict::Failed;
+    }
+    if let Some(tags) = text(headers, &header::IF_NONE_MATCH) {
+        if matches(&tags, &validators.etag, Comparison::Weak) {
+            return Verdict::NotModified;
+        }
+    } else if let Some(date) = date(headers, &header::IF_MODIFIED_SINCE)
+        && seconds(validators.modified) <= seconds(date)
+    {
+        return Verdict::NotModified;
+    }
+    // Range is defined for GET only (14.2).
+    if method != Method::GET || !range_applies(headers, validators) {
+        return Verdict::Whole;
+    }
+    match text(headers, &header::RANGE).map(|range| parse_range(&range, len)) {
+        None | Some(Asked::Nothing) => Verdict::Whole,
+        Some(Asked::Part(range)) => Verdict::Part(range),
+        Some(Asked::Outside) => Verdict::Unsatisfiable,
+    }
+}
+
+fn range_applies(headers: &HeaderMap, validators: &Validators) -> bool {
+    let Some(if_range) = text(headers, &header::IF_RANGE) else {
+        return true;
+    };
+    let if_range = if_range.trim();
+    if if_range.starts_with('"') || if_range.starts_with("W/") {
+        return if_range == validators.etag; // strong comparison (13.1.5)
+    }
+    httpdate::parse_http_date(if_range)
+        .is_ok_and(|date| seconds(date) == seconds(validators.modified))
+}
+
+enum Asked {
+    /// Nothing that is understood, or several ranges: the whole is a right answer (14.2).
+    Nothing,
+    Part(Range<u64>),
+    Outside,
+}
+
+fn parse_range(header: &str, len: u64) -> Asked {
+    let Some((unit, set)) = header.split_once('=') else {
+        return Asked::Nothing;
+    };
+    if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
+        return Asked::Nothing;
+    }
+    let Some((first, last)) = set.trim().split_once('-') else {
+        return Asked::Nothing;
+    };
+    let number = |text: &str| -> Option<u64> {
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        // More than fits is past any end.
+        digits.then(|| text.parse().unwrap_or(u64::MAX))
+    };
+    match (number(first.trim_end()), number(last.trim_start())) {
+        (None, Some(suffix)) if first.is_empty() => match suffix.min(len) {
+            0 => Asked::Outside,
+            suffix => Asked::Part(len - suffix..len),
+        },
+        (Some(first), last_number) if last.is_empty() || last_number.is_some() => {
+            let last = last_number.unwrap_or(u64::MAX);
+            if last < first {
+                Asked::Nothing // not a valid range (14.1.1)
+            } else if first >= len {
+                Asked::Outside
+            } else {
+                Asked::Part(first..last.saturating_add(1).min(len))
+            }
+        }
+        _ => Asked::Nothing,
+    }
+}
+
+#[derive(PartialEq)]
+enum Comparison {
+    Strong,
+    Weak,
+}
+
+/// Whether a list of entity tags, or `*`, has this one.
+fn matches(list: &str, etag: &str, comparison: Comparison) -> bool {
+    list.trim() == "*"
+        || list
+            .split(',')
+            .map(str::trim)
+            .any(|tag| match tag.strip_prefix("W/") {
+                Some(weak) => comparison == Comparison::Weak && weak == etag,
+                None => tag == etag,
+            })
+}
+
+/// A header's value; several lines of it are one list (RFC 9110 5.3).
+fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let mut lines = headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let mut all = lines.next()?.to_owned();
+    for line in lines {
+        all.push(',');
+        all.push_str(line);
+    }
+    Some(all)
+}
+
+fn date(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
+    httpdate::parse_http_date(headers.get(name)?.to_str().ok()?).ok()
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const DAY: &str = "Sun, 09 Sep 2001 01:46:40 GMT";
+    const NEXT_DAY: &str = "Mon, 10 Sep 2001 01:46:40 GMT";
+
+    fn judged(headers: &[(&'static str, &str)]) -> Verdict {
+        judged_of(&Method::GET, headers, 1000)
+    }
+
+    fn judged_of(method: &Method, headers: &[(&'static str, &str)], len: u64) -> Verdict {
+        let validators = Validators {
+            etag: "\"a\"".into(),
+            modified: SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_000_000_900),
+        };
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        judge(method, &map, &validators, len)
+    }
+
+    #[test]
+    fn a_single_range_is_a_part() {
+        assert_eq!(judged(&[("range", "bytes=0-0")]), Verdict::Part(0..1));
+        assert_eq!(judged(&[("range", "bytes=10-")]), Verdict::Part(10..1000));
+        assert_eq!(
+            judged(&[("range", "bytes=900-5000")]),
+            Verdict::Part(900..1000)
+        );
+        assert_eq!(judged(&[("range", "bytes=-1")]), Verdict::Part(999..1000));
+        assert_eq!(judged(&[("range", "bytes=-5000")]), Verdict::Part(0..1000));
+        assert_eq!(
+            judged(&[("range", "bytes=0-99999999999999999999999")]),
+            Verdict::Part(0..1000)
+        );
+    }
+
+    #[test]
+    fn a_range_past_the_end_cannot_be_satisfied() {
+        assert_eq!(judged(&[("range", "bytes=1000-")]), Verdict::Unsatisfiable);
+        assert_eq!(judged(&[("range", "bytes=-0")]), Verdict::Unsatisfiable);
+        assert_eq!(
+            judged_of(&Method::GET, &[("range", "bytes=0-")], 0),
+            Verdict::Unsatisfiable
+        );
+    }
+
+    #[test]
+    fn what_is_no_range_or_several_is_answered_with_the_whole() {
+        for odd in [
+            "bytes=",
+            "bytes=-",
+            "bytes=a-b",
+            "bytes=5-2",
+            "lines=1-2",
+            "bytes=0-1,5-6",
+            "bytes=+1-2",
+            "1-2",
+        ] {
+            assert_eq!(judged(&[("range", odd)]), Verdict::Whole, "{odd}");
+        }
+        assert_eq!(
+            judged_of(&Method::HEAD, &[("range", "bytes=0-1")], 1000),
+            Verdict::Whole
+        );
+    }
+
+    #[test]
+    fn if_range_wants_exactly_this_representation() {
+        let range = ("range", "bytes=0-1");
+        assert_eq!(judged(&[range, ("if-range", "\"a\"")]), Verdict::Part(0..2));
+        assert_eq!(judged(&[range, ("if-range", "W/\"a\"")]), Verdict::Whole);
+        assert_eq!(judged(&[range, ("if-range", "\"b\"")]), Verdict::Whole);
+        assert_eq!(judged(&[range, ("if-range", DAY)]), Verdict::Part(0..2));
+        assert_eq!(judged(&[range, ("if-range", NEXT_DAY)]), Verdict::Whole);
+    }
+
+    #[test]
+    fn what_the_client_has_is_not_sent_again() {
+        assert_eq!(
+            judged(&[("if-none-match", "\"b\", W/\"a\"")]),
+            Verdict::NotModified
+        );
+        assert_eq!(
+            judged(&[("if-none-match", "\"b\""), ("if-none-match", "\"a\"")]),
+            Verdict::NotModified
+        );
+        assert_eq!(judged(&[("if-none-match", "*")]), Verdict::NotModified);
+        assert_eq!(judged(&[("if-none-match", "\"b\"")]), Verdict::Whole);
+        assert_eq!(judged(&[("if-modified-since", DAY)]), Verdict::NotModified);
+        assert_eq!(
+            judged(&[("if-none-match", "\"b\""), ("if-modified-since", DAY)]),
+            Verdict::Whole
+        );
+    }
+
+    #[test]
+    fn preconditions_fail_first() {
+        assert_eq!(
+            judged(&[("if-match", "\"b\""), ("range", "bytes=0-1")]),
+            Verdict::Failed
+        );
+        assert_eq!(
+            judged(&[("if-match", "\"a\""), ("range", "bytes=0-1")]),
+            Verdict::Part(0..2)
+        );
+        assert_eq!(
+            judged(&[("if-unmodified-since", "Sat, 08 Sep 2001 01:46:40 GMT")]),
+            Verdict::Failed
+        );
+        assert_eq!(judged(&[("if-unmodified-since", DAY)]), Verdict::Whole);
+    }
+}

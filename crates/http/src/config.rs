@@ -1,0 +1,52 @@
+//! Settings of the HTTP side.
+
+use std::time::Duration;
+
+/// How the HTTP side behaves. The binary fills it from its configuration file.
+#[derive(Clone, Debug)]
+pub struct HttpConfig {
+    /// Names under which this server may be asked beside `localhost` and addresses.
+    pub names: Vec<String>,
+    /// Origins (`https://tv.example`) whose pages may change things with the token.
+    pub allowed_origins: Vec<String>,
+    /// The token that changing requests must bring. Empty: nothing can be changed.
+    pub api_token: String,
+    /// Length of segments that is aimed at.
+    pub segment: Duration,
+    /// Silence after which an HLS or DASH viewer is given up; films of long segments give longer.
+    pub viewer_timeout: Duration,
+    /// Film that is sent as fast as the network goes before the viewer is paced.
+    pub ahead: Duration,
+    /// Times the film's rate at which a paced viewer is sent; 0: as fast as the network goes.
+    pub pace: f64,
+    /// Whether addresses of segments carry the viewer's token.
+    pub tokens_in_segments: bool,
+    /// Most connections at once.
+    pub max_connections: usize,
+    /// Most connections of one address (of one /64 of IPv6).
+    pub max_connections_per_peer: usize,
+    /// Time for a request's head to come in whole, from the end of the one before; so also the
+    /// time a connection may be idle.
+    pub request_timeout: Duration,
+    /// Time a connection may take nothing of what it asked for before it is closed.
+    pub stall_timeout: Duration,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        HttpConfig {
+            names: Vec::new(),
+            allowed_origins: Vec::new(),
+            api_token: String::new(),
+            segment: Duration::from_secs(6),
+            viewer_timeout: Duration::from_secs(60),
+            ahead: Duration::from_secs(20),
+            pace: 2.0,
+            tokens_in_segments: true,
+            max_connections: 12_000,
+            max_connections_per_peer: 4096,
+            request_timeout: Duration::from_secs(30),
+            stall_timeout: Duration::from_secs(600),
+        }
+    }
+}

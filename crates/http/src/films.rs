@@ -1,0 +1,205 @@
+//! Films as they are served: indexed, packaged, opened. Made when first asked for, kept while in use.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use reelway_catalogue::{Catalogue, CatalogueError, Film, State};
+use reelway_clock::Real;
+use reelway_media::{Kind, SECOND};
+use reelway_package::{Options, Package, PackageError};
+use reelway_store::{Source, Store};
+use reelway_sys::FileIdentity;
+use tokio::sync::OnceCell;
+
+use crate::conditional::Validators;
+
+/// Films kept packaged. A two-hour film takes some 200 KiB, tables and all.
+const KEPT: usize = 64;
+
+/// A film ready to be served.
+#[derive(Debug)]
+pub(crate) struct Show {
+    /// What the catalogue knows.
+    pub film: Arc<Film>,
+    /// Where it is cut.
+    pub package: Package,
+    /// The open file: the one that was indexed.
+    pub source: Arc<Source>,
+    /// Names this very file cut this very way, in entity tags and in segments' addresses: a segment
+    /// of another version is another segment.
+    pub version: String,
+}
+
+/// Why a film cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ShowError {
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    #[error("film '{0}': {1}")]
+    Package(String, PackageError),
+    #[error("film '{0}' cannot be opened: {1}")]
+    Open(String, std::io::Error),
+    #[error("film '{0}' was replaced a moment ago and is being looked at again")]
+    Replaced(String),
+}
+
+impl Show {
+    fn new(film: Arc<Film>, store: &Store, options: Options) -> Result<Show, ShowError> {
+        let name = || film.name.clone();
+        let source = store
+            .open(&film.path)
+            .map_err(|error| ShowError::Open(name(), error))?;
+        if source.identity() != film.identity {
+            return Err(ShowError::Replaced(name()));
+        }
+        let package = Package::new(film.title.clone(), &*film.samples, options)
+            .map_err(|error| ShowError::Package(name(), error))?;
+        let version = version(&film.identity, options);
+        Ok(Show {
+            film,
+            package,
+            source,
+            version,
+        })
+    }
+
+    /// Seconds of film.
+    pub fn seconds(&self) -> f64 {
+        self.package.duration() as f64 / SECOND as f64
+    }
+
+    /// Whether there is a picture: decides media types.
+    pub fn has_picture(&self) -> bool {
+        self.film
+            .title
+            .tracks
+            .iter()
+            .any(|track| track.kind == Kind::Video)
+    }
+
+    /// Bytes of the file that are not media: tables, mostly.
+    pub fn overhead(&self) -> u64 {
+        let media: u64 = self.film.title.tracks.iter().map(|track| track.bytes).sum();
+        self.source.len().saturating_sub(media)
+    }
+
+    /// Validators of a part of the film; `part` tells parts apart.
+    pub fn validators(&self, part: &str) -> Validators {
+        Validators {
+            etag: format!("\"{}{part}\"", self.version),
+            modified: self.modified(),
+        }
+    }
+
+    fn modified(&self) -> SystemTime {
+        Real::from_nanos(self.film.identity.mtime_ns.max(0) as u64).system_time()
+    }
+}
+
+/// 64 bits (FNV-1a) of all that decides a film's segments, in hexadecimal. The number in front is
+/// raised when the same film is packaged differently.
+fn version(identity: &FileIdentity, options: Options) -> String {
+    const FORMAT: u64 = 1;
+    let FileIdentity {
+        device,
+        inode,
+        size,
+        mtime_ns,
+    } = *identity;
+    let words = [
+        FORMAT,
+        device,
+        inode,
+        size,
+        mtime_ns as u64,
+        options.target as u64,
+    ];
+    let hash = words
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+    format!("{hash:016x}")
+}
+
+/// A place for a film: filled once, however many ask at once.
+struct Slot {
+    identity: FileIdentity,
+    show: OnceCell<Arc<Show>>,
+    used: AtomicU64,
+}
+
+/// All films that can be served.
+pub(crate) struct Films {
+    catalogue: Arc<dyn Catalogue>,
+    store: Store,
+    options: Options,
+    slots: Mutex<HashMap<String, Arc<Slot>>>,
+    uses: AtomicU64,
+}
+
+impl Films {
+    pub fn new(catalogue: Arc<dyn Catalogue>, store: Store, options: Options) -> Films {
+        Films {
+            catalogue,
+            store,
+            options,
+            slots: Mutex::default(),
+            uses: AtomicU64::new(0),
+        }
+    }
+
+    /// The film of this name.
+    pub async fn get(&self, name: &str) -> Result<Arc<Show>, ShowError> {
+        let entry = self
+            .catalogue
+            .entry(name)
+            .ok_or_else(|| CatalogueError::Unknown(name.to_owned()))?;
+        if !matches!(entry.state, State::Ready(_)) {
+            // Says why not.
+            self.catalogue.film(name)?;
+        }
+        let slot = self.slot(name, entry.identity);
+        let loaded = slot
+            .show
+            .get_or_try_init(|| async {
+                let (catalogue, store) = (self.catalogue.clone(), self.store.clone());
+                let (name, options) = (name.to_owned(), self.options);
+                // Reads the film's index file, and looks at each of its samples.
+                let load = tokio::task::spawn_blocking(move || {
+                    Show::new(catalogue.film(&name)?, &store, options).map(Arc::new)
+                });
+                load.await
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+            })
+            .await?;
+        Ok(loaded.clone())
+    }
+
+    fn slot(&self, name: &str, identity: FileIdentity) -> Arc<Slot> {
+        let now = self.uses.fetch_add(1, Ordering::Relaxed);
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = slots.get(name).filter(|slot| slot.identity == identity) {
+            slot.used.store(now, Ordering::Relaxed);
+            return slot.clone();
+        }
+        if slots.len() >= KEPT {
+            let oldest = slots
+                .iter()
+                .min_by_key(|(_, slot)| slot.used.load(Ordering::Relaxed));
+            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
+                slots.remove(&oldest);
+            }
+        }
+        let slot = Arc::new(Slot {
+            identity,
+            show: OnceCell::new(),
+            used: AtomicU64::new(now),
+        });
+        slots.insert(name.to_owned(), slot.clone());
+        slot
+    }
+}

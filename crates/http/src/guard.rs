@@ -1,0 +1,270 @@
+//! Who may ask what: `Host` against DNS rebinding, `Origin` against foreign pages, the token for what
+//! changes anything.
+//!
+//! A page of an attacker can make a viewer's browser ask this server, also on the loopback address, under
+//! a name whose address the attacker has changed to ours. Such a request carries the attacker's name in
+//! `Host`. An address cannot be rebound, `localhost` is never looked up; other names must be configured.
+
+use std::net::IpAddr;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, Version, header, uri::Authority};
+
+use crate::config::HttpConfig;
+
+/// Why a request is refused.
+pub(crate) type Refused = (StatusCode, String);
+
+/// Checks the name under which this server is asked.
+pub(crate) fn check_host(config: &HttpConfig, request: &Parts) -> Result<(), Refused> {
+    let Some(host) = host(request)? else {
+        // HTTP/1.0 needs none, and browsers do not speak it.
+        return match request.version {
+            Version::HTTP_10 | Version::HTTP_09 => Ok(()),
+            _ => Err((StatusCode::BAD_REQUEST, "the request names no host".into())),
+        };
+    };
+    let name = host.host();
+    if is_own_name(config, name) {
+        return Ok(());
+    }
+    let words = format!(
+        "this server is not called '{name}'; if it is, add the name to `names` in its configuration"
+    );
+    Err((StatusCode::FORBIDDEN, words))
+}
+
+fn is_own_name(config: &HttpConfig, name: &str) -> bool {
+    let bare = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'))
+        .unwrap_or(name);
+    if bare.parse::<IpAddr>().is_ok() {
+        return true;
+    }
+    let bare = bare.strip_suffix('.').unwrap_or(bare);
+    let same = |own: &str| own.trim_end_matches('.').eq_ignore_ascii_case(bare);
+    let is_localhost = same("localhost") || bare.to_ascii_lowercase().ends_with(".localhost");
+    is_localhost || config.names.iter().any(|own| same(own))
+}
+
+/// The authority that is asked: of the request line, else of `Host`.
+pub(crate) fn host(request: &Parts) -> Result<Option<Authority>, Refused> {
+    if let Some(authority) = request.uri.authority() {
+        return Ok(Some(authority.clone()));
+    }
+    let mut hosts = request.headers.get_all(header::HOST).iter();
+    let (host, more) = (hosts.next(), hosts.next());
+    if more.is_some() {
+        return Err((
+            StatusCode::BAD_REQUEST,
+            "the request names several hosts".into(),
+        ));
+    }
+    let Some(host) = host else { return Ok(None) };
+    let parsed = host
+        .to_str()
+        .ok()
+        .and_then(|host| host.parse::<Authority>().ok());
+    parsed.map(Some).ok_or_else(|| {
+        (
+            StatusCode::BAD_REQUEST,
+            "the request's Host is not a host".into(),
+        )
+    })
+}
+
+/// Checks who wants to change something: no foreign page, and only with the token.
+pub(crate) fn check_change(config: &HttpConfig, request: &Parts) -> Result<(), Refused> {
+    if let Some(origin) = request.headers.get(header::ORIGIN) {
+        let origin = origin.to_str().unwrap_or("null");
+        if !is_own_origin(request, origin) && !is_allowed_origin(config, origin) {
+            let words = format!(
+                "pages of '{origin}' may not change anything here; see `http.allowed_origins`"
+            );
+            return Err((StatusCode::FORBIDDEN, words));
+        }
+    } else if request
+        .headers
+        .get("sec-fetch-site")
+        .is_some_and(|site| site == "cross-site")
+    {
+        return Err((
+            StatusCode::FORBIDDEN,
+            "foreign pages may not change anything here".into(),
+        ));
+    }
+    if config.api_token.is_empty() {
+        return Err((
+            StatusCode::FORBIDDEN,
+            "this server has no API token, so nothing can be changed".into(),
+        ));
+    }
+    match bearer(&request.headers) {
+        Some(token) if same_secret(token, &config.api_token) => Ok(()),
+        _ => Err((
+            StatusCode::UNAUTHORIZED,
+            "this wants the token (`Authorization: Bearer TOKEN`); it is in the file `token` of the state directory".into(),
+        )),
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers
+        .get(header::AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Compares without telling by the time it takes how much was right.
+fn same_secret(given: &str, secret: &str) -> bool {
+    let pairs = given.bytes().zip(secret.bytes());
+    let different = pairs.fold(0, |different, (a, b)| different | (a ^ b));
+    given.len() == secret.len() && std::hint::black_box(different) == 0
+}
+
+fn is_own_origin(request: &Parts, origin: &str) -> bool {
+    let Ok(Some(host)) = host(request) else {
+        return false;
+    };
+    let name = origin
+        .strip_prefix("http://")
+        .or_else(|| origin.strip_prefix("https://"));
+    name.is_some_and(|name| name.eq_ignore_ascii_case(host.as_str()))
+}
+
+/// Whether pages of this origin may use the API.
+pub(crate) fn is_allowed_origin(config: &HttpConfig, origin: &str) -> bool {
+    config
+        .allowed_origins
+        .iter()
+        .any(|allowed| allowed.trim_end_matches('/').eq_ignore_ascii_case(origin))
+}
+
+/// Whether a method changes anything.
+pub(crate) fn changes(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+
+    use super::*;
+
+    fn config() -> HttpConfig {
+        HttpConfig {
+            names: vec!["films.example".into()],
+            allowed_origins: vec!["https://tv.example".into()],
+            api_token: "secret".into(),
+            ..HttpConfig::default()
+        }
+    }
+
+    fn request(headers: &[(&str, &str)]) -> Parts {
+        let mut builder = Request::builder()
+            .method(Method::DELETE)
+            .uri("/api/sessions/x");
+        for (name, value) in headers {
+            builder = builder.header(*name, *value);
+        }
+        builder.body(()).unwrap().into_parts().0
+    }
+
+    fn host_status(host: &str) -> Option<u16> {
+        check_host(&config(), &request(&[("host", host)]))
+            .err()
+            .map(|(status, _)| status.as_u16())
+    }
+
+    #[test]
+    fn addresses_and_own_names_are_welcome() {
+        for host in [
+            "localhost:8080",
+            "127.0.0.1",
+            "192.168.1.5:8080",
+            "[::1]:8080",
+            "films.example",
+            "Films.Example.:80",
+            "tv.localhost",
+        ] {
+            assert_eq!(host_status(host), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn rebound_names_are_refused() {
+        for host in [
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "notlocalhost",
+            "films.example.evil",
+        ] {
+            assert_eq!(host_status(host), Some(403), "{host}");
+        }
+        assert_eq!(host_status("a b"), Some(400));
+        assert_eq!(
+            check_host(&config(), &request(&[])).unwrap_err().0.as_u16(),
+            400
+        );
+        let twice = request(&[("host", "localhost"), ("host", "evil.example")]);
+        assert_eq!(check_host(&config(), &twice).unwrap_err().0.as_u16(), 400);
+    }
+
+    fn change_status(headers: &[(&str, &str)]) -> Option<u16> {
+        let mut all = vec![("host", "localhost:8080")];
+        all.extend_from_slice(headers);
+        check_change(&config(), &request(&all))
+            .err()
+            .map(|(status, _)| status.as_u16())
+    }
+
+    #[test]
+    fn changes_want_the_token() {
+        assert_eq!(change_status(&[]), Some(401));
+        assert_eq!(
+            change_status(&[("authorization", "Bearer wrong!")]),
+            Some(401)
+        );
+        assert_eq!(
+            change_status(&[("authorization", "Bearer secre")]),
+            Some(401)
+        );
+        assert_eq!(change_status(&[("authorization", "bearer secret")]), None);
+        let none = HttpConfig {
+            api_token: String::new(),
+            ..config()
+        };
+        let empty = request(&[("host", "localhost"), ("authorization", "Bearer ")]);
+        assert_eq!(check_change(&none, &empty).unwrap_err().0.as_u16(), 403);
+    }
+
+    #[test]
+    fn foreign_pages_are_refused_even_with_the_token() {
+        let token = ("authorization", "Bearer secret");
+        assert_eq!(
+            change_status(&[token, ("origin", "http://localhost:8080")]),
+            None
+        );
+        assert_eq!(
+            change_status(&[token, ("origin", "https://tv.example")]),
+            None
+        );
+        assert_eq!(
+            change_status(&[token, ("origin", "http://localhost:9090")]),
+            Some(403)
+        );
+        assert_eq!(
+            change_status(&[token, ("origin", "https://evil.example")]),
+            Some(403)
+        );
+        assert_eq!(change_status(&[token, ("origin", "null")]), Some(403));
+        assert_eq!(
+            change_status(&[token, ("sec-fetch-site", "cross-site")]),
+            Some(403)
+        );
+    }
+}

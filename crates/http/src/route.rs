@@ -1,0 +1,176 @@
+//! Addresses of films. A TITLE may hold slashes, so an address is read from its end.
+//!
+//! `TITLE/hls/main.m3u8`, `TITLE/hls/ID.m3u8`, `TITLE/dash/main.mpd`, `TITLE/seg/ID/init.mp4`,
+//! `TITLE/seg/ID/N.m4s`, `TITLE/file`.
+
+use axum::http::request::Parts;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// What of a film is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// HLS multivariant playlist.
+    Multivariant,
+    /// HLS playlist of the track with this track_ID.
+    Playlist(u32),
+    /// DASH manifest.
+    Mpd,
+    /// Initialisation segment of a track.
+    Init(u32),
+    /// Segment of a track by number.
+    Segment(u32, u32),
+    /// The film file itself.
+    File,
+}
+
+/// TITLE and target of a path as it stands in the request, or `None` where it names no film.
+pub(crate) fn film(path: &str) -> Option<(String, Target)> {
+    let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+    let (target, title) = match parts.as_slice() {
+        [title @ .., "hls", "main.m3u8"] => (Target::Multivariant, title),
+        [title @ .., "dash", "main.mpd"] => (Target::Mpd, title),
+        [title @ .., "hls", playlist] if playlist.ends_with(".m3u8") => (
+            Target::Playlist(number(playlist.strip_suffix(".m3u8")?)?),
+            title,
+        ),
+        [title @ .., "seg", track, "init.mp4"] => (Target::Init(number(track)?), title),
+        [title @ .., "seg", track, segment] if segment.ends_with(".m4s") => (
+            Target::Segment(number(track)?, number(segment.strip_suffix(".m4s")?)?),
+            title,
+        ),
+        [title @ .., "file"] => (Target::File, title),
+        _ => return None,
+    };
+    if title.is_empty() {
+        return None;
+    }
+    Some((decode(title.iter().copied())?, target))
+}
+
+/// The TITLE that stands at the end of an address, such as `/api/films/TITLE`.
+pub(crate) fn title(path: &str) -> Option<String> {
+    decode(path.split('/'))
+}
+
+fn decode<'a>(parts: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut title = String::new();
+    for (place, part) in parts.enumerate() {
+        if place > 0 {
+            title.push('/');
+        }
+        title.push_str(&percent_decode_str(part).decode_utf8().ok()?);
+    }
+    Some(title)
+}
+
+/// One way to write a number, so that one segment has one address.
+fn number(text: &str) -> Option<u32> {
+    let plain = !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| text.parse().ok())?
+}
+
+/// A value of the request's query. Ours need no decoding: they are letters and digits.
+pub(crate) fn query<'a>(request: &'a Parts, name: &str) -> Option<&'a str> {
+    let pairs = request
+        .uri
+        .query()?
+        .split('&')
+        .filter_map(|pair| pair.split_once('='));
+    pairs
+        .filter(|(key, _)| *key == name)
+        .map(|(_, value)| value)
+        .next()
+}
+
+/// Unreserved characters (RFC 3986 2.3) stay as they are.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// A TITLE as it stands in an address: each part percent-encoded, slashes kept.
+pub(crate) fn encode(title: &str) -> String {
+    let parts: Vec<String> = title
+        .split('/')
+        .map(|part| utf8_percent_encode(part, ENCODED).to_string())
+        .collect();
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &str) -> Option<(String, Target)> {
+        film(path)
+    }
+
+    #[test]
+    fn an_address_is_read_from_its_end() {
+        assert_eq!(
+            read("/a/hls/main.m3u8"),
+            Some(("a".into(), Target::Multivariant))
+        );
+        assert_eq!(
+            read("/a/b%20c/hls/2.m3u8"),
+            Some(("a/b c".into(), Target::Playlist(2)))
+        );
+        assert_eq!(
+            read("/hls/hls/main.m3u8"),
+            Some(("hls".into(), Target::Multivariant))
+        );
+        assert_eq!(
+            read("/a/seg/1/init.mp4"),
+            Some(("a".into(), Target::Init(1)))
+        );
+        assert_eq!(
+            read("/a/seg/1/12.m4s"),
+            Some(("a".into(), Target::Segment(1, 12)))
+        );
+        assert_eq!(
+            read("/a/seg/1/file"),
+            Some(("a/seg/1".into(), Target::File))
+        );
+        assert_eq!(read("/a/dash/main.mpd"), Some(("a".into(), Target::Mpd)));
+    }
+
+    #[test]
+    fn names_of_all_sorts_come_back() {
+        for title in [
+            "100% \"sure\"?",
+            "ü/🎬 #1",
+            "a\\xE9b",
+            "..",
+            "a+b&c;d=e",
+            "x/y/z",
+        ] {
+            let path = format!("/{}/file", encode(title));
+            assert!(path.is_ascii());
+            assert_eq!(read(&path), Some((title.into(), Target::File)), "{path}");
+        }
+        assert_eq!(
+            read("/a%2Fb/file"),
+            Some(("a/b".into(), Target::File)),
+            "an encoded slash is one too"
+        );
+    }
+
+    #[test]
+    fn what_is_no_film_is_none() {
+        for path in [
+            "/",
+            "/file",
+            "/hls/main.m3u8",
+            "/a/hls/x.m3u8",
+            "/a/seg/1/01.m4s",
+            "/a/seg/-1/1.m4s",
+            "/a",
+            "a/file",
+            "/%ff/file",
+            "/a/seg/4294967296/init.mp4",
+        ] {
+            assert_eq!(read(path), None, "{path}");
+        }
+    }
+}
