@@ -16,6 +16,7 @@ use reelway_media::Nanos;
 use reelway_package::Options;
 use reelway_session::Sessions;
 use reelway_store::Store;
+use tokio::sync::Semaphore;
 use tower_service::Service;
 
 use crate::answer::{self, Answer};
@@ -29,12 +30,14 @@ use crate::metrics::{Metrics, Route};
 use crate::node::{NodeState, NodeView};
 use crate::pace::Pace;
 use crate::route;
-use crate::server::Rooms;
 use crate::viewers::{Caller, Viewers};
 use crate::{metrics, watch, web};
 
 /// Characters of a `User-Agent` that are kept.
 const AGENT: usize = 200;
+
+/// Pieces for posters that are sent at once: posters must not be in the way of films.
+const POSTERS: usize = 4;
 
 /// Everything a request may need.
 pub(crate) struct App {
@@ -50,17 +53,19 @@ pub(crate) struct App {
     pub limits: Limits,
     pub metrics: Arc<Metrics>,
     pub events: Events,
+    /// Pieces for posters that may be on their way at once.
+    pub posters: Arc<Semaphore>,
     started: Monotonic,
 }
 
 impl App {
-    pub fn new(config: HttpConfig, rooms: Rooms) -> App {
-        let Rooms {
-            catalogue,
-            store,
-            sessions,
-            node,
-        } = rooms;
+    pub fn new(
+        config: HttpConfig,
+        catalogue: Arc<dyn Catalogue>,
+        sessions: Sessions,
+        store: Store,
+        node: Arc<dyn NodeView>,
+    ) -> App {
         let options = Options {
             target: config.segment.as_nanos().min(i64::MAX as u128) as Nanos,
         };
@@ -75,6 +80,7 @@ impl App {
             limits: Limits::new(config.max_connections, config.max_connections_per_peer),
             metrics: Arc::default(),
             events: Events::default(),
+            posters: Arc::new(Semaphore::new(POSTERS)),
             started: reelway_clock::now(),
             config,
             catalogue,
@@ -178,8 +184,8 @@ pub(crate) async fn handle(
             None => route_through(router, parts, body).await,
         },
     };
-    if answer.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        // The body that nobody will read is not worth the connection.
+    // The body that nobody will read is not worth the connection, nor is one to a server that stops.
+    if answer.status() == StatusCode::PAYLOAD_TOO_LARGE || app.sessions.is_draining() {
         answer::set(&mut answer, header::CONNECTION, "close");
     }
     answer::set(&mut answer, header::X_CONTENT_TYPE_OPTIONS, "nosniff");

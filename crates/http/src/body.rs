@@ -28,6 +28,9 @@ use crate::viewers::Viewer;
 /// What one connection may copy at once when it may not pin.
 const COPIED: u64 = 64 << 10;
 
+/// Seconds within which a poster's bytes are wanted: after those of all who watch.
+const POSTER_DUE: f64 = 60.0;
+
 /// How many blocks of the store HTTP may pin.
 #[derive(Clone)]
 pub(crate) struct Budget {
@@ -58,13 +61,65 @@ pub(crate) enum MediaError {
     Ended,
 }
 
-/// Whose media it is and at what pace it goes.
-pub(crate) struct Flow {
-    pub viewer: Arc<Viewer>,
-    /// Number of the viewer's flow.
-    pub number: u32,
-    /// Film seconds that a byte plays.
-    pub seconds_per_byte: f64,
+/// Who is sent media, and at what pace.
+pub(crate) enum Flow {
+    /// A viewer, held to the pace of his flow.
+    Viewer {
+        viewer: Arc<Viewer>,
+        /// Number of the viewer's flow.
+        number: u32,
+        /// Film seconds that a byte plays.
+        seconds_per_byte: f64,
+    },
+    /// Nobody who watches: a piece for a poster.
+    Poster { _turn: OwnedSemaphorePermit },
+}
+
+impl Flow {
+    /// Waits until it is time for more; gives the seconds of film that are ahead already.
+    async fn turn(&self) -> Result<f64, MediaError> {
+        let Flow::Viewer { viewer, number, .. } = self else {
+            return Ok(POSTER_DUE);
+        };
+        loop {
+            if viewer.session.is_ended() {
+                return Err(MediaError::Ended);
+            }
+            let (wait, ahead) = viewer.wait(*number);
+            if wait.is_zero() {
+                return Ok(ahead);
+            }
+            // Looks up now and then whether the session was ended.
+            tokio::time::sleep(wait.min(Duration::from_secs(1))).await;
+        }
+    }
+
+    fn sent(&self, bytes: u64) {
+        if let Flow::Viewer {
+            viewer,
+            number,
+            seconds_per_byte,
+        } = self
+        {
+            viewer.sent(*number, bytes, bytes as f64 * seconds_per_byte);
+        }
+    }
+
+    /// Nothing more can be sent, for this reason.
+    pub fn fail(&self, title: &str, error: &MediaError) {
+        match self {
+            _ if matches!(error, MediaError::Ended) => {}
+            Flow::Viewer { viewer, .. } => {
+                tracing::warn!(%title, session = viewer.session.id(), "cannot send: {error}");
+                if !matches!(error, MediaError::Read(ReadError::Closed)) {
+                    viewer.session.end(EndReason::Failed(error.to_string()));
+                }
+            }
+            Flow::Poster { .. } => {
+                tracing::warn!(%title, "cannot send a piece for a poster: {error}")
+            }
+        }
+    }
 }
 
 /// A window on its way from the store.
@@ -146,17 +201,7 @@ impl Producer {
 
     /// The next pieces, when it is time for them; `None` at the end.
     async fn next(&mut self) -> Result<Option<VecDeque<Bytes>>, MediaError> {
-        let ahead = loop {
-            if self.flow.viewer.session.is_ended() {
-                return Err(MediaError::Ended);
-            }
-            let (wait, ahead) = self.flow.viewer.wait(self.flow.number);
-            if wait.is_zero() {
-                break ahead;
-            }
-            // Looks up now and then whether the session was ended.
-            tokio::time::sleep(wait.min(Duration::from_secs(1))).await;
-        };
+        let ahead = self.flow.turn().await?;
         let coming = match self.ahead.take() {
             Some(coming) => Some(coming),
             None => self.ask(ahead)?,
@@ -189,36 +234,21 @@ impl Producer {
             self.ahead = self.ask(ahead)?;
         }
         let bytes: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
-        self.flow.viewer.sent(
-            self.flow.number,
-            bytes,
-            bytes as f64 * self.flow.seconds_per_byte,
-        );
+        self.flow.sent(bytes);
         Ok(Some(pieces))
     }
 
     /// Reads the first pieces, so that a failure can still be answered with a status.
     pub async fn start(mut self, len: u64) -> Result<MediaBody, MediaError> {
-        let ready = self.next().await?.unwrap_or_default();
+        let first = self.next().await;
+        let ready = first
+            .inspect_err(|error| self.flow.fail(&self.show.film.name, error))?
+            .unwrap_or_default();
         Ok(MediaBody {
             ready,
             remaining: len,
             state: State::Idle(Box::new(self)),
         })
-    }
-
-    /// A failure after the answer has begun: nobody can be told but the log and the session.
-    fn fail(&self, error: &MediaError) {
-        if matches!(error, MediaError::Ended) {
-            return;
-        }
-        tracing::warn!(title = %self.show.film.name, session = self.flow.viewer.session.id(), "sending stopped: {error}");
-        if !matches!(error, MediaError::Read(ReadError::Closed)) {
-            self.flow
-                .viewer
-                .session
-                .end(EndReason::Failed(error.to_string()));
-        }
     }
 }
 
@@ -273,7 +303,8 @@ impl http_body::Body for MediaBody {
                         }
                         Ok(None) => return Poll::Ready(None),
                         Err(error) => {
-                            producer.fail(&error);
+                            // Nobody can be told any more but the log and the session.
+                            producer.flow.fail(&producer.show.film.name, &error);
                             return Poll::Ready(Some(Err(error)));
                         }
                     }

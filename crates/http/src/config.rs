@@ -1,10 +1,13 @@
 //! Settings of the HTTP side.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// How the HTTP side behaves. The binary fills it from its configuration file.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
+    /// Addresses to listen on.
+    pub listen: Vec<SocketAddr>,
     /// Names under which this server may be asked beside `localhost` and addresses.
     pub names: Vec<String>,
     /// Origins (`https://tv.example`) whose pages may change things with the token.
@@ -35,6 +38,7 @@ pub struct HttpConfig {
 impl Default for HttpConfig {
     fn default() -> Self {
         HttpConfig {
+            listen: vec![SocketAddr::from(([127, 0, 0, 1], 8080))],
             names: Vec::new(),
             allowed_origins: Vec::new(),
             api_token: String::new(),

@@ -40,4 +40,4 @@ mod web;
 
 pub use config::HttpConfig;
 pub use node::{Addresses, NodeState, NodeView, Sending};
-pub use server::{HttpServer, Rooms};
+pub use server::HttpServer;

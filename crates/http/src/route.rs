@@ -82,6 +82,14 @@ pub(crate) fn query<'a>(request: &'a Parts, name: &str) -> Option<&'a str> {
         .next()
 }
 
+/// Whether the query has this word, with a value or without.
+pub(crate) fn flag(request: &Parts, name: &str) -> bool {
+    let words = request.uri.query().unwrap_or_default().split('&');
+    words
+        .map(|word| word.split('=').next().unwrap_or_default())
+        .any(|word| word == name)
+}
+
 /// Unreserved characters (RFC 3986 2.3) stay as they are.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')

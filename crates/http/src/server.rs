@@ -1,11 +1,9 @@
 //! The server: takes connections in, within limits, and gives each to hyper.
 
 use std::convert::Infallible;
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,8 +16,8 @@ use reelway_catalogue::Catalogue;
 use reelway_session::Sessions;
 use reelway_store::Store;
 use reelway_sys::tcp;
+use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::app::App;
@@ -36,72 +34,89 @@ const UNSENT: u32 = 128 << 10;
 const BUFFERED: usize = 32 << 10;
 /// Most headers of a request.
 const HEADERS: usize = 64;
-/// How long connections may go on with what they are sending when the server stops.
-const GRACE: Duration = Duration::from_secs(5);
+/// Connections that the kernel keeps until they are accepted.
+const BACKLOG: i32 = 1024;
 /// What one who is too many is told.
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n\
 Content-Length: 50\r\nRetry-After: 10\r\nConnection: close\r\n\r\n\
 There are too many connections; come again later.\n";
 
-/// What the HTTP side works with.
-pub struct Rooms {
-    /// Which films there are.
-    pub catalogue: Arc<dyn Catalogue>,
-    /// Where their bytes come from.
-    pub store: Store,
-    /// The register of viewers of all protocols.
-    pub sessions: Sessions,
-    /// The rest of the server.
-    pub node: Arc<dyn NodeView>,
-}
-
 /// The HTTP side of the server: HLS, DASH, files, API, web pages.
 pub struct HttpServer {
     app: Arc<App>,
+    listeners: Vec<TcpListener>,
 }
 
 impl HttpServer {
-    /// A server that does not listen yet.
-    pub fn new(config: HttpConfig, rooms: Rooms) -> HttpServer {
-        HttpServer {
-            app: Arc::new(App::new(config, rooms)),
+    /// Listens on the addresses of the configuration. Fails where one of them is taken.
+    pub async fn bind(
+        config: HttpConfig,
+        catalogue: Arc<dyn Catalogue>,
+        sessions: Sessions,
+        store: Store,
+        node: Arc<dyn NodeView>,
+    ) -> io::Result<HttpServer> {
+        let mut listeners = Vec::new();
+        for address in &config.listen {
+            let listener = listen(*address)
+                .map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))?;
+            listeners.push(listener);
         }
+        let app = Arc::new(App::new(config, catalogue, sessions, store, node));
+        Ok(HttpServer { app, listeners })
     }
 
-    /// Tells those who listen to events that films of these names came, went or changed.
-    pub fn films_changed(&self, names: &[String]) {
-        self.app.events.films_changed(names);
+    /// Where it listens, ports that were asked for as 0 filled in.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners
+            .iter()
+            .filter_map(|listener| listener.local_addr().ok())
+            .collect()
     }
 
-    /// Serves connections of these listeners until `stop` is done; then takes nobody in, lets answers
-    /// under way end for some seconds, and returns.
-    pub async fn serve(&self, listeners: Vec<TcpListener>, stop: impl Future<Output = ()>) {
-        let (stopping, stopped) = watch::channel(false);
+    /// To be told when films come, go or change, by their names; for those who listen to events.
+    pub fn library_listener(&self) -> impl Fn(&[String]) + Send + Sync + 'static {
+        let app = self.app.clone();
+        move |names| app.events.films_changed(names)
+    }
+
+    /// Serves until dropped; then all connections end with it.
+    pub async fn run(self) {
         let mut loops = JoinSet::new();
-        for listener in listeners {
-            loops.spawn(accept(self.app.clone(), listener, stopped.clone()));
+        for listener in self.listeners {
+            loops.spawn(accept(self.app.clone(), listener));
         }
-        loops.spawn(crate::api::tell(self.app.clone(), stopped));
-        stop.await;
-        let _ = stopping.send(true);
+        loops.spawn(crate::api::tell(self.app));
         while loops.join_next().await.is_some() {}
     }
 }
 
-/// Accepts until stopped, then waits for the connections.
-async fn accept(app: Arc<App>, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
+/// A listener of one IP version, so that the same port can be had of both.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // A server that is started again must not wait for old connections to be forgotten.
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+async fn accept(app: Arc<App>, listener: TcpListener) {
     let router = crate::app::router(app.clone());
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = stopped.wait_for(|stop| *stop) => break,
             // Finished ones are taken off the set as they come.
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
         };
         match accepted {
-            Ok((stream, peer)) => take_in(&app, &router, &mut connections, stream, peer, &stopped),
+            Ok((stream, peer)) => take_in(&app, &router, &mut connections, stream, peer),
             Err(error) => {
                 // Out of descriptors, say: the connection stays in the kernel's queue meanwhile.
                 tracing::warn!("cannot accept a connection: {error}");
@@ -109,9 +124,6 @@ async fn accept(app: Arc<App>, listener: TcpListener, mut stopped: watch::Receiv
             }
         }
     }
-    drop(listener);
-    let all = async { while connections.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(GRACE, all).await;
 }
 
 fn take_in(
@@ -120,7 +132,6 @@ fn take_in(
     connections: &mut JoinSet<()>,
     stream: TcpStream,
     peer: SocketAddr,
-    stopped: &watch::Receiver<bool>,
 ) {
     let metrics = &app.metrics;
     let counted = match app.limits.enter(peer.ip()) {
@@ -141,9 +152,9 @@ fn take_in(
     }
     metrics.connections_total.fetch_add(1, Ordering::Relaxed);
     metrics.connections.fetch_add(1, Ordering::Relaxed);
-    let (app, router, stopped) = (app.clone(), router.clone(), stopped.clone());
+    let (app, router) = (app.clone(), router.clone());
     connections.spawn(async move {
-        converse(&app, router, stream, peer, stopped).await;
+        converse(&app, router, stream, peer).await;
         app.metrics.connections.fetch_sub(1, Ordering::Relaxed);
         drop(counted);
     });
@@ -155,13 +166,7 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// One connection, to its end.
-async fn converse(
-    app: &Arc<App>,
-    router: Router,
-    stream: TcpStream,
-    peer: SocketAddr,
-    mut stopped: watch::Receiver<bool>,
-) {
+async fn converse(app: &Arc<App>, router: Router, stream: TcpStream, peer: SocketAddr) {
     let io = TokioIo::new(Watched::new(
         stream,
         app.metrics.clone(),
@@ -178,20 +183,7 @@ async fn converse(
         .max_buf_size(BUFFERED)
         .max_headers(HEADERS)
         .serve_connection(io, service);
-    let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        result = connection.as_mut() => Some(result),
-        // The guard of the value must not live on.
-        () = async { drop(stopped.wait_for(|stop| *stop).await) } => None,
-    };
-    let result = match ended {
-        Some(result) => result,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = result {
+    if let Err(error) = connection.await {
         tracing::debug!(%peer, "connection: {error}");
     }
 }

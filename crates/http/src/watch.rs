@@ -19,7 +19,7 @@ use crate::conditional::{Validators, Verdict, judge};
 use crate::films::{Show, ShowError};
 use crate::metrics::Route;
 use crate::pieces::Windows;
-use crate::route::{Target, query};
+use crate::route::{Target, flag, query};
 use crate::viewers::{Caller, Denied, Piece, TOKEN_LENGTH};
 
 const HLS: &str = "application/vnd.apple.mpegurl";
@@ -224,38 +224,48 @@ async fn segment(
     if request.method == Method::HEAD {
         return Ok(bodiless(answer, range));
     }
-    let viewer = app
-        .viewers
-        .resume(Protocol::Hls, &show, &caller)
-        .map_err(denied)?;
-    // The picture tells where a viewer is; without one, the sound.
-    let main = show
-        .package
-        .tracks()
-        .iter()
-        .find(|track| track.kind == Kind::Video);
-    let main = main.unwrap_or(&show.package.tracks()[0]).id == id;
-    let time = start..start + duration;
-    let piece = Piece {
-        flow: id,
-        at: number.into(),
-        next: u64::from(number) + 1,
-        time,
-        main,
-        extra: 0.0,
+    let flow = if flag(request, "poster") {
+        Flow::Poster {
+            _turn: app
+                .posters
+                .clone()
+                .try_acquire_owned()
+                .map_err(|_| too_many_posters())?,
+        }
+    } else {
+        let viewer = app
+            .viewers
+            .resume(Protocol::Hls, &show, &caller)
+            .map_err(denied)?;
+        // The picture tells where a viewer is; without one, the sound.
+        let main = show
+            .package
+            .tracks()
+            .iter()
+            .find(|track| track.kind == Kind::Video);
+        let main = main.unwrap_or(&show.package.tracks()[0]).id == id;
+        let time = start..start + duration;
+        let piece = Piece {
+            flow: id,
+            at: number.into(),
+            next: u64::from(number) + 1,
+            time,
+            main,
+            extra: 0.0,
+        };
+        viewer.asks(piece, app.pace);
+        let seconds_per_byte =
+            Duration::from_nanos(duration.max(0) as u64).as_secs_f64() / len.max(1) as f64;
+        Flow::Viewer {
+            viewer,
+            number: id,
+            seconds_per_byte,
+        }
     };
-    viewer.asks(piece, app.pace);
     let slices = track
         .slices(number, range.clone())
         .ok_or_else(|| not_here(String::new()))?;
     let windows = Windows::of_segment(show.clone(), place, slices);
-    let seconds_per_byte =
-        Duration::from_nanos(duration.max(0) as u64).as_secs_f64() / len.max(1) as f64;
-    let flow = Flow {
-        viewer,
-        number: id,
-        seconds_per_byte,
-    };
     send(app, show, flow, answer, range, windows).await
 }
 
@@ -299,7 +309,7 @@ async fn file(app: &Arc<App>, show: Arc<Show>, request: &Parts, caller: Caller) 
     };
     viewer.asks(piece, app.pace);
     let windows = Windows::of_file(range.clone());
-    let flow = Flow {
+    let flow = Flow::Viewer {
         viewer,
         number: 0,
         seconds_per_byte,
@@ -316,7 +326,9 @@ async fn send(
     range: Range<u64>,
     windows: Windows,
 ) -> Answered {
-    let viewer = flow.viewer.clone();
+    if let Flow::Viewer { viewer, .. } = &flow {
+        viewer.answered();
+    }
     let producer = Producer::new(
         app.store.clone(),
         app.budget.clone(),
@@ -326,18 +338,14 @@ async fn send(
     );
     let title = &show.film.name;
     match producer.start(range.end - range.start).await {
-        Ok(body) => {
-            viewer.answered();
-            Ok(answer.map(|_| Body::new(body)))
-        }
+        Ok(body) => Ok(answer.map(|_| Body::new(body))),
         Err(error) => {
-            let changed = matches!(error, MediaError::Read(ReadError::Changed { .. }));
             let (status, words) = match &error {
                 MediaError::Ended => (
                     StatusCode::GONE,
                     "this viewer's session was ended".to_owned(),
                 ),
-                _ if changed => (
+                MediaError::Read(ReadError::Changed { .. }) => (
                     StatusCode::GONE,
                     format!("film '{title}' was replaced while it was watched; open it again"),
                 ),
@@ -346,12 +354,6 @@ async fn send(
                     format!("film '{title}' cannot be read: {error}"),
                 ),
             };
-            if !matches!(error, MediaError::Ended) {
-                tracing::warn!(%title, session = viewer.session.id(), "cannot send: {error}");
-                viewer
-                    .session
-                    .end(reelway_session::EndReason::Failed(error.to_string()));
-            }
             Err(Box::new(answer::error(status, words)))
         }
     }
@@ -451,6 +453,13 @@ fn check_version(show: &Show, request: &Parts) -> Result<(), Box<Answer>> {
         }
         _ => Ok(()),
     }
+}
+
+fn too_many_posters() -> Box<Answer> {
+    let words = "posters wait while others are made";
+    let mut answer = answer::error(StatusCode::SERVICE_UNAVAILABLE, words);
+    answer::retry_after(&mut answer, Duration::from_secs(1));
+    Box::new(answer)
 }
 
 fn not_here(words: String) -> Box<Answer> {

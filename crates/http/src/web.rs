@@ -19,10 +19,11 @@ pub(crate) struct File {
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 /// Pages get everything from here and nothing from anywhere else; scripts and styles are files.
-/// `blob:` is what a player's source buffers and workers are made of, `data:` small icons.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
-                      font-src 'self'; connect-src 'self'; media-src 'self' blob:; worker-src 'self' blob:; \
-                      manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// `blob:` is what a player's sources and posters are made of. The pages keep to it; see
+/// `docs/reference/api.md`.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
+                      media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
 
 /// Shown when the library was built before the pages.
 const UNBUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Reelway</title>\
@@ -42,16 +43,7 @@ pub(crate) fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Answer
     }
     let name = path.trim_start_matches('/');
     let name = if name.is_empty() { "index.html" } else { name };
-    let file = find(name).or_else(|| {
-        // Addresses inside the pages are made by their script; anything else that is asked for is missing.
-        let wants_page = headers
-            .get(header::ACCEPT)
-            .and_then(|accept| accept.to_str().ok());
-        wants_page
-            .filter(|accept| accept.contains("text/html"))
-            .and_then(|_| find("index.html"))
-    });
-    match file {
+    match find(name) {
         Some(file) => serve(file, headers),
         None if FILES.is_empty() && name == "index.html" => protect(answer::with(
             StatusCode::OK,

@@ -10,7 +10,7 @@ use axum::http::{StatusCode, header};
 use bytes::Bytes;
 use futures_util::stream;
 use serde::Serialize;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 
 use super::node::Node;
 use super::sessions;
@@ -57,14 +57,11 @@ impl Events {
     }
 }
 
-/// Looks once a second what there is to tell, until the server stops.
-pub(crate) async fn tell(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
+/// Looks once a second what there is to tell.
+pub(crate) async fn tell(app: Arc<App>) {
     let mut told = None;
     loop {
-        tokio::select! {
-            () = tokio::time::sleep(PERIOD) => {}
-            _ = stopped.wait_for(|stop| *stop) => break,
-        }
+        tokio::time::sleep(PERIOD).await;
         let films = app.events.take_films();
         if app.events.listeners.receiver_count() == 0 {
             continue;
@@ -85,8 +82,6 @@ pub(crate) async fn tell(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
                 .for_each(|event| app.events.send(event));
         }
     }
-    // An empty event is the end.
-    app.events.send(Bytes::new());
 }
 
 #[derive(Serialize)]
@@ -123,7 +118,7 @@ pub(crate) async fn events(State(app): State<Arc<App>>) -> Answer {
                 Err(_) => break Bytes::from_static(b": still here\n\n"),
             }
         };
-        (!event.is_empty()).then_some((Ok(event), (None, listener)))
+        Some((Ok(event), (None, listener)))
     });
     let mut answer = answer::with(
         StatusCode::OK,
