@@ -65,16 +65,17 @@ impl Network {
 
     /// Runs `what` on a thread in the viewer's namespace.
     pub fn as_viewer<T: Send>(&self, what: impl FnOnce() -> T + Send) -> T {
-        let namespace = Path::new("/run/netns").join(&self.viewer);
-        let inside = || {
-            let file = File::open(&namespace).expect("the viewer's namespace");
-            setns(file, CloneFlags::CLONE_NEWNET).expect("entering the viewer's namespace");
-            what()
-        };
-        std::thread::scope(|scope| match scope.spawn(inside).join() {
-            Ok(value) => value,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
+        inside(&self.viewer, what)
+    }
+
+    /// Runs `what` on a thread in the server's namespace.
+    pub fn as_server<T: Send>(&self, what: impl FnOnce() -> T + Send) -> T {
+        inside(&self.server, what)
+    }
+
+    /// Pulls the cable.
+    pub fn cut(&self) {
+        ip(&format!("-n {} link set wire down", self.viewer));
     }
 
     /// Begins to capture what comes over the cable at the viewer's end.
@@ -103,6 +104,19 @@ impl Drop for Network {
             Command::new("ip").args(["netns", "del", host]).status().ok();
         }
     }
+}
+
+fn inside<T: Send>(host: &str, what: impl FnOnce() -> T + Send) -> T {
+    let namespace = Path::new("/run/netns").join(host);
+    let inside = || {
+        let file = File::open(&namespace).expect("the namespace");
+        setns(file, CloneFlags::CLONE_NEWNET).expect("entering the namespace");
+        what()
+    };
+    std::thread::scope(|scope| match scope.spawn(inside).join() {
+        Ok(value) => value,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
 }
 
 #[track_caller]

@@ -1,9 +1,10 @@
 //! A server of our own under test: the real binary, as a process, on free ports.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -74,6 +75,12 @@ impl Options {
         self
     }
 
+    /// Runs as nobody, for whom permissions count.
+    pub fn unprivileged(mut self) -> Options {
+        self.prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"].map(str::to_owned).to_vec();
+        self
+    }
+
     /// Listens on this address.
     pub fn address(mut self, address: IpAddr) -> Options {
         self.address = address;
@@ -113,23 +120,22 @@ impl Options {
         let dir = temp_dir("server");
         let ports = Ports::take(self.check_ports.then_some(self.address));
         let state = self.state.unwrap_or_else(|| dir.path().join("state"));
-        let mut config = format!(
-            "listen = \"{}\"\nstate = {}\nrtsp.port = {}\nhttp.port = {}\nrtp.port = {}\nrtp.rtcp_port = {}\n",
-            self.address,
-            quoted(&state),
-            ports.first,
-            ports.first + 1,
-            ports.first + 2,
-            ports.first + 3,
-        );
-        if !self.settings.iter().any(|(key, _)| key == "pool.size") {
-            config += "pool.size = \"32MiB\"\n";
-        }
-        for (key, value) in &self.settings {
-            config += &format!("{key} = {value}\n");
-        }
+        let mut keys: BTreeMap<&str, String> = [
+            ("listen", format!("\"{}\"", self.address)),
+            ("state", quoted(&state)),
+            ("rtsp.port", ports.first.to_string()),
+            ("http.port", (ports.first + 1).to_string()),
+            ("rtp.port", (ports.first + 2).to_string()),
+            ("rtp.rtcp_port", (ports.first + 3).to_string()),
+            ("pool.size", "\"32MiB\"".to_owned()),
+        ]
+        .into();
+        keys.extend(self.settings.iter().map(|(key, value)| (key.as_str(), value.clone())));
+        let config: String = keys.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
         let config_path = dir.path().join("reelway.toml");
         fs::write(&config_path, config).expect("a configuration file");
+        // For a server that runs as nobody.
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).expect("a directory of ours");
 
         let log_path = dir.path().join("log");
         let log = File::create(&log_path).expect("a log file");
