@@ -2,7 +2,7 @@
 
 use reelway_sys::tsc;
 
-use crate::{Clock, Monotonic, Real};
+use crate::{Boot, Clock, Monotonic, Real};
 
 /// The kernel's clock: a vDSO call where the machine has one, else a system call.
 #[derive(Debug, Default, Clone, Copy)]
@@ -22,5 +22,9 @@ impl Clock for KernelClock {
 
     fn real(&self) -> Real {
         Real::from_nanos(tsc::kernel_nanos(tsc::REALTIME))
+    }
+
+    fn boot(&self) -> Boot {
+        Boot::from_nanos(tsc::kernel_nanos(tsc::BOOTTIME))
     }
 }

@@ -5,20 +5,50 @@
 //! calendar and the yardstick's judgement are on one scale, and so that tests put a [`SimClock`]
 //! in its place.
 //!
+//! The time is read from the processor's counter, without the kernel, and kept to the kernel's
+//! clock; where the counter is not to be trusted, it is the kernel's clock. Which read to take:
+//!
+//! | | for | never back |
+//! |---|---|---|
+//! | [`now`], [`real`], [`boot`] | everything | over all threads |
+//! | [`now_unordered`] | intervals of one thread's own work | within the thread |
+//! | [`turn`], [`coarse`] | many decisions in one turn of a loop | it stands still |
+//! | [`now_with_error`] | measuring | over all threads |
+//!
 //! | file | what lives there |
 //! |---|---|
-//! | `time.rs` | [`Monotonic`] and [`Real`]: nanoseconds with a name |
+//! | `time.rs` | [`Monotonic`], [`Real`], [`Boot`]: nanoseconds with a name |
+//! | `system.rs` | the clock of this process, as the rooms use it |
+//! | `process.rs` | the same as the preload library uses it |
+//! | `trust.rs`, `cross.rs` | whether the counter is to be trusted; all processors' against each other |
+//! | `track.rs` | following a clock of the kernel with the counter |
+//! | `ring.rs`, `piece.rs` | the pieces of the followed clock in shared memory: a sequence lock |
 //! | `kernel.rs` | the kernel's clock |
 //! | `sim.rs` | a clock that a test sets |
+//!
+//! `docs/design/clock.md` tells how it works and how exact it is.
 #![forbid(unsafe_code)]
 
+mod cross;
 mod kernel;
+mod piece;
+pub mod process;
+mod ring;
 mod sim;
+mod system;
 mod time;
+mod track;
+pub mod trust;
 
+pub use cross::Crossing;
 pub use kernel::KernelClock;
 pub use sim::SimClock;
-pub use time::{Monotonic, Real};
+pub use system::{
+    Conversion, Report, SystemClock, boot, coarse, now, now_unordered, now_with_error, on_change,
+    real, report, start, system, turn, words,
+};
+pub use time::{Boot, Monotonic, Real};
+pub use track::{Event, Statistics};
 
 /// A source of the time. Cheap to call, never fails, callable from any thread.
 pub trait Clock: Send + Sync {
@@ -27,23 +57,15 @@ pub trait Clock: Send + Sync {
 
     /// Nanoseconds since 1970 (`CLOCK_REALTIME`): steps when somebody sets the clock.
     fn real(&self) -> Real;
-}
 
-static KERNEL: KernelClock = KernelClock::new();
+    /// As [`Clock::now`], but ordered within the calling thread only; cheaper where there is a
+    /// cheaper way.
+    fn now_unordered(&self) -> Monotonic {
+        self.now()
+    }
 
-/// The clock of this process.
-pub fn system() -> &'static dyn Clock {
-    &KERNEL
-}
-
-/// The monotonic time of the process clock.
-#[inline]
-pub fn now() -> Monotonic {
-    KERNEL.now()
-}
-
-/// The real time of the process clock.
-#[inline]
-pub fn real() -> Real {
-    KERNEL.real()
+    /// Nanoseconds since boot (`CLOCK_BOOTTIME`): the monotonic time, and that spent suspended.
+    fn boot(&self) -> Boot {
+        Boot::from_nanos(self.now().nanos())
+    }
 }

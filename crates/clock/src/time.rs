@@ -24,6 +24,10 @@ pub struct Monotonic(u64);
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Real(u64);
 
+/// A moment of `CLOCK_BOOTTIME`, in nanoseconds since the boot, the time suspended counted.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Boot(u64);
+
 macro_rules! moment {
     ($name:ident) => {
         impl $name {
@@ -110,6 +114,7 @@ macro_rules! moment {
 
 moment!(Monotonic);
 moment!(Real);
+moment!(Boot);
 
 /// Seconds from 1900 (NTP's zero) to 1970 (RFC 5905, section 6).
 const NTP_TO_UNIX: u64 = 2_208_988_800;

@@ -8,33 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::raw;
 
-/// A cache line of eight words.
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct Line(pub [AtomicU64; 8]);
+/// Words of a [`ForkPage`].
+pub const WORDS: usize = 512;
 
-impl Line {
-    /// Eight zeros.
-    pub const fn new() -> Line {
-        Line([const { AtomicU64::new(0) }; 8])
-    }
-}
-
-impl Default for Line {
-    fn default() -> Line {
-        Line::new()
-    }
-}
-
-/// 4096 bytes of words, alone in their page; to be put into a `static`.
+/// 4096 bytes of words, alone in their page; to be put into a `static`. Eight words from a
+/// multiple of eight on share a cache line.
 #[repr(C, align(4096))]
 #[derive(Debug)]
-pub struct ForkPage(pub [Line; 64]);
+pub struct ForkPage(pub [AtomicU64; WORDS]);
 
 impl ForkPage {
     /// A page of zeros.
     pub const fn new() -> ForkPage {
-        ForkPage([const { Line::new() }; 64])
+        ForkPage([const { AtomicU64::new(0) }; WORDS])
     }
 
     /// Asks the kernel to give this page to every child of the process as zeros. False where it
@@ -61,7 +47,7 @@ impl ForkPage {
 
     /// Sets all words to zero, as the kernel does in a child: for a child where it did not.
     pub fn clear(&self) {
-        for word in self.0.iter().flat_map(|line| &line.0) {
+        for word in &self.0 {
             word.store(0, Ordering::SeqCst);
         }
     }
@@ -82,7 +68,7 @@ mod tests {
     #[test]
     fn a_child_sees_zeros_and_the_parent_keeps_its_words() {
         assert!(PAGE.wipe_on_fork(), "Linux 4.14 or later, 4 KiB pages");
-        let word = &PAGE.0[63].0[7];
+        let word = &PAGE.0[511];
         word.store(7, Ordering::SeqCst);
         // SAFETY: the child only loads a word and leaves.
         let child = unsafe { libc::fork() };

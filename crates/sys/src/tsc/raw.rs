@@ -153,3 +153,20 @@ pub fn write_stderr(text: &[u8]) {
         )
     };
 }
+
+/// The value of an environment variable, copied into `buffer`; cut where that ends. Does not
+/// allocate, but like `getenv` must not run beside a change of the environment: for a program's
+/// start.
+pub fn environment<'b>(name: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+    // SAFETY: a C string in; a C string of the environment, or null, out.
+    let value = unsafe {
+        let value = libc::getenv(name.as_ptr());
+        if value.is_null() {
+            return None;
+        }
+        CStr::from_ptr(value).to_bytes()
+    };
+    let length = value.len().min(buffer.len());
+    buffer[..length].copy_from_slice(&value[..length]);
+    Some(&buffer[..length])
+}

@@ -1,0 +1,129 @@
+//! The test of all processors' counters against each other.
+//!
+//! Two threads on two processors hand a stamp to and fro. Each reads its counter after it has
+//! seen the other's stamp: a smaller count than that is a counter that lags. What the test cannot
+//! see (less than the time that a cache line takes from one to the other) no program can see
+//! either.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use reelway_sys::tsc::{self, CpuSet};
+
+/// Hand-overs in each direction per pair of processors: a fraction of a millisecond.
+const ROUNDS: u64 = 2_000;
+/// The longest a pair may take on a busy machine, nanoseconds.
+const LONGEST: u64 = 20_000_000;
+/// Processors tested at most; beyond these, every n-th.
+const MOST: usize = 64;
+
+/// What the test saw.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Crossing {
+    /// Processors on which this process may run.
+    pub cpus: usize,
+    /// Of these, how many were compared with the first.
+    pub compared: usize,
+    /// How far a counter was seen behind another at most, counts; zero is how it must be.
+    pub apart: u64,
+}
+
+/// Compares the counters of all processors on which this thread may run.
+pub fn test() -> Crossing {
+    let Some(set) = CpuSet::of_this_thread() else {
+        return Crossing::default();
+    };
+    let cpus: Vec<usize> = set.iter().collect();
+    let mut crossing = Crossing {
+        cpus: cpus.len(),
+        ..Crossing::default()
+    };
+    let Some((&first, others)) = cpus.split_first() else {
+        return crossing;
+    };
+    let step = others.len().div_ceil(MOST).max(1);
+    for &other in others.iter().step_by(step) {
+        if let Some(apart) = pair(first, other) {
+            crossing.compared += 1;
+            crossing.apart = crossing.apart.max(apart);
+        }
+    }
+    crossing
+}
+
+/// The stamp that is handed over, and how often it was.
+#[derive(Default)]
+struct Stamp {
+    count: AtomicU64,
+    handed: AtomicU64,
+}
+
+/// By how many counts one of two processors was seen behind the other; `None` if they did not
+/// both get to run in time.
+fn pair(one: usize, other: usize) -> Option<u64> {
+    let stamp = Arc::new(Stamp::default());
+    let threads = [(one, 0), (other, 1)].map(|(cpu, turn)| {
+        let stamp = stamp.clone();
+        thread::Builder::new()
+            .name("clock-test".into())
+            .spawn(move || {
+                CpuSet::one(cpu)
+                    .bind_this_thread()
+                    .then(|| hand_over(&stamp, turn))?
+            })
+            .ok()
+    });
+    let mut apart = 0;
+    let mut whole = true;
+    for thread in threads {
+        match thread.and_then(|thread| thread.join().ok().flatten()) {
+            Some(behind) => apart = apart.max(behind),
+            None => whole = false,
+        }
+    }
+    whole.then_some(apart)
+}
+
+/// One side of a pair: takes the stamp whenever the number of hand-overs has parity `turn`.
+fn hand_over(stamp: &Stamp, turn: u64) -> Option<u64> {
+    let end = tsc::kernel_nanos(tsc::MONOTONIC) + LONGEST;
+    let mut apart = 0;
+    for round in 0..ROUNDS {
+        let mine = 2 * round + turn;
+        let mut spins = 0u32;
+        while stamp.handed.load(Ordering::Acquire) != mine {
+            spins += 1;
+            if spins.is_multiple_of(4096) {
+                if tsc::kernel_nanos(tsc::MONOTONIC) > end {
+                    return None;
+                }
+                thread::yield_now();
+            }
+            std::hint::spin_loop();
+        }
+        let theirs = stamp.count.load(Ordering::Relaxed);
+        let count = tsc::counter_ordered();
+        if mine > 0 {
+            apart = apart.max(theirs.saturating_sub(count));
+        }
+        stamp.count.store(count, Ordering::Relaxed);
+        stamp.handed.store(mine + 1, Ordering::Release);
+    }
+    Some(apart)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counters_of_a_machine_whose_kernel_trusts_them_are_not_apart() {
+        use crate::trust::{Why, Wish, judge};
+        let crossing = test();
+        assert!(crossing.cpus >= 1);
+        if judge(Wish::Auto) == Why::KernelUsesIt {
+            assert_eq!(crossing.apart, 0, "{crossing:?}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The clocks of this process: the kernel's four, followed by the counter, or read from the
+//! kernel where the counter is not to be trusted.
+//!
+//! Allocates nothing, waits for nothing, and needs no start: a first call, from a constructor or
+//! a signal handler, decides where the time comes from. The preload library is on this.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use reelway_sys::tsc::{self, ForkPage};
+
+use crate::track::{Event, Manner, Source, Statistics, TRACK_WORDS, Track};
+use crate::trust::{self, Why, Wish};
+
+/// A clock of the kernel that is followed; the value of its constant in the functions below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `CLOCK_MONOTONIC`.
+    Monotonic,
+    /// `CLOCK_REALTIME`.
+    Real,
+    /// `CLOCK_BOOTTIME`.
+    Boot,
+    /// `CLOCK_MONOTONIC_RAW`.
+    Raw,
+}
+
+/// [`Kind::Monotonic`] as a constant.
+pub const MONOTONIC: usize = Kind::Monotonic as usize;
+/// [`Kind::Real`] as a constant.
+pub const REAL: usize = Kind::Real as usize;
+/// [`Kind::Boot`] as a constant.
+pub const BOOT: usize = Kind::Boot as usize;
+/// [`Kind::Raw`] as a constant.
+pub const RAW: usize = Kind::Raw as usize;
+
+/// All clocks that are followed.
+pub const KINDS: [Kind; 4] = [Kind::Monotonic, Kind::Real, Kind::Boot, Kind::Raw];
+/// The kernel's numbers of them.
+const NUMBERS: [i32; 4] = [
+    tsc::MONOTONIC,
+    tsc::REALTIME,
+    tsc::BOOTTIME,
+    tsc::MONOTONIC_RAW,
+];
+
+/// The state of all four, zeros in a forked child.
+static PAGE: ForkPage = ForkPage::new();
+
+const UNDECIDED: u32 = 0;
+const COUNTER: u32 = 1;
+const KERNEL: u32 = 2;
+/// Where the time comes from. A forked child keeps it.
+static DECISION: AtomicU32 = AtomicU32::new(UNDECIDED);
+/// How far apart the counters of two processors were seen, counts.
+static APART: AtomicU64 = AtomicU64::new(0);
+/// Whether the kernel clears [`PAGE`] in a child.
+static WIPED: AtomicU32 = AtomicU32::new(0);
+/// Who hears of events. Reading it never waits.
+static HEARER: OnceLock<fn(Kind, Event)> = OnceLock::new();
+
+/// The counter and one of the kernel's clocks.
+#[derive(Clone, Copy)]
+struct Machine<const KIND: usize>;
+
+impl<const KIND: usize> Source for Machine<KIND> {
+    #[inline(always)]
+    fn counter_ordered(&self) -> u64 {
+        tsc::counter_ordered()
+    }
+
+    #[inline(always)]
+    fn kernel(&self) -> u64 {
+        tsc::kernel_nanos(NUMBERS[KIND])
+    }
+
+    fn hear(&self, event: Event) {
+        if let Some(function) = HEARER.get() {
+            function(KINDS[KIND], event);
+        }
+    }
+}
+
+#[inline(always)]
+fn track<const KIND: usize>() -> Track<'static> {
+    let (tracks, _) = PAGE.0.as_chunks::<TRACK_WORDS>();
+    let manner = if KIND == REAL {
+        Manner::Settable
+    } else {
+        Manner::Steady
+    };
+    Track::new(&tracks[KIND], manner)
+}
+
+/// The counter as a reader takes it: in order with what the thread did before, or not.
+#[inline(always)]
+fn count<const ORDERED: bool>() -> u64 {
+    if ORDERED {
+        tsc::counter_ordered()
+    } else {
+        tsc::counter()
+    }
+}
+
+/// Nanoseconds of a clock.
+#[inline(always)]
+pub fn nanos<const KIND: usize, const ORDERED: bool>() -> u64 {
+    track::<KIND>()
+        .nanos(count::<ORDERED>)
+        .unwrap_or_else(slow::<KIND>)
+}
+
+/// Seconds and nanoseconds of a clock.
+#[inline(always)]
+pub fn second_nanos<const KIND: usize, const ORDERED: bool>() -> (u64, u64) {
+    track::<KIND>()
+        .second_nanos(count::<ORDERED>)
+        .unwrap_or_else(|| {
+            let nanos = slow::<KIND>();
+            (nanos / 1_000_000_000, nanos % 1_000_000_000)
+        })
+}
+
+/// Seconds and microseconds of a clock.
+#[inline(always)]
+pub fn second_micros<const KIND: usize, const ORDERED: bool>() -> (u64, u64) {
+    track::<KIND>()
+        .second_micros(count::<ORDERED>)
+        .unwrap_or_else(|| {
+            let nanos = slow::<KIND>();
+            (nanos / 1_000_000_000, nanos % 1_000_000_000 / 1_000)
+        })
+}
+
+#[cold]
+#[inline(never)]
+fn slow<const KIND: usize>() -> u64 {
+    let track = track::<KIND>();
+    if uses_counter() {
+        track.slow(&Machine::<KIND>)
+    } else {
+        track.hold(tsc::kernel_nanos(NUMBERS[KIND]))
+    }
+}
+
+/// Nanoseconds of a clock, and how far they may be from the kernel's.
+pub fn nanos_with_error<const KIND: usize>() -> (u64, u64) {
+    if uses_counter() {
+        track::<KIND>().nanos_with_error(&Machine::<KIND>)
+    } else {
+        (slow::<KIND>(), 0)
+    }
+}
+
+/// The time of a clock at a count; see [`Track::time_at`].
+pub fn time_at<const KIND: usize>(count: u64) -> Option<u64> {
+    track::<KIND>().time_at(count)
+}
+
+/// The count at a time of a clock; see [`Track::count_at`].
+pub fn count_at<const KIND: usize>(nanos: u64) -> Option<u64> {
+    track::<KIND>().count_at(nanos)
+}
+
+/// Whether the counter is used, deciding it if nobody has.
+pub fn uses_counter() -> bool {
+    match DECISION.load(Ordering::Acquire) {
+        UNDECIDED => decide(Wish::from_environment().0).trusts(),
+        decision => decision == COUNTER,
+    }
+}
+
+/// Decides where the time comes from, and gives the reason.
+pub fn decide(wish: Wish) -> Why {
+    let why = judge(wish);
+    if WIPED.load(Ordering::Relaxed) == 0 && PAGE.wipe_on_fork() {
+        WIPED.store(1, Ordering::Relaxed);
+    }
+    let decision = if why.trusts() { COUNTER } else { KERNEL };
+    DECISION.store(decision, Ordering::Release);
+    why
+}
+
+/// Why the time comes from where it comes, judged anew.
+pub fn judge(wish: Wish) -> Why {
+    let why = trust::judge(wish);
+    let apart = APART.load(Ordering::Relaxed);
+    if why.trusts() && apart != 0 {
+        Why::ProcessorsApart(apart)
+    } else {
+        why
+    }
+}
+
+/// Keeps in mind that the counters of two processors were seen this many counts apart.
+pub fn note_apart(counts: u64) {
+    APART.fetch_max(counts, Ordering::Relaxed);
+}
+
+/// Whether the kernel clears the clocks' state in a forked child; if not, the child should call
+/// [`forget`].
+pub fn wiped_on_fork() -> bool {
+    WIPED.load(Ordering::Relaxed) != 0
+}
+
+/// Starts all clocks anew, as in a child. Only while there is one thread.
+pub fn forget() {
+    PAGE.clear();
+}
+
+/// The real time has just been set by this process: the next reader looks at the kernel's.
+pub fn real_was_set() {
+    track::<REAL>().look_again();
+}
+
+/// What has happened to a clock since the start or the fork.
+pub fn statistics(kind: Kind) -> Statistics {
+    any(kind).statistics()
+}
+
+/// Whether a clock is read from the counter at this moment (soon after its first reading, and not
+/// while the counter is under suspicion).
+pub fn is_tracking(kind: Kind) -> bool {
+    any(kind).is_tracking()
+}
+
+/// Counts a second as measured for a clock; zero while nothing is known.
+pub fn hertz(kind: Kind) -> u64 {
+    any(kind).hertz()
+}
+
+fn any(kind: Kind) -> Track<'static> {
+    match kind {
+        Kind::Monotonic => track::<MONOTONIC>(),
+        Kind::Real => track::<REAL>(),
+        Kind::Boot => track::<BOOT>(),
+        Kind::Raw => track::<RAW>(),
+    }
+}
+
+/// Sets the function that hears of events; the first one set stays. It is called with no lock
+/// held, perhaps in a signal handler.
+pub fn set_hearer(function: fn(Kind, Event)) {
+    // An `Err` means that there is one already.
+    let _ = HEARER.set(function);
+}

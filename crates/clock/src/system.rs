@@ -1,0 +1,380 @@
+//! The clock of this process as the rooms use it.
+
+use std::cell::Cell;
+use std::fmt;
+use std::time::Duration;
+
+use reelway_sys::tsc;
+
+use crate::cross::{self, Crossing};
+use crate::process::{self, BOOT, Kind, MONOTONIC, REAL};
+use crate::track::Event;
+use crate::trust::{self, Why, Wish};
+use crate::{Boot, Clock, Monotonic, Real};
+
+/// The clock of this process: the processor's counter, kept to the kernel's clock, or the
+/// kernel's clock where the counter is not to be trusted.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[inline]
+    fn now(&self) -> Monotonic {
+        now()
+    }
+
+    #[inline]
+    fn now_unordered(&self) -> Monotonic {
+        now_unordered()
+    }
+
+    #[inline]
+    fn real(&self) -> Real {
+        real()
+    }
+
+    #[inline]
+    fn boot(&self) -> Boot {
+        boot()
+    }
+}
+
+/// The clock of this process.
+pub fn system() -> &'static dyn Clock {
+    static SYSTEM: SystemClock = SystemClock;
+    &SYSTEM
+}
+
+/// The monotonic time. *Ordered*: it is read after everything that this thread has done and seen
+/// before, so a time that was handed over from another thread is never later. The one to take.
+#[inline]
+pub fn now() -> Monotonic {
+    Monotonic::from_nanos(process::nanos::<MONOTONIC, true>())
+}
+
+/// The monotonic time, *unordered*: never back within this thread, at half the cost of [`now`],
+/// but some nanoseconds early or late against what other threads do. For the length of an
+/// interval that one thread measures of its own work.
+#[inline]
+pub fn now_unordered() -> Monotonic {
+    Monotonic::from_nanos(process::nanos::<MONOTONIC, false>())
+}
+
+/// The real time. Within a millisecond, it follows when the machine's clock is set.
+#[inline]
+pub fn real() -> Real {
+    Real::from_nanos(process::nanos::<REAL, true>())
+}
+
+/// The time since boot, suspension included.
+#[inline]
+pub fn boot() -> Boot {
+    Boot::from_nanos(process::nanos::<BOOT, true>())
+}
+
+/// The monotonic time, and how far it may be from the kernel's `CLOCK_MONOTONIC` at the moment it
+/// was read; zero where it is the kernel's.
+pub fn now_with_error() -> (Monotonic, Duration) {
+    let (nanos, error) = process::nanos_with_error::<MONOTONIC>();
+    (Monotonic::from_nanos(nanos), Duration::from_nanos(error))
+}
+
+thread_local! {
+    /// The time of this thread's turn; zero before the first.
+    static TURN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Begins a turn of this thread's work: reads the time, and keeps it for [`coarse`].
+#[inline]
+pub fn turn() -> Monotonic {
+    let now = now();
+    TURN.set(now.nanos());
+    now
+}
+
+/// The time of this thread's turn, for a nanosecond: as of the last [`turn`], or [`now`] in a
+/// thread that never began one. One time for all that is done in a turn.
+#[inline]
+pub fn coarse() -> Monotonic {
+    match TURN.get() {
+        0 => now(),
+        nanos => Monotonic::from_nanos(nanos),
+    }
+}
+
+/// Counter, monotonic time and real time of one moment: converts between them, for moments within
+/// a minute or so. (The rates of the clocks change with time; take a new one every second.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Conversion {
+    count: u64,
+    monotonic: Monotonic,
+    real: Real,
+    /// Counts a second.
+    hertz: u64,
+}
+
+impl Conversion {
+    /// As of now. The counter is zero throughout where the time is not read from it.
+    pub fn now() -> Conversion {
+        // Draws both pieces, if they are due.
+        let (monotonic, real) = (now(), real());
+        let count = tsc::counter_ordered();
+        let hertz = process::hertz(Kind::Monotonic);
+        match (
+            process::time_at::<MONOTONIC>(count),
+            process::time_at::<REAL>(count),
+        ) {
+            (Some(monotonic), Some(real)) if hertz != 0 => Conversion {
+                count,
+                monotonic: Monotonic::from_nanos(monotonic),
+                real: Real::from_nanos(real),
+                hertz,
+            },
+            _ => Conversion {
+                count: 0,
+                monotonic,
+                real,
+                hertz: 0,
+            },
+        }
+    }
+
+    /// The real time at a monotonic one.
+    pub fn real(&self, monotonic: Monotonic) -> Real {
+        self.real.offset(monotonic.offset_from(self.monotonic))
+    }
+
+    /// The monotonic time at a real one.
+    pub fn monotonic(&self, real: Real) -> Monotonic {
+        self.monotonic.offset(real.offset_from(self.real))
+    }
+
+    /// The monotonic time at a count; `None` where the counter is not used.
+    pub fn monotonic_at(&self, count: u64) -> Option<Monotonic> {
+        let away = i128::from(count.wrapping_sub(self.count) as i64) * 1_000_000_000;
+        let nanos = away.checked_div(i128::from(self.hertz))?;
+        Some(self.monotonic.offset(i64::try_from(nanos).ok()?))
+    }
+
+    /// The count at a monotonic time; `None` where the counter is not used.
+    pub fn count_at(&self, monotonic: Monotonic) -> Option<u64> {
+        if self.hertz == 0 {
+            return None;
+        }
+        let away = i128::from(monotonic.offset_from(self.monotonic)) * i128::from(self.hertz);
+        Some(self.count.wrapping_add((away / 1_000_000_000) as u64))
+    }
+}
+
+/// Where the time of this process comes from, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Report {
+    /// Whether it comes from the processor's counter.
+    pub counter: bool,
+    /// Why.
+    pub why: Why,
+    /// Counts a second, as measured against the kernel's clock; zero where it is not used.
+    pub hertz: u64,
+    /// How far from the kernel's clock a reading may be, as of now.
+    pub error: Duration,
+    /// The test of the processors against each other, where it was made.
+    pub crossing: Crossing,
+    /// Whether the process runs on virtual processors.
+    pub virtual_machine: bool,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.counter {
+            return write!(f, "the kernel's clock: {}", self.why);
+        }
+        write!(
+            f,
+            "the processor's counter ({} at {:.6} GHz): {}; within {} ns of the kernel's clock",
+            trust::COUNTER.name(),
+            self.hertz as f64 / 1e9,
+            self.why,
+            self.error.as_nanos(),
+        )?;
+        let Crossing {
+            cpus,
+            compared,
+            apart,
+        } = self.crossing;
+        match (cpus, compared) {
+            (0, _) => Ok(()),
+            (1, _) => write!(f, "; one processor"),
+            (_, 0) => write!(f, "; its {cpus} processors could not be compared"),
+            _ => write!(
+                f,
+                "; {} processors compared, {apart} counts apart",
+                compared + 1
+            ),
+        }
+    }
+}
+
+/// Starts the clock with a program that will rely on it: tests the counters of all processors
+/// against each other (some milliseconds), decides, and waits until the rate is known (less than
+/// a millisecond). A clock that is read without this is as right where the kernel has tested the
+/// counters, and warms up on the way.
+pub fn start() -> Report {
+    let (wish, _) = Wish::from_environment();
+    let mut crossing = Crossing::default();
+    if process::judge(wish).trusts() {
+        crossing = cross::test();
+        if crossing.apart != 0 {
+            process::note_apart(crossing.apart);
+        }
+    }
+    process::decide(wish);
+    report_with(crossing)
+}
+
+/// Where the time comes from, without the test of all processors.
+pub fn report() -> Report {
+    report_with(Crossing::default())
+}
+
+fn report_with(crossing: Crossing) -> Report {
+    let why = process::judge(Wish::from_environment().0);
+    let counter = process::uses_counter();
+    let begin = KernelTime::now();
+    // A clock source that takes microseconds to read takes milliseconds to measure a rate by.
+    while counter && !process::is_tracking(Kind::Monotonic) && begin.passed() < 100_000_000 {
+        let _ = (now(), real());
+    }
+    let (_, error) = now_with_error();
+    Report {
+        counter,
+        why,
+        hertz: process::hertz(Kind::Monotonic),
+        error,
+        crossing,
+        virtual_machine: tsc::hypervisor(),
+    }
+}
+
+/// The kernel's monotonic clock, for waits that must end whatever the counter does.
+struct KernelTime(u64);
+
+impl KernelTime {
+    fn now() -> KernelTime {
+        KernelTime(tsc::kernel_nanos(tsc::MONOTONIC))
+    }
+
+    fn passed(&self) -> u64 {
+        tsc::kernel_nanos(tsc::MONOTONIC).saturating_sub(self.0)
+    }
+}
+
+/// Sets the function that is told, in words, when the counter is dropped or taken up again, or
+/// the real time was set. The first one set stays.
+pub fn on_change(function: fn(&str)) {
+    static FUNCTION: std::sync::OnceLock<fn(&str)> = std::sync::OnceLock::new();
+    if FUNCTION.set(function).is_ok() {
+        process::set_hearer(|kind, event| {
+            if !matches!(event, Event::Started(_))
+                && let Some(function) = FUNCTION.get()
+            {
+                function(&words(kind, event));
+            }
+        });
+    }
+}
+
+/// An event in words.
+pub fn words(kind: Kind, event: Event) -> String {
+    let clock = match kind {
+        Kind::Monotonic => "monotonic",
+        Kind::Real => "real",
+        Kind::Boot => "boot",
+        Kind::Raw => "raw monotonic",
+    };
+    match event {
+        Event::Started(hertz) => {
+            format!(
+                "the {clock} clock runs on the counter, {:.6} GHz",
+                hertz as f64 / 1e9
+            )
+        }
+        Event::Fell(nanos) => format!(
+            "the {clock} clock has fallen back to the kernel's: the counter was off by {} µs \
+             (suspend, migration, or a change of frequency)",
+            nanos as f64 / 1e3
+        ),
+        Event::CameBack => format!("the {clock} clock runs on the counter again"),
+        Event::Stepped(nanos) => {
+            format!("the {clock} clock was set by {:+.6} s", nanos as f64 / 1e9)
+        }
+        Event::Unfit => format!(
+            "the {clock} clock stays with the kernel's: the counter is slower than 1 MHz or does \
+             not count"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_clock_is_the_kernels() {
+        let report = start();
+        for _ in 0..1000 {
+            let before = tsc::kernel_nanos(tsc::MONOTONIC);
+            let (now, error) = now_with_error();
+            let after = tsc::kernel_nanos(tsc::MONOTONIC);
+            let error = error.as_nanos() as u64;
+            assert!(
+                now.nanos() + error >= before && now.nanos() <= after + error,
+                "{report}"
+            );
+        }
+    }
+
+    #[test]
+    fn all_clocks_advance() {
+        let (a, b, c) = (now(), real(), boot());
+        std::thread::sleep(Duration::from_millis(3));
+        for passed in [now() - a, real() - b, boot() - c] {
+            assert!((2..5000).contains(&passed.as_millis()), "{passed:?}");
+        }
+    }
+
+    #[test]
+    fn a_turn_has_one_time_in_its_thread() {
+        assert!(coarse() <= now(), "a thread without turns reads the time");
+        let turn = turn();
+        std::thread::sleep(Duration::from_millis(1));
+        assert_eq!(coarse(), turn);
+        std::thread::spawn(move || assert!(coarse() > turn))
+            .join()
+            .unwrap();
+    }
+
+    #[test]
+    fn conversions_lead_back() {
+        start();
+        let conversion = Conversion::now();
+        let later = now() + Duration::from_secs(3);
+        assert_eq!(conversion.monotonic(conversion.real(later)), later);
+        if report().counter {
+            let count = conversion.count_at(later).unwrap();
+            let back = conversion.monotonic_at(count).unwrap();
+            assert!(back.offset_from(later).abs() < 5, "{back:?} for {later:?}");
+            let here = conversion.monotonic_at(tsc::counter()).unwrap();
+            assert!(here.offset_from(now()).abs() < 1_000_000);
+        }
+    }
+
+    #[test]
+    fn the_report_reads_as_a_sentence() {
+        let text = start().to_string();
+        assert!(
+            text.contains("clock source") || text.contains("kernel's clock"),
+            "{text}"
+        );
+        println!("{text}");
+    }
+}

@@ -1,0 +1,303 @@
+//! Following one clock of the kernel with the counter.
+//!
+//! The clock is one continuous function of the counter, put together from straight pieces of
+//! about a millisecond (`piece.rs`) and written down a little ahead of time (`ring.rs`). Whoever
+//! reads shortly before the last piece ends, reads the kernel's clock once, sees how far it has
+//! moved away from the line, and draws the next piece so that its end meets the kernel's clock.
+//! There is no thread: a program that does not ask for the time does nothing for it.
+//!
+//! From this follow the clock's promises:
+//! - It never steps back, over all threads: what time it is at a count has one answer, pieces
+//!   join without a step, and none falls.
+//! - Nobody waits: the lock is only ever tried. Who cannot have it goes on with the present
+//!   piece; after that has ended he reads the kernel's clock, less a margin, so that he is behind
+//!   the piece that comes. So it is safe in signal handlers, and a writer may be stopped anywhere.
+//! - When the counter jumps (suspend, migration of a virtual machine, a change of frequency),
+//!   the piece ends within a millisecond and the next look at the kernel's clock shows it:
+//!   readers get the kernel's clock until the counter has proved itself again.
+//! - When the kernel's real time is stepped, the clock follows at the next look.
+
+mod draw;
+mod sample;
+mod words;
+
+use crate::piece::Piece;
+use crate::ring::{Nanos, Ring, SecondMicros, SecondNanos};
+pub use words::{Memory, Statistics, TRACK_WORDS};
+use words::{Phase, SLOTS, Word};
+
+use std::sync::atomic::AtomicU64;
+
+/// Where counts and the kernel's time come from: the processor, or a simulation.
+pub trait Source {
+    /// The counter, read after everything before is done.
+    fn counter_ordered(&self) -> u64;
+    /// The kernel's clock that is followed, nanoseconds.
+    fn kernel(&self) -> u64;
+    /// Hears of changes that a user wants to know of. Called with no lock held, perhaps in a
+    /// signal handler.
+    fn hear(&self, _event: Event) {}
+}
+
+/// What a user wants to know of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The counter is used from now on; it runs at about this many counts a second.
+    Started(u64),
+    /// The counter and the kernel's clock have moved apart by this many nanoseconds within one
+    /// look: the kernel's clock is used from now on.
+    Fell(i64),
+    /// The counter has proved itself again and is used.
+    CameBack,
+    /// The kernel's clock was stepped by this many nanoseconds, and the clock with it.
+    Stepped(i64),
+    /// The counter is not fit: too slow, or not counting.
+    Unfit,
+}
+
+/// How a clock may behave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// It never steps; if it seems to, the counter is to blame.
+    Steady,
+    /// It may be set (`CLOCK_REALTIME`).
+    Settable,
+}
+
+/// A clock of the kernel, followed. The words are its whole state; all zeros is a fresh one.
+#[derive(Clone, Copy)]
+pub struct Track<'a> {
+    words: Memory<'a>,
+    manner: Manner,
+}
+
+/// How far a floor may be ahead of the kernel's clock and still hold a reader: further, and the
+/// kernel's clock itself has moved back (the process entered another time namespace).
+const HOLD: u64 = 10_000_000;
+
+impl<'a> Track<'a> {
+    /// The clock whose state is in these words.
+    #[inline(always)]
+    pub const fn new(words: &'a [AtomicU64; TRACK_WORDS], manner: Manner) -> Track<'a> {
+        Track {
+            words: Memory(words),
+            manner,
+        }
+    }
+
+    #[inline(always)]
+    fn ring(&self) -> Ring<'a, AtomicU64, SLOTS> {
+        self.words.ring()
+    }
+
+    /// The time in nanoseconds, at the count that `counter` gives. `None`: go the long way.
+    #[inline(always)]
+    pub fn nanos(&self, counter: impl FnOnce() -> u64) -> Option<u64> {
+        let (sum, base) = self.ring().read::<Nanos>(counter)?;
+        Some(base + (sum >> 32))
+    }
+
+    /// The time in seconds and nanoseconds. `None`: go the long way.
+    #[inline(always)]
+    pub fn second_nanos(&self, counter: impl FnOnce() -> u64) -> Option<(u64, u64)> {
+        let (sum, second) = self.ring().read::<SecondNanos>(counter)?;
+        Some(carry(second, sum >> 32, 1_000_000_000))
+    }
+
+    /// The time in seconds and microseconds. `None`: go the long way.
+    #[inline(always)]
+    pub fn second_micros(&self, counter: impl FnOnce() -> u64) -> Option<(u64, u64)> {
+        let (sum, second) = self.ring().read::<SecondMicros>(counter)?;
+        Some(carry(second, sum >> 43, 1_000_000))
+    }
+
+    /// The time and how far it may be from the kernel's, both in nanoseconds.
+    #[cold]
+    pub fn nanos_with_error<S: Source>(&self, source: &S) -> (u64, u64) {
+        // A read the long way first: it draws a new piece if one is due.
+        let nanos = self.slow(source);
+        let ring = self.ring();
+        let count = source.counter_ordered();
+        match ring.piece(ring.head()) {
+            Some(piece) if piece.covers(count) => (piece.nanos(count), piece.error_at(count)),
+            // The kernel's clock, perhaps less the margin.
+            _ => (nanos, self.words.get(Word::Margin) + 1),
+        }
+    }
+
+    /// The count at which the clock shows `nanos`, by the present piece; `None` if there is none,
+    /// or the time is more than a minute away from it.
+    pub fn count_at(&self, nanos: u64) -> Option<u64> {
+        let ring = self.ring();
+        let piece = ring.piece(ring.head()).filter(|piece| piece.hard != 0)?;
+        let away = (i128::from(nanos) << 32) - piece.base as i128;
+        (away.unsigned_abs() < 60_000_000_000 << 32).then(|| {
+            piece
+                .start
+                .wrapping_add(away.div_euclid(i128::from(piece.mult)) as u64)
+        })
+    }
+
+    /// The time at `count`, by the present piece, nanoseconds; `None` if there is none, or the
+    /// count is more than a minute away from it.
+    pub fn time_at(&self, count: u64) -> Option<u64> {
+        let ring = self.ring();
+        let number = ring.head();
+        let piece = ring.piece(number).filter(|piece| piece.hard != 0)?;
+        let before = ring.piece(number - 1).filter(|before| before.covers(count));
+        if let Some(before) = before {
+            return Some(before.nanos(count));
+        }
+        let away = i128::from(count.wrapping_sub(piece.start) as i64) * i128::from(piece.mult);
+        (away.unsigned_abs() < 60_000_000_000 << 32)
+            .then(|| u64::try_from((piece.base as i128 + away) >> 32).unwrap_or(0))
+    }
+
+    /// The kernel's time `nanos`, or the last that a reader may have been shown, if that is a
+    /// little later.
+    pub fn hold(&self, nanos: u64) -> u64 {
+        self.words.hold(nanos)
+    }
+
+    /// Counts a second, as measured; zero while nothing is known.
+    pub fn hertz(&self) -> u64 {
+        words::hertz(self.words.get(Word::Rate))
+    }
+
+    /// Whether readers get the time from the counter.
+    pub fn is_tracking(&self) -> bool {
+        self.words.phase() == Phase::Tracking
+    }
+
+    /// What has happened since the start.
+    pub fn statistics(&self) -> Statistics {
+        self.words.statistics()
+    }
+
+    /// Makes the next reader look at the kernel's clock: somebody of this process has just set
+    /// it. Does nothing if a look is under way.
+    pub fn look_again(&self) {
+        if self.words.try_lock() {
+            if self.words.phase() == Phase::Tracking {
+                self.ring().publish(&draw::NOTHING);
+            }
+            self.words.unlock();
+        }
+    }
+
+    /// The long way: no piece yet, the present one is about to end or has ended, or it has not
+    /// begun (it was published a little ahead of time).
+    #[cold]
+    #[inline(never)]
+    pub fn slow<S: Source>(&self, source: &S) -> u64 {
+        let ring = self.ring();
+        let mut tries = 0;
+        loop {
+            let number = ring.head();
+            let piece = match ring.piece(number) {
+                Some(piece) => piece,
+                None if number == 0 => draw::NOTHING,
+                // Asleep for several pieces: there is a newer one.
+                None => continue,
+            };
+            let count = source.counter_ordered();
+            if piece.covers(count) {
+                if count.wrapping_sub(piece.start) >= piece.soft && self.words.try_lock() {
+                    let event = (ring.head() == number)
+                        .then(|| self.look(source, &piece, true))
+                        .flatten();
+                    self.finish(source, event);
+                }
+                return piece.nanos(count);
+            }
+            if let Some(nanos) = self.before(&piece, number, count) {
+                return nanos;
+            }
+            let phase = self.words.phase();
+            if phase != Phase::Waiting && self.words.try_lock() {
+                let event = (ring.head() == number)
+                    .then(|| self.look(source, &piece, false))
+                    .flatten();
+                self.finish(source, event);
+                if ring.head() != number {
+                    continue;
+                }
+                // No piece came of it: the kernel's clock, as everybody gets it now.
+            } else if phase == Phase::Tracking && tries < 50 {
+                // Another thread is at it and needs a fraction of a microsecond.
+                tries += 1;
+                std::hint::spin_loop();
+                continue;
+            }
+            if let Some(nanos) = self.kernel(source, number) {
+                return nanos;
+            }
+        }
+    }
+
+    /// The time at a count before `piece` begins: by the piece before it, or, between the two,
+    /// when it begins. `None` if the count is after the piece's end, or so long before it that
+    /// the counter must have gone back: the piece was published at most a little ahead of time.
+    fn before(&self, piece: &Piece, number: u64, count: u64) -> Option<u64> {
+        let missing = piece.start.wrapping_sub(count);
+        if piece.hard == 0 || missing > 2 * (piece.hard - piece.soft) {
+            return None;
+        }
+        match self.ring().piece(number - 1) {
+            Some(last) if last.covers(count) => Some(last.nanos(count)),
+            // Nobody has read anything in between: whoever is here was here when it was drawn.
+            _ => Some(piece.nanos(piece.start)),
+        }
+    }
+
+    /// The kernel's clock for a reader who has no piece. `None` if one has come in the meantime.
+    fn kernel<S: Source>(&self, source: &S, number: u64) -> Option<u64> {
+        let tracking = self.words.phase() == Phase::Tracking;
+        let now = source.kernel();
+        if self.words.phase() == Phase::Waiting
+            && now >= self.words.get(Word::RetryAt)
+            && self.words.try_lock()
+        {
+            if self.words.phase() == Phase::Waiting {
+                self.words.set_phase(Phase::Fresh);
+            }
+            self.words.unlock();
+        }
+        // While pieces are drawn, the next one may lie behind the kernel's clock by its error:
+        // whoever reads the kernel's clock meanwhile must lie behind that.
+        let margin = if tracking {
+            self.words.get(Word::Margin)
+        } else {
+            0
+        };
+        let nanos = self.words.hold(now.saturating_sub(margin));
+        // Only what was read before a piece came is sure to lie before all of it.
+        (self.ring().head() == number).then_some(nanos)
+    }
+
+    /// Ends the writer's work.
+    fn finish<S: Source>(&self, source: &S, event: Option<Event>) {
+        self.words.unlock();
+        if let Some(event) = event {
+            source.hear(event);
+        }
+    }
+}
+
+/// Carries whole seconds over. A branch, not a conditional move: it goes one way all but always,
+/// and is out of the way of the result then.
+#[inline(always)]
+fn carry(second: u64, part: u64, unit: u64) -> (u64, u64) {
+    #[cold]
+    fn over(second: u64, part: u64, unit: u64) -> (u64, u64) {
+        (second + part / unit, part % unit)
+    }
+    if part < unit {
+        (second, part)
+    } else {
+        over(second, part, unit)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,341 @@
+//! A look at the kernel's clock and what follows from it: the rate, the next piece, or the
+//! finding that counter and kernel have moved apart. Only the holder of the lock is here.
+
+use super::sample::Sample;
+use super::words::{Phase, counts_of, hertz, nanos_of};
+use super::{Event, HOLD, Manner, Source, Track, Word};
+use crate::piece::{MAX_COUNTS, MAX_NANOS, Piece};
+
+/// How long a piece lasts: with a rate that changes by 500 ppm (NTP's limit) behind its back, the
+/// clock is off by half a microsecond at its end.
+const PIECE: u64 = 1_000_000;
+/// Where a look is dear (a clock source that the hypervisor emulates), a piece lasts this many
+/// looks, but not longer than [`LONGEST_PIECE`].
+const PIECE_LOOKS: u64 = 200;
+/// With this, and 500 ppm, the clock is off by 5 µs.
+const LONGEST_PIECE: u64 = 10_000_000;
+/// How long before its end the next piece is drawn, nanoseconds (or four looks, if longer).
+const EARLY: u64 = 10_000;
+/// A look this wide is good enough whatever the machine does better otherwise, nanoseconds.
+const GOOD_WIDTH: u64 = 1_000;
+/// For how long pieces are drawn on by the old rate when no look is good enough, nanoseconds.
+const COAST: u64 = 4_000_000;
+/// Counter and kernel may differ by this much at a look, and a thousandth of the time since the
+/// last one, before they are said to have moved apart. NTP changes the rate by 500 ppm at most.
+const APART: u64 = 20_000;
+/// Rates are measured over up to twice this long, nanoseconds; from end to end, the noise of two
+/// looks is then a millionth.
+const BASELINE: u64 = 32_000_000;
+/// A rate is measured over at least this many widths of a look: then it is right to 500 ppm.
+const BASELINE_WIDTHS: u64 = 1_000;
+/// Deviations below this are noise of the look, nanoseconds.
+const NOISE: u64 = 30;
+/// A line may run faster or slower than the kernel's clock by this fraction to meet it again.
+const BEND: u64 = 64;
+/// First time out of use after a fall, nanoseconds; doubled at each that follows within ten times
+/// the last one.
+const PENALTY: u64 = 100_000_000;
+/// Longest time out of use, nanoseconds.
+const LONGEST_PENALTY: u64 = 60_000_000_000;
+/// After a fall, the rate is measured twice over this long, and must be the same, nanoseconds.
+const PROOF: u64 = 5_000_000;
+/// How far behind the kernel's clock readers without a piece stay, nanoseconds (and two widths).
+const MARGIN: u64 = 2_000;
+/// A counter slower than this shows no microseconds; one faster cannot be.
+const HERTZ: std::ops::RangeInclusive<u64> = 1_000_000..=20_000_000_000;
+
+/// No piece: no count is in it.
+pub const NOTHING: Piece = Piece {
+    start: 0,
+    hard: 0,
+    soft: 0,
+    mult: 0,
+    base: 0,
+    error: 0,
+    sampled: 0,
+};
+
+/// Places of the looks from which the rate is measured.
+const LAST: [Word; 3] = [Word::LastCount, Word::LastNanos, Word::LastWidth];
+const MID: [Word; 3] = [Word::MidCount, Word::MidNanos, Word::MidWidth];
+const OLD: [Word; 3] = [Word::OldCount, Word::OldNanos, Word::OldWidth];
+
+impl Track<'_> {
+    /// Looks at the kernel's clock and draws the next piece, if it can: in continuation of
+    /// `piece` (`going_on`: it has not ended yet) or after a gap.
+    pub(super) fn look<S: Source>(
+        &self,
+        source: &S,
+        piece: &Piece,
+        going_on: bool,
+    ) -> Option<Event> {
+        match self.words.phase() {
+            Phase::Fresh => {
+                let sample = Sample::best(source, self.words);
+                self.remember(&sample);
+                self.words.set_phase(Phase::Warming);
+                None
+            }
+            Phase::Warming => self.warm_up(&Sample::best(source, self.words)),
+            Phase::Tracking => self.go_on(&Sample::best(source, self.words), piece, going_on),
+            Phase::Waiting => None,
+        }
+    }
+
+    /// Takes `sample` as the only look there is.
+    fn remember(&self, sample: &Sample) {
+        for place in [LAST, MID, OLD] {
+            sample.store(self.words, place);
+        }
+    }
+
+    /// Measures the rate for the first time, or again after a fall.
+    fn warm_up(&self, sample: &Sample) -> Option<Event> {
+        let words = self.words;
+        let first = Sample::load(words, OLD);
+        let counts = sample.middle().wrapping_sub(first.middle());
+        let nanos = sample.nanos.wrapping_sub(first.nanos);
+        if counts > i64::MAX as u64 || nanos > i64::MAX as u64 {
+            // One of the two has gone back: begin again from here.
+            self.remember(sample);
+            return None;
+        }
+        let Some(rate) = rate(counts, nanos) else {
+            // It does not count, or the kernel's clock has not moved yet.
+            if counts == 0 && nanos > PENALTY {
+                return self.wait(sample.nanos);
+            }
+            return None;
+        };
+        if nanos < BASELINE_WIDTHS * nanos_of(sample.width + first.width, rate) / 2 {
+            return None;
+        }
+        if !HERTZ.contains(&hertz(rate)) {
+            self.wait(sample.nanos);
+            return Some(Event::Unfit);
+        }
+        let proving = words.get(Word::MustProve) != 0;
+        if proving {
+            if nanos < PROOF {
+                return None;
+            }
+            let mid = Sample::load(words, MID);
+            if mid == first {
+                // First half of the proof.
+                words.set(Word::Rate, rate);
+                sample.store(words, MID);
+                return None;
+            }
+            let counts = sample.middle().wrapping_sub(mid.middle());
+            let nanos = sample.nanos.wrapping_sub(mid.nanos);
+            if nanos < PROOF {
+                return None;
+            }
+            if apart(
+                counts,
+                nanos,
+                words.get(Word::Rate),
+                sample.width + mid.width,
+            )
+            .is_some()
+            {
+                return self.wait(sample.nanos);
+            }
+        }
+        words.set(Word::Rate, rate);
+        words.set(Word::MustProve, 0);
+        sample.store(words, LAST);
+        sample.store(words, MID);
+        // As far ahead as the rate is known well enough.
+        let length = (4 * nanos).min(self.length(sample, rate));
+        // The line goes through what the kernel said and the count *before* it was asked: at or
+        // above the kernel's clock, which readers have had up to now.
+        let base = u128::from(words.hold(sample.nanos)) << 32;
+        words.set_phase(Phase::Tracking);
+        self.draw(sample, sample.before, base, length);
+        Some(if proving {
+            Event::CameBack
+        } else {
+            Event::Started(hertz(rate))
+        })
+    }
+
+    /// Draws the next piece of a clock that is being followed.
+    fn go_on(&self, sample: &Sample, piece: &Piece, going_on: bool) -> Option<Event> {
+        let words = self.words;
+        let last = Sample::last(words);
+        let old_rate = words.get(Word::Rate);
+        let width = nanos_of(sample.width, old_rate);
+        let counts = sample.middle().wrapping_sub(last.middle());
+        let nanos = sample.nanos.wrapping_sub(last.nanos);
+
+        if let Some(distance) = apart(counts, nanos, old_rate, sample.width + last.width) {
+            return self.moved_apart(sample, piece, distance);
+        }
+        if width > GOOD_WIDTH.max(4 * nanos_of(words.get(Word::Tightest), old_rate)) {
+            // Interrupted in the middle, three times. What it says is too unsure to bend the line
+            // by; the old rate is good for some time.
+            words.add(Word::Coasts);
+            if going_on && nanos_of(counts, old_rate) < COAST {
+                self.draw(
+                    &last,
+                    piece.start.wrapping_add(piece.hard),
+                    piece.end(),
+                    PIECE,
+                );
+            }
+            return None;
+        }
+
+        let predicted = last.nanos.wrapping_add(nanos_of(counts, old_rate));
+        let deviation = sample.nanos.abs_diff(predicted);
+        let noise = (width + nanos_of(last.width, old_rate)) / 2 + NOISE;
+        if deviation > noise || nanos > 2 * BASELINE {
+            // The kernel's clock runs at another rate than it did.
+            last.store(words, OLD);
+            last.store(words, MID);
+        } else if sample.nanos.wrapping_sub(words.get(Word::MidNanos)) > BASELINE {
+            Sample::load(words, MID).store(words, OLD);
+            sample.store(words, MID);
+        }
+        let old = Sample::load(words, OLD);
+        let baseline = sample.nanos.wrapping_sub(old.nanos);
+        if baseline > BASELINE_WIDTHS * (width + nanos_of(old.width, old_rate)) / 2
+            && let Some(rate) = rate(sample.middle().wrapping_sub(old.middle()), baseline)
+            && HERTZ.contains(&hertz(rate))
+        {
+            words.set(Word::Rate, rate);
+        }
+        sample.store(words, LAST);
+
+        let rate = words.get(Word::Rate);
+        let (start, base) = if going_on {
+            (piece.start.wrapping_add(piece.hard), piece.end())
+        } else {
+            // Nobody has read anything after the end of the last piece but the kernel's clock
+            // less the margin.
+            let line = line(sample, rate, sample.before);
+            let ahead = (piece.end().saturating_sub(line) >> 32) as u64;
+            if ahead > MARGIN + 2 * width {
+                // The piece has not ended: the counter has gone back, by little.
+                return self.moved_apart(sample, piece, -(ahead as i64));
+            }
+            (sample.before, line.max(piece.end()))
+        };
+        self.draw(sample, start, base, self.length(sample, rate));
+        None
+    }
+
+    /// Publishes the piece from (`start`, `base`) that ends on the line through `sample`, as
+    /// nearly as it may bend.
+    fn draw(&self, sample: &Sample, start: u64, base: u128, length: u64) {
+        let words = self.words;
+        let rate = words.get(Word::Rate);
+        let hard = counts_of(length, rate).clamp(1, MAX_COUNTS);
+        let early = EARLY.max(4 * nanos_of(sample.width, rate)).min(length / 2);
+        let soft = hard - counts_of(early, rate).min(hard / 2);
+
+        let goal = line(sample, rate, start.wrapping_add(hard));
+        let mult = u64::try_from(goal.saturating_sub(base) / u128::from(hard)).unwrap_or(rate);
+        let mult = mult.clamp(rate - rate / BEND, rate + rate / BEND);
+        let off = line(sample, rate, start).abs_diff(base) >> 32;
+        let width = nanos_of(sample.width, rate);
+        let piece = Piece {
+            start,
+            hard,
+            soft,
+            mult,
+            base,
+            // Half the look, one count of the reading, and what could not be bent away.
+            error: (width / 2 + (mult >> 32) + 2)
+                .saturating_add(u64::try_from(off).unwrap_or(u64::MAX)),
+            sampled: sample.middle(),
+        };
+        words.set(Word::Floor, (piece.end() >> 32) as u64 + 1);
+        words.set(Word::Margin, MARGIN + 2 * width);
+        self.ring().publish(&piece);
+    }
+
+    /// How long a piece should last, nanoseconds.
+    fn length(&self, sample: &Sample, rate: u64) -> u64 {
+        let width = nanos_of(sample.width.min(self.words.get(Word::Tightest)), rate);
+        (width * PIECE_LOOKS).clamp(PIECE, LONGEST_PIECE)
+    }
+
+    /// Counter and kernel's clock have moved apart by `distance` nanoseconds.
+    fn moved_apart(&self, sample: &Sample, piece: &Piece, distance: i64) -> Option<Event> {
+        let words = self.words;
+        let again = sample.nanos.abs_diff(words.get(Word::JumpedAt)) < 10 * PIECE;
+        words.set(Word::JumpedAt, sample.nanos);
+        if self.manner == Manner::Settable && !again {
+            // Somebody has set the clock (or the counter jumped once, which comes to the same:
+            // the kernel is right). The line starts anew, at the rate there was.
+            words.add(Word::Steps);
+            self.remember(sample);
+            let rate = words.get(Word::Rate);
+            let base = line(sample, rate, sample.before);
+            self.draw(sample, sample.before, base, self.length(sample, rate));
+            return Some(Event::Stepped(distance));
+        }
+        words.add(Word::Falls);
+        // Readers hold the last piece's end until the kernel's clock has reached it, unless that
+        // is far off or may step anyway.
+        let floor = (piece.end() >> 32) as u64 + 1;
+        let holds = self.manner == Manner::Steady && floor.saturating_sub(sample.nanos) < HOLD;
+        words.set(Word::Floor, if holds { floor } else { 0 });
+        self.wait(sample.nanos);
+        Some(Event::Fell(distance))
+    }
+
+    /// Takes the counter out of use for a while. Always `None`.
+    fn wait(&self, now: u64) -> Option<Event> {
+        let words = self.words;
+        let last = words.get(Word::Penalty);
+        let since = now.saturating_sub(words.get(Word::RetryAt));
+        let penalty = if last == 0 || since > 10 * last {
+            PENALTY
+        } else {
+            (2 * last).min(LONGEST_PENALTY)
+        };
+        words.set(Word::Penalty, penalty);
+        words.set(Word::RetryAt, now.saturating_add(penalty));
+        words.set(Word::MustProve, 1);
+        words.set_phase(Phase::Waiting);
+        self.ring().publish(&NOTHING);
+        None
+    }
+}
+
+/// The time at `count` on the line through a look, 32.32 nanoseconds. `count` may lie before it.
+fn line(sample: &Sample, rate: u64, count: u64) -> u128 {
+    let away = count.wrapping_sub(sample.middle()) as i64;
+    let nanos = (u128::from(sample.nanos) << 32) as i128 + i128::from(away) * i128::from(rate);
+    u128::try_from(nanos).unwrap_or(0)
+}
+
+/// Nanoseconds a count, 32.32; `None` if there is nothing to tell it from.
+fn rate(counts: u64, nanos: u64) -> Option<u64> {
+    let rate = (u128::from(nanos) << 32).checked_div(u128::from(counts))?;
+    u64::try_from(rate).ok().filter(|&rate| rate != 0)
+}
+
+/// By how much the kernel's clock has moved further (or, negative, less far) than the counter
+/// says, if that is more than can be.
+fn apart(counts: u64, nanos: u64, rate: u64, widths: u64) -> Option<i64> {
+    let by_counter = if counts > i64::MAX as u64 {
+        -i128::from(nanos_of(counts.wrapping_neg(), rate))
+    } else {
+        i128::from(nanos_of(counts, rate))
+    };
+    let by_kernel = i128::from(nanos as i64);
+    let distance = by_kernel - by_counter;
+    let time = by_kernel.min(by_counter).max(0) as u64;
+    let allowed = APART + nanos_of(widths, rate) + time / 1000;
+    (distance.unsigned_abs() > u128::from(allowed))
+        .then(|| i64::try_from(distance).unwrap_or(if distance < 0 { i64::MIN } else { i64::MAX }))
+}
+
+const _: () = assert!(
+    LONGEST_PIECE < MAX_NANOS,
+    "a fast read's product must fit 64 bits"
+);

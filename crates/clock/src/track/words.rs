@@ -1,0 +1,183 @@
+//! The state of a followed clock as shared words: so that it can lie in a page that a fork
+//! clears, and so that all zeros is a fresh clock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::HOLD;
+use crate::ring::{Ring, SLOT};
+
+/// Words that a followed clock takes.
+pub const TRACK_WORDS: usize = 128;
+/// Pieces kept: the present one, the one before it, and two more that a reader may still copy.
+pub const SLOTS: usize = 4;
+/// Where the slots begin.
+const FIRST_SLOT: usize = TRACK_WORDS - SLOTS * SLOT;
+
+/// The words' places. Those that every reader loads are in the first cache line, which is written
+/// once a piece; the writer's own are in the lines after it.
+#[derive(Clone, Copy)]
+pub enum Word {
+    /// Number of the newest piece.
+    Head = 0,
+    /// A [`Phase`].
+    Phase = 1,
+    /// Nanoseconds that no reader may go below.
+    Floor = 2,
+    /// In phase `Waiting`: the kernel's time at which the counter is tried again, nanoseconds.
+    RetryAt = 3,
+    /// By how much a reader without a piece stays behind the kernel's clock, nanoseconds.
+    Margin = 4,
+
+    /// 1 while somebody draws.
+    Lock = 8,
+    /// Nanoseconds a count, 32.32.
+    Rate = 9,
+    /// The tightest two counts that a reading of the kernel's clock was taken between, counts;
+    /// grows slowly, so that a lucky one does not bar all others.
+    Tightest = 10,
+    /// The last look: count, kernel's nanoseconds, width in counts.
+    LastCount = 11,
+    LastNanos = 12,
+    LastWidth = 13,
+    /// The kernel's time of the last jump or step, nanoseconds.
+    JumpedAt = 14,
+    /// How long the counter is not used after the next fall, nanoseconds.
+    Penalty = 15,
+
+    /// The two older looks from which the rate is measured.
+    OldCount = 16,
+    OldNanos = 17,
+    OldWidth = 18,
+    MidCount = 19,
+    MidNanos = 20,
+    MidWidth = 21,
+    /// In phase `Warming`: 1 if the counter has fallen before and must prove itself.
+    MustProve = 22,
+
+    // Statistics.
+    Looks = 24,
+    Coasts = 25,
+    Falls = 26,
+    Steps = 27,
+}
+
+/// Where a followed clock stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Nothing is known: the next reader takes the first look.
+    Fresh = 0,
+    /// There is a first look, and readers get the kernel's clock until the rate is known.
+    Warming = 1,
+    /// Pieces are drawn.
+    Tracking = 2,
+    /// The counter is not trusted until `RetryAt`.
+    Waiting = 3,
+}
+
+/// What has happened to a followed clock since the start of the process (or its fork).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Looks at the kernel's clock, each giving about a millisecond of the clock.
+    pub looks: u64,
+    /// Looks that were too unsure to be used (the thread was interrupted in the middle).
+    pub coasts: u64,
+    /// Times that the counter was found out of step with the kernel's clock.
+    pub falls: u64,
+    /// Times that the kernel's clock was set and followed.
+    pub steps: u64,
+}
+
+/// The words of one followed clock.
+#[derive(Clone, Copy)]
+pub struct Memory<'a>(pub &'a [AtomicU64; TRACK_WORDS]);
+
+impl<'a> Memory<'a> {
+    #[inline(always)]
+    pub fn ring(self) -> Ring<'a, AtomicU64, SLOTS> {
+        let (slots, _) = self.0[FIRST_SLOT..].as_chunks::<SLOT>();
+        let Some((slots, _)) = slots.split_first_chunk::<SLOTS>() else {
+            unreachable!()
+        };
+        Ring {
+            head: &self.0[Word::Head as usize],
+            slots,
+        }
+    }
+
+    pub fn get(self, word: Word) -> u64 {
+        self.0[word as usize].load(Ordering::Relaxed)
+    }
+
+    /// Sets a word. Readers who do not hold the lock see it, if they see the piece that is
+    /// published after it.
+    pub fn set(self, word: Word, value: u64) {
+        self.0[word as usize].store(value, Ordering::Relaxed);
+    }
+
+    pub fn add(self, word: Word) {
+        self.0[word as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn phase(self) -> Phase {
+        match self.0[Word::Phase as usize].load(Ordering::Acquire) {
+            1 => Phase::Warming,
+            2 => Phase::Tracking,
+            3 => Phase::Waiting,
+            _ => Phase::Fresh,
+        }
+    }
+
+    pub fn set_phase(self, phase: Phase) {
+        self.0[Word::Phase as usize].store(phase as u64, Ordering::Release);
+    }
+
+    pub fn try_lock(self) -> bool {
+        let lock = &self.0[Word::Lock as usize];
+        lock.load(Ordering::Relaxed) == 0
+            && lock
+                .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    pub fn unlock(self) {
+        self.0[Word::Lock as usize].store(0, Ordering::Release);
+    }
+
+    /// `nanos`, or the floor if that is a little higher.
+    pub fn hold(self, nanos: u64) -> u64 {
+        let floor = self.get(Word::Floor);
+        if floor > nanos && floor - nanos < HOLD {
+            floor
+        } else {
+            nanos
+        }
+    }
+
+    pub fn statistics(self) -> Statistics {
+        Statistics {
+            looks: self.get(Word::Looks),
+            coasts: self.get(Word::Coasts),
+            falls: self.get(Word::Falls),
+            steps: self.get(Word::Steps),
+        }
+    }
+}
+
+/// `counts` at `rate` (32.32 nanoseconds a count) as nanoseconds.
+pub fn nanos_of(counts: u64, rate: u64) -> u64 {
+    u64::try_from((u128::from(counts) * u128::from(rate)) >> 32).unwrap_or(u64::MAX)
+}
+
+/// `nanos` as counts at `rate`.
+pub fn counts_of(nanos: u64, rate: u64) -> u64 {
+    u64::try_from((u128::from(nanos) << 32) / u128::from(rate.max(1))).unwrap_or(u64::MAX)
+}
+
+/// Counts a second at `rate`; zero if it is not known.
+pub fn hertz(rate: u64) -> u64 {
+    if rate == 0 {
+        0
+    } else {
+        counts_of(1_000_000_000, rate)
+    }
+}

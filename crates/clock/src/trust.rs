@@ -1,0 +1,227 @@
+//! Whether the counter is to be trusted, and why (not).
+//!
+//! The kernel tests the counter far better than a program can: over all processors at their
+//! start, against other clocks ever after, with a list of broken machines. So its judgement
+//! counts: the counter is used where the kernel's own clock source is the counter. Where it is
+//! another (some virtual machines, HPET after a false alarm), a user may trust the counter by
+//! hand; then it still must be invariant and pass the test over all processors (`cross.rs`).
+//!
+//! Nothing here allocates: the preload library asks in programs that are just starting.
+
+use std::ffi::CStr;
+use std::fmt;
+
+use reelway_sys::tsc;
+
+/// The environment variable that overrides the judgement.
+pub const VARIABLE: &CStr = c"REELWAY_CLOCK";
+
+/// What a user asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wish {
+    /// The counter where it is to be trusted (`auto`, or nothing).
+    #[default]
+    Auto,
+    /// The kernel's clock (`off`).
+    Off,
+    /// The counter although the kernel does not use it (`trust`).
+    Trust,
+}
+
+impl Wish {
+    /// What the environment says; what it says wrongly counts as nothing said, and is given back.
+    pub fn from_environment() -> (Wish, Option<Text>) {
+        let mut buffer = [0; 16];
+        match tsc::environment(VARIABLE, &mut buffer) {
+            None | Some(b"" | b"auto" | b"on" | b"1") => (Wish::Auto, None),
+            Some(b"off" | b"kernel" | b"0") => (Wish::Off, None),
+            Some(b"trust") => (Wish::Trust, None),
+            Some(other) => (Wish::Auto, Some(Text::new(other))),
+        }
+    }
+}
+
+/// Why the time comes from where it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The kernel's clock source is the counter.
+    KernelUsesIt,
+    /// The kernel uses another source, but a user trusts the counter.
+    TrustedByHand(Text),
+    /// A user has switched the counter off.
+    SwitchedOff,
+    /// The counter must not be read (`prctl(PR_SET_TSC)`).
+    Forbidden,
+    /// The processor does not promise that it runs at one rate.
+    NotInvariant,
+    /// The kernel uses another clock source.
+    OtherSource(Text),
+    /// The kernel's clock source cannot be read (no `/sys`).
+    SourceUnknown,
+    /// The process is in a time namespace of its own.
+    TimeNamespace,
+    /// The counters of two processors are apart by this many counts.
+    ProcessorsApart(u64),
+}
+
+impl Why {
+    /// Whether this is a reason to use the counter.
+    pub fn trusts(&self) -> bool {
+        matches!(self, Why::KernelUsesIt | Why::TrustedByHand(_))
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::KernelUsesIt => write!(f, "the kernel's clock source is {}", COUNTER.name()),
+            Why::TrustedByHand(source) => write!(
+                f,
+                "the kernel's clock source is {source}, but REELWAY_CLOCK=trust says to use {}",
+                COUNTER.name()
+            ),
+            Why::SwitchedOff => write!(f, "REELWAY_CLOCK=off"),
+            Why::Forbidden => write!(f, "this process may not read the counter (PR_SET_TSC)"),
+            Why::NotInvariant => write!(f, "the processor's counter is not invariant"),
+            Why::OtherSource(source) => write!(
+                f,
+                "the kernel's clock source is {source} (REELWAY_CLOCK=trust uses the counter all the same)"
+            ),
+            Why::SourceUnknown => write!(f, "cannot read {}", COUNTER.path().to_string_lossy()),
+            Why::TimeNamespace => write!(f, "the process is in a time namespace"),
+            Why::ProcessorsApart(counts) => {
+                write!(
+                    f,
+                    "the counters of two processors are {counts} counts apart"
+                )
+            }
+        }
+    }
+}
+
+/// A short text in place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Text {
+    bytes: [u8; 24],
+    length: u8,
+}
+
+impl Text {
+    /// The start of `text`, as much as there is room for.
+    pub fn new(text: &[u8]) -> Text {
+        let mut bytes = [0; 24];
+        let length = text.len().min(bytes.len());
+        bytes[..length].copy_from_slice(&text[..length]);
+        Text {
+            bytes,
+            length: length as u8,
+        }
+    }
+
+    /// The text; a byte that is no character becomes a question mark.
+    pub fn chars(&self) -> impl Iterator<Item = char> + '_ {
+        self.bytes[..usize::from(self.length)].iter().map(|&byte| {
+            if byte.is_ascii_graphic() {
+                char::from(byte)
+            } else {
+                '?'
+            }
+        })
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.chars()
+            .try_for_each(|char| fmt::Write::write_char(f, char))
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+/// The counter of this architecture.
+pub struct Counter;
+/// The counter of this architecture.
+pub const COUNTER: Counter = Counter;
+
+impl Counter {
+    /// Its name for people.
+    pub const fn name(&self) -> &'static str {
+        if cfg!(target_arch = "x86_64") {
+            "tsc"
+        } else {
+            "arch_sys_counter"
+        }
+    }
+
+    /// Where the kernel names its clock source.
+    pub const fn path(&self) -> &'static CStr {
+        c"/sys/devices/system/clocksource/clocksource0/current_clocksource"
+    }
+}
+
+/// The inode of the time namespace in which a machine boots (Linux's `PROC_TIME_INIT_INO`).
+const FIRST_TIME_NAMESPACE: &[u8] = b"time:[4026531834]";
+
+/// Judges the counter, but for the test over all processors.
+pub fn judge(wish: Wish) -> Why {
+    if wish == Wish::Off {
+        return Why::SwitchedOff;
+    }
+    if !tsc::readable() {
+        return Why::Forbidden;
+    }
+    let mut buffer = [0; 64];
+    // Not readable: no `/proc`, or a kernel without time namespaces. The clocks are right in any
+    // namespace, for they follow what the kernel shows to this process; but in one of its own a
+    // process may be moved to yet another.
+    match tsc::read_link(c"/proc/self/ns/time", &mut buffer) {
+        None => {}
+        Some(link) if link == FIRST_TIME_NAMESPACE => {}
+        Some(_) => return Why::TimeNamespace,
+    }
+    let source = tsc::read_small_file(COUNTER.path(), &mut buffer).map(<[u8]>::trim_ascii);
+    match (source, wish) {
+        // Asking the processor costs two exits to the hypervisor, and the kernel has asked.
+        (Some(name), _) if name == COUNTER.name().as_bytes() => Why::KernelUsesIt,
+        (_, Wish::Trust) if !tsc::invariant() => Why::NotInvariant,
+        (name, Wish::Trust) => Why::TrustedByHand(Text::new(name.unwrap_or(b"unknown"))),
+        (Some(name), _) => Why::OtherSource(Text::new(name)),
+        (None, _) => Why::SourceUnknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn off_is_off() {
+        assert_eq!(judge(Wish::Off), Why::SwitchedOff);
+        assert!(!Why::SwitchedOff.trusts());
+    }
+
+    #[test]
+    fn every_reason_reads_as_a_sentence() {
+        let text = Text::new(b"hpet");
+        for (why, words) in [
+            (Why::KernelUsesIt, "clock source is"),
+            (Why::TrustedByHand(text), "source is hpet, but"),
+            (Why::OtherSource(text), "source is hpet ("),
+            (Why::SourceUnknown, "/sys/"),
+            (Why::ProcessorsApart(7), "7 counts apart"),
+        ] {
+            assert!(why.to_string().contains(words), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_long_or_odd_name_does_no_harm() {
+        let text = Text::new(b"a\nname\xffthat is longer than twenty-four bytes");
+        assert_eq!(text.to_string(), "a?name?that?is?longer?th");
+    }
+}
