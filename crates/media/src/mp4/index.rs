@@ -183,12 +183,16 @@ impl Indexer {
             };
             return Err(self.error(kind, problem));
         }
-        if size < header.len as u64 || size > left {
-            // Behind the film, anything goes: some programs leave scraps there.
-            if self.movie.is_some() && !KNOWN.contains(&&header.kind) {
-                self.trailing(left)?;
-                return Ok(true);
-            }
+        let impossible = size < header.len as u64 || size > left;
+        // Behind the film, anything goes: some programs leave scraps there.
+        if self.movie.is_some()
+            && (impossible || header.kind == [0; 4])
+            && !KNOWN.contains(&&header.kind)
+        {
+            self.trailing(left)?;
+            return Ok(true);
+        }
+        if impossible {
             return match size > left {
                 true => self.refuse(
                     header.kind,
