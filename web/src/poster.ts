@@ -73,13 +73,13 @@ async function take(film: Film): Promise<Blob | null> {
     };
     const base = `/${titlePath(film.title)}/seg/${track.id}`;
     const read = async (name: string) => {
-      const response = await fetch(`${base}/${name}`, { signal: stop.signal });
+      const response = await fetch(`${base}/${name}?poster`, { signal: stop.signal });
       return response.ok ? response : null;
     };
     const init = await read("init.mp4");
-    const wish = Math.floor((film.duration * into) / segmentSeconds);
+    const wish = 1 + Math.floor((film.duration * into) / segmentSeconds);
     // Segments are as long as the film's GOPs want: there may be fewer than the length promises.
-    const segment = (await read(`${wish}.m4s`)) ?? (await read("0.m4s"));
+    const segment = (await read(`${wish}.m4s`)) ?? (await read("1.m4s"));
     if (!init || !segment?.body) return null;
     await append(await init.arrayBuffer());
 
@@ -101,6 +101,7 @@ async function take(film: Film): Promise<Blob | null> {
         break;
       }
     }
+    await presented(video, stop.signal);
     return await draw(video, film.video);
   } finally {
     clearTimeout(timer);
@@ -109,6 +110,15 @@ async function take(film: Film): Promise<Blob | null> {
     video.load();
     URL.revokeObjectURL(address);
   }
+}
+
+/** Resolves when the picture sought can be drawn, which may be a moment after `seeked` says so. */
+async function presented(video: HTMLVideoElement, signal: AbortSignal): Promise<void> {
+  while (video.readyState < HTMLMediaElement.HAVE_CURRENT_DATA) await once(video, "loadeddata", signal);
+  if (!("requestVideoFrameCallback" in video)) return;
+  const frame = new Promise<void>((resolve) => video.requestVideoFrameCallback(() => resolve()));
+  const moment = new Promise<void>((resolve) => setTimeout(resolve, 500)); // it may have been presented before
+  await Promise.race([frame, moment]);
 }
 
 async function draw(video: HTMLVideoElement, expected: { width: number; height: number }): Promise<Blob | null> {

@@ -121,7 +121,7 @@ function facts(film: api.FilmDetail): string {
 
 function Addresses({ film }: { film: api.FilmDetail }) {
   const ways: [api.Protocol, string, string][] = [
-    ["rtsp", "RTSP", "ffplay, GStreamer, cameras' viewers"],
+    ["rtsp", "RTSP", "ffplay, GStreamer, most players"],
     ["hls", "HLS", "browsers, phones, television sets"],
     ["dash", "DASH", "dash.js, Shaka Player, VLC"],
     ["file", "File", "anything that reads by ranges, or to download"],

@@ -147,8 +147,8 @@ function Figures({ node }: { node: api.Node | null }) {
 }
 
 const protocolNames: Record<string, string> = {
-  "rtsp/udp": "RTSP, UDP",
-  "rtsp/tcp": "RTSP, TCP",
+  "rtsp/udp": "RTSP/UDP",
+  "rtsp/tcp": "RTSP/TCP",
   hls: "HLS",
   dash: "DASH",
   file: "File",
@@ -246,7 +246,7 @@ function Position({ session }: { session: api.Session }) {
   if (position === null || !duration) return <>{state}</>;
   return (
     <>
-      <span aria-hidden="true">
+      <span class="clock" aria-hidden="true">
         {clock(position)} <span class="quiet">/ {clock(duration)}</span>
       </span>
       <span class="visually-hidden">{spoken(position)}</span>
