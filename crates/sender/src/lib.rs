@@ -1,2 +1,56 @@
-//! Skeleton.
+//! Streams: handed over once, then sent packet by packet at their times while their owner sleeps.
+//!
+//! [`Sender::play`] takes a [`Stream`] (a film on its timetable, or any file at an interval) and gives
+//! a [`StreamHandle`] that pauses, seeks, stops and reports. What happens in between is this room's:
+//!
+//! ```text
+//!  play ─▶ planner threads ──plans──▶ sender threads, 1 ms turns ──▶ UDP, or the one FrameWriter
+//!             ▲    │ bytes                  │ next group, 500 ms ahead     of an RTSP connection
+//!             │    ▼                        │
+//!             │  store ◀────────────────────┘
+//! ```
+//!
+//! A sender thread never waits for a disk, an index or another viewer: what is not there when it is
+//! due makes that one stream late. **Within any millisecond a UDP stream sends at most `burst` packets,
+//! or what its frame's rate needs if that is more**, whatever happened before.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `stream.rs`, `config.rs`, `handle.rs`, `sender.rs` | what others see |
+//! | `pacing.rs` | which packets may leave when: pure |
+//! | `plans.rs`, `planner.rs` | plans of groups, made once, shared by all viewers |
+//! | `cursor.rs`, `active.rs`, `shared.rs` | a stream as a sender thread has it; what others see of it |
+//! | `thread.rs`, `wheel.rs`, `inbox.rs` | the turns, and what a thread is told |
+//! | `send.rs`, `backend.rs` | packets put together, and the ways to the kernel |
+//! | `histogram.rs` | how late packets left |
+//! | `writer.rs` | the one writer of a TCP connection |
+//! | `rtcp.rs` | reports from viewers |
 #![forbid(unsafe_code)]
+
+mod active;
+mod backend;
+mod config;
+mod cursor;
+mod handle;
+mod histogram;
+mod inbox;
+mod pacing;
+mod planner;
+mod plans;
+mod rtcp;
+mod send;
+mod sender;
+mod shared;
+mod stream;
+mod thread;
+mod wheel;
+mod writer;
+
+pub use config::{SenderConfig, SenderError};
+pub use handle::StreamHandle;
+pub use sender::Sender;
+pub use stream::{
+    FileStream, FilmStream, Lateness, Out, PlayInfo, Progress, Reception, SenderStats, State,
+    Stream, StreamError, StreamEvent, TrackInfo, TrackOut, What,
+};
+pub use writer::{FrameWriter, WriterError};

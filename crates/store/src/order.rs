@@ -22,15 +22,30 @@ pub(crate) struct Order {
 impl Order {
     /// None of `count` numbers.
     pub fn new(count: usize) -> Order {
-        let links = vec![Links { older: NONE, newer: NONE, listed: false }; count];
-        Order { links, oldest: NONE, newest: NONE }
+        let links = vec![
+            Links {
+                older: NONE,
+                newer: NONE,
+                listed: false
+            };
+            count
+        ];
+        Order {
+            links,
+            oldest: NONE,
+            newest: NONE,
+        }
     }
 
     /// Makes `number` the newest.
     pub fn touch(&mut self, number: u32) {
         self.remove(number);
         let before = std::mem::replace(&mut self.newest, number);
-        self.links[number as usize] = Links { older: before, newer: NONE, listed: true };
+        self.links[number as usize] = Links {
+            older: before,
+            newer: NONE,
+            listed: true,
+        };
         match before {
             NONE => self.oldest = number,
             before => self.links[before as usize].newer = number,
@@ -39,7 +54,11 @@ impl Order {
 
     /// Takes `number` out, if it is in.
     pub fn remove(&mut self, number: u32) {
-        let Links { older, newer, listed } = self.links[number as usize];
+        let Links {
+            older,
+            newer,
+            listed,
+        } = self.links[number as usize];
         if !listed {
             return;
         }

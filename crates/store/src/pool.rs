@@ -71,7 +71,10 @@ type Urgency = (Monotonic, u64);
 enum Slot {
     /// On its way: place among the reads (while no reader has taken it), and which parts of which
     /// requests wait for it.
-    Reading { at: Urgency, wanted_by: Vec<(u64, usize)> },
+    Reading {
+        at: Urgency,
+        wanted_by: Vec<(u64, usize)>,
+    },
     Ready(Arc<Block>),
 }
 
@@ -115,7 +118,12 @@ impl Pool {
     pub fn new(pages: Vec<Page>) -> Pool {
         let count = pages.len();
         // From the last, so that the lowest addresses are used first.
-        let free = pages.into_iter().enumerate().map(|(number, page)| (number as u32, page)).rev().collect();
+        let free = pages
+            .into_iter()
+            .enumerate()
+            .map(|(number, page)| (number as u32, page))
+            .rev()
+            .collect();
         Pool {
             free,
             slots: HashMap::with_capacity(count),
@@ -138,10 +146,16 @@ impl Pool {
     /// Takes a request: finished at once, or when its blocks have been read.
     pub fn ask(&mut self, request: Request) -> Option<Finished> {
         if self.closed {
-            return Some(Finished { done: request.done, result: Err(ReadError::Closed) });
+            return Some(Finished {
+                done: request.done,
+                result: Err(ReadError::Closed),
+            });
         }
         let urgency = (request.deadline, self.next_serial());
-        let first_in_line = self.waiting.first_key_value().is_none_or(|(first, _)| urgency < *first);
+        let first_in_line = self
+            .waiting
+            .first_key_value()
+            .is_none_or(|(first, _)| urgency < *first);
         match self.place(request, first_in_line) {
             Ok(finished) => finished,
             Err(request) => {
@@ -167,7 +181,10 @@ impl Pool {
     /// Finds the request's blocks, and room for those that are not there; gives it back where there
     /// is none, or where it is not its turn to take some.
     fn place(&mut self, request: Request, may_take: bool) -> Result<Option<Finished>, Request> {
-        let key = |index| Key { file: request.source.identity(), index };
+        let key = |index| Key {
+            file: request.source.identity(),
+            index,
+        };
         let count = (request.blocks.end - request.blocks.start) as usize;
         let mut parts: Vec<Option<Arc<Block>>> = Vec::with_capacity(count);
         let (mut absent, mut reading) = (0, 0);
@@ -194,7 +211,10 @@ impl Pool {
         }
         if absent + reading == 0 {
             let blocks = parts.into_iter().flatten().collect();
-            return Ok(Some(Finished { done: request.done, result: Ok(blocks) }));
+            return Ok(Some(Finished {
+                done: request.done,
+                result: Ok(blocks),
+            }));
         }
         let id = self.next_serial();
         for (part, index) in request.blocks.clone().enumerate() {
@@ -202,7 +222,14 @@ impl Pool {
                 self.want(key(index), &request.source, request.deadline, (id, part));
             }
         }
-        self.pending.insert(id, Pending { parts, missing: absent + reading, done: request.done });
+        self.pending.insert(
+            id,
+            Pending {
+                parts,
+                missing: absent + reading,
+                done: request.done,
+            },
+        );
         Ok(None)
     }
 
@@ -220,9 +247,25 @@ impl Pool {
                 }
             }
             _ => {
-                let Some((number, page)) = self.free.pop() else { return };
-                self.slots.insert(key, Slot::Reading { at: urgency, wanted_by: vec![part] });
-                self.reads.insert(urgency, Read { source: Arc::clone(source), key, number, page });
+                let Some((number, page)) = self.free.pop() else {
+                    return;
+                };
+                self.slots.insert(
+                    key,
+                    Slot::Reading {
+                        at: urgency,
+                        wanted_by: vec![part],
+                    },
+                );
+                self.reads.insert(
+                    urgency,
+                    Read {
+                        source: Arc::clone(source),
+                        key,
+                        number,
+                        page,
+                    },
+                );
             }
         }
     }
@@ -254,7 +297,9 @@ impl Pool {
         }
         for number in victims {
             self.order.remove(number);
-            let Some(key) = self.held[number as usize].take() else { continue };
+            let Some(key) = self.held[number as usize].take() else {
+                continue;
+            };
             // Nobody can have taken a reference since: they come from here, under the lock.
             if let Some(Slot::Ready(block)) = self.slots.remove(&key)
                 && let Some(block) = Arc::into_inner(block)
@@ -276,8 +321,18 @@ impl Pool {
     }
 
     /// A reader has done a read, or failed to.
-    pub fn read_done(&mut self, read: Read, result: Result<(), ReadError>, finished: &mut Vec<Finished>) {
-        let Read { source, key, number, page } = read;
+    pub fn read_done(
+        &mut self,
+        read: Read,
+        result: Result<(), ReadError>,
+        finished: &mut Vec<Finished>,
+    ) {
+        let Read {
+            source,
+            key,
+            number,
+            page,
+        } = read;
         let Some(Slot::Reading { wanted_by, .. }) = self.slots.remove(&key) else {
             self.free.push((number, page));
             return;
@@ -298,7 +353,10 @@ impl Pool {
                 self.free.push((number, page));
                 for (id, _) in wanted_by {
                     if let Some(pending) = self.pending.remove(&id) {
-                        finished.push(Finished { done: pending.done, result: Err(error.clone()) });
+                        finished.push(Finished {
+                            done: pending.done,
+                            result: Err(error.clone()),
+                        });
                     }
                 }
             }
@@ -307,7 +365,9 @@ impl Pool {
     }
 
     fn give(&mut self, id: u64, part: usize, block: &Arc<Block>, finished: &mut Vec<Finished>) {
-        let Some(pending) = self.pending.get_mut(&id) else { return };
+        let Some(pending) = self.pending.get_mut(&id) else {
+            return;
+        };
         if pending.parts[part].replace(Arc::clone(block)).is_none() {
             pending.missing -= 1;
         }
@@ -315,7 +375,10 @@ impl Pool {
             && let Some(pending) = self.pending.remove(&id)
         {
             let blocks = pending.parts.into_iter().flatten().collect();
-            finished.push(Finished { done: pending.done, result: Ok(blocks) });
+            finished.push(Finished {
+                done: pending.done,
+                result: Ok(blocks),
+            });
         }
     }
 
@@ -323,9 +386,16 @@ impl Pool {
     pub fn close(&mut self, finished: &mut Vec<Finished>) {
         self.closed = true;
         self.reads.clear();
-        let waiting = std::mem::take(&mut self.waiting).into_values().map(|request| request.done);
-        let pending = std::mem::take(&mut self.pending).into_values().map(|pending| pending.done);
-        finished.extend(waiting.chain(pending).map(|done| Finished { done, result: Err(ReadError::Closed) }));
+        let waiting = std::mem::take(&mut self.waiting)
+            .into_values()
+            .map(|request| request.done);
+        let pending = std::mem::take(&mut self.pending)
+            .into_values()
+            .map(|pending| pending.done);
+        finished.extend(waiting.chain(pending).map(|done| Finished {
+            done,
+            result: Err(ReadError::Closed),
+        }));
     }
 
     /// Requests that wait for room.

@@ -10,7 +10,9 @@ use crate::store::Inner;
 pub(crate) fn start(store: &Arc<Inner>, threads: usize) -> io::Result<()> {
     for number in 0..threads.max(1) {
         let store = Arc::clone(store);
-        std::thread::Builder::new().name(format!("read-{number}")).spawn(move || run(&store))?;
+        std::thread::Builder::new()
+            .name(format!("read-{number}"))
+            .spawn(move || run(&store))?;
     }
     Ok(())
 }

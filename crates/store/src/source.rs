@@ -40,13 +40,17 @@ impl Source {
         let buffered = File::open(path)?;
         let metadata = buffered.metadata()?;
         if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ));
         }
         let identity = FileIdentity::from(&metadata);
         // The path may have come to name another file in between; then the direct one is not taken.
         let direct = open_direct(path).and_then(|file| {
             let same = FileIdentity::from(&file.metadata()?) == identity;
-            same.then_some(file).ok_or_else(|| io::Error::other("the file was replaced while it was opened"))
+            same.then_some(file)
+                .ok_or_else(|| io::Error::other("the file was replaced while it was opened"))
         });
         let direct = direct.inspect_err(|error| say_buffered(path, error)).ok();
         Ok(Source {
@@ -88,7 +92,9 @@ impl Source {
                 Err(error) => return Err(self.io_error(0, error)),
             }
         }
-        Err(ReadError::Changed { path: self.path.clone() })
+        Err(ReadError::Changed {
+            path: self.path.clone(),
+        })
     }
 
     /// Whether it is known to have changed, without asking the file system.
@@ -109,7 +115,11 @@ impl Source {
 
     fn fill(&self, offset: u64, into: &mut [u8], wanted: usize) -> io::Result<()> {
         let mut have = 0;
-        if let Some(direct) = self.direct.as_ref().filter(|_| !self.direct_refused.load(Ordering::Relaxed)) {
+        if let Some(direct) = self
+            .direct
+            .as_ref()
+            .filter(|_| !self.direct_refused.load(Ordering::Relaxed))
+        {
             match direct.read_at(into, offset) {
                 Ok(bytes) => have = bytes,
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
@@ -122,7 +132,10 @@ impl Source {
         }
         // The rest of a short direct read is not aligned any more.
         while have < wanted {
-            match self.buffered.read_at(&mut into[have..wanted], offset + have as u64) {
+            match self
+                .buffered
+                .read_at(&mut into[have..wanted], offset + have as u64)
+            {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(bytes) => have += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -133,6 +146,10 @@ impl Source {
     }
 
     fn io_error(&self, offset: u64, error: io::Error) -> ReadError {
-        ReadError::Io { path: self.path.clone(), offset, error: Arc::new(error) }
+        ReadError::Io {
+            path: self.path.clone(),
+            offset,
+            error: Arc::new(error),
+        }
     }
 }

@@ -17,7 +17,10 @@ pub(crate) struct Pin {
 
 impl Pin {
     pub fn new(block: Arc<Block>, store: Arc<Inner>) -> Pin {
-        Pin { block: Some(block), store }
+        Pin {
+            block: Some(block),
+            store,
+        }
     }
 
     fn bytes(&self) -> &[u8] {
@@ -27,7 +30,10 @@ impl Pin {
 
 impl Clone for Pin {
     fn clone(&self) -> Pin {
-        Pin { block: self.block.clone(), store: Arc::clone(&self.store) }
+        Pin {
+            block: self.block.clone(),
+            store: Arc::clone(&self.store),
+        }
     }
 }
 
@@ -68,7 +74,11 @@ impl AsRef<[u8]> for Part {
 
 impl Span {
     pub(crate) fn new(pins: Vec<Pin>, range: Range<u64>, block_bytes: u64) -> Span {
-        Span(Arc::new(Pinned { pins, range, block_bytes }))
+        Span(Arc::new(Pinned {
+            pins,
+            range,
+            block_bytes,
+        }))
     }
 
     /// Which bytes of the film these are.
@@ -78,7 +88,11 @@ impl Span {
 
     /// The parts of blocks that hold `sub`; what of it lies outside the span is left out.
     fn parts(&self, sub: Range<u64>) -> impl Iterator<Item = (&Pin, Range<usize>)> + '_ {
-        let Pinned { pins, range, block_bytes } = &*self.0;
+        let Pinned {
+            pins,
+            range,
+            block_bytes,
+        } = &*self.0;
         let base = range.start / block_bytes * block_bytes;
         let (start, end) = (sub.start.max(range.start), sub.end.min(range.end));
         let mut at = start;
@@ -104,7 +118,14 @@ impl Span {
 
     /// The bytes `sub` as owned pieces, a piece a block, none of them copied. Each keeps its block.
     pub fn bytes(&self, sub: Range<u64>) -> Vec<Bytes> {
-        self.parts(sub).map(|(pin, within)| Bytes::from_owner(Part { pin: pin.clone(), within })).collect()
+        self.parts(sub)
+            .map(|(pin, within)| {
+                Bytes::from_owner(Part {
+                    pin: pin.clone(),
+                    within,
+                })
+            })
+            .collect()
     }
 
     /// All its bytes as owned pieces; see [`Span::bytes`].
@@ -114,7 +135,9 @@ impl Span {
 
     /// Copies the film's bytes from `offset` on into all of `buf`; false if not all of them are here.
     pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> bool {
-        let Some(end) = offset.checked_add(buf.len() as u64) else { return false };
+        let Some(end) = offset.checked_add(buf.len() as u64) else {
+            return false;
+        };
         if offset < self.0.range.start || end > self.0.range.end {
             return false;
         }

@@ -28,7 +28,11 @@ pub struct StoreConfig {
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        StoreConfig { pool_bytes: 256 << 20, block_bytes: 256 << 10, readers: 4 }
+        StoreConfig {
+            pool_bytes: 256 << 20,
+            block_bytes: 256 << 10,
+            readers: 4,
+        }
     }
 }
 
@@ -154,19 +158,31 @@ pub struct Store(Arc<Owner>);
 impl Store {
     /// Reserves the pool and starts the readers.
     pub fn new(config: StoreConfig) -> Result<Store, StoreError> {
-        let StoreConfig { pool_bytes, block_bytes, readers } = config;
+        let StoreConfig {
+            pool_bytes,
+            block_bytes,
+            readers,
+        } = config;
         if !block_bytes.is_power_of_two() || !(ALIGNMENT as u32..=16 << 20).contains(&block_bytes) {
-            let words = format!("blocks of {block_bytes} bytes cannot be: take a power of two from 4096 to 16 MiB");
+            let words = format!(
+                "blocks of {block_bytes} bytes cannot be: take a power of two from 4096 to 16 MiB"
+            );
             return Err(StoreError::Config(words));
         }
         let count = pool_bytes / u64::from(block_bytes);
         if count < 8 || count > u64::from(u32::MAX - 1) {
             let least = 8 * u64::from(block_bytes);
-            let words = format!("a pool of {pool_bytes} bytes is too small or too large: at least {least} bytes are needed");
+            let words = format!(
+                "a pool of {pool_bytes} bytes is too small or too large: at least {least} bytes are needed"
+            );
             return Err(StoreError::Config(words));
         }
-        let region = Region::map(count as usize, block_bytes as usize)
-            .map_err(|error| StoreError::Memory { bytes: pool_bytes, error })?;
+        let region = Region::map(count as usize, block_bytes as usize).map_err(|error| {
+            StoreError::Memory {
+                bytes: pool_bytes,
+                error,
+            }
+        })?;
         if let Some(error) = &region.not_locked {
             tracing::info!(
                 "the block pool of {} MiB is not locked in memory ({error}; the limit is {} KiB): raise it with `ulimit -l` or LimitMEMLOCK= of systemd",
@@ -190,9 +206,18 @@ impl Store {
     /// film's index was made from.
     pub fn open(&self, path: &Path) -> io::Result<Arc<Source>> {
         let source = Source::open(path)?;
-        let mut sources = self.0.0.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sources = self
+            .0
+            .0
+            .sources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let identity = source.identity();
-        if let Some(open) = sources.get(&identity).and_then(Weak::upgrade).filter(|open| !open.is_changed()) {
+        if let Some(open) = sources
+            .get(&identity)
+            .and_then(Weak::upgrade)
+            .filter(|open| !open.is_changed())
+        {
             return Ok(open);
         }
         sources.retain(|_, source| source.strong_count() > 0);
@@ -203,7 +228,11 @@ impl Store {
 
     /// Most bytes of one request: a quarter of the pool, so that four can always be served at once.
     pub fn most_bytes(&self) -> u64 {
-        let StoreConfig { pool_bytes, block_bytes, .. } = self.0.0.config;
+        let StoreConfig {
+            pool_bytes,
+            block_bytes,
+            ..
+        } = self.0.0.config;
         // A range of this length may touch one block more than it fills.
         (pool_bytes / 4 / u64::from(block_bytes) - 1).max(1) * u64::from(block_bytes)
     }
@@ -224,20 +253,35 @@ impl Store {
             return done(Err(ReadError::Changed { path: path() }));
         }
         if range.start > range.end || range.end > source.len() {
-            return done(Err(ReadError::OutOfRange { path: path(), range, len: source.len() }));
+            return done(Err(ReadError::OutOfRange {
+                path: path(),
+                range,
+                len: source.len(),
+            }));
         }
         let most = self.most_bytes();
         if range.end - range.start > most {
-            return done(Err(ReadError::TooLarge { path: path(), range, most }));
+            return done(Err(ReadError::TooLarge {
+                path: path(),
+                range,
+                most,
+            }));
         }
         let block_bytes = u64::from(self.0.0.config.block_bytes);
-        let blocks = range.start / block_bytes..range.end.div_ceil(block_bytes).max(range.start / block_bytes);
+        let blocks = range.start / block_bytes
+            ..range
+                .end
+                .div_ceil(block_bytes)
+                .max(range.start / block_bytes);
         // What is still to be read must not keep the store open.
         let inner = Arc::downgrade(&self.0.0);
         let done = Box::new(move |result: Result<Vec<_>, ReadError>| {
             let span = match (result, inner.upgrade()) {
                 (Ok(blocks), Some(inner)) => {
-                    let pins = blocks.into_iter().map(|block| Pin::new(block, Arc::clone(&inner))).collect();
+                    let pins = blocks
+                        .into_iter()
+                        .map(|block| Pin::new(block, Arc::clone(&inner)))
+                        .collect();
                     Ok(Span::new(pins, range, block_bytes))
                 }
                 (Ok(_), None) => Err(ReadError::Closed),
@@ -245,11 +289,21 @@ impl Store {
             };
             done(span);
         });
-        self.0.0.ask(Request { source: Arc::clone(source), blocks, deadline, done });
+        self.0.0.ask(Request {
+            source: Arc::clone(source),
+            blocks,
+            deadline,
+            done,
+        });
     }
 
     /// [`Store::fetch`] as a future.
-    pub async fn read(&self, source: &Arc<Source>, range: Range<u64>, deadline: Monotonic) -> Result<Span, ReadError> {
+    pub async fn read(
+        &self,
+        source: &Arc<Source>,
+        range: Range<u64>,
+        deadline: Monotonic,
+    ) -> Result<Span, ReadError> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.fetch(source, range, deadline, move |result| {
             // Nobody waits any more: the span goes back.

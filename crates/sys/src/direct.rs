@@ -9,5 +9,8 @@ use std::path::Path;
 /// whole [`crate::region::Page`]s are. File systems that cannot say so here (`InvalidInput`) or at the
 /// first read.
 pub fn open_direct(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path)
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(path)
 }

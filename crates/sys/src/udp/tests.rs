@@ -28,7 +28,7 @@ fn send(
         batch.slice(right);
         batch.end_packet();
     }
-    batch.end_message(0, to, segmentation, 7);
+    batch.end_message(0, to, segmentation, 0, 7);
     batch.send(socket);
     turn.messages().iter().map(|message| message.sent).collect()
 }
@@ -110,7 +110,7 @@ fn a_message_that_fails_does_not_hold_up_the_others() {
                 batch.slice(&data);
                 batch.end_packet();
             }
-            batch.end_message(0, to, segmentation, 0);
+            batch.end_message(0, to, segmentation, 0, 0);
         }
         batch.send(&sender);
         let sent: Vec<_> = turn.messages().iter().map(|message| message.sent).collect();
@@ -141,7 +141,7 @@ fn a_full_send_buffer_is_reported_as_no_room() {
         batch.slice(&data);
         batch.end_packet();
     }
-    batch.end_message(0, &to, Segmentation::Kernel, 0);
+    batch.end_message(0, &to, Segmentation::Kernel, 0, 0);
     batch.send(&sender);
     // 45 kB do not fit the smallest buffer; the kernel may also take one datagram over its limit.
     assert!(
@@ -158,4 +158,25 @@ fn a_port_in_use_is_refused_but_siblings_share_one() {
     assert_eq!(sibling.local_addr(), first.local_addr());
     let error = UdpSocket::bind(first.local_addr()).expect_err("a stranger");
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+}
+
+#[test]
+fn a_run_the_kernel_will_not_cut_goes_packet_by_packet() {
+    let (sender, receiver) = ([bound("127.0.0.1:0")], bound("127.0.0.1:0"));
+    let to = Destination::new(receiver.local_addr(), None, false);
+    let mut turn = Turn::default();
+    // Without a checksum (SO_NO_CHECK) there is nothing to cut by: the kernel says EIO or EINVAL.
+    sender[0].set_no_checksum().unwrap();
+    assert_eq!(
+        send(
+            &mut turn,
+            &[900, 900, 100],
+            &to,
+            Segmentation::Kernel,
+            &sender
+        ),
+        [Sent::Packets(3)]
+    );
+    assert!(turn.messages()[0].cut_refused);
+    assert_eq!(received(&receiver, 3), [(900, 0), (900, 1), (100, 2)]);
 }

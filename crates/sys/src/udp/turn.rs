@@ -49,6 +49,11 @@ pub struct Message {
     pub tag: u64,
     /// What became of it.
     pub sent: Sent,
+    /// The kernel would not cut the run, so that its packets were offered one by one: this viewer's next
+    /// runs had better be [`Segmentation::None`] at once.
+    pub cut_refused: bool,
+    /// When the packets should leave, `CLOCK_MONOTONIC` ns: for sockets that let the kernel hold them.
+    pub departs: u64,
     /// First and behind the last packet, in the turn's packets.
     packets: (u32, u32),
     /// Bytes of a packet.
@@ -158,19 +163,27 @@ impl<'d> Batch<'_, 'd> {
         });
     }
 
-    /// Packets ended since the last message.
-    pub fn open_packets(&self) -> usize {
-        self.turn.packets.len() - self.first as usize
+    /// Packets ended so far.
+    pub fn packets(&self) -> usize {
+        self.turn.packets.len()
     }
 
-    /// Messages so far.
-    pub fn len(&self) -> usize {
-        self.turn.messages.len()
+    /// The slices of the packets `range`, counted from the batch's first packet: for senders that write
+    /// them to a connection themselves.
+    pub fn slices_of(&self, range: std::ops::Range<usize>) -> &[IoSlice<'d>] {
+        let behind = |packet: usize| {
+            if packet == 0 {
+                0
+            } else {
+                self.turn.packets[packet - 1].end as usize
+            }
+        };
+        &self.slices[behind(range.start)..behind(range.end)]
     }
 
-    /// Whether there is no message yet.
-    pub fn is_empty(&self) -> bool {
-        self.turn.messages.is_empty()
+    /// Bytes of a packet.
+    pub fn bytes_of(&self, packet: usize) -> usize {
+        self.turn.packets[packet].bytes as usize
     }
 
     /// Ends the message: the packets ended since the last go to `to` through socket number `socket`.
@@ -183,6 +196,7 @@ impl<'d> Batch<'_, 'd> {
         socket: u8,
         to: &'d Destination,
         segmentation: Segmentation,
+        departs: u64,
         tag: u64,
     ) {
         let packets = (self.first, self.turn.packets.len() as u32);
@@ -211,6 +225,8 @@ impl<'d> Batch<'_, 'd> {
             },
             tag,
             sent: Sent::Waiting,
+            cut_refused: false,
+            departs,
             packets,
             segment: first.bytes as u16,
         });
@@ -221,25 +237,17 @@ impl<'d> Batch<'_, 'd> {
     pub fn send(mut self, sockets: &[UdpSocket]) {
         self.build_headers();
         let mut at = 0;
-        while at < self.turn.headers.len() {
-            at = self.send_from(at, sockets);
+        let all = self.turn.headers.len();
+        while at < all {
+            at = self.send_from(at, all, sockets);
         }
     }
 
     /// Fills the kernel's message headers: one for each run, or one for each packet.
     fn build_headers(&mut self) {
-        let turn = &mut *self.turn;
-        for (number, message) in turn.messages.iter().enumerate() {
-            // SAFETY: pushed by `end_message` from a reference that lives as long as this batch.
-            let to = unsafe { &*turn.destinations[number] };
-            let (first, end) = (message.packets.0 as usize, message.packets.1 as usize);
-            let start_of = |packet: usize| {
-                if packet == 0 {
-                    0
-                } else {
-                    turn.packets[packet - 1].end as usize
-                }
-            };
+        for number in 0..self.turn.messages.len() {
+            let message = self.turn.messages[number];
+            let (first, end) = message.packets;
             let step = if message.segmentation == Segmentation::Kernel {
                 end - first
             } else {
@@ -247,40 +255,78 @@ impl<'d> Batch<'_, 'd> {
             };
             let mut packet = first;
             while packet < end {
-                let behind = packet + step;
-                let slices = start_of(packet)..turn.packets[behind - 1].end as usize;
-                let segment = (step > 1).then_some(message.segment);
-                turn.headers.push(header(to, &self.slices[slices]));
-                turn.controls.push(control(to, segment));
-                turn.origins.push((number as u32, step as u16));
-                packet = behind;
+                self.push_header(number as u32, packet..packet + step);
+                packet += step;
             }
         }
-        // Only now do the control messages stay where they are.
-        for (number, header) in turn.headers.iter_mut().enumerate() {
-            let message = &turn.messages[turn.origins[number].0 as usize];
-            // SAFETY: as above.
-            let to = unsafe { &*turn.destinations[turn.origins[number].0 as usize] };
-            let segmented =
-                turn.origins[number].1 > 1 && message.segmentation == Segmentation::Kernel;
-            let bytes = to.origin_bytes + if segmented { SEGMENT_SPACE } else { 0 };
-            if bytes > 0 {
-                header.msg_hdr.msg_control = turn.controls[number].as_mut_ptr().cast();
-                header.msg_hdr.msg_controllen = bytes as _;
+        self.point_to_controls(0);
+    }
+
+    fn push_header(&mut self, number: u32, packets: std::ops::Range<u32>) {
+        let turn = &mut *self.turn;
+        // SAFETY: pushed by `end_message` from a reference that lives as long as this batch.
+        let to = unsafe { &*turn.destinations[number as usize] };
+        let start = if packets.start == 0 {
+            0
+        } else {
+            turn.packets[packets.start as usize - 1].end
+        };
+        let slices = start as usize..turn.packets[packets.end as usize - 1].end as usize;
+        let count = packets.len() as u16;
+        let segment = (count > 1).then_some(turn.messages[number as usize].segment);
+        let mut header = header(to, &self.slices[slices]);
+        header.msg_hdr.msg_controllen =
+            (to.origin_bytes + if count > 1 { SEGMENT_SPACE } else { 0 }) as _;
+        turn.headers.push(header);
+        turn.controls.push(control(to, segment));
+        turn.origins.push((number, count));
+    }
+
+    /// Only when no more are pushed do the control messages stay where they are.
+    fn point_to_controls(&mut self, from: usize) {
+        for (header, control) in self.turn.headers[from..]
+            .iter_mut()
+            .zip(&mut self.turn.controls[from..])
+        {
+            if header.msg_hdr.msg_controllen > 0 {
+                header.msg_hdr.msg_control = control.as_mut_ptr().cast();
             }
         }
     }
 
-    /// Offers the kernel the headers from `at` on that go through one socket; returns the first that
-    /// is still to be offered.
-    fn send_from(&mut self, at: usize, sockets: &[UdpSocket]) -> usize {
+    /// Offers the packets of a run that the kernel would not cut one by one, at once, so that they leave
+    /// before what follows them.
+    fn send_uncut(&mut self, number: u32, sockets: &[UdpSocket]) {
+        let (first, end) = self.turn.messages[number as usize].packets;
+        self.turn.messages[number as usize].cut_refused = true;
+        self.turn.messages[number as usize].segmentation = Segmentation::None;
+        let from = self.turn.headers.len();
+        for packet in first..end {
+            self.push_header(number, packet..packet + 1);
+        }
+        // The lists may have moved.
+        self.point_to_controls(0);
+        let all = self.turn.headers.len();
+        let mut at = from;
+        while at < all {
+            at = self.send_from(at, all, sockets);
+        }
+        self.turn.headers.truncate(from);
+        self.turn.controls.truncate(from);
+        self.turn.origins.truncate(from);
+    }
+
+    /// Offers the kernel the headers `at..all` as far as they go through one socket; returns the first
+    /// that is still to be offered.
+    fn send_from(&mut self, at: usize, all: usize, sockets: &[UdpSocket]) -> usize {
         let turn = &mut *self.turn;
         let socket_of =
             |turn: &Turn, header: usize| turn.messages[turn.origins[header].0 as usize].socket;
         let socket = socket_of(turn, at);
-        let end = (at..turn.headers.len().min(at + MAX_CALL))
+        let most = all.min(at + MAX_CALL);
+        let end = (at..most)
             .find(|header| socket_of(turn, *header) != socket)
-            .unwrap_or(turn.headers.len().min(at + MAX_CALL));
+            .unwrap_or(most);
         let Some(fd) = sockets.get(usize::from(socket)) else {
             (at..end).for_each(|header| turn.note_failure(header, libc::EBADF));
             return end;
@@ -301,6 +347,7 @@ impl<'d> Batch<'_, 'd> {
             (at..taken).for_each(|header| turn.note_success(header));
             return taken;
         }
+        let (number, packets) = turn.origins[at];
         match std::io::Error::last_os_error()
             .raw_os_error()
             .unwrap_or(libc::EIO)
@@ -311,11 +358,16 @@ impl<'d> Batch<'_, 'd> {
                 (at..end).for_each(|header| turn.note_no_room(header));
                 end
             }
+            // What a device without checksum offload, or with a smaller MTU, says to a run.
+            libc::EIO | libc::EMSGSIZE | libc::EINVAL if packets > 1 => {
+                self.send_uncut(number, sockets);
+                at + 1
+            }
             error => {
                 turn.note_failure(at, error);
                 // The other packets of a run that goes one by one share its fate.
                 (at + 1..end)
-                    .find(|header| turn.origins[*header].0 != turn.origins[at].0)
+                    .find(|header| turn.origins[*header].0 != number)
                     .unwrap_or(end)
             }
         }

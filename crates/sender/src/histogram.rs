@@ -1,0 +1,136 @@
+//! How late packets left, counted in classes.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::Lateness;
+
+/// The first class: what is less late is not late.
+const FIRST: u64 = 1 << SHIFT;
+const SHIFT: u32 = 12;
+/// Four classes for each doubling, from 4 µs to 34 s.
+const CLASSES: usize = 1 + 4 * 23;
+
+/// A histogram that one thread counts in and others read: no lock, no read-modify-write.
+#[derive(Debug)]
+pub(crate) struct Histogram {
+    classes: [AtomicU32; CLASSES],
+    max: AtomicU64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram {
+            classes: [const { AtomicU32::new(0) }; CLASSES],
+            max: AtomicU64::new(0),
+        }
+    }
+}
+
+fn class(nanos: u64) -> usize {
+    if nanos < FIRST {
+        return 0;
+    }
+    let octave = 63 - nanos.leading_zeros();
+    let quarter = (nanos >> (octave - 2)) & 3;
+    (1 + (octave - SHIFT) as usize * 4 + quarter as usize).min(CLASSES - 1)
+}
+
+/// The first value above a class.
+fn bound(class: usize) -> u64 {
+    if class == 0 {
+        return 0;
+    }
+    let (octave, quarter) = ((class - 1) / 4, (class - 1) % 4);
+    (FIRST << octave) / 4 * (5 + quarter as u64)
+}
+
+impl Histogram {
+    /// Counts `packets` that left `nanos` late. For the one thread that counts.
+    pub fn note(&self, nanos: u64, packets: u32) {
+        let class = &self.classes[class(nanos)];
+        class.store(
+            class.load(Ordering::Relaxed).saturating_add(packets),
+            Ordering::Relaxed,
+        );
+        if nanos > self.max.load(Ordering::Relaxed) {
+            self.max.store(nanos, Ordering::Relaxed);
+        }
+    }
+
+    /// What was counted so far by all of `histograms`.
+    pub fn summary<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Lateness {
+        let mut counts = [0u64; CLASSES];
+        let mut max = 0;
+        for histogram in histograms {
+            for (sum, class) in counts.iter_mut().zip(&histogram.classes) {
+                *sum += u64::from(class.load(Ordering::Relaxed));
+            }
+            max = max.max(histogram.max.load(Ordering::Relaxed));
+        }
+        let total: u64 = counts.iter().sum();
+        let percentile = |thousandths: u64| {
+            let rank = (total * thousandths).div_ceil(1000);
+            let mut seen = 0;
+            let class = counts.iter().position(|count| {
+                seen += count;
+                seen >= rank
+            });
+            Duration::from_nanos(class.map_or(0, bound).min(max))
+        };
+        if total == 0 {
+            return Lateness::default();
+        }
+        Lateness {
+            p50: percentile(500),
+            p99: percentile(990),
+            p999: percentile(999),
+            max: Duration::from_nanos(max),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_meet_without_a_gap() {
+        for nanos in [
+            0,
+            1,
+            4095,
+            4096,
+            5000,
+            5120,
+            1_000_000,
+            999_999_999,
+            30_000_000_000,
+        ] {
+            let class = class(nanos);
+            assert!(nanos < bound(class).max(FIRST), "{nanos}");
+            assert!(
+                class == 0 || nanos >= bound(class - 1).max(FIRST),
+                "{nanos}"
+            );
+        }
+    }
+
+    #[test]
+    fn percentiles_are_of_packets() {
+        let histogram = Histogram::default();
+        histogram.note(0, 985);
+        histogram.note(1_000_000, 14);
+        histogram.note(7_000_000, 1);
+        let Lateness {
+            p50,
+            p99,
+            p999,
+            max,
+        } = Histogram::summary([&histogram].into_iter());
+        assert_eq!(p50, Duration::ZERO);
+        assert!(p99 >= Duration::from_millis(1) && p99 < Duration::from_micros(1250));
+        assert!(p999 < Duration::from_micros(1250));
+        assert_eq!(max, Duration::from_millis(7));
+    }
+}

@@ -1,0 +1,77 @@
+//! What a sender thread is told.
+
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender};
+use reelway_media::Nanos;
+use reelway_sys::wake::Waker;
+use reelway_timetable::Beginning;
+use tokio::sync::oneshot;
+
+use crate::active::Active;
+use crate::plans::Planned;
+use crate::stream::{PlayInfo, StreamError};
+
+/// A stream of this process, never used again.
+pub(crate) type StreamId = u64;
+
+/// Where the answer to a request for a beginning goes.
+pub(crate) type Reply = oneshot::Sender<Result<PlayInfo, StreamError>>;
+
+/// Something a sender thread is to do.
+pub(crate) enum Command {
+    /// Take a stream, and prepare it.
+    Add(Box<Active>),
+    /// Begin to send what is ready.
+    Go(StreamId),
+    /// Stand still; answers with the position.
+    Pause(StreamId, oneshot::Sender<Nanos>),
+    /// Prepare to go on where it stands.
+    Resume(StreamId, Reply),
+    /// Leave the place it is at, and prepare another.
+    Seek {
+        stream: StreamId,
+        start: Nanos,
+        end: Option<Nanos>,
+        reply: Reply,
+    },
+    /// Leave, saying BYE.
+    Stop(StreamId),
+    /// Where a stream begins has been found.
+    Located {
+        stream: StreamId,
+        epoch: u32,
+        result: Result<Beginning, StreamError>,
+    },
+    /// A group has been planned.
+    Planned {
+        stream: StreamId,
+        epoch: u32,
+        track: usize,
+        group: usize,
+        result: Result<Arc<Planned>, StreamError>,
+    },
+    /// All streams say BYE, and the thread ends.
+    Close,
+}
+
+/// The way to a sender thread.
+#[derive(Clone)]
+pub(crate) struct Inbox {
+    commands: Sender<Command>,
+    waker: Waker,
+}
+
+impl Inbox {
+    pub fn new(waker: Waker) -> (Inbox, Receiver<Command>) {
+        let (commands, receiver) = crossbeam_channel::unbounded();
+        (Inbox { commands, waker }, receiver)
+    }
+
+    /// Sends a command; a thread that has ended does not mind.
+    pub fn send(&self, command: Command) {
+        if self.commands.send(command).is_ok() {
+            self.waker.wake();
+        }
+    }
+}

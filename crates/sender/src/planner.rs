@@ -1,0 +1,340 @@
+//! The threads that read indexes and make plans, so that sender threads never wait for either.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+
+use reelway_catalogue::Film;
+use reelway_clock::Monotonic;
+use reelway_media::{Nanos, TimedSample};
+use reelway_rtp::PayloadOptions;
+use reelway_store::{ReadError, Source, Span, Store};
+use reelway_sys::FileIdentity;
+use reelway_timetable::{Beginning, TrackBeginning};
+
+use crate::inbox::{Command, Inbox, StreamId};
+use crate::plans::{Entry, GroupId, Planned, Script};
+use crate::stream::StreamError;
+
+/// Threads: planning is short, but reading an index may wait for a disk.
+const THREADS: usize = 2;
+
+/// Who is told of a plan.
+pub(crate) struct Waiter {
+    pub inbox: Inbox,
+    pub stream: StreamId,
+    /// Which of the stream's beginnings it was asked for in: an answer to an earlier one is dropped.
+    pub epoch: u32,
+    /// Index among the stream's tracks.
+    pub track: usize,
+    pub group: usize,
+}
+
+impl Waiter {
+    fn tell(self, result: Result<Arc<Planned>, StreamError>) {
+        let Waiter {
+            inbox,
+            stream,
+            epoch,
+            track,
+            group,
+        } = self;
+        inbox.send(Command::Planned {
+            stream,
+            epoch,
+            track,
+            group,
+            result,
+        });
+    }
+}
+
+enum Job {
+    Locate {
+        script: Arc<Script>,
+        tracks: Vec<usize>,
+        wish: Nanos,
+        inbox: Inbox,
+        stream: StreamId,
+        epoch: u32,
+    },
+    Read {
+        script: Arc<Script>,
+        id: GroupId,
+        deadline: Monotonic,
+    },
+    Plan {
+        script: Arc<Script>,
+        id: GroupId,
+        samples: Vec<TimedSample>,
+        read: Result<Span, ReadError>,
+    },
+}
+
+/// The planner. Cheap to clone; its threads end when [`Planner::close`] is called.
+#[derive(Clone)]
+pub(crate) struct Planner(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    options: PayloadOptions,
+    jobs: Mutex<Jobs>,
+    work: Condvar,
+    /// A film's script, as long as somebody watches.
+    films: Mutex<HashMap<FileIdentity, Weak<Script>>>,
+}
+
+#[derive(Default)]
+struct Jobs {
+    /// By deadline, then in the order of asking.
+    queue: BTreeMap<(Monotonic, u64), Job>,
+    serial: u64,
+    closed: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Planner {
+    /// Starts the threads.
+    pub fn start(store: Store, options: PayloadOptions) -> io::Result<Planner> {
+        let inner = Inner {
+            store,
+            options,
+            jobs: Mutex::default(),
+            work: Condvar::new(),
+            films: Mutex::default(),
+        };
+        let planner = Planner(Arc::new(inner));
+        for number in 0..THREADS {
+            let planner = planner.clone();
+            std::thread::Builder::new()
+                .name(format!("plan-{number}"))
+                .spawn(move || planner.run())?;
+        }
+        Ok(planner)
+    }
+
+    /// Ends the threads.
+    pub fn close(&self) {
+        let mut jobs = lock(&self.0.jobs);
+        jobs.closed = true;
+        jobs.queue.clear();
+        self.0.work.notify_all();
+    }
+
+    /// The script of a film, shared with all who watch it now.
+    pub fn film(&self, film: Arc<Film>, source: Arc<Source>) -> Result<Arc<Script>, StreamError> {
+        if source.identity() != film.identity {
+            let path = film.path.display();
+            return Err(StreamError(format!(
+                "{path}: the file was changed or replaced since it was indexed; try again"
+            )));
+        }
+        let mut films = lock(&self.0.films);
+        if let Some(script) = films.get(&film.identity).and_then(Weak::upgrade) {
+            // A source that is known to have changed serves nobody any more, nor does its script.
+            if Arc::ptr_eq(&script.source, &source) {
+                return Ok(script);
+            }
+        }
+        films.retain(|_, script| script.strong_count() > 0);
+        let identity = film.identity;
+        let script = Arc::new(Script::film(film, source, self.0.options));
+        films.insert(identity, Arc::downgrade(&script));
+        Ok(script)
+    }
+
+    /// Plans in memory.
+    pub fn plans(&self) -> usize {
+        let alive = |entry: &Entry| matches!(entry, Entry::Made(plan) if plan.strong_count() > 0);
+        let films: Vec<_> = lock(&self.0.films)
+            .values()
+            .filter_map(Weak::upgrade)
+            .collect();
+        films
+            .iter()
+            .map(|script| script.plans().values().filter(|entry| alive(entry)).count())
+            .sum()
+    }
+
+    /// Finds where `tracks` begin for a wish, and tells the stream.
+    pub fn locate(
+        &self,
+        script: Arc<Script>,
+        tracks: Vec<usize>,
+        wish: Nanos,
+        inbox: Inbox,
+        stream: StreamId,
+        epoch: u32,
+    ) {
+        self.push(
+            Monotonic::ZERO,
+            Job::Locate {
+                script,
+                tracks,
+                wish,
+                inbox,
+                stream,
+                epoch,
+            },
+        );
+    }
+
+    /// Sees to it that a group is planned by `deadline`, and tells `waiter` when it is.
+    pub fn request(&self, script: &Arc<Script>, id: GroupId, deadline: Monotonic, waiter: Waiter) {
+        {
+            let mut plans = script.plans();
+            match plans.get_mut(&id) {
+                Some(Entry::Making(waiters)) => return waiters.push(waiter),
+                Some(Entry::Made(plan)) => {
+                    if let Some(plan) = plan.upgrade() {
+                        drop(plans);
+                        return waiter.tell(Ok(plan));
+                    }
+                }
+                None => {
+                    // Forgotten plans leave their number behind; now and then those are cleared away.
+                    if plans.len() >= 32 && plans.len().is_power_of_two() {
+                        plans.retain(|_, entry| !matches!(entry, Entry::Made(plan) if plan.strong_count() == 0));
+                    }
+                }
+            }
+            plans.insert(id, Entry::Making(vec![waiter]));
+        }
+        self.push(
+            deadline,
+            Job::Read {
+                script: Arc::clone(script),
+                id,
+                deadline,
+            },
+        );
+    }
+
+    fn push(&self, deadline: Monotonic, job: Job) {
+        let mut jobs = lock(&self.0.jobs);
+        if !jobs.closed {
+            jobs.serial += 1;
+            let urgency = (deadline, jobs.serial);
+            jobs.queue.insert(urgency, job);
+            self.0.work.notify_one();
+        }
+    }
+
+    fn run(&self) {
+        while let ControlFlow::Continue(job) = self.next() {
+            match job {
+                Job::Locate {
+                    script,
+                    tracks,
+                    wish,
+                    inbox,
+                    stream,
+                    epoch,
+                } => {
+                    let result = locate(&script, &tracks, wish);
+                    inbox.send(Command::Located {
+                        stream,
+                        epoch,
+                        result,
+                    });
+                }
+                Job::Read {
+                    script,
+                    id,
+                    deadline,
+                } => self.read(script, id, deadline),
+                Job::Plan {
+                    script,
+                    id,
+                    samples,
+                    read,
+                } => {
+                    let result = read
+                        .map_err(|error| StreamError(error.to_string()))
+                        .and_then(|span| script.plan(id, &samples, span));
+                    tell(&script, id, result);
+                }
+            }
+        }
+    }
+
+    fn next(&self) -> ControlFlow<(), Job> {
+        let mut jobs = lock(&self.0.jobs);
+        loop {
+            if jobs.closed {
+                return ControlFlow::Break(());
+            }
+            if let Some((_, job)) = jobs.queue.pop_first() {
+                return ControlFlow::Continue(job);
+            }
+            jobs = self
+                .0
+                .work
+                .wait(jobs)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn read(&self, script: Arc<Script>, id: GroupId, deadline: Monotonic) {
+        let wanted = match script.wanted(id) {
+            Ok(wanted) => wanted,
+            Err(error) => return tell(&script, id, Err(error)),
+        };
+        let planner = Arc::downgrade(&self.0);
+        let source = Arc::clone(&script.source);
+        self.0
+            .store
+            .fetch(&source, wanted.range, deadline, move |read| {
+                if let Some(planner) = planner.upgrade().map(Planner) {
+                    planner.push(
+                        deadline,
+                        Job::Plan {
+                            script,
+                            id,
+                            samples: wanted.samples,
+                            read,
+                        },
+                    );
+                }
+            });
+    }
+}
+
+/// Tells all who wait for a group.
+fn tell(script: &Script, id: GroupId, result: Result<Planned, StreamError>) {
+    let result = result.map(Arc::new);
+    let mut plans = script.plans();
+    let before = match &result {
+        Ok(plan) => plans.insert(id, Entry::Made(Arc::downgrade(plan))),
+        // Tried anew by the next who asks.
+        Err(_) => plans.remove(&id),
+    };
+    drop(plans);
+    if let Some(Entry::Making(waiters)) = before {
+        for waiter in waiters {
+            waiter.tell(result.clone());
+        }
+    }
+}
+
+fn locate(script: &Script, tracks: &[usize], wish: Nanos) -> Result<Beginning, StreamError> {
+    match script.as_film() {
+        Some(film) => Beginning::find(&film.title, &*film.samples, tracks, wish)
+            .map_err(|error| StreamError(format!("{}: {error}", film.path.display()))),
+        // A file begins at the packet that is due at the time.
+        None => {
+            let at = wish.max(0);
+            let track = script
+                .file_group_at(at)
+                .map(|group| TrackBeginning { group, due: at });
+            Ok(Beginning {
+                at,
+                tracks: vec![track],
+            })
+        }
+    }
+}

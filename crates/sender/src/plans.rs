@@ -1,0 +1,310 @@
+//! What is sent, group by group: of a film as its packetiser plans it, of any file cut to packets.
+//!
+//! A [`Script`] is made once for a film and shared by all who watch it, and so are its plans: they live
+//! as long as somebody sends from them.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use reelway_catalogue::Film;
+use reelway_media::{Nanos, TimedSample};
+use reelway_rtp::{Bytes, Frame, Packet, Payload, PayloadOptions, Piece, Plan};
+use reelway_store::{Source, Span};
+
+use crate::planner::Waiter;
+use crate::stream::{FileStream, StreamError};
+
+/// Most packets of a group of a plain file: keeps its plan at some 20 KB.
+const FILE_GROUP_PACKETS: u64 = 256;
+/// Most bytes of a group of a plain file.
+const FILE_GROUP_BYTES: u64 = 256 << 10;
+
+/// A group ready to be sent: its plan, and its bytes in memory.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub plan: Plan,
+    pub span: Span,
+}
+
+/// Film bytes for the packetiser.
+struct InSpan<'a>(&'a Span);
+
+impl Bytes for InSpan<'_> {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> bool {
+        self.0.read_at(offset, buf)
+    }
+}
+
+/// A plan that exists or is being made.
+pub(crate) enum Entry {
+    Making(Vec<Waiter>),
+    Made(Weak<Planned>),
+}
+
+/// Number of a track within the script, and of a group within the track.
+pub(crate) type GroupId = (usize, usize);
+
+/// What is sent, whoever it is sent to.
+pub(crate) struct Script {
+    pub source: Arc<Source>,
+    kind: Kind,
+    plans: Mutex<HashMap<GroupId, Entry>>,
+}
+
+enum Kind {
+    Film {
+        film: Arc<Film>,
+        payloads: Vec<Result<Payload, String>>,
+    },
+    File(Cut),
+}
+
+/// How a plain file is cut.
+#[derive(Clone, Debug)]
+struct Cut {
+    bytes: Range<u64>,
+    packet_bytes: u64,
+    interval: Nanos,
+    timestamp_step: u32,
+    group_packets: u64,
+}
+
+/// What must be read for a group.
+pub(crate) struct Wanted {
+    pub samples: Vec<TimedSample>,
+    pub range: Range<u64>,
+}
+
+impl Script {
+    /// A film's; the payload formats are made once, here.
+    pub fn film(film: Arc<Film>, source: Arc<Source>, options: PayloadOptions) -> Script {
+        let payload =
+            |track| Payload::new(track, options).map_err(|unsupported| unsupported.reason);
+        let payloads = film.title.tracks.iter().map(payload).collect();
+        Script {
+            source,
+            kind: Kind::Film { film, payloads },
+            plans: Mutex::default(),
+        }
+    }
+
+    /// A plain file's.
+    pub fn file(stream: &FileStream) -> Script {
+        let packet_bytes = u64::from(stream.packet_bytes.max(1));
+        let len = stream.source.len();
+        let most = stream
+            .packets
+            .and_then(|packets| packets.checked_mul(packet_bytes))
+            .unwrap_or(u64::MAX);
+        let start = stream.position.min(len);
+        let cut = Cut {
+            bytes: start..start.saturating_add(most).min(len),
+            packet_bytes,
+            interval: stream.interval.as_nanos().min(i64::MAX as u128) as Nanos,
+            timestamp_step: stream.timestamp_step,
+            group_packets: (FILE_GROUP_BYTES / packet_bytes).clamp(1, FILE_GROUP_PACKETS),
+        };
+        Script {
+            source: Arc::clone(&stream.source),
+            kind: Kind::File(cut),
+            plans: Mutex::default(),
+        }
+    }
+
+    /// The film, if it is one.
+    pub fn as_film(&self) -> Option<&Arc<Film>> {
+        match &self.kind {
+            Kind::Film { film, .. } => Some(film),
+            Kind::File(_) => None,
+        }
+    }
+
+    /// Plans by group.
+    pub fn plans(&self) -> MutexGuard<'_, HashMap<GroupId, Entry>> {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The packetiser of a track of a film, or why there is none.
+    pub fn payload(&self, track: usize) -> Result<Option<&Payload>, String> {
+        match &self.kind {
+            Kind::File(_) => Ok(None),
+            Kind::Film { payloads, .. } => match payloads.get(track) {
+                Some(Ok(payload)) => Ok(Some(payload)),
+                Some(Err(reason)) => Err(reason.clone()),
+                None => Err(format!("the film has no track number {track}")),
+            },
+        }
+    }
+
+    /// Groups of a track.
+    pub fn groups(&self, track: usize) -> usize {
+        match &self.kind {
+            Kind::Film { film, .. } => film
+                .title
+                .tracks
+                .get(track)
+                .map_or(0, |track| track.groups.len()),
+            Kind::File(cut) => cut.packets().div_ceil(cut.group_packets) as usize,
+        }
+    }
+
+    /// When a group's first packet is due on the film's timeline.
+    pub fn group_due(&self, track: usize, group: usize) -> Nanos {
+        match &self.kind {
+            Kind::Film { film, .. } => {
+                let track = film.title.tracks.get(track);
+                track
+                    .and_then(|track| Some(track.decode(track.groups.get(group)?.dts)))
+                    .unwrap_or(Nanos::MAX)
+            }
+            Kind::File(cut) => cut.due(group as u64 * cut.group_packets),
+        }
+    }
+
+    /// The group of a plain file whose packets are due at `at`; `None` for a film and for no packets.
+    pub fn file_group_at(&self, at: Nanos) -> Option<usize> {
+        let Kind::File(cut) = &self.kind else {
+            return None;
+        };
+        let packet = at.checked_div(cut.interval).unwrap_or(0).max(0) as u64;
+        let last = self.groups(0).checked_sub(1)?;
+        Some(((packet / cut.group_packets) as usize).min(last))
+    }
+
+    /// Presentation length.
+    pub fn duration(&self) -> Nanos {
+        match &self.kind {
+            Kind::Film { film, .. } => film.title.duration,
+            Kind::File(cut) => cut.due(cut.packets()),
+        }
+    }
+
+    /// The RTP timestamp of a film position, before the viewer's base is added.
+    pub fn rtp_time(&self, track: usize, at: Nanos) -> u32 {
+        match &self.kind {
+            Kind::File(cut) => {
+                let steps = i128::from(at) * i128::from(cut.timestamp_step);
+                steps.checked_div(i128::from(cut.interval)).unwrap_or(0) as u32
+            }
+            Kind::Film { .. } => self
+                .payload(track)
+                .ok()
+                .flatten()
+                .map_or(0, |payload| payload.rtp_time(at)),
+        }
+    }
+
+    /// What must be read for a group. Reads the film's index.
+    pub fn wanted(&self, (track, group): GroupId) -> Result<Wanted, StreamError> {
+        let film = match &self.kind {
+            Kind::File(cut) => {
+                return Ok(Wanted {
+                    samples: Vec::new(),
+                    range: cut.group_bytes(group),
+                });
+            }
+            Kind::Film { film, .. } => film,
+        };
+        let samples = film
+            .title
+            .tracks
+            .get(track)
+            .map(|of| of.read_group(track, group, &*film.samples))
+            .transpose()
+            .map_err(|error| StreamError(format!("{}: {error}", film.path.display())))?
+            .unwrap_or_default();
+        let filled = || {
+            samples
+                .iter()
+                .map(|sample| sample.sample.bytes())
+                .filter(|bytes| !bytes.is_empty())
+        };
+        let start = filled().map(|bytes| bytes.start).min().unwrap_or(0);
+        let end = filled().map(|bytes| bytes.end).max().unwrap_or(0);
+        Ok(Wanted {
+            samples,
+            range: start..end,
+        })
+    }
+
+    /// Plans a group whose bytes are in memory.
+    pub fn plan(
+        &self,
+        (track, group): GroupId,
+        samples: &[TimedSample],
+        span: Span,
+    ) -> Result<Planned, StreamError> {
+        let plan = match &self.kind {
+            Kind::File(cut) => cut.plan(group),
+            Kind::Film { film, .. } => {
+                let fail = |what: &dyn std::fmt::Display| {
+                    StreamError(format!("{}: {what}", film.path.display()))
+                };
+                let payload = self.payload(track).map_err(|reason| fail(&reason))?;
+                let plan = payload.map(|payload| payload.plan(samples, &InSpan(&span)));
+                plan.transpose()
+                    .map_err(|error| fail(&error))?
+                    .unwrap_or_default()
+            }
+        };
+        Ok(Planned { plan, span })
+    }
+}
+
+impl Cut {
+    fn packets(&self) -> u64 {
+        (self.bytes.end - self.bytes.start).div_ceil(self.packet_bytes)
+    }
+
+    fn due(&self, packet: u64) -> Nanos {
+        self.interval
+            .saturating_mul(packet.min(i64::MAX as u64) as i64)
+    }
+
+    fn group_packets(&self, group: usize) -> Range<u64> {
+        let first = (group as u64)
+            .saturating_mul(self.group_packets)
+            .min(self.packets());
+        first..(first + self.group_packets).min(self.packets())
+    }
+
+    fn bytes_of(&self, packets: Range<u64>) -> Range<u64> {
+        let at = |packet: u64| (self.bytes.start + packet * self.packet_bytes).min(self.bytes.end);
+        at(packets.start)..at(packets.end)
+    }
+
+    fn group_bytes(&self, group: usize) -> Range<u64> {
+        self.bytes_of(self.group_packets(group))
+    }
+
+    fn plan(&self, group: usize) -> Plan {
+        let mut plan = Plan::default();
+        for packet in self.group_packets(group) {
+            let bytes = self.bytes_of(packet..packet + 1);
+            let len = (bytes.end - bytes.start) as u32;
+            let number = plan.packets.len() as u32;
+            let due = self.due(packet);
+            plan.pieces.push(Piece::Film {
+                offset: bytes.start,
+                len,
+            });
+            plan.packets.push(Packet {
+                start: number,
+                count: 1,
+                len: len as u16,
+                marker: false,
+            });
+            plan.frames.push(Frame {
+                due,
+                duration: self.interval,
+                shown: due,
+                rtp_time: (packet as u32).wrapping_mul(self.timestamp_step),
+                packets: number..number + 1,
+                sync: true,
+                droppable: false,
+            });
+        }
+        plan
+    }
+}

@@ -1,0 +1,145 @@
+//! What viewers say over RTCP: one socket an address for all of them, sorted by SSRC.
+//!
+//! A report is believed only if it comes from where that stream's media goes.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use reelway_rtp::rtcp::{self, Packet};
+use reelway_sys::udp::UdpSocket;
+
+use crate::shared::Shared;
+use crate::stream::StreamEvent;
+
+/// Longest RTCP datagram listened to: compound packets of receivers stay far below.
+const LONGEST: usize = 2048;
+
+/// Who is who.
+#[derive(Default)]
+pub(crate) struct Directory {
+    by_ssrc: RwLock<HashMap<u32, (Weak<Shared>, IpAddr)>>,
+    /// For packets that speak of no SSRC of ours.
+    by_address: RwLock<HashMap<SocketAddr, Weak<Shared>>>,
+}
+
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+impl Directory {
+    /// Enters a stream, of which track number `n` sends its RTCP to the `n`th address.
+    pub fn enter(&self, stream: &Arc<Shared>) {
+        let mut by_ssrc = self.by_ssrc.write().unwrap_or_else(PoisonError::into_inner);
+        for (ssrc, to) in stream.ssrcs().zip(&stream.addresses) {
+            by_ssrc.insert(ssrc, (Arc::downgrade(stream), to.ip().to_canonical()));
+        }
+        drop(by_ssrc);
+        let mut by_address = self
+            .by_address
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        for to in &stream.addresses {
+            by_address.insert(canonical(*to), Arc::downgrade(stream));
+        }
+    }
+
+    /// Takes a stream out.
+    pub fn leave(&self, stream: &Shared) {
+        let is_it =
+            |other: &Weak<Shared>| other.upgrade().is_none_or(|other| other.id == stream.id);
+        let mut by_ssrc = self.by_ssrc.write().unwrap_or_else(PoisonError::into_inner);
+        for ssrc in stream.ssrcs() {
+            if by_ssrc.get(&ssrc).is_some_and(|(other, _)| is_it(other)) {
+                by_ssrc.remove(&ssrc);
+            }
+        }
+        drop(by_ssrc);
+        let mut by_address = self
+            .by_address
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        for to in stream.addresses.iter().map(|to| canonical(*to)) {
+            if by_address.get(&to).is_some_and(is_it) {
+                by_address.remove(&to);
+            }
+        }
+    }
+
+    fn heard(&self, datagram: &[u8], from: SocketAddr) {
+        let Ok(packets) = rtcp::read(datagram) else {
+            return;
+        };
+        let ntp = reelway_clock::real().ntp();
+        let mut reported = false;
+        for packet in &packets {
+            if let Packet::Report(report) = packet {
+                let by_ssrc = self.by_ssrc.read().unwrap_or_else(PoisonError::into_inner);
+                let stream = by_ssrc
+                    .get(&report.source)
+                    .filter(|(_, to)| *to == from.ip());
+                let stream = stream.and_then(|(stream, _)| stream.upgrade());
+                drop(by_ssrc);
+                reported |= stream.is_some_and(|stream| stream.reported(report, ntp));
+            }
+        }
+        if !reported && !packets.is_empty() {
+            let by_address = self
+                .by_address
+                .read()
+                .unwrap_or_else(PoisonError::into_inner);
+            let stream = by_address.get(&from).and_then(Weak::upgrade);
+            drop(by_address);
+            if let Some(stream) = stream {
+                (stream.events)(StreamEvent::Alive);
+            }
+        }
+    }
+}
+
+/// Takes in RTCP that came over a stream's own RTSP connection.
+pub(crate) fn heard_by(stream: &Shared, data: &[u8]) {
+    let Ok(packets) = rtcp::read(data) else {
+        return;
+    };
+    let ntp = reelway_clock::real().ntp();
+    let mut reported = false;
+    for packet in &packets {
+        if let Packet::Report(report) = packet {
+            reported |= stream.reported(report, ntp);
+        }
+    }
+    if !reported && !packets.is_empty() {
+        (stream.events)(StreamEvent::Alive);
+    }
+}
+
+/// Starts a thread for each socket; they end soon after `closed` is set.
+pub(crate) fn listen(
+    sockets: &Arc<Vec<UdpSocket>>,
+    directory: &Arc<Directory>,
+    closed: &Arc<AtomicBool>,
+) -> io::Result<()> {
+    for number in 0..sockets.len() {
+        sockets[number].set_receive_timeout(Duration::from_millis(500))?;
+        let (sockets, directory, closed) = (
+            Arc::clone(sockets),
+            Arc::clone(directory),
+            Arc::clone(closed),
+        );
+        std::thread::Builder::new()
+            .name(format!("rtcp-{number}"))
+            .spawn(move || {
+                let mut buffer = [0; LONGEST];
+                while !closed.load(Ordering::Relaxed) {
+                    if let Ok((bytes, from)) = sockets[number].receive(&mut buffer) {
+                        directory.heard(&buffer[..bytes], from);
+                    }
+                }
+            })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,403 @@
+//! The sender: sockets, threads, and the one call.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use reelway_rtp::PayloadOptions;
+use reelway_store::Store;
+use reelway_sys::udp::{Destination, UdpSocket};
+use reelway_sys::wake;
+use tokio::sync::oneshot;
+
+use crate::active::{Active, Means, Path, Rules, Track};
+use crate::backend::{Backend, Gso, Plain};
+use crate::config::{SenderConfig, SenderError};
+use crate::cursor::Cursor;
+use crate::handle::StreamHandle;
+use crate::histogram::Histogram;
+use crate::inbox::{Command, Inbox};
+use crate::planner::Planner;
+use crate::plans::Script;
+use crate::rtcp::{Directory, listen};
+use crate::send::Reporter;
+use crate::shared::Shared;
+use crate::stream::{Out, SenderStats, State, Stream, StreamError, TrackOut, What};
+use crate::thread::{Counters, Parts, Thread};
+
+/// Receive buffer of the RTCP sockets: some thousand reports.
+const RTCP_RECEIVE: u32 = 1 << 20;
+/// Receive buffer of the RTP sockets, where nothing of worth arrives.
+const RTP_RECEIVE: u32 = 4 << 10;
+
+/// A thread as others see it.
+struct Lane {
+    inbox: Inbox,
+    counters: Arc<Counters>,
+    /// Streams given to it and not dropped yet.
+    load: Arc<AtomicU64>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Inner {
+    config: SenderConfig,
+    planner: Planner,
+    lanes: Vec<Lane>,
+    rtp: Vec<SocketAddr>,
+    rtcp: Vec<SocketAddr>,
+    rules: Arc<Rules>,
+    backend: &'static str,
+    serial: AtomicU64,
+    closed: Arc<AtomicBool>,
+}
+
+/// Sends streams. Cheap to clone; all streams end with its last clone.
+#[derive(Clone)]
+pub struct Sender(Arc<Inner>);
+
+/// Sockets on all `addresses` at one port, which the first may choose.
+fn bind(
+    addresses: &[IpAddr],
+    port: u16,
+    what: &'static str,
+) -> Result<Vec<UdpSocket>, SenderError> {
+    let mut port = port;
+    let mut sockets: Vec<UdpSocket> = Vec::new();
+    for ip in addresses {
+        let address = SocketAddr::new(*ip, port);
+        let socket = UdpSocket::bind(address).map_err(|error| SenderError::Bind {
+            address,
+            what,
+            error,
+        })?;
+        port = socket.local_addr().port();
+        sockets.push(socket);
+    }
+    Ok(sockets)
+}
+
+impl Sender {
+    /// Opens the sockets and starts the threads.
+    pub fn new(config: SenderConfig, store: Store) -> Result<Sender, SenderError> {
+        if config.addresses.is_empty() {
+            return Err(SenderError::NoAddress);
+        }
+        let threads = match config.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        };
+        let rtp = bind(&config.addresses, config.rtp_port, "RTP")?;
+        let rtcp = bind(&config.addresses, config.rtcp_port, "RTCP")?;
+        let buffers = |socket: &UdpSocket, receive| {
+            if let Err(error) = socket.set_buffers(config.send_buffer, receive) {
+                tracing::debug!("buffers of {}: {error}", socket.local_addr());
+            }
+        };
+        rtp.iter().for_each(|socket| buffers(socket, RTP_RECEIVE));
+        rtcp.iter().for_each(|socket| buffers(socket, RTCP_RECEIVE));
+        let at = |sockets: &[UdpSocket]| {
+            sockets
+                .iter()
+                .map(UdpSocket::local_addr)
+                .collect::<Vec<_>>()
+        };
+        let (rtp_at, rtcp_at) = (at(&rtp), at(&rtcp));
+
+        let closed = Arc::new(AtomicBool::new(false));
+        let directory = Arc::new(Directory::default());
+        let rtcp = Arc::new(rtcp);
+        listen(&rtcp, &directory, &closed).map_err(SenderError::Thread)?;
+        let planner = Planner::start(store, config.payload).map_err(SenderError::Thread)?;
+        let nanos = |duration: Duration| duration.as_nanos().min(i64::MAX as u128) as u64;
+        let rules = Arc::new(Rules {
+            burst: config.burst.clamp(1, 64),
+            ahead: nanos(config.ahead) as i64,
+            lag_limit: nanos(config.lag_limit),
+            catch_up: nanos(config.catch_up).max(2 * crate::pacing::TURN),
+            report_interval: nanos(config.report_interval).max(crate::pacing::TURN),
+        });
+        let mut sockets_of = Vec::with_capacity(threads);
+        for _ in 1..threads {
+            let siblings: Result<Vec<_>, _> = rtp.iter().map(UdpSocket::sibling).collect();
+            let siblings = siblings.map_err(|error| SenderError::Bind {
+                address: rtp_at[0],
+                what: "RTP",
+                error,
+            })?;
+            siblings
+                .iter()
+                .for_each(|socket| buffers(socket, RTP_RECEIVE));
+            sockets_of.push(siblings);
+        }
+        sockets_of.push(rtp);
+        let mut lanes = Vec::with_capacity(threads);
+        for (number, sockets) in sockets_of.into_iter().enumerate() {
+            let (sleeper, waker) = wake::pair().map_err(SenderError::Thread)?;
+            let (inbox, commands) = Inbox::new(waker);
+            let counters = Arc::new(Counters::default());
+            let thread = Thread::new(Parts {
+                commands,
+                sleeper,
+                sockets,
+                reporter: Reporter::new(Arc::clone(&rtcp), config.cname.clone()),
+                backend: backend(&config),
+                rules: Arc::clone(&rules),
+                counters: Arc::clone(&counters),
+                directory: Arc::clone(&directory),
+            });
+            let thread = std::thread::Builder::new()
+                .name(format!("send-{number}"))
+                .spawn(move || thread.run());
+            let thread = Mutex::new(Some(thread.map_err(SenderError::Thread)?));
+            lanes.push(Lane {
+                inbox,
+                counters,
+                load: Arc::default(),
+                thread,
+            });
+        }
+        let backend = backend(&config).name();
+        tracing::info!(
+            backend,
+            threads,
+            "sender started: RTP from {rtp_at:?}, RTCP from {rtcp_at:?}"
+        );
+        let serial = AtomicU64::new(1);
+        Ok(Sender(Arc::new(Inner {
+            config,
+            planner,
+            lanes,
+            rtp: rtp_at,
+            rtcp: rtcp_at,
+            rules,
+            backend,
+            serial,
+            closed,
+        })))
+    }
+
+    /// Takes a stream over. It is prepared at once, and sent when the handle says so; whatever is wrong
+    /// with it, the handle's [`StreamHandle::ready`] tells.
+    pub fn play(&self, stream: Stream) -> StreamHandle {
+        let Stream { what, events } = stream;
+        let (reply, first) = oneshot::channel();
+        let inner = &*self.0;
+        let outs: Vec<TrackOut> = match &what {
+            What::Film(film) => film.tracks.clone(),
+            What::File(file) => vec![TrackOut {
+                track: 0,
+                ..file.out.clone()
+            }],
+        };
+        let (wish, script) = match what {
+            What::Film(film) => (
+                (film.start, film.end),
+                inner.planner.film(film.film, film.source),
+            ),
+            What::File(file) => ((0, None), Ok(Arc::new(Script::file(&file)))),
+        };
+        let clock_rate =
+            |out: &TrackOut| match script.as_ref().map(|script| script.payload(out.track)) {
+                Ok(Ok(Some(payload))) => payload.clock_rate(),
+                _ => 90_000,
+            };
+        let sources = outs.iter().map(|out| (out.ssrc, clock_rate(out))).collect();
+        let addresses = outs.iter().filter_map(|out| match out.out {
+            Out::Udp { rtcp, .. } => Some(rtcp),
+            Out::Tcp { .. } => None,
+        });
+        let id = inner.serial.fetch_add(1, Ordering::Relaxed);
+        let shared = Arc::new(Shared::new(
+            id,
+            events,
+            sources,
+            addresses.collect(),
+            wish.0,
+        ));
+        // The thread with the fewest streams.
+        let fewest = inner
+            .lanes
+            .iter()
+            .min_by_key(|lane| lane.load.load(Ordering::Relaxed));
+        let lane = fewest.unwrap_or(&inner.lanes[0]);
+        let handle = StreamHandle::new(
+            Arc::clone(&shared),
+            lane.inbox.clone(),
+            Arc::clone(&lane.load),
+            first,
+        );
+        let tracks = script.and_then(|script| {
+            let tracks: Result<Vec<_>, _> = outs
+                .into_iter()
+                .map(|out| self.track(&script, out))
+                .collect();
+            tracks.map(|tracks| (script, tracks))
+        });
+        match tracks {
+            Ok((script, tracks)) => {
+                let (inbox, planner, rules) = (
+                    lane.inbox.clone(),
+                    inner.planner.clone(),
+                    Arc::clone(&inner.rules),
+                );
+                let active = Active::new(
+                    shared,
+                    script,
+                    tracks,
+                    Means {
+                        inbox,
+                        planner,
+                        rules,
+                    },
+                    wish,
+                    reply,
+                );
+                lane.inbox.send(Command::Add(Box::new(active)));
+            }
+            Err(error) => {
+                shared.set_state(State::Failed);
+                let _ = reply.send(Err(error));
+            }
+        }
+        handle
+    }
+
+    fn track(&self, script: &Script, out: TrackOut) -> Result<Track, StreamError> {
+        script.payload(out.track).map_err(StreamError)?;
+        let path = match out.out {
+            Out::Tcp { conn, rtp, rtcp } => Path::Tcp { conn, rtp, rtcp },
+            Out::Udp { from, rtp, rtcp } => {
+                let unreachable =
+                    |to: SocketAddr| StreamError(format!("no address of this server reaches {to}"));
+                let (socket, rtp) =
+                    route(&self.0.rtp, from, rtp).ok_or_else(|| unreachable(rtp))?;
+                let (rtcp_socket, rtcp) =
+                    route(&self.0.rtcp, from, rtcp).ok_or_else(|| unreachable(rtcp))?;
+                Path::Udp {
+                    socket: socket as u8,
+                    rtp,
+                    rtcp_socket,
+                    rtcp,
+                }
+            }
+        };
+        Ok(Track {
+            path,
+            payload_type: out.payload_type & 0x7f,
+            ssrc: out.ssrc,
+            seq: out.seq,
+            rtp_base: out.rtp_base,
+            packets: 0,
+            octets: 0,
+            cursor: Cursor::new(out.track, script.groups(out.track)),
+        })
+    }
+
+    /// UDP ports of RTP and RTCP.
+    pub fn ports(&self) -> (u16, u16) {
+        let port = |sockets: &[SocketAddr]| sockets.first().map_or(0, SocketAddr::port);
+        (port(&self.0.rtp), port(&self.0.rtcp))
+    }
+
+    /// What fits a packet, for the session description.
+    pub fn payload_options(&self) -> PayloadOptions {
+        self.0.config.payload
+    }
+
+    /// What it has done.
+    pub fn stats(&self) -> SenderStats {
+        let lanes = &self.0.lanes;
+        let sum = |counter: fn(&Counters) -> &AtomicU64| {
+            lanes
+                .iter()
+                .map(|lane| counter(&lane.counters).load(Ordering::Relaxed))
+                .sum::<u64>()
+        };
+        let count = |lane: &Lane| lane.load.load(Ordering::Relaxed) as usize;
+        SenderStats {
+            backend: self.0.backend,
+            threads: lanes.len(),
+            streams: lanes.iter().map(count).sum(),
+            playing: lanes
+                .iter()
+                .map(|lane| lane.counters.playing.load(Ordering::Relaxed))
+                .sum(),
+            packets: sum(|counters| &counters.packets),
+            bytes: sum(|counters| &counters.bytes),
+            runs: sum(|counters| &counters.runs),
+            calls: sum(|counters| &counters.calls),
+            turns: sum(|counters| &counters.turns),
+            retried: sum(|counters| &counters.retried),
+            refused: sum(|counters| &counters.refused),
+            shifts: sum(|counters| &counters.shifts),
+            plans: self.0.planner.plans(),
+            cpu: Duration::from_nanos(sum(|counters| &counters.cpu)),
+            late: Histogram::summary(lanes.iter().map(|lane| &lane.counters.late)),
+        }
+    }
+}
+
+/// The way to the kernel that is used where nothing else is asked for.
+fn backend(config: &SenderConfig) -> Box<dyn Backend> {
+    if config.gso {
+        Box::new(Gso)
+    } else {
+        Box::new(Plain)
+    }
+}
+
+/// Which of the sockets to send through: the one on the address the viewer knows, else one that
+/// reaches him; and his address as that socket wants it.
+fn route(
+    sockets: &[SocketAddr],
+    from: Option<IpAddr>,
+    to: SocketAddr,
+) -> Option<(usize, Destination)> {
+    let from = from.map(|from| from.to_canonical());
+    let target = to.ip().to_canonical();
+    let reaches = |socket: &SocketAddr| match socket.ip() {
+        IpAddr::V4(_) => target.is_ipv4(),
+        IpAddr::V6(local) => target.is_ipv6() || local.is_unspecified(),
+    };
+    let exact = sockets
+        .iter()
+        .position(|socket| Some(socket.ip()) == from && reaches(socket));
+    let wild = || {
+        sockets
+            .iter()
+            .position(|socket| socket.ip().is_unspecified() && reaches(socket))
+    };
+    let number = exact
+        .or_else(wild)
+        .or_else(|| sockets.iter().position(reaches))?;
+    let local = sockets[number];
+    // Only a socket on all addresses must be told which one to use.
+    let origin =
+        from.filter(|from| local.ip().is_unspecified() && from.is_ipv4() == target.is_ipv4());
+    Some((number, Destination::new(to, origin, local.is_ipv6())))
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::Relaxed);
+        for lane in &self.lanes {
+            lane.inbox.send(Command::Close);
+        }
+        // Viewers are told before the process ends.
+        for lane in &self.lanes {
+            let thread = lane
+                .thread
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            if let Some(thread) =
+                thread.filter(|thread| thread.thread().id() != std::thread::current().id())
+            {
+                let _ = thread.join();
+            }
+        }
+        self.planner.close();
+    }
+}

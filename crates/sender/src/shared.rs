@@ -1,0 +1,146 @@
+//! What is known of a stream outside its sender thread.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use reelway_media::Nanos;
+use reelway_rtp::rtcp;
+
+use crate::histogram::Histogram;
+use crate::inbox::StreamId;
+use crate::stream::{Progress, Reception, State, StreamEvent};
+
+/// One thread writes, any may read.
+pub(crate) struct Shared {
+    pub id: StreamId,
+    pub events: Box<dyn Fn(StreamEvent) + Send + Sync>,
+    /// SSRC and clock rate of each track.
+    sources: Vec<(u32, u32)>,
+    /// Where its RTCP goes over UDP.
+    pub addresses: Vec<SocketAddr>,
+    state: AtomicU8,
+    pub position: AtomicI64,
+    pub packets: AtomicU64,
+    pub bytes: AtomicU64,
+    pub behind: AtomicU64,
+    pub refused: AtomicU64,
+    pub shifts: AtomicU32,
+    pub late: Histogram,
+    reception: Mutex<Vec<Option<Reception>>>,
+}
+
+/// Adds to a counter that only this thread writes.
+pub(crate) fn add(counter: &AtomicU64, more: u64) {
+    counter.store(
+        counter.load(Ordering::Relaxed).wrapping_add(more),
+        Ordering::Relaxed,
+    );
+}
+
+/// Sets a counter that only this thread writes.
+pub(crate) fn set(counter: &AtomicU64, value: u64) {
+    counter.store(value, Ordering::Relaxed);
+}
+
+const STATES: [State; 7] = [
+    State::Preparing,
+    State::Ready,
+    State::Playing,
+    State::Paused,
+    State::Ended,
+    State::Failed,
+    State::Stopped,
+];
+
+impl Shared {
+    pub fn new(
+        id: StreamId,
+        events: Box<dyn Fn(StreamEvent) + Send + Sync>,
+        sources: Vec<(u32, u32)>,
+        addresses: Vec<SocketAddr>,
+        position: Nanos,
+    ) -> Shared {
+        let reception = Mutex::new(vec![None; sources.len()]);
+        Shared {
+            id,
+            events,
+            sources,
+            addresses,
+            state: AtomicU8::new(0),
+            position: AtomicI64::new(position),
+            packets: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            behind: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            shifts: AtomicU32::new(0),
+            late: Histogram::default(),
+            reception,
+        }
+    }
+
+    pub fn state(&self) -> State {
+        STATES[usize::from(self.state.load(Ordering::Relaxed))]
+    }
+
+    pub fn set_state(&self, state: State) {
+        let number = STATES.iter().position(|other| *other == state).unwrap_or(0);
+        self.state.store(number as u8, Ordering::Relaxed);
+    }
+
+    pub fn progress(&self) -> Progress {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Progress {
+            state: self.state(),
+            position: self.position.load(Ordering::Relaxed),
+            packets: load(&self.packets),
+            bytes: load(&self.bytes),
+            late: Histogram::summary(std::iter::once(&self.late)),
+            behind: Duration::from_nanos(load(&self.behind)),
+            refused: load(&self.refused),
+            shifts: self.shifts.load(Ordering::Relaxed),
+            reception: self
+                .reception
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+        }
+    }
+
+    /// SSRCs of the tracks.
+    pub fn ssrcs(&self) -> impl Iterator<Item = u32> + '_ {
+        self.sources.iter().map(|(ssrc, _)| *ssrc)
+    }
+
+    /// Takes in what a receiver says of one of the tracks; `ntp` is the wall clock as in sender reports.
+    /// False if it speaks of no track of this stream.
+    pub fn reported(&self, report: &rtcp::ReceptionReport, ntp: u64) -> bool {
+        let Some(track) = self
+            .sources
+            .iter()
+            .position(|(ssrc, _)| *ssrc == report.source)
+        else {
+            return false;
+        };
+        let rate = u64::from(self.sources[track].1.max(1));
+        // RFC 3550 section 6.4.1, figure 2: in 65,536ths of a second, wrapping.
+        let round_trip = ((ntp >> 16) as u32)
+            .wrapping_sub(report.last_sr)
+            .wrapping_sub(report.delay);
+        let believable = report.last_sr != 0 && round_trip < 60 << 16;
+        let reception = Reception {
+            track,
+            lost: report.lost,
+            fraction_lost: f32::from(report.fraction_lost) / 256.0,
+            jitter: Duration::from_nanos(u64::from(report.jitter) * 1_000_000_000 / rate),
+            round_trip: believable
+                .then(|| Duration::from_micros(u64::from(round_trip) * 1_000_000 >> 16)),
+        };
+        self.reception
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)[track] = Some(reception);
+        (self.events)(StreamEvent::Report(reception));
+        true
+    }
+}

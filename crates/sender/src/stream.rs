@@ -1,0 +1,247 @@
+//! What is handed over to be sent.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use reelway_catalogue::Film;
+use reelway_media::Nanos;
+use reelway_store::Source;
+
+use crate::FrameWriter;
+
+/// Something to send: handed over once, after which its owner may sleep.
+pub struct Stream {
+    /// What to send, and where to.
+    pub what: What,
+    /// Called when something happens, on a sender thread: it must be quick and must not wait.
+    pub events: Box<dyn Fn(StreamEvent) + Send + Sync>,
+}
+
+/// Kinds of streams.
+#[derive(Debug)]
+pub enum What {
+    /// A film on its timetable.
+    Film(FilmStream),
+    /// Any file, packet by packet at a fixed interval.
+    File(FileStream),
+}
+
+/// A film on its timetable.
+#[derive(Debug)]
+pub struct FilmStream {
+    /// The film.
+    pub film: Arc<Film>,
+    /// Its file, opened; must be the file that was indexed.
+    pub source: Arc<Source>,
+    /// Which tracks to send, and where to.
+    pub tracks: Vec<TrackOut>,
+    /// Where to start; the picture starts at the sync sample at or before it.
+    pub start: Nanos,
+    /// Where to end; `None`: at the film's end. Samples decoded from here on are not sent.
+    pub end: Option<Nanos>,
+}
+
+/// A track of a viewer.
+#[derive(Clone, Debug)]
+pub struct TrackOut {
+    /// Index in `Title::tracks`.
+    pub track: usize,
+    /// RTP payload type, below 128.
+    pub payload_type: u8,
+    /// RTP synchronisation source: unpredictable, and different for every track of every viewer.
+    pub ssrc: u32,
+    /// Sequence number of the first packet.
+    pub seq: u16,
+    /// RTP timestamp of the film's presentation time 0.
+    pub rtp_base: u32,
+    /// Where packets go.
+    pub out: Out,
+}
+
+/// Any file from a position on, in packets of equal size at equal intervals (the MSSC paper's stream).
+#[derive(Debug)]
+pub struct FileStream {
+    /// The file.
+    pub source: Arc<Source>,
+    /// First byte to send.
+    pub position: u64,
+    /// Payload bytes of a packet; at least 1 and at most what a datagram holds.
+    pub packet_bytes: u16,
+    /// From one packet's departure to the next one's.
+    pub interval: Duration,
+    /// How many packets; `None`: to the file's end. The last may be shorter.
+    pub packets: Option<u64>,
+    /// What is added to the RTP timestamp with each packet.
+    pub timestamp_step: u32,
+    /// RTP header fields and where to; `track` is not used, `rtp_base` is the first timestamp.
+    pub out: TrackOut,
+}
+
+/// Where packets go.
+#[derive(Clone, Debug)]
+pub enum Out {
+    /// To a pair of UDP ports.
+    Udp {
+        /// The address of this machine that the viewer's request came to: media leaves from there.
+        /// `None`: as the system chooses.
+        from: Option<IpAddr>,
+        /// Where RTP goes.
+        rtp: SocketAddr,
+        /// Where RTCP goes.
+        rtcp: SocketAddr,
+    },
+    /// Interleaved into the RTSP connection (RFC 2326 section 10.12).
+    Tcp {
+        /// The connection's writing side.
+        conn: Arc<FrameWriter>,
+        /// Channel of RTP.
+        rtp: u8,
+        /// Channel of RTCP.
+        rtcp: u8,
+    },
+}
+
+/// Where a stream begins, for the answer to PLAY.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlayInfo {
+    /// Film position, presentation time; for files the time since their first packet.
+    pub start: Nanos,
+    /// Where it will end.
+    pub end: Nanos,
+    /// In the order of the stream's tracks.
+    pub tracks: Vec<TrackInfo>,
+}
+
+/// Where a track begins, for `RTP-Info`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrackInfo {
+    /// Sequence number of the first packet to come.
+    pub seq: u16,
+    /// RTP timestamp of [`PlayInfo::start`] (RFC 2326 section 12.33).
+    pub rtp_time: u32,
+}
+
+/// Why a stream cannot begin or go on, in words that name file and byte.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct StreamError(pub String);
+
+/// What happens to a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StreamEvent {
+    /// The range's end was reached and BYE sent; a seek makes it play again.
+    Ended,
+    /// It cannot go on. Nothing more is sent; drop the handle.
+    Failed(String),
+    /// A receiver report arrived: the viewer is alive.
+    Report(Reception),
+    /// RTCP without a report arrived: the viewer is alive.
+    Alive,
+}
+
+/// How a track arrives, as its receiver says.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reception {
+    /// Index among the stream's tracks.
+    pub track: usize,
+    /// Packets lost since the beginning; negative with duplicates.
+    pub lost: i32,
+    /// Share of packets lost since the report before, 0 to 1.
+    pub fraction_lost: f32,
+    /// Interarrival jitter.
+    pub jitter: Duration,
+    /// From a sender report to its receiver and back, where that can be told.
+    pub round_trip: Option<Duration>,
+}
+
+/// What a stream does at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The first packets are being read and planned.
+    Preparing,
+    /// Could begin at once, waits for [`crate::StreamHandle::go`].
+    Ready,
+    /// Is being sent.
+    Playing,
+    /// Stands still.
+    Paused,
+    /// At its range's end.
+    Ended,
+    /// Cannot go on.
+    Failed,
+    /// Over for good.
+    Stopped,
+}
+
+/// How a stream gets on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// What it does.
+    pub state: State,
+    /// Where it is, in presentation time of the film.
+    pub position: Nanos,
+    /// RTP packets sent.
+    pub packets: u64,
+    /// Bytes of RTP sent, headers included, IP and UDP not.
+    pub bytes: u64,
+    /// How late packets left.
+    pub late: Lateness,
+    /// How far it is behind now (a slow TCP reader).
+    pub behind: Duration,
+    /// Packets the kernel refused: lost.
+    pub refused: u64,
+    /// Times its timetable was moved after a stall.
+    pub shifts: u32,
+    /// How each track arrives, by the last report of its receiver; in the order of the tracks.
+    pub reception: Vec<Option<Reception>>,
+}
+
+/// How late packets left against the timetable. Percentiles are the upper bounds of classes that
+/// grow by a quarter; within the first class (4 µs) they are exact zeros.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lateness {
+    /// Half of the packets were no later.
+    pub p50: Duration,
+    /// 99 of 100.
+    pub p99: Duration,
+    /// 999 of 1000.
+    pub p999: Duration,
+    /// The latest.
+    pub max: Duration,
+}
+
+/// What the whole sender has done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SenderStats {
+    /// Which backend sends: `gso`, `sendmmsg`.
+    pub backend: &'static str,
+    /// Sender threads.
+    pub threads: usize,
+    /// Streams there are, in any state.
+    pub streams: usize,
+    /// Streams being sent.
+    pub playing: usize,
+    /// RTP packets sent.
+    pub packets: u64,
+    /// Bytes of RTP sent.
+    pub bytes: u64,
+    /// Runs of packets handed to the kernel.
+    pub runs: u64,
+    /// System calls made to send them.
+    pub calls: u64,
+    /// Turns in which something was sent.
+    pub turns: u64,
+    /// Packets offered again because the kernel had no room.
+    pub retried: u64,
+    /// Packets the kernel refused.
+    pub refused: u64,
+    /// Times a stream's timetable was moved after a stall.
+    pub shifts: u64,
+    /// Plans in memory.
+    pub plans: usize,
+    /// CPU time of the sender threads.
+    pub cpu: Duration,
+    /// How late packets left.
+    pub late: Lateness,
+}

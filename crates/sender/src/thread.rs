@@ -1,0 +1,381 @@
+//! A sender thread: turns of a millisecond.
+//!
+//! In each turn the streams that are due in it are walked in the order of their places in memory, and
+//! what they may send leaves in as few system calls as it takes. Between turns the thread sleeps to
+//! the next one that holds something, or until it is told something.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crossbeam_channel::Receiver;
+use reelway_sys::udp::{Turn, UdpSocket};
+use reelway_sys::wake::Sleeper;
+
+use crate::active::{Active, Rules};
+use crate::backend::Backend;
+use crate::histogram::Histogram;
+use crate::inbox::{Command, StreamId};
+use crate::pacing::TURN;
+use crate::rtcp::Directory;
+use crate::send::{Cells, Job, Reporter};
+use crate::stream::State;
+use crate::wheel::Wheel;
+
+/// Streams whose packets are handed to the kernel together: so few that the times noted are those at
+/// which they left, to some 200 µs.
+const TOGETHER: usize = 64;
+
+/// What a thread has done; it writes, others read.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub streams: AtomicUsize,
+    pub playing: AtomicUsize,
+    pub packets: AtomicU64,
+    pub bytes: AtomicU64,
+    pub runs: AtomicU64,
+    pub calls: AtomicU64,
+    pub turns: AtomicU64,
+    pub retried: AtomicU64,
+    pub refused: AtomicU64,
+    pub shifts: AtomicU64,
+    pub cpu: AtomicU64,
+    pub late: Histogram,
+}
+
+/// What a sender thread is given.
+pub(crate) struct Parts {
+    pub commands: Receiver<Command>,
+    pub sleeper: Sleeper,
+    pub sockets: Vec<UdpSocket>,
+    pub reporter: Reporter,
+    pub backend: Box<dyn Backend>,
+    pub rules: Arc<Rules>,
+    pub counters: Arc<Counters>,
+    pub directory: Arc<Directory>,
+}
+
+/// What a sender thread has.
+pub(crate) struct Thread {
+    pub commands: Receiver<Command>,
+    pub sleeper: Sleeper,
+    pub sockets: Vec<UdpSocket>,
+    pub reporter: Reporter,
+    pub backend: Box<dyn Backend>,
+    pub rules: Arc<Rules>,
+    pub counters: Arc<Counters>,
+    pub directory: Arc<Directory>,
+    pub streams: Vec<Option<Box<Active>>>,
+    free: Vec<u32>,
+    places: HashMap<StreamId, u32>,
+    wheel: Wheel,
+    /// Looks within a turn that has begun, by time.
+    soon: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Streams to walk now.
+    work: Vec<u32>,
+    due: Vec<(u32, u64)>,
+    pub jobs: Vec<Job>,
+    /// Scratch lists of `send.rs`, kept so that a turn allocates nothing.
+    pub dues: Vec<crate::active::Due>,
+    pub refused_cut: Vec<u32>,
+    pub turn_calls: u64,
+    pub turn: Turn,
+    pub cells: Cells,
+    closed: bool,
+}
+
+pub(crate) fn now() -> u64 {
+    reelway_clock::now().nanos()
+}
+
+impl Thread {
+    pub fn new(parts: Parts) -> Thread {
+        let Parts {
+            commands,
+            sleeper,
+            sockets,
+            reporter,
+            backend,
+            rules,
+            counters,
+            directory,
+        } = parts;
+        Thread {
+            commands,
+            sleeper,
+            sockets,
+            reporter,
+            backend,
+            rules,
+            counters,
+            directory,
+            streams: Vec::new(),
+            free: Vec::new(),
+            places: HashMap::new(),
+            wheel: Wheel::new(now() / TURN),
+            soon: BinaryHeap::new(),
+            work: Vec::new(),
+            due: Vec::new(),
+            jobs: Vec::new(),
+            dues: Vec::new(),
+            refused_cut: Vec::new(),
+            turn_calls: 0,
+            turn: Turn::default(),
+            cells: Cells::default(),
+            closed: false,
+        }
+    }
+
+    /// Runs until it is closed.
+    pub fn run(mut self) {
+        reelway_sys::time::precise_timers();
+        let mut last = now();
+        while !self.closed {
+            self.obey();
+            let now = now();
+            // The process was stopped, or the machine asleep: nobody's fault, everybody goes on later.
+            if now.saturating_sub(last) > self.rules.catch_up {
+                self.shift_all(now - last);
+            }
+            self.take_due(now);
+            self.walk();
+            last = self.sleep();
+        }
+    }
+
+    /// Sleeps to the next turn that holds something; the time at which it meant to wake, or did.
+    fn sleep(&mut self) -> u64 {
+        let turn = self.wheel.next_filled().map(|turn| turn * TURN);
+        let soon = self.soon.peek().map(|Reverse((at, _))| *at);
+        let until = turn.into_iter().chain(soon).min();
+        crate::shared::set(&self.counters.cpu, reelway_sys::time::thread_cpu_ns());
+        let asleep = now();
+        if !self.commands.is_empty() || until.is_some_and(|until| until <= asleep) {
+            return asleep;
+        }
+        let woken = self.sleeper.sleep(until);
+        match until {
+            Some(until) if !woken => until,
+            _ => now(),
+        }
+    }
+
+    fn shift_all(&mut self, nanos: u64) {
+        let mut moved = 0;
+        for stream in self
+            .streams
+            .iter_mut()
+            .flatten()
+            .filter(|stream| stream.state == State::Playing)
+        {
+            stream.shift(nanos);
+            moved += 1;
+        }
+        if moved > 0 {
+            tracing::warn!(
+                "the server stood still for {:.1} s; {moved} streams go on that much later",
+                nanos as f64 / 1e9
+            );
+            crate::shared::add(&self.counters.shifts, moved);
+        }
+    }
+
+    /// Gathers the streams to walk now.
+    fn take_due(&mut self, now: u64) {
+        self.wheel.take(now / TURN, &mut self.due);
+        for (place, turn) in self.due.drain(..) {
+            // Who was put elsewhere since is not due.
+            if self.streams[place as usize]
+                .as_ref()
+                .is_some_and(|stream| stream.armed == turn)
+            {
+                self.work.push(place);
+            }
+        }
+        while let Some(Reverse((at, place))) = self.soon.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.soon.pop();
+            self.work.push(place);
+        }
+        self.work.sort_unstable();
+        self.work.dedup();
+    }
+
+    /// Sends what the streams to walk may send, and puts each where it is due next.
+    fn walk(&mut self) {
+        if self.work.is_empty() {
+            return;
+        }
+        crate::shared::add(&self.counters.turns, 1);
+        let mut work = std::mem::take(&mut self.work);
+        // The turn in which the walk began: what is due before its end leaves.
+        let horizon = (now() / TURN) * TURN + self.backend.horizon().as_nanos() as u64;
+        // A stream may come again in the same turn, with its next slice; bounded by its window.
+        while !work.is_empty() {
+            for together in work.chunks(TOGETHER) {
+                self.send_together(together, horizon);
+            }
+            let now = now();
+            work.retain(|place| self.look_again(*place, now, horizon));
+        }
+        self.work = work;
+    }
+
+    /// Puts a stream where it is to be looked at next; true if that is at once.
+    fn look_again(&mut self, place: u32, now: u64, horizon: u64) -> bool {
+        let Some(stream) = self.streams[place as usize].as_mut() else {
+            return false;
+        };
+        let Some(at) = stream.next_look(now, horizon) else {
+            stream.armed = 0;
+            return false;
+        };
+        // Only while the turn lasts: an overlong walk must not starve the streams of the next one.
+        if at <= now && now < horizon {
+            return true;
+        }
+        let turn = at / TURN;
+        if turn < self.wheel.next() && at > now {
+            stream.armed = 0;
+            self.soon.push(Reverse((at, place)));
+        } else {
+            stream.armed = self.wheel.put(turn, place);
+        }
+        false
+    }
+
+    /// Walks a stream at once.
+    fn touch(&mut self, place: u32) {
+        self.work.push(place);
+    }
+
+    // --- commands ------------------------------------------------------------------------------
+
+    fn obey(&mut self) {
+        while let Ok(command) = self.commands.try_recv() {
+            self.obey_one(command);
+        }
+    }
+
+    fn stream(&mut self, id: StreamId) -> Option<(u32, &mut Active)> {
+        let place = *self.places.get(&id)?;
+        Some((place, self.streams[place as usize].as_mut()?))
+    }
+
+    fn obey_one(&mut self, command: Command) {
+        let now = now();
+        let touched = match command {
+            Command::Add(stream) => {
+                self.add(stream);
+                None
+            }
+            Command::Go(id) => self.stream(id).map(|(place, stream)| {
+                stream.go(now);
+                place
+            }),
+            Command::Pause(id, reply) => {
+                if let Some((_, stream)) = self.stream(id) {
+                    let _ = reply.send(stream.pause(now));
+                }
+                None
+            }
+            Command::Resume(id, reply) => self.stream(id).map(|(place, stream)| {
+                stream.resume(reply, now);
+                place
+            }),
+            Command::Seek {
+                stream,
+                start,
+                end,
+                reply,
+            } => {
+                if let Some((_, stream)) = self.stream(stream) {
+                    stream.seek(start, end, Some(reply));
+                }
+                None
+            }
+            Command::Stop(id) => {
+                self.stop(id);
+                None
+            }
+            Command::Located {
+                stream,
+                epoch,
+                result,
+            } => {
+                if let Some((_, stream)) = self.stream(stream) {
+                    stream.located(epoch, result, now);
+                }
+                None
+            }
+            Command::Planned {
+                stream,
+                epoch,
+                track,
+                group,
+                result,
+            } => self.stream(stream).map(|(place, stream)| {
+                stream.planned(epoch, track, group, result, now);
+                place
+            }),
+            Command::Close => {
+                for id in self.places.keys().copied().collect::<Vec<_>>() {
+                    self.stop(id);
+                }
+                self.closed = true;
+                None
+            }
+        };
+        if let Some(place) = touched {
+            self.touch(place);
+        }
+        self.count_playing();
+    }
+
+    fn add(&mut self, mut stream: Box<Active>) {
+        let place = self.free.pop().unwrap_or(self.streams.len() as u32);
+        self.directory.enter(&stream.shared);
+        self.places.insert(stream.id(), place);
+        let (start, end) = stream.wish;
+        stream.seek(start, end, None);
+        match self.streams.get_mut(place as usize) {
+            Some(empty) => *empty = Some(stream),
+            None => self.streams.push(Some(stream)),
+        }
+    }
+
+    fn stop(&mut self, id: StreamId) {
+        let Some(place) = self.places.remove(&id) else {
+            return;
+        };
+        let Some(mut stream) = self.streams[place as usize].take() else {
+            return;
+        };
+        if stream.owes_bye() {
+            self.reporter.report(&mut stream, now(), true);
+        }
+        stream.said_bye(false);
+        self.directory.leave(&stream.shared);
+        self.free.push(place);
+        self.counters
+            .streams
+            .store(self.places.len(), Ordering::Relaxed);
+    }
+
+    fn count_playing(&self) {
+        // Few commands a stream-second, so that counting is cheap; bounded by the streams of a thread.
+        let playing = self
+            .streams
+            .iter()
+            .flatten()
+            .filter(|stream| stream.state == State::Playing)
+            .count();
+        self.counters.playing.store(playing, Ordering::Relaxed);
+        self.counters
+            .streams
+            .store(self.places.len(), Ordering::Relaxed);
+    }
+}

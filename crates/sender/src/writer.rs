@@ -1,0 +1,189 @@
+//! The one writer of a TCP connection: media, RTCP and RTSP answers, always in whole frames.
+//!
+//! What the connection does not take at once waits in a small backlog: the rest of a packet half
+//! written, answers and RTCP. Media never waits here but for that rest: a packet that finds the
+//! connection full was not taken, its stream does not advance, and the film's plan is its backlog.
+
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use reelway_sys::tcp;
+use reelway_sys::udp::Batch;
+
+/// Most bytes of answers and RTCP that wait for a slow reader. The longest answer (DESCRIBE) is far
+/// smaller; a reader who lets this much wait asks without listening.
+const MOST_BACKLOG: usize = 256 << 10;
+
+/// Memory kept for a backlog that is empty.
+const KEPT: usize = 4 << 10;
+
+/// What the kernel may hold unsent of one connection: as much as 4 Mb/s take in 250 ms.
+const UNSENT: u32 = 128 << 10;
+
+/// Why nothing more can be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriterError {
+    /// The connection is broken.
+    #[error("connection lost: {0}")]
+    Broken(String),
+    /// The peer asks without reading answers.
+    #[error("the peer does not read: more than {MOST_BACKLOG} bytes of answers wait for it")]
+    Backlog,
+}
+
+/// The writing side of an RTSP connection.
+pub struct FrameWriter {
+    connection: Arc<dyn AsFd + Send + Sync>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    backlog: Vec<u8>,
+    /// Bytes of it that are written.
+    done: usize,
+    broken: Option<WriterError>,
+}
+
+impl std::fmt::Debug for FrameWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FrameWriter")
+    }
+}
+
+impl FrameWriter {
+    /// A writer for `connection` (std's or tokio's `TcpStream` in an `Arc`). From now on nobody else may
+    /// write to it.
+    pub fn new(connection: Arc<dyn AsFd + Send + Sync>) -> FrameWriter {
+        // Both only make it better; a connection that refuses them is written to all the same.
+        let _ = tcp::set_nodelay(connection.as_fd());
+        let _ = tcp::set_unsent_limit(connection.as_fd(), UNSENT);
+        FrameWriter {
+            connection,
+            inner: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a whole message (an RTSP answer, or `$`-framed RTCP) behind what waits. Never blocks:
+    /// what does not fit waits. True if nothing waits now; on false call [`FrameWriter::flush`] when
+    /// the connection is writable again (a stream that plays over the connection does so too).
+    pub fn write(&self, message: &[u8]) -> Result<bool, WriterError> {
+        let mut inner = self.lock();
+        if inner.backlog.len() - inner.done + message.len() > MOST_BACKLOG {
+            inner.broken.get_or_insert(WriterError::Backlog);
+        }
+        if let Some(error) = &inner.broken {
+            return Err(error.clone());
+        }
+        inner.backlog.extend_from_slice(message);
+        inner.flush(&*self.connection)
+    }
+
+    /// Writes what waits, as far as the connection takes it; true if nothing waits any more.
+    ///
+    /// With tokio: `stream.writable().await?; stream.try_io(Interest::WRITABLE, || writer.flush_io())`.
+    pub fn flush(&self) -> Result<bool, WriterError> {
+        self.lock().flush(&*self.connection)
+    }
+
+    /// [`FrameWriter::flush`], but a connection that takes no more is the error `WouldBlock`, as
+    /// readiness loops want it.
+    pub fn flush_io(&self) -> io::Result<()> {
+        match self.flush() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(error) => Err(io::Error::new(io::ErrorKind::BrokenPipe, error)),
+        }
+    }
+
+    /// Whether something waits to be written.
+    pub fn is_waiting(&self) -> bool {
+        let inner = self.lock();
+        inner.done < inner.backlog.len()
+    }
+
+    /// Writes the packets of a batch, each already framed. Returns how many were taken, whole or with
+    /// their rest in the backlog; the others are to be offered again.
+    pub(crate) fn write_packets(&self, batch: &Batch<'_, '_>) -> Result<usize, WriterError> {
+        let mut inner = self.lock();
+        if !inner.flush(&*self.connection)? {
+            return Ok(0);
+        }
+        let all = batch.packets();
+        let mut taken = 0;
+        while taken < all {
+            // As many whole packets as one call takes; a packet has far fewer slices than that.
+            let fits = |packet: &usize| batch.slices_of(taken..packet + 1).len() <= tcp::MAX_SLICES;
+            let end = (taken..all)
+                .take_while(fits)
+                .last()
+                .map_or(taken + 1, |last| last + 1);
+            let mut written =
+                match tcp::write_now(self.connection.as_fd(), batch.slices_of(taken..end)) {
+                    Ok(written) => written,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(taken),
+                    Err(error) => return Err(inner.fail(&error)),
+                };
+            while taken < end {
+                let bytes = batch.bytes_of(taken);
+                if written == 0 {
+                    return Ok(taken);
+                }
+                taken += 1;
+                if written < bytes {
+                    inner.keep_rest(batch.slices_of(taken - 1..taken), written);
+                    return Ok(taken);
+                }
+                written -= bytes;
+            }
+        }
+        Ok(taken)
+    }
+}
+
+impl Inner {
+    fn fail(&mut self, error: &io::Error) -> WriterError {
+        let error = WriterError::Broken(error.to_string());
+        self.broken.get_or_insert(error).clone()
+    }
+
+    fn flush(&mut self, connection: &(dyn AsFd + Send + Sync)) -> Result<bool, WriterError> {
+        if let Some(error) = &self.broken {
+            return Err(error.clone());
+        }
+        while self.done < self.backlog.len() {
+            match tcp::write_now(
+                connection.as_fd(),
+                &[IoSlice::new(&self.backlog[self.done..])],
+            ) {
+                Ok(written) => self.done += written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.backlog.drain(..self.done);
+                    self.done = 0;
+                    return Ok(false);
+                }
+                Err(error) => return Err(self.fail(&error)),
+            }
+        }
+        self.backlog.clear();
+        // An answer of its time is no reason to keep its memory for hours.
+        self.backlog.shrink_to(KEPT);
+        self.done = 0;
+        Ok(true)
+    }
+
+    /// Keeps what follows the first `written` bytes of a packet.
+    fn keep_rest(&mut self, packet: &[IoSlice<'_>], written: usize) {
+        let mut skip = written;
+        for slice in packet {
+            let from = skip.min(slice.len());
+            self.backlog.extend_from_slice(&slice[from..]);
+            skip -= from;
+        }
+    }
+}
