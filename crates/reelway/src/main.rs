@@ -1,3 +1,26 @@
-//! Skeleton.
+//! The `reelway` binary: command line, configuration, wiring.
+//!
+//! Exit codes: 0 done, 1 failed, 2 wrong usage.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod cli;
+mod config;
+mod index;
+mod lan;
+mod node;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    // clap leaves with code 2 on wrong usage by itself.
+    match cli::Cli::parse().run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("reelway: {error:#}");
+            ExitCode::from(1)
+        }
+    }
+}

@@ -15,7 +15,7 @@ pub(crate) fn public_id() -> String {
     random_name(8)
 }
 
-/// 120 bits: knowing it is being that viewer.
-pub(crate) fn secret_token() -> String {
+/// A secret of 120 bits: knowing it is being that viewer, or that operator.
+pub fn new_token() -> String {
     random_name(24)
 }

@@ -11,6 +11,7 @@ mod registry;
 mod session;
 mod view;
 
+pub use identity::new_token;
 pub use registry::{Admit, Limits, NewSession, Protocol, Refusal, Sessions};
 pub use session::{EndReason, Session};
 pub use view::{Progress, SessionView, State};

@@ -81,7 +81,7 @@ impl Session {
         Session(Arc::new(Inner {
             registry,
             id: crate::identity::public_id(),
-            token: crate::identity::secret_token(),
+            token: crate::identity::new_token(),
             viewer,
             started: now,
             started_text: started,

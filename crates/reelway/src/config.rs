@@ -1,0 +1,312 @@
+//! Configuration: one TOML file, whose commented reference ([`REFERENCE`]) is its documentation.
+
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use bytesize::ByteSize;
+use serde::Deserialize;
+
+/// The commented reference, printed by `reelway serve --print-config`; a test holds it equal to
+/// the defaults below.
+pub const REFERENCE: &str = include_str!("config.toml");
+
+/// Everything that can be set.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    pub films: Vec<PathBuf>,
+    pub state: PathBuf,
+    pub listen: Listen,
+    pub names: Vec<String>,
+    pub rtsp: Rtsp,
+    pub rtp: Rtp,
+    pub http: Http,
+    pub pool: Pool,
+    pub sessions: Sessions,
+    pub sender: Sender,
+    pub log: Log,
+}
+
+/// Who may reach the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Listen {
+    #[default]
+    Loopback,
+    Lan,
+    Address(IpAddr),
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rtsp {
+    pub port: u16,
+    pub timeout: u32,
+    pub paused_timeout: u32,
+    pub max_lag: u32,
+    pub max_connections: usize,
+    pub max_connections_per_peer: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rtp {
+    pub port: u16,
+    pub rtcp_port: u16,
+    pub mtu: u16,
+    pub burst: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Http {
+    pub port: u16,
+    pub max_connections: usize,
+    pub max_connections_per_peer: usize,
+    pub segment: u32,
+    pub timeout: u32,
+    pub ahead: u32,
+    pub tokens_in_segments: bool,
+    pub allowed_origins: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Pool {
+    pub size: ByteSize,
+    pub block: ByteSize,
+    pub readers: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sessions {
+    pub max: usize,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sender {
+    pub threads: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    pub level: String,
+    pub format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    #[default]
+    Human,
+    Json,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            films: Vec::new(),
+            state: PathBuf::new(),
+            listen: Listen::Loopback,
+            names: Vec::new(),
+            rtsp: Rtsp::default(),
+            rtp: Rtp::default(),
+            http: Http::default(),
+            pool: Pool::default(),
+            sessions: Sessions::default(),
+            sender: Sender::default(),
+            log: Log::default(),
+        }
+    }
+}
+
+impl Default for Rtsp {
+    fn default() -> Self {
+        Rtsp {
+            port: 8554,
+            timeout: 60,
+            paused_timeout: 600,
+            max_lag: 10,
+            max_connections: 12_000,
+            max_connections_per_peer: 4096,
+        }
+    }
+}
+
+impl Default for Rtp {
+    fn default() -> Self {
+        Rtp { port: 8000, rtcp_port: 8001, mtu: 1500, burst: 8 }
+    }
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Http {
+            port: 8080,
+            max_connections: 12_000,
+            max_connections_per_peer: 4096,
+            segment: 6,
+            timeout: 60,
+            ahead: 20,
+            tokens_in_segments: true,
+            allowed_origins: Vec::new(),
+        }
+    }
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Pool { size: ByteSize::mib(256), block: ByteSize::kib(256), readers: 8 }
+    }
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Sessions { max: 10_000 }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Log { level: "info".into(), format: LogFormat::Human }
+    }
+}
+
+impl TryFrom<String> for Listen {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl std::str::FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "loopback" => Ok(Listen::Loopback),
+            "lan" => Ok(Listen::Lan),
+            address => address.parse().map(Listen::Address).map_err(|_| {
+                format!("'{address}' is none of \"loopback\", \"lan\", or an IP address of this machine")
+            }),
+        }
+    }
+}
+
+impl Listen {
+    /// The addresses to listen on.
+    pub fn addresses(self) -> Vec<IpAddr> {
+        let all = |v4: [u8; 4], v6: [u16; 8]| vec![IpAddr::from(v4), IpAddr::from(v6)];
+        match self {
+            Listen::Loopback => all([127, 0, 0, 1], [0, 0, 0, 0, 0, 0, 0, 1]),
+            Listen::Lan => all([0; 4], [0; 8]),
+            Listen::Address(address) => vec![address],
+        }
+    }
+}
+
+impl Config {
+    /// Reads a configuration file; an error names file, line and key.
+    pub fn read(path: &Path) -> anyhow::Result<Config> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("configuration {}", path.display()))?;
+        // toml's own message shows the line, the key, and what would be right.
+        let config: Config = toml::from_str(&text)
+            .map_err(|error| anyhow::anyhow!("configuration {}: {error}", path.display()))?;
+        Ok(config)
+    }
+
+    /// Judges what types cannot: ranges, and values that do not fit each other.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let range = |key: &str, value: u64, low: u64, high: u64| -> anyhow::Result<()> {
+            ensure!((low..=high).contains(&value), "{key} = {value}: must lie between {low} and {high}");
+            Ok(())
+        };
+        range("rtp.mtu", self.rtp.mtu.into(), 576, 9216)?;
+        range("rtp.burst", self.rtp.burst as u64, 1, 64)?;
+        range("rtsp.timeout", self.rtsp.timeout.into(), 1, 86_400)?;
+        range("rtsp.paused_timeout", self.rtsp.paused_timeout.into(), 1, 604_800)?;
+        range("rtsp.max_lag", self.rtsp.max_lag.into(), 1, 3_600)?;
+        range("http.segment", self.http.segment.into(), 1, 60)?;
+        range("http.timeout", self.http.timeout.into(), 5, 86_400)?;
+        range("http.ahead", self.http.ahead.into(), 1, 3_600)?;
+        range("pool.readers", self.pool.readers as u64, 1, 256)?;
+        range("sender.threads", self.sender.threads as u64, 0, 256)?;
+        let block = self.pool.block.as_u64();
+        if !block.is_power_of_two() || !(64 << 10..=2 << 20).contains(&block) {
+            bail!("pool.block = \"{}\": must be a power of two between 64KiB and 2MiB", self.pool.block);
+        }
+        let blocks = self.pool.size.as_u64() / block;
+        ensure!(blocks >= 16, "pool.size = \"{}\": must hold at least 16 blocks of {}", self.pool.size, self.pool.block);
+        if self.rtp.port != 0 {
+            ensure!(self.rtp.port != self.rtp.rtcp_port, "rtp.port and rtp.rtcp_port must differ");
+        }
+        Ok(())
+    }
+
+    /// The state directory, which by default depends on who runs the server.
+    pub fn state_directory(&self) -> anyhow::Result<PathBuf> {
+        if !self.state.as_os_str().is_empty() {
+            return Ok(self.state.clone());
+        }
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        // The owner of this process, as the kernel shows it; without /proc, nobody special.
+        let is_root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+        if is_root {
+            return Ok(PathBuf::from("/var/lib/reelway"));
+        }
+        variable("XDG_STATE_HOME")
+            .or_else(|| variable("HOME").map(|home| home.join(".local/state")))
+            .map(|base| base.join("reelway"))
+            .context("no place for the state directory: neither XDG_STATE_HOME nor HOME is set; name one by --state DIR")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_shows_the_defaults() {
+        let shown: Config = toml::from_str(REFERENCE).unwrap();
+        assert_eq!(shown, Config::default());
+        shown.check().unwrap();
+    }
+
+    #[test]
+    fn the_reference_shows_every_key() {
+        // A struct with a key that the reference lacks would still parse; so the reference must
+        // not parse when a default is removed from under it. Count keys instead.
+        let table: toml::Table = toml::from_str(REFERENCE).unwrap();
+        let shown: usize = table.values().map(|value| value.as_table().map_or(1, |table| table.len())).sum();
+        let debug = format!("{:#?}", Config::default());
+        let sections = ["rtsp:", "rtp:", "http:", "pool:", "sessions:", "sender:", "log:"];
+        let keys = debug
+            .lines()
+            .filter(|line| line.contains(": "))
+            .filter(|line| !sections.iter().any(|section| line.trim_start().starts_with(section) && line.ends_with('{')))
+            .count();
+        // ByteSize prints as a tuple of one number on a line of its own without a key.
+        assert_eq!(shown, keys, "config.toml and config.rs differ in their keys:\n{debug}");
+    }
+
+    #[test]
+    fn a_wrong_key_is_named_with_its_line() {
+        let error = toml::from_str::<Config>("[rtp]\nmtu = 1400\nbrust = 4\n").unwrap_err().to_string();
+        assert!(error.contains("line 3") && error.contains("brust") && error.contains("burst"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_range() {
+        let config: Config = toml::from_str("[rtp]\nburst = 0\n").unwrap();
+        let error = config.check().unwrap_err().to_string();
+        assert_eq!(error, "rtp.burst = 0: must lie between 1 and 64");
+        assert!(toml::from_str::<Config>("listen = \"wan\"").unwrap_err().to_string().contains("loopback"));
+    }
+}

@@ -1,0 +1,278 @@
+//! `reelway serve`: one machine, every protocol, no other process.
+
+use std::io::IsTerminal;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, State};
+use reelway_http::{HttpConfig, HttpServer};
+use reelway_rtsp::{RtspConfig, RtspServer};
+use reelway_sender::{Sender, SenderConfig};
+use reelway_session::{EndReason, Limits, Sessions};
+use reelway_store::{Store, StoreConfig};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::{info, warn};
+
+use crate::cli::Addresses;
+use crate::config::{Config, Listen, LogFormat};
+use crate::lan;
+use crate::node::Node;
+
+/// How long streams and connections get to end by themselves once the server stops.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Serves until told to stop.
+pub fn serve(config: Config, given: Addresses) -> anyhow::Result<()> {
+    start_log(&config)?;
+    if let Err(error) = reelway_sys::limits::raise_descriptors() {
+        warn!("the limit of open descriptors cannot be raised: {error}");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("tokio")?;
+    runtime.block_on(run(config, given))?;
+    // What still blocks a thread (a disk that does not answer) must not keep the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    Ok(())
+}
+
+fn start_log(config: &Config) -> anyhow::Result<()> {
+    let filter = tracing_subscriber::EnvFilter::try_new(&config.log.level)
+        .with_context(|| format!("log.level = \"{}\"", config.log.level))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match config.log.format {
+        LogFormat::Json => log.json().init(),
+        LogFormat::Human => log.with_target(false).with_ansi(std::io::stderr().is_terminal()).init(),
+    }
+    Ok(())
+}
+
+async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
+    let state = config.state_directory()?;
+    let token = api_token(&state);
+
+    // What can fail because another program is in the way comes first.
+    let rtsp_listen = listen(&config, given.rtsp, config.rtsp.port);
+    let http_listen = listen(&config, given.http, config.http.port);
+    let store = Store::new(StoreConfig {
+        pool_bytes: config.pool.size.as_u64(),
+        block_bytes: config.pool.block.as_u64() as u32,
+        readers: config.pool.readers,
+    })
+    .context("block pool")?;
+    let media_from: Vec<IpAddr> = rtsp_listen.iter().map(SocketAddr::ip).collect();
+    let sender = Sender::new(
+        SenderConfig {
+            addresses: media_from,
+            rtp_port: config.rtp.port,
+            rtcp_port: config.rtp.rtcp_port,
+            threads: config.sender.threads,
+            burst: config.rtp.burst as u16,
+            payload: payload_options(config.rtp.mtu),
+            lag_limit: Duration::from_secs(config.rtsp.max_lag.into()),
+            ..SenderConfig::default()
+        },
+        store.clone(),
+    )
+    .context("RTP sender (choose other ports: --rtp-ports)")?;
+
+    let sessions = Sessions::new(Limits {
+        sessions: config.sessions.max,
+        idle: Duration::from_secs(config.http.timeout.into()),
+    });
+    let library = Arc::new(Directory::open(DirectoryConfig {
+        films: config.films.clone(),
+        index: Some(state.join("index")),
+        ..DirectoryConfig::default()
+    }));
+    let watched = sessions.clone();
+    library.on_change(move |change| {
+        for title in &change.replaced {
+            watched.end_title(title, EndReason::Failed("the film was replaced".into()));
+        }
+    });
+
+    let rtsp = RtspServer::bind(
+        RtspConfig {
+            listen: rtsp_listen,
+            session_timeout: Duration::from_secs(config.rtsp.timeout.into()),
+            paused_timeout: Duration::from_secs(config.rtsp.paused_timeout.into()),
+            connections: config.rtsp.max_connections,
+            connections_per_peer: config.rtsp.max_connections_per_peer,
+            ..RtspConfig::default()
+        },
+        library.clone(),
+        sessions.clone(),
+        sender.clone(),
+        store.clone(),
+    )
+    .await
+    .context("RTSP server (choose another address: --rtsp)")?;
+
+    let shown = reelway_http::Addresses {
+        rtsp: format!("rtsp://{}", lan::shown(rtsp.addresses()[0])),
+        http: format!("http://{}", lan::shown(http_address(&http_listen))),
+    };
+    let node = Arc::new(Node::new(sender.clone(), sessions.clone(), shown.clone()));
+    let http = HttpServer::bind(
+        HttpConfig {
+            listen: http_listen,
+            names: config.names.clone(),
+            allowed_origins: config.http.allowed_origins.clone(),
+            api_token: token,
+            segment: Duration::from_secs(config.http.segment.into()),
+            viewer_timeout: Duration::from_secs(config.http.timeout.into()),
+            ahead: Duration::from_secs(config.http.ahead.into()),
+            tokens_in_segments: config.http.tokens_in_segments,
+            max_connections: config.http.max_connections,
+            max_connections_per_peer: config.http.max_connections_per_peer,
+            ..HttpConfig::default()
+        },
+        library.clone(),
+        sessions.clone(),
+        store.clone(),
+        node.clone(),
+    )
+    .await
+    .context("HTTP server (choose another address: --http)")?;
+
+    let tell_pages = http.library_listener();
+    library.on_change(move |change| tell_pages(&change.changed));
+
+    announce(&config, &shown, &state);
+    let ticking = tokio::spawn(tick(sessions.clone(), node.clone(), library.clone()));
+    let serving = tokio::spawn(async move { tokio::join!(rtsp.run(), http.run()) });
+
+    stop_signal().await?;
+    info!("stopping: no newcomers, streams end; again to stop at once");
+    sessions.drain();
+    let ending = async {
+        sessions.end_all(EndReason::Shutdown);
+        // Goodbyes and answers that are on their way.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        serving.abort();
+        let _ = serving.await;
+    };
+    tokio::select! {
+        () = ending => {}
+        () = tokio::time::sleep(GRACE) => warn!("some connections did not end in time"),
+        again = stop_signal() => again?,
+    }
+    ticking.abort();
+    Ok(())
+}
+
+/// Payload bytes of an RTP packet that fits the MTU whatever the IP version.
+fn payload_options(mtu: u16) -> reelway_rtp::PayloadOptions {
+    const IPV6_UDP_RTP: usize = 40 + 8 + 12;
+    reelway_rtp::PayloadOptions { max_payload: usize::from(mtu) - IPV6_UDP_RTP }
+}
+
+/// Where to listen: the address given by flag, else this port on what `listen` says. A machine
+/// without IPv6 is served over IPv4 alone.
+fn listen(config: &Config, given: Option<SocketAddr>, port: u16) -> Vec<SocketAddr> {
+    if let Some(address) = given {
+        return vec![address];
+    }
+    let addresses = config.listen.addresses().into_iter();
+    let usable = addresses.filter(|address| address.is_ipv4() || has_ipv6() || config.listen == Listen::Address(*address));
+    usable.map(|address| SocketAddr::new(address, port)).collect()
+}
+
+fn has_ipv6() -> bool {
+    std::net::UdpSocket::bind(("::1", 0)).is_ok()
+}
+
+fn http_address(listen: &[SocketAddr]) -> SocketAddr {
+    listen.first().copied().unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)))
+}
+
+/// Once a second: gives up silent viewers, takes rates, notices when the library is settled.
+async fn tick(sessions: Sessions, node: Arc<Node>, library: Arc<Directory>) {
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut settled = false;
+    loop {
+        if !settled && library.list().iter().all(|entry| !matches!(entry.state, State::Indexing)) {
+            settled = true;
+            node.set_settled();
+            let films = library.list();
+            let ready = films.iter().filter(|entry| matches!(entry.state, State::Ready(_))).count();
+            info!("{ready} of {} films are ready", films.len());
+            if films.is_empty() {
+                warn!("no film yet: copy some into the directory, they appear by themselves");
+            }
+        }
+        sessions.tick();
+        node.tick();
+        // Looked at often until the first films are ready, since somebody waits for them.
+        if settled {
+            second.tick().await;
+        } else {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+async fn stop_signal() -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+/// The token for what changes anything: the one in the state directory, made at the first start.
+/// Where it cannot be kept, one for this run, which nobody can know: nothing can be changed.
+fn api_token(state: &Path) -> String {
+    let path = state.join("token");
+    if let Ok(token) = std::fs::read_to_string(&path)
+        && token.trim().len() >= 16
+    {
+        return token.trim().to_owned();
+    }
+    let token = reelway_session::new_token();
+    let kept = std::fs::create_dir_all(state).and_then(|()| write_private(&path, &token));
+    if let Err(error) = kept {
+        warn!("the API's token cannot be kept in {}: {error}; sessions cannot be ended through the API", path.display());
+    }
+    token
+}
+
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    writeln!(file, "{text}")
+}
+
+/// Tells where the server can be reached, on standard output.
+fn announce(config: &Config, shown: &reelway_http::Addresses, state: &Path) {
+    println!("Reelway {} serves", env!("CARGO_PKG_VERSION"));
+    for film in &config.films {
+        println!("  {}", film.display());
+    }
+    println!();
+    println!("  page   {}/", shown.http);
+    println!("  RTSP   {}/TITLE", shown.rtsp);
+    println!("  HLS    {}/TITLE/hls/main.m3u8", shown.http);
+    println!("  DASH   {}/TITLE/dash/main.mpd", shown.http);
+    println!("  file   {}/TITLE/file", shown.http);
+    println!();
+    println!("  index and token in {}", state.display());
+    match config.listen {
+        Listen::Loopback => println!("  for this machine only; --listen lan opens it to the network"),
+        Listen::Lan | Listen::Address(_) => {
+            println!(
+                "  open to the network: let TCP {} and {}, UDP {} and {} through the firewall",
+                config.rtsp.port, config.http.port, config.rtp.port, config.rtp.rtcp_port
+            );
+            if let Some(code) = lan::qr_code(&format!("{}/", shown.http)) {
+                println!("\n{code}");
+            }
+        }
+    }
+}
