@@ -26,7 +26,11 @@ pub struct Packet {
 /// All UDP and TCP packets of a capture file.
 pub fn read(pcap: &[u8]) -> Result<Vec<Packet>> {
     let word = |at: usize| -> Result<u32> {
-        Ok(u32::from_le_bytes(pcap.get(at..at + 4).context("capture cut off")?.try_into()?))
+        Ok(u32::from_le_bytes(
+            pcap.get(at..at + 4)
+                .context("capture cut off")?
+                .try_into()?,
+        ))
     };
     ensure!(word(0)? == 0xa1b2_3c4d, "no pcap with nanoseconds");
     ensure!(word(20)? & 0xffff == 1, "no Ethernet capture");
@@ -35,7 +39,9 @@ pub fn read(pcap: &[u8]) -> Result<Vec<Packet>> {
     while at + 16 <= pcap.len() {
         let time = u64::from(word(at)?) * 1_000_000_000 + u64::from(word(at + 4)?);
         let len = word(at + 8)? as usize;
-        let frame = pcap.get(at + 16..at + 16 + len).context("capture cut off")?;
+        let frame = pcap
+            .get(at + 16..at + 16 + len)
+            .context("capture cut off")?;
         packets.extend(ethernet(frame, time));
         at += 16 + len;
     }
@@ -46,23 +52,44 @@ fn ethernet(frame: &[u8], at: u64) -> Option<Packet> {
     let ip = frame.get(14..)?;
     match frame.get(12..14)? {
         [0x08, 0x00] => {
-            let address = |at: usize| Some(IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(ip.get(at..at + 4)?).ok()?)));
+            let address = |at: usize| {
+                Some(IpAddr::V4(Ipv4Addr::from(
+                    <[u8; 4]>::try_from(ip.get(at..at + 4)?).ok()?,
+                )))
+            };
             let ip_len = usize::from(u16::from_be_bytes([*ip.get(2)?, *ip.get(3)?]));
             let head = usize::from(ip.first()? & 15) * 4;
             let fragment = (u16::from_be_bytes([*ip.get(6)?, *ip.get(7)?]) & 0x3fff) != 0;
-            transport(*ip.get(9)?, ip.get(head..ip_len)?, [address(12)?, address(16)?], (at, ip_len, fragment))
+            transport(
+                *ip.get(9)?,
+                ip.get(head..ip_len)?,
+                [address(12)?, address(16)?],
+                (at, ip_len, fragment),
+            )
         }
         [0x86, 0xdd] => {
-            let address = |at: usize| Some(IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(ip.get(at..at + 16)?).ok()?)));
+            let address = |at: usize| {
+                Some(IpAddr::V6(Ipv6Addr::from(
+                    <[u8; 16]>::try_from(ip.get(at..at + 16)?).ok()?,
+                )))
+            };
             let ip_len = 40 + usize::from(u16::from_be_bytes([*ip.get(4)?, *ip.get(5)?]));
-            transport(*ip.get(6)?, ip.get(40..ip_len)?, [address(8)?, address(24)?], (at, ip_len, *ip.get(6)? == 44))
+            transport(
+                *ip.get(6)?,
+                ip.get(40..ip_len)?,
+                [address(8)?, address(24)?],
+                (at, ip_len, *ip.get(6)? == 44),
+            )
         }
         _ => None,
     }
 }
 
 fn transport(
-    protocol: u8, bytes: &[u8], [from, to]: [IpAddr; 2], (at, ip_len, fragment): (u64, usize, bool),
+    protocol: u8,
+    bytes: &[u8],
+    [from, to]: [IpAddr; 2],
+    (at, ip_len, fragment): (u64, usize, bool),
 ) -> Option<Packet> {
     let port = |at: usize| Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
     let head = match protocol {

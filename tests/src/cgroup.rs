@@ -24,7 +24,8 @@ impl Cgroup {
             }
         };
         let dir = Path::new(parent).join(format!("reelway-{name}-{}", std::process::id()));
-        fs::create_dir_all(&dir).with_context(|| format!("{}: making a control group needs root", dir.display()))?;
+        fs::create_dir_all(&dir)
+            .with_context(|| format!("{}: making a control group needs root", dir.display()))?;
         Ok(Cgroup { dir, peak })
     }
 
@@ -36,7 +37,10 @@ impl Cgroup {
     /// Most memory in bytes that it had at once, page cache included.
     pub fn peak(&self) -> Result<u64> {
         let path = self.dir.join(self.peak);
-        Ok(fs::read_to_string(&path).with_context(|| path.display().to_string())?.trim().parse()?)
+        Ok(fs::read_to_string(&path)
+            .with_context(|| path.display().to_string())?
+            .trim()
+            .parse()?)
     }
 
     /// What the memory is made of, in words for people.

@@ -11,8 +11,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use fuser::{
-    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
-    LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEntry, ReplyOpen, Request,
+    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
+    ReplyEntry, ReplyOpen, Request,
 };
 
 /// A mounted file system with one film.
@@ -34,14 +35,27 @@ impl FaultyDisk {
         let disk = Disk {
             len: file.metadata()?.len(),
             file,
-            name: film.file_name().context("a film with a name")?.to_string_lossy().into_owned(),
+            name: film
+                .file_name()
+                .context("a film with a name")?
+                .to_string_lossy()
+                .into_owned(),
             broken_from: Arc::clone(&broken_from),
         };
         let mut config = Config::default();
-        config.mount_options = vec![MountOption::RO, MountOption::FSName("reelway-faulty".into())];
+        config.mount_options = vec![
+            MountOption::RO,
+            MountOption::FSName("reelway-faulty".into()),
+        ];
         let session = fuser::spawn_mount(disk, mount_point.path(), &config);
-        let session = session.context("mounting a file system in user space (needs root and /dev/fuse)")?;
-        Ok(FaultyDisk { dir: mount_point.path().to_owned(), broken_from, session: Some(session), _mount_point: mount_point })
+        let session =
+            session.context("mounting a file system in user space (needs root and /dev/fuse)")?;
+        Ok(FaultyDisk {
+            dir: mount_point.path().to_owned(),
+            broken_from,
+            session: Some(session),
+            _mount_point: mount_point,
+        })
     }
 
     /// The directory with the film.
@@ -84,7 +98,11 @@ impl Disk {
             mtime: UNIX_EPOCH,
             ctime: UNIX_EPOCH,
             crtime: UNIX_EPOCH,
-            kind: if film { FileType::RegularFile } else { FileType::Directory },
+            kind: if film {
+                FileType::RegularFile
+            } else {
+                FileType::Directory
+            },
             perm: if film { 0o444 } else { 0o555 },
             nlink: 1,
             uid: 0,
@@ -114,7 +132,14 @@ impl Filesystem for Disk {
     }
 
     fn read(
-        &self, _: &Request, _: INodeNo, _: FileHandle, offset: u64, size: u32, _: OpenFlags, _: Option<LockOwner>,
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
         reply: ReplyData,
     ) {
         let end = (offset + u64::from(size)).min(self.len);
@@ -128,9 +153,19 @@ impl Filesystem for Disk {
         }
     }
 
-    fn readdir(&self, _: &Request, _: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let entries =
-            [(1, FileType::Directory, "."), (1, FileType::Directory, ".."), (FILM, FileType::RegularFile, &self.name)];
+    fn readdir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let entries = [
+            (1, FileType::Directory, "."),
+            (1, FileType::Directory, ".."),
+            (FILM, FileType::RegularFile, &self.name),
+        ];
         for (n, (inode, kind, name)) in entries.into_iter().enumerate().skip(offset as usize) {
             if reply.add(INodeNo(inode), n as u64 + 1, kind, name) {
                 break;

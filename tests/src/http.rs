@@ -27,7 +27,8 @@ impl Response {
     /// The body as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {}", self.text()))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error} in {}", self.text()))
     }
 }
 
@@ -37,11 +38,19 @@ pub fn get(server: SocketAddr, path: &str) -> Result<Response> {
 }
 
 /// A request without a body, on a connection of its own.
-pub fn request(server: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
+pub fn request(
+    server: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> Result<Response> {
     let mut stream = TcpStream::connect_timeout(&server, Duration::from_secs(5))?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     let mut text = format!("{method} {path} HTTP/1.1\r\n");
-    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+    if !headers
+        .iter()
+        .any(|(name, _)| name.eq_ignore_ascii_case("host"))
+    {
         text += &format!("Host: {server}\r\n");
     }
     for (name, value) in headers {
@@ -56,25 +65,38 @@ pub fn request(server: SocketAddr, method: &str, path: &str, headers: &[(&str, &
 pub fn read(from: &mut impl BufRead, head: bool) -> Result<Response> {
     let mut line = String::new();
     from.read_line(&mut line)?;
-    ensure!(!line.is_empty(), "the connection was closed without an answer");
+    ensure!(
+        !line.is_empty(),
+        "the connection was closed without an answer"
+    );
     let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
     let status = status.with_context(|| format!("no status line: {line:?}"))?;
     let mut headers = HashMap::new();
     loop {
         line.clear();
         from.read_line(&mut line)?;
-        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            break;
+        };
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
     let mut body = Vec::new();
     if head || status == 204 || status == 304 {
-        return Ok(Response { status, headers, body });
+        return Ok(Response {
+            status,
+            headers,
+            body,
+        });
     }
-    if headers.get("transfer-encoding").is_some_and(|coding| coding.contains("chunked")) {
+    if headers
+        .get("transfer-encoding")
+        .is_some_and(|coding| coding.contains("chunked"))
+    {
         loop {
             line.clear();
             from.read_line(&mut line)?;
-            let size = u64::from_str_radix(line.trim(), 16).with_context(|| format!("chunk size {line:?}"))?;
+            let size = u64::from_str_radix(line.trim(), 16)
+                .with_context(|| format!("chunk size {line:?}"))?;
             let read = from.by_ref().take(size).read_to_end(&mut body)?;
             ensure!(read as u64 == size, "chunk cut off");
             from.by_ref().take(2).read_to_end(&mut Vec::new())?;
@@ -85,9 +107,16 @@ pub fn read(from: &mut impl BufRead, head: bool) -> Result<Response> {
     } else if let Some(length) = headers.get("content-length") {
         let length: u64 = length.parse()?;
         let read = from.by_ref().take(length).read_to_end(&mut body)?;
-        ensure!(read as u64 == length, "body of {read} bytes, {length} announced");
+        ensure!(
+            read as u64 == length,
+            "body of {read} bytes, {length} announced"
+        );
     } else {
         from.read_to_end(&mut body)?;
     }
-    Ok(Response { status, headers, body })
+    Ok(Response {
+        status,
+        headers,
+        body,
+    })
 }

@@ -37,11 +37,16 @@ impl Network {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = |host: &str| format!("reelway-{}-{number}-{host}", std::process::id());
-        let network = Network { server: name("server"), viewer: name("viewer") };
+        let network = Network {
+            server: name("server"),
+            viewer: name("viewer"),
+        };
         let (server, viewer) = (&network.server, &network.viewer);
         ip(&format!("netns add {server}"));
         ip(&format!("netns add {viewer}"));
-        ip(&format!("link add wire netns {server} type veth peer name wire netns {viewer}"));
+        ip(&format!(
+            "link add wire netns {server} type veth peer name wire netns {viewer}"
+        ));
         for (host, address) in [(server, SERVER), (viewer, VIEWER)] {
             ip(&format!("-n {host} addr add {address}/24 dev wire"));
             ip(&format!("-n {host} link set lo up"));
@@ -83,11 +88,37 @@ impl Network {
     pub fn capture(&self) -> Capture {
         let file = crate::films::temp_dir("capture");
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.viewer, "tcpdump", "-i", "wire", "-U", "--immediate-mode", "-Z", "root"]);
-        command.args(["--time-stamp-precision=nano", "-B", "65536", "-s", "0", "-w"]).arg(file.path().join("pcap"));
+        command.args([
+            "netns",
+            "exec",
+            &self.viewer,
+            "tcpdump",
+            "-i",
+            "wire",
+            "-U",
+            "--immediate-mode",
+            "-Z",
+            "root",
+        ]);
+        command
+            .args([
+                "--time-stamp-precision=nano",
+                "-B",
+                "65536",
+                "-s",
+                "0",
+                "-w",
+            ])
+            .arg(file.path().join("pcap"));
         let tcpdump = start(command);
-        let listening = wait::until(Duration::from_secs(10), || tcpdump.said().contains("listening on").then_some(()));
-        assert!(listening.is_some(), "tcpdump does not listen: {}", tcpdump.said());
+        let listening = wait::until(Duration::from_secs(10), || {
+            tcpdump.said().contains("listening on").then_some(())
+        });
+        assert!(
+            listening.is_some(),
+            "tcpdump does not listen: {}",
+            tcpdump.said()
+        );
         Capture { tcpdump, file }
     }
 }
@@ -101,7 +132,10 @@ impl Default for Network {
 impl Drop for Network {
     fn drop(&mut self) {
         for host in [&self.server, &self.viewer] {
-            Command::new("ip").args(["netns", "del", host]).status().ok();
+            Command::new("ip")
+                .args(["netns", "del", host])
+                .status()
+                .ok();
         }
     }
 }
@@ -122,7 +156,9 @@ fn inside<T: Send>(host: &str, what: impl FnOnce() -> T + Send) -> T {
 #[track_caller]
 fn ip(arguments: &str) {
     let output = Command::new("ip").args(arguments.split(' ')).output();
-    let output = output.unwrap_or_else(|error| panic!("ip could not be started: {error}; apt-get install iproute2"));
+    let output = output.unwrap_or_else(|error| {
+        panic!("ip could not be started: {error}; apt-get install iproute2")
+    });
     assert!(
         output.status.success(),
         "ip {arguments}: {} (tests of what is on the wire need root)",
@@ -144,7 +180,11 @@ impl Capture {
         std::thread::sleep(Duration::from_millis(200));
         self.tcpdump.signal("INT");
         let ran = self.tcpdump.finish(Duration::from_secs(20));
-        ensure!(ran.err.contains("\n0 packets dropped by kernel"), "the capture is not whole: {}", ran.err);
+        ensure!(
+            ran.err.contains("\n0 packets dropped by kernel"),
+            "the capture is not whole: {}",
+            ran.err
+        );
         crate::capture::read(&std::fs::read(self.file.path().join("pcap"))?)
     }
 }

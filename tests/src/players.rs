@@ -27,15 +27,31 @@ impl Ran {
     pub fn expect(self, what: &str) -> Ran {
         match self.status {
             Some(status) if status.success() => self,
-            Some(status) => panic!("{what}: {status} (signal {:?})\n{}", status.signal(), self.tail()),
+            Some(status) => panic!(
+                "{what}: {status} (signal {:?})\n{}",
+                status.signal(),
+                self.tail()
+            ),
             None => panic!("{what}: not done in time\n{}", self.tail()),
         }
     }
 
     /// The last lines of standard error and output.
     pub fn tail(&self) -> String {
-        let last = |text: &str| text.chars().rev().take(4000).collect::<Vec<_>>().into_iter().rev().collect::<String>();
-        format!("{}{}", last(&String::from_utf8_lossy(&self.out)), last(&self.err))
+        let last = |text: &str| {
+            text.chars()
+                .rev()
+                .take(4000)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+                .collect::<String>()
+        };
+        format!(
+            "{}{}",
+            last(&String::from_utf8_lossy(&self.out)),
+            last(&self.err)
+        )
     }
 }
 
@@ -62,7 +78,12 @@ pub fn start(mut command: Command) -> Running {
     let child = command.spawn().unwrap_or_else(|error| {
         panic!("{name} could not be started: {error}. The tests need it: `make test` installs it, or apt-get install it.")
     });
-    Running { child, name, out, err }
+    Running {
+        child,
+        name,
+        out,
+        err,
+    }
 }
 
 /// Runs `command` to its end, at most for `limit`.
@@ -94,7 +115,10 @@ impl Running {
 
     /// Whether it still runs.
     pub fn running(&mut self) -> bool {
-        self.child.try_wait().expect("waiting for a child").is_none()
+        self.child
+            .try_wait()
+            .expect("waiting for a child")
+            .is_none()
     }
 
     /// What it wrote to standard error so far.
@@ -109,8 +133,15 @@ impl Running {
 
     /// Sends it a signal (`TERM`, `INT`, …).
     pub fn signal(&self, name: &str) {
-        let status = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status();
-        assert!(status.is_ok_and(|status| status.success()), "kill -s {name} {} ({})", self.pid(), self.name);
+        let status = Command::new("kill")
+            .args(["-s", name, &self.pid().to_string()])
+            .status();
+        assert!(
+            status.is_ok_and(|status| status.success()),
+            "kill -s {name} {} ({})",
+            self.pid(),
+            self.name
+        );
     }
 }
 
@@ -132,7 +163,9 @@ fn contents(file: &File) -> Vec<u8> {
 /// ffmpeg with these arguments, quiet but for errors.
 pub fn ffmpeg<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new("ffmpeg");
-    command.args(["-hide_banner", "-nostdin", "-loglevel", "error", "-y"]).args(arguments);
+    command
+        .args(["-hide_banner", "-nostdin", "-loglevel", "error", "-y"])
+        .args(arguments);
     command
 }
 
@@ -146,14 +179,19 @@ pub fn ffprobe<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Comma
 /// A GStreamer pipeline of `gst-launch-1.0`, which ends with the stream.
 pub fn gstreamer(pipeline: &str) -> Command {
     let mut command = Command::new("gst-launch-1.0");
-    command.arg("-q").args(pipeline.split_whitespace()).env("GST_DEBUG", "1").env("GST_REGISTRY_FORK", "no");
+    command
+        .arg("-q")
+        .args(pipeline.split_whitespace())
+        .env("GST_DEBUG", "1")
+        .env("GST_REGISTRY_FORK", "no");
     command
 }
 
 /// VLC without a face, which ends with the stream. VLC refuses to run as root; then it runs as
 /// nobody.
 pub fn vlc<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
-    let root = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("/proc")) == 0;
+    let root =
+        std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("/proc")) == 0;
     let mut command = match root {
         true => {
             let mut command = Command::new("setpriv");
@@ -162,6 +200,9 @@ pub fn vlc<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
         }
         false => Command::new("vlc"),
     };
-    command.env("HOME", "/tmp").args(["-I", "dummy", "--no-video-title-show", "--play-and-exit"]).args(arguments);
+    command
+        .env("HOME", "/tmp")
+        .args(["-I", "dummy", "--no-video-title-show", "--play-and-exit"])
+        .args(arguments);
     command
 }

@@ -87,7 +87,9 @@ pub enum Edits {
 /// The streams and packets of a film.
 #[track_caller]
 pub fn streams(film: &Path, edits: Edits) -> Vec<Stream> {
-    let mut arguments: Vec<OsString> = ["-of", "json", "-show_packets", "-show_streams"].map(OsString::from).to_vec();
+    let mut arguments: Vec<OsString> = ["-of", "json", "-show_packets", "-show_streams"]
+        .map(OsString::from)
+        .to_vec();
     if edits == Edits::Ignore {
         arguments.extend(["-ignore_editlist", "1"].map(OsString::from));
     }
@@ -98,11 +100,19 @@ pub fn streams(film: &Path, edits: Edits) -> Vec<Stream> {
         .streams
         .into_iter()
         .map(|raw| Stream {
-            id: raw.id.and_then(|id| u32::from_str_radix(id.trim_start_matches("0x"), 16).ok()).unwrap_or(0),
+            id: raw
+                .id
+                .and_then(|id| u32::from_str_radix(id.trim_start_matches("0x"), 16).ok())
+                .unwrap_or(0),
             kind: raw.codec_type,
             codec: raw.codec_name.unwrap_or_default(),
             tag: raw.codec_tag_string,
-            timescale: raw.time_base.split('/').nth(1).and_then(|scale| scale.parse().ok()).unwrap_or(1),
+            timescale: raw
+                .time_base
+                .split('/')
+                .nth(1)
+                .and_then(|scale| scale.parse().ok())
+                .unwrap_or(1),
             language: raw.tags.get("language").cloned(),
             packets: Vec::new(),
         })
@@ -147,7 +157,8 @@ impl Hashes {
         for line in text.lines() {
             if let Some(base) = line.strip_prefix("#tb 0: ") {
                 let (num, den) = base.split_once('/').expect("a time base");
-                hashes.timescale = den.parse::<f64>().expect("a number") / num.parse::<f64>().expect("a number");
+                hashes.timescale =
+                    den.parse::<f64>().expect("a number") / num.parse::<f64>().expect("a number");
             }
             if line.starts_with('#') {
                 continue;
@@ -166,12 +177,18 @@ impl Hashes {
 
     /// Presentation times in seconds.
     pub fn seconds(&self) -> Vec<f64> {
-        self.frames.iter().map(|frame| frame.pts as f64 / self.timescale).collect()
+        self.frames
+            .iter()
+            .map(|frame| frame.pts as f64 / self.timescale)
+            .collect()
     }
 
     /// The hashes alone.
     pub fn hashes(&self) -> Vec<&str> {
-        self.frames.iter().map(|frame| frame.hash.as_str()).collect()
+        self.frames
+            .iter()
+            .map(|frame| frame.hash.as_str())
+            .collect()
     }
 }
 
@@ -218,13 +235,51 @@ pub fn receive(wanted: &Wanted) -> Received {
     };
     if let Some(codec) = wanted.picture {
         output(&["-map", "0:v:0", "-c", "copy", "-f", codec], "nals");
-        output(&["-map", "0:v:0", "-c", "copy", "-copyts", "-f", "framehash", "-hash", "md5"], "pictures");
+        output(
+            &[
+                "-map",
+                "0:v:0",
+                "-c",
+                "copy",
+                "-copyts",
+                "-f",
+                "framehash",
+                "-hash",
+                "md5",
+            ],
+            "pictures",
+        );
     }
     if wanted.decode {
-        output(&["-map", "0:v:0", "-fps_mode", "passthrough", "-f", "framehash", "-hash", "md5"], "frames");
+        output(
+            &[
+                "-map",
+                "0:v:0",
+                "-fps_mode",
+                "passthrough",
+                "-f",
+                "framehash",
+                "-hash",
+                "md5",
+            ],
+            "frames",
+        );
     }
     if wanted.sound {
-        output(&["-map", "0:a:0", "-c", "copy", "-copyts", "-f", "framehash", "-hash", "md5"], "sound");
+        output(
+            &[
+                "-map",
+                "0:a:0",
+                "-c",
+                "copy",
+                "-copyts",
+                "-f",
+                "framehash",
+                "-hash",
+                "md5",
+            ],
+            "sound",
+        );
     }
     run(ffmpeg(arguments), wanted.limit).expect(wanted.input);
     let text = |name: &str| std::fs::read_to_string(path(name)).unwrap_or_default();
@@ -241,7 +296,10 @@ pub fn receive(wanted: &Wanted) -> Received {
 fn split_nals(stream: &[u8], hevc: bool) -> Vec<Vec<u8>> {
     let mut starts = Vec::new();
     let mut at = 0;
-    while let Some(found) = stream[at..].windows(3).position(|window| window == [0, 0, 1]) {
+    while let Some(found) = stream[at..]
+        .windows(3)
+        .position(|window| window == [0, 0, 1])
+    {
         starts.push(at + found + 3);
         at += found + 3;
     }
@@ -269,9 +327,12 @@ fn split_nals(stream: &[u8], hevc: bool) -> Vec<Vec<u8>> {
 /// every key picture when it reads the file, whether they are in its samples or not.
 pub fn without_declared_sei(nals: Vec<Vec<u8>>, film: &Path) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(film).expect("a film");
-    let Some(at) = bytes.windows(4).position(|window| window == b"hvcC") else { return nals };
+    let Some(at) = bytes.windows(4).position(|window| window == b"hvcC") else {
+        return nals;
+    };
     let size = u32::from_be_bytes(bytes[at - 4..at].try_into().expect("four bytes")) as usize;
     let hvcc = &bytes[at..at - 4 + size];
-    let declared = |nal: &[u8]| nal[0] >> 1 == 39 && hvcc.windows(nal.len()).any(|window| window == nal);
+    let declared =
+        |nal: &[u8]| nal[0] >> 1 == 39 && hvcc.windows(nal.len()).any(|window| window == nal);
     nals.into_iter().filter(|nal| !declared(nal)).collect()
 }

@@ -47,7 +47,9 @@ pub struct Response {
 impl Response {
     /// A header's value, or nothing.
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(&name.to_ascii_lowercase()).map_or("", String::as_str)
+        self.headers
+            .get(&name.to_ascii_lowercase())
+            .map_or("", String::as_str)
     }
 }
 
@@ -66,7 +68,13 @@ impl Client {
 
     /// Speaks over a connection that is there already.
     pub fn from_stream(stream: TcpStream) -> Client {
-        Client { stream, buffer: Vec::new(), cseq: 0, session: None, frames: VecDeque::new() }
+        Client {
+            stream,
+            buffer: Vec::new(),
+            cseq: 0,
+            session: None,
+            frames: VecDeque::new(),
+        }
     }
 
     /// The client's address.
@@ -80,7 +88,12 @@ impl Client {
     }
 
     /// Sends a request with CSeq and the session, and reads its answer.
-    pub fn request(&mut self, method: &str, url: &str, headers: &[(&str, &str)]) -> Result<Response> {
+    pub fn request(
+        &mut self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Response> {
         self.send(method, url, headers)?;
         self.response(Duration::from_secs(10))
     }
@@ -140,7 +153,8 @@ impl Client {
             if deadline.over() {
                 return Ok(None);
             }
-            self.stream.set_read_timeout(Some(deadline.left().max(Duration::from_millis(1))))?;
+            self.stream
+                .set_read_timeout(Some(deadline.left().max(Duration::from_millis(1))))?;
             let mut bytes = [0; 65536];
             match self.stream.read(&mut bytes) {
                 Ok(0) => bail!("the server closed the connection"),
@@ -154,29 +168,53 @@ impl Client {
     fn parse(&mut self) -> Result<Option<Message>> {
         if let [b'$', channel, high, low, rest @ ..] = &self.buffer[..] {
             let length = usize::from(u16::from_be_bytes([*high, *low]));
-            let Some(data) = rest.get(..length) else { return Ok(None) };
-            let frame = Frame { channel: *channel, data: data.to_vec() };
+            let Some(data) = rest.get(..length) else {
+                return Ok(None);
+            };
+            let frame = Frame {
+                channel: *channel,
+                data: data.to_vec(),
+            };
             self.buffer.drain(..4 + length);
             return Ok(Some(Message::Frame(frame)));
         }
         if self.buffer.first() == Some(&b'$') {
             return Ok(None);
         }
-        let Some(end) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
+        let Some(end) = self
+            .buffer
+            .windows(4)
+            .position(|window| window == b"\r\n\r\n")
+        else {
+            return Ok(None);
+        };
         let head = String::from_utf8_lossy(&self.buffer[..end]).into_owned();
         let mut lines = head.split("\r\n");
         let first = lines.next().unwrap_or_default();
         ensure!(first.starts_with("RTSP/1.0 "), "no status line: {first:?}");
-        let status = first.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no status")?;
+        let status = first
+            .split(' ')
+            .nth(1)
+            .and_then(|code| code.parse().ok())
+            .context("no status")?;
         let headers: HashMap<String, String> = lines
             .filter_map(|line| line.split_once(':'))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
             .collect();
-        let length = headers.get("content-length").map_or(Ok(0), |length| length.parse::<usize>())?;
-        let Some(body) = self.buffer.get(end + 4..end + 4 + length) else { return Ok(None) };
+        let length = headers
+            .get("content-length")
+            .map_or(Ok(0), |length| length.parse::<usize>())?;
+        let Some(body) = self.buffer.get(end + 4..end + 4 + length) else {
+            return Ok(None);
+        };
         let body = String::from_utf8_lossy(body).into_owned();
         self.buffer.drain(..end + 4 + length);
-        Ok(Some(Message::Response(Response { status, headers, body, frames_before: 0 })))
+        Ok(Some(Message::Response(Response {
+            status,
+            headers,
+            body,
+            frames_before: 0,
+        })))
     }
 
     /// DESCRIBEs a film: its SDP and the control addresses of its media.
@@ -185,7 +223,11 @@ impl Client {
         ensure!(answer.status == 200, "DESCRIBE: {answer:?}");
         let base = answer.header("content-base").to_owned();
         let media = answer.body.split("m=").skip(1);
-        let control = media.filter_map(|media| media.lines().find_map(|line| line.strip_prefix("a=control:")));
+        let control = media.filter_map(|media| {
+            media
+                .lines()
+                .find_map(|line| line.strip_prefix("a=control:"))
+        });
         let control = control.map(|control| match control.starts_with("rtsp://") {
             true => control.to_owned(),
             false => format!("{base}{control}"),
@@ -214,7 +256,11 @@ impl Client {
             let transport = format!("RTP/AVP;unicast;client_port={}-{}", port, port + 1);
             let answer = self.request("SETUP", control, &[("Transport", &transport)])?;
             ensure!(answer.status == 200, "SETUP {control}: {answer:?}");
-            tracks.push(UdpTrack { rtp, rtcp, transport: answer.header("transport").to_owned() });
+            tracks.push(UdpTrack {
+                rtp,
+                rtcp,
+                transport: answer.header("transport").to_owned(),
+            });
         }
         Ok(tracks)
     }
@@ -247,7 +293,10 @@ fn udp_pair(local: SocketAddr) -> Result<(UdpSocket, UdpSocket)> {
 
 /// Whether a read ended because its time was over.
 pub fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
 }
 
 /// One entry of an `RTP-Info` header.
@@ -265,10 +314,16 @@ pub struct RtpInfo {
 pub fn rtp_info(header: &str) -> Result<Vec<RtpInfo>> {
     let entry = |text: &str| -> Result<RtpInfo> {
         let field = |name: &str| {
-            let found = text.split(';').find_map(|part| part.trim().strip_prefix(name));
+            let found = text
+                .split(';')
+                .find_map(|part| part.trim().strip_prefix(name));
             found.with_context(|| format!("no {name} in {text:?}"))
         };
-        Ok(RtpInfo { url: field("url=")?.to_owned(), seq: field("seq=")?.parse()?, rtptime: field("rtptime=")?.parse()? })
+        Ok(RtpInfo {
+            url: field("url=")?.to_owned(),
+            seq: field("seq=")?.parse()?,
+            rtptime: field("rtptime=")?.parse()?,
+        })
     };
     header.split(',').map(entry).collect()
 }
@@ -293,8 +348,13 @@ pub struct Rtp<'a> {
 impl<'a> Rtp<'a> {
     /// Reads a packet without CSRCs and extensions, as the server sends them.
     pub fn parse(packet: &'a [u8]) -> Result<Rtp<'a>> {
-        ensure!(packet.len() >= 12 && packet[0] == 0x80, "no plain RTP header: {:02x?}", &packet[..packet.len().min(12)]);
-        let word = |at: usize| u32::from_be_bytes(packet[at..at + 4].try_into().expect("four bytes"));
+        ensure!(
+            packet.len() >= 12 && packet[0] == 0x80,
+            "no plain RTP header: {:02x?}",
+            &packet[..packet.len().min(12)]
+        );
+        let word =
+            |at: usize| u32::from_be_bytes(packet[at..at + 4].try_into().expect("four bytes"));
         Ok(Rtp {
             marker: packet[1] & 0x80 != 0,
             payload_type: packet[1] & 0x7f,
@@ -325,9 +385,15 @@ pub struct SenderReport {
 pub fn rtcp_packets(mut compound: &[u8]) -> Result<Vec<(u8, &[u8])>> {
     let mut packets = Vec::new();
     while !compound.is_empty() {
-        ensure!(compound.len() >= 4 && compound[0] >> 6 == 2, "no RTCP header: {compound:02x?}");
+        ensure!(
+            compound.len() >= 4 && compound[0] >> 6 == 2,
+            "no RTCP header: {compound:02x?}"
+        );
         let length = 4 * (usize::from(u16::from_be_bytes([compound[2], compound[3]])) + 1);
-        ensure!(length <= compound.len(), "RTCP packet longer than its datagram");
+        ensure!(
+            length <= compound.len(),
+            "RTCP packet longer than its datagram"
+        );
         let (packet, rest) = compound.split_at(length);
         packets.push((packet[1], packet));
         compound = rest;
@@ -338,7 +404,9 @@ pub fn rtcp_packets(mut compound: &[u8]) -> Result<Vec<(u8, &[u8])>> {
 /// The sender report of a compound packet, if it has one.
 pub fn sender_report(compound: &[u8]) -> Result<Option<SenderReport>> {
     let packets = rtcp_packets(compound)?;
-    let Some((_, packet)) = packets.iter().find(|(kind, _)| *kind == 200) else { return Ok(None) };
+    let Some((_, packet)) = packets.iter().find(|(kind, _)| *kind == 200) else {
+        return Ok(None);
+    };
     ensure!(packet.len() >= 28, "sender report cut off");
     let word = |at: usize| u32::from_be_bytes(packet[at..at + 4].try_into().expect("four bytes"));
     Ok(Some(SenderReport {

@@ -77,7 +77,14 @@ impl Options {
 
     /// Runs as nobody, for whom permissions count.
     pub fn unprivileged(mut self) -> Options {
-        self.prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"].map(str::to_owned).to_vec();
+        self.prefix = [
+            "setpriv",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+        ]
+        .map(str::to_owned)
+        .to_vec();
         self
     }
 
@@ -110,7 +117,11 @@ impl Options {
             let answer = server.ask("/readyz")?;
             (answer.status == 200).then_some(true)
         });
-        assert!(ready == Some(true), "the server did not become ready (readyz: {ready:?}):\n{}", server.log());
+        assert!(
+            ready == Some(true),
+            "the server did not become ready (readyz: {ready:?}):\n{}",
+            server.log()
+        );
         server
     }
 
@@ -130,12 +141,20 @@ impl Options {
             ("pool.size", "\"32MiB\"".to_owned()),
         ]
         .into();
-        keys.extend(self.settings.iter().map(|(key, value)| (key.as_str(), value.clone())));
-        let config: String = keys.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+        keys.extend(
+            self.settings
+                .iter()
+                .map(|(key, value)| (key.as_str(), value.clone())),
+        );
+        let config: String = keys
+            .iter()
+            .map(|(key, value)| format!("{key} = {value}\n"))
+            .collect();
         let config_path = dir.path().join("reelway.toml");
         fs::write(&config_path, config).expect("a configuration file");
         // For a server that runs as nobody.
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).expect("a directory of ours");
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777))
+            .expect("a directory of ours");
 
         let log_path = dir.path().join("log");
         let log = File::create(&log_path).expect("a log file");
@@ -143,7 +162,12 @@ impl Options {
         let binary = binary();
         words.push(binary.as_os_str());
         let mut command = Command::new(words[0]);
-        command.args(&words[1..]).arg("serve").args(&self.films).arg("--config").arg(&config_path);
+        command
+            .args(&words[1..])
+            .arg("serve")
+            .args(&self.films)
+            .arg("--config")
+            .arg(&config_path);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("REELWAY_") {
                 command.env_remove(name);
@@ -153,14 +177,21 @@ impl Options {
             // The shell enters the group and becomes the server.
             let inner = command;
             command = Command::new("sh");
-            command.args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\""]).arg(cgroup);
+            command
+                .args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\""])
+                .arg(cgroup);
             command.arg(inner.get_program()).args(inner.get_args());
             inner.get_envs().for_each(|(name, _)| {
                 command.env_remove(name);
             });
         }
-        command.stdin(Stdio::null()).stdout(log.try_clone().expect("a descriptor")).stderr(log);
-        let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a descriptor"))
+            .stderr(log);
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         Server {
             child,
             rtsp: SocketAddr::new(self.address, ports.first),
@@ -190,16 +221,23 @@ impl Server {
         let done = wait::until(Duration::from_secs(30), || {
             let node = self.ask("/api/node")?.json();
             let films = &node["films"];
-            let known = films["ready"].as_u64()? + films["unplayable"].as_u64()? + films["not_ready"].as_u64()?;
+            let known = films["ready"].as_u64()?
+                + films["unplayable"].as_u64()?
+                + films["not_ready"].as_u64()?;
             (films["indexing"] == 0 && known > 0).then_some(())
         });
-        assert!(done.is_some(), "the films were not indexed in time:\n{}", self.log());
+        assert!(
+            done.is_some(),
+            "the films were not indexed in time:\n{}",
+            self.log()
+        );
     }
 
     /// GETs a path.
     #[track_caller]
     pub fn get(&self, path: &str) -> http::Response {
-        http::get(self.http, path).unwrap_or_else(|error| panic!("GET {path}: {error:#}\n{}", self.log()))
+        http::get(self.http, path)
+            .unwrap_or_else(|error| panic!("GET {path}: {error:#}\n{}", self.log()))
     }
 
     fn ask(&self, path: &str) -> Option<http::Response> {
@@ -220,7 +258,8 @@ impl Server {
     #[track_caller]
     pub fn token(&self) -> String {
         let path = self.state.join("token");
-        let token = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let token =
+            fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         token.trim().to_owned()
     }
 
@@ -236,7 +275,9 @@ impl Server {
     pub fn wait_for_log(&self, words: &[&str], limit: Duration) -> String {
         let line = wait::until(limit, || {
             let log = self.log();
-            log.lines().find(|line| words.iter().all(|word| line.contains(word))).map(str::to_owned)
+            log.lines()
+                .find(|line| words.iter().all(|word| line.contains(word)))
+                .map(str::to_owned)
         });
         line.unwrap_or_else(|| panic!("no line of the log has {words:?}:\n{}", self.log()))
     }
@@ -248,20 +289,32 @@ impl Server {
 
     /// Whether it still runs.
     pub fn running(&mut self) -> bool {
-        self.child.try_wait().expect("waiting for a child").is_none()
+        self.child
+            .try_wait()
+            .expect("waiting for a child")
+            .is_none()
     }
 
     /// Waits for its end and gives its exit code.
     #[track_caller]
     pub fn wait(&mut self, limit: Duration) -> Option<i32> {
-        let status = wait::until(limit, || self.child.try_wait().expect("waiting for a child"));
-        status.unwrap_or_else(|| panic!("the server did not end:\n{}", self.log())).code()
+        let status = wait::until(limit, || {
+            self.child.try_wait().expect("waiting for a child")
+        });
+        status
+            .unwrap_or_else(|| panic!("the server did not end:\n{}", self.log()))
+            .code()
     }
 
     /// Sends it a signal (`TERM`, `INT`, …).
     pub fn signal(&self, name: &str) {
-        let status = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status();
-        assert!(status.is_ok_and(|status| status.success()), "kill -s {name}");
+        let status = Command::new("kill")
+            .args(["-s", name, &self.pid().to_string()])
+            .status();
+        assert!(
+            status.is_ok_and(|status| status.success()),
+            "kill -s {name}"
+        );
     }
 
     /// Bytes of memory it has now, and has had at most (`VmRSS`, `VmHWM`).
@@ -269,7 +322,11 @@ impl Server {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap_or_default();
         let field = |name: &str| {
             let line = status.lines().find(|line| line.starts_with(name))?;
-            line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+            line.split_whitespace()
+                .nth(1)?
+                .parse::<u64>()
+                .ok()
+                .map(|kib| kib * 1024)
         };
         (field("VmRSS:").unwrap_or(0), field("VmHWM:").unwrap_or(0))
     }
@@ -294,7 +351,17 @@ pub fn binary() -> PathBuf {
         }
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.args(["build", "--quiet", "-p", "reelway", "--bin", "reelway", "--manifest-path"]).arg(manifest);
+        command
+            .args([
+                "build",
+                "--quiet",
+                "-p",
+                "reelway",
+                "--bin",
+                "reelway",
+                "--manifest-path",
+            ])
+            .arg(manifest);
         let status = command.status().expect("cargo");
         assert!(status.success(), "the reelway binary could not be built");
         target_dir().join("debug/reelway")

@@ -26,14 +26,17 @@ fn seconds(count: u64) -> Duration {
 fn one_film() -> tempfile::TempDir {
     let dir = temp_dir("films");
     fs::copy(films::film("progressive").path, dir.path().join("film.mp4")).expect("a copy");
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("a directory of ours");
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755))
+        .expect("a directory of ours");
     dir
 }
 
 /// Percent-encodes each part of a title.
 fn encoded(title: &str) -> String {
     let byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => (byte as char).to_string(),
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
+            (byte as char).to_string()
+        }
         _ => format!("%{byte:02X}"),
     };
     title.bytes().map(byte).collect()
@@ -57,7 +60,10 @@ fn refuses(options: Options) -> String {
 #[track_caller]
 fn says(text: &str, words: &[&str]) {
     for word in words {
-        assert!(text.to_lowercase().contains(&word.to_lowercase()), "nothing of {word:?} in:\n{text}");
+        assert!(
+            text.to_lowercase().contains(&word.to_lowercase()),
+            "nothing of {word:?} in:\n{text}"
+        );
     }
 }
 
@@ -65,18 +71,35 @@ fn says(text: &str, words: &[&str]) {
 fn an_empty_directory_is_said_to_have_no_film_and_is_watched() {
     let dir = temp_dir("films");
     let server = Options::new(dir.path()).start();
-    let name = dir.path().file_name().expect("a name").to_string_lossy().into_owned();
+    let name = dir
+        .path()
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
     server.wait_for_log(&["no film", &name], seconds(5));
     fs::copy(films::film("progressive").path, dir.path().join("late.mp4")).expect("a copy");
-    let found = wait::until(seconds(15), || shown(&server).iter().any(|film| film["state"] == "ready").then_some(()));
-    assert!(found.is_some(), "a film that came later is found: {:?}", shown(&server));
+    let found = wait::until(seconds(15), || {
+        shown(&server)
+            .iter()
+            .any(|film| film["state"] == "ready")
+            .then_some(())
+    });
+    assert!(
+        found.is_some(),
+        "a film that came later is found: {:?}",
+        shown(&server)
+    );
 }
 
 #[test]
 fn a_directory_that_is_not_there_is_named() {
     let dir = temp_dir("films");
     let missing = dir.path().join("missing");
-    says(&refuses(Options::new(&missing)), &[&missing.to_string_lossy(), "no such file"]);
+    says(
+        &refuses(Options::new(&missing)),
+        &[&missing.to_string_lossy(), "no such file"],
+    );
 }
 
 #[test]
@@ -86,7 +109,10 @@ fn a_directory_that_must_not_be_read_is_named() {
     fs::create_dir(&closed).expect("a directory");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("a directory of ours");
     // All of it: nothing can be served.
-    says(&refuses(Options::new(&closed).unprivileged()), &[&closed.to_string_lossy(), "permission denied"]);
+    says(
+        &refuses(Options::new(&closed).unprivileged()),
+        &[&closed.to_string_lossy(), "permission denied"],
+    );
     // A part of it: the rest is served.
     let server = Options::new(dir.path()).unprivileged().start();
     server.wait_indexed();
@@ -98,7 +124,11 @@ fn a_directory_that_must_not_be_read_is_named() {
 fn a_port_that_is_taken_is_named() {
     let dir = one_film();
     let first = Server::start(dir.path());
-    for (key, port) in [("rtsp.port", first.rtsp.port()), ("http.port", first.http.port()), ("rtp.port", first.rtp)] {
+    for (key, port) in [
+        ("rtsp.port", first.rtsp.port()),
+        ("http.port", first.http.port()),
+        ("rtp.port", first.rtp),
+    ] {
         let said = refuses(Options::new(dir.path()).set(key, port));
         says(&said, &[&port.to_string(), "in use"]);
         // What to do: another port.
@@ -110,7 +140,10 @@ fn a_port_that_is_taken_is_named() {
 fn a_film_without_a_track_to_play_is_listed_with_the_reason() {
     let dir = one_film();
     let mut bytes = fs::read(films::film("audio_only").path).expect("the film");
-    let entry = bytes.windows(4).position(|window| window == b"mp4a").expect("the sample entry");
+    let entry = bytes
+        .windows(4)
+        .position(|window| window == b"mp4a")
+        .expect("the sample entry");
     bytes[entry..entry + 4].copy_from_slice(b"zzzz");
     fs::write(dir.path().join("odd.mp4"), bytes).expect("a film");
     fs::write(dir.path().join("text.mp4"), "This is no film. ".repeat(100)).expect("a file");
@@ -121,30 +154,53 @@ fn a_film_without_a_track_to_play_is_listed_with_the_reason() {
     let server = Server::start(dir.path());
     let film = |title: &str| {
         let all = shown(&server);
-        all.iter().find(|film| film["title"] == title).unwrap_or_else(|| panic!("{title} is not listed")).clone()
+        all.iter()
+            .find(|film| film["title"] == title)
+            .unwrap_or_else(|| panic!("{title} is not listed"))
+            .clone()
     };
-    let reason = |title: &str| film(title)["reason"].as_str().unwrap_or_default().to_owned();
+    let reason = |title: &str| {
+        film(title)["reason"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
     assert_eq!(film("film")["state"], "ready");
     assert_eq!(film("odd")["state"], "unplayable");
     says(&reason("odd"), &["zzzz"]);
     assert_eq!(film("text")["state"], "unplayable");
     says(&reason("text"), &["mp4", "ffmpeg"]);
     for title in ["half", "empty"] {
-        assert_eq!(film(title)["state"], "not_ready", "{title}: {}", film(title));
+        assert_eq!(
+            film(title)["state"],
+            "not_ready",
+            "{title}: {}",
+            film(title)
+        );
         assert!(!reason(title).is_empty(), "{title}");
     }
     // Each protocol answers with the reason.
     let mut client = Client::connect(server.rtsp).expect("a connection");
     for (title, word) in [("odd", "zzzz"), ("text", "mp4"), ("half", "copied")] {
-        let answer = client.request("DESCRIBE", &server.rtsp_url(title), &[]).expect("an answer");
-        assert!((400..600).contains(&answer.status) && answer.status != 500, "{title}: {answer:?}");
+        let answer = client
+            .request("DESCRIBE", &server.rtsp_url(title), &[])
+            .expect("an answer");
+        assert!(
+            (400..600).contains(&answer.status) && answer.status != 500,
+            "{title}: {answer:?}"
+        );
         let answer = server.get(&format!("/{title}/hls/main.m3u8"));
-        assert!((400..600).contains(&answer.status) && answer.status != 500, "{title}: {answer:?}");
+        assert!(
+            (400..600).contains(&answer.status) && answer.status != 500,
+            "{title}: {answer:?}"
+        );
         says(&answer.text(), &[word]);
     }
     // The half-copied film becomes ready by itself.
     fs::write(dir.path().join("half.mp4"), &whole).expect("a file");
-    let ready = wait::until(seconds(15), || (film("half")["state"] == "ready").then_some(()));
+    let ready = wait::until(seconds(15), || {
+        (film("half")["state"] == "ready").then_some(())
+    });
     assert!(ready.is_some(), "{}", film("half"));
 }
 
@@ -156,8 +212,19 @@ fn a_codec_without_payload_format_is_told_by_protocol() {
         assert_eq!(film["state"], "ready", "{film}");
         assert_eq!(film["protocols"]["hls"], Value::Null, "{film}");
         assert_eq!(film["protocols"]["dash"], Value::Null, "{film}");
-        assert!(film["protocols"]["rtsp"].is_string(), "says why not: {film}");
-        assert_eq!(server.get(&format!("/{}/hls/main.m3u8", film["title"].as_str().expect("a title"))).status, 200);
+        assert!(
+            film["protocols"]["rtsp"].is_string(),
+            "says why not: {film}"
+        );
+        assert_eq!(
+            server
+                .get(&format!(
+                    "/{}/hls/main.m3u8",
+                    film["title"].as_str().expect("a title")
+                ))
+                .status,
+            200
+        );
     }
 }
 
@@ -170,7 +237,10 @@ fn links_that_go_in_a_circle_are_passed_over() {
     symlink("self.mp4", dir.path().join("self.mp4")).expect("a link");
     symlink("gone.mp4", dir.path().join("dangling.mp4")).expect("a link");
     let server = Server::start(dir.path());
-    let ready: Vec<_> = shown(&server).into_iter().filter(|film| film["state"] == "ready").collect();
+    let ready: Vec<_> = shown(&server)
+        .into_iter()
+        .filter(|film| film["state"] == "ready")
+        .collect();
     assert_eq!(ready.len(), 1, "the film is there once: {ready:?}");
     server.wait_for_log(&["up"], seconds(5));
 }
@@ -196,27 +266,43 @@ fn films_play_whatever_their_names_are() {
     fs::create_dir_all(dir.path().join("sub dir/deeper")).expect("directories");
     for name in names {
         let path = dir.path().join(OsStr::from_bytes(name));
-        fs::copy(films::film("progressive").path, &path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        fs::copy(films::film("progressive").path, &path)
+            .unwrap_or_else(|error| panic!("{path:?}: {error}"));
     }
     let server = Server::start(dir.path());
     let films = shown(&server);
     assert_eq!(films.len(), names.len());
-    let len = fs::metadata(films::film("progressive").path).expect("the film").len();
+    let len = fs::metadata(films::film("progressive").path)
+        .expect("the film")
+        .len();
     for film in films {
         assert_eq!(film["state"], "ready", "{film}");
         let title = film["title"].as_str().expect("a title");
         let path = encoded(title);
         let answer = server.get(&format!("/{path}/file"));
-        assert_eq!((answer.status, answer.body.len() as u64), (200, len), "{title}");
+        assert_eq!(
+            (answer.status, answer.body.len() as u64),
+            (200, len),
+            "{title}"
+        );
         let answer = server.get(&format!("/{path}/hls/main.m3u8"));
         assert_eq!(answer.status, 200, "{title}");
         let playlist = answer.text();
-        let media = playlist.lines().find(|line| line.contains(".m3u8") && !line.starts_with('#')).expect("a playlist");
+        let media = playlist
+            .lines()
+            .find(|line| line.contains(".m3u8") && !line.starts_with('#'))
+            .expect("a playlist");
         let answer = server.get(&format!("/{path}/hls/{media}"));
         assert_eq!(answer.status, 200, "{title}: {media}");
-        assert_eq!(server.get(&format!("/{path}/dash/main.mpd")).status, 200, "{title}");
+        assert_eq!(
+            server.get(&format!("/{path}/dash/main.mpd")).status,
+            200,
+            "{title}"
+        );
         let mut client = Client::connect(server.rtsp).expect("a connection");
-        let tracks = client.setup_tcp(&server.rtsp_url(&path)).unwrap_or_else(|error| panic!("{title}: {error:#}"));
+        let tracks = client
+            .setup_tcp(&server.rtsp_url(&path))
+            .unwrap_or_else(|error| panic!("{title}: {error:#}"));
         assert_eq!(tracks, 2);
         let answer = server.get(&format!("/api/films/{path}"));
         assert_eq!(answer.status, 200, "{title}");
@@ -231,7 +317,10 @@ fn two_films_of_one_title_keep_their_extensions() {
         fs::copy(films::film("progressive").path, dir.path().join(name)).expect("a copy");
     }
     let server = Server::start(dir.path());
-    let mut titles: Vec<String> = shown(&server).iter().filter_map(|film| Some(film["title"].as_str()?.to_owned())).collect();
+    let mut titles: Vec<String> = shown(&server)
+        .iter()
+        .filter_map(|film| Some(film["title"].as_str()?.to_owned()))
+        .collect();
     titles.sort();
     assert_eq!(titles, ["film.mov", "film.mp4", "other"]);
     for title in titles {
@@ -254,14 +343,26 @@ fn a_state_directory_that_cannot_be_written_is_named() {
     let state = temp_dir("state");
     let file = state.path().join("a file");
     fs::write(&file, "").expect("a file");
-    says(&refuses(Options::new(dir.path()).state(&file)), &[&file.to_string_lossy(), "state"]);
+    says(
+        &refuses(Options::new(dir.path()).state(&file)),
+        &[&file.to_string_lossy(), "state"],
+    );
 
     let read_only = state.path().join("read-only");
     fs::create_dir(&read_only).expect("a directory");
-    let status = Command::new("mount").args(["-t", "tmpfs", "-o", "ro,size=1m", "reelway-test"]).arg(&read_only).status();
-    assert!(status.is_ok_and(|status| status.success()), "mounting a read-only file system needs root");
+    let status = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "ro,size=1m", "reelway-test"])
+        .arg(&read_only)
+        .status();
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "mounting a read-only file system needs root"
+    );
     let _mounted = Mounted(&read_only);
-    says(&refuses(Options::new(dir.path()).state(&read_only)), &[&read_only.to_string_lossy(), "read-only", "state"]);
+    says(
+        &refuses(Options::new(dir.path()).state(&read_only)),
+        &[&read_only.to_string_lossy(), "read-only", "state"],
+    );
 }
 
 /// Bytes of media in an RTP packet that a film must hold as they are: of its payload what lies
@@ -285,19 +386,31 @@ fn find(film: &[u8], bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 /// Plays a film over TCP until its end or `limit`; the media that came, and whether BYE did.
-fn play(server: &Server, title: &str, limit: Duration, mut at_start: impl FnMut()) -> (Vec<Vec<u8>>, bool) {
+fn play(
+    server: &Server,
+    title: &str,
+    limit: Duration,
+    mut at_start: impl FnMut(),
+) -> (Vec<Vec<u8>>, bool) {
     let mut client = Client::connect(server.rtsp).expect("a connection");
     let url = server.rtsp_url(title);
     client.setup_tcp(&url).expect("SETUP");
-    let answer = client.request("PLAY", &url, &[("Range", "npt=0-")]).expect("PLAY");
+    let answer = client
+        .request("PLAY", &url, &[("Range", "npt=0-")])
+        .expect("PLAY");
     assert_eq!(answer.status, 200, "{answer:?}");
     let deadline = Deadline::after(limit);
     let (mut came, mut bye) = (Vec::new(), false);
     while !deadline.over() && !bye {
-        let Ok(frame) = client.frame(deadline.left()) else { break };
+        let Ok(frame) = client.frame(deadline.left()) else {
+            break;
+        };
         let Some(frame) = frame else { break };
         if frame.channel % 2 == 1 {
-            bye |= rtcp_packets(&frame.data).expect("RTCP").iter().any(|(kind, _)| *kind == 203);
+            bye |= rtcp_packets(&frame.data)
+                .expect("RTCP")
+                .iter()
+                .any(|(kind, _)| *kind == 203);
             continue;
         }
         came.push(media(&Rtp::parse(&frame.data).expect("RTP")));
@@ -314,9 +427,13 @@ fn is_of(film: &[u8], came: &[Vec<u8>]) {
     // Pictures and sound lie beside each other: look near the last find first.
     let mut near = 0usize;
     for bytes in came.iter().filter(|bytes| bytes.len() > 60) {
-        // The first bytes are enough to know them; several sound frames lie in one packet.
-        let bytes = &bytes[..40];
-        let found = find(film, bytes, near.saturating_sub(2 << 20)).or_else(|| find(film, bytes, 0));
+        // Forty bytes are enough to know them; where several frames lie in one packet, headers may
+        // lie between the first of them.
+        let found = [&bytes[..40], &bytes[bytes.len() - 40..]]
+            .into_iter()
+            .find_map(|bytes| {
+                find(film, bytes, near.saturating_sub(2 << 20)).or_else(|| find(film, bytes, 0))
+            });
         near = found.expect("bytes that are not the film's");
     }
 }
@@ -330,7 +447,9 @@ fn a_film_replaced_while_it_plays_ends_with_a_reason_and_never_shows_the_other()
         let dir = temp_dir("films");
         let path = dir.path().join("film.mp4");
         fs::write(&path, &original).expect("a film");
-        let server = Options::new(dir.path()).set("pool.size", "\"8MiB\"").start();
+        let server = Options::new(dir.path())
+            .set("pool.size", "\"8MiB\"")
+            .start();
         server.wait_indexed();
         let replace = || match in_place {
             true => fs::write(&path, &other).expect("the other film"),
@@ -343,7 +462,11 @@ fn a_film_replaced_while_it_plays_ends_with_a_reason_and_never_shows_the_other()
         assert!(came.len() >= 200);
         is_of(&original, &came);
         if in_place {
-            assert!(came.len() < 4000, "the viewer did not end: {} packets", came.len());
+            assert!(
+                came.len() < 4000,
+                "the viewer did not end: {} packets",
+                came.len()
+            );
             server.wait_for_log(&["film", "changed"], seconds(5));
         }
     }
@@ -356,59 +479,103 @@ fn a_download_of_a_film_that_is_replaced_is_cut_off() {
     let dir = temp_dir("films");
     let path = dir.path().join("film.mp4");
     fs::write(&path, &original).expect("a film");
-    let server = Options::new(dir.path()).set("pool.size", "\"8MiB\"").start();
+    let server = Options::new(dir.path())
+        .set("pool.size", "\"8MiB\"")
+        .start();
     server.wait_indexed();
     let mut stream = BufReader::new(TcpStream::connect(server.http).expect("a connection"));
-    let request = format!("GET /film/file HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", server.http);
-    stream.get_mut().write_all(request.as_bytes()).expect("a request");
+    let request = format!(
+        "GET /film/file HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+        server.http
+    );
+    stream
+        .get_mut()
+        .write_all(request.as_bytes())
+        .expect("a request");
     let mut came = vec![0; 1 << 20];
     stream.read_exact(&mut came).expect("the first megabyte");
     fs::write(&path, &other).expect("the other film");
-    stream.get_ref().set_read_timeout(Some(seconds(5))).expect("a socket");
+    stream
+        .get_ref()
+        .set_read_timeout(Some(seconds(5)))
+        .expect("a socket");
     let _cut_off = stream.read_to_end(&mut came);
-    let body = came.windows(4).position(|window| window == b"\r\n\r\n").expect("an answer") + 4;
+    let body = came
+        .windows(4)
+        .position(|window| window == b"\r\n\r\n")
+        .expect("an answer")
+        + 4;
     let body = &came[body..];
     assert!(body.len() < original.len(), "the download was not cut off");
-    assert!(original.starts_with(body), "bytes of the other film were sent");
+    assert!(
+        original.starts_with(body),
+        "bytes of the other film were sent"
+    );
 }
 
 #[test]
 fn a_disk_that_breaks_in_the_middle_ends_its_viewers_with_file_and_byte() {
     let film = films::film("load");
     let disk = FaultyDisk::with(&film.path).expect("a file system in user space");
-    let server = Options::new(disk.dir()).set("pool.size", "\"8MiB\"").start();
+    let server = Options::new(disk.dir())
+        .set("pool.size", "\"8MiB\"")
+        .start();
     server.wait_indexed();
     let original = fs::read(&film.path).expect("the film");
     // About six seconds into the film.
     let (came, _) = play(&server, "load", seconds(15), || disk.break_from(3 << 20));
     is_of(&original, &came);
-    assert!(came.len() < 4500, "the viewer did not end: {} packets", came.len());
+    assert!(
+        came.len() < 4500,
+        "the viewer did not end: {} packets",
+        came.len()
+    );
     let line = server.wait_for_log(&["load.mp4", "byte"], seconds(5));
     says(&line, &["error"]);
 
     // Over HTTP the download breaks off.
     let mut stream = TcpStream::connect(server.http).expect("a connection");
-    let request = format!("GET /load/file HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", server.http);
+    let request = format!(
+        "GET /load/file HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+        server.http
+    );
     stream.write_all(request.as_bytes()).expect("a request");
-    stream.set_read_timeout(Some(seconds(10))).expect("a socket");
+    stream
+        .set_read_timeout(Some(seconds(10)))
+        .expect("a socket");
     let mut came = Vec::new();
     let _cut_off = stream.read_to_end(&mut came);
-    assert!(came.len() < (4 << 20), "{} bytes of a disk that broke at 3 MiB", came.len());
+    assert!(
+        came.len() < (4 << 20),
+        "{} bytes of a disk that broke at 3 MiB",
+        came.len()
+    );
 
     // The disk is well again: so is the film.
     disk.break_from(u64::MAX);
     let mut client = Client::connect(server.rtsp).expect("a connection");
     client.setup_tcp(&server.rtsp_url("load")).expect("SETUP");
-    let answer = client.request("PLAY", &server.rtsp_url("load"), &[("Range", "npt=30-")]).expect("PLAY");
+    let answer = client
+        .request("PLAY", &server.rtsp_url("load"), &[("Range", "npt=30-")])
+        .expect("PLAY");
     assert_eq!(answer.status, 200, "{answer:?}");
-    assert!(client.frame(seconds(5)).expect("frames").is_some(), "the film plays again");
+    assert!(
+        client.frame(seconds(5)).expect("frames").is_some(),
+        "the film plays again"
+    );
 }
 
 #[test]
 fn a_wrong_key_of_the_configuration_is_named_with_file_and_line() {
     let dir = one_film();
-    says(&refuses_with(2, Options::new(dir.path()).set("rtsp.prot", 1)), &["reelway.toml", "prot"]);
-    says(&refuses_with(2, Options::new(dir.path()).set("rtsp.port", "\"high\"")), &["reelway.toml", "port"]);
+    says(
+        &refuses_with(2, Options::new(dir.path()).set("rtsp.prot", 1)),
+        &["reelway.toml", "prot"],
+    );
+    says(
+        &refuses_with(2, Options::new(dir.path()).set("rtsp.port", "\"high\"")),
+        &["reelway.toml", "port"],
+    );
 }
 
 /// A server that must not start, with this exit code or 1.
@@ -416,6 +583,10 @@ fn a_wrong_key_of_the_configuration_is_named_with_file_and_line() {
 fn refuses_with(code: i32, options: Options) -> String {
     let mut server = options.spawn();
     let left = server.wait(seconds(20));
-    assert!(left == Some(code) || left == Some(1), "the exit code {left:?}:\n{}", server.log());
+    assert!(
+        left == Some(code) || left == Some(1),
+        "the exit code {left:?}:\n{}",
+        server.log()
+    );
     server.log()
 }

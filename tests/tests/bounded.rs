@@ -70,24 +70,46 @@ fn two_hundred_viewers_of_twenty_films_stay_within_their_memory_and_the_readers_
         let port = sockets[title].2;
         let transport = format!("RTP/AVP;unicast;client_port={port}-{}", port + 1);
         let setup = |control: &String| {
-            let answer = client.request("SETUP", control, &[("Transport", &transport)]).expect("SETUP");
-            let ssrc = answer.header("transport").split("ssrc=").nth(1).map(|rest| rest.split(';').next().unwrap_or(""));
+            let answer = client
+                .request("SETUP", control, &[("Transport", &transport)])
+                .expect("SETUP");
+            let ssrc = answer
+                .header("transport")
+                .split("ssrc=")
+                .nth(1)
+                .map(|rest| rest.split(';').next().unwrap_or(""));
             u32::from_str_radix(ssrc.expect("an SSRC"), 16).expect("eight hex digits")
         };
         let ssrcs = media.iter().map(setup).collect();
-        viewers.push(Viewer { client, url, title, ssrcs });
+        viewers.push(Viewer {
+            client,
+            url,
+            title,
+            ssrcs,
+        });
     }
-    let mut stopped: Vec<Client> = (0..STOPPED).map(|n| stop_reading(server.rtsp, &server.rtsp_url("stopped"), n)).collect();
+    let mut stopped: Vec<Client> = (0..STOPPED)
+        .map(|n| stop_reading(server.rtsp, &server.rtsp_url("stopped"), n))
+        .collect();
 
     let mut counted: HashMap<u32, Counted> = HashMap::new();
     let deadline = Deadline::after(TIME);
     for (n, viewer) in viewers.iter_mut().enumerate() {
         // 0 to 18 s, so that nobody reaches the end of the 40 s.
         let range = format!("npt={:.1}-", n as f64 / 10.0);
-        let answer = viewer.client.request("PLAY", &viewer.url, &[("Range", &range)]).expect("PLAY");
+        let answer = viewer
+            .client
+            .request("PLAY", &viewer.url, &[("Range", &range)])
+            .expect("PLAY");
         let infos = rtp_info(answer.header("rtp-info")).expect("RTP-Info");
         for (ssrc, info) in viewer.ssrcs.iter().zip(&infos) {
-            counted.insert(*ssrc, Counted { next: Some(info.seq), ..Counted::default() });
+            counted.insert(
+                *ssrc,
+                Counted {
+                    next: Some(info.seq),
+                    ..Counted::default()
+                },
+            );
         }
         receive(&sockets, &mut counted);
     }
@@ -100,16 +122,33 @@ fn two_hundred_viewers_of_twenty_films_stay_within_their_memory_and_the_readers_
     let peak = group.peak().expect("the peak");
     let resident = server.memory().1;
     let limit = POOL + PER_VIEWER * (WATCHING + STOPPED) as u64 + SERVER;
-    eprintln!("peak: {} MiB in the control group, {} MiB resident; limit {} MiB", peak >> 20, resident >> 20, limit >> 20);
-    assert!(peak <= limit, "{peak} bytes in the control group, {limit} allowed\n{}", group.story());
-    assert!(resident <= limit, "{resident} bytes resident, {limit} allowed");
+    eprintln!(
+        "peak: {} MiB in the control group, {} MiB resident; limit {} MiB",
+        peak >> 20,
+        resident >> 20,
+        limit >> 20
+    );
+    assert!(
+        peak <= limit,
+        "{peak} bytes in the control group, {limit} allowed\n{}",
+        group.story()
+    );
+    assert!(
+        resident <= limit,
+        "{resident} bytes resident, {limit} allowed"
+    );
 
     let least = TIME.as_secs() * 20;
     for viewer in &viewers {
         for ssrc in &viewer.ssrcs {
             let of = &counted[ssrc];
             assert_eq!(of.holes, 0, "a viewer of film{} lost packets", viewer.title);
-            assert!(of.packets > least, "a viewer of film{} got {} packets", viewer.title, of.packets);
+            assert!(
+                of.packets > least,
+                "a viewer of film{} got {} packets",
+                viewer.title,
+                of.packets
+            );
         }
     }
     // Those who stopped fell behind alone: past the lag their sessions end, or they still hold what is theirs.
@@ -156,7 +195,9 @@ fn socket_pair() -> (UdpSocket, UdpSocket, u16) {
         {
             first.set_nonblocking(true).expect("a socket");
             second.set_nonblocking(true).expect("a socket");
-            socket2::SockRef::from(&first).set_recv_buffer_size(4 << 20).ok();
+            socket2::SockRef::from(&first)
+                .set_recv_buffer_size(4 << 20)
+                .ok();
             return (first, second, port);
         }
     }
@@ -165,13 +206,16 @@ fn socket_pair() -> (UdpSocket, UdpSocket, u16) {
 
 /// Plays over TCP with a small window and reads no more once the PLAY is answered.
 fn stop_reading(server: SocketAddr, url: &str, number: usize) -> Client {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
+    let socket =
+        socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
     socket.set_recv_buffer_size(4096).expect("a small window");
     socket.connect(&server.into()).expect("a connection");
     let mut client = Client::from_stream(TcpStream::from(socket));
     client.setup_tcp(url).expect("SETUP");
     let range = format!("npt={number}-");
-    let answer = client.request("PLAY", url, &[("Range", &range)]).expect("PLAY");
+    let answer = client
+        .request("PLAY", url, &[("Range", &range)])
+        .expect("PLAY");
     assert_eq!(answer.status, 200, "{answer:?}");
     client
 }

@@ -27,26 +27,50 @@ fn bytes(name: &str) -> Vec<u8> {
 
 /// All samples lie in the file.
 fn sound(index: &Index, len: usize) -> bool {
-    index.tables.iter().flat_map(|table| table.iter()).all(|sample| sample.bytes().end <= len as u64)
+    index
+        .tables
+        .iter()
+        .flat_map(|table| table.iter())
+        .all(|sample| sample.bytes().end <= len as u64)
 }
 
 /// Where the first box of this kind begins.
 fn find(film: &[u8], kind: &[u8; 4]) -> usize {
-    film.windows(4).position(|window| window == kind).expect("such a box") - 4
+    film.windows(4)
+        .position(|window| window == kind)
+        .expect("such a box")
+        - 4
 }
 
 #[test]
 fn a_half_copied_film_is_said_to_be_incomplete_wherever_it_was_cut() {
-    for name in ["progressive", "faststart", "moov_to_eof", "mdat_to_eof", "wide_boxes", "several_mdats"] {
+    for name in [
+        "progressive",
+        "faststart",
+        "moov_to_eof",
+        "mdat_to_eof",
+        "wide_boxes",
+        "several_mdats",
+    ] {
         let film = bytes(name);
-        for cut in (1..film.len()).step_by(1009).chain(film.len() - 3..film.len()) {
+        for cut in (1..film.len())
+            .step_by(1009)
+            .chain(film.len() - 3..film.len())
+        {
             let error = index(&film[..cut]).expect_err("a film that is cut off");
             // Less than a box header is not yet anything; `moov` to the end of the file has no length to miss.
             if cut < 8 || (name == "moov_to_eof" && cut > find(&film, b"moov")) {
                 continue;
             }
-            assert_eq!(error.kind, Trouble::Incomplete, "{name} cut at {cut}: {error}");
-            assert!(error.to_string().contains("copied whole"), "{name} cut at {cut}: {error}");
+            assert_eq!(
+                error.kind,
+                Trouble::Incomplete,
+                "{name} cut at {cut}: {error}"
+            );
+            assert!(
+                error.to_string().contains("copied whole"),
+                "{name} cut at {cut}: {error}"
+            );
         }
     }
 }
@@ -61,7 +85,10 @@ fn a_cut_fragmented_film_is_shorter_or_incomplete() {
                 assert!(sound(&index, cut), "cut at {cut}");
                 assert!(index.title.tracks[0].samples <= whole.title.tracks[0].samples);
             }
-            Err(error) => assert!(matches!(error.kind, Trouble::Incomplete | Trouble::Unplayable), "cut at {cut}: {error}"),
+            Err(error) => assert!(
+                matches!(error.kind, Trouble::Incomplete | Trouble::Unplayable),
+                "cut at {cut}: {error}"
+            ),
         }
     }
 }
@@ -75,21 +102,33 @@ fn what_is_wrong_is_named_by_box_and_byte() {
     let mut damaged = film.clone();
     damaged[stsz + 16..stsz + 20].copy_from_slice(&u32::MAX.to_be_bytes());
     let error = index(&damaged).expect_err("four billion samples");
-    assert!(error.path.starts_with("moov/trak") && error.path.ends_with("stsz"), "{error}");
+    assert!(
+        error.path.starts_with("moov/trak") && error.path.ends_with("stsz"),
+        "{error}"
+    );
     assert_eq!(error.offset, stsz as u64, "{error}");
-    assert!(error.to_string().contains(&format!("at byte {stsz}")), "{error}");
+    assert!(
+        error.to_string().contains(&format!("at byte {stsz}")),
+        "{error}"
+    );
 
     let mut damaged = film.clone();
     damaged[moov..moov + 4].copy_from_slice(&4u32.to_be_bytes());
     let error = index(&damaged).expect_err("a box shorter than its header");
-    assert!(error.to_string().contains(&format!("at byte {moov}")), "{error}");
+    assert!(
+        error.to_string().contains(&format!("at byte {moov}")),
+        "{error}"
+    );
 
     let stco = find(&film, b"stco");
     let mut damaged = film.clone();
     damaged[stco + 16..stco + 20].copy_from_slice(&0xf000_0000u32.to_be_bytes());
     let error = index(&damaged).expect_err("a chunk behind the file's end");
     assert!(error.to_string().contains("moov/trak"), "{error}");
-    assert!(error.to_string().contains("4026531840"), "names the byte: {error}");
+    assert!(
+        error.to_string().contains("4026531840"),
+        "names the byte: {error}"
+    );
 }
 
 #[test]
@@ -97,7 +136,10 @@ fn what_is_no_film_is_said_to_be_none() {
     let text = b"This is a text about films. ".repeat(100);
     let error = index(&text).expect_err("a text file");
     assert_eq!(error.kind, Trouble::NotMp4, "{error}");
-    assert!(error.to_string().contains("ffmpeg -i"), "says what to do: {error}");
+    assert!(
+        error.to_string().contains("ffmpeg -i"),
+        "says what to do: {error}"
+    );
 
     let error = index(b"").expect_err("an empty file");
     assert!(!error.problem.is_empty(), "{error}");
@@ -122,7 +164,11 @@ fn an_unknown_codec_is_named() {
     film[entry + 4..entry + 8].copy_from_slice(b"zzzz");
     let title = index(&film).expect("the picture is still there").title;
     assert_eq!(title.tracks.len(), 1);
-    assert!(title.notes.iter().any(|note| note.contains("zzzz")), "{:?}", title.notes);
+    assert!(
+        title.notes.iter().any(|note| note.contains("zzzz")),
+        "{:?}",
+        title.notes
+    );
 }
 
 /// The bytes of a film that are not media.
@@ -147,8 +193,15 @@ fn flipped(name: &'static str) -> impl Strategy<Value = (Vec<u8>, Vec<(usize, u8
 /// Most memory this process has had, in bytes.
 fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("/proc");
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("VmHWM");
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number") * 1024
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .expect("VmHWM");
+    line.split_whitespace()
+        .nth(1)
+        .and_then(|kib| kib.parse::<u64>().ok())
+        .expect("a number")
+        * 1024
 }
 
 #[test]
@@ -164,7 +217,11 @@ fn flipped_bits_never_make_a_sample_outside_the_film_nor_take_much_memory() {
         flipped("hvc1"),
         flipped("several_mdats"),
     ];
-    let config = ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases: 4000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     let outcome = TestRunner::new(config).run(&(films, 0.5..1.5f64), |((mut film, flips), cut)| {
         for (at, mask) in flips {
             film[at] ^= mask;

@@ -20,7 +20,9 @@ fn seconds(count: u64) -> Duration {
 #[track_caller]
 fn still_serves(server: &Server) {
     let mut client = Client::connect(server.rtsp).expect("RTSP connects");
-    let answer = client.request("DESCRIBE", &server.rtsp_url("progressive"), &[]).expect("RTSP answers");
+    let answer = client
+        .request("DESCRIBE", &server.rtsp_url("progressive"), &[])
+        .expect("RTSP answers");
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(server.get("/progressive/hls/main.m3u8").status, 200);
 }
@@ -57,8 +59,14 @@ fn server() -> (Server, tempfile::TempDir) {
 fn slow_senders_are_closed_in_time() {
     let (server, _library) = server();
     let beginnings: [(&[u8], SocketAddr); 3] = [
-        (b"OPTIONS rtsp://localhost/ RTSP/1.0\r\nCSeq: 1\r\nX-Slow: ", server.rtsp),
-        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", server.http),
+        (
+            b"OPTIONS rtsp://localhost/ RTSP/1.0\r\nCSeq: 1\r\nX-Slow: ",
+            server.rtsp,
+        ),
+        (
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+            server.http,
+        ),
         (b"$\x00\xff\xff", server.rtsp),
     ];
     let mut slow: Vec<(usize, TcpStream)> = Vec::new();
@@ -73,14 +81,22 @@ fn slow_senders_are_closed_in_time() {
     let deadline = Deadline::after(seconds(40));
     while !slow.is_empty() && !deadline.over() {
         slow.retain_mut(|(_, stream)| {
-            let sent = stream.set_nonblocking(true).and_then(|()| stream.write_all(b"a"));
+            let sent = stream
+                .set_nonblocking(true)
+                .and_then(|()| stream.write_all(b"a"));
             sent.is_ok() && !closed(stream)
         });
         still_serves(&server);
         std::thread::sleep(Duration::from_millis(500));
     }
-    let left: Vec<usize> = (0..3).map(|kind| slow.iter().filter(|slow| slow.0 == kind).count()).collect();
-    assert_eq!(left, [0, 0, 0], "still open after 40 s (RTSP, HTTP, interleaved)");
+    let left: Vec<usize> = (0..3)
+        .map(|kind| slow.iter().filter(|slow| slow.0 == kind).count())
+        .collect();
+    assert_eq!(
+        left,
+        [0, 0, 0],
+        "still open after 40 s (RTSP, HTTP, interleaved)"
+    );
 }
 
 #[test]
@@ -92,41 +108,62 @@ fn ten_thousand_idle_connections_are_borne_and_closed_in_time() {
         let mut idle = Vec::new();
         for n in 0..10_000u32 {
             let source = [127, 0, 1, 1 + (n / 2500) as u8];
-            idle.push(connect_from(source, to).unwrap_or_else(|error| panic!("connection {n}: {error}")));
+            idle.push(
+                connect_from(source, to).unwrap_or_else(|error| panic!("connection {n}: {error}")),
+            );
         }
         still_serves(&server);
         let (resident, _) = server.memory();
-        assert!(resident < 300 << 20, "{resident} bytes for 10,000 idle connections");
+        assert!(
+            resident < 300 << 20,
+            "{resident} bytes for 10,000 idle connections"
+        );
         let deadline = Deadline::after(within);
         while !idle.is_empty() && !deadline.over() {
             idle.retain_mut(|stream| !closed(stream));
             std::thread::sleep(Duration::from_millis(200));
         }
-        assert!(idle.is_empty(), "{} of 10,000 idle connections to {to} are still open", idle.len());
+        assert!(
+            idle.is_empty(),
+            "{} of 10,000 idle connections to {to} are still open",
+            idle.len()
+        );
     }
 }
 
 #[test]
 fn one_address_cannot_take_all_connections() {
     let library = films::library(&["progressive"]);
-    let options = Options::new(library.path()).set("rtsp.max_connections_per_peer", 50).set("http.max_connections_per_peer", 50);
+    let options = Options::new(library.path())
+        .set("rtsp.max_connections_per_peer", 50)
+        .set("http.max_connections_per_peer", 50);
     let server = options.start();
     server.wait_indexed();
     for to in [server.rtsp, server.http] {
-        let mut greedy: Vec<TcpStream> = (0..200).map(|_| connect_from([127, 0, 2, 1], to).expect("a connection")).collect();
+        let mut greedy: Vec<TcpStream> = (0..200)
+            .map(|_| connect_from([127, 0, 2, 1], to).expect("a connection"))
+            .collect();
         let open = wait::until(seconds(5), || {
             greedy.retain_mut(|stream| !closed(stream));
             (greedy.len() <= 50).then_some(greedy.len())
         });
-        assert!(open.is_some_and(|open| open > 0), "{} of 200 connections of one address to {to} stay open", greedy.len());
+        assert!(
+            open.is_some_and(|open| open > 0),
+            "{} of 200 connections of one address to {to} stay open",
+            greedy.len()
+        );
         still_serves(&server);
     }
 }
 
 /// Writes `piece` again and again until the server has had enough; how many bytes it took.
 fn pour(stream: &mut TcpStream, piece: &[u8]) -> u64 {
-    stream.set_write_timeout(Some(seconds(15))).expect("a socket");
-    stream.set_read_timeout(Some(Duration::from_millis(1))).expect("a socket");
+    stream
+        .set_write_timeout(Some(seconds(15)))
+        .expect("a socket");
+    stream
+        .set_read_timeout(Some(Duration::from_millis(1)))
+        .expect("a socket");
     let mut poured = 0;
     let mut answer = [0; 4096];
     while poured < 1 << 30 {
@@ -155,20 +192,39 @@ fn requests_of_a_gigabyte_are_refused_early() {
         ("aaaa", server.rtsp, &a),
         ("OPTIONS * RTSP/1.0\r\nCSeq: 1\r\nX: ", server.rtsp, &a),
         ("OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n", server.rtsp, &lines),
-        ("SET_PARAMETER * RTSP/1.0\r\nCSeq: 1\r\nContent-Length: 1073741824\r\n\r\n", server.rtsp, &a),
-        ("SET_PARAMETER * RTSP/1.0\r\nCSeq: 1\r\nContent-Length: 99999999999999999999999\r\n\r\n", server.rtsp, &a),
+        (
+            "SET_PARAMETER * RTSP/1.0\r\nCSeq: 1\r\nContent-Length: 1073741824\r\n\r\n",
+            server.rtsp,
+            &a,
+        ),
+        (
+            "SET_PARAMETER * RTSP/1.0\r\nCSeq: 1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+            server.rtsp,
+            &a,
+        ),
         ("GET /", server.http, &a),
         ("GET / HTTP/1.1\r\nHost: localhost\r\nX: ", server.http, &a),
         ("GET / HTTP/1.1\r\nHost: localhost\r\n", server.http, &lines),
-        ("POST /api/films HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1073741824\r\n\r\n", server.http, &a),
-        ("DELETE /api/sessions/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n10000\r\n", server.http, &a),
+        (
+            "POST /api/films HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1073741824\r\n\r\n",
+            server.http,
+            &a,
+        ),
+        (
+            "DELETE /api/sessions/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n10000\r\n",
+            server.http,
+            &a,
+        ),
     ];
     for (beginning, to, piece) in requests {
         let mut stream = TcpStream::connect(to).expect("a connection");
         stream.write_all(beginning.as_bytes()).expect("a beginning");
         let poured = pour(&mut stream, piece);
         // What lies in the buffers of two sockets is counted, too.
-        assert!(poured < 24 << 20, "{poured} bytes after {beginning:?} were taken");
+        assert!(
+            poured < 24 << 20,
+            "{poured} bytes after {beginning:?} were taken"
+        );
         still_serves(&server);
     }
     let (_, most) = server.memory();
@@ -177,13 +233,19 @@ fn requests_of_a_gigabyte_are_refused_early() {
 
 /// Number of sessions that the server shows.
 fn sessions(server: &Server) -> usize {
-    server.get("/api/sessions").json()["sessions"].as_array().expect("a list").len()
+    server.get("/api/sessions").json()["sessions"]
+        .as_array()
+        .expect("a list")
+        .len()
 }
 
 #[test]
 fn sessions_that_are_set_up_and_left_expire() {
     let library = films::library(&["progressive", "seeks"]);
-    let server = Options::new(library.path()).set("rtsp.timeout", 2).set("http.timeout", 2).start();
+    let server = Options::new(library.path())
+        .set("rtsp.timeout", 2)
+        .set("http.timeout", 2)
+        .start();
     server.wait_indexed();
     let url = server.rtsp_url("progressive");
     let mut open = Vec::new();
@@ -198,7 +260,11 @@ fn sessions_that_are_set_up_and_left_expire() {
         assert_eq!(server.get("/seeks/hls/main.m3u8").status, 200);
     }
     let left = wait::until(seconds(15), || (sessions(&server) == 0).then_some(()));
-    assert!(left.is_some(), "{} sessions that nobody cares for are still there", sessions(&server));
+    assert!(
+        left.is_some(),
+        "{} sessions that nobody cares for are still there",
+        sessions(&server)
+    );
     still_serves(&server);
 }
 
@@ -206,11 +272,17 @@ fn sessions_that_are_set_up_and_left_expire() {
 fn one_connection_cannot_set_up_sessions_without_end() {
     let (server, _library) = server();
     let mut client = Client::connect(server.rtsp).expect("a connection");
-    let (_, media) = client.describe(&server.rtsp_url("progressive")).expect("DESCRIBE");
+    let (_, media) = client
+        .describe(&server.rtsp_url("progressive"))
+        .expect("DESCRIBE");
     let mut refused = 0;
     for n in 0..2000u16 {
         client.session = None;
-        let transport = format!("RTP/AVP;unicast;client_port={}-{}", 30000 + 2 * n, 30001 + 2 * n);
+        let transport = format!(
+            "RTP/AVP;unicast;client_port={}-{}",
+            30000 + 2 * n,
+            30001 + 2 * n
+        );
         match client.request("SETUP", &media[0], &[("Transport", &transport)]) {
             Ok(answer) => refused += usize::from(answer.status != 200),
             Err(_) => {
@@ -219,7 +291,10 @@ fn one_connection_cannot_set_up_sessions_without_end() {
             }
         }
     }
-    assert!(refused > 1900, "only {refused} of 2000 sessions of one connection were refused");
+    assert!(
+        refused > 1900,
+        "only {refused} of 2000 sessions of one connection were refused"
+    );
     assert!(sessions(&server) <= 64, "{} sessions", sessions(&server));
     still_serves(&server);
 }
@@ -250,7 +325,11 @@ fn a_viewer_whose_cable_is_pulled_is_given_up() {
     assert_eq!(count(), 2);
     network.cut();
     let gone = wait::until(seconds(20), || (count() == 0).then_some(()));
-    assert!(gone.is_some(), "{} viewers behind the cut cable are still there", count());
+    assert!(
+        gone.is_some(),
+        "{} viewers behind the cut cable are still there",
+        count()
+    );
     drop(viewers);
 }
 
@@ -271,5 +350,8 @@ fn readers_that_stopped_reading_over_http_take_little_memory() {
     let (_, most) = server.memory();
     // The pool is 32 MiB; the rest is 64 KiB a viewer, and what a process needs.
     let limit = before + (32 << 20) + 200 * (64 << 10) + (32 << 20);
-    assert!(most < limit, "{most} bytes with 200 stopped readers, {limit} allowed");
+    assert!(
+        most < limit,
+        "{most} bytes with 200 stopped readers, {limit} allowed"
+    );
 }

@@ -6,7 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
 
-use reelway_media::{Codec, Container, Group, Index, IndexOptions, Kind, ReadIndexError, Track, index_with};
+use reelway_media::{
+    Codec, Container, Group, Index, IndexOptions, Kind, ReadIndexError, Track, index_with,
+};
 use reelway_tests::films::{self, Film, FilmKind};
 use reelway_tests::probe::{self, Edits, Stream};
 
@@ -38,39 +40,72 @@ fn for_each(films: &[Film], check: impl Fn(&Film) -> Result<(), String> + Sync) 
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some(film) = films.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                while let Some(film) =
+                    films.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                {
                     if let Err(error) = check(film) {
-                        wrong.lock().unwrap().push(format!("{} ({}): {error}", film.name, film.what));
+                        wrong
+                            .lock()
+                            .unwrap()
+                            .push(format!("{} ({}): {error}", film.name, film.what));
                     }
                 }
             });
         }
     });
     let wrong = wrong.into_inner().unwrap();
-    assert!(wrong.is_empty(), "{} of {} films:\n{}", wrong.len(), films.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {} films:\n{}",
+        wrong.len(),
+        films.len(),
+        wrong.join("\n")
+    );
 }
 
 /// The streams of a film that are sound or picture of a codec that is known.
 fn playable(film: &Film, edits: Edits) -> Vec<Stream> {
     let known = ["h264", "hevc", "av1", "aac", "ac3", "eac3", "opus"];
-    probe::streams(&film.path, edits).into_iter().filter(|stream| known.contains(&stream.codec.as_str())).collect()
+    probe::streams(&film.path, edits)
+        .into_iter()
+        .filter(|stream| known.contains(&stream.codec.as_str()))
+        .collect()
 }
 
 /// A track's samples: offset, size, decode and presentation time in ticks, sync.
 fn samples(index: &Index, track: usize) -> Vec<(u64, u32, i64, i64, bool)> {
-    let mut dts = index.title.tracks[track].groups.first().map_or(0, |group| group.dts);
+    let mut dts = index.title.tracks[track]
+        .groups
+        .first()
+        .map_or(0, |group| group.dts);
     let shift = index.title.tracks[track].shift;
     let one = |sample: reelway_media::Sample| {
         let at = dts;
         dts += i64::from(sample.duration);
-        (sample.offset, sample.size, at + shift, at + i64::from(sample.cts) + shift, sample.sync)
+        (
+            sample.offset,
+            sample.size,
+            at + shift,
+            at + i64::from(sample.cts) + shift,
+            sample.sync,
+        )
     };
     index.tables[track].iter().map(one).collect()
 }
 
 fn track_of<'a>(index: &'a Index, stream: &Stream) -> Result<(usize, &'a Track), String> {
-    let found = index.title.tracks.iter().enumerate().find(|(_, track)| track.id == stream.id);
-    found.ok_or_else(|| format!("track {} ({}) is missing; notes: {:?}", stream.id, stream.codec, index.title.notes))
+    let found = index
+        .title
+        .tracks
+        .iter()
+        .enumerate()
+        .find(|(_, track)| track.id == stream.id);
+    found.ok_or_else(|| {
+        format!(
+            "track {} ({}) is missing; notes: {:?}",
+            stream.id, stream.codec, index.title.notes
+        )
+    })
 }
 
 #[test]
@@ -79,37 +114,78 @@ fn every_sample_lies_where_ffprobe_sees_it() {
         let index = index(&film.path).map_err(|error| error.to_string())?;
         let streams = playable(film, Edits::Ignore);
         if streams.len() != index.title.tracks.len() {
-            return Err(format!("{} tracks for {} streams; notes: {:?}", index.title.tracks.len(), streams.len(), index.title.notes));
+            return Err(format!(
+                "{} tracks for {} streams; notes: {:?}",
+                index.title.tracks.len(),
+                streams.len(),
+                index.title.notes
+            ));
         }
         for stream in &streams {
             let (number, track) = track_of(&index, stream)?;
             let samples = samples(&index, number);
             if track.timescale != stream.timescale {
-                return Err(format!("timescale {} for {}", track.timescale, stream.timescale));
+                return Err(format!(
+                    "timescale {} for {}",
+                    track.timescale, stream.timescale
+                ));
             }
             if track.samples as usize != samples.len() {
-                return Err(format!("track {}: {} samples in a table of {}", track.id, track.samples, samples.len()));
+                return Err(format!(
+                    "track {}: {} samples in a table of {}",
+                    track.id,
+                    track.samples,
+                    samples.len()
+                ));
             }
             // What the edit list cuts off may be left out, what is to be shown may not.
-            let start = stream.packets.iter().position(|packet| packet.pos == Some(samples[0].0));
+            let start = stream
+                .packets
+                .iter()
+                .position(|packet| packet.pos == Some(samples[0].0));
             let start = start.ok_or("the first sample is no packet")?;
-            let packets = stream.packets.get(start..start + samples.len()).ok_or("more samples than packets")?;
-            let mut left_out = stream.packets[..start].iter().chain(&stream.packets[start + samples.len()..]);
+            let packets = stream
+                .packets
+                .get(start..start + samples.len())
+                .ok_or("more samples than packets")?;
+            let mut left_out = stream.packets[..start]
+                .iter()
+                .chain(&stream.packets[start + samples.len()..]);
             if samples.len() != stream.packets.len() {
-                let shown = playable(film, Edits::Apply).into_iter().find(|shown| shown.id == stream.id).expect("the stream");
-                let shown = |pos| shown.packets.iter().any(|packet| packet.pos == pos && !packet.discard);
+                let shown = playable(film, Edits::Apply)
+                    .into_iter()
+                    .find(|shown| shown.id == stream.id)
+                    .expect("the stream");
+                let shown = |pos| {
+                    shown
+                        .packets
+                        .iter()
+                        .any(|packet| packet.pos == pos && !packet.discard)
+                };
                 if let Some(packet) = left_out.find(|packet| shown(packet.pos)) {
                     let (mine, theirs) = (samples.len(), stream.packets.len());
-                    return Err(format!("track {}: {mine} samples for {theirs} packets, without {packet:?}", track.id));
+                    return Err(format!(
+                        "track {}: {mine} samples for {theirs} packets, without {packet:?}",
+                        track.id
+                    ));
                 }
             }
             let (first, first_packet) = (samples[0], packets[0]);
             for (n, (sample, packet)) in samples.iter().zip(packets).enumerate() {
                 let &(offset, size, dts, pts, sync) = sample;
                 let mine = (Some(offset), size, dts - first.2, pts - first.3, sync);
-                let theirs = (packet.pos, packet.size, packet.dts - first_packet.dts, packet.pts - first_packet.pts, packet.key);
+                let theirs = (
+                    packet.pos,
+                    packet.size,
+                    packet.dts - first_packet.dts,
+                    packet.pts - first_packet.pts,
+                    packet.key,
+                );
                 if mine != theirs {
-                    return Err(format!("track {} sample {n}: {mine:?} for {theirs:?} (offset, size, dts, pts, sync)", track.id));
+                    return Err(format!(
+                        "track {} sample {n}: {mine:?} for {theirs:?} (offset, size, dts, pts, sync)",
+                        track.id
+                    ));
                 }
             }
         }
@@ -123,7 +199,10 @@ fn sound_and_picture_stand_to_each_other_as_the_edit_lists_say() {
     // of fragments to presentation times, shows nothing of an edit of length 0, and follows both of
     // two edits, where we follow the first.
     let others = ["fragmented_signed", "edit_zero_length", "edit_in_two"];
-    let films: Vec<Film> = films::playable().into_iter().filter(|film| !others.contains(&film.name)).collect();
+    let films: Vec<Film> = films::playable()
+        .into_iter()
+        .filter(|film| !others.contains(&film.name))
+        .collect();
     for_each(&films, |film| {
         let index = index(&film.path).map_err(|error| error.to_string())?;
         // Title time less ffprobe's, in seconds, for each track at its first sample that ffprobe shows.
@@ -132,7 +211,12 @@ fn sound_and_picture_stand_to_each_other_as_the_edit_lists_say() {
             let (number, track) = track_of(&index, &stream)?;
             let tick = 1.0 / f64::from(track.timescale);
             let samples = samples(&index, number);
-            for packet in stream.packets.iter().filter(|packet| !packet.discard).take(50) {
+            for packet in stream
+                .packets
+                .iter()
+                .filter(|packet| !packet.discard)
+                .take(50)
+            {
                 let sample = samples.iter().find(|sample| Some(sample.0) == packet.pos);
                 let sample = sample.ok_or_else(|| format!("no sample at {:?}", packet.pos))?;
                 differences.push((track.id, (sample.3 - packet.pts) as f64 * tick));
@@ -141,9 +225,20 @@ fn sound_and_picture_stand_to_each_other_as_the_edit_lists_say() {
         let first = differences.first().ok_or("ffprobe shows nothing")?.1;
         // ffmpeg rounds edits to the movie's timescale, most often milliseconds, and an edit that
         // begins inside a picture to that picture.
-        let allowed = if film.name == "start_offset" { 0.0215 } else { 0.0015 };
-        match differences.iter().find(|(_, difference)| (difference - first).abs() > allowed) {
-            Some((id, other)) => Err(format!("track {id} is off by {} ms; notes: {:?}", (other - first) * 1e3, index.title.notes)),
+        let allowed = if film.name == "start_offset" {
+            0.0215
+        } else {
+            0.0015
+        };
+        match differences
+            .iter()
+            .find(|(_, difference)| (difference - first).abs() > allowed)
+        {
+            Some((id, other)) => Err(format!(
+                "track {id} is off by {} ms; notes: {:?}",
+                (other - first) * 1e3,
+                index.title.notes
+            )),
             None => Ok(()),
         }
     });
@@ -153,15 +248,31 @@ fn sound_and_picture_stand_to_each_other_as_the_edit_lists_say() {
 fn edit_lists_that_ffprobe_takes_otherwise_are_followed_too() {
     let signed = good(&films::film("fragmented_signed"));
     assert_eq!(samples(&signed, 0)[0].3, 0, "the picture begins at 0");
-    assert_eq!(samples(&signed, 1)[0].3, -1024, "the sound's priming lies before it");
+    assert_eq!(
+        samples(&signed, 1)[0].3,
+        -1024,
+        "the sound's priming lies before it"
+    );
 
     let to_the_end = good(&films::film("edit_zero_length"));
-    assert_eq!(to_the_end.title.duration / 100_000_000, 50, "length 0 means to the end");
+    assert_eq!(
+        to_the_end.title.duration / 100_000_000,
+        50,
+        "length 0 means to the end"
+    );
 
     let in_two = good(&films::film("edit_in_two"));
     assert_eq!(samples(&in_two, 0)[0].3, 0);
     assert_eq!(samples(&in_two, 1)[0].3, -1024);
-    assert!(in_two.title.notes.iter().any(|note| note.contains("2 edits")), "{:?}", in_two.title.notes);
+    assert!(
+        in_two
+            .title
+            .notes
+            .iter()
+            .any(|note| note.contains("2 edits")),
+        "{:?}",
+        in_two.title.notes
+    );
 }
 
 #[test]
@@ -171,10 +282,19 @@ fn a_film_begins_with_its_first_picture_and_lasts_as_long_as_ffprobe_says() {
         let seconds = |nanos: i64| nanos as f64 / 1e9;
         let title = &index.title;
         if let Some((number, track)) = title.video() {
-            let from_zero = samples(&index, number).into_iter().map(|sample| sample.3).filter(|pts| *pts >= 0).min();
-            let first = from_zero.ok_or("no picture from 0 on")? as f64 / f64::from(track.timescale);
+            let from_zero = samples(&index, number)
+                .into_iter()
+                .map(|sample| sample.3)
+                .filter(|pts| *pts >= 0)
+                .min();
+            let first =
+                from_zero.ok_or("no picture from 0 on")? as f64 / f64::from(track.timescale);
             // An empty edit before the picture stays.
-            let late = if film.name.starts_with("late_picture") || film.name == "edit_dwell" { 0.6 } else { 0.0 };
+            let late = if film.name.starts_with("late_picture") || film.name == "edit_dwell" {
+                0.6
+            } else {
+                0.0
+            };
             if first > late {
                 return Err(format!("the first picture is shown at {first} s"));
             }
@@ -185,7 +305,11 @@ fn a_film_begins_with_its_first_picture_and_lasts_as_long_as_ffprobe_says() {
         let streams = playable(film, Edits::Apply);
         let ends = streams.iter().map(|stream| {
             let packets = &stream.packets;
-            let shown = packets.iter().map(|packet| packet.pts + packet.duration).max().unwrap_or(0);
+            let shown = packets
+                .iter()
+                .map(|packet| packet.pts + packet.duration)
+                .max()
+                .unwrap_or(0);
             shown as f64 / f64::from(stream.timescale)
         });
         let starts = streams.iter().filter_map(|stream| {
@@ -195,7 +319,10 @@ fn a_film_begins_with_its_first_picture_and_lasts_as_long_as_ffprobe_says() {
         let (start, end) = (starts.fold(f64::MAX, f64::min), ends.fold(0.0, f64::max));
         let longest = end - start.min(0.0);
         if !(end - 0.1..longest + 0.1).contains(&seconds(title.duration)) {
-            return Err(format!("lasts {} s; ffprobe has {start} to {end}", seconds(title.duration)));
+            return Err(format!(
+                "lasts {} s; ffprobe has {start} to {end}",
+                seconds(title.duration)
+            ));
         }
         Ok(())
     });
@@ -205,14 +332,21 @@ fn a_film_begins_with_its_first_picture_and_lasts_as_long_as_ffprobe_says() {
 fn indexing_reads_no_media() {
     for_each(&films::all(), |film| {
         let mut read = 0;
-        let index = index_reading(&film.path, |range| read += range.end - range.start).map_err(|error| error.to_string())?;
+        let index = index_reading(&film.path, |range| read += range.end - range.start)
+            .map_err(|error| error.to_string())?;
         let media: u64 = index.title.tracks.iter().map(|track| track.bytes).sum();
         let len = fs::metadata(&film.path).expect("the film").len();
         // The holes of the sparse film are no media, and are not read either; the long film's
         // tables use its media many times.
-        let others = if film.name == "huge" { 1 << 20 } else { len.saturating_sub(media).max(16 << 20) };
+        let others = if film.name == "huge" {
+            1 << 20
+        } else {
+            len.saturating_sub(media).max(16 << 20)
+        };
         if read > others + (64 << 10) {
-            return Err(format!("{read} of {len} bytes read, {media} of them are media"));
+            return Err(format!(
+                "{read} of {len} bytes read, {media} of them are media"
+            ));
         }
         Ok(())
     });
@@ -226,28 +360,46 @@ fn groups_cover_every_sample_and_keep_their_limits() {
             let samples: Vec<_> = index.tables[number].iter().collect();
             let (mut next, mut dts) = (0, track.groups.first().map_or(0, |group| group.dts));
             for (n, group) in track.groups.iter().enumerate() {
-                let wrong = |what: &str| Err(format!("track {} group {n} {group:?}: {what}", track.id));
+                let wrong =
+                    |what: &str| Err(format!("track {} group {n} {group:?}: {what}", track.id));
                 if group.first != next || group.count == 0 || group.count > Group::MAX_SAMPLES {
                     return wrong("does not follow the one before it, or is too long");
                 }
                 let of = &samples[group.first as usize..(group.first + group.count) as usize];
                 let bytes: u64 = of.iter().map(|sample| u64::from(sample.size)).sum();
-                if (group.dts, group.cts, u64::from(group.bytes), group.sync) != (dts, of[0].cts, bytes, of[0].sync) {
+                if (group.dts, group.cts, u64::from(group.bytes), group.sync)
+                    != (dts, of[0].cts, bytes, of[0].sync)
+                {
                     return wrong("does not say what its samples say");
                 }
                 let start = of.iter().map(|sample| sample.offset).min().unwrap_or(0);
-                let end = of.iter().map(|sample| sample.offset + u64::from(sample.size)).max().unwrap_or(0);
+                let end = of
+                    .iter()
+                    .map(|sample| sample.offset + u64::from(sample.size))
+                    .max()
+                    .unwrap_or(0);
                 if end - start > Group::MAX_SPAN && of.len() > 1 {
                     return wrong("spans too many bytes");
                 }
-                if track.kind == Kind::Video && of.iter().skip(1).any(|sample| sample.sync != of[0].sync && sample.sync) {
+                if track.kind == Kind::Video
+                    && of
+                        .iter()
+                        .skip(1)
+                        .any(|sample| sample.sync != of[0].sync && sample.sync)
+                {
                     return wrong("has a sync sample in its middle");
                 }
                 next += group.count;
-                dts += of.iter().map(|sample| i64::from(sample.duration)).sum::<i64>();
+                dts += of
+                    .iter()
+                    .map(|sample| i64::from(sample.duration))
+                    .sum::<i64>();
             }
             if next != track.samples {
-                return Err(format!("track {}: groups hold {next} of {} samples", track.id, track.samples));
+                return Err(format!(
+                    "track {}: groups hold {next} of {} samples",
+                    track.id, track.samples
+                ));
             }
         }
         Ok(())
@@ -257,9 +409,17 @@ fn groups_cover_every_sample_and_keep_their_limits() {
 #[test]
 fn two_hours_are_all_there_in_18_bytes_a_sample() {
     let index = good(&films::film("two_hours"));
-    let counts: Vec<u32> = index.title.tracks.iter().map(|track| track.samples).collect();
+    let counts: Vec<u32> = index
+        .title
+        .tracks
+        .iter()
+        .map(|track| track.samples)
+        .collect();
     assert_eq!(counts, [172_800, 337_500]);
-    assert_eq!(index.tables[0].as_bytes().len() + index.tables[1].as_bytes().len(), 18 * 510_300);
+    assert_eq!(
+        index.tables[0].as_bytes().len() + index.tables[1].as_bytes().len(),
+        18 * 510_300
+    );
     assert_eq!(index.title.duration, 7200 * 1_000_000_000);
 }
 
@@ -268,9 +428,18 @@ fn containers_and_codecs_are_told_apart() {
     for film in films::playable() {
         let title = good(&film).title;
         let fragmented = film.name.starts_with("fragmented");
-        assert_eq!(title.container == Container::FragmentedMp4, fragmented, "{}", film.name);
+        assert_eq!(
+            title.container == Container::FragmentedMp4,
+            fragmented,
+            "{}",
+            film.name
+        );
         for stream in playable(&film, Edits::Ignore) {
-            let track = title.tracks.iter().find(|track| track.id == stream.id).expect("a track");
+            let track = title
+                .tracks
+                .iter()
+                .find(|track| track.id == stream.id)
+                .expect("a track");
             let codec = match &track.codec {
                 Codec::H264(config) => ("h264", std::str::from_utf8(&config.fourcc).unwrap_or("?")),
                 Codec::H265(config) => ("hevc", std::str::from_utf8(&config.fourcc).unwrap_or("?")),
@@ -280,9 +449,17 @@ fn containers_and_codecs_are_told_apart() {
                 Codec::Eac3 => ("eac3", "ec-3"),
                 Codec::Opus(_) => ("opus", "Opus"),
             };
-            assert_eq!(codec, (stream.codec.as_str(), stream.tag.as_str()), "{}", film.name);
+            assert_eq!(
+                codec,
+                (stream.codec.as_str(), stream.tag.as_str()),
+                "{}",
+                film.name
+            );
         }
-        let rtp = title.tracks.iter().all(|track| !matches!(track.codec, Codec::Av1(_) | Codec::Ac3 | Codec::Eac3));
+        let rtp = title
+            .tracks
+            .iter()
+            .all(|track| !matches!(track.codec, Codec::Av1(_) | Codec::Ac3 | Codec::Eac3));
         assert_eq!(rtp, film.kind == FilmKind::Plain, "{}", film.name);
     }
 }
@@ -291,7 +468,9 @@ fn containers_and_codecs_are_told_apart() {
 fn nal_lengths_of_one_two_and_four_bytes_are_seen() {
     for (name, size) in [("nal_1", 1), ("nal_2", 2), ("small_slices", 4)] {
         let index = good(&films::film(name));
-        let Codec::H264(config) = &index.title.tracks[0].codec else { panic!("{name} is H.264") };
+        let Codec::H264(config) = &index.title.tracks[0].codec else {
+            panic!("{name} is H.264")
+        };
         assert_eq!(config.length_size, size, "{name}");
         assert_eq!((config.sps.len(), config.pps.len()), (1, 1), "{name}");
     }
@@ -302,20 +481,47 @@ fn audio_configurations_are_read_however_they_are_signalled() {
     let aac = |name: &str| {
         let index = good(&films::film(name));
         let (_, track) = index.title.audio().next().expect("sound");
-        let Codec::Aac(config) = &track.codec else { panic!("{name} is AAC") };
+        let Codec::Aac(config) = &track.codec else {
+            panic!("{name} is AAC")
+        };
         config.clone()
     };
-    let (lc, explicit, compatible) = (aac("half_rate"), aac("he_aac_explicit"), aac("he_aac_compatible"));
-    assert_eq!((lc.object_type, lc.rate, lc.channels, lc.frame_length), (2, 24000, 1, 1024));
-    assert_eq!((explicit.object_type, explicit.rate, explicit.channels), (5, 24000, 1));
-    assert_eq!((compatible.object_type, compatible.rate, compatible.channels), (5, 24000, 1));
-    assert_eq!(compatible.config.len(), 5, "the configuration is kept as it is");
+    let (lc, explicit, compatible) = (
+        aac("half_rate"),
+        aac("he_aac_explicit"),
+        aac("he_aac_compatible"),
+    );
+    assert_eq!(
+        (lc.object_type, lc.rate, lc.channels, lc.frame_length),
+        (2, 24000, 1, 1024)
+    );
+    assert_eq!(
+        (explicit.object_type, explicit.rate, explicit.channels),
+        (5, 24000, 1)
+    );
+    assert_eq!(
+        (compatible.object_type, compatible.rate, compatible.channels),
+        (5, 24000, 1)
+    );
+    assert_eq!(
+        compatible.config.len(),
+        5,
+        "the configuration is kept as it is"
+    );
     let surround = aac("surround");
-    assert_eq!((surround.object_type, surround.rate, surround.channels), (2, 48000, 6));
+    assert_eq!(
+        (surround.object_type, surround.rate, surround.channels),
+        (2, 48000, 6)
+    );
 
     let index = good(&films::film("opus_stereo_60ms"));
-    let Codec::Opus(config) = &index.title.tracks[1].codec else { panic!("Opus") };
-    assert_eq!((config.channels, config.pre_skip, config.input_rate), (2, 312, 48000));
+    let Codec::Opus(config) = &index.title.tracks[1].codec else {
+        panic!("Opus")
+    };
+    assert_eq!(
+        (config.channels, config.pre_skip, config.input_rate),
+        (2, 312, 48000)
+    );
 }
 
 #[test]
@@ -324,19 +530,42 @@ fn rotation_and_pixel_shape_are_kept() {
     let picture = index.title.tracks[0].picture.as_ref().expect("a picture");
     assert_eq!(picture.pixel_aspect, (4, 3));
     assert_eq!((picture.width, picture.height), (320, 180));
-    assert_eq!(picture.matrix[..2].iter().map(|n| n.abs()).collect::<Vec<_>>(), [0, 1 << 16]);
+    assert_eq!(
+        picture.matrix[..2]
+            .iter()
+            .map(|n| n.abs())
+            .collect::<Vec<_>>(),
+        [0, 1 << 16]
+    );
     let plain = good(&films::film("progressive"));
-    assert_eq!(plain.title.tracks[0].picture.as_ref().expect("a picture").pixel_aspect, (1, 1));
+    assert_eq!(
+        plain.title.tracks[0]
+            .picture
+            .as_ref()
+            .expect("a picture")
+            .pixel_aspect,
+        (1, 1)
+    );
 }
 
 #[test]
 fn languages_names_and_the_title_are_read() {
     let title = good(&films::film("languages")).title;
-    let languages: Vec<Option<&str>> = title.audio().map(|(_, track)| track.language.as_deref()).collect();
+    let languages: Vec<Option<&str>> = title
+        .audio()
+        .map(|(_, track)| track.language.as_deref())
+        .collect();
     assert_eq!(languages, [Some("eng"), Some("kor"), Some("fra")]);
     let enabled: Vec<bool> = title.audio().map(|(_, track)| track.enabled).collect();
     assert_eq!(enabled, [true, false, false]);
-    assert_eq!(title.audio().nth(2).and_then(|(_, track)| track.name.clone()).as_deref(), Some("Commentaire"));
+    assert_eq!(
+        title
+            .audio()
+            .nth(2)
+            .and_then(|(_, track)| track.name.clone())
+            .as_deref(),
+        Some("Commentaire")
+    );
     assert_eq!(title.name.as_deref(), Some("Babel"));
 }
 
@@ -345,7 +574,14 @@ fn chapters_and_cover_art_are_passed_over_with_a_note() {
     for (name, tracks) in [("chapters", 2), ("cover", 2)] {
         let title = good(&films::film(name)).title;
         assert_eq!(title.tracks.len(), tracks, "{name}");
-        assert!(title.notes.iter().any(|note| note.contains("track 3")), "{name}: {:?}", title.notes);
+        assert!(
+            title.notes.iter().any(|note| note.contains("track 3")),
+            "{name}: {:?}",
+            title.notes
+        );
     }
-    assert_eq!(good(&films::film("progressive")).title.notes, Vec::<String>::new());
+    assert_eq!(
+        good(&films::film("progressive")).title.notes,
+        Vec::<String>::new()
+    );
 }

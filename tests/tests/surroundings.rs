@@ -31,15 +31,35 @@ fn a_film_taken_apart_and_laid_out_again_is_the_same_to_ffmpeg() {
             limit: std::time::Duration::from_secs(60),
         };
         let received = probe::receive(&wanted);
-        assert!(received.frames.frames.len() >= 120 && received.sound.frames.len() >= 200, "{name}");
-        assert!(received.nals.len() >= 125, "{name}: {} NAL units", received.nals.len());
+        assert!(
+            received.frames.frames.len() >= 120 && received.sound.frames.len() >= 200,
+            "{name}"
+        );
+        assert!(
+            received.nals.len() >= 125,
+            "{name}: {} NAL units",
+            received.nals.len()
+        );
         (received.nals, received.frames.frames, received.sound.frames)
     };
     let progressive = frames("progressive");
-    for name in ["co64", "wide_boxes", "several_mdats", "not_interleaved", "mdat_to_eof", "stz2_16"] {
-        assert!(frames(name) == progressive, "{name} is another film than its original");
+    for name in [
+        "co64",
+        "wide_boxes",
+        "several_mdats",
+        "not_interleaved",
+        "mdat_to_eof",
+        "stz2_16",
+    ] {
+        assert!(
+            frames(name) == progressive,
+            "{name} is another film than its original"
+        );
     }
-    assert!(frames("nal_2") == frames("nal_1"), "NAL lengths are no part of the picture");
+    assert!(
+        frames("nal_2") == frames("nal_1"),
+        "NAL lengths are no part of the picture"
+    );
 }
 
 #[test]
@@ -49,14 +69,22 @@ fn a_capture_sees_what_the_cable_carries() {
     let from = network.as_viewer(|| {
         let socket = UdpSocket::bind((VIEWER, 0)).expect("a socket");
         for n in 0..100u8 {
-            socket.send_to(&[n; 700], "10.99.0.1:9").expect("a datagram");
+            socket
+                .send_to(&[n; 700], "10.99.0.1:9")
+                .expect("a datagram");
         }
         socket.local_addr().expect("an address")
     });
     let packets = capture.finish().expect("a capture");
-    let mine: Vec<_> = packets.iter().filter(|packet| packet.udp && packet.from == from).collect();
+    let mine: Vec<_> = packets
+        .iter()
+        .filter(|packet| packet.udp && packet.from == from)
+        .collect();
     assert_eq!(mine.len(), 100);
-    assert!(mine.iter().all(|packet| packet.ip_len == 728 && packet.payload.len() == 700 && !packet.fragment));
+    assert!(
+        mine.iter()
+            .all(|packet| packet.ip_len == 728 && packet.payload.len() == 700 && !packet.fragment)
+    );
     assert_ne!(VIEWER, OTHER);
 }
 
@@ -71,16 +99,28 @@ fn a_faulty_disk_breaks_where_it_is_told_to() {
     let mut bytes = [0; 500];
     file.read_exact_at(&mut bytes, 0).expect("before the break");
     assert_eq!(bytes[..], whole[..500]);
-    let error = file.read_exact_at(&mut bytes, 900).expect_err("over the break");
+    let error = file
+        .read_exact_at(&mut bytes, 900)
+        .expect_err("over the break");
     assert_eq!(error.raw_os_error(), Some(5), "EIO");
 }
 
 #[test]
 fn a_control_group_counts_memory() {
     let group = Cgroup::new("self-test").expect("a control group");
-    let script = format!("echo $$ > {}/cgroup.procs; head -c 30000000 /dev/zero | tail -c 29000000 > /dev/null", group.dir().display());
-    let status = std::process::Command::new("sh").args(["-c", &script]).status().expect("sh");
+    let script = format!(
+        "echo $$ > {}/cgroup.procs; head -c 30000000 /dev/zero | tail -c 29000000 > /dev/null",
+        group.dir().display()
+    );
+    let status = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .status()
+        .expect("sh");
     assert!(status.success());
     let peak = group.peak().expect("a peak");
-    assert!((28_000_000..120_000_000).contains(&peak), "{peak} bytes\n{}", group.story());
+    assert!(
+        (28_000_000..120_000_000).contains(&peak),
+        "{peak} bytes\n{}",
+        group.story()
+    );
 }

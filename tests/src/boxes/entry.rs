@@ -17,10 +17,15 @@ pub fn set_nal_length(track: &mut Track, to: usize) -> Result<()> {
         let mut out = Vec::with_capacity(sample.data.len());
         let mut rest = &sample.data[..];
         while !rest.is_empty() {
-            let (length, after) = rest.split_first_chunk::<4>().context("NAL length cut off")?;
+            let (length, after) = rest
+                .split_first_chunk::<4>()
+                .context("NAL length cut off")?;
             let length = u32::from_be_bytes(*length) as usize;
             ensure!(length <= after.len(), "NAL reaches past its sample");
-            ensure!(to == 4 || length >> (8 * to) == 0, "a NAL of {length} bytes needs a longer length");
+            ensure!(
+                to == 4 || length >> (8 * to) == 0,
+                "a NAL of {length} bytes needs a longer length"
+            );
             out.extend_from_slice(&(length as u32).to_be_bytes()[4 - to..]);
             out.extend_from_slice(&after[..length]);
             rest = &after[length..];
@@ -46,7 +51,13 @@ pub fn set_audio_config(track: &mut Track, config: &[u8]) -> Result<()> {
     let after = &es_body[3 + decoder..];
     let specific = [&[5, config.len() as u8][..], config].concat();
     let decoder = [&[4, (13 + specific.len()) as u8][..], fixed, &specific].concat();
-    let new = [&[3, (3 + decoder.len() + after.len()) as u8][..], &es_body[..3], &decoder, after].concat();
+    let new = [
+        &[3, (3 + decoder.len() + after.len()) as u8][..],
+        &es_body[..3],
+        &decoder,
+        after,
+    ]
+    .concat();
     let mut entry = old[..esds + 12].to_vec();
     entry.extend(&new);
     entry.extend(&body[es..]);
@@ -62,7 +73,10 @@ pub fn set_audio_config(track: &mut Track, config: &[u8]) -> Result<()> {
 
 /// A descriptor with this tag at the start of `bytes`: its whole length, and its body.
 fn descriptor(bytes: &[u8], tag: u8) -> Result<(usize, &[u8])> {
-    ensure!(bytes.first() == Some(&tag), "descriptor {tag} is not where ffmpeg puts it");
+    ensure!(
+        bytes.first() == Some(&tag),
+        "descriptor {tag} is not where ffmpeg puts it"
+    );
     let (mut at, mut length) = (1, 0usize);
     loop {
         let byte = *bytes.get(at).context("descriptor cut off")?;
@@ -72,5 +86,8 @@ fn descriptor(bytes: &[u8], tag: u8) -> Result<(usize, &[u8])> {
             break;
         }
     }
-    Ok((at + length, bytes.get(at..at + length).context("descriptor cut off")?))
+    Ok((
+        at + length,
+        bytes.get(at..at + length).context("descriptor cut off")?,
+    ))
 }

@@ -79,26 +79,44 @@ impl Movie {
                 file.read_exact_at(&mut bytes, at)?;
                 *wanted = Node::parse_all(&bytes)?.pop();
             }
-            ensure!(end >= at + start as u64, "box at {at} ends before it begins");
+            ensure!(
+                end >= at + start as u64,
+                "box at {at} ends before it begins"
+            );
             at = end;
         }
         let mut moov = moov.context("no moov")?;
         let mut tracks = Vec::new();
-        for trak in moov.nodes_mut().extract_if(.., |node| node.kind == *b"trak") {
+        for trak in moov
+            .nodes_mut()
+            .extract_if(.., |node| node.kind == *b"trak")
+        {
             tracks.push(Track::read(trak, &file)?);
         }
-        Ok(Movie { ftyp: ftyp.context("no ftyp")?, moov, tracks })
+        Ok(Movie {
+            ftyp: ftyp.context("no ftyp")?,
+            moov,
+            tracks,
+        })
     }
 
     /// Ticks a second of edit durations.
     pub fn timescale(&self) -> u32 {
-        let mvhd = self.moov.find(&[b"mvhd"]).expect("mvhd").bytes().expect("bytes");
+        let mvhd = self
+            .moov
+            .find(&[b"mvhd"])
+            .expect("mvhd")
+            .bytes()
+            .expect("bytes");
         u32_at(mvhd, if mvhd[0] == 1 { 20 } else { 12 })
     }
 
     /// The first track with this handler.
     pub fn track(&mut self, handler: &[u8; 4]) -> &mut Track {
-        self.tracks.iter_mut().find(|track| track.handler == *handler).expect("such a track")
+        self.tracks
+            .iter_mut()
+            .find(|track| track.handler == *handler)
+            .expect("such a track")
     }
 }
 
@@ -112,28 +130,50 @@ impl Track {
         let stbl = trak.need(&[b"mdia", b"minf", b"stbl"])?;
         let samples = read_samples(stbl, file)?;
         trak.nodes_mut().retain(|node| node.kind != *b"edts");
-        let stbl = trak.find_mut(&[b"mdia", b"minf", b"stbl"]).expect("seen above");
-        let tables: [&[u8; 4]; 9] =
-            [b"stts", b"ctts", b"stss", b"stsz", b"stz2", b"stsc", b"stco", b"co64", b"cslg"];
-        stbl.nodes_mut().retain(|node| !tables.contains(&&node.kind));
-        Ok(Track { trak, handler, timescale, samples, edits })
+        let stbl = trak
+            .find_mut(&[b"mdia", b"minf", b"stbl"])
+            .expect("seen above");
+        let tables: [&[u8; 4]; 9] = [
+            b"stts", b"ctts", b"stss", b"stsz", b"stz2", b"stsc", b"stco", b"co64", b"cslg",
+        ];
+        stbl.nodes_mut()
+            .retain(|node| !tables.contains(&&node.kind));
+        Ok(Track {
+            trak,
+            handler,
+            timescale,
+            samples,
+            edits,
+        })
     }
 
     /// The first sample entry of `stsd`, a whole box.
     pub fn sample_entry(&self) -> &[u8] {
-        &self.trak.need(&[b"mdia", b"minf", b"stbl", b"stsd"]).expect("stsd").bytes().expect("bytes")[8..]
+        &self
+            .trak
+            .need(&[b"mdia", b"minf", b"stbl", b"stsd"])
+            .expect("stsd")
+            .bytes()
+            .expect("bytes")[8..]
     }
 
     /// Replaces the sample entry.
     pub fn set_sample_entry(&mut self, entry: &[u8]) {
-        let stsd = self.trak.find_mut(&[b"mdia", b"minf", b"stbl", b"stsd"]).expect("stsd").bytes_mut();
+        let stsd = self
+            .trak
+            .find_mut(&[b"mdia", b"minf", b"stbl", b"stsd"])
+            .expect("stsd")
+            .bytes_mut();
         stsd.truncate(8);
         stsd.extend_from_slice(entry);
     }
 
     /// Ticks of all samples together.
     pub fn duration(&self) -> u64 {
-        self.samples.iter().map(|sample| u64::from(sample.duration)).sum()
+        self.samples
+            .iter()
+            .map(|sample| u64::from(sample.duration))
+            .sum()
     }
 }
 
@@ -159,43 +199,83 @@ fn read_edits(elst: &Node) -> Result<Vec<Edit>> {
 fn read_samples(stbl: &Node, file: &File) -> Result<Vec<Sample>> {
     let stsz = stbl.need(&[b"stsz"])?.bytes()?;
     let (fixed, count) = (u32_at(stsz, 4), u32_at(stsz, 8) as usize);
-    let size = |n: usize| if fixed > 0 { fixed } else { u32_at(stsz, 12 + 4 * n) };
+    let size = |n: usize| {
+        if fixed > 0 {
+            fixed
+        } else {
+            u32_at(stsz, 12 + 4 * n)
+        }
+    };
     let durations = runs(stbl.need(&[b"stts"])?)?;
-    let offsets = stbl.find(&[b"ctts"]).map(runs).transpose()?.unwrap_or_else(|| vec![0; count]);
-    ensure!(durations.len() >= count && offsets.len() >= count, "tables shorter than stsz");
+    let offsets = stbl
+        .find(&[b"ctts"])
+        .map(runs)
+        .transpose()?
+        .unwrap_or_else(|| vec![0; count]);
+    ensure!(
+        durations.len() >= count && offsets.len() >= count,
+        "tables shorter than stsz"
+    );
     let sync = stbl.find(&[b"stss"]).map(|stss| -> Result<Vec<u32>> {
         let bytes = stss.bytes()?;
-        Ok((0..u32_at(bytes, 4) as usize).map(|n| u32_at(bytes, 8 + 4 * n)).collect())
+        Ok((0..u32_at(bytes, 4) as usize)
+            .map(|n| u32_at(bytes, 8 + 4 * n))
+            .collect())
     });
     let sync = sync.transpose()?;
     let chunks: Vec<u64> = match stbl.find(&[b"co64"]) {
         Some(co64) => {
             let bytes = co64.bytes()?;
-            (0..u32_at(bytes, 4) as usize).map(|n| u64_at(bytes, 8 + 8 * n)).collect()
+            (0..u32_at(bytes, 4) as usize)
+                .map(|n| u64_at(bytes, 8 + 8 * n))
+                .collect()
         }
         None => {
             let bytes = stbl.need(&[b"stco"])?.bytes()?;
-            (0..u32_at(bytes, 4) as usize).map(|n| u64::from(u32_at(bytes, 8 + 4 * n))).collect()
+            (0..u32_at(bytes, 4) as usize)
+                .map(|n| u64::from(u32_at(bytes, 8 + 4 * n)))
+                .collect()
         }
     };
     let stsc = stbl.need(&[b"stsc"])?.bytes()?;
     let runs: Vec<(usize, usize)> = (0..u32_at(stsc, 4) as usize)
-        .map(|n| (u32_at(stsc, 8 + 12 * n) as usize - 1, u32_at(stsc, 12 + 12 * n) as usize))
+        .map(|n| {
+            (
+                u32_at(stsc, 8 + 12 * n) as usize - 1,
+                u32_at(stsc, 12 + 12 * n) as usize,
+            )
+        })
         .collect();
     let mut samples = Vec::with_capacity(count);
     for (chunk, &start) in chunks.iter().enumerate() {
-        let in_chunk = runs.iter().rev().find(|(first, _)| *first <= chunk).context("chunk in no run")?.1;
+        let in_chunk = runs
+            .iter()
+            .rev()
+            .find(|(first, _)| *first <= chunk)
+            .context("chunk in no run")?
+            .1;
         let mut at = start;
         for _ in 0..in_chunk.min(count - samples.len()) {
             let n = samples.len();
             let mut data = vec![0; size(n) as usize];
             file.read_exact_at(&mut data, at)?;
             at += data.len() as u64;
-            let sync = sync.as_ref().is_none_or(|sync| sync.binary_search(&(n as u32 + 1)).is_ok());
-            samples.push(Sample { data, duration: durations[n], cts: offsets[n] as i32, sync });
+            let sync = sync
+                .as_ref()
+                .is_none_or(|sync| sync.binary_search(&(n as u32 + 1)).is_ok());
+            samples.push(Sample {
+                data,
+                duration: durations[n],
+                cts: offsets[n] as i32,
+                sync,
+            });
         }
     }
-    ensure!(samples.len() == count, "chunks hold {} of {count} samples", samples.len());
+    ensure!(
+        samples.len() == count,
+        "chunks hold {} of {count} samples",
+        samples.len()
+    );
     Ok(samples)
 }
 

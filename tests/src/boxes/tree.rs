@@ -51,12 +51,18 @@ pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
 impl Node {
     /// A box of bytes.
     pub fn leaf(kind: &[u8; 4], body: Vec<u8>) -> Node {
-        Node { kind: *kind, body: Body::Leaf(body) }
+        Node {
+            kind: *kind,
+            body: Body::Leaf(body),
+        }
     }
 
     /// A box of boxes.
     pub fn of(kind: &[u8; 4], nodes: Vec<Node>) -> Node {
-        Node { kind: *kind, body: Body::Nodes(nodes) }
+        Node {
+            kind: *kind,
+            body: Body::Nodes(nodes),
+        }
     }
 
     /// Reads the boxes that fill `bytes`.
@@ -65,7 +71,11 @@ impl Node {
         while !bytes.is_empty() {
             let (kind, start, size) = header(bytes)?;
             let end = size.map_or(bytes.len(), |size| size as usize);
-            ensure!(start <= end && end <= bytes.len(), "{} reaches past its parent", kind.escape_ascii());
+            ensure!(
+                start <= end && end <= bytes.len(),
+                "{} reaches past its parent",
+                kind.escape_ascii()
+            );
             let inside = &bytes[start..end];
             let body = match CONTAINERS.contains(&&kind) {
                 true => Body::Nodes(Node::parse_all(inside)?),
@@ -130,21 +140,34 @@ impl Node {
     pub fn find(&self, path: &[&[u8; 4]]) -> Option<&Node> {
         let (first, rest) = path.split_first()?;
         let node = self.nodes().iter().find(|node| node.kind == **first)?;
-        if rest.is_empty() { Some(node) } else { node.find(rest) }
+        if rest.is_empty() {
+            Some(node)
+        } else {
+            node.find(rest)
+        }
     }
 
     /// The same, to change.
     pub fn find_mut(&mut self, path: &[&[u8; 4]]) -> Option<&mut Node> {
         let (first, rest) = path.split_first()?;
-        let Body::Nodes(nodes) = &mut self.body else { return None };
+        let Body::Nodes(nodes) = &mut self.body else {
+            return None;
+        };
         let node = nodes.iter_mut().find(|node| node.kind == **first)?;
-        if rest.is_empty() { Some(node) } else { node.find_mut(rest) }
+        if rest.is_empty() {
+            Some(node)
+        } else {
+            node.find_mut(rest)
+        }
     }
 
     /// The box at a path that must be there.
     pub fn need(&self, path: &[&[u8; 4]]) -> Result<&Node> {
         self.find(path).with_context(|| {
-            let path: Vec<_> = path.iter().map(|kind| kind.escape_ascii().to_string()).collect();
+            let path: Vec<_> = path
+                .iter()
+                .map(|kind| kind.escape_ascii().to_string())
+                .collect();
             format!("no box {} in {}", path.join("/"), self.kind.escape_ascii())
         })
     }

@@ -105,9 +105,18 @@ pub fn write(movie: &Movie, layout: &Layout, path: &Path) -> Result<()> {
         true => moov(movie, layout, &chunks)?.len(),
         false => 0,
     };
-    let mdats = place(movie, layout, &mut chunks, &physical, (ftyp.len() + before) as u64);
+    let mdats = place(
+        movie,
+        layout,
+        &mut chunks,
+        &physical,
+        (ftyp.len() + before) as u64,
+    );
     let moov = moov(movie, layout, &chunks)?;
-    ensure!(layout.co64 || chunks.iter().all(|chunk| chunk.offset < 1 << 32), "this film needs co64");
+    ensure!(
+        layout.co64 || chunks.iter().all(|chunk| chunk.offset < 1 << 32),
+        "this film needs co64"
+    );
 
     let mut out = BufWriter::new(File::create(path)?);
     out.write_all(&ftyp)?;
@@ -120,7 +129,11 @@ pub fn write(movie: &Movie, layout: &Layout, path: &Path) -> Result<()> {
         }
         let last = number + 1 == mdats.len();
         let size = mdat.end - mdat.start;
-        let size = if last && layout.to_eof && layout.moov_first { 0 } else { size };
+        let size = if last && layout.to_eof && layout.moov_first {
+            0
+        } else {
+            size
+        };
         match wide_mdat(layout) {
             true if size != 0 => {
                 out.write_all(&[0, 0, 0, 1, b'm', b'd', b'a', b't'])?;
@@ -172,7 +185,11 @@ fn chunks(movie: &Movie, order: Order) -> Vec<Chunk> {
             ticks += sample.duration;
             let full = ticks >= track.timescale / 2 || matches!(order, Order::Samples);
             if full || n + 1 == track.samples.len() {
-                all.push(Chunk { track: number, samples: first..n + 1, offset: 0 });
+                all.push(Chunk {
+                    track: number,
+                    samples: first..n + 1,
+                    offset: 0,
+                });
                 (first, ticks) = (n + 1, 0);
             }
         }
@@ -199,7 +216,9 @@ fn physical(chunks: &[Chunk], order: Order) -> Vec<usize> {
         }
         Order::Shuffled(mut seed) => {
             for n in (1..all.len()).rev() {
-                seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                seed = seed
+                    .wrapping_mul(6364136223846793005)
+                    .wrapping_add(1442695040888963407);
                 all.swap(n, (seed >> 33) as usize % (n + 1));
             }
         }
@@ -208,7 +227,13 @@ fn physical(chunks: &[Chunk], order: Order) -> Vec<usize> {
 }
 
 /// Gives every chunk its offset; the first `mdat` begins at `at`.
-fn place(movie: &Movie, layout: &Layout, chunks: &mut [Chunk], physical: &[usize], mut at: u64) -> Vec<Mdat> {
+fn place(
+    movie: &Movie,
+    layout: &Layout,
+    chunks: &mut [Chunk],
+    physical: &[usize],
+    mut at: u64,
+) -> Vec<Mdat> {
     let per_mdat = physical.len().div_ceil(layout.mdats);
     let half = physical.len() / 2;
     let mut mdats = Vec::new();
@@ -228,10 +253,17 @@ fn place(movie: &Movie, layout: &Layout, chunks: &mut [Chunk], physical: &[usize
             let chunk = &mut chunks[number];
             chunk.offset = at;
             let samples = &movie.tracks[chunk.track].samples[chunk.samples.clone()];
-            at += samples.iter().map(|sample| sample.data.len() as u64).sum::<u64>();
+            at += samples
+                .iter()
+                .map(|sample| sample.data.len() as u64)
+                .sum::<u64>();
             placed += 1;
         }
-        mdats.push(Mdat { start, end: at, chunks: group.to_vec() });
+        mdats.push(Mdat {
+            start,
+            end: at,
+            chunks: group.to_vec(),
+        });
     }
     mdats
 }
@@ -247,18 +279,27 @@ fn moov(movie: &Movie, layout: &Layout, chunks: &[Chunk]) -> Result<Vec<u8>> {
         let mut edits = track.edits.clone();
         if let (Some(edits), true) = (&mut edits, layout.repeat > 1) {
             let start = edits.last().map_or(0, |edit| edit.media_time.max(0)) as u64;
-            edits.last_mut().expect("an edit").duration = (media - start) * scale / u64::from(track.timescale);
+            edits.last_mut().expect("an edit").duration =
+                (media - start) * scale / u64::from(track.timescale);
         }
         let shown = match &edits {
             Some(edits) => edits.iter().map(|edit| edit.duration).sum(),
             None => media * scale / u64::from(track.timescale),
         };
         longest = longest.max(shown);
-        let mine: Vec<&Chunk> = chunks.iter().filter(|chunk| chunk.track == number).collect();
+        let mine: Vec<&Chunk> = chunks
+            .iter()
+            .filter(|chunk| chunk.track == number)
+            .collect();
         traks.push(trak(track, edits.as_deref(), layout, &mine, media, shown)?);
     }
     set_duration(moov.find_mut(&[b"mvhd"]).expect("mvhd"), 16, longest);
-    let at = moov.nodes().iter().position(|node| node.kind == *b"mvhd").expect("mvhd") + 1;
+    let at = moov
+        .nodes()
+        .iter()
+        .position(|node| node.kind == *b"mvhd")
+        .expect("mvhd")
+        + 1;
     moov.nodes_mut().splice(at..at, traks);
     let mut out = Vec::new();
     moov.write(layout.wide, &mut out);
@@ -276,15 +317,24 @@ fn set_duration(node: &mut Node, at: usize, duration: u64) {
 }
 
 fn trak(
-    track: &Track, edits: Option<&[Edit]>, layout: &Layout, chunks: &[&Chunk], media: u64, shown: u64,
+    track: &Track,
+    edits: Option<&[Edit]>,
+    layout: &Layout,
+    chunks: &[&Chunk],
+    media: u64,
+    shown: u64,
 ) -> Result<Node> {
     let mut trak = track.trak.clone();
     set_duration(trak.find_mut(&[b"tkhd"]).expect("tkhd"), 20, shown);
     set_duration(trak.find_mut(&[b"mdia", b"mdhd"]).expect("mdhd"), 16, media);
     if let Some(edits) = edits {
-        trak.nodes_mut().insert(1, Node::of(b"edts", vec![elst(edits)]));
+        trak.nodes_mut()
+            .insert(1, Node::of(b"edts", vec![elst(edits)]));
     }
-    let stbl = trak.find_mut(&[b"mdia", b"minf", b"stbl"]).expect("stbl").nodes_mut();
+    let stbl = trak
+        .find_mut(&[b"mdia", b"minf", b"stbl"])
+        .expect("stbl")
+        .nodes_mut();
     let samples = &track.samples;
     let all = samples.len() * layout.repeat;
     let again = || (0..layout.repeat).flat_map(|_| samples.iter());
@@ -296,10 +346,17 @@ fn trak(
             Ctts::SignedV0 => 0,
             Ctts::V1 => 1,
         };
-        stbl.push(run_table(b"ctts", version, again().map(|sample| sample.cts as u32)));
+        stbl.push(run_table(
+            b"ctts",
+            version,
+            again().map(|sample| sample.cts as u32),
+        ));
     }
     if !layout.no_stss && samples.iter().any(|sample| !sample.sync) {
-        let sync = again().enumerate().filter(|(_, sample)| sample.sync).map(|(n, _)| n as u32 + 1);
+        let sync = again()
+            .enumerate()
+            .filter(|(_, sample)| sample.sync)
+            .map(|(n, _)| n as u32 + 1);
         stbl.push(table(b"stss", sync.map(|n| n.to_be_bytes().to_vec())));
     }
     let sizes = again().map(|sample| sample.data.len() as u32);
@@ -313,7 +370,12 @@ fn trak(
         Sizes::Stz2(bits) => stz2(bits, all, sizes)?,
     });
     let mut stsc: Vec<(u32, u32)> = Vec::new();
-    for (n, chunk) in chunks.iter().cycle().take(chunks.len() * layout.repeat).enumerate() {
+    for (n, chunk) in chunks
+        .iter()
+        .cycle()
+        .take(chunks.len() * layout.repeat)
+        .enumerate()
+    {
         let count = chunk.samples.len() as u32;
         if stsc.last().is_none_or(|(_, last)| *last != count) {
             stsc.push((n as u32 + 1, count));
@@ -323,10 +385,17 @@ fn trak(
         [first.to_be_bytes(), count.to_be_bytes(), 1u32.to_be_bytes()].concat()
     };
     stbl.push(table(b"stsc", stsc.into_iter().map(entry)));
-    let offsets = chunks.iter().cycle().take(chunks.len() * layout.repeat).map(|chunk| chunk.offset);
+    let offsets = chunks
+        .iter()
+        .cycle()
+        .take(chunks.len() * layout.repeat)
+        .map(|chunk| chunk.offset);
     stbl.push(match layout.co64 {
         true => table(b"co64", offsets.map(|offset| offset.to_be_bytes().to_vec())),
-        false => table(b"stco", offsets.map(|offset| (offset as u32).to_be_bytes().to_vec())),
+        false => table(
+            b"stco",
+            offsets.map(|offset| (offset as u32).to_be_bytes().to_vec()),
+        ),
     });
     Ok(trak)
 }
@@ -363,7 +432,9 @@ fn run_table(kind: &[u8; 4], version: u8, values: impl Iterator<Item = u32>) -> 
             _ => runs.push((1, value)),
         }
     }
-    let entries = runs.into_iter().map(|(count, value)| [count.to_be_bytes(), value.to_be_bytes()].concat());
+    let entries = runs
+        .into_iter()
+        .map(|(count, value)| [count.to_be_bytes(), value.to_be_bytes()].concat());
     let mut node = table(kind, entries);
     node.bytes_mut()[0] = version;
     node
@@ -373,7 +444,10 @@ fn stz2(bits: u8, count: usize, sizes: impl Iterator<Item = u32>) -> Result<Node
     let mut bytes = vec![0, 0, 0, 0, 0, 0, 0, bits];
     bytes.extend((count as u32).to_be_bytes());
     for (n, size) in sizes.enumerate() {
-        ensure!(size >> bits == 0, "a sample of {size} bytes does not fit stz2 of {bits} bits");
+        ensure!(
+            size >> bits == 0,
+            "a sample of {size} bytes does not fit stz2 of {bits} bits"
+        );
         match bits {
             16 => bytes.extend((size as u16).to_be_bytes()),
             8 => bytes.push(size as u8),

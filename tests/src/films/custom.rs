@@ -15,43 +15,119 @@ fn layout(from: &Path, to: &Path, layout: Layout) -> Result<()> {
 }
 
 pub(super) fn co64(from: &Path, to: &Path) -> Result<()> {
-    layout(from, to, Layout { co64: true, ..Layout::default() })
+    layout(
+        from,
+        to,
+        Layout {
+            co64: true,
+            ..Layout::default()
+        },
+    )
 }
 
 pub(super) fn wide_boxes(from: &Path, to: &Path) -> Result<()> {
-    layout(from, to, Layout { wide: true, moov_first: true, ..Layout::default() })
+    layout(
+        from,
+        to,
+        Layout {
+            wide: true,
+            moov_first: true,
+            ..Layout::default()
+        },
+    )
 }
 
 pub(super) fn several_mdats(from: &Path, to: &Path) -> Result<()> {
-    layout(from, to, Layout { mdats: 5, moov_first: true, ..Layout::default() })
+    layout(
+        from,
+        to,
+        Layout {
+            mdats: 5,
+            moov_first: true,
+            ..Layout::default()
+        },
+    )
 }
 
 pub(super) fn not_interleaved(from: &Path, to: &Path) -> Result<()> {
-    layout(from, to, Layout { order: Order::Apart, ..Layout::default() })
+    layout(
+        from,
+        to,
+        Layout {
+            order: Order::Apart,
+            ..Layout::default()
+        },
+    )
 }
 
 pub(super) fn shuffled(from: &Path, to: &Path) -> Result<()> {
-    layout(from, to, Layout { order: Order::Shuffled(1), mdats: 2, ..Layout::default() })
+    layout(
+        from,
+        to,
+        Layout {
+            order: Order::Shuffled(1),
+            mdats: 2,
+            ..Layout::default()
+        },
+    )
 }
 
 pub(super) fn one_sample_chunks(from: &Path, to: &Path) -> Result<()> {
-    layout(from, to, Layout { order: Order::Samples, ..Layout::default() })
+    layout(
+        from,
+        to,
+        Layout {
+            order: Order::Samples,
+            ..Layout::default()
+        },
+    )
 }
 
 pub(super) fn mdat_to_eof(from: &Path, to: &Path) -> Result<()> {
-    layout(from, to, Layout { moov_first: true, to_eof: true, mdats: 2, ..Layout::default() })
+    layout(
+        from,
+        to,
+        Layout {
+            moov_first: true,
+            to_eof: true,
+            mdats: 2,
+            ..Layout::default()
+        },
+    )
 }
 
 pub(super) fn moov_to_eof(from: &Path, to: &Path) -> Result<()> {
-    layout(from, to, Layout { to_eof: true, ..Layout::default() })
+    layout(
+        from,
+        to,
+        Layout {
+            to_eof: true,
+            ..Layout::default()
+        },
+    )
 }
 
 pub(super) fn huge(from: &Path, to: &Path) -> Result<()> {
-    layout(from, to, Layout { hole: (4 << 30) + 12345, co64: true, ..Layout::default() })
+    layout(
+        from,
+        to,
+        Layout {
+            hole: (4 << 30) + 12345,
+            co64: true,
+            ..Layout::default()
+        },
+    )
 }
 
 pub(super) fn stz2_16(from: &Path, to: &Path) -> Result<()> {
-    layout(from, to, Layout { sizes: Sizes::Stz2(16), ..Layout::default() })
+    layout(
+        from,
+        to,
+        Layout {
+            sizes: Sizes::Stz2(16),
+            ..Layout::default()
+        },
+    )
 }
 
 pub(super) fn stz2_8(from: &Path, to: &Path) -> Result<()> {
@@ -59,9 +135,19 @@ pub(super) fn stz2_8(from: &Path, to: &Path) -> Result<()> {
     for track in &mut movie.tracks {
         // The encoder's first frames hold its bit reservoir: leave out what does not fit.
         track.samples.retain(|sample| sample.data.len() < 256);
-        ensure!(track.samples.len() > 100, "hardly a frame of this film fits into 8 bits");
+        ensure!(
+            track.samples.len() > 100,
+            "hardly a frame of this film fits into 8 bits"
+        );
     }
-    write(&movie, &Layout { sizes: Sizes::Stz2(8), ..Layout::default() }, to)
+    write(
+        &movie,
+        &Layout {
+            sizes: Sizes::Stz2(8),
+            ..Layout::default()
+        },
+        to,
+    )
 }
 
 pub(super) fn stz2_4(from: &Path, to: &Path) -> Result<()> {
@@ -70,17 +156,41 @@ pub(super) fn stz2_4(from: &Path, to: &Path) -> Result<()> {
         track.samples.retain(|sample| sample.data.len() < 16);
         // An odd number: the last byte holds one size.
         track.samples.truncate((track.samples.len() - 1) | 1);
-        ensure!(track.samples.len() > 30, "hardly a frame of this film fits into 4 bits");
+        ensure!(
+            track.samples.len() > 30,
+            "hardly a frame of this film fits into 4 bits"
+        );
     }
-    write(&movie, &Layout { sizes: Sizes::Stz2(4), ..Layout::default() }, to)
+    write(
+        &movie,
+        &Layout {
+            sizes: Sizes::Stz2(4),
+            ..Layout::default()
+        },
+        to,
+    )
 }
 
 pub(super) fn no_stss(from: &Path, to: &Path) -> Result<()> {
-    layout(from, to, Layout { no_stss: true, ..Layout::default() })
+    layout(
+        from,
+        to,
+        Layout {
+            no_stss: true,
+            ..Layout::default()
+        },
+    )
 }
 
 pub(super) fn ctts_v0_signed(from: &Path, to: &Path) -> Result<()> {
-    layout(from, to, Layout { ctts: Ctts::SignedV0, ..Layout::default() })
+    layout(
+        from,
+        to,
+        Layout {
+            ctts: Ctts::SignedV0,
+            ..Layout::default()
+        },
+    )
 }
 
 pub(super) fn nal_1(from: &Path, to: &Path) -> Result<()> {
@@ -99,7 +209,11 @@ fn nal(from: &Path, to: &Path, length: usize) -> Result<()> {
 
 pub(super) fn priming_2112(from: &Path, to: &Path) -> Result<()> {
     edits(from, to, b"soun", |media, _| {
-        vec![Edit { duration: media - 44, media_time: 2112, rate: 1 << 16 }]
+        vec![Edit {
+            duration: media - 44,
+            media_time: 2112,
+            rate: 1 << 16,
+        }]
     })
 }
 
@@ -111,8 +225,16 @@ pub(super) fn edit_in_two(from: &Path, to: &Path) -> Result<()> {
         let start = track.edits.as_ref().map_or(0, |edits| edits[0].media_time);
         let second = i64::from(track.timescale);
         track.edits = Some(vec![
-            Edit { duration: scale, media_time: start, rate: 1 << 16 },
-            Edit { duration: 2 * scale, media_time: start + 2 * second, rate: 1 << 16 },
+            Edit {
+                duration: scale,
+                media_time: start,
+                rate: 1 << 16,
+            },
+            Edit {
+                duration: 2 * scale,
+                media_time: start + 2 * second,
+                rate: 1 << 16,
+            },
         ]);
     }
     write(&movie, &Layout::default(), to)
@@ -121,8 +243,16 @@ pub(super) fn edit_in_two(from: &Path, to: &Path) -> Result<()> {
 pub(super) fn edit_empty_and_offset(from: &Path, to: &Path) -> Result<()> {
     edits(from, to, b"soun", |media, scale| {
         vec![
-            Edit { duration: scale / 2, media_time: -1, rate: 1 << 16 },
-            Edit { duration: media - scale, media_time: 48000, rate: 1 << 16 },
+            Edit {
+                duration: scale / 2,
+                media_time: -1,
+                rate: 1 << 16,
+            },
+            Edit {
+                duration: media - scale,
+                media_time: 48000,
+                rate: 1 << 16,
+            },
         ]
     })
 }
@@ -140,14 +270,27 @@ pub(super) fn edit_zero_length(from: &Path, to: &Path) -> Result<()> {
 pub(super) fn edit_dwell(from: &Path, to: &Path) -> Result<()> {
     edits(from, to, b"vide", |media, scale| {
         vec![
-            Edit { duration: scale / 5, media_time: 1024, rate: 0 },
-            Edit { duration: media, media_time: 1024, rate: 1 << 16 },
+            Edit {
+                duration: scale / 5,
+                media_time: 1024,
+                rate: 0,
+            },
+            Edit {
+                duration: media,
+                media_time: 1024,
+                rate: 1 << 16,
+            },
         ]
     })
 }
 
 /// Gives one track the edits made from its length and the movie's timescale (both in the latter's ticks).
-fn edits(from: &Path, to: &Path, handler: &[u8; 4], make: impl Fn(u64, u64) -> Vec<Edit>) -> Result<()> {
+fn edits(
+    from: &Path,
+    to: &Path,
+    handler: &[u8; 4],
+    make: impl Fn(u64, u64) -> Vec<Edit>,
+) -> Result<()> {
     let mut movie = Movie::read(from)?;
     let scale = u64::from(movie.timescale());
     let track = movie.track(handler);
@@ -165,7 +308,17 @@ pub(super) fn he_aac_explicit(from: &Path, to: &Path) -> Result<()> {
 pub(super) fn he_aac_compatible(from: &Path, to: &Path) -> Result<()> {
     // Object type 2, 24 kHz, one channel, GASpecificConfig 0; then the sync extension 0x2b7, object
     // type 5, SBR present, 48 kHz: 00010 0110 0001 000 01010110111 00101 1 0011 (1.6.6.1).
-    he_aac(from, to, &[0b0001_0011, 0b0000_1000, 0b0101_0110, 0b1110_0101, 0b1001_1000])
+    he_aac(
+        from,
+        to,
+        &[
+            0b0001_0011,
+            0b0000_1000,
+            0b0101_0110,
+            0b1110_0101,
+            0b1001_1000,
+        ],
+    )
 }
 
 fn he_aac(from: &Path, to: &Path, config: &[u8]) -> Result<()> {
@@ -181,7 +334,18 @@ pub(super) fn two_hours(from: &Path, to: &Path) -> Result<()> {
     movie.track(b"vide").samples.truncate(192);
     movie.track(b"soun").samples.truncate(375);
     for track in &movie.tracks {
-        ensure!(track.duration() == 8 * u64::from(track.timescale), "the film is not eight seconds long");
+        ensure!(
+            track.duration() == 8 * u64::from(track.timescale),
+            "the film is not eight seconds long"
+        );
     }
-    write(&movie, &Layout { repeat: 900, moov_first: true, ..Layout::default() }, to)
+    write(
+        &movie,
+        &Layout {
+            repeat: 900,
+            moov_first: true,
+            ..Layout::default()
+        },
+        to,
+    )
 }

@@ -94,7 +94,10 @@ pub fn all() -> Vec<Film> {
 
 /// All films that are neither too long nor too big to be played through.
 pub fn playable() -> Vec<Film> {
-    all().into_iter().filter(|film| film.kind != FilmKind::Big).collect()
+    all()
+        .into_iter()
+        .filter(|film| film.kind != FilmKind::Big)
+        .collect()
 }
 
 /// A directory with these films under their names, by hard link, for a server to serve; it is
@@ -114,7 +117,10 @@ pub fn library(names: &[&str]) -> tempfile::TempDir {
 pub fn temp_dir(prefix: &str) -> tempfile::TempDir {
     let parent = target_dir().join("test-tmp");
     fs::create_dir_all(&parent).expect("a directory for temporary files");
-    tempfile::Builder::new().prefix(&format!("{prefix}-")).tempdir_in(parent).expect("a temporary directory")
+    tempfile::Builder::new()
+        .prefix(&format!("{prefix}-"))
+        .tempdir_in(parent)
+        .expect("a temporary directory")
 }
 
 /// The build's directory.
@@ -126,7 +132,10 @@ pub fn target_dir() -> PathBuf {
 }
 
 fn recipe(name: &str) -> Result<&'static Recipe> {
-    recipes::RECIPES.iter().find(|recipe| recipe.name == name).context("no such film")
+    recipes::RECIPES
+        .iter()
+        .find(|recipe| recipe.name == name)
+        .context("no such film")
 }
 
 /// A hash over everything the film is made from.
@@ -149,14 +158,25 @@ fn key(recipe: &Recipe) -> Result<u64> {
     }
     // FNV-1a: the key must be the same in every build, which std's hasher does not promise.
     let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    Ok(text.join("\0").as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, hash))
+    Ok(text
+        .join("\0")
+        .as_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, hash))
 }
 
 fn make(name: &str) -> Result<Film> {
     let recipe = recipe(name)?;
-    let dir = target_dir().join("films").join(format!("{:016x}", key(recipe)?));
+    let dir = target_dir()
+        .join("films")
+        .join(format!("{:016x}", key(recipe)?));
     let path = dir.join(recipe.name).with_extension(recipe.extension);
-    let film = Film { path, name: recipe.name, what: recipe.what, kind: recipe.kind };
+    let film = Film {
+        path,
+        name: recipe.name,
+        what: recipe.what,
+        kind: recipe.kind,
+    };
     if film.path.exists() {
         return Ok(film);
     }
@@ -171,7 +191,12 @@ fn make(name: &str) -> Result<Film> {
         Make::Ffmpeg(arguments) => ffmpeg(arguments, &part)?,
         Make::Rewrap(from, with) => with(&make(from)?.path, &part)?,
         Make::Data(file) => {
-            fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(file), &part)?;
+            fs::copy(
+                Path::new(env!("CARGO_MANIFEST_DIR"))
+                    .join("data")
+                    .join(file),
+                &part,
+            )?;
         }
     }
     fs::rename(&part, &film.path)?;
@@ -193,18 +218,34 @@ fn words(arguments: &str) -> Vec<String> {
 
 fn ffmpeg(arguments: &str, out: &Path) -> Result<()> {
     let mut command = Command::new("ffmpeg");
-    command.args(["-hide_banner", "-nostdin", "-loglevel", "error", "-y", "-fflags", "+bitexact"]);
+    command.args([
+        "-hide_banner",
+        "-nostdin",
+        "-loglevel",
+        "error",
+        "-y",
+        "-fflags",
+        "+bitexact",
+    ]);
     for word in words(arguments) {
         match word.strip_prefix("@film:") {
             Some(other) => command.arg(make(other)?.path),
             None => command.arg(match word.strip_prefix("@data:") {
-                Some(file) => Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(file).into_os_string(),
+                Some(file) => Path::new(env!("CARGO_MANIFEST_DIR"))
+                    .join("data")
+                    .join(file)
+                    .into_os_string(),
                 None => OsStr::new(&word).to_owned(),
             }),
         };
     }
-    command.args(["-fflags", "+bitexact"]).arg(out).stdin(Stdio::null());
-    let output = command.output().context("ffmpeg could not be started; install it (apt-get install ffmpeg)")?;
+    command
+        .args(["-fflags", "+bitexact"])
+        .arg(out)
+        .stdin(Stdio::null());
+    let output = command
+        .output()
+        .context("ffmpeg could not be started; install it (apt-get install ffmpeg)")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?} failed: {said}");
     Ok(())
