@@ -3,6 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use reelway_rtp::PayloadOptions;
+
 use crate::parser::Bounds;
 
 /// Settings of the RTSP server. All bounds exist because a stranger chooses what comes in.
@@ -35,6 +37,8 @@ pub struct RtspConfig {
     /// Most sessions that one connection controls. Players use one, or two while they change from
     /// UDP to TCP.
     pub sessions_per_connection: usize,
+    /// How media is cut into packets: as the sender does it. Descriptions say the rate with it.
+    pub payload: PayloadOptions,
     /// Bounds of a message.
     pub bounds: Bounds,
 }
@@ -51,6 +55,7 @@ impl Default for RtspConfig {
             connections: 12_000,
             connections_per_peer: 4_096,
             sessions_per_connection: 8,
+            payload: PayloadOptions::default(),
             bounds: Bounds::default(),
         }
     }

@@ -13,7 +13,9 @@ pub mod message;
 pub mod parser;
 pub mod response;
 pub mod seam;
+mod shell;
 pub mod target;
 pub mod watch;
 
 pub use config::RtspConfig;
+pub use shell::{BindError, RtspServer};

@@ -31,6 +31,7 @@ statuses! {
     NOT_FOUND = 404 "Not Found";
     METHOD_NOT_ALLOWED = 405 "Method Not Allowed";
     NOT_ACCEPTABLE = 406 "Not Acceptable";
+    REQUEST_TIMEOUT = 408 "Request Timeout";
     ENTITY_TOO_LARGE = 413 "Request Entity Too Large";
     URI_TOO_LARGE = 414 "Request-URI Too Large";
     UNSUPPORTED_MEDIA = 415 "Unsupported Media Type";

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use reelway_media::Nanos;
@@ -21,6 +22,11 @@ pub trait Film: Send + Sync + fmt::Debug {
     /// The tracks that can be had over RTP, in the order of the description. Never empty.
     fn tracks(&self) -> &[FilmTrack];
 
+    /// The film as the catalogue has it; none if it is of a test's making.
+    fn in_catalogue(&self) -> Option<Arc<reelway_catalogue::Film>> {
+        None
+    }
+
     /// The session description (SDP), for a client that reached the server at `server`.
     fn sdp(&self, server: IpAddr) -> String;
 }
@@ -36,13 +42,32 @@ pub struct FilmTrack {
     pub clock_rate: u32,
 }
 
-/// A stream of a film to one viewer. Cheap, never blocks.
+/// Something that will be known soon.
+pub type Soon<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
+
+/// A stream of a film to one viewer. Where it fails it says why in words.
 pub trait Playback: Send + Sync {
     /// Lets it flow: after it was made, moved or resumed, when the answer has been queued.
     fn go(&self);
 
+    /// Moves it to the sync sample at or before `start`, where it waits for [`Playback::go`].
+    /// Nothing of the old place is sent after that.
+    fn seek(&self, start: Nanos, end: Nanos) -> Soon<PlayInfo>;
+
+    /// Holds it: nothing is sent after that. Says where it stands.
+    fn pause(&self) -> Soon<Nanos>;
+
+    /// Prepares it to go on where it stands, to the end it had; it waits for [`Playback::go`].
+    fn resume(&self) -> Soon<PlayInfo>;
+
+    /// Takes RTCP of its viewer's that came interleaved in the connection.
+    fn rtcp(&self, data: &[u8]);
+
     /// Ends it with an RTCP BYE. Nothing of it is sent afterwards.
     fn stop(&self);
+
+    /// Whether it has come to its end and was not moved since.
+    fn is_finished(&self) -> bool;
 
     /// Where it stands and what it has sent.
     fn progress(&self) -> Sent;
@@ -53,7 +78,7 @@ pub trait Playback: Send + Sync {
 pub struct Sent {
     /// Presentation time now being sent.
     pub position: Nanos,
-    /// Media bytes, RTP headers not counted.
+    /// Bytes of RTP, headers included.
     pub bytes: u64,
     /// RTP packets.
     pub packets: u64,
@@ -159,8 +184,6 @@ pub enum Job<W> {
     Resume {
         /// Which.
         playback: Arc<dyn Playback>,
-        /// Where to end.
-        end: Nanos,
     },
     /// Hold a stream: nothing is sent after this is done.
     Pause {

@@ -94,7 +94,7 @@ pub enum Event<W> {
         /// Which.
         conn: ConnId,
     },
-    /// A viewer was heard by RTCP over UDP.
+    /// A viewer was heard by RTCP.
     Heard {
         /// Whose it is, by its address or by the SSRC it reports on.
         session: String,

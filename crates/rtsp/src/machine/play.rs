@@ -50,15 +50,25 @@ impl<W: Clone> Machine<W> {
             speed: request.headers.get("Speed").is_some(),
         };
         let duration = session.film.duration();
-        let end = wish.end.unwrap_or(duration).min(duration);
+        let end = match (wish, session.phase) {
+            // What goes on, goes on to the end that was wished for.
+            (
+                NptRange {
+                    start: NptStart::Unsaid | NptStart::Now,
+                    end: None,
+                },
+                Phase::Paused { end },
+            ) => end,
+            _ => wish.end.unwrap_or(duration).min(duration),
+        };
         let position = session
             .playback
             .as_ref()
             .map_or(0, |playback| playback.progress().position);
         let start = match (wish.start, session.phase) {
             (NptStart::At(at), _) => Some(at),
-            // From where it was paused, to the end (RFC 2326 section 10.6).
-            (_, Phase::Paused) => None,
+            // From where it was paused (RFC 2326 section 10.5).
+            (_, Phase::Paused { .. }) if wish.end.is_none() => None,
             (_, Phase::Playing { end }) if wish.end.is_none() => {
                 // Nothing new is wished for (RFC 2326 section 10.5).
                 let answer = pace
@@ -66,7 +76,7 @@ impl<W: Clone> Machine<W> {
                     .header("Range", range::format(position, end));
                 return Ok(Step::Answer(answer));
             }
-            (_, Phase::Playing { .. }) => Some(position),
+            (_, Phase::Playing { .. } | Phase::Paused { .. }) => Some(position),
             (_, Phase::Ready | Phase::Finished) => Some(0),
         };
         let from = start.unwrap_or(position);
@@ -87,7 +97,6 @@ impl<W: Clone> Machine<W> {
             },
             (Some(playback), None) => Job::Resume {
                 playback: playback.clone(),
-                end,
             },
             (None, start) => Job::Play(Box::new(PlayOrder {
                 session: name.clone(),
@@ -201,12 +210,16 @@ impl<W: Clone> Machine<W> {
         session.busy = false;
         let at = at.map_err(|reason| Response::refuse(Status::INTERNAL_ERROR, reason))?;
         // At the end there is nothing to go on with: the next PLAY begins anew.
+        let end = match session.phase {
+            Phase::Playing { end } => end,
+            _ => session.film.duration(),
+        };
         if session.phase != Phase::Finished {
-            session.enter(Phase::Paused);
+            session.enter(Phase::Paused { end });
         }
         let answer = Response::ok()
             .header("Session", name)
-            .header("Range", range::format(at, session.film.duration()));
+            .header("Range", range::format(at, end));
         Ok(Step::Answer(answer))
     }
 
@@ -229,6 +242,8 @@ impl<W: Clone> Machine<W> {
     pub(super) fn finished(&mut self, name: &str) {
         if let Some(session) = self.sessions.get_mut(name)
             && matches!(session.phase, Phase::Playing { .. })
+            // It may have been moved meanwhile.
+            && session.playback.as_ref().is_some_and(|playback| playback.is_finished())
         {
             session.enter(Phase::Finished);
         }

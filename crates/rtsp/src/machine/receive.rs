@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
-use reelway_rtp::rtcp::{self, Packet};
 
 use crate::machine::{ConnId, Machine};
 use crate::watch::Reception;
@@ -32,25 +31,13 @@ impl<W: Clone> Machine<W> {
             return;
         };
         session.alive = now;
-        for packet in rtcp::read(data).unwrap_or_default() {
-            let Packet::Report(report) = packet else {
-                continue;
-            };
-            let of = |track: &&super::session::Track<W>| track.order.ssrc == report.source;
-            let Some(track) = session.tracks.iter().find(of) else {
-                continue;
-            };
-            let rate = f64::from(track.order.track.clock_rate.max(1));
-            session.watch.heard(Reception {
-                ssrc: report.source,
-                lost: u64::try_from(report.lost).unwrap_or(0),
-                jitter_ms: f64::from(report.jitter) * 1000.0 / rate,
-            });
+        if let Some(playback) = &session.playback {
+            playback.rtcp(data);
         }
     }
 
-    /// RTCP over UDP, which the sender receives and assigns to its streams. Anybody can send it with
-    /// any address, so it keeps sessions alive at most and never ends one.
+    /// RTCP that the sender has assigned to a stream. Over UDP anybody can send it with any address,
+    /// so it keeps sessions alive at most and never ends one.
     pub(super) fn heard(&mut self, now: Monotonic, name: &str, report: Option<(usize, Reported)>) {
         let Some(session) = self.sessions.get_mut(name) else {
             return;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
+use reelway_media::Nanos;
 use reelway_session::State;
 
 use crate::config::RtspConfig;
@@ -43,9 +44,11 @@ pub(super) enum Phase {
     /// Set up, never played.
     Ready,
     Playing {
-        end: reelway_media::Nanos,
+        end: Nanos,
     },
-    Paused,
+    Paused {
+        end: Nanos,
+    },
     /// The range has been played to its end.
     Finished,
 }
@@ -56,13 +59,13 @@ impl<W> Session<W> {
         self.watch.set_state(match phase {
             Phase::Ready => State::Ready,
             Phase::Playing { .. } => State::Playing,
-            Phase::Paused | Phase::Finished => State::Paused,
+            Phase::Paused { .. } | Phase::Finished => State::Paused,
         });
     }
 
     /// How long it may be silent; `None`: as long as its connection stands.
     fn patience(&self, config: &RtspConfig) -> Option<Duration> {
-        let resting = matches!(self.phase, Phase::Paused | Phase::Finished);
+        let resting = matches!(self.phase, Phase::Paused { .. } | Phase::Finished);
         match (self.media, self.control) {
             // A client that reads is alive; one that does not lags too far at some time.
             (Some(_), _) if matches!(self.phase, Phase::Playing { .. }) => None,

@@ -4,8 +4,10 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
@@ -16,7 +18,7 @@ use reelway_rtsp::message::Message;
 use reelway_rtsp::parser::Parser;
 use reelway_rtsp::seam::{
     Admission, Film, FilmError, FilmTrack, FirstPacket, Job, Outcome, PlayInfo, PlayOrder,
-    Playback, Sent,
+    Playback, Sent, Soon,
 };
 use reelway_rtsp::watch::Watch;
 use reelway_session::Refusal;
@@ -72,11 +74,6 @@ impl TestPlayback {
         }
     }
 
-    fn seek(&self, start: Nanos, end: Nanos) -> PlayInfo {
-        self.tell(format!("seek {} to {}", seconds(start), seconds(end)));
-        self.place(start / (2 * SECOND) * 2 * SECOND)
-    }
-
     fn tell(&self, what: impl Into<String>) {
         self.story.lock().unwrap().push(what.into());
     }
@@ -87,8 +84,33 @@ impl Playback for TestPlayback {
         self.tell("go");
     }
 
+    fn seek(&self, start: Nanos, end: Nanos) -> Soon<PlayInfo> {
+        self.tell(format!("seek {} to {}", seconds(start), seconds(end)));
+        let info = self.place(start / (2 * SECOND) * 2 * SECOND);
+        Box::pin(ready(Ok(info)))
+    }
+
+    fn pause(&self) -> Soon<Nanos> {
+        self.tell("pause");
+        Box::pin(ready(Ok(*self.position.lock().unwrap())))
+    }
+
+    fn resume(&self) -> Soon<PlayInfo> {
+        self.tell("resume");
+        let position = *self.position.lock().unwrap();
+        Box::pin(ready(Ok(self.place(position))))
+    }
+
+    fn rtcp(&self, data: &[u8]) {
+        self.tell(format!("{} bytes of RTCP", data.len()));
+    }
+
     fn stop(&self) {
         self.tell("stop");
+    }
+
+    fn is_finished(&self) -> bool {
+        *self.position.lock().unwrap() == self.order.film.duration()
     }
 
     fn progress(&self) -> Sent {
@@ -96,6 +118,14 @@ impl Playback for TestPlayback {
             position: *self.position.lock().unwrap(),
             ..Sent::default()
         }
+    }
+}
+
+/// What a test's stream promises is there already.
+fn at_once<T>(mut soon: Soon<T>) -> Result<T, String> {
+    match soon.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => panic!("a test's stream does not wait"),
     }
 }
 
@@ -369,12 +399,6 @@ impl Server {
     }
 
     fn do_job(&mut self, conn: ConnId, job: Job<u64>) {
-        // The test's own kind of stream is found again by its session, which is in its story.
-        let find = |playback: &Arc<dyn Playback>, all: &HashMap<String, Arc<TestPlayback>>| {
-            let same =
-                |of: &&Arc<TestPlayback>| std::ptr::addr_eq(Arc::as_ptr(of), Arc::as_ptr(playback));
-            all.values().find(same).cloned().unwrap()
-        };
         let outcome = match job {
             Job::Film { titles } => {
                 let found = titles.iter().find_map(|title| self.films.get(title));
@@ -413,26 +437,16 @@ impl Server {
                 };
                 let playback = Arc::new(playback);
                 self.playbacks.insert(session, playback.clone());
-                let info = playback.seek(start, end);
+                let info = at_once(playback.seek(start, end)).unwrap();
                 Outcome::Made(Ok((playback, info)))
             }
             Job::Seek {
                 playback,
                 start,
                 end,
-            } => Outcome::Moved(Ok(find(&playback, &self.playbacks).seek(start, end))),
-            Job::Resume { playback, end } => {
-                let playback = find(&playback, &self.playbacks);
-                playback.tell(format!("resume to {}", seconds(end)));
-                let position = *playback.position.lock().unwrap();
-                Outcome::Moved(Ok(playback.place(position)))
-            }
-            Job::Pause { playback } => {
-                let playback = find(&playback, &self.playbacks);
-                playback.tell("pause");
-                let position = *playback.position.lock().unwrap();
-                Outcome::Paused(Ok(position))
-            }
+            } => Outcome::Moved(at_once(playback.seek(start, end))),
+            Job::Resume { playback } => Outcome::Moved(at_once(playback.resume())),
+            Job::Pause { playback } => Outcome::Paused(at_once(playback.pause())),
         };
         self.happen(Event::Done { conn, outcome });
     }

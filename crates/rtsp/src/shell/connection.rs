@@ -1,0 +1,174 @@
+//! One connection: reading, deadlines, the end.
+
+use std::io;
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reelway_sender::FrameWriter;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::config::RtspConfig;
+use crate::machine::{ConnId, Event};
+use crate::message::Message;
+use crate::parser::{Malformed, Parser};
+use crate::response::Status;
+use crate::shell::hub::{Hub, Writer};
+
+/// Bytes read at once: a request, or a good many reports.
+const READ: usize = 4096;
+
+/// How long the sender may take to say goodbye on a connection that is about to close: some turns
+/// of a millisecond.
+const LAST_WORDS: Duration = Duration::from_millis(20);
+
+pub(super) struct Connection {
+    pub hub: Arc<Hub>,
+    pub conn: ConnId,
+    pub stream: Arc<TcpStream>,
+    pub config: Arc<RtspConfig>,
+}
+
+/// Why a connection is not read any further.
+enum End {
+    /// By the peer, or the network.
+    Gone,
+    /// By us: what is queued is to be written before.
+    Ours,
+}
+
+impl Connection {
+    /// Serves the connection to its end.
+    pub async fn run(self) {
+        let (Ok(peer), Ok(local)) = (self.stream.peer_addr(), self.stream.local_addr()) else {
+            return;
+        };
+        // A peer that has vanished is noticed even where nothing is sent to it.
+        let keepalive = TcpKeepalive::new()
+            .with_time(Duration::from_secs(60))
+            .with_interval(Duration::from_secs(15));
+        let _ = SockRef::from(&*self.stream).set_tcp_keepalive(&keepalive.with_retries(4));
+        let writer: Writer = Arc::new(FrameWriter::new(self.stream.clone()));
+        let door = self.hub.open_door(self.conn);
+        self.hub.happen(Event::Connected {
+            conn: self.conn,
+            peer,
+            local,
+            writer: writer.clone(),
+        });
+        let end = self.serve(&writer, &door).await;
+        self.hub.remove_door(self.conn);
+        if matches!(end, End::Ours) {
+            self.linger(&writer).await;
+        }
+        self.hub.happen(Event::Disconnected { conn: self.conn });
+    }
+
+    async fn serve(&self, writer: &FrameWriter, door: &Notify) -> End {
+        let mut parser = Parser::new(self.config.bounds);
+        // A message must be whole by then; the first one is waited for from the beginning.
+        let mut due = Some(Instant::now() + self.config.message_timeout);
+        loop {
+            let Ok(written) = writer.flush() else {
+                return End::Gone;
+            };
+            let interest = if written {
+                Interest::READABLE
+            } else {
+                Interest::READABLE | Interest::WRITABLE
+            };
+            let late = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let ready = tokio::select! {
+                biased;
+                () = door.notified() => return End::Ours,
+                ready = self.stream.ready(interest) => ready,
+                () = late => {
+                    let reason = format!("no whole request within {} s", self.config.message_timeout.as_secs());
+                    let bad = Malformed { status: Status::REQUEST_TIMEOUT, cseq: None, reason, lost: true };
+                    self.hub.happen(Event::Malformed { conn: self.conn, bad });
+                    return End::Ours;
+                }
+            };
+            let Ok(ready) = ready else { return End::Gone };
+            if ready.is_writable() && !written {
+                // So that tokio asks the kernel again before it says writable.
+                let _ = self.stream.try_io(Interest::WRITABLE, || writer.flush_io());
+            }
+            if !ready.is_readable() {
+                continue;
+            }
+            let mut buffer = [0; READ];
+            match self.stream.try_read(&mut buffer) {
+                Ok(0) => return End::Gone,
+                Ok(read) => {
+                    parser.push(&buffer[..read]);
+                    if self.take(&mut parser).await > 0 {
+                        due = None;
+                    }
+                    if parser.is_within_message() && due.is_none() {
+                        due = Some(Instant::now() + self.config.message_timeout);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return End::Gone,
+            }
+        }
+    }
+
+    /// Takes the whole messages that have come, one after the other. Returns how many.
+    async fn take(&self, parser: &mut Parser) -> usize {
+        let conn = self.conn;
+        let mut messages = 0;
+        loop {
+            let event = match parser.next() {
+                Ok(None) => return messages,
+                Ok(Some(Message::Request(request))) => Event::Request { conn, request },
+                Ok(Some(Message::Frame { channel, data })) => Event::Frame {
+                    conn,
+                    channel,
+                    data,
+                },
+                Err(bad) => Event::Malformed { conn, bad },
+            };
+            messages += 1;
+            self.hub.happen_and_finish(event).await;
+        }
+    }
+
+    /// Lets what is queued go out, says that nothing more follows, and waits a little for the peer to
+    /// see it: closing with unread bytes of his would take the last answer back.
+    async fn linger(&self, writer: &FrameWriter) {
+        sleep(LAST_WORDS).await;
+        let _ = timeout(self.config.linger, async {
+            while let Ok(false) = writer.flush() {
+                if self.stream.writable().await.is_err() {
+                    return;
+                }
+                let _ = self.stream.try_io(Interest::WRITABLE, || writer.flush_io());
+            }
+            let _ = SockRef::from(&*self.stream).shutdown(Shutdown::Write);
+            let mut buffer = [0; READ];
+            loop {
+                if self.stream.readable().await.is_err() {
+                    return;
+                }
+                match self.stream.try_read(&mut buffer) {
+                    Ok(0) => return,
+                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
+                    _ => {}
+                }
+            }
+        })
+        .await;
+        let _ = SockRef::from(&*self.stream).shutdown(Shutdown::Both);
+    }
+}
