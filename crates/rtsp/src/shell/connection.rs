@@ -10,7 +10,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use crate::config::RtspConfig;
 use crate::machine::{ConnId, Event};
@@ -71,7 +71,7 @@ impl Connection {
     async fn serve(&self, writer: &FrameWriter, door: &Notify) -> End {
         let mut parser = Parser::new(self.config.bounds);
         // A message must be whole by then; the first one is waited for from the beginning.
-        let mut due = Some(Instant::now() + self.config.message_timeout);
+        let mut due = Some(reelway_clock::now() + self.config.message_timeout);
         loop {
             let Ok(written) = writer.flush() else {
                 return End::Gone;
@@ -83,7 +83,7 @@ impl Connection {
             };
             let late = async {
                 match due {
-                    Some(due) => tokio::time::sleep_until(due).await,
+                    Some(due) => sleep(due.since(reelway_clock::now())).await,
                     None => std::future::pending().await,
                 }
             };
@@ -115,7 +115,7 @@ impl Connection {
                         due = None;
                     }
                     if parser.is_within_message() && due.is_none() {
-                        due = Some(Instant::now() + self.config.message_timeout);
+                        due = Some(reelway_clock::now() + self.config.message_timeout);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
