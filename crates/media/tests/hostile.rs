@@ -62,7 +62,7 @@ fn fragmented() -> Vec<u8> {
 fn sound_and_bounded(index: &Index, len: usize) {
     for (track, table) in index.title.tracks.iter().zip(&index.tables) {
         assert_eq!(track.samples, table.len());
-        assert!(table.len() > 0, "a track without samples");
+        assert!(!table.is_empty(), "a track without samples");
         let mut next = 0;
         for group in &track.groups {
             assert_eq!(group.first, next);
@@ -140,6 +140,26 @@ fn a_film_cut_off_anywhere_is_not_whole_yet() {
             assert_eq!(error.kind, Trouble::Incomplete, "cut at {cut}: {error}");
         }
     }
+}
+
+#[test]
+fn the_corpus_of_the_fuzzer_does_no_harm() {
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/boxes");
+    let mut playable = 0;
+    for entry in std::fs::read_dir(kept).unwrap() {
+        playable += usize::from(judged(&std::fs::read(entry.unwrap().path()).unwrap()).is_ok());
+    }
+    assert!(playable >= 10, "{playable} of them are films");
+}
+
+#[test]
+fn a_film_that_lasts_no_time_cannot_be_played() {
+    let mut sound = Track::sound(1, 10);
+    sound.samples.iter_mut().for_each(|spec| spec.duration = 0);
+    assert_eq!(
+        judged(&write(&[sound]).0).unwrap_err().kind,
+        Trouble::Unplayable
+    );
 }
 
 /// A byte of any box but `mdat`, and what it is changed to.

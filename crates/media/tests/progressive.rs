@@ -134,7 +134,7 @@ fn chunks_may_hold_different_numbers_of_samples() {
         .to_vec();
     let stsc = table(b"stsc", 0, 3, &[1, 3, 1, 3, 1, 1, 4, 5, 1]);
     let stco = table(b"stco", 0, 4, &offsets);
-    let padding = boxed(b"free", &[&vec![0; 12 * 4 - 4 * 4 - 24 - 8]]);
+    let padding = boxed(b"free", &[&[0; 12 * 4 - 4 * 4 - 24 - 8]]);
     let (other, _) = write_with(&[track.with_table(stsc).with_table(stco)], &padding);
     assert_eq!(other.len(), film.len(), "the media lie where they were");
     assert_eq!(places(&index(&other).unwrap(), 0), expected[0]);

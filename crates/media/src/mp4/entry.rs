@@ -98,7 +98,7 @@ fn picture(entry: &Boxed) -> Result<Known, IndexError> {
                 .transpose()?
                 .map(|esds| esds.object_type);
             return Ok(Err(match object_type {
-                Some(0x6c | 0x6d | 0x6e) => "cover art".into(),
+                Some(0x6c..=0x6e) => "cover art".into(),
                 Some(0x60..=0x65) => "MPEG-2 picture".into(),
                 Some(0x6a) => "MPEG-1 picture".into(),
                 _ => "MPEG-4 Visual picture".into(),

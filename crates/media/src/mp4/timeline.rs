@@ -35,16 +35,7 @@ struct Point {
 pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexError> {
     let drafts = playable(&mut movie)?;
     let Some(zero) = zero(&drafts, movie.timescale)? else {
-        let mut problem = String::from("no track can be played");
-        if !movie.notes.is_empty() {
-            problem = format!("{problem}: {}", movie.notes.join("; "));
-        }
-        return Err(IndexError {
-            path: String::new(),
-            offset: 0,
-            problem,
-            kind: Trouble::Unplayable,
-        });
+        return Err(unplayable(&movie));
     };
     let mut tracks = Vec::new();
     let mut tables = Vec::new();
@@ -82,6 +73,9 @@ pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexErr
         tracks.push(track);
         tables.push(table);
     }
+    if tracks.is_empty() {
+        return Err(unplayable(&movie));
+    }
     let title = Title {
         container,
         name: movie.name,
@@ -90,6 +84,19 @@ pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexErr
         notes: movie.notes,
     };
     Ok(Index { title, tables })
+}
+
+fn unplayable(movie: &Movie) -> IndexError {
+    let mut problem = String::from("no track can be played");
+    if !movie.notes.is_empty() {
+        problem = format!("{problem}: {}", movie.notes.join("; "));
+    }
+    IndexError {
+        path: String::new(),
+        offset: 0,
+        problem,
+        kind: Trouble::Unplayable,
+    }
 }
 
 /// The tracks that have samples of a codec we know; the others are noted.

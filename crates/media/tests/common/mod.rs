@@ -6,6 +6,9 @@ use std::ops::Range;
 
 use reelway_media::{Index, IndexError, IndexOptions, Indexer, Step};
 
+/// Where each sample of each track lies.
+pub type Places = Vec<Vec<Range<u64>>>;
+
 /// A box of these parts.
 pub fn boxed(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
     let body = parts.concat();
@@ -313,12 +316,12 @@ pub fn moov(tracks: &[Track], offsets: &[Vec<u64>], more: &[u8]) -> Vec<u8> {
 
 /// A film with `moov` first and one `mdat`, the tracks' chunks by turns. Its bytes, and where
 /// each sample of each track lies.
-pub fn write(tracks: &[Track]) -> (Vec<u8>, Vec<Vec<Range<u64>>>) {
+pub fn write(tracks: &[Track]) -> (Vec<u8>, Places) {
     write_with(tracks, &[])
 }
 
 /// As [`write`], with more boxes in `moov`.
-pub fn write_with(tracks: &[Track], more: &[u8]) -> (Vec<u8>, Vec<Vec<Range<u64>>>) {
+pub fn write_with(tracks: &[Track], more: &[u8]) -> (Vec<u8>, Places) {
     let nowhere: Vec<Vec<u64>> = tracks
         .iter()
         .map(|track| vec![0; track.chunks().count()])
@@ -330,7 +333,7 @@ pub fn write_with(tracks: &[Track], more: &[u8]) -> (Vec<u8>, Vec<Vec<Range<u64>
 }
 
 /// Media of tracks from byte `at` on: the bytes, where chunks begin, where samples lie.
-pub fn media(tracks: &[Track], at: u64) -> (Vec<u8>, Vec<Vec<u64>>, Vec<Vec<Range<u64>>>) {
+pub fn media(tracks: &[Track], at: u64) -> (Vec<u8>, Vec<Vec<u64>>, Places) {
     let mut end = at;
     let mut offsets = vec![vec![]; tracks.len()];
     let mut places = vec![vec![]; tracks.len()];

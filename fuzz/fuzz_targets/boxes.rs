@@ -1,0 +1,51 @@
+//! Any bytes as a film: an index whose samples lie in the file, or an error; bounded memory.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use reelway_media::{Indexer, IndexOptions, Step, Trouble};
+
+fuzz_target!(|film: &[u8]| {
+    let len = film.len();
+    let mut indexer = Indexer::new(len as u64, IndexOptions::default());
+    let outcome = loop {
+        match indexer.step() {
+            Ok(Step::Need(range)) => {
+                assert!(range.start < range.end && range.end <= len as u64);
+                if let Err(error) = indexer.feed(&film[range.start as usize..range.end as usize]) {
+                    break Err(error);
+                }
+            }
+            Ok(Step::Done(index)) => break Ok(index),
+            Err(error) => break Err(error),
+        }
+    };
+    let index = match outcome {
+        Ok(index) => index,
+        Err(error) => {
+            let named = matches!(error.kind, Trouble::Damaged | Trouble::TooLarge);
+            assert!(!named || !error.path.is_empty());
+            assert!(error.offset <= len as u64);
+            assert!(error.to_string().len() < 20_000);
+            return;
+        }
+    };
+    assert!(!index.title.tracks.is_empty());
+    for (number, track) in index.title.tracks.iter().enumerate() {
+        let mut first = 0;
+        for group in &track.groups {
+            assert_eq!(group.first, first);
+            first += group.count;
+        }
+        assert_eq!(first, track.samples);
+        assert!(index.tables[number].iter().all(|sample| sample.bytes().end <= len as u64));
+        let bytes = index.tables[number].as_bytes().len();
+        assert!(bytes <= 3 * 18 * len, "{bytes} bytes of records from {len}");
+        // What others will ask of a title.
+        let _ = (track.codec.rfc6381(), track.codec.name());
+        for at in [i64::MIN, 0, index.title.duration / 2, i64::MAX] {
+            let group = track.sync_group_at(at).max(track.group_at(at));
+            track.read_group(number, group, &index.tables).expect("a group of this track");
+            track.sync_sample_at(number, at, &index.tables).expect("a sample of this track");
+        }
+    }
+});
