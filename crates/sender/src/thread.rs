@@ -151,7 +151,7 @@ impl Thread {
         let until = turn.into_iter().chain(soon).min();
         crate::shared::set(&self.counters.cpu, reelway_sys::time::thread_cpu_ns());
         let asleep = now();
-        if !self.commands.is_empty() || until.is_some_and(|until| until <= asleep) {
+        if self.closed || !self.commands.is_empty() || until.is_some_and(|until| until <= asleep) {
             return asleep;
         }
         let woken = self.sleeper.sleep(until);
