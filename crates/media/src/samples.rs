@@ -14,7 +14,7 @@ pub const RECORD_BYTES: usize = 18;
 pub struct Sample {
     /// First byte in the film file; below 2^48.
     pub offset: u64,
-    /// Length in bytes; below 2^31.
+    /// Length in bytes; below 2^31, and 0 for a picture that its writer dropped.
     pub size: u32,
     /// Decode duration in ticks: the next sample's decode time less this one's.
     pub duration: u32,

@@ -363,3 +363,13 @@ fn two_tracks_with_one_id_are_an_error() {
         (Trouble::Damaged, "moov/trak 2")
     );
 }
+
+#[test]
+fn more_tracks_than_any_film_has_are_refused() {
+    let tracks: Vec<Track> = (1..=1025).map(|id| Track::sound(id, 0)).collect();
+    let error = title_of(&tracks).unwrap_err();
+    assert_eq!(
+        (error.kind, error.path.as_str()),
+        (Trouble::TooLarge, "moov/trak 1025")
+    );
+}

@@ -135,7 +135,7 @@ fn unknown_picture(kind: [u8; 4]) -> String {
         b"vp08" => "VP8 picture".into(),
         b"vp09" => "VP9 picture".into(),
         b"vvc1" | b"vvi1" => "H.266 picture".into(),
-        b"dvh1" | b"dvhe" | b"dva1" | b"dvav" => "Dolby Vision picture without a base layer".into(),
+        b"dvh1" | b"dvhe" | b"dva1" | b"dvav" => "Dolby Vision picture of its own kind".into(),
         b"apch" | b"apcn" | b"apcs" | b"apco" | b"ap4h" | b"ap4x" => "ProRes picture".into(),
         _ => format!("picture in {}", fourcc(kind)),
     }

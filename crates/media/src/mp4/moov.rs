@@ -3,7 +3,7 @@
 use super::boxes::{Boxed, fourcc};
 use super::edits::{self, Edit};
 use super::entry::{Entry, Known};
-use super::error::IndexError;
+use super::error::{IndexError, Trouble};
 use super::fragments::{Defaults, FragmentTrack, Gathered, Tracks};
 use super::meta;
 use super::tables::{self, Limits};
@@ -53,6 +53,8 @@ pub struct Draft {
     pub gathered: Gathered,
 }
 
+/// Tracks beyond this are no film's, and would make looking them up slow.
+const MAX_TRACKS: u32 = 1024;
 /// Entries of an `stsd` beyond this are not looked at.
 const MAX_ENTRIES: usize = 64;
 /// Notes beyond this are not kept: they are for people.
@@ -67,11 +69,18 @@ impl Movie {
         };
         let chapters = chapter_tracks(moov)?;
         for trak in moov.each(*b"trak") {
-            movie.add_track(&trak?, &chapters, limits)?;
+            let trak = trak?;
+            if trak.number > MAX_TRACKS {
+                return Err(trak.error(
+                    Trouble::TooLarge,
+                    format!("is more than the {MAX_TRACKS} tracks that are allowed"),
+                ));
+            }
+            movie.add_track(&trak, &chapters, limits)?;
         }
         if let Some(mvex) = moov.find(b"mvex")? {
             let mut defaults = Vec::new();
-            for trex in mvex.each(*b"trex") {
+            for trex in mvex.each(*b"trex").take(MAX_TRACKS as usize) {
                 defaults.push(Defaults::parse(&trex?)?);
             }
             movie.fragments = Some(defaults);
@@ -211,7 +220,7 @@ fn movie_timescale(moov: &Boxed) -> Result<u32, IndexError> {
 /// Tracks that others name as their chapters (QuickTime's track reference `chap`).
 fn chapter_tracks(moov: &Boxed) -> Result<Vec<u32>, IndexError> {
     let mut chapters = Vec::new();
-    for trak in moov.each(*b"trak") {
+    for trak in moov.each(*b"trak").take(MAX_TRACKS as usize) {
         let trak = trak?;
         let Some(tref) = trak.find(b"tref")? else {
             continue;
