@@ -44,8 +44,8 @@ pub use cross::Crossing;
 pub use kernel::KernelClock;
 pub use sim::SimClock;
 pub use system::{
-    Conversion, Report, SystemClock, boot, coarse, now, now_unordered, now_with_error, on_change,
-    real, report, start, system, turn, words,
+    Conversion, Report, SystemClock, Words, boot, coarse, now, now_unordered, now_with_error,
+    on_change, real, report, start, system, turn, words,
 };
 pub use time::{Boot, Monotonic, Real};
 pub use track::{Event, Statistics};

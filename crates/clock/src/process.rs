@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use reelway_sys::tsc::{self, ForkPage};
+use reelway_sys::tsc::{self, ForkPage, Halves};
 
 use crate::track::{Event, Manner, Source, Statistics, TRACK_WORDS, Track};
 use crate::trust::{self, Why, Wish};
@@ -94,11 +94,11 @@ fn track<const KIND: usize>() -> Track<'static> {
 
 /// The counter as a reader takes it: in order with what the thread did before, or not.
 #[inline(always)]
-fn count<const ORDERED: bool>() -> u64 {
+fn count<const ORDERED: bool>() -> Halves {
     if ORDERED {
-        tsc::counter_ordered()
+        tsc::counter_ordered_halves()
     } else {
-        tsc::counter()
+        tsc::counter_halves()
     }
 }
 
@@ -111,25 +111,32 @@ pub fn nanos<const KIND: usize, const ORDERED: bool>() -> u64 {
 }
 
 /// Seconds and nanoseconds of a clock.
-#[inline(always)]
 pub fn second_nanos<const KIND: usize, const ORDERED: bool>() -> (u64, u64) {
-    track::<KIND>()
-        .second_nanos(count::<ORDERED>)
-        .unwrap_or_else(|| {
-            let nanos = slow::<KIND>();
-            (nanos / 1_000_000_000, nanos % 1_000_000_000)
-        })
+    fast_second_nanos::<KIND, ORDERED>().unwrap_or_else(|| {
+        let nanos = slow::<KIND>();
+        (nanos / 1_000_000_000, nanos % 1_000_000_000)
+    })
 }
 
 /// Seconds and microseconds of a clock.
-#[inline(always)]
 pub fn second_micros<const KIND: usize, const ORDERED: bool>() -> (u64, u64) {
-    track::<KIND>()
-        .second_micros(count::<ORDERED>)
-        .unwrap_or_else(|| {
-            let nanos = slow::<KIND>();
-            (nanos / 1_000_000_000, nanos % 1_000_000_000 / 1_000)
-        })
+    fast_second_micros::<KIND, ORDERED>().unwrap_or_else(|| {
+        let nanos = slow::<KIND>();
+        (nanos / 1_000_000_000, nanos % 1_000_000_000 / 1_000)
+    })
+}
+
+/// [`second_nanos`] if it takes no more than a look at the counter: without a call, so that a
+/// function that calls the whole one otherwise, at its end, saves no register for it.
+#[inline(always)]
+pub fn fast_second_nanos<const KIND: usize, const ORDERED: bool>() -> Option<(u64, u64)> {
+    track::<KIND>().second_nanos(count::<ORDERED>)
+}
+
+/// [`second_micros`] if it takes no more than a look at the counter.
+#[inline(always)]
+pub fn fast_second_micros<const KIND: usize, const ORDERED: bool>() -> Option<(u64, u64)> {
+    track::<KIND>().second_micros(count::<ORDERED>)
 }
 
 #[cold]

@@ -12,6 +12,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+use reelway_sys::tsc::Halves;
+
 use crate::piece::{Piece, Words};
 
 /// A shared word: an atomic of the standard library, or of the model checker.
@@ -114,7 +116,7 @@ impl<'a, W: Word, const SLOTS: usize> Ring<'a, W, SLOTS> {
     ///
     /// `counter` is called when all loads are under way, and nothing is loaded after it.
     #[inline(always)]
-    pub fn read<F: Form>(&self, counter: impl FnOnce() -> u64) -> Option<(u64, u64)> {
+    pub fn read<F: Form>(&self, counter: impl FnOnce() -> Halves) -> Option<(u64, u64)> {
         let number = self.head();
         let slot = self.slot(number);
         let start = slot[at::START].load(Ordering::Relaxed);
@@ -128,9 +130,9 @@ impl<'a, W: Word, const SLOTS: usize> Ring<'a, W, SLOTS> {
         let count = counter();
         // 32 bits are enough for the product and shorten the way from the counter to the result;
         // whether the count is near enough for them is asked beside it.
-        let near = u64::from((count as u32).wrapping_sub(start as u32));
+        let near = u64::from(count.low.wrapping_sub(start as u32));
         let sum = near.wrapping_mul(mult).wrapping_add(add);
-        (count.wrapping_sub(start) < soft).then_some((sum, last))
+        (count.whole().wrapping_sub(start) < soft).then_some((sum, last))
     }
 
     /// Piece `number`: of `head`, or one before it. `None` if it is no longer there.
@@ -268,7 +270,7 @@ mod tests {
             if let Some(piece) = ring.piece(ring.head()) {
                 assert_eq!(piece, numbered(piece.start));
             }
-            if let Some((sum, last)) = ring.read::<SecondNanos>(|| 10) {
+            if let Some((sum, last)) = ring.read::<SecondNanos>(|| Halves::from(10)) {
                 // Count 10 on the line of piece n: n + (10 - n) × n nanoseconds.
                 let nanos = sum >> 32;
                 assert!((1..=3).any(|n| nanos == n + (10 - n) * n), "{nanos}");

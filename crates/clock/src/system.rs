@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use reelway_sys::tsc;
@@ -271,46 +272,52 @@ impl KernelTime {
 /// Sets the function that is told, in words, when the counter is dropped or taken up again, or
 /// the real time was set. The first one set stays.
 pub fn on_change(function: fn(&str)) {
-    static FUNCTION: std::sync::OnceLock<fn(&str)> = std::sync::OnceLock::new();
+    static FUNCTION: OnceLock<fn(&str)> = OnceLock::new();
     if FUNCTION.set(function).is_ok() {
         process::set_hearer(|kind, event| {
             if !matches!(event, Event::Started(_))
                 && let Some(function) = FUNCTION.get()
             {
-                function(&words(kind, event));
+                function(&words(kind, event).to_string());
             }
         });
     }
 }
 
-/// An event in words.
-pub fn words(kind: Kind, event: Event) -> String {
-    let clock = match kind {
-        Kind::Monotonic => "monotonic",
-        Kind::Real => "real",
-        Kind::Boot => "boot",
-        Kind::Raw => "raw monotonic",
-    };
-    match event {
-        Event::Started(hertz) => {
-            format!(
-                "the {clock} clock runs on the counter, {:.6} GHz",
-                hertz as f64 / 1e9
-            )
+/// An event of one of the clocks, in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Words(Kind, Event);
+
+/// An event of one of the clocks, in words.
+pub fn words(kind: Kind, event: Event) -> Words {
+    Words(kind, event)
+}
+
+impl fmt::Display for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let clock = match self.0 {
+            Kind::Monotonic => "monotonic",
+            Kind::Real => "real",
+            Kind::Boot => "boot",
+            Kind::Raw => "raw monotonic",
+        };
+        write!(f, "the {clock} clock ")?;
+        match self.1 {
+            Event::Started(hertz) => {
+                write!(f, "runs on the counter at {:.6} GHz", hertz as f64 / 1e9)
+            }
+            Event::Fell(nanos) => write!(
+                f,
+                "has fallen back to the kernel's: the counter was off by {:.1} µs (suspend, \
+                 migration, or a change of frequency)",
+                nanos as f64 / 1e3
+            ),
+            Event::CameBack => f.write_str("runs on the counter again"),
+            Event::Stepped(nanos) => write!(f, "was set by {:+.6} s", nanos as f64 / 1e9),
+            Event::Unfit => f.write_str(
+                "stays with the kernel's: the counter is slower than 1 MHz or does not count",
+            ),
         }
-        Event::Fell(nanos) => format!(
-            "the {clock} clock has fallen back to the kernel's: the counter was off by {} µs \
-             (suspend, migration, or a change of frequency)",
-            nanos as f64 / 1e3
-        ),
-        Event::CameBack => format!("the {clock} clock runs on the counter again"),
-        Event::Stepped(nanos) => {
-            format!("the {clock} clock was set by {:+.6} s", nanos as f64 / 1e9)
-        }
-        Event::Unfit => format!(
-            "the {clock} clock stays with the kernel's: the counter is slower than 1 MHz or does \
-             not count"
-        ),
     }
 }
 

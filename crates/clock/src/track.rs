@@ -28,6 +28,8 @@ use words::{Phase, SLOTS, Word};
 
 use std::sync::atomic::AtomicU64;
 
+use reelway_sys::tsc::Halves;
+
 /// Where counts and the kernel's time come from: the processor, or a simulation.
 pub trait Source {
     /// The counter, read after everything before is done.
@@ -92,21 +94,21 @@ impl<'a> Track<'a> {
 
     /// The time in nanoseconds, at the count that `counter` gives. `None`: go the long way.
     #[inline(always)]
-    pub fn nanos(&self, counter: impl FnOnce() -> u64) -> Option<u64> {
+    pub fn nanos(&self, counter: impl FnOnce() -> Halves) -> Option<u64> {
         let (sum, base) = self.ring().read::<Nanos>(counter)?;
         Some(base + (sum >> 32))
     }
 
     /// The time in seconds and nanoseconds. `None`: go the long way.
     #[inline(always)]
-    pub fn second_nanos(&self, counter: impl FnOnce() -> u64) -> Option<(u64, u64)> {
+    pub fn second_nanos(&self, counter: impl FnOnce() -> Halves) -> Option<(u64, u64)> {
         let (sum, second) = self.ring().read::<SecondNanos>(counter)?;
         Some(carry(second, sum >> 32, 1_000_000_000))
     }
 
     /// The time in seconds and microseconds. `None`: go the long way.
     #[inline(always)]
-    pub fn second_micros(&self, counter: impl FnOnce() -> u64) -> Option<(u64, u64)> {
+    pub fn second_micros(&self, counter: impl FnOnce() -> Halves) -> Option<(u64, u64)> {
         let (sum, second) = self.ring().read::<SecondMicros>(counter)?;
         Some(carry(second, sum >> 43, 1_000_000))
     }

@@ -20,11 +20,15 @@ mod page;
 mod raw;
 mod vdso;
 
-pub use counter::{counter, counter_ordered, frequency_hint, hypervisor, invariant, readable};
+pub use counter::{
+    Halves, counter, counter_halves, counter_ordered, counter_ordered_halves, frequency_hint,
+    hypervisor, invariant, readable,
+};
 pub use cpus::CpuSet;
 pub use page::{ForkPage, WORDS};
 pub use raw::{
-    clock_gettime_into, environment, gettimeofday_into, read_link, read_small_file, write_stderr,
+    append, clock_gettime_into, environment, gettimeofday_into, read_link, read_small_file,
+    write_stderr,
 };
 pub use vdso::{
     has_vdso, kernel_nanos, kernel_time, vdso_clock_gettime, vdso_gettimeofday, vdso_time,

@@ -19,14 +19,75 @@ pub fn counter() -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn counter_ordered() -> u64 {
-    let (low, high): (u64, u64);
+    counter_ordered_halves().whole()
+}
+
+/// As [`counter_ordered`], in the halves in which the processor gives it.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn counter_ordered_halves() -> Halves {
+    let (low, high): (u32, u32);
     // SAFETY: as above. `lfence` waits for all earlier loads (Intel SDM 2B; on AMD the kernel
     // makes it wait, MSR C001_1029), and `rdtsc` does not start before it is done. The block is
     // not `nomem`, so the compiler moves no load or store over it either.
     unsafe {
-        asm!("lfence", "rdtsc", out("rax") low, out("rdx") high, options(nostack, preserves_flags));
+        asm!("lfence", "rdtsc", out("eax") low, out("edx") high, options(nostack, preserves_flags));
     }
-    (high << 32) | low
+    Halves { low, high }
+}
+
+/// As [`counter`], in the halves in which the processor gives it.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn counter_halves() -> Halves {
+    let (low, high): (u32, u32);
+    // SAFETY: as above.
+    unsafe {
+        asm!("rdtsc", out("eax") low, out("edx") high, options(nomem, nostack, preserves_flags));
+    }
+    Halves { low, high }
+}
+
+/// As [`counter_ordered`], in halves.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub fn counter_ordered_halves() -> Halves {
+    Halves::from(counter_ordered())
+}
+
+/// As [`counter`], in halves.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub fn counter_halves() -> Halves {
+    Halves::from(counter())
+}
+
+/// A count as x86-64 gives it. Who needs the lower half only (a difference of two near counts)
+/// has it two instructions earlier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Halves {
+    /// The lower 32 bits.
+    pub low: u32,
+    /// The upper 32 bits.
+    pub high: u32,
+}
+
+impl Halves {
+    /// The whole count.
+    #[inline(always)]
+    pub fn whole(self) -> u64 {
+        (u64::from(self.high) << 32) | u64::from(self.low)
+    }
+}
+
+impl From<u64> for Halves {
+    #[inline(always)]
+    fn from(count: u64) -> Halves {
+        Halves {
+            low: count as u32,
+            high: (count >> 32) as u32,
+        }
+    }
 }
 
 /// The counter, read at any moment around this place in the program. For one thread's own

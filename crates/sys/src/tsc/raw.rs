@@ -91,7 +91,7 @@ pub(super) fn clock_gettime(clock: i32) -> Option<Timespec> {
 
 /// Reads the start of a small file (of `/sys` or `/proc`) into `buffer`, without allocating.
 pub fn read_small_file<'b>(path: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-    const O_CLOEXEC: usize = 0o2000000;
+    const O_CLOEXEC: usize = libc::O_CLOEXEC as usize;
     // SAFETY: a C string, and a descriptor that is closed below.
     unsafe {
         let file = syscall6(
@@ -169,4 +169,30 @@ pub fn environment<'b>(name: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     let length = value.len().min(buffer.len());
     buffer[..length].copy_from_slice(&value[..length]);
     Some(&buffer[..length])
+}
+
+/// Appends to a file in one call, making it if need be, and does not mind if that fails.
+pub fn append(path: &CStr, text: &[u8]) {
+    const FLAGS: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
+    // SAFETY: a C string, a descriptor that is closed below, and a buffer with its length.
+    unsafe {
+        let file = syscall6(
+            libc::SYS_openat,
+            [
+                libc::AT_FDCWD as usize,
+                path.as_ptr() as usize,
+                FLAGS as usize,
+                0o644,
+                0,
+                0,
+            ],
+        );
+        if file >= 0 {
+            syscall6(
+                libc::SYS_write,
+                [file as usize, text.as_ptr() as usize, text.len(), 0, 0, 0],
+            );
+            syscall6(libc::SYS_close, [file as usize, 0, 0, 0, 0, 0]);
+        }
+    }
 }

@@ -1,0 +1,262 @@
+//! What the environment asks for, read once, before `main` or at the first call.
+//!
+//! | variable | value | |
+//! |---|---|---|
+//! | `REELWAY_CLOCK` | `off` | libc's behaviour: everything to the vDSO |
+//! | | `trust` | the counter although the kernel does not use it |
+//! | `REELWAY_CLOCK_ORDER` | `none` | readings unordered over threads, at half the cost |
+//! | `REELWAY_CLOCK_EFAULT` | `guard` | EFAULT for every bad address |
+//! | `REELWAY_CLOCK_VERBOSE` | `1` | a line at start, and one when the source changes |
+//! | `REELWAY_CLOCK_STATISTICS` | `1` or a file | counts at exit, to standard error or the file |
+
+use std::ffi::CStr;
+use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use reelway_clock::process::{self, KINDS, Kind};
+use reelway_clock::trust::Wish;
+use reelway_sys::tsc;
+
+use crate::guard;
+
+/// The modes, as bits; none of them is the plain one.
+#[derive(Clone, Copy)]
+pub struct Mode(u32);
+
+const READ: u32 = 1 << 31;
+const OFF: u32 = 1 << 0;
+const UNORDERED: u32 = 1 << 1;
+const GUARD: u32 = 1 << 2;
+const COUNTING: u32 = 1 << 3;
+
+/// The mode; zero until the environment is read.
+static MODE: AtomicU32 = AtomicU32::new(0);
+
+/// The mode, reading the environment at the first call: another library's constructor may come
+/// before ours.
+#[inline(always)]
+pub fn mode() -> Mode {
+    let mode = MODE.load(Ordering::Relaxed);
+    Mode(if mode == 0 { start() } else { mode })
+}
+
+/// Whether the environment is read and asks for nothing special.
+#[inline(always)]
+pub fn is_plain() -> bool {
+    MODE.load(Ordering::Relaxed) == READ
+}
+
+impl Mode {
+    /// Whether everything goes to the kernel's clock.
+    pub fn is_off(self) -> bool {
+        self.0 & OFF != 0
+    }
+
+    pub fn is_unordered(self) -> bool {
+        self.0 & UNORDERED != 0
+    }
+
+    #[inline(always)]
+    pub fn guards(self) -> bool {
+        self.0 & GUARD != 0
+    }
+
+    /// Counts a call, if that was asked for.
+    #[inline(always)]
+    pub fn count(self, call: Call) {
+        if self.0 & COUNTING != 0 {
+            CALLS[call as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What is counted.
+#[derive(Clone, Copy)]
+pub enum Call {
+    /// `clock_gettime` of a clock that is followed.
+    ClockGettime,
+    Gettimeofday,
+    Time,
+    Ftime,
+    TimespecGet,
+    /// Passed to the kernel or its vDSO: other clocks, bad addresses, everything when off.
+    ToKernel,
+}
+
+const NAMES: [&str; 6] = [
+    "clock_gettime",
+    "gettimeofday",
+    "time",
+    "ftime",
+    "timespec_get",
+    "passed on",
+];
+static CALLS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
+
+/// Where the counts go: 0 nowhere, 1 standard error, 2 the file of the variable.
+static STATISTICS: AtomicU32 = AtomicU32::new(0);
+static VERBOSE: AtomicU32 = AtomicU32::new(0);
+
+/// Runs before `main`, unless a call came earlier.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = {
+    extern "C" fn at_start() {
+        mode();
+    }
+    at_start
+};
+
+/// Runs at `exit`, not at `_exit`.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = {
+    extern "C" fn at_exit() {
+        say_statistics();
+    }
+    at_exit
+};
+
+fn variable<'b>(name: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+    tsc::environment(name, buffer).filter(|value| !value.is_empty() && *value != b"0")
+}
+
+/// Reads the environment and decides. Two threads may come here at once, and find the same.
+#[cold]
+fn start() -> u32 {
+    let mut buffer = [0; 256];
+    let (wish, misspelt) = Wish::from_environment();
+    let mut mode = READ;
+    let why = process::decide(wish);
+    if !why.trusts() {
+        mode |= OFF;
+    }
+    if variable(c"REELWAY_CLOCK_ORDER", &mut buffer) == Some(b"none") {
+        mode |= UNORDERED;
+    }
+    if let Some(value) = variable(c"REELWAY_CLOCK_STATISTICS", &mut buffer) {
+        mode |= COUNTING;
+        STATISTICS.store(if value == b"1" { 1 } else { 2 }, Ordering::Relaxed);
+    }
+    if variable(c"REELWAY_CLOCK_EFAULT", &mut buffer) == Some(b"guard") {
+        // From here on a call must not come back: the handler is set by libc's own functions.
+        MODE.store(mode, Ordering::Relaxed);
+        if guard::install() {
+            mode |= GUARD;
+        }
+    }
+    if variable(c"REELWAY_CLOCK_VERBOSE", &mut buffer).is_some() {
+        VERBOSE.store(1, Ordering::Relaxed);
+        process::set_hearer(|kind, event| say(reelway_clock::words(kind, event)));
+    }
+    MODE.store(mode, Ordering::Release);
+    if !process::wiped_on_fork() {
+        extern "C" fn child() {
+            process::forget();
+        }
+        // SAFETY: a function that only stores to the child's own memory.
+        unsafe { libc::pthread_atfork(None, None, Some(child)) };
+    }
+    if VERBOSE.load(Ordering::Relaxed) != 0 {
+        if let Some(value) = misspelt {
+            say(format_args!(
+                "REELWAY_CLOCK={value} is not known: off, trust or auto"
+            ));
+        }
+        let source = if why.trusts() {
+            "the counter"
+        } else {
+            "the kernel's clock"
+        };
+        say(format_args!("the time comes from {source}: {why}"));
+    }
+    mode
+}
+
+/// A line of text in place: no allocation, and one write.
+struct Page {
+    bytes: [u8; 1024],
+    length: usize,
+}
+
+impl Write for Page {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = &mut self.bytes[self.length..];
+        let count = text.len().min(room.len());
+        room[..count].copy_from_slice(&text.as_bytes()[..count]);
+        self.length += count;
+        Ok(())
+    }
+}
+
+impl Page {
+    fn new() -> Page {
+        Page {
+            bytes: [0; 1024],
+            length: 0,
+        }
+    }
+
+    fn text(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// Says a line on standard error.
+fn say(line: impl fmt::Display) {
+    let mut page = Page::new();
+    // Writing to a page cannot fail.
+    let _ = writeln!(page, "reelway-clock[{}]: {line}", std::process::id());
+    tsc::write_stderr(page.text());
+}
+
+/// The counts, as one line.
+#[cold]
+fn say_statistics() {
+    let whereto = STATISTICS.load(Ordering::Relaxed);
+    if whereto == 0 {
+        return;
+    }
+    let mut page = Page::new();
+    let _ = write!(page, "reelway-clock[{}]:", std::process::id());
+    for (name, calls) in NAMES.iter().zip(&CALLS) {
+        let calls = calls.load(Ordering::Relaxed);
+        if calls != 0 {
+            let _ = write!(page, " {name} {calls},");
+        }
+    }
+    for kind in KINDS {
+        let statistics = process::statistics(kind);
+        if statistics.looks != 0 {
+            let name = match kind {
+                Kind::Monotonic => "monotonic",
+                Kind::Real => "real",
+                Kind::Boot => "boot",
+                Kind::Raw => "raw",
+            };
+            let reelway_clock::Statistics {
+                looks,
+                coasts,
+                falls,
+                steps,
+            } = statistics;
+            let _ = write!(
+                page,
+                " {name}: looks {looks} unsure {coasts} falls {falls} steps {steps},"
+            );
+        }
+    }
+    page.length -= 1;
+    let _ = page.write_str("\n");
+    let mut buffer = [0; 256];
+    match tsc::environment(c"REELWAY_CLOCK_STATISTICS", &mut buffer[..255]) {
+        Some(path) if whereto == 2 => {
+            let length = path.len();
+            buffer[length] = 0;
+            if let Ok(path) = CStr::from_bytes_until_nul(&buffer) {
+                tsc::append(path, page.text());
+            }
+        }
+        _ => tsc::write_stderr(page.text()),
+    }
+}
