@@ -55,6 +55,13 @@ impl Options {
         }
     }
 
+    /// A server that is told of no film.
+    pub fn nothing() -> Options {
+        let mut options = Options::new("");
+        options.films.clear();
+        options
+    }
+
     /// Another directory of films.
     pub fn films(mut self, films: impl AsRef<Path>) -> Options {
         self.films.push(films.as_ref().to_owned());

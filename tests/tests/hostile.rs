@@ -244,7 +244,7 @@ fn sessions_that_are_set_up_and_left_expire() {
     let library = films::library(&["progressive", "seeks"]);
     let server = Options::new(library.path())
         .set("rtsp.timeout", 2)
-        .set("http.timeout", 2)
+        .set("http.timeout", 5)
         .start();
     server.wait_indexed();
     let url = server.rtsp_url("progressive");
@@ -259,7 +259,7 @@ fn sessions_that_are_set_up_and_left_expire() {
         open.push(client);
         assert_eq!(server.get("/seeks/hls/main.m3u8").status, 200);
     }
-    let left = wait::until(seconds(15), || (sessions(&server) == 0).then_some(()));
+    let left = wait::until(seconds(20), || (sessions(&server) == 0).then_some(()));
     assert!(
         left.is_some(),
         "{} sessions that nobody cares for are still there",

@@ -82,10 +82,10 @@ fn rises(text: &str, threshold: f64) -> Vec<f64> {
 fn in_step(input: &[&str], seconds: u32) {
     let (flashes, beeps) = flashes_and_beeps(input, seconds);
     let mut apart = Vec::new();
-    for flash in &flashes {
-        let nearest = beeps
+    for beep in &beeps {
+        let nearest = flashes
             .iter()
-            .map(|beep| beep - flash)
+            .map(|flash| beep - flash)
             .min_by(|a, b| a.abs().total_cmp(&b.abs()));
         // At either end one of the two may lie outside what was decoded.
         apart.extend(nearest.filter(|apart| apart.abs() < 0.4));
@@ -110,7 +110,7 @@ fn in_step(input: &[&str], seconds: u32) {
     );
     assert!(
         worst.abs() <= LIMIT,
-        "sound comes {} ms after the picture",
+        "sound comes {} ms after the picture; flashes at {flashes:?}, beeps at {beeps:?}",
         worst * 1e3
     );
 }
