@@ -1,0 +1,251 @@
+// What the browser tests share: a Reelway server with films of its own, a Chromium, and a web server of another
+// origin for pages that are not ours.
+//
+// The server is the one at REELWAY_BIN. All traffic stays on loopback. Screenshots and what went wrong are left in
+// artifacts/web of the repository.
+import assert from "node:assert/strict";
+import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { createReadStream, existsSync } from "node:fs";
+import { copyFile, mkdir, mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import { createServer as createSocket, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, extname, join } from "node:path";
+import { promisify } from "node:util";
+import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
+
+const run = promisify(execFile);
+
+/** The folder web/; the tests are started there. */
+export const web = process.cwd();
+export const demo = join(web, "../assets/demo.mp4");
+export const artifacts = join(web, "../artifacts/web");
+
+// Films
+
+/** Runs ffmpeg quietly; what it prints to standard output is the result. */
+export async function ffmpeg(...args: string[]): Promise<string> {
+  const { stdout } = await run("ffmpeg", ["-hide_banner", "-loglevel", "error", "-nostdin", "-y", ...args], {
+    maxBuffer: 64 << 20,
+  });
+  return stdout;
+}
+
+/** What of a film can be made: the name below the film directory gives the path. */
+export type Recipe = (path: string) => Promise<unknown>;
+
+export const recipes = {
+  demo: (path: string) => copyFile(demo, path),
+
+  /** 40 s, 29.97 pictures a second, B-frames used as references, GOPs of different lengths, two sound tracks. */
+  bFrames: (path: string) =>
+    ffmpeg(
+      ...["-f", "lavfi", "-i", "testsrc2=s=480x270:r=30000/1001:d=40"],
+      ...["-f", "lavfi", "-i", "sine=f=440:r=44100:d=40", "-f", "lavfi", "-i", "sine=f=660:r=44100:d=40"],
+      ...["-map", "0:v", "-map", "1:a", "-map", "2:a", "-c:v", "libx264", "-preset", "veryfast", "-b:v", "700k"],
+      ...["-bf", "3", "-x264-params", "b-pyramid=normal:keyint=90:min-keyint=20:scenecut=0"],
+      ...["-force_key_frames", "1.3,4,9.1,17,18.2,31", "-pix_fmt", "yuv420p"],
+      ...["-c:a", "aac", "-b:a", "64k", "-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu", path],
+    ),
+
+  soundOnly: (path: string) => ffmpeg("-f", "lavfi", "-i", "sine=f=330:d=8", "-c:a", "aac", path),
+
+  h265: (path: string) =>
+    ffmpeg(
+      ...["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=4", "-c:v", "libx265", "-preset", "ultrafast"],
+      ...["-x265-params", "log-level=none", "-tag:v", "hvc1", "-pix_fmt", "yuv420p", path],
+    ),
+
+  upright: (path: string) =>
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=s=360x640:r=25:d=8", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", path),
+
+  noFilm: (path: string) => writeFile(path, "This is no film.\n".repeat(500)),
+
+  halfCopied: async (path: string) => {
+    await copyFile(demo, path);
+    await truncate(path, 200_000);
+  },
+} satisfies Record<string, Recipe>;
+
+// The server
+
+export interface Reelway {
+  /** `http://127.0.0.1:PORT` */
+  http: string;
+  /** `rtsp://127.0.0.1:PORT` */
+  rtsp: string;
+  films: string;
+  token: string;
+  json<T>(path: string): Promise<T>;
+  stop(): Promise<void>;
+}
+
+/** A port nobody uses at the moment. */
+async function freePort(): Promise<number> {
+  const socket = createSocket();
+  await new Promise<void>((resolve) => socket.listen(0, "127.0.0.1", resolve));
+  const { port } = socket.address() as AddressInfo;
+  await new Promise((resolve) => socket.close(resolve));
+  return port;
+}
+
+/** Starts a server with these films (path below the directory, and how it is made) and waits until it has them. */
+export async function reelway(films: Record<string, Recipe>): Promise<Reelway> {
+  const binary = process.env["REELWAY_BIN"];
+  assert.ok(binary && existsSync(binary), "REELWAY_BIN must name the reelway binary that is to be tested");
+  const home = await mkdtemp(join(tmpdir(), "reelway-web-"));
+  const directory = join(home, "films");
+  await mkdir(directory);
+  for (const [name, make] of Object.entries(films)) {
+    const path = join(directory, name);
+    await mkdir(dirname(path), { recursive: true });
+    await make(path);
+  }
+
+  const [http, rtsp] = [await freePort(), await freePort()];
+  const child = spawn(
+    binary,
+    [
+      ...["serve", directory, "--state", join(home, "state"), "--http", `127.0.0.1:${http}`],
+      ...["--rtsp", `127.0.0.1:${rtsp}`, "--rtp-ports", "0,0"],
+    ],
+    { stdio: ["ignore", "pipe", "pipe"] },
+  );
+  let log = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (piece) => (log += piece));
+
+  const base = `http://127.0.0.1:${http}`;
+  const json = async <T>(path: string): Promise<T> => {
+    const response = await fetch(base + path);
+    assert.ok(response.ok, `${path}: ${response.status} ${await response.clone().text()}`);
+    return (await response.json()) as T;
+  };
+  const stop = async () => {
+    await ended(child);
+    await mkdir(artifacts, { recursive: true });
+    await writeFile(join(artifacts, `server-${http}.log`), log);
+    await rm(home, { recursive: true, force: true });
+  };
+  try {
+    await until("the server has looked at its films", async () => {
+      assert.equal(child.exitCode, null, `the server ended:\n${log}`);
+      const ready = await fetch(`${base}/readyz`).catch(() => null);
+      if (!ready?.ok) return false;
+      const { films: known } = await json<{ films: { state: string }[] }>("/api/films?per_page=200");
+      return known.length === Object.keys(films).length && known.every((film) => film.state !== "indexing");
+    });
+    const token = (await readFile(join(home, "state/token"), "utf8")).trim();
+    return { http: base, rtsp: `rtsp://127.0.0.1:${rtsp}`, films: directory, token, json, stop };
+  } catch (error) {
+    await stop();
+    throw new Error(`${String(error)}\nThe server said:\n${log}`);
+  }
+}
+
+async function ended(child: ChildProcess) {
+  if (child.exitCode !== null) return;
+  const gone = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGTERM");
+  const timer = setTimeout(() => child.kill("SIGKILL"), 10_000);
+  await gone;
+  clearTimeout(timer);
+}
+
+/** Waits until `condition` holds, 30 s at most. */
+export async function until(what: string, condition: () => Promise<boolean> | boolean, patience = 30_000): Promise<void> {
+  const last = Date.now() + patience;
+  while (!(await condition())) {
+    if (Date.now() > last) throw new Error(`waited ${patience / 1000} s in vain until ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+// The browser
+
+/** Starts Chromium with an empty profile. */
+export function browser(): Promise<Browser> {
+  const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+  assert.ok(existsSync(executablePath), `${executablePath} is missing: apt-get install chromium`);
+  return chromium.launch({
+    executablePath,
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+      "--autoplay-policy=no-user-gesture-required",
+    ],
+  });
+}
+
+export interface Visit {
+  page: Page;
+  /** What went wrong in the page so far: errors, complaints on its console, requests to elsewhere. */
+  complaints: string[];
+  close(): Promise<void>;
+}
+
+/** Opens a page in a fresh profile and listens for what a good page never says. */
+export async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visit> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  const own = new URL(url).origin;
+  page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") complaints.push(`console: ${message.text()}`);
+  });
+  page.on("request", (request) => {
+    const { origin, protocol } = new URL(request.url());
+    if (protocol !== "blob:" && protocol !== "data:" && origin !== own) complaints.push(`asked elsewhere: ${request.url()}`);
+  });
+  await page.goto(url);
+  return { page, complaints, close: () => context.close() };
+}
+
+/** Keeps a picture of the page for people to look at. */
+export async function screenshot(page: Page, name: string, fullPage = false): Promise<void> {
+  await mkdir(artifacts, { recursive: true });
+  await page.screenshot({ path: join(artifacts, `${name}.png`), fullPage });
+}
+
+// Pages of another origin
+
+const mediaTypes: Record<string, string> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+};
+
+/** Serves test/browser/pages and the players they use from an origin that is not the server's. */
+export async function elsewhere(): Promise<{ base: string; stop(): Promise<void> }> {
+  const folders: Record<string, string> = {
+    "/dashjs/": join(web, "node_modules/dashjs/dist/modern/umd"),
+    "/shaka/": join(web, "node_modules/shaka-player/dist"),
+    "/": join(web, "test/browser/pages"),
+  };
+  const server: Server = createServer((request, response) => {
+    const { pathname } = new URL(request.url ?? "/", "http://localhost");
+    const [prefix, folder] = Object.entries(folders).find(([prefix]) => pathname.startsWith(prefix)) ?? ["/", ""];
+    if (pathname === "/favicon.ico") return void response.writeHead(204).end();
+    const name = pathname.slice(prefix.length);
+    const path = join(folder, name);
+    if (!/^[\w.-]+$/.test(name) || !existsSync(path)) {
+      response.writeHead(404).end();
+      return;
+    }
+    response.writeHead(200, { "Content-Type": mediaTypes[extname(path)] ?? "application/octet-stream" });
+    createReadStream(path).pipe(response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    base: `http://127.0.0.1:${port}`,
+    stop: () => {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}

@@ -1,0 +1,106 @@
+// Real players in a real browser: films over HLS, DASH and as files, played to the end with seeks.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Browser } from "playwright-core";
+import type { FilmDetail } from "../../src/api";
+import { titlePath } from "../../src/routes";
+import { browser, elsewhere, recipes, reelway, visit, type Reelway } from "./harness";
+import { playedWell, playsThrough, playsWithSeeks, Viewer, type Expected } from "./watching";
+
+let server: Reelway;
+let chromium: Browser;
+let other: Awaited<ReturnType<typeof elsewhere>>;
+
+const films: Record<string, Expected> = {
+  demo: { duration: 24, width: 640, height: 360 },
+  "series/B-frames & two tongues": { duration: 40, width: 480, height: 270 },
+};
+
+before(async () => {
+  server = await reelway({ "demo.mp4": recipes.demo, "series/B-frames & two tongues.mp4": recipes.bFrames });
+  chromium = await browser();
+  other = await elsewhere();
+});
+
+after(async () => {
+  await chromium?.close();
+  await server?.stop();
+  await other?.stop();
+});
+
+/** The film's address of a kind, made whole. */
+async function address(title: string, kind: "hls" | "dash" | "file"): Promise<string> {
+  const film = await server.json<FilmDetail>(`/api/films/${titlePath(title)}`);
+  const path = film.urls[kind];
+  assert.ok(path, `${title} has no ${kind} address`);
+  return new URL(path, server.http).href;
+}
+
+/** Complaints but for the one that all of another's pages earn: they ask our server. */
+const own = (complaints: string[]) => complaints.filter((said) => !said.startsWith(`asked elsewhere: ${server.http}/`));
+
+for (const [title, expected] of Object.entries(films)) {
+  test(`our page plays “${title}” by hls.js from start to end`, async () => {
+    const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/${titlePath(title)}`);
+    await page.getByRole("button", { name: "Play", exact: true }).first().click();
+    const viewer = await Viewer.of(page);
+    await playsThrough(viewer, expected);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  test(`our page plays “${title}” by hls.js with seeks`, async () => {
+    const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/${titlePath(title)}`);
+    await playsWithSeeks(await Viewer.of(page), expected);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  const others = [
+    ["dash.js", "dashjs", "dash"],
+    ["Shaka Player", "shaka", "dash"],
+    ["Shaka Player", "shaka", "hls"],
+  ] as const;
+  for (const [name, file, kind] of others) {
+    test(`${name} on another's page plays “${title}” over ${kind.toUpperCase()} from start to end and with seeks`, async () => {
+      const url = `${other.base}/${file}.html?${encodeURIComponent(await address(title, kind))}`;
+      const { page, complaints, close } = await visit(chromium, url);
+      const viewer = await Viewer.of(page);
+      await playsThrough(viewer, expected);
+      await page.reload();
+      await playsWithSeeks(await Viewer.of(page), expected);
+      assert.deepEqual(own(complaints), []);
+      await close();
+    });
+  }
+
+  test(`a bare <video> on another's page plays “${title}” as a file with seeks`, async () => {
+    const url = `${other.base}/file.html?${encodeURIComponent(await address(title, "file"))}`;
+    const { page, complaints, close } = await visit(chromium, url);
+    const viewer = await Viewer.of(page);
+    await playsWithSeeks(viewer, expected);
+    await page.reload();
+    const again = await Viewer.of(page);
+    await again.play(2);
+    playedWell(await again.end(), expected);
+    assert.deepEqual(own(complaints), []);
+    await close();
+  });
+}
+
+test("a film of two sound tracks changes its language while it plays, without a stop", async () => {
+  const title = "series/B-frames & two tongues";
+  const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/${titlePath(title)}`);
+  await page.getByRole("button", { name: "Play", exact: true }).first().click();
+  const viewer = await Viewer.of(page);
+  await viewer.reach(2);
+  const choice = page.getByLabel("Sound track");
+  assert.deepEqual(await choice.locator("option").allTextContents(), ["English", "German"]);
+  await choice.selectOption({ label: "German" });
+  await viewer.reach(6);
+  assert.equal(await choice.locator("option:checked").textContent(), "German");
+  const report = await viewer.report();
+  assert.equal(report.error, null);
+  assert.deepEqual(complaints, []);
+  await close();
+});
