@@ -1,0 +1,332 @@
+//! The server as a program: signals, films that come and go, what survives a restart, and
+//! `reelway index`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use reelway_tests::films::{self, temp_dir};
+use reelway_tests::players::run;
+use reelway_tests::probe::{self, Edits};
+use reelway_tests::rtsp::{Client, rtcp_packets};
+use reelway_tests::server::{Options, Server, binary};
+use reelway_tests::{http, wait};
+use serde_json::Value;
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+fn copy(name: &str, to: &Path) {
+    fs::copy(films::film(name).path, to)
+        .unwrap_or_else(|error| panic!("{}: {error}", to.display()));
+}
+
+/// Titles that can be played.
+fn ready(server: &Server) -> Vec<String> {
+    let films = server.get("/api/films?per_page=200").json();
+    let films = films["films"].as_array().expect("a list");
+    let mut titles: Vec<String> = films
+        .iter()
+        .filter(|film| film["state"] == "ready")
+        .filter_map(|film| Some(film["title"].as_str()?.to_owned()))
+        .collect();
+    titles.sort();
+    titles
+}
+
+#[track_caller]
+fn wait_for(server: &Server, titles: &[&str]) {
+    let there = wait::until(seconds(15), || (ready(server) == titles).then_some(()));
+    assert!(there.is_some(), "{:?} for {titles:?}", ready(server));
+}
+
+/// A viewer over TCP who plays `title`.
+fn viewer(server: &Server, title: &str) -> Client {
+    let mut client = Client::connect(server.rtsp).expect("a connection");
+    client.setup_tcp(&server.rtsp_url(title)).expect("SETUP");
+    let answer = client
+        .request("PLAY", &server.rtsp_url(title), &[])
+        .expect("PLAY");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    client
+}
+
+/// Whether BYE came on every track before the connection ended or `limit` was over.
+fn says_bye(client: &mut Client, tracks: usize, limit: Duration) -> bool {
+    let deadline = wait::Deadline::after(limit);
+    let mut left: Vec<u8> = (0..tracks as u8).map(|track| 2 * track + 1).collect();
+    while !left.is_empty() && !deadline.over() {
+        let Ok(Some(frame)) = client.frame(deadline.left()) else {
+            break;
+        };
+        let bye = frame.channel % 2 == 1
+            && rtcp_packets(&frame.data)
+                .expect("RTCP")
+                .iter()
+                .any(|(kind, _)| *kind == 203);
+        if bye {
+            left.retain(|channel| *channel != frame.channel);
+        }
+    }
+    left.is_empty()
+}
+
+#[test]
+fn told_to_stop_it_says_bye_to_its_viewers_and_leaves() {
+    let library = films::library(&["seeks"]);
+    let mut server = Server::start(library.path());
+    let mut viewers: Vec<Client> = (0..3).map(|_| viewer(&server, "seeks")).collect();
+    server.signal("TERM");
+    for viewer in &mut viewers {
+        assert!(
+            says_bye(viewer, 2, seconds(5)),
+            "a stream ended without BYE"
+        );
+    }
+    assert_eq!(server.wait(seconds(10)), Some(0));
+}
+
+#[test]
+fn told_twice_it_leaves_at_once() {
+    let library = films::library(&["seeks"]);
+    let mut server = Server::start(library.path());
+    let _viewer = viewer(&server, "seeks");
+    server.signal("TERM");
+    std::thread::sleep(Duration::from_millis(50));
+    if server.running() {
+        server.signal("TERM");
+    }
+    let stopped = wait::until(seconds(3), || (!server.running()).then_some(()));
+    assert!(stopped.is_some(), "still there after the second signal");
+}
+
+#[test]
+fn the_end_of_a_film_is_bye_and_another_play_works() {
+    let library = films::library(&["progressive"]);
+    let server = Server::start(library.path());
+    let mut client = viewer(&server, "progressive");
+    assert!(
+        says_bye(&mut client, 2, seconds(10)),
+        "the film's end without BYE"
+    );
+    let url = server.rtsp_url("progressive");
+    let answer = client
+        .request("PLAY", &url, &[("Range", "npt=1-2")])
+        .expect("PLAY");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(
+        says_bye(&mut client, 2, seconds(5)),
+        "the range's end without BYE"
+    );
+}
+
+#[test]
+fn films_that_come_change_move_and_go_are_noticed() {
+    let dir = temp_dir("films");
+    copy("progressive", &dir.path().join("first.mp4"));
+    let server = Server::start(dir.path());
+    wait_for(&server, &["first"]);
+
+    fs::create_dir_all(dir.path().join("new/deep")).expect("directories");
+    copy("video_only", &dir.path().join("new/deep/second.mp4"));
+    wait_for(&server, &["first", "new/deep/second"]);
+
+    fs::rename(
+        dir.path().join("first.mp4"),
+        dir.path().join("new/moved.mp4"),
+    )
+    .expect("a new place");
+    wait_for(&server, &["new/deep/second", "new/moved"]);
+
+    // Another film under the same name.
+    copy("seeks", &dir.path().join("new/moved.mp4"));
+    let length = || server.get("/api/films/new/moved").json()["duration"].as_f64();
+    let longer = wait::until(seconds(15), || length().filter(|length| *length > 39.0));
+    assert!(longer.is_some(), "still {:?} s long", length());
+
+    fs::rename(dir.path().join("new"), dir.path().join("old")).expect("a new name");
+    wait_for(&server, &["old/deep/second", "old/moved"]);
+    fs::remove_dir_all(dir.path().join("old")).expect("gone");
+    wait_for(&server, &[]);
+    assert_eq!(server.get("/old/moved/hls/main.m3u8").status, 404);
+}
+
+#[test]
+fn indexes_survive_a_restart_and_are_made_anew_where_they_are_damaged() {
+    let dir = temp_dir("films");
+    let state = temp_dir("state");
+    copy("seeks", &dir.path().join("film.mp4"));
+    let start = || {
+        let server = Options::new(dir.path()).state(state.path()).start();
+        wait_for(&server, &["film"]);
+        viewer(&server, "film");
+        server.token()
+    };
+    let token = start();
+    let index = || {
+        let files = fs::read_dir(state.path().join("index")).expect("the index");
+        files
+            .map(|file| file.expect("a file").path())
+            .filter(|path| path.is_file())
+            .collect::<Vec<_>>()
+    };
+    let files = index();
+    assert_eq!(files.len(), 1, "{files:?}");
+    let written = fs::metadata(&files[0])
+        .and_then(|data| data.modified())
+        .expect("a time");
+    let whole = fs::read(&files[0]).expect("the index");
+    assert!(
+        whole.len() < 20 * (1000 + 1724) + 8192,
+        "{} bytes for 2724 samples",
+        whole.len()
+    );
+
+    assert_eq!(start(), token, "the token stays");
+    let kept = fs::metadata(&files[0])
+        .and_then(|data| data.modified())
+        .expect("a time");
+    assert_eq!(kept, written, "a good index is used as it is");
+
+    for damage in 0..3 {
+        let mut bytes = whole.clone();
+        match damage {
+            0 => bytes.truncate(bytes.len() / 2),
+            1 => bytes
+                .iter_mut()
+                .skip(200)
+                .step_by(97)
+                .for_each(|byte| *byte ^= 0x55),
+            _ => bytes.clear(),
+        }
+        fs::write(&files[0], bytes).expect("a damaged index");
+        start();
+        assert!(
+            fs::read(&files[0]).expect("the index") == whole,
+            "damage {damage} was not repaired"
+        );
+    }
+}
+
+#[test]
+fn a_session_can_be_ended_with_the_token_and_not_without() {
+    let library = films::library(&["seeks"]);
+    let server = Server::start(library.path());
+    let mut client = viewer(&server, "seeks");
+    let sessions = server.get("/api/sessions").json();
+    let session = &sessions["sessions"][0];
+    assert_eq!(
+        (session["protocol"].as_str(), session["state"].as_str()),
+        (Some("rtsp/tcp"), Some("playing"))
+    );
+    let path = format!("/api/sessions/{}", session["id"].as_str().expect("an id"));
+    let delete = |headers: &[(&str, &str)]| {
+        http::request(server.http, "DELETE", &path, headers).expect("an answer")
+    };
+    assert!(matches!(delete(&[]).status, 401 | 403));
+    assert!(matches!(
+        delete(&[("Authorization", "Bearer guess")]).status,
+        401 | 403
+    ));
+    let bearer = format!("Bearer {}", server.token());
+    let foreign = delete(&[
+        ("Authorization", &bearer),
+        ("Origin", "https://evil.example"),
+    ]);
+    assert_eq!(foreign.status, 403, "a foreign page");
+    let rebound = delete(&[("Authorization", &bearer), ("Host", "evil.example")]);
+    assert_eq!(rebound.status, 403, "a name that is not ours");
+    assert_eq!(delete(&[("Authorization", &bearer)]).status, 204);
+    assert!(says_bye(&mut client, 2, seconds(5)), "the viewer is told");
+    let gone = wait::until(seconds(5), || {
+        (server.get("/api/sessions").json()["sessions"] == Value::Array(Vec::new())).then_some(())
+    });
+    assert!(gone.is_some(), "the session is still there");
+}
+
+#[test]
+fn the_printed_configuration_is_one_that_it_takes() {
+    let mut command = Command::new(binary());
+    command.args(["serve", "--print-config"]);
+    let printed = run(command, seconds(20)).expect("--print-config");
+    let dir = temp_dir("config");
+    let config = dir.path().join("reelway.toml");
+    fs::write(&config, &printed.out).expect("a file");
+    let mut command = Command::new(binary());
+    command.arg("serve").arg("--config").arg(&config);
+    // It names no films, and says so: nothing of it is wrong.
+    let ran = run(command, seconds(20));
+    assert!(ran.err.contains("no films"), "{}", ran.err);
+}
+
+#[test]
+fn index_prints_what_ffprobe_sees() {
+    for name in [
+        "progressive",
+        "fragmented",
+        "huge",
+        "nal_1",
+        "opus",
+        "bunny",
+    ] {
+        let film = films::film(name);
+        let mut command = Command::new(binary());
+        command
+            .args(["index", "--json", "--samples"])
+            .arg(&film.path);
+        let ran = run(command, seconds(30)).expect("reelway index");
+        let documents: Value = serde_json::from_slice(&ran.out).expect("JSON");
+        for stream in probe::streams(&film.path, Edits::Ignore) {
+            let tracks = documents[0]["tracks"].as_array().expect("tracks");
+            let track = tracks
+                .iter()
+                .find(|track| track["id"] == stream.id)
+                .expect("the track");
+            let rows = track["sample_rows"].as_array().expect("samples");
+            assert_eq!(rows.len(), stream.packets.len(), "{name}");
+            for (row, packet) in rows.iter().zip(&stream.packets) {
+                let theirs = (packet.pos, u64::from(packet.size), packet.key);
+                let mine = (
+                    row[0].as_u64(),
+                    row[1].as_u64().expect("a size"),
+                    row[4].as_bool().expect("sync"),
+                );
+                assert_eq!(mine, theirs, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn index_of_a_bad_film_names_file_box_and_byte_and_fails() {
+    let dir = temp_dir("films");
+    let path = dir.path().join("bad film.mp4");
+    let mut bytes = fs::read(films::film("faststart").path).expect("the film");
+    let stsz = bytes
+        .windows(4)
+        .position(|window| window == b"stsz")
+        .expect("stsz")
+        - 4;
+    bytes[stsz + 16..stsz + 20].fill(0xff);
+    fs::write(&path, bytes).expect("a film");
+    let mut command = Command::new(binary());
+    command
+        .arg("index")
+        .arg(&path)
+        .arg(films::film("bunny").path);
+    let ran = run(command, seconds(20));
+    assert_eq!(ran.status.and_then(|status| status.code()), Some(1));
+    assert!(
+        ran.err.contains("bad film.mp4") && ran.err.contains("stsz"),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains(&format!("byte {stsz}")), "{}", ran.err);
+    let table = String::from_utf8_lossy(&ran.out).into_owned();
+    assert!(
+        table.contains("bunny") && table.contains("238 samples"),
+        "the good one is shown: {table}"
+    );
+}
