@@ -19,7 +19,8 @@ pub(crate) struct Cursor {
     /// Frame within the group, and packet within the frame: the next to be sent.
     frame: usize,
     packet: u32,
-    /// Until the first frame is found: frames due before this are left out.
+    /// Until the first frame is found: frames due before this are left out, but for the one it lies
+    /// in (several access units of sound share a packet).
     from: Option<Nanos>,
     /// Frames due from here on are left out.
     end: Nanos,
@@ -67,8 +68,8 @@ impl Cursor {
         }
     }
 
-    /// Moves to the first frame due at or after `from` in `group` or later; nothing is left of the place
-    /// before. `None`: the track has nothing there.
+    /// Moves to the frame due at `from`, or that it lies in, in `group` or later; nothing is left of the
+    /// place before. `None`: the track has nothing there.
     pub fn place(&mut self, at: Option<(usize, Nanos)>, end: Nanos) {
         let (track, groups) = (self.track, self.groups);
         *self = Cursor::new(track, groups);
@@ -153,7 +154,7 @@ impl Cursor {
             if let Some(from) = self.from {
                 self.frame += frames[self.frame.min(frames.len())..]
                     .iter()
-                    .take_while(|frame| frame.due < from)
+                    .take_while(|frame| frame.due < from && frame.due + frame.duration <= from)
                     .count();
             }
             if let Some(frame) = frames.get(self.frame) {

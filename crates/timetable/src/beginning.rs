@@ -63,7 +63,7 @@ impl Beginning {
         for &index in tracks {
             found.push(match track_of(index) {
                 None => None,
-                Some(track) if index == lead => Some(TrackBeginning {
+                Some(track) if index == lead && track.kind == Kind::Video => Some(TrackBeginning {
                     group,
                     due: track.decode(first.dts),
                 }),
