@@ -121,7 +121,7 @@ fn over_udp_with_a_seek_a_pause_and_signs_of_life() {
          |CSeq: 6
          |SERVER
          |Session: session1
-         |Range: npt=0.000-10.000
+         |Range: npt=0.000-
          |RTP-Info: url=rtsp://10.0.0.1:8554/nature/bunny/track=1;seq=1002;rtptime=1003,url=rtsp://10.0.0.1:8554/nature/bunny/track=2;seq=1005;rtptime=1006
          |",
     );
@@ -153,7 +153,7 @@ fn over_udp_with_a_seek_a_pause_and_signs_of_life() {
          |CSeq: 8
          |SERVER
          |Session: session1
-         |Range: npt=1.000-10.000
+         |Range: npt=1.000-
          |",
     );
     exchange(
@@ -170,7 +170,7 @@ fn over_udp_with_a_seek_a_pause_and_signs_of_life() {
          |CSeq: 9
          |SERVER
          |Session: session1
-         |Range: npt=6.000-10.000
+         |Range: npt=6.000-
          |RTP-Info: url=rtsp://10.0.0.1:8554/nature/bunny/track=1;seq=1602;rtptime=541003,url=rtsp://10.0.0.1:8554/nature/bunny/track=2;seq=1605;rtptime=289006
          |Scale: 1.0
          |",
@@ -267,7 +267,7 @@ fn over_tcp_with_reports_between_requests() {
          |CSeq: 6
          |SERVER
          |Session: session1
-         |Range: npt=0.000-10.000
+         |Range: npt=0.000-
          |RTP-Info: url=rtsp://10.0.0.1:8554/nature/bunny/track=1;seq=1002;rtptime=1003,url=rtsp://10.0.0.1:8554/nature/bunny/track=2;seq=1005;rtptime=1006
          |
          |RTSP/1.0 200 OK

@@ -254,7 +254,7 @@ fn play_answers_first_and_then_lets_the_stream_go() {
     );
     assert_eq!(
         answer.get("Range"),
-        Some("npt=4.000-10.000"),
+        Some("npt=4.000-"),
         "the sync sample before the wish"
     );
     // Sequence numbers and timestamps as the stream says: 400 packets and 4 seconds after their bases.
@@ -380,7 +380,7 @@ fn after_the_end_another_play_begins_anew() {
     server.story();
     assert_eq!(
         server.play(conn, &session, "").get("Range"),
-        Some("npt=0.000-10.000")
+        Some("npt=0.000-")
     );
     assert_eq!(server.story(), ["seek 0 to 10", "answer 200", "go"]);
 }
@@ -413,7 +413,7 @@ fn ranges_outside_the_film_are_refused_and_the_stream_is_left_alone() {
     );
     assert_eq!(
         server.play(conn, &session, "npt=4-1000").get("Range"),
-        Some("npt=4.000-10.000")
+        Some("npt=4.000-")
     );
 }
 

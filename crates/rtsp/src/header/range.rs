@@ -78,6 +78,18 @@ pub fn format(start: Nanos, end: Nanos) -> String {
     format!("npt={}-{}", seconds(start), seconds(end))
 }
 
+/// What is being played: open where it goes to the film's end, which the description tells.
+///
+/// GStreamer's jitter buffer (1.22) takes an end for the moment to stop by its own reckoning, which
+/// after a seek is seconds too early (`update_estimated_eos` divides a running time that began
+/// anew by the time elapsed since the answer). Without an end it waits for BYE.
+pub fn playing(start: Nanos, end: Nanos, duration: Nanos) -> String {
+    match end < duration {
+        true => format(start, end),
+        false => format!("npt={}-", seconds(start)),
+    }
+}
+
 /// Seconds with three to nine decimals.
 fn seconds(at: Nanos) -> String {
     let at = at.max(0);
@@ -225,5 +237,7 @@ mod tests {
         assert_eq!(format(8_008_333_333, 20 * SECOND), "npt=8.008333333-20.000");
         assert_eq!(format(1_500_100_000, 2 * SECOND), "npt=1.5001-2.000");
         assert_eq!(format(-1, 0), "npt=0.000-0.000");
+        assert_eq!(playing(SECOND, 2 * SECOND, 3 * SECOND), "npt=1.000-2.000");
+        assert_eq!(playing(SECOND, 3 * SECOND, 3 * SECOND), "npt=1.000-");
     }
 }

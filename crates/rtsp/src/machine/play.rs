@@ -73,7 +73,7 @@ impl<W: Clone> Machine<W> {
                 // Nothing new is wished for (RFC 2326 section 10.5).
                 let answer = pace
                     .say(Response::ok().header("Session", name))
-                    .header("Range", range::format(position, end));
+                    .header("Range", range::playing(position, end, duration));
                 return Ok(Step::Answer(answer));
             }
             (_, Phase::Playing { .. } | Phase::Paused { .. }) => Some(position),
@@ -172,7 +172,10 @@ impl<W: Clone> Machine<W> {
         session.enter(Phase::Playing { end });
         let answer = Response::ok()
             .header("Session", name)
-            .header("Range", range::format(info.start, end))
+            .header(
+                "Range",
+                range::playing(info.start, end, session.film.duration()),
+            )
             .header("RTP-Info", rtp_info::format(&entries));
         Ok(Step::AnswerAndGo(pace.say(answer), playback))
     }
@@ -219,7 +222,7 @@ impl<W: Clone> Machine<W> {
         }
         let answer = Response::ok()
             .header("Session", name)
-            .header("Range", range::format(at, end));
+            .header("Range", range::playing(at, end, session.film.duration()));
         Ok(Step::Answer(answer))
     }
 
