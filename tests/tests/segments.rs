@@ -1,0 +1,187 @@
+//! What ffmpeg receives over HLS and DASH equals the film, of every film there is: NAL units, access
+//! units of the sound, decoded pictures, presentation times.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use reelway_media::{Index, IndexOptions, Kind, index_with};
+use reelway_tests::films::{self, Film};
+use reelway_tests::probe::{Hashes, Received, Wanted, receive, without_declared_sei};
+use reelway_tests::server::{Options, Server};
+
+/// `media` says which samples there are and when each is shown; the tests of `media` compare that
+/// with ffprobe.
+fn index(film: &Film) -> Index {
+    let file = File::open(&film.path).expect("the film");
+    let read = |range: std::ops::Range<u64>, bytes: &mut Vec<u8>| {
+        bytes.resize((range.end - range.start) as usize, 0);
+        file.read_exact_at(bytes, range.start)
+    };
+    let len = file.metadata().expect("its length").len();
+    index_with(read, len, IndexOptions::default()).expect("an index")
+}
+
+/// Presentation times of a track's samples in seconds.
+fn times(index: &Index, kind: Kind) -> Option<Vec<f64>> {
+    let track = index
+        .title
+        .tracks
+        .iter()
+        .position(|track| track.kind == kind)?;
+    let of = &index.title.tracks[track];
+    let mut dts = of.groups.first().map_or(0, |group| group.dts);
+    let time = |sample: reelway_media::Sample| {
+        let pts = dts + i64::from(sample.cts) + of.shift;
+        dts += i64::from(sample.duration);
+        pts as f64 / f64::from(of.timescale)
+    };
+    Some(index.tables[track].iter().map(time).collect())
+}
+
+/// The times that came are the film's, but for one constant; what it is.
+fn constant(what: &str, came: &Hashes, film: &[f64]) -> f64 {
+    let came = came.seconds();
+    let constant = came[0] - film[0];
+    for (n, (came, film)) in came.iter().zip(film).enumerate() {
+        let off = came - film - constant;
+        assert!(off.abs() < 0.0001, "{what} {n} is off by {} ms", off * 1e3);
+    }
+    constant
+}
+
+/// `came` is the whole of `film`, or all but the last few where its end may be missing.
+fn same_units<T: PartialEq>(what: &str, came: &[T], film: &[T], end_may_miss: usize) {
+    let differs = came.iter().zip(film).position(|(came, film)| came != film);
+    assert!(
+        differs.is_none() && came.len() <= film.len() && came.len() + end_may_miss >= film.len(),
+        "{what}: {} of {} came, the first that differs is {differs:?}",
+        came.len(),
+        film.len()
+    );
+}
+
+/// ffmpeg's DASH reader stops where the first of the tracks ends; what the other still has for as
+/// many samples (and NAL units of them) is lost to it.
+const LOST_BY_FFMPEG: usize = 12;
+
+fn same(film: &Film, manifest: &str, url: &str) {
+    let index = index(film);
+    let picture = index.title.video().map(|(_, track)| match track.codec {
+        reelway_media::Codec::H264(_) => "h264",
+        reelway_media::Codec::H265(_) => "hevc",
+        _ => "obu",
+    });
+    let sound = index.title.audio().next().is_some();
+    let limit = Duration::from_secs(60);
+    let get = |before: &[&str], input: &str| {
+        receive(&Wanted {
+            before,
+            input,
+            picture,
+            sound,
+            decode: picture.is_some(),
+            limit,
+        })
+    };
+    let came: Received = get(&[], url);
+    let whole: Received = get(
+        &["-ignore_editlist", "1"],
+        film.path.to_str().expect("UTF-8"),
+    );
+    let lost = if manifest.starts_with("dash") {
+        LOST_BY_FFMPEG
+    } else {
+        0
+    };
+
+    let mut constants = Vec::new();
+    if let Some(times) = times(&index, Kind::Video) {
+        let nals = |nals: Vec<Vec<u8>>| match picture {
+            Some("hevc") => without_declared_sei(nals, &film.path),
+            _ => nals,
+        };
+        assert!(
+            came.pictures.frames.len() + lost >= times.len(),
+            "pictures are missing"
+        );
+        let (nals, all) = (nals(came.nals), nals(whole.nals));
+        let per_picture = all.len().div_ceil(times.len());
+        same_units("NAL unit", &nals, &all, lost * per_picture);
+        same_units(
+            "decoded picture",
+            &came.frames.hashes(),
+            &whole.frames.hashes(),
+            lost,
+        );
+        constants.push(constant("picture", &came.pictures, &times));
+    }
+    if let Some(times) = times(&index, Kind::Audio) {
+        let (units, all) = (came.sound.hashes(), whole.sound.hashes());
+        let start = all
+            .iter()
+            .position(|unit| Some(unit) == units.first())
+            .expect("the first sound frame");
+        // What lies before the beginning may be left out, what its edit list cuts off is.
+        let cut_off = all.len() - times.len();
+        let left_out = start.saturating_sub(cut_off);
+        assert!(
+            times[..left_out].iter().all(|time| *time < 0.0),
+            "sound is missing at the beginning"
+        );
+        let end = (start + times.len() - left_out).min(all.len());
+        same_units("sound frame", &units, &all[start..end], lost);
+        constants.push(constant("sound frame", &came.sound, &times[left_out..]));
+    }
+    if let [picture, sound] = constants[..] {
+        let apart = sound - picture;
+        assert!(apart.abs() < 0.0001, "sound is {} ms late", apart * 1e3);
+    }
+}
+
+fn every_film(manifest: &str) {
+    let films = films::playable();
+    let names: Vec<&str> = films.iter().map(|film| film.name).collect();
+    let library = films::library(&names);
+    // Not paced: this is about bytes.
+    let server: Server = Options::new(library.path()).set("http.ahead", 3600).start();
+    server.wait_indexed();
+    let left = Mutex::new(films);
+    let failed = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(film) = { left.lock().unwrap().pop() } {
+                    let url = server.http_url(&format!("{}/{manifest}", film.name));
+                    let checked = catch_unwind(AssertUnwindSafe(|| same(&film, manifest, &url)));
+                    if let Err(panic) = checked {
+                        let reason = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+                        failed
+                            .lock()
+                            .unwrap()
+                            .push(format!("{}: {reason}", film.name));
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    let count = failed.len();
+    assert!(
+        failed.is_empty(),
+        "{count} films are not what they are in the file:\n{}",
+        failed.join("\n")
+    );
+}
+
+#[test]
+fn every_film_arrives_over_hls_as_it_is() {
+    every_film("hls/main.m3u8");
+}
+
+#[test]
+fn every_film_arrives_over_dash_as_it_is() {
+    every_film("dash/main.mpd");
+}
