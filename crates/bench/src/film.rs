@@ -75,15 +75,23 @@ pub fn make(path: &Path, recipe: &Recipe) -> io::Result<()> {
     let mut random = Random(recipe.seed | 1);
     let pictures = recipe.seconds * recipe.fps;
     let frames = (u64::from(recipe.seconds) * u64::from(SOUND_HZ) / u64::from(AU_SAMPLES)) as u32;
-    let sound_size = (recipe.sound_rate / 8 * u64::from(AU_SAMPLES) / u64::from(SOUND_HZ)).max(8) as u32;
+    let sound_size =
+        (recipe.sound_rate / 8 * u64::from(AU_SAMPLES) / u64::from(SOUND_HZ)).max(8) as u32;
 
     // Interleaved by time, as muxers do.
-    let mut picture = Table { sizes: Vec::new(), offsets: Vec::new() };
-    let mut sound = Table { sizes: Vec::new(), offsets: Vec::new() };
+    let mut picture = Table {
+        sizes: Vec::new(),
+        offsets: Vec::new(),
+    };
+    let mut sound = Table {
+        sizes: Vec::new(),
+        offsets: Vec::new(),
+    };
     let mut at = 0;
     let mut next_sound = 0;
     for number in 0..pictures {
-        let sound_due = u64::from(number) * u64::from(SOUND_HZ) / u64::from(recipe.fps) / u64::from(AU_SAMPLES);
+        let sound_due =
+            u64::from(number) * u64::from(SOUND_HZ) / u64::from(recipe.fps) / u64::from(AU_SAMPLES);
         while u64::from(next_sound) <= sound_due && next_sound < frames {
             sound.offsets.push(at);
             sound.sizes.push(sound_size);
@@ -115,13 +123,35 @@ pub fn make(path: &Path, recipe: &Recipe) -> io::Result<()> {
         out.seek(SeekFrom::Start(head + at - 1))?;
         out.write_all(&[0])?;
     }
-    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    out.into_inner()
+        .map_err(io::IntoInnerError::into_error)?
+        .sync_all()
 }
 
-fn write_media(out: &mut impl Write, recipe: &Recipe, picture: &Table, sound: &Table, random: &mut Random) -> io::Result<()> {
-    let mut order: Vec<(u64, u32, Option<usize>)> = Vec::with_capacity(picture.sizes.len() + sound.sizes.len());
-    order.extend(picture.offsets.iter().zip(&picture.sizes).enumerate().map(|(number, (at, size))| (*at, *size, Some(number))));
-    order.extend(sound.offsets.iter().zip(&sound.sizes).map(|(at, size)| (*at, *size, None)));
+fn write_media(
+    out: &mut impl Write,
+    recipe: &Recipe,
+    picture: &Table,
+    sound: &Table,
+    random: &mut Random,
+) -> io::Result<()> {
+    let mut order: Vec<(u64, u32, Option<usize>)> =
+        Vec::with_capacity(picture.sizes.len() + sound.sizes.len());
+    order.extend(
+        picture
+            .offsets
+            .iter()
+            .zip(&picture.sizes)
+            .enumerate()
+            .map(|(number, (at, size))| (*at, *size, Some(number))),
+    );
+    order.extend(
+        sound
+            .offsets
+            .iter()
+            .zip(&sound.sizes)
+            .map(|(at, size)| (*at, *size, None)),
+    );
     order.sort_unstable_by_key(|sample| sample.0);
     let mut bytes = Vec::new();
     for (_, size, number) in order {
@@ -151,37 +181,108 @@ fn full(name: &[u8; 4], flags: u32, body: &[u8]) -> Vec<u8> {
 }
 
 fn words(values: &[u32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_be_bytes()).collect()
+    values
+        .iter()
+        .flat_map(|value| value.to_be_bytes())
+        .collect()
 }
 
 const MATRIX: [u32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
 /// The movie box, the media beginning at `media` in the file.
 fn moov(recipe: &Recipe, picture: &Table, sound: &Table, media: u64) -> Vec<u8> {
-    let mut mvhd = words(&[0, 0, 1000, recipe.seconds * 1000, 0x1_0000, 0x100_0000, 0, 0]);
+    let mut mvhd = words(&[
+        0,
+        0,
+        1000,
+        recipe.seconds * 1000,
+        0x1_0000,
+        0x100_0000,
+        0,
+        0,
+    ]);
     mvhd.extend(words(&MATRIX));
     mvhd.extend(words(&[0, 0, 0, 0, 0, 0, 3]));
-    let sync: Vec<u32> = (0..picture.sizes.len() as u32).step_by(recipe.gop as usize).map(|number| number + 1).collect();
-    let pictures = trak(recipe, 1, b"vide", (12_800, 12_800 / recipe.fps), avc1(), picture, Some(&sync), media);
-    let sounds = trak(recipe, 2, b"soun", (SOUND_HZ, AU_SAMPLES), mp4a(), sound, None, media);
-    boxed(b"moov", &[full(b"mvhd", 0, &mvhd), pictures, sounds].concat())
+    let sync: Vec<u32> = (0..picture.sizes.len() as u32)
+        .step_by(recipe.gop as usize)
+        .map(|number| number + 1)
+        .collect();
+    let pictures = trak(
+        recipe,
+        1,
+        b"vide",
+        (12_800, 12_800 / recipe.fps),
+        avc1(),
+        picture,
+        Some(&sync),
+        media,
+    );
+    let sounds = trak(
+        recipe,
+        2,
+        b"soun",
+        (SOUND_HZ, AU_SAMPLES),
+        mp4a(),
+        sound,
+        None,
+        media,
+    );
+    boxed(
+        b"moov",
+        &[full(b"mvhd", 0, &mvhd), pictures, sounds].concat(),
+    )
 }
 
 #[allow(clippy::too_many_arguments)] // a track is its many tables
-fn trak(recipe: &Recipe, id: u32, handler: &[u8; 4], (timescale, delta): (u32, u32), entry: Vec<u8>, table: &Table, sync: Option<&[u32]>, media: u64) -> Vec<u8> {
+fn trak(
+    recipe: &Recipe,
+    id: u32,
+    handler: &[u8; 4],
+    (timescale, delta): (u32, u32),
+    entry: Vec<u8>,
+    table: &Table,
+    sync: Option<&[u32]>,
+    media: u64,
+) -> Vec<u8> {
     let count = table.sizes.len() as u32;
     let is_picture = handler == b"vide";
-    let mut tkhd = words(&[0, 0, id, 0, recipe.seconds * 1000, 0, 0, 0, if is_picture { 0 } else { 0x100_0000 }]);
+    let mut tkhd = words(&[
+        0,
+        0,
+        id,
+        0,
+        recipe.seconds * 1000,
+        0,
+        0,
+        0,
+        if is_picture { 0 } else { 0x100_0000 },
+    ]);
     tkhd.extend(words(&MATRIX));
-    tkhd.extend(if is_picture { words(&[1280 << 16, 720 << 16]) } else { words(&[0, 0]) });
+    tkhd.extend(if is_picture {
+        words(&[1280 << 16, 720 << 16])
+    } else {
+        words(&[0, 0])
+    });
     let mdhd = words(&[0, 0, timescale, count * delta, 0x55c4_0000]);
     let hdlr = [&words(&[0])[..], handler, &[0; 12], b"made\0"].concat();
-    let header = if is_picture { full(b"vmhd", 1, &[0; 8]) } else { full(b"smhd", 0, &[0; 4]) };
-    let dinf = boxed(b"dinf", &full(b"dref", 0, &[words(&[1]), full(b"url ", 1, &[])].concat()));
+    let header = if is_picture {
+        full(b"vmhd", 1, &[0; 8])
+    } else {
+        full(b"smhd", 0, &[0; 4])
+    };
+    let dinf = boxed(
+        b"dinf",
+        &full(b"dref", 0, &[words(&[1]), full(b"url ", 1, &[])].concat()),
+    );
     let mut stsz = words(&[0, count]);
     stsz.extend(words(&table.sizes));
     let mut co64 = words(&[count]);
-    co64.extend(table.offsets.iter().flat_map(|offset| (offset + media).to_be_bytes()));
+    co64.extend(
+        table
+            .offsets
+            .iter()
+            .flat_map(|offset| (offset + media).to_be_bytes()),
+    );
     let mut stbl = vec![
         full(b"stsd", 0, &[words(&[1]), entry].concat()),
         full(b"stts", 0, &words(&[1, count, delta])),
@@ -194,16 +295,22 @@ fn trak(recipe: &Recipe, id: u32, handler: &[u8; 4], (timescale, delta): (u32, u
         stss.extend(words(sync));
         stbl.push(full(b"stss", 0, &stss));
     }
-    let minf = boxed(b"minf", &[header, dinf, boxed(b"stbl", &stbl.concat())].concat());
-    let mdia = boxed(b"mdia", &[full(b"mdhd", 0, &mdhd), full(b"hdlr", 0, &hdlr), minf].concat());
+    let minf = boxed(
+        b"minf",
+        &[header, dinf, boxed(b"stbl", &stbl.concat())].concat(),
+    );
+    let mdia = boxed(
+        b"mdia",
+        &[full(b"mdhd", 0, &mdhd), full(b"hdlr", 0, &hdlr), minf].concat(),
+    );
     boxed(b"trak", &[full(b"tkhd", 3, &tkhd), mdia].concat())
 }
 
 /// H.264 High, 1280×720.
 fn avc1() -> Vec<u8> {
     const SPS: [u8; 26] = [
-        0x67, 0x64, 0x00, 0x1f, 0xac, 0xd9, 0x40, 0x50, 0x05, 0xbb, 0x01, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00, 0x03, 0x03,
-        0xc0, 0xf1, 0x83, 0x19, 0x60,
+        0x67, 0x64, 0x00, 0x1f, 0xac, 0xd9, 0x40, 0x50, 0x05, 0xbb, 0x01, 0x10, 0x00, 0x00, 0x03,
+        0x00, 0x10, 0x00, 0x00, 0x03, 0x03, 0xc0, 0xf1, 0x83, 0x19, 0x60,
     ];
     const PPS: [u8; 6] = [0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc0];
     let mut record = vec![1, SPS[1], SPS[2], SPS[3], 0xff, 0xe1, 0, SPS.len() as u8];
@@ -225,7 +332,12 @@ fn avc1() -> Vec<u8> {
 /// AAC-LC, 48 kHz, stereo.
 fn mp4a() -> Vec<u8> {
     let config = [5_u8, 2, 0x11, 0x90];
-    let decoder = [&[4_u8, 13 + 4, 0x40, 0x15, 0, 0, 0][..], &words(&[128_000, 128_000]), &config].concat();
+    let decoder = [
+        &[4_u8, 13 + 4, 0x40, 0x15, 0, 0, 0][..],
+        &words(&[128_000, 128_000]),
+        &config,
+    ]
+    .concat();
     let descriptor = [&[3_u8, 3 + 19 + 3, 0, 1, 0][..], &decoder, &[6, 1, 2]].concat();
     let mut body = vec![0, 0, 0, 0, 0, 0, 0, 1];
     body.extend_from_slice(&[0; 8]);

@@ -36,7 +36,12 @@ fn measure(dir: &std::path::Path) -> anyhow::Result<Report> {
     let path = dir.join("film.mp4");
     make(&path, &FILM).context("making a two-hour film")?;
     let (identity, index) = index_path(&path)?;
-    let samples: u64 = index.title.tracks.iter().map(|track| u64::from(track.samples)).sum();
+    let samples: u64 = index
+        .title
+        .tracks
+        .iter()
+        .map(|track| u64::from(track.samples))
+        .sum();
 
     let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
     let mut indexing = Vec::new();
@@ -54,24 +59,49 @@ fn measure(dir: &std::path::Path) -> anyhow::Result<Report> {
         writing.push(millis(written.since(indexed)));
         opening.push(millis(reelway_clock::now().since(written)));
     }
-    let tables: usize = index.tables.iter().map(|table| table.as_bytes().len()).sum();
+    let tables: usize = index
+        .tables
+        .iter()
+        .map(|table| table.as_bytes().len())
+        .sum();
     let on_disk = std::fs::metadata(&file)?.len();
-    let (indexing, writing, opening) = (Spread::of(indexing), Spread::of(writing), Spread::of(opening));
+    let (indexing, writing, opening) = (
+        Spread::of(indexing),
+        Spread::of(writing),
+        Spread::of(opening),
+    );
 
     let mut report = Report::new("index");
     report.figures = vec![
-        Figure::at_most("index_ms", indexing.median, "ms", 100.0).spread(indexing.low, indexing.high),
-        Figure::at_most("bytes_a_sample_on_disk", on_disk as f64 / samples as f64, "bytes", 20.0),
+        Figure::at_most("index_ms", indexing.median, "ms", 100.0)
+            .spread(indexing.low, indexing.high),
+        Figure::at_most(
+            "bytes_a_sample_on_disk",
+            on_disk as f64 / samples as f64,
+            "bytes",
+            20.0,
+        ),
     ];
     report.details.insert("samples".into(), json!(samples));
-    report.details.insert("record_bytes".into(), json!(RECORD_BYTES));
+    report
+        .details
+        .insert("record_bytes".into(), json!(RECORD_BYTES));
     report.details.insert("table_bytes".into(), json!(tables));
-    report.details.insert("index_file_bytes".into(), json!(on_disk));
-    report.details.insert("write_ms".into(), json!(writing.median));
-    report.details.insert("open_ms".into(), json!(opening.median));
+    report
+        .details
+        .insert("index_file_bytes".into(), json!(on_disk));
+    report
+        .details
+        .insert("write_ms".into(), json!(writing.median));
+    report
+        .details
+        .insert("open_ms".into(), json!(opening.median));
     report.text = vec![
         format!("  {samples} samples; medians of {RUNS} runs, smallest and largest in brackets"),
-        format!("  writing the index file {:.1} ms, opening and checking it {:.1} ms", writing.median, opening.median),
+        format!(
+            "  writing the index file {:.1} ms, opening and checking it {:.1} ms",
+            writing.median, opening.median
+        ),
     ];
     Ok(report)
 }

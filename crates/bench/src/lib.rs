@@ -43,7 +43,9 @@ const EXPERIMENTS: &[Experiment] = &[
 
 /// Names of all experiments with a line on each.
 pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
-    EXPERIMENTS.iter().map(|experiment| (experiment.name, experiment.about))
+    EXPERIMENTS
+        .iter()
+        .map(|experiment| (experiment.name, experiment.about))
 }
 
 /// Runs an experiment.
@@ -52,9 +54,15 @@ pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// There is none of that name, its arguments are wrong, or it could not be carried out. A goal
 /// that was missed is no error: the report says so.
 pub fn run(name: &str, args: &[String]) -> anyhow::Result<Report> {
-    let Some(experiment) = EXPERIMENTS.iter().find(|experiment| experiment.name == name) else {
+    let Some(experiment) = EXPERIMENTS
+        .iter()
+        .find(|experiment| experiment.name == name)
+    else {
         let names: Vec<_> = list().map(|(name, _)| name).collect();
-        anyhow::bail!("there is no experiment '{name}'; there are: {}", names.join(", "));
+        anyhow::bail!(
+            "there is no experiment '{name}'; there are: {}",
+            names.join(", ")
+        );
     };
     (experiment.run)(args)
 }

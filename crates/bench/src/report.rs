@@ -26,13 +26,27 @@ impl Figure {
     /// A figure that must not be greater than `most`.
     pub fn at_most(id: &str, value: f64, unit: &str, most: f64) -> Figure {
         let must = format!("≤ {most}");
-        Figure { id: id.into(), value, unit: unit.into(), must, met: value <= most, spread: None }
+        Figure {
+            id: id.into(),
+            value,
+            unit: unit.into(),
+            must,
+            met: value <= most,
+            spread: None,
+        }
     }
 
     /// A figure that must not be less than `least`.
     pub fn at_least(id: &str, value: f64, unit: &str, least: f64) -> Figure {
         let must = format!("≥ {least}");
-        Figure { id: id.into(), value, unit: unit.into(), must, met: value >= least, spread: None }
+        Figure {
+            id: id.into(),
+            value,
+            unit: unit.into(),
+            must,
+            met: value >= least,
+            spread: None,
+        }
     }
 
     /// With the smallest and largest value seen.
@@ -70,7 +84,10 @@ impl Report {
             bench: bench.into(),
             machine: machine(),
             when: reelway_clock::real().to_string(),
-            command: std::iter::once("reelway".to_owned()).chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" "),
+            command: std::iter::once("reelway".to_owned())
+                .chain(std::env::args().skip(1))
+                .collect::<Vec<_>>()
+                .join(" "),
             figures: Vec::new(),
             details: Map::new(),
             text: Vec::new(),
@@ -86,10 +103,19 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} on {}", self.bench, self.machine)?;
-        let width = self.figures.iter().map(|figure| figure.id.chars().count()).max().unwrap_or(0);
+        let width = self
+            .figures
+            .iter()
+            .map(|figure| figure.id.chars().count())
+            .max()
+            .unwrap_or(0);
         for figure in &self.figures {
             let mark = if figure.met { "met " } else { "MISSED" };
-            write!(f, "  {:<width$}  {:>12.3} {:<8} must {:<10} {mark}", figure.id, figure.value, figure.unit, figure.must)?;
+            write!(
+                f,
+                "  {:<width$}  {:>12.3} {:<8} must {:<10} {mark}",
+                figure.id, figure.value, figure.unit, figure.must
+            )?;
             if let Some((low, high)) = figure.spread {
                 write!(f, "  ({low:.3} – {high:.3})")?;
             }
@@ -107,11 +133,18 @@ fn machine() -> String {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let field = |text: &str, key: &str| {
         let line = text.lines().find(|line| line.starts_with(key));
-        line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim().to_owned())
+        line.and_then(|line| line.split_once(':'))
+            .map(|(_, value)| value.trim().to_owned())
     };
-    let processor = field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| std::env::consts::ARCH.into());
+    let processor = field(&read("/proc/cpuinfo"), "model name")
+        .unwrap_or_else(|| std::env::consts::ARCH.into());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let memory = field(&read("/proc/meminfo"), "MemTotal").and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+    let memory = field(&read("/proc/meminfo"), "MemTotal")
+        .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
     let kernel = read("/proc/sys/kernel/osrelease");
-    format!("{processor}, {cores} cores, {} GiB, Linux {}", memory.unwrap_or(0) >> 20, kernel.trim())
+    format!(
+        "{processor}, {cores} cores, {} GiB, Linux {}",
+        memory.unwrap_or(0) >> 20,
+        kernel.trim()
+    )
 }

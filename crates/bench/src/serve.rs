@@ -15,7 +15,10 @@ use crate::{Figure, Report, reference};
 
 /// What the experiment can be told.
 #[derive(Debug, Parser)]
-#[command(name = "reelway bench serve", about = "Many viewers over RTSP/UDP, one core for the server, every byte compared")]
+#[command(
+    name = "reelway bench serve",
+    about = "Many viewers over RTSP/UDP, one core for the server, every byte compared"
+)]
 struct Args {
     /// Viewers at once
     #[arg(long, default_value_t = 200)]
@@ -42,7 +45,8 @@ const ARRIVALS: Duration = Duration::from_secs(4);
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let name = "reelway bench serve".to_owned();
-    let args = Args::try_parse_from(std::iter::once(&name).chain(args)).unwrap_or_else(|error| error.exit());
+    let args = Args::try_parse_from(std::iter::once(&name).chain(args))
+        .unwrap_or_else(|error| error.exit());
     let dir = std::env::temp_dir().join(format!("reelway-bench-{}", std::process::id()));
     std::fs::create_dir_all(dir.join("films")).with_context(|| dir.display().to_string())?;
     let outcome = measure(&dir, &args);
@@ -96,7 +100,11 @@ fn leave_core_0() {
     }
 }
 
-async fn watch(server: &Server, args: &Args, references: &[Arc<Reference>]) -> Vec<Result<Story, String>> {
+async fn watch(
+    server: &Server,
+    args: &Args,
+    references: &[Arc<Reference>],
+) -> Vec<Result<Story, String>> {
     let mut tasks = Vec::new();
     for number in 0..args.viewers {
         let film = number % args.films;
@@ -113,7 +121,9 @@ async fn watch(server: &Server, args: &Args, references: &[Arc<Reference>]) -> V
         let wait = ARRIVALS.mul_f64(number as f64 / args.viewers as f64);
         tasks.push(tokio::spawn(async move {
             tokio::time::sleep(wait).await;
-            rtsp::play(&url, &options, Some(&reference)).await.map_err(|error| error.to_string())
+            rtsp::play(&url, &options, Some(&reference))
+                .await
+                .map_err(|error| error.to_string())
         }));
     }
     let mut stories = Vec::with_capacity(tasks.len());
@@ -123,9 +133,16 @@ async fn watch(server: &Server, args: &Args, references: &[Arc<Reference>]) -> V
     stories
 }
 
-fn report(args: &Args, stories: &[Result<Story, String>], cpu: f64, seconds: f64, memory: u64) -> Report {
+fn report(
+    args: &Args,
+    stories: &[Result<Story, String>],
+    cpu: f64,
+    seconds: f64,
+    memory: u64,
+) -> Report {
     let mut late = Histogram::default();
-    let (mut lost, mut different, mut unwell, mut over, mut burst, mut packets, mut units) = (0, 0, 0, 0, 0, 0, 0);
+    let (mut lost, mut different, mut unwell, mut over, mut burst, mut packets, mut units) =
+        (0, 0, 0, 0, 0, 0, 0);
     let mut troubles: Vec<String> = Vec::new();
     for story in stories {
         match story {
@@ -161,15 +178,25 @@ fn report(args: &Args, stories: &[Result<Story, String>], cpu: f64, seconds: f64
     report.details.insert("viewers".into(), json!(args.viewers));
     report.details.insert("packets".into(), json!(packets));
     report.details.insert("units_compared".into(), json!(units));
-    report.details.insert("late_p999_ms".into(), json!(millis(late.percentile(0.999))));
-    report.details.insert("late_max_ms".into(), json!(millis(late.max())));
+    report
+        .details
+        .insert("late_p999_ms".into(), json!(millis(late.percentile(0.999))));
+    report
+        .details
+        .insert("late_max_ms".into(), json!(millis(late.max())));
     report.details.insert("largest_burst".into(), json!(burst));
     report.details.insert("cpu_seconds".into(), json!(cpu));
-    report.details.insert("cpu_ms_a_stream_second".into(), json!(cpu * 1e3 / stream_seconds));
+    report.details.insert(
+        "cpu_ms_a_stream_second".into(),
+        json!(cpu * 1e3 / stream_seconds),
+    );
     report.details.insert("peak_memory".into(), json!(memory));
     report.details.insert("troubles".into(), json!(troubles));
     report.text = vec![
-        format!("  {} viewers, {packets} packets, {units} access units compared", args.viewers),
+        format!(
+            "  {} viewers, {packets} packets, {units} access units compared",
+            args.viewers
+        ),
         format!(
             "  lateness p50 {:.2} ms, p99 {:.2}, p99.9 {:.2}, greatest {:.2}; largest burst {burst} packets in a millisecond",
             millis(late.percentile(0.5)),
@@ -184,6 +211,11 @@ fn report(args: &Args, stories: &[Result<Story, String>], cpu: f64, seconds: f64
             memory >> 20
         ),
     ];
-    report.text.extend(troubles.iter().take(5).map(|trouble| format!("  trouble: {trouble}")));
+    report.text.extend(
+        troubles
+            .iter()
+            .take(5)
+            .map(|trouble| format!("  trouble: {trouble}")),
+    );
     report
 }

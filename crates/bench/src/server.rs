@@ -33,9 +33,23 @@ impl Server {
             Command::new(program)
         };
         command.arg("serve").arg(films).arg("--state").arg(state);
-        command.args(["--rtsp", &rtsp.to_string(), "--http", &http.to_string(), "--rtp-ports", "0,0", "--log", "warn"]);
-        command.args(extra).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.spawn().context("starting the server (taskset is in util-linux)")?;
+        command.args([
+            "--rtsp",
+            &rtsp.to_string(),
+            "--http",
+            &http.to_string(),
+            "--rtp-ports",
+            "0,0",
+            "--log",
+            "warn",
+        ]);
+        command
+            .args(extra)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .context("starting the server (taskset is in util-linux)")?;
         // What it prints is read on, so that it never waits for a full pipe.
         let output = BufReader::new(child.stdout.take().context("its output")?);
         std::thread::spawn(move || output.lines().for_each(drop));
@@ -46,7 +60,10 @@ impl Server {
 
     fn wait_until_ready(&mut self) -> anyhow::Result<()> {
         for _ in 0..600 {
-            ensure!(self.child.try_wait()?.is_none(), "the server ended at once; see its message above");
+            ensure!(
+                self.child.try_wait()?.is_none(),
+                "the server ended at once; see its message above"
+            );
             if let Ok(answer) = get(self.http, "/readyz")
                 && answer.starts_with("HTTP/1.1 200")
             {
@@ -62,8 +79,16 @@ impl Server {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         // The name in brackets may hold anything; what follows is numbers.
         let (_, numbers) = stat.rsplit_once(')').context("/proc/PID/stat")?;
-        let field = |number: usize| numbers.split_whitespace().nth(number).and_then(|text| text.parse::<f64>().ok());
-        let ticks = field(11).zip(field(12)).map(|(user, system)| user + system).context("/proc/PID/stat")?;
+        let field = |number: usize| {
+            numbers
+                .split_whitespace()
+                .nth(number)
+                .and_then(|text| text.parse::<f64>().ok())
+        };
+        let ticks = field(11)
+            .zip(field(12))
+            .map(|(user, system)| user + system)
+            .context("/proc/PID/stat")?;
         // USER_HZ is 100 on every Linux there is.
         Ok(ticks / 100.0)
     }
@@ -71,7 +96,10 @@ impl Server {
     /// Resident memory in bytes at its highest.
     pub fn peak_memory(&self) -> anyhow::Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("VmHWM")?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .context("VmHWM")?;
         let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
         Ok(kilobytes * 1024)
     }
@@ -93,7 +121,10 @@ pub fn get(server: SocketAddr, path: &str) -> anyhow::Result<String> {
     use std::io::{Read, Write};
     let mut stream = TcpStream::connect(server)?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n\r\n")?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n\r\n"
+    )?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
     Ok(String::from_utf8_lossy(&answer).into_owned())

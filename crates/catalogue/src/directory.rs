@@ -17,12 +17,12 @@ use reelway_media::Index;
 use reelway_sys::FileIdentity;
 use tracing::{debug, info, warn};
 
+use crate::Catalogue;
 use crate::entry::{CatalogueError, Entry, Film, State, Summary};
 use crate::index_file::IndexFile;
 use crate::indexing::{foreign_container, index_path};
 use crate::naming;
 use crate::scan::{Found, scan};
-use crate::Catalogue;
 
 /// Which directories, and where indexes are kept.
 #[derive(Clone, Debug)]
@@ -37,7 +37,11 @@ pub struct DirectoryConfig {
 
 impl Default for DirectoryConfig {
     fn default() -> Self {
-        DirectoryConfig { films: Vec::new(), index: None, rescan: Duration::from_secs(60) }
+        DirectoryConfig {
+            films: Vec::new(),
+            index: None,
+            rescan: Duration::from_secs(60),
+        }
     }
 }
 
@@ -93,7 +97,10 @@ impl Directory {
     /// Walks the directories once (films are then listed as being indexed) and starts looking
     /// after them. Problems with single folders are logged; the library is what could be read.
     pub fn open(config: DirectoryConfig) -> Directory {
-        let config = DirectoryConfig { index: usable_index_directory(config.index), ..config };
+        let config = DirectoryConfig {
+            index: usable_index_directory(config.index),
+            ..config
+        };
         let shared = Arc::new(Shared {
             config,
             library: Mutex::default(),
@@ -107,7 +114,11 @@ impl Directory {
             .spawn(move || keeper.run(first, &events))
             .map_err(|error| warn!("no thread to watch the films: {error}; changes go unnoticed"))
             .ok();
-        Directory { shared, wake, keeper }
+        Directory {
+            shared,
+            wake,
+            keeper,
+        }
     }
 
     /// Calls `listener` after every change, on the library's own thread.
@@ -127,7 +138,11 @@ impl Drop for Directory {
 
 impl Catalogue for Directory {
     fn list(&self) -> Vec<Arc<Entry>> {
-        lock(&self.shared.library).entries.values().cloned().collect()
+        lock(&self.shared.library)
+            .entries
+            .values()
+            .cloned()
+            .collect()
     }
 
     fn entry(&self, name: &str) -> Option<Arc<Entry>> {
@@ -135,7 +150,9 @@ impl Catalogue for Directory {
     }
 
     fn film(&self, name: &str) -> Result<Arc<Film>, CatalogueError> {
-        let entry = self.entry(name).ok_or_else(|| CatalogueError::Unknown(name.to_owned()))?;
+        let entry = self
+            .entry(name)
+            .ok_or_else(|| CatalogueError::Unknown(name.to_owned()))?;
         let name = name.to_owned();
         match &entry.state {
             State::Ready(_) => self.shared.load(&entry),
@@ -143,12 +160,14 @@ impl Catalogue for Directory {
                 let reason = "it is being indexed; ask again in a moment".to_owned();
                 Err(CatalogueError::NotReady { name, reason })
             }
-            State::NotReady { reason } => {
-                Err(CatalogueError::NotReady { name, reason: reason.clone() })
-            }
-            State::Unplayable { reason } => {
-                Err(CatalogueError::Unplayable { name, reason: reason.clone() })
-            }
+            State::NotReady { reason } => Err(CatalogueError::NotReady {
+                name,
+                reason: reason.clone(),
+            }),
+            State::Unplayable { reason } => Err(CatalogueError::Unplayable {
+                name,
+                reason: reason.clone(),
+            }),
         }
     }
 }
@@ -174,7 +193,9 @@ impl Shared {
         })?;
         let mut library = lock(&self.library);
         library.loaded.retain(|_, film| film.strong_count() > 0);
-        library.loaded.insert(entry.name.clone(), Arc::downgrade(&film));
+        library
+            .loaded
+            .insert(entry.name.clone(), Arc::downgrade(&film));
         library.used(&film);
         Ok(film)
     }
@@ -190,7 +211,11 @@ impl Shared {
                 samples: Arc::new(samples),
             })),
             Err(error) => {
-                warn!(film = entry.name, "index file {}: {error}; made anew", path.display());
+                warn!(
+                    film = entry.name,
+                    "index file {}: {error}; made anew",
+                    path.display()
+                );
                 None
             }
         }
@@ -267,7 +292,12 @@ impl Keeper {
         let watcher = watcher
             .map_err(|error| warn!("changes to films are noticed late, by looking: {error}"))
             .ok();
-        Keeper { shared, watcher, watched: HashSet::new(), told: HashSet::new() }
+        Keeper {
+            shared,
+            watcher,
+            watched: HashSet::new(),
+            told: HashSet::new(),
+        }
     }
 
     fn run(&mut self, first: Work, events: &mpsc::Receiver<Event>) {
@@ -278,7 +308,11 @@ impl Keeper {
                 .entries
                 .values()
                 .any(|entry| matches!(entry.state, State::NotReady { .. }));
-            let patience = if unfinished { YOUNG } else { self.shared.config.rescan };
+            let patience = if unfinished {
+                YOUNG
+            } else {
+                self.shared.config.rescan
+            };
             match events.recv_timeout(patience.min(self.shared.config.rescan)) {
                 Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(Event::Changed) if !settle(events) => return,
@@ -334,9 +368,17 @@ impl Keeper {
         change.changed.extend(library.entries.keys().cloned());
         library.entries = entries;
         // A film that went is forgotten, but whoever watches it has it until he is done.
-        let present: HashSet<_> = library.entries.values().map(|entry| entry.identity).collect();
-        library.unsaved.retain(|identity, _| present.contains(identity));
-        library.recent.retain(|film| present.contains(&film.identity));
+        let present: HashSet<_> = library
+            .entries
+            .values()
+            .map(|entry| entry.identity)
+            .collect();
+        library
+            .unsaved
+            .retain(|identity, _| present.contains(identity));
+        library
+            .recent
+            .retain(|film| present.contains(&film.identity));
         drop(library);
         self.shared.tell(&change);
         Work { to_index }
@@ -363,13 +405,17 @@ impl Keeper {
                     self.shared.keep(&name, &found.path, identity, index);
                     State::Ready(summary)
                 }
-                Ok(_) => State::NotReady { reason: "it is being written".into() },
-                Err(error) if error.is_incomplete() || is_young(&found) => {
-                    State::NotReady { reason: error.reason() }
-                }
+                Ok(_) => State::NotReady {
+                    reason: "it is being written".into(),
+                },
+                Err(error) if error.is_incomplete() || is_young(&found) => State::NotReady {
+                    reason: error.reason(),
+                },
                 Err(error) => {
                     warn!(film = name, "cannot be played: {error}");
-                    State::Unplayable { reason: error.reason() }
+                    State::Unplayable {
+                        reason: error.reason(),
+                    }
                 }
             };
             self.set_state(&name, &found, state);
@@ -378,7 +424,10 @@ impl Keeper {
 
     fn set_state(&self, name: &str, found: &Found, state: State) {
         let mut library = lock(&self.shared.library);
-        let Some(entry) = library.entries.get_mut(name).filter(|entry| entry.identity == found.identity)
+        let Some(entry) = library
+            .entries
+            .get_mut(name)
+            .filter(|entry| entry.identity == found.identity)
         else {
             return;
         };
@@ -390,15 +439,25 @@ impl Keeper {
         *entry = Arc::new(new_entry(name, found, state));
         drop(library);
         if !same {
-            self.shared.tell(&Change { changed: vec![name.to_owned()], replaced: Vec::new() });
+            self.shared.tell(&Change {
+                changed: vec![name.to_owned()],
+                replaced: Vec::new(),
+            });
         }
     }
 
     /// Watches folders that are not watched yet. Each by itself: which folders there are is what
     /// the walk found, links included.
     fn watch(&mut self, folders: &[PathBuf]) {
-        let Some(watcher) = &mut self.watcher else { return };
-        let films = self.shared.config.films.iter().filter(|film| film.is_file());
+        let Some(watcher) = &mut self.watcher else {
+            return;
+        };
+        let films = self
+            .shared
+            .config
+            .films
+            .iter()
+            .filter(|film| film.is_file());
         let parents = films.filter_map(|film| Some(film.parent()?.to_owned()));
         let wanted: HashSet<PathBuf> = folders.iter().cloned().chain(parents).collect();
         for folder in &wanted {
@@ -421,15 +480,21 @@ impl Keeper {
 
     /// Removes index files of films that are no longer there.
     fn prune(&self) {
-        let Some(directory) = &self.shared.config.index else { return };
+        let Some(directory) = &self.shared.config.index else {
+            return;
+        };
         let present: HashSet<PathBuf> = lock(&self.shared.library)
             .entries
             .values()
             .map(|entry| IndexFile::path_for(directory, &entry.identity))
             .collect();
-        let Ok(files) = fs::read_dir(directory) else { return };
+        let Ok(files) = fs::read_dir(directory) else {
+            return;
+        };
         for path in files.flatten().map(|file| file.path()) {
-            let ours = path.extension().is_some_and(|extension| extension == "rwx" || extension == "new");
+            let ours = path
+                .extension()
+                .is_some_and(|extension| extension == "rwx" || extension == "new");
             if ours && !present.contains(&path) {
                 let _ = fs::remove_file(path);
             }

@@ -133,9 +133,16 @@ impl TrackSummary {
             codec: track.codec.rfc6381(),
             name: track.codec.name(),
             language: track.language.clone(),
-            size: track.picture.as_ref().map(|picture| (picture.width, picture.height)),
-            frame_rate: (track.kind == Kind::Video && seconds > 0.0).then(|| f64::from(track.samples) / seconds),
-            sound: track.sound.as_ref().map(|sound| (sound.channels, sound.rate)),
+            size: track
+                .picture
+                .as_ref()
+                .map(|picture| (picture.width, picture.height)),
+            frame_rate: (track.kind == Kind::Video && seconds > 0.0)
+                .then(|| f64::from(track.samples) / seconds),
+            sound: track
+                .sound
+                .as_ref()
+                .map(|sound| (sound.channels, sound.rate)),
             bytes: track.bytes,
         }
     }
@@ -144,12 +151,33 @@ impl TrackSummary {
 impl Protocols {
     /// By which protocols a title plays.
     pub fn of(title: &Title) -> Protocols {
-        let over_rtp = |codec: &Codec| matches!(codec, Codec::H264(_) | Codec::H265(_) | Codec::Aac(_) | Codec::Opus(_));
-        let rtsp = title.tracks.iter().find(|track| !over_rtp(&track.codec)).and_then(|odd| {
-            let left = title.tracks.iter().any(|track| track.kind == odd.kind && over_rtp(&track.codec));
-            (!left).then(|| format!("{} does not go over RTP yet; HLS, DASH and the file itself do", odd.codec.name()))
-        });
-        Protocols { rtsp, hls: None, dash: None }
+        let over_rtp = |codec: &Codec| {
+            matches!(
+                codec,
+                Codec::H264(_) | Codec::H265(_) | Codec::Aac(_) | Codec::Opus(_)
+            )
+        };
+        let rtsp = title
+            .tracks
+            .iter()
+            .find(|track| !over_rtp(&track.codec))
+            .and_then(|odd| {
+                let left = title
+                    .tracks
+                    .iter()
+                    .any(|track| track.kind == odd.kind && over_rtp(&track.codec));
+                (!left).then(|| {
+                    format!(
+                        "{} does not go over RTP yet; HLS, DASH and the file itself do",
+                        odd.codec.name()
+                    )
+                })
+            });
+        Protocols {
+            rtsp,
+            hls: None,
+            dash: None,
+        }
     }
 }
 

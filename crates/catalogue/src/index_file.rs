@@ -96,7 +96,8 @@ impl Prefix {
 
     fn read(file: &mut impl Read) -> Result<Prefix, IndexFileError> {
         let mut bytes = [0; PREFIX_BYTES];
-        file.read_exact(&mut bytes).map_err(|_| IndexFileError::Version)?;
+        file.read_exact(&mut bytes)
+            .map_err(|_| IndexFileError::Version)?;
         let number = |range: Range<usize>| {
             let mut wide = [0; 8];
             wide[..range.len()].copy_from_slice(&bytes[range]);
@@ -124,7 +125,8 @@ impl Prefix {
         identity: &FileIdentity,
     ) -> Result<Summary, IndexFileError> {
         let mut bytes = vec![0; self.brief_bytes as usize];
-        file.read_exact(&mut bytes).map_err(|_| IndexFileError::Damaged)?;
+        file.read_exact(&mut bytes)
+            .map_err(|_| IndexFileError::Damaged)?;
         if checksum(&bytes) != self.brief_sum {
             return Err(IndexFileError::Damaged);
         }
@@ -211,7 +213,8 @@ impl IndexFile {
             return Err(IndexFileError::Damaged);
         }
         let mut title = vec![0; prefix.title_bytes as usize];
-        file.read_exact(&mut title).map_err(|_| IndexFileError::Damaged)?;
+        file.read_exact(&mut title)
+            .map_err(|_| IndexFileError::Damaged)?;
         let mut sum = Xxh3Default::new();
         sum.write(&title);
         let mut buffer = vec![0; 256 * 1024];
@@ -245,17 +248,29 @@ fn checksum(bytes: &[u8]) -> u64 {
 }
 
 impl Samples for IndexFile {
-    fn read(&self, track: usize, range: Range<u32>, out: &mut Vec<Sample>) -> Result<(), SamplesError> {
+    fn read(
+        &self,
+        track: usize,
+        range: Range<u32>,
+        out: &mut Vec<Sample>,
+    ) -> Result<(), SamplesError> {
         let (start, count) = self.tables.get(track).copied().unwrap_or((0, 0));
         if range.end > count || range.start > range.end {
-            return Err(SamplesError::OutOfRange { track, range, count });
+            return Err(SamplesError::OutOfRange {
+                track,
+                range,
+                count,
+            });
         }
         // A group's worth at a time, on the stack: no caller asks for much more.
         let mut buffer = [[0; RECORD_BYTES]; 256];
         let mut first = range.start;
         while first < range.end {
             let records = &mut buffer[..((range.end - first) as usize).min(256)];
-            self.file.read_exact_at(records.as_flattened_mut(), start + u64::from(first) * RECORD_BYTES as u64)?;
+            self.file.read_exact_at(
+                records.as_flattened_mut(),
+                start + u64::from(first) * RECORD_BYTES as u64,
+            )?;
             out.extend(records.iter().map(Sample::from_record));
             first += records.len() as u32;
         }
@@ -269,12 +284,23 @@ mod tests {
 
     use super::*;
 
-    const IDENTITY: FileIdentity = FileIdentity { device: 1, inode: 2, size: 3, mtime_ns: 4 };
+    const IDENTITY: FileIdentity = FileIdentity {
+        device: 1,
+        inode: 2,
+        size: 3,
+        mtime_ns: 4,
+    };
 
     fn an_index() -> Index {
         let mut table = SampleTable::default();
         for n in 0..1000 {
-            table.push(Sample { offset: n * 10, size: 10, duration: 512, cts: -3, sync: n % 25 == 0 });
+            table.push(Sample {
+                offset: n * 10,
+                size: 10,
+                duration: 512,
+                cts: -3,
+                sync: n % 25 == 0,
+            });
         }
         let title = Title {
             container: Container::Mp4,
@@ -299,7 +325,10 @@ mod tests {
             duration: 40_000_000_000,
             notes: Vec::new(),
         };
-        Index { title, tables: vec![table] }
+        Index {
+            title,
+            tables: vec![table],
+        }
     }
 
     #[test]
@@ -310,12 +339,28 @@ mod tests {
         IndexFile::write(&path, &IDENTITY, &index).unwrap();
         let (title, samples) = IndexFile::open(&path, &IDENTITY).unwrap();
         assert_eq!(title, index.title);
-        assert_eq!(IndexFile::summary(&path, &IDENTITY).unwrap().duration, title.duration);
+        assert_eq!(
+            IndexFile::summary(&path, &IDENTITY).unwrap().duration,
+            title.duration
+        );
         let mut read = Vec::new();
         samples.read(0, 100..800, &mut read).unwrap();
-        assert_eq!(read, index.tables[0].iter().skip(100).take(700).collect::<Vec<_>>());
-        assert!(matches!(samples.read(0, 900..1001, &mut read), Err(SamplesError::OutOfRange { count: 1000, .. })));
-        assert!(matches!(samples.read(1, 0..1, &mut read), Err(SamplesError::OutOfRange { .. })));
+        assert_eq!(
+            read,
+            index.tables[0]
+                .iter()
+                .skip(100)
+                .take(700)
+                .collect::<Vec<_>>()
+        );
+        assert!(matches!(
+            samples.read(0, 900..1001, &mut read),
+            Err(SamplesError::OutOfRange { count: 1000, .. })
+        ));
+        assert!(matches!(
+            samples.read(1, 0..1, &mut read),
+            Err(SamplesError::OutOfRange { .. })
+        ));
     }
 
     #[test]
@@ -324,13 +369,22 @@ mod tests {
         let path = dir.path().join("x.rwx");
         IndexFile::write(&path, &IDENTITY, &an_index()).unwrap();
         let good = fs::read(&path).unwrap();
-        for at in (0..good.len()).step_by(97).chain([8, 12, 16, 24, 32, good.len() - 1]) {
+        for at in (0..good.len())
+            .step_by(97)
+            .chain([8, 12, 16, 24, 32, good.len() - 1])
+        {
             let mut bad = good.clone();
             bad[at] ^= 0x10;
             fs::write(&path, &bad).unwrap();
-            assert!(IndexFile::open(&path, &IDENTITY).is_err(), "flipped byte {at} went unnoticed");
+            assert!(
+                IndexFile::open(&path, &IDENTITY).is_err(),
+                "flipped byte {at} went unnoticed"
+            );
             fs::write(&path, &good[..at]).unwrap();
-            assert!(IndexFile::open(&path, &IDENTITY).is_err(), "cut at {at} went unnoticed");
+            assert!(
+                IndexFile::open(&path, &IDENTITY).is_err(),
+                "cut at {at} went unnoticed"
+            );
         }
     }
 
@@ -339,7 +393,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.rwx");
         IndexFile::write(&path, &IDENTITY, &an_index()).unwrap();
-        let changed = FileIdentity { mtime_ns: 5, ..IDENTITY };
-        assert!(matches!(IndexFile::open(&path, &changed), Err(IndexFileError::OtherFilm)));
+        let changed = FileIdentity {
+            mtime_ns: 5,
+            ..IDENTITY
+        };
+        assert!(matches!(
+            IndexFile::open(&path, &changed),
+            Err(IndexFileError::OtherFilm)
+        ));
     }
 }

@@ -48,11 +48,17 @@ impl IndexingError {
 
 /// Indexes a film file; reads its tables, not its media.
 pub fn index_path(path: &Path) -> Result<(FileIdentity, Index), IndexingError> {
-    let io = |error| IndexingError::Io { path: path.to_owned(), error };
+    let io = |error| IndexingError::Io {
+        path: path.to_owned(),
+        error,
+    };
     let file = File::open(path).map_err(io)?;
     let metadata = file.metadata().map_err(io)?;
     if metadata.is_dir() {
-        return Err(io(io::Error::new(io::ErrorKind::IsADirectory, "a folder, not a film")));
+        return Err(io(io::Error::new(
+            io::ErrorKind::IsADirectory,
+            "a folder, not a film",
+        )));
     }
     let identity = FileIdentity::from(&metadata);
     let read = |range: std::ops::Range<u64>, bytes: &mut Vec<u8>| {
@@ -62,9 +68,10 @@ pub fn index_path(path: &Path) -> Result<(FileIdentity, Index), IndexingError> {
     let index = index_with(read, identity.size, IndexOptions::default());
     match index {
         Ok(index) => Ok((identity, index)),
-        Err(ReadIndexError::Film(error)) => {
-            Err(IndexingError::Container { path: path.to_owned(), error })
-        }
+        Err(ReadIndexError::Film(error)) => Err(IndexingError::Container {
+            path: path.to_owned(),
+            error,
+        }),
         Err(error @ ReadIndexError::Io { .. }) => Err(io(io::Error::other(error))),
     }
 }

@@ -9,14 +9,16 @@ use std::path::{Component, Path};
 /// Extensions of files that are films, in lower case. Some are listed so that people are told why
 /// they do not play.
 pub(crate) const FILM_EXTENSIONS: [&str; 20] = [
-    "mp4", "m4v", "m4a", "m4b", "mov", "3gp", "3g2", "cmfv", "cmfa", "f4v", "ismv", "mkv", "webm", "mka", "ts", "m2ts", "avi", "mpg",
-    "mpeg", "flv",
+    "mp4", "m4v", "m4a", "m4b", "mov", "3gp", "3g2", "cmfv", "cmfa", "f4v", "ismv", "mkv", "webm",
+    "mka", "ts", "m2ts", "avi", "mpg", "mpeg", "flv",
 ];
 
 /// Whether a path looks like a film's, by its extension.
 pub(crate) fn is_film(path: &Path) -> bool {
     path.extension().is_some_and(|extension| {
-        FILM_EXTENSIONS.iter().any(|known| extension.as_bytes().eq_ignore_ascii_case(known.as_bytes()))
+        FILM_EXTENSIONS
+            .iter()
+            .any(|known| extension.as_bytes().eq_ignore_ascii_case(known.as_bytes()))
     })
 }
 
@@ -25,13 +27,17 @@ pub(crate) fn path_text(path: &Path) -> String {
     let mut parts: Vec<String> = Vec::new();
     for component in path.components() {
         if let Component::Normal(part) = component {
-            parts.push(part.as_bytes().utf8_chunks().fold(String::new(), |mut text, chunk| {
-                text.push_str(chunk.valid());
-                for byte in chunk.invalid() {
-                    let _ = write!(text, "\\x{byte:02X}");
-                }
-                text
-            }));
+            parts.push(
+                part.as_bytes()
+                    .utf8_chunks()
+                    .fold(String::new(), |mut text, chunk| {
+                        text.push_str(chunk.valid());
+                        for byte in chunk.invalid() {
+                            let _ = write!(text, "\\x{byte:02X}");
+                        }
+                        text
+                    }),
+            );
         }
     }
     parts.join("/")
@@ -51,8 +57,15 @@ pub(crate) fn names(files: &[String]) -> Vec<String> {
         .map(|(file, stem)| {
             let name = if uses[stem] > 1 { file.as_str() } else { stem };
             // The same path below two film directories: the later directory's film is numbered.
-            let count = taken.entry(name.to_owned()).and_modify(|count| *count += 1).or_insert(1);
-            if *count == 1 { name.to_owned() } else { format!("{name}~{count}") }
+            let count = taken
+                .entry(name.to_owned())
+                .and_modify(|count| *count += 1)
+                .or_insert(1);
+            if *count == 1 {
+                name.to_owned()
+            } else {
+                format!("{name}~{count}")
+            }
         })
         .collect()
 }
@@ -86,7 +99,10 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_text_are_shown_as_such() {
-        assert_eq!(path_text(Path::new(OsStr::from_bytes(b"d/caf\xe9.mp4"))), "d/caf\\xE9.mp4");
+        assert_eq!(
+            path_text(Path::new(OsStr::from_bytes(b"d/caf\xe9.mp4"))),
+            "d/caf\\xE9.mp4"
+        );
     }
 
     #[test]

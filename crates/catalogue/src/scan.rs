@@ -44,7 +44,11 @@ pub(crate) fn scan(roots: &[PathBuf]) -> Scan {
             Ok(metadata) if metadata.is_dir() => walk(root, root, 0, &mut passed, &mut scan),
             Ok(metadata) => {
                 let file = path_text(Path::new(root.file_name().unwrap_or(root.as_os_str())));
-                scan.films.push(Found { path: root.clone(), file, identity: FileIdentity::from(&metadata) });
+                scan.films.push(Found {
+                    path: root.clone(),
+                    file,
+                    identity: FileIdentity::from(&metadata),
+                });
             }
             Err(error) => scan.problems.push((root.clone(), error.to_string())),
         }
@@ -54,7 +58,13 @@ pub(crate) fn scan(roots: &[PathBuf]) -> Scan {
     scan
 }
 
-fn walk(root: &Path, folder: &Path, depth: usize, passed: &mut HashSet<(u64, u64)>, scan: &mut Scan) {
+fn walk(
+    root: &Path,
+    folder: &Path,
+    depth: usize,
+    passed: &mut HashSet<(u64, u64)>,
+    scan: &mut Scan,
+) {
     let identity = match fs::metadata(folder) {
         Ok(metadata) => (metadata.dev(), metadata.ino()),
         Err(error) => return scan.problems.push((folder.to_owned(), error.to_string())),
@@ -63,7 +73,10 @@ fn walk(root: &Path, folder: &Path, depth: usize, passed: &mut HashSet<(u64, u64
         return;
     }
     if depth > MAX_DEPTH {
-        return scan.problems.push((folder.to_owned(), format!("folders are followed {MAX_DEPTH} deep")));
+        return scan.problems.push((
+            folder.to_owned(),
+            format!("folders are followed {MAX_DEPTH} deep"),
+        ));
     }
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -94,7 +107,11 @@ fn walk(root: &Path, folder: &Path, depth: usize, passed: &mut HashSet<(u64, u64
                 return;
             }
             let file = path_text(path.strip_prefix(root).unwrap_or(&path));
-            scan.films.push(Found { path, file, identity: FileIdentity::from(&metadata) });
+            scan.films.push(Found {
+                path,
+                file,
+                identity: FileIdentity::from(&metadata),
+            });
         }
     }
 }
@@ -116,9 +133,20 @@ mod tests {
         symlink(dir.path(), deep.join("loop")).unwrap();
         symlink("nowhere", deep.join("self.mp4")).unwrap();
         let scan = scan(&[dir.path().to_owned()]);
-        assert_eq!(scan.films.iter().map(|film| film.file.as_str()).collect::<Vec<_>>(), ["a/b/film.mp4"]);
+        assert_eq!(
+            scan.films
+                .iter()
+                .map(|film| film.file.as_str())
+                .collect::<Vec<_>>(),
+            ["a/b/film.mp4"]
+        );
         assert_eq!(scan.folders.len(), 3);
-        assert_eq!(scan.problems.len(), 1, "the broken link is told: {:?}", scan.problems);
+        assert_eq!(
+            scan.problems.len(),
+            1,
+            "the broken link is told: {:?}",
+            scan.problems
+        );
     }
 
     #[test]

@@ -100,7 +100,9 @@ struct Bench {
 }
 
 fn port_pair(text: &str) -> Result<(u16, u16), String> {
-    let pair = text.split_once(',').and_then(|(rtp, rtcp)| Some((rtp.trim().parse().ok()?, rtcp.trim().parse().ok()?)));
+    let pair = text
+        .split_once(',')
+        .and_then(|(rtp, rtcp)| Some((rtp.trim().parse().ok()?, rtcp.trim().parse().ok()?)));
     pair.ok_or_else(|| "two port numbers with a comma between them, such as 8000,8001".to_owned())
 }
 
@@ -150,13 +152,22 @@ impl Serve {
         over(&mut config.log.level, self.log);
         over(&mut config.log.format, self.log_format);
         over(&mut config.rtp.port, self.rtp_ports.map(|ports| ports.0));
-        over(&mut config.rtp.rtcp_port, self.rtp_ports.map(|ports| ports.1));
+        over(
+            &mut config.rtp.rtcp_port,
+            self.rtp_ports.map(|ports| ports.1),
+        );
         config.check()?;
         anyhow::ensure!(
             !config.films.is_empty(),
             "no films: name a directory (reelway serve /srv/films), or set `films` in the configuration"
         );
-        Ok((config, Addresses { rtsp: self.rtsp, http: self.http }))
+        Ok((
+            config,
+            Addresses {
+                rtsp: self.rtsp,
+                http: self.http,
+            },
+        ))
     }
 }
 
@@ -174,7 +185,11 @@ impl Bench {
             let text = serde_json::to_string_pretty(&report)?;
             std::fs::write(&path, text + "\n").with_context(|| path.display().to_string())?;
         }
-        Ok(if report.all_met() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        Ok(if report.all_met() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(1)
+        })
     }
 }
 
@@ -194,9 +209,23 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("reelway-cli-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let file = dir.join("a.toml");
-        std::fs::write(&file, "films = [\"/a\"]\nlisten = \"lan\"\n[rtp]\nburst = 4\n").unwrap();
-        let cli = Cli::parse_from(["reelway", "serve", "/b", "--config", file.to_str().unwrap(), "--listen", "loopback"]);
-        let Command::Serve(serve) = cli.command else { unreachable!() };
+        std::fs::write(
+            &file,
+            "films = [\"/a\"]\nlisten = \"lan\"\n[rtp]\nburst = 4\n",
+        )
+        .unwrap();
+        let cli = Cli::parse_from([
+            "reelway",
+            "serve",
+            "/b",
+            "--config",
+            file.to_str().unwrap(),
+            "--listen",
+            "loopback",
+        ]);
+        let Command::Serve(serve) = cli.command else {
+            unreachable!()
+        };
         let (config, _) = serve.into_config().unwrap();
         assert_eq!(config.films, [PathBuf::from("/b")]);
         assert_eq!(config.listen, Listen::Loopback);

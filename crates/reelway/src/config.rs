@@ -140,7 +140,12 @@ impl Default for Rtsp {
 
 impl Default for Rtp {
     fn default() -> Self {
-        Rtp { port: 8000, rtcp_port: 8001, mtu: 1500, burst: 8 }
+        Rtp {
+            port: 8000,
+            rtcp_port: 8001,
+            mtu: 1500,
+            burst: 8,
+        }
     }
 }
 
@@ -161,7 +166,11 @@ impl Default for Http {
 
 impl Default for Pool {
     fn default() -> Self {
-        Pool { size: ByteSize::mib(256), block: ByteSize::kib(256), readers: 8 }
+        Pool {
+            size: ByteSize::mib(256),
+            block: ByteSize::kib(256),
+            readers: 8,
+        }
     }
 }
 
@@ -173,7 +182,10 @@ impl Default for Sessions {
 
 impl Default for Log {
     fn default() -> Self {
-        Log { level: "info".into(), format: LogFormat::Human }
+        Log {
+            level: "info".into(),
+            format: LogFormat::Human,
+        }
     }
 }
 
@@ -193,7 +205,9 @@ impl std::str::FromStr for Listen {
             "loopback" => Ok(Listen::Loopback),
             "lan" => Ok(Listen::Lan),
             address => address.parse().map(Listen::Address).map_err(|_| {
-                format!("'{address}' is none of \"loopback\", \"lan\", or an IP address of this machine")
+                format!(
+                    "'{address}' is none of \"loopback\", \"lan\", or an IP address of this machine"
+                )
             }),
         }
     }
@@ -225,13 +239,21 @@ impl Config {
     /// Judges what types cannot: ranges, and values that do not fit each other.
     pub fn check(&self) -> anyhow::Result<()> {
         let range = |key: &str, value: u64, low: u64, high: u64| -> anyhow::Result<()> {
-            ensure!((low..=high).contains(&value), "{key} = {value}: must lie between {low} and {high}");
+            ensure!(
+                (low..=high).contains(&value),
+                "{key} = {value}: must lie between {low} and {high}"
+            );
             Ok(())
         };
         range("rtp.mtu", self.rtp.mtu.into(), 576, 9216)?;
         range("rtp.burst", self.rtp.burst as u64, 1, 64)?;
         range("rtsp.timeout", self.rtsp.timeout.into(), 1, 86_400)?;
-        range("rtsp.paused_timeout", self.rtsp.paused_timeout.into(), 1, 604_800)?;
+        range(
+            "rtsp.paused_timeout",
+            self.rtsp.paused_timeout.into(),
+            1,
+            604_800,
+        )?;
         range("rtsp.max_lag", self.rtsp.max_lag.into(), 1, 3_600)?;
         range("http.segment", self.http.segment.into(), 1, 60)?;
         range("http.timeout", self.http.timeout.into(), 5, 86_400)?;
@@ -240,12 +262,23 @@ impl Config {
         range("sender.threads", self.sender.threads as u64, 0, 256)?;
         let block = self.pool.block.as_u64();
         if !block.is_power_of_two() || !(64 << 10..=2 << 20).contains(&block) {
-            bail!("pool.block = \"{}\": must be a power of two between 64KiB and 2MiB", self.pool.block);
+            bail!(
+                "pool.block = \"{}\": must be a power of two between 64KiB and 2MiB",
+                self.pool.block
+            );
         }
         let blocks = self.pool.size.as_u64() / block;
-        ensure!(blocks >= 16, "pool.size = \"{}\": must hold at least 16 blocks of {}", self.pool.size, self.pool.block);
+        ensure!(
+            blocks >= 16,
+            "pool.size = \"{}\": must hold at least 16 blocks of {}",
+            self.pool.size,
+            self.pool.block
+        );
         if self.rtp.port != 0 {
-            ensure!(self.rtp.port != self.rtp.rtcp_port, "rtp.port and rtp.rtcp_port must differ");
+            ensure!(
+                self.rtp.port != self.rtp.rtcp_port,
+                "rtp.port and rtp.rtcp_port must differ"
+            );
         }
         Ok(())
     }
@@ -255,7 +288,11 @@ impl Config {
         if !self.state.as_os_str().is_empty() {
             return Ok(self.state.clone());
         }
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable = |name| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         // The owner of this process, as the kernel shows it; without /proc, nobody special.
         let is_root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
         if is_root {
@@ -284,22 +321,45 @@ mod tests {
         // A struct with a key that the reference lacks would still parse; so the reference must
         // not parse when a default is removed from under it. Count keys instead.
         let table: toml::Table = toml::from_str(REFERENCE).unwrap();
-        let shown: usize = table.values().map(|value| value.as_table().map_or(1, |table| table.len())).sum();
+        let shown: usize = table
+            .values()
+            .map(|value| value.as_table().map_or(1, |table| table.len()))
+            .sum();
         let debug = format!("{:#?}", Config::default());
-        let sections = ["rtsp:", "rtp:", "http:", "pool:", "sessions:", "sender:", "log:"];
+        let sections = [
+            "rtsp:",
+            "rtp:",
+            "http:",
+            "pool:",
+            "sessions:",
+            "sender:",
+            "log:",
+        ];
         let keys = debug
             .lines()
             .filter(|line| line.contains(": "))
-            .filter(|line| !sections.iter().any(|section| line.trim_start().starts_with(section) && line.ends_with('{')))
+            .filter(|line| {
+                !sections
+                    .iter()
+                    .any(|section| line.trim_start().starts_with(section) && line.ends_with('{'))
+            })
             .count();
         // ByteSize prints as a tuple of one number on a line of its own without a key.
-        assert_eq!(shown, keys, "config.toml and config.rs differ in their keys:\n{debug}");
+        assert_eq!(
+            shown, keys,
+            "config.toml and config.rs differ in their keys:\n{debug}"
+        );
     }
 
     #[test]
     fn a_wrong_key_is_named_with_its_line() {
-        let error = toml::from_str::<Config>("[rtp]\nmtu = 1400\nbrust = 4\n").unwrap_err().to_string();
-        assert!(error.contains("line 3") && error.contains("brust") && error.contains("burst"), "{error}");
+        let error = toml::from_str::<Config>("[rtp]\nmtu = 1400\nbrust = 4\n")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("line 3") && error.contains("brust") && error.contains("burst"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -307,6 +367,11 @@ mod tests {
         let config: Config = toml::from_str("[rtp]\nburst = 0\n").unwrap();
         let error = config.check().unwrap_err().to_string();
         assert_eq!(error, "rtp.burst = 0: must lie between 1 and 64");
-        assert!(toml::from_str::<Config>("listen = \"wan\"").unwrap_err().to_string().contains("loopback"));
+        assert!(
+            toml::from_str::<Config>("listen = \"wan\"")
+                .unwrap_err()
+                .to_string()
+                .contains("loopback")
+        );
     }
 }

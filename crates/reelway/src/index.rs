@@ -29,7 +29,11 @@ pub fn run(flags: &cli::Index) -> anyhow::Result<ExitCode> {
     if flags.json {
         println!("{}", serde_json::to_string_pretty(&documents)?);
     }
-    Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    Ok(if failed {
+        ExitCode::from(1)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// What GOPs a picture track has: seconds and bytes from one sync group to the next.
@@ -40,7 +44,10 @@ struct Gops {
 
 impl Gops {
     fn of(track: &Track) -> Gops {
-        let mut gops = Gops { seconds: Vec::new(), bytes: Vec::new() };
+        let mut gops = Gops {
+            seconds: Vec::new(),
+            bytes: Vec::new(),
+        };
         let mut starts = Vec::new();
         for group in &track.groups {
             if group.sync || starts.is_empty() {
@@ -53,7 +60,10 @@ impl Gops {
         }
         let first = track.groups.first().map_or(0, |group| group.dts);
         starts.push(first + track.duration as i64);
-        gops.seconds = starts.windows(2).map(|pair| seconds(ticks_to_nanos(pair[1] - pair[0], track.timescale))).collect();
+        gops.seconds = starts
+            .windows(2)
+            .map(|pair| seconds(ticks_to_nanos(pair[1] - pair[0], track.timescale)))
+            .collect();
         gops
     }
 }
@@ -64,7 +74,11 @@ fn seconds(nanos: Nanos) -> f64 {
 
 fn bitrate(track: &Track) -> u64 {
     let seconds = seconds(ticks_to_nanos(track.duration as i64, track.timescale));
-    if seconds > 0.0 { (track.bytes as f64 * 8.0 / seconds) as u64 } else { 0 }
+    if seconds > 0.0 {
+        (track.bytes as f64 * 8.0 / seconds) as u64
+    } else {
+        0
+    }
 }
 
 fn spread(values: impl Iterator<Item = f64> + Clone) -> Value {
@@ -157,8 +171,16 @@ fn print_table(path: &Path, size: u64, title: &Title) {
         }
     );
     for track in &title.tracks {
-        let kind = if track.kind == Kind::Video { "picture" } else { "sound" };
-        let language = track.language.as_deref().map(|language| format!(", {language}")).unwrap_or_default();
+        let kind = if track.kind == Kind::Video {
+            "picture"
+        } else {
+            "sound"
+        };
+        let language = track
+            .language
+            .as_deref()
+            .map(|language| format!(", {language}"))
+            .unwrap_or_default();
         let shape = match (&track.picture, &track.sound) {
             (Some(picture), _) => format!(", {}×{}", picture.width, picture.height),
             (_, Some(sound)) => format!(", {} channels, {} Hz", sound.channels, sound.rate),
@@ -183,12 +205,18 @@ fn print_table(path: &Path, size: u64, title: &Title) {
                 bytesize::ByteSize(largest).display().iec()
             );
             if longest > 10.0 {
-                println!("            seeking is coarse: a player can start at a sync sample only, and these lie up to {longest:.0} s apart");
+                println!(
+                    "            seeking is coarse: a player can start at a sync sample only, and these lie up to {longest:.0} s apart"
+                );
             }
         }
     }
     let protocols = &summary.protocols;
-    for (name, reason) in [("RTSP", &protocols.rtsp), ("HLS", &protocols.hls), ("DASH", &protocols.dash)] {
+    for (name, reason) in [
+        ("RTSP", &protocols.rtsp),
+        ("HLS", &protocols.hls),
+        ("DASH", &protocols.dash),
+    ] {
         if let Some(reason) = reason {
             println!("  not over {name}: {reason}");
         }

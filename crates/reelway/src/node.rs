@@ -26,7 +26,13 @@ pub struct Node {
 impl Node {
     /// A server that is starting.
     pub fn new(sender: Sender, sessions: Sessions, addresses: Addresses) -> Node {
-        Node { sender, sessions, addresses, settled: AtomicBool::new(false), history: Mutex::default() }
+        Node {
+            sender,
+            sessions,
+            addresses,
+            settled: AtomicBool::new(false),
+            history: Mutex::default(),
+        }
     }
 
     /// Every film has been looked at.
@@ -47,7 +53,11 @@ impl Node {
 impl NodeView for Node {
     fn name(&self) -> String {
         let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        if name.trim().is_empty() { "reelway".into() } else { name.trim().into() }
+        if name.trim().is_empty() {
+            "reelway".into()
+        } else {
+            name.trim().into()
+        }
     }
 
     fn state(&self) -> NodeState {
@@ -66,9 +76,14 @@ impl NodeView for Node {
         let (rate, packets_per_second) = history.front().map_or((0, 0), |(then, before)| {
             let seconds = reelway_clock::now().since(*then).as_secs_f64().max(0.001);
             let a_second = |count: u64| (count as f64 / seconds) as u64;
-            (a_second((now.bytes - before.bytes) * 8), a_second(now.packets - before.packets))
+            (
+                a_second((now.bytes - before.bytes) * 8),
+                a_second(now.packets - before.packets),
+            )
         });
-        let millis = |duration: std::time::Duration| Some(duration.as_secs_f64() * 1e3).filter(|_| now.packets > 0);
+        let millis = |duration: std::time::Duration| {
+            Some(duration.as_secs_f64() * 1e3).filter(|_| now.packets > 0)
+        };
         Sending {
             rate,
             packets_per_second,

@@ -30,7 +30,10 @@ pub fn serve(config: Config, given: Addresses) -> anyhow::Result<()> {
     if let Err(error) = reelway_sys::limits::raise_descriptors() {
         warn!("the limit of open descriptors cannot be raised: {error}");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("tokio")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("tokio")?;
     runtime.block_on(run(config, given))?;
     // What still blocks a thread (a disk that does not answer) must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -40,10 +43,15 @@ pub fn serve(config: Config, given: Addresses) -> anyhow::Result<()> {
 fn start_log(config: &Config) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_new(&config.log.level)
         .with_context(|| format!("log.level = \"{}\"", config.log.level))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     match config.log.format {
         LogFormat::Json => log.json().init(),
-        LogFormat::Human => log.with_target(false).with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Human => log
+            .with_target(false)
+            .with_ansi(std::io::stderr().is_terminal())
+            .init(),
     }
     Ok(())
 }
@@ -166,7 +174,9 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
 /// Payload bytes of an RTP packet that fits the MTU whatever the IP version.
 fn payload_options(mtu: u16) -> reelway_rtp::PayloadOptions {
     const IPV6_UDP_RTP: usize = 40 + 8 + 12;
-    reelway_rtp::PayloadOptions { max_payload: usize::from(mtu) - IPV6_UDP_RTP }
+    reelway_rtp::PayloadOptions {
+        max_payload: usize::from(mtu) - IPV6_UDP_RTP,
+    }
 }
 
 /// Where to listen: the address given by flag, else this port on what `listen` says. A machine
@@ -176,8 +186,12 @@ fn listen(config: &Config, given: Option<SocketAddr>, port: u16) -> Vec<SocketAd
         return vec![address];
     }
     let addresses = config.listen.addresses().into_iter();
-    let usable = addresses.filter(|address| address.is_ipv4() || has_ipv6() || config.listen == Listen::Address(*address));
-    usable.map(|address| SocketAddr::new(address, port)).collect()
+    let usable = addresses.filter(|address| {
+        address.is_ipv4() || has_ipv6() || config.listen == Listen::Address(*address)
+    });
+    usable
+        .map(|address| SocketAddr::new(address, port))
+        .collect()
 }
 
 fn has_ipv6() -> bool {
@@ -185,7 +199,10 @@ fn has_ipv6() -> bool {
 }
 
 fn http_address(listen: &[SocketAddr]) -> SocketAddr {
-    listen.first().copied().unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)))
+    listen
+        .first()
+        .copied()
+        .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)))
 }
 
 /// Once a second: gives up silent viewers, takes rates, notices when the library is settled.
@@ -194,11 +211,19 @@ async fn tick(sessions: Sessions, node: Arc<Node>, library: Arc<Directory>) {
     second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut settled = false;
     loop {
-        if !settled && library.list().iter().all(|entry| !matches!(entry.state, State::Indexing)) {
+        if !settled
+            && library
+                .list()
+                .iter()
+                .all(|entry| !matches!(entry.state, State::Indexing))
+        {
             settled = true;
             node.set_settled();
             let films = library.list();
-            let ready = films.iter().filter(|entry| matches!(entry.state, State::Ready(_))).count();
+            let ready = films
+                .iter()
+                .filter(|entry| matches!(entry.state, State::Ready(_)))
+                .count();
             info!("{ready} of {} films are ready", films.len());
             if films.is_empty() {
                 warn!("no film yet: copy some into the directory, they appear by themselves");
@@ -237,7 +262,10 @@ fn api_token(state: &Path) -> String {
     let token = reelway_session::new_token();
     let kept = std::fs::create_dir_all(state).and_then(|()| write_private(&path, &token));
     if let Err(error) = kept {
-        warn!("the API's token cannot be kept in {}: {error}; sessions cannot be ended through the API", path.display());
+        warn!(
+            "the API's token cannot be kept in {}: {error}; sessions cannot be ended through the API",
+            path.display()
+        );
     }
     token
 }
@@ -245,7 +273,12 @@ fn api_token(state: &Path) -> String {
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
-    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
     writeln!(file, "{text}")
 }
 
@@ -264,7 +297,9 @@ fn announce(config: &Config, shown: &reelway_http::Addresses, state: &Path) {
     println!();
     println!("  index and token in {}", state.display());
     match config.listen {
-        Listen::Loopback => println!("  for this machine only; --listen lan opens it to the network"),
+        Listen::Loopback => {
+            println!("  for this machine only; --listen lan opens it to the network")
+        }
         Listen::Lan | Listen::Address(_) => {
             println!(
                 "  open to the network: let TCP {} and {}, UDP {} and {} through the firewall",

@@ -7,7 +7,10 @@ pub(crate) fn random_name(length: usize) -> String {
     let mut bytes = vec![0; length];
     // The kernel's generator cannot fail once it is seeded, which it is before any daemon starts.
     getrandom::fill(&mut bytes).expect("the kernel gives random bytes");
-    bytes.iter().map(|byte| ALPHABET[usize::from(byte % 32)] as char).collect()
+    bytes
+        .iter()
+        .map(|byte| ALPHABET[usize::from(byte % 32)] as char)
+        .collect()
 }
 
 /// 40 bits: shown on pages and in logs.

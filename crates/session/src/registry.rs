@@ -93,7 +93,10 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { sessions: 10_000, idle: Duration::from_secs(60) }
+        Limits {
+            sessions: 10_000,
+            idle: Duration::from_secs(60),
+        }
     }
 }
 
@@ -104,7 +107,10 @@ impl Admit for Limits {
             return Ok(());
         }
         Err(Refusal {
-            reason: format!("{present} viewers are here already, the limit (max_sessions) is {}", self.sessions),
+            reason: format!(
+                "{present} viewers are here already, the limit (max_sessions) is {}",
+                self.sessions
+            ),
             retry_after: Some(Duration::from_secs(30)),
         })
     }
@@ -144,7 +150,10 @@ impl Sessions {
     /// Takes in a newcomer, or says why not.
     pub fn open(&self, newcomer: NewSession) -> Result<Session, Refusal> {
         if self.is_draining() {
-            return Err(Refusal { reason: "the server is stopping".into(), retry_after: Some(Duration::from_secs(10)) });
+            return Err(Refusal {
+                reason: "the server is stopping".into(),
+                retry_after: Some(Duration::from_secs(10)),
+            });
         }
         let mut all = self.0.all();
         self.0.admit.admit(&newcomer, all.len())?;
@@ -163,7 +172,12 @@ impl Sessions {
 
     /// Ends the session with this public identifier; false where there is none.
     pub fn end(&self, id: &str, reason: EndReason) -> bool {
-        let found = self.0.all().values().find(|session| session.id() == id).cloned();
+        let found = self
+            .0
+            .all()
+            .values()
+            .find(|session| session.id() == id)
+            .cloned();
         found.map(|session| session.end(reason)).is_some()
     }
 
@@ -262,7 +276,10 @@ mod tests {
 
     #[test]
     fn over_the_limit_only_the_newcomer_is_refused() {
-        let sessions = Sessions::new(Limits { sessions: 1, ..Limits::default() });
+        let sessions = Sessions::new(Limits {
+            sessions: 1,
+            ..Limits::default()
+        });
         let first = sessions.open(viewer()).unwrap();
         let refusal = sessions.open(viewer()).unwrap_err();
         assert!(refusal.reason.contains("limit"));
@@ -273,7 +290,10 @@ mod tests {
 
     #[test]
     fn a_silent_viewer_is_given_up_and_a_lively_one_kept() {
-        let sessions = Sessions::new(Limits { idle: Duration::from_millis(40), ..Limits::default() });
+        let sessions = Sessions::new(Limits {
+            idle: Duration::from_millis(40),
+            ..Limits::default()
+        });
         let silent = sessions.open(viewer()).unwrap();
         let lively = sessions.open(viewer()).unwrap();
         lively.set_idle_limit(Duration::MAX);

@@ -77,7 +77,13 @@ struct Live {
 }
 
 impl Session {
-    pub(crate) fn new(registry: Weak<Registry>, viewer: NewSession, idle: Duration, now: Monotonic, started: String) -> Self {
+    pub(crate) fn new(
+        registry: Weak<Registry>,
+        viewer: NewSession,
+        idle: Duration,
+        now: Monotonic,
+        started: String,
+    ) -> Self {
         Session(Arc::new(Inner {
             registry,
             id: crate::identity::public_id(),
@@ -124,7 +130,9 @@ impl Session {
 
     /// A sign of life.
     pub fn touch(&self) {
-        self.0.alive.store(reelway_clock::now().nanos(), Ordering::Relaxed);
+        self.0
+            .alive
+            .store(reelway_clock::now().nanos(), Ordering::Relaxed);
     }
 
     /// Changes how long the viewer may be silent (a paused one longer, say); `Duration::MAX`: for ever.
@@ -197,7 +205,9 @@ impl Session {
     /// Whether the viewer has been silent for longer than he may.
     pub(crate) fn is_expired(&self, now: Monotonic) -> bool {
         let limit = self.0.idle_limit.load(Ordering::Relaxed);
-        let silent = now.nanos().saturating_sub(self.0.alive.load(Ordering::Relaxed));
+        let silent = now
+            .nanos()
+            .saturating_sub(self.0.alive.load(Ordering::Relaxed));
         silent > limit
     }
 
@@ -230,7 +240,11 @@ impl Session {
             position: progress.position,
             duration: viewer.duration.as_secs_f64(),
             started: self.0.started_text.clone(),
-            rate: if progress.state == State::Playing { live.rate } else { 0 },
+            rate: if progress.state == State::Playing {
+                live.rate
+            } else {
+                0
+            },
             bytes: progress.bytes,
             packets: progress.packets,
             lost: progress.lost,
@@ -254,7 +268,10 @@ impl Live {
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Never the token: debug output ends in logs.
-        f.debug_struct("Session").field("id", &self.0.id).field("title", &self.0.viewer.title).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("id", &self.0.id)
+            .field("title", &self.0.viewer.title)
+            .finish_non_exhaustive()
     }
 }
 

@@ -43,7 +43,13 @@ pub struct Depacketiser {
 impl Depacketiser {
     /// For a track of this format.
     pub fn new(format: Format) -> Self {
-        Depacketiser { format, nals: Vec::new(), fragment: None, rtp_time: None, broken: false }
+        Depacketiser {
+            format,
+            nals: Vec::new(),
+            fragment: None,
+            rtp_time: None,
+            broken: false,
+        }
     }
 
     /// A packet was lost or came out of order: the unit in the making is not whole.
@@ -54,10 +60,19 @@ impl Depacketiser {
 
     /// Takes a packet's payload; calls `whole` for each access unit that is now whole. An error
     /// says what in the payload is against its RFC.
-    pub fn push(&mut self, payload: &[u8], rtp_time: u32, marker: bool, whole: &mut impl FnMut(Unit)) -> Result<(), String> {
+    pub fn push(
+        &mut self,
+        payload: &[u8],
+        rtp_time: u32,
+        marker: bool,
+        whole: &mut impl FnMut(Unit),
+    ) -> Result<(), String> {
         match self.format {
             Format::Whole => {
-                whole(Unit { rtp_time, hash: access_unit_hash([payload]) });
+                whole(Unit {
+                    rtp_time,
+                    hash: access_unit_hash([payload]),
+                });
                 Ok(())
             }
             Format::AacHbr { unit_ticks } => aac(payload, rtp_time, unit_ticks, whole),
@@ -69,11 +84,18 @@ impl Depacketiser {
                     self.broken = false;
                 }
                 self.rtp_time = Some(rtp_time);
-                let done = if self.format == Format::H264 { self.h264(payload) } else { self.h265(payload) };
+                let done = if self.format == Format::H264 {
+                    self.h264(payload)
+                } else {
+                    self.h265(payload)
+                };
                 if marker {
                     if !self.broken && !self.nals.is_empty() && done.is_ok() {
                         let parts = self.nals.iter().map(Vec::as_slice);
-                        whole(Unit { rtp_time, hash: access_unit_hash(parts) });
+                        whole(Unit {
+                            rtp_time,
+                            hash: access_unit_hash(parts),
+                        });
                     }
                     self.nals.clear();
                     self.fragment = None;
@@ -103,21 +125,37 @@ impl Depacketiser {
             28 => {
                 let header = *payload.get(1).ok_or("an FU-A of one byte")?;
                 let nal_header = first & 0xe0 | header & 31;
-                self.fragmented(header & 0x80 != 0, header & 0x40 != 0, &[nal_header], &payload[2..])?;
+                self.fragmented(
+                    header & 0x80 != 0,
+                    header & 0x40 != 0,
+                    &[nal_header],
+                    &payload[2..],
+                )?;
             }
-            other => return Err(format!("NAL type {other} has no place in packetization-mode 1")),
+            other => {
+                return Err(format!(
+                    "NAL type {other} has no place in packetization-mode 1"
+                ));
+            }
         }
         Ok(())
     }
 
     fn h265(&mut self, payload: &[u8]) -> Result<(), String> {
-        let [first, second, ..] = *payload else { return Err("a payload of less than two bytes".into()) };
+        let [first, second, ..] = *payload else {
+            return Err("a payload of less than two bytes".into());
+        };
         match first >> 1 & 63 {
             48 => self.aggregate(&payload[2..])?,
             49 => {
                 let header = *payload.get(2).ok_or("an FU of two bytes")?;
                 let nal_header = [first & 0x81 | (header & 63) << 1, second];
-                self.fragmented(header & 0x80 != 0, header & 0x40 != 0, &nal_header, &payload[3..])?;
+                self.fragmented(
+                    header & 0x80 != 0,
+                    header & 0x40 != 0,
+                    &nal_header,
+                    &payload[3..],
+                )?;
             }
             50.. => return Err(format!("NAL type {} is reserved", first >> 1 & 63)),
             _ => self.keep(payload.to_vec()),
@@ -127,9 +165,13 @@ impl Depacketiser {
 
     fn aggregate(&mut self, mut rest: &[u8]) -> Result<(), String> {
         while !rest.is_empty() {
-            let [high, low, ..] = *rest else { return Err("an aggregate ends within a size".into()) };
+            let [high, low, ..] = *rest else {
+                return Err("an aggregate ends within a size".into());
+            };
             let size = usize::from(u16::from_be_bytes([high, low]));
-            let nal = rest.get(2..2 + size).ok_or("an aggregated NAL is longer than its packet")?;
+            let nal = rest
+                .get(2..2 + size)
+                .ok_or("an aggregated NAL is longer than its packet")?;
             if nal.is_empty() {
                 return Err("an aggregated NAL of no bytes".into());
             }
@@ -139,7 +181,13 @@ impl Depacketiser {
         Ok(())
     }
 
-    fn fragmented(&mut self, start: bool, end: bool, header: &[u8], body: &[u8]) -> Result<(), String> {
+    fn fragmented(
+        &mut self,
+        start: bool,
+        end: bool,
+        header: &[u8],
+        body: &[u8],
+    ) -> Result<(), String> {
         if start && end {
             return Err("a fragment that is first and last".into());
         }
@@ -158,22 +206,38 @@ impl Depacketiser {
     }
 }
 
-fn aac(payload: &[u8], rtp_time: u32, unit_ticks: u32, whole: &mut impl FnMut(Unit)) -> Result<(), String> {
-    let [high, low, ..] = *payload else { return Err("an AAC payload of less than two bytes".into()) };
+fn aac(
+    payload: &[u8],
+    rtp_time: u32,
+    unit_ticks: u32,
+    whole: &mut impl FnMut(Unit),
+) -> Result<(), String> {
+    let [high, low, ..] = *payload else {
+        return Err("an AAC payload of less than two bytes".into());
+    };
     let bits = usize::from(u16::from_be_bytes([high, low]));
     if bits == 0 || !bits.is_multiple_of(16) {
         return Err(format!("AU-headers-length of {bits} bits"));
     }
-    let headers = payload.get(2..2 + bits / 8).ok_or("AU headers longer than their packet")?;
+    let headers = payload
+        .get(2..2 + bits / 8)
+        .ok_or("AU headers longer than their packet")?;
     let mut at = 2 + headers.len();
     for (number, header) in headers.chunks_exact(2).enumerate() {
         let size = usize::from(u16::from_be_bytes([header[0], header[1]]) >> 3);
         let Some(unit) = payload.get(at..at + size) else {
             // A unit longer than a packet comes in pieces; those are not judged.
-            return if headers.len() == 2 { Ok(()) } else { Err("an AU longer than its packet".into()) };
+            return if headers.len() == 2 {
+                Ok(())
+            } else {
+                Err("an AU longer than its packet".into())
+            };
         };
         let rtp_time = rtp_time.wrapping_add(unit_ticks * number as u32);
-        whole(Unit { rtp_time, hash: access_unit_hash([unit]) });
+        whole(Unit {
+            rtp_time,
+            hash: access_unit_hash([unit]),
+        });
         at += size;
     }
     Ok(())

@@ -16,7 +16,11 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Histogram { counts: vec![0; BUCKETS].into(), total: 0, max: Duration::ZERO }
+        Histogram {
+            counts: vec![0; BUCKETS].into(),
+            total: 0,
+            max: Duration::ZERO,
+        }
     }
 }
 
@@ -93,7 +97,10 @@ mod tests {
         for share in [0.01, 0.5, 0.99, 0.999] {
             let exact = 100_000.0 * share;
             let said = histogram.percentile(share).as_micros() as f64;
-            assert!(said >= exact && said <= exact * 1.07 + 1.0, "{share}: {said} for {exact}");
+            assert!(
+                said >= exact && said <= exact * 1.07 + 1.0,
+                "{share}: {said} for {exact}"
+            );
         }
         assert_eq!(histogram.percentile(1.0), Duration::from_millis(100));
         assert_eq!(Histogram::default().percentile(0.5), Duration::ZERO);

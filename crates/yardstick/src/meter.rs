@@ -119,7 +119,10 @@ const GAPS: usize = 1024;
 impl TrackMeter {
     pub fn new(is_video: bool, clock_rate: u32, format: Format, compare: bool) -> Self {
         TrackMeter {
-            story: TrackStory { is_video, ..TrackStory::default() },
+            story: TrackStory {
+                is_video,
+                ..TrackStory::default()
+            },
             clock_rate,
             rtp_from: 0,
             from: 0,
@@ -142,7 +145,9 @@ impl TrackMeter {
     /// Takes a packet that the kernel got at `at` (ns).
     pub fn packet(&mut self, packet: &[u8], at: u64, reference: Option<&ReferenceTrack>) {
         let Some((header, payload)) = parse(packet) else {
-            self.story.wrong.get_or_insert_with(|| "a packet that is not RTP".into());
+            self.story
+                .wrong
+                .get_or_insert_with(|| "a packet that is not RTP".into());
             return;
         };
         self.story.packets += 1;
@@ -156,8 +161,11 @@ impl TrackMeter {
             return;
         }
         self.time(header.rtp_time, at);
-        let Some(depacketiser) = &mut self.depacketiser else { return };
-        let (story, from, rtp_from, rate) = (&mut self.story, self.from, self.rtp_from, self.clock_rate);
+        let Some(depacketiser) = &mut self.depacketiser else {
+            return;
+        };
+        let (story, from, rtp_from, rate) =
+            (&mut self.story, self.from, self.rtp_from, self.clock_rate);
         let mut judge = |unit: crate::depacketise::Unit| {
             story.units += 1;
             let ticks = i64::from(unit.rtp_time.wrapping_sub(rtp_from) as i32);
@@ -213,15 +221,24 @@ impl TrackMeter {
             current => {
                 let ticks = i64::from(rtp_time.wrapping_sub(self.rtp_from) as i32);
                 let media = self.from + ticks * 1_000_000_000 / i64::from(self.clock_rate);
-                let next = Arrival { media, first: at, last: at, packets: 1 };
-                self.arrivals.extend(current.replace((rtp_time, next)).map(|(_, done)| done));
+                let next = Arrival {
+                    media,
+                    first: at,
+                    last: at,
+                    packets: 1,
+                };
+                self.arrivals
+                    .extend(current.replace((rtp_time, next)).map(|(_, done)| done));
             }
         }
     }
 
     /// The smallest distance of arrival and media time: what "in time" is measured from.
     pub fn earliest(&self) -> Option<i64> {
-        self.arrivals.iter().map(|unit| unit.first as i64 - unit.media).min()
+        self.arrivals
+            .iter()
+            .map(|unit| unit.first as i64 - unit.media)
+            .min()
     }
 
     /// Judges all arrivals against `base` (ns): the first packet of an access unit is due at its
@@ -232,13 +249,19 @@ impl TrackMeter {
             let due = unit.media + base;
             let spread = if unit.packets > 1 { frame } else { 0 };
             let late = (unit.first as i64 - due).max(unit.last as i64 - due - spread);
-            self.story.late.add(Duration::from_nanos(late.max(0) as u64));
+            self.story
+                .late
+                .add(Duration::from_nanos(late.max(0) as u64));
         }
     }
 
     /// The usual distance of two access units in ns: the median.
     fn frame(&self) -> i64 {
-        let mut steps: Vec<i64> = self.arrivals.windows(2).map(|pair| (pair[1].media - pair[0].media).abs()).collect();
+        let mut steps: Vec<i64> = self
+            .arrivals
+            .windows(2)
+            .map(|pair| (pair[1].media - pair[0].media).abs())
+            .collect();
         steps.sort_unstable();
         steps.get(steps.len() / 2).copied().unwrap_or(0)
     }
@@ -257,7 +280,10 @@ pub(crate) struct BurstMeter {
 impl BurstMeter {
     /// Judges against `agreed` packets; 0: only counts.
     pub fn new(agreed: u32) -> Self {
-        BurstMeter { agreed, ..BurstMeter::default() }
+        BurstMeter {
+            agreed,
+            ..BurstMeter::default()
+        }
     }
 
     /// Takes `packets` that came at `at` (ns).
@@ -285,7 +311,24 @@ struct Header {
 }
 
 fn parse(packet: &[u8]) -> Option<(Header, &[u8])> {
-    let [first, second, seq_high, seq_low, t0, t1, t2, t3, _, _, _, _, ..] = *packet else { return None };
+    let [
+        first,
+        second,
+        seq_high,
+        seq_low,
+        t0,
+        t1,
+        t2,
+        t3,
+        _,
+        _,
+        _,
+        _,
+        ..,
+    ] = *packet
+    else {
+        return None;
+    };
     if first >> 6 != 2 {
         return None;
     }

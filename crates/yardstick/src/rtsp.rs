@@ -12,10 +12,10 @@ use tokio::time::{self, MissedTickBehavior};
 
 use self::connection::{Connection, Incoming};
 use self::description::Media;
+use crate::Trouble;
 use crate::meter::{BurstMeter, Story, TrackMeter};
 use crate::reference::Reference;
 use crate::socket::{self, BUFFER, Received};
-use crate::Trouble;
 
 /// How to play.
 #[derive(Clone, Debug)]
@@ -34,7 +34,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { tcp: false, from: 0.0, duration: None, burst: 0, compare: false }
+        Options {
+            tcp: false,
+            from: 0.0,
+            duration: None,
+            burst: 0,
+            compare: false,
+        }
     }
 }
 
@@ -44,9 +50,15 @@ const SILENCE: Duration = Duration::from_secs(10);
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
 /// Plays a film and tells what it was like.
-pub async fn play(url: &str, options: &Options, reference: Option<&Reference>) -> Result<Story, Trouble> {
+pub async fn play(
+    url: &str,
+    options: &Options,
+    reference: Option<&Reference>,
+) -> Result<Story, Trouble> {
     let mut connection = Connection::open(url).await?;
-    let description = connection.request("DESCRIBE", url, &["Accept: application/sdp"]).await?;
+    let description = connection
+        .request("DESCRIBE", url, &["Accept: application/sdp"])
+        .await?;
     let base = description.header("content-base").unwrap_or(url).to_owned();
     let media = description::parse(&description.body, &base)?;
     let mut tracks = Vec::new();
@@ -56,7 +68,10 @@ pub async fn play(url: &str, options: &Options, reference: Option<&Reference>) -
     let range = format!("Range: npt={:.3}-", options.from);
     let asked = reelway_clock::real();
     let answer = connection.request("PLAY", &base, &[&range]).await?;
-    let from = answer.header("range").and_then(description::npt_start).unwrap_or(0);
+    let from = answer
+        .header("range")
+        .and_then(description::npt_start)
+        .unwrap_or(0);
     let info = answer.header("rtp-info").unwrap_or_default();
     for track in &mut tracks {
         let (seq, rtp_time) = description::rtp_info(info, &track.control);
@@ -84,23 +99,48 @@ struct Track {
 }
 
 impl Track {
-    async fn set_up(connection: &mut Connection, media: Media, number: u8, options: &Options) -> Result<Track, Trouble> {
-        let meter = TrackMeter::new(media.is_video, media.clock_rate, media.format, options.compare);
+    async fn set_up(
+        connection: &mut Connection,
+        media: Media,
+        number: u8,
+        options: &Options,
+    ) -> Result<Track, Trouble> {
+        let meter = TrackMeter::new(
+            media.is_video,
+            media.clock_rate,
+            media.format,
+            options.compare,
+        );
         if options.tcp {
             let (rtp, rtcp) = (number * 2, number * 2 + 1);
             let transport = format!("Transport: RTP/AVP/TCP;unicast;interleaved={rtp}-{rtcp}");
-            connection.request("SETUP", &media.control, &[&transport]).await?;
-            return Ok(Track { control: media.control, meter, sockets: None });
+            connection
+                .request("SETUP", &media.control, &[&transport])
+                .await?;
+            return Ok(Track {
+                control: media.control,
+                meter,
+                sockets: None,
+            });
         }
         let (rtp, rtcp) = socket::port_pair(connection.local()?.ip())?;
         let port = rtp.local_addr()?.port();
         let transport = format!("Transport: RTP/AVP;unicast;client_port={port}-{}", port + 1);
-        let answer = connection.request("SETUP", &media.control, &[&transport]).await?;
-        if let Some(server) = answer.header("transport").and_then(description::server_port) {
+        let answer = connection
+            .request("SETUP", &media.control, &[&transport])
+            .await?;
+        if let Some(server) = answer
+            .header("transport")
+            .and_then(description::server_port)
+        {
             let server = SocketAddr::new(connection.peer()?.ip(), server);
             rtp.connect(server).await?;
         }
-        Ok(Track { control: media.control, meter, sockets: Some((rtp, rtcp)) })
+        Ok(Track {
+            control: media.control,
+            meter,
+            sockets: Some((rtp, rtcp)),
+        })
     }
 }
 
@@ -124,7 +164,12 @@ enum Event {
 
 impl Viewer<'_> {
     /// Receives until the film's end, the agreed duration, or silence.
-    async fn watch(&mut self, connection: &mut Connection, url: &str, options: &Options) -> Result<(), Trouble> {
+    async fn watch(
+        &mut self,
+        connection: &mut Connection,
+        url: &str,
+        options: &Options,
+    ) -> Result<(), Trouble> {
         let start = reelway_clock::real().nanos();
         let mut buffer = vec![0; BUFFER];
         let mut control = vec![0; 2048];
@@ -132,23 +177,42 @@ impl Viewer<'_> {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut alive = start;
         loop {
-            match self.next(connection, &mut ticks, &mut buffer, &mut control).await? {
+            match self
+                .next(connection, &mut ticks, &mut buffer, &mut control)
+                .await?
+            {
                 Event::Rtp(track, received) => self.take(track, &buffer, received),
-                Event::Rtcp(track, received) => self.report(track, &control[..received.len.min(control.len())]),
+                Event::Rtcp(track, received) => {
+                    self.report(track, &control[..received.len.min(control.len())])
+                }
                 Event::Frame(channel, frame) => {
                     let (track, is_rtcp) = (usize::from(channel / 2), channel % 2 == 1);
                     if track < self.tracks.len() && is_rtcp {
                         self.report(track, &frame);
                     } else if track < self.tracks.len() {
                         let at = reelway_clock::real().nanos();
-                        self.take(track, &frame, Received { len: frame.len(), segment: frame.len(), at });
+                        self.take(
+                            track,
+                            &frame,
+                            Received {
+                                len: frame.len(),
+                                segment: frame.len(),
+                                at,
+                            },
+                        );
                     }
                 }
                 Event::Closed if self.ended() => return Ok(()),
-                Event::Closed => return Err(Trouble::Protocol("the server closed the connection".into())),
+                Event::Closed => {
+                    return Err(Trouble::Protocol("the server closed the connection".into()));
+                }
                 Event::Tick => {
                     let now = reelway_clock::real().nanos();
-                    if self.ended() || options.duration.is_some_and(|duration| now - start >= duration.as_nanos() as u64) {
+                    if self.ended()
+                        || options
+                            .duration
+                            .is_some_and(|duration| now - start >= duration.as_nanos() as u64)
+                    {
                         return Ok(());
                     }
                     if now.saturating_sub(self.last) > SILENCE.as_nanos() as u64 {
@@ -163,12 +227,20 @@ impl Viewer<'_> {
         }
     }
 
-    async fn next(&self, connection: &mut Connection, ticks: &mut time::Interval, buffer: &mut [u8], control: &mut [u8]) -> Result<Event, Trouble> {
+    async fn next(
+        &self,
+        connection: &mut Connection,
+        ticks: &mut time::Interval,
+        buffer: &mut [u8],
+        control: &mut [u8],
+    ) -> Result<Event, Trouble> {
         // Tracks are few: two sockets each, looked at in turn when any of them is ready.
         let rtp = async {
             loop {
                 for (number, track) in self.tracks.iter().enumerate() {
-                    let Some((rtp, rtcp)) = &track.sockets else { continue };
+                    let Some((rtp, rtcp)) = &track.sockets else {
+                        continue;
+                    };
                     match socket::try_receive_ready(rtp, buffer) {
                         Ok(received) => return Ok(Event::Rtp(number, received)),
                         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
@@ -198,10 +270,14 @@ impl Viewer<'_> {
     fn take(&mut self, track: usize, buffer: &[u8], received: Received) {
         self.first.get_or_insert(received.at);
         self.last = received.at;
-        let reference = self.reference.and_then(|reference| reference.tracks.get(track));
+        let reference = self
+            .reference
+            .and_then(|reference| reference.tracks.get(track));
         let mut packets = 0;
         for packet in buffer[..received.len].chunks(received.segment.max(1)) {
-            self.tracks[track].meter.packet(packet, received.at, reference);
+            self.tracks[track]
+                .meter
+                .packet(packet, received.at, reference);
             packets += 1;
         }
         self.bursts.add(received.at, packets);
@@ -212,7 +288,9 @@ impl Viewer<'_> {
         while let [first, kind, high, low, ..] = *compound {
             let length = 4 * (usize::from(u16::from_be_bytes([high, low])) + 1);
             if first >> 6 != 2 || length > compound.len() {
-                story.wrong.get_or_insert_with(|| "RTCP whose lengths do not fit".into());
+                story
+                    .wrong
+                    .get_or_insert_with(|| "RTCP whose lengths do not fit".into());
                 return;
             }
             match kind {
@@ -229,17 +307,28 @@ impl Viewer<'_> {
     }
 
     fn story(mut self, asked: u64, from: i64) -> Story {
-        let base = self.tracks.iter().filter_map(|track| track.meter.earliest()).min().unwrap_or(0);
+        let base = self
+            .tracks
+            .iter()
+            .filter_map(|track| track.meter.earliest())
+            .min()
+            .unwrap_or(0);
         for track in &mut self.tracks {
             track.meter.judge(base);
         }
         Story {
             ended: self.ended(),
-            start: self.first.map(|first| Duration::from_nanos(first.saturating_sub(asked))),
+            start: self
+                .first
+                .map(|first| Duration::from_nanos(first.saturating_sub(asked))),
             burst: self.bursts.most,
             bursts_over: self.bursts.over,
             from,
-            tracks: self.tracks.into_iter().map(|track| track.meter.story).collect(),
+            tracks: self
+                .tracks
+                .into_iter()
+                .map(|track| track.meter.story)
+                .collect(),
         }
     }
 }
@@ -249,7 +338,10 @@ async fn readable(tracks: &[Track]) {
     let sockets = tracks.iter().filter_map(|track| track.sockets.as_ref());
     let sockets: Vec<&UdpSocket> = sockets.flat_map(|(rtp, rtcp)| [rtp, rtcp]).collect();
     std::future::poll_fn(|context| {
-        if sockets.iter().any(|socket| socket.poll_recv_ready(context).is_ready()) {
+        if sockets
+            .iter()
+            .any(|socket| socket.poll_recv_ready(context).is_ready())
+        {
             return Poll::Ready(());
         }
         Poll::Pending
@@ -262,25 +354,41 @@ async fn readable(tracks: &[Track]) {
 /// others are seeks. Over UDP.
 pub async fn start_times(url: &str, places: &[f64]) -> Result<Vec<Duration>, Trouble> {
     let mut connection = Connection::open(url).await?;
-    let description = connection.request("DESCRIBE", url, &["Accept: application/sdp"]).await?;
+    let description = connection
+        .request("DESCRIBE", url, &["Accept: application/sdp"])
+        .await?;
     let base = description.header("content-base").unwrap_or(url).to_owned();
     let mut tracks = Vec::new();
-    for (number, media) in description::parse(&description.body, &base)?.into_iter().enumerate() {
-        tracks.push(Track::set_up(&mut connection, media, number as u8, &Options::default()).await?);
+    for (number, media) in description::parse(&description.body, &base)?
+        .into_iter()
+        .enumerate()
+    {
+        tracks
+            .push(Track::set_up(&mut connection, media, number as u8, &Options::default()).await?);
     }
     let mut buffer = vec![0; BUFFER];
     let mut times = Vec::with_capacity(places.len());
     for place in places {
         let asked = reelway_clock::real().nanos();
-        let answer = connection.request("PLAY", &base, &[&format!("Range: npt={place:.3}-")]).await?;
+        let answer = connection
+            .request("PLAY", &base, &[&format!("Range: npt={place:.3}-")])
+            .await?;
         let info = answer.header("rtp-info").unwrap_or_default();
-        let first: Vec<Option<u16>> = tracks.iter().map(|track| description::rtp_info(info, &track.control).0).collect();
+        let first: Vec<Option<u16>> = tracks
+            .iter()
+            .map(|track| description::rtp_info(info, &track.control).0)
+            .collect();
         let wait = async {
             loop {
                 for (track, seq) in tracks.iter().zip(&first) {
-                    let Some((rtp, _)) = &track.sockets else { continue };
-                    let Ok(received) = socket::try_receive_ready(rtp, &mut buffer) else { continue };
-                    let arrived = (received.len > 4).then(|| u16::from_be_bytes([buffer[2], buffer[3]]));
+                    let Some((rtp, _)) = &track.sockets else {
+                        continue;
+                    };
+                    let Ok(received) = socket::try_receive_ready(rtp, &mut buffer) else {
+                        continue;
+                    };
+                    let arrived =
+                        (received.len > 4).then(|| u16::from_be_bytes([buffer[2], buffer[3]]));
                     if arrived.is_some() && arrived == *seq {
                         return received.at;
                     }
@@ -288,7 +396,9 @@ pub async fn start_times(url: &str, places: &[f64]) -> Result<Vec<Duration>, Tro
                 readable(&tracks).await;
             }
         };
-        let at = time::timeout(SILENCE, wait).await.map_err(|_| Trouble::Silence(SILENCE.as_secs()))?;
+        let at = time::timeout(SILENCE, wait)
+            .await
+            .map_err(|_| Trouble::Silence(SILENCE.as_secs()))?;
         times.push(Duration::from_nanos(at.saturating_sub(asked)));
     }
     let _ = connection.request("TEARDOWN", &base, &[]).await;

@@ -5,7 +5,9 @@ use std::io::IoSliceMut;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
+};
 use socket2::{Domain, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -37,7 +39,10 @@ pub fn port_pair(address: IpAddr) -> io::Result<(UdpSocket, UdpSocket)> {
             return Ok((rtp, rtcp));
         }
     }
-    Err(io::Error::new(io::ErrorKind::AddrInUse, "no pair of neighbouring UDP ports is free"))
+    Err(io::Error::new(
+        io::ErrorKind::AddrInUse,
+        "no pair of neighbouring UDP ports is free",
+    ))
 }
 
 fn open(address: SocketAddr) -> io::Result<UdpSocket> {
@@ -61,8 +66,17 @@ pub fn try_receive_ready(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Re
 fn try_receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Received> {
     let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec, i32);
     let mut iov = [IoSliceMut::new(buffer)];
-    let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut iov, Some(&mut control), MsgFlags::empty())?;
-    let mut received = Received { len: message.bytes, segment: message.bytes, at: 0 };
+    let message = recvmsg::<SockaddrStorage>(
+        socket.as_raw_fd(),
+        &mut iov,
+        Some(&mut control),
+        MsgFlags::empty(),
+    )?;
+    let mut received = Received {
+        len: message.bytes,
+        segment: message.bytes,
+        at: 0,
+    };
     for control in message.cmsgs()? {
         match control {
             ControlMessageOwned::ScmTimestampns(time) => {

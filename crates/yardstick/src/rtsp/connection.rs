@@ -27,7 +27,10 @@ pub struct Answer {
 impl Answer {
     /// The first header of this name (in lower case).
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|header| header.0 == name).map(|header| header.1.as_str())
+        self.headers
+            .iter()
+            .find(|header| header.0 == name)
+            .map(|header| header.1.as_str())
     }
 }
 
@@ -56,14 +59,28 @@ pub struct Connection {
 impl Connection {
     /// Connects to the server of an `rtsp://` URL.
     pub async fn open(url: &str) -> Result<Connection, Trouble> {
-        let rest = url.strip_prefix("rtsp://").ok_or_else(|| Trouble::Protocol(format!("{url}: not an rtsp:// URL")))?;
+        let rest = url
+            .strip_prefix("rtsp://")
+            .ok_or_else(|| Trouble::Protocol(format!("{url}: not an rtsp:// URL")))?;
         let authority = rest.split('/').next().unwrap_or(rest);
-        let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        let authority = if has_port { authority.to_owned() } else { format!("{authority}:554") };
+        let has_port = authority
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let authority = if has_port {
+            authority.to_owned()
+        } else {
+            format!("{authority}:554")
+        };
         let connect = timeout(PATIENCE, TcpStream::connect(&authority)).await;
         let stream = connect.map_err(|_| Trouble::Silence(PATIENCE.as_secs()))??;
         stream.set_nodelay(true)?;
-        Ok(Connection { stream, input: Vec::new(), cseq: 0, session: None, early: Default::default() })
+        Ok(Connection {
+            stream,
+            input: Vec::new(),
+            cseq: 0,
+            session: None,
+            early: Default::default(),
+        })
     }
 
     /// This side's address.
@@ -79,7 +96,10 @@ impl Connection {
     /// Sends a request without waiting for its answer.
     pub async fn send(&mut self, method: &str, url: &str, headers: &[&str]) -> Result<(), Trouble> {
         self.cseq += 1;
-        let mut request = format!("{method} {url} RTSP/1.0\r\nCSeq: {}\r\nUser-Agent: Reelway yardstick\r\n", self.cseq);
+        let mut request = format!(
+            "{method} {url} RTSP/1.0\r\nCSeq: {}\r\nUser-Agent: Reelway yardstick\r\n",
+            self.cseq
+        );
         if let Some(session) = &self.session {
             request.push_str(&format!("Session: {session}\r\n"));
         }
@@ -93,11 +113,22 @@ impl Connection {
     }
 
     /// Sends a request and waits for its answer; any but 200 is an error.
-    pub async fn request(&mut self, method: &'static str, url: &str, headers: &[&str]) -> Result<Answer, Trouble> {
+    pub async fn request(
+        &mut self,
+        method: &'static str,
+        url: &str,
+        headers: &[&str],
+    ) -> Result<Answer, Trouble> {
         self.send(method, url, headers).await?;
-        let answer = timeout(PATIENCE, self.answer()).await.map_err(|_| Trouble::Silence(PATIENCE.as_secs()))??;
+        let answer = timeout(PATIENCE, self.answer())
+            .await
+            .map_err(|_| Trouble::Silence(PATIENCE.as_secs()))??;
         if answer.status != 200 {
-            return Err(Trouble::Refused { method, status: answer.status, reason: answer.reason });
+            return Err(Trouble::Refused {
+                method,
+                status: answer.status,
+                reason: answer.reason,
+            });
         }
         if let Some(session) = answer.header("session") {
             self.session = session.split(';').next().map(str::to_owned);
@@ -116,7 +147,9 @@ impl Connection {
                     }
                 }
                 Incoming::Frame(channel, frame) => self.early.push_back((channel, frame)),
-                Incoming::Closed => return Err(Trouble::Protocol("the server closed the connection".into())),
+                Incoming::Closed => {
+                    return Err(Trouble::Protocol("the server closed the connection".into()));
+                }
             }
         }
     }
@@ -137,7 +170,9 @@ impl Connection {
                 return Ok(incoming);
             }
             if self.input.len() > MAX_ANSWER {
-                return Err(Trouble::Protocol(format!("an answer longer than {MAX_ANSWER} bytes")));
+                return Err(Trouble::Protocol(format!(
+                    "an answer longer than {MAX_ANSWER} bytes"
+                )));
             }
             if self.stream.read_buf(&mut self.input).await? == 0 {
                 return Ok(Incoming::Closed);
@@ -149,12 +184,16 @@ impl Connection {
 /// The first frame or answer in `input`, and how many bytes it takes; `None` if it is not whole.
 fn parse(input: &[u8]) -> Result<Option<(Incoming, usize)>, Trouble> {
     if let [b'$', rest @ ..] = input {
-        let [channel, high, low, body @ ..] = rest else { return Ok(None) };
+        let [channel, high, low, body @ ..] = rest else {
+            return Ok(None);
+        };
         let length = usize::from(u16::from_be_bytes([*high, *low]));
         let frame = body.get(..length);
         return Ok(frame.map(|frame| (Incoming::Frame(*channel, frame.to_vec()), length + 4)));
     }
-    let Some(end) = input.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
+    let Some(end) = input.windows(4).position(|four| four == b"\r\n\r\n") else {
+        return Ok(None);
+    };
     let wrong = |what: &str| Trouble::Protocol(format!("{what} in the server's answer"));
     let head = std::str::from_utf8(&input[..end]).map_err(|_| wrong("bytes that are not text"))?;
     let mut lines = head.split("\r\n");
@@ -162,18 +201,34 @@ fn parse(input: &[u8]) -> Result<Option<(Incoming, usize)>, Trouble> {
     if !status.next().unwrap_or_default().starts_with("RTSP/1.") {
         return Err(wrong("no RTSP/1.0 status line"));
     }
-    let code = status.next().and_then(|code| code.parse().ok()).ok_or_else(|| wrong("no status"))?;
+    let code = status
+        .next()
+        .and_then(|code| code.parse().ok())
+        .ok_or_else(|| wrong("no status"))?;
     let reason = status.next().unwrap_or_default().to_owned();
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    let length = headers.iter().find(|header| header.0 == "content-length").map_or(Ok(0), |header| header.1.parse());
+    let length = headers
+        .iter()
+        .find(|header| header.0 == "content-length")
+        .map_or(Ok(0), |header| header.1.parse());
     let length: usize = length.map_err(|_| wrong("a Content-Length that is no number"))?;
     if length > MAX_ANSWER {
         return Err(wrong("too long a body"));
     }
-    let Some(body) = input.get(end + 4..end + 4 + length) else { return Ok(None) };
+    let Some(body) = input.get(end + 4..end + 4 + length) else {
+        return Ok(None);
+    };
     let body = String::from_utf8_lossy(body).into_owned();
-    Ok(Some((Incoming::Answer(Answer { status: code, reason, headers, body }), end + 4 + length)))
+    Ok(Some((
+        Incoming::Answer(Answer {
+            status: code,
+            reason,
+            headers,
+            body,
+        }),
+        end + 4 + length,
+    )))
 }

@@ -19,16 +19,26 @@ pub fn parse(sdp: &str, base: &str) -> Result<Vec<Media>, Trouble> {
     for line in sdp.lines() {
         if let Some(media) = line.strip_prefix("m=") {
             let is_video = media.starts_with("video");
-            all.push(Media { is_video, control: base.to_owned(), clock_rate: 90_000, format: Format::Whole });
+            all.push(Media {
+                is_video,
+                control: base.to_owned(),
+                clock_rate: 90_000,
+                format: Format::Whole,
+            });
         }
-        let Some(media) = all.last_mut() else { continue };
+        let Some(media) = all.last_mut() else {
+            continue;
+        };
         if let Some(control) = line.strip_prefix("a=control:") {
             media.control = absolute(base, control);
         } else if let Some(map) = line.strip_prefix("a=rtpmap:") {
             let encoding = map.split_once(' ').map_or("", |pair| pair.1);
             let mut parts = encoding.split('/');
             let name = parts.next().unwrap_or_default().to_ascii_uppercase();
-            media.clock_rate = parts.next().and_then(|rate| rate.parse().ok()).unwrap_or(90_000);
+            media.clock_rate = parts
+                .next()
+                .and_then(|rate| rate.parse().ok())
+                .unwrap_or(90_000);
             media.format = match name.as_str() {
                 "H264" => Format::H264,
                 "H265" => Format::H265,
@@ -38,14 +48,20 @@ pub fn parse(sdp: &str, base: &str) -> Result<Vec<Media>, Trouble> {
         }
     }
     if all.is_empty() {
-        return Err(Trouble::Protocol("a session description without media".into()));
+        return Err(Trouble::Protocol(
+            "a session description without media".into(),
+        ));
     }
     Ok(all)
 }
 
 fn absolute(base: &str, control: &str) -> String {
     if control.contains("://") || control == "*" {
-        return if control == "*" { base.to_owned() } else { control.to_owned() };
+        return if control == "*" {
+            base.to_owned()
+        } else {
+            control.to_owned()
+        };
     }
     format!("{}/{control}", base.trim_end_matches('/'))
 }
@@ -53,25 +69,42 @@ fn absolute(base: &str, control: &str) -> String {
 /// Nanoseconds where an answer's `Range: npt=` begins.
 pub fn npt_start(range: &str) -> Option<i64> {
     let start = range.strip_prefix("npt=")?.split('-').next()?;
-    let seconds = start.split(':').try_fold(0.0, |sum, part| Some(sum * 60.0 + part.parse::<f64>().ok()?))?;
+    let seconds = start.split(':').try_fold(0.0, |sum, part| {
+        Some(sum * 60.0 + part.parse::<f64>().ok()?)
+    })?;
     Some((seconds * 1e9).round() as i64)
 }
 
 /// Sequence number and timestamp that `RTP-Info` gives for a track.
 pub fn rtp_info(info: &str, control: &str) -> (Option<u16>, Option<u32>) {
     let field = |entry: &str, name: &str| {
-        let value = entry.split(';').find_map(|part| part.trim().strip_prefix(name)?.strip_prefix('='));
+        let value = entry
+            .split(';')
+            .find_map(|part| part.trim().strip_prefix(name)?.strip_prefix('='));
         value.map(str::to_owned)
     };
-    let tail = |url: &str| url.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
-    let entry = info.split(',').find(|entry| field(entry, "url").is_some_and(|url| tail(&url) == tail(control)));
+    let tail = |url: &str| {
+        url.trim_end_matches('/')
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let entry = info
+        .split(',')
+        .find(|entry| field(entry, "url").is_some_and(|url| tail(&url) == tail(control)));
     let number = |name| entry.and_then(|entry| field(entry, name));
-    (number("seq").and_then(|seq| seq.parse().ok()), number("rtptime").and_then(|time| time.parse().ok()))
+    (
+        number("seq").and_then(|seq| seq.parse().ok()),
+        number("rtptime").and_then(|time| time.parse().ok()),
+    )
 }
 
 /// The server's RTP port in an answer's `Transport`.
 pub fn server_port(transport: &str) -> Option<u16> {
-    let pair = transport.split(';').find_map(|part| part.strip_prefix("server_port="))?;
+    let pair = transport
+        .split(';')
+        .find_map(|part| part.strip_prefix("server_port="))?;
     pair.split('-').next()?.parse().ok()
 }
 
@@ -83,10 +116,14 @@ mod tests {
     fn answers_are_read_as_the_rfc_has_them() {
         assert_eq!(npt_start("npt=12.500-60.000"), Some(12_500_000_000));
         assert_eq!(npt_start("npt=0:01:02.5-"), Some(62_500_000_000));
-        let info = "url=rtsp://h/a/track=1;seq=7;rtptime=9, url=rtsp://h/a/track=2;seq=8;rtptime=10";
+        let info =
+            "url=rtsp://h/a/track=1;seq=7;rtptime=9, url=rtsp://h/a/track=2;seq=8;rtptime=10";
         assert_eq!(rtp_info(info, "rtsp://h/a/track=2"), (Some(8), Some(10)));
         assert_eq!(rtp_info(info, "rtsp://h/a/track=3"), (None, None));
-        assert_eq!(server_port("RTP/AVP;unicast;client_port=4-5;server_port=8000-8001"), Some(8000));
+        assert_eq!(
+            server_port("RTP/AVP;unicast;client_port=4-5;server_port=8000-8001"),
+            Some(8000)
+        );
     }
 
     #[test]
@@ -94,7 +131,10 @@ mod tests {
         let sdp = "v=0\r\na=control:*\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:track=1\r\n";
         let media = parse(sdp, "rtsp://h/a/").unwrap();
         assert_eq!(media[0].control, "rtsp://h/a/track=1");
-        assert_eq!((media[0].clock_rate, media[0].format), (90_000, Format::H264));
+        assert_eq!(
+            (media[0].clock_rate, media[0].format),
+            (90_000, Format::H264)
+        );
         assert!(parse("v=0\r\n", "rtsp://h/a").is_err());
     }
 }
