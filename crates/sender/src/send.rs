@@ -62,9 +62,9 @@ impl Reporter {
     }
 
     /// Sends a report for every track, with BYE if it ends here.
-    pub fn report(&mut self, stream: &mut Active, now: u64, bye: bool) {
+    pub fn report(&mut self, stream: &mut Active, bye: bool) {
         // One reading of both clocks for all tracks.
-        let ntp = reelway_clock::real().ntp();
+        let (now, ntp) = both_clocks();
         let mut failed = None;
         for track in &stream.tracks {
             let report = rtcp::SenderReport {
@@ -100,6 +100,26 @@ impl Reporter {
     }
 }
 
+/// Nanoseconds of the monotonic clock and the wall clock's NTP time of the same moment: players work out
+/// presentation times from the pair. A thread held up between the readings tries again.
+fn both_clocks() -> (u64, u64) {
+    /// Most nanoseconds between the readings: a fraction of a timestamp's tick.
+    const CLOSE: u64 = 2_000;
+    let mut best = (u64::MAX, 0, 0);
+    for _ in 0..5 {
+        let before = now();
+        let ntp = reelway_clock::real().ntp();
+        let apart = now() - before;
+        if apart < best.0 {
+            best = (apart, before + apart / 2, ntp);
+        }
+        if apart < CLOSE {
+            break;
+        }
+    }
+    (best.1, best.2)
+}
+
 /// Said once: the viewers do not notice, but it costs.
 static SAID_NO_GSO: AtomicBool = AtomicBool::new(false);
 
@@ -118,7 +138,7 @@ impl Thread {
                 add(&self.counters.shifts, 1);
             }
             if stream.is_over(now) {
-                self.reporter.report(stream, now, true);
+                self.reporter.report(stream, true);
                 stream.said_bye(true);
                 continue;
             }
@@ -143,7 +163,7 @@ impl Thread {
                 continue;
             };
             if stream.takes_report(now) {
-                self.reporter.report(stream, crate::thread::now(), false);
+                self.reporter.report(stream, false);
             }
         }
     }

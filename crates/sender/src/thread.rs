@@ -131,8 +131,11 @@ impl Thread {
     pub fn run(mut self) {
         reelway_sys::time::precise_timers();
         let mut last = now();
-        while !self.closed {
+        loop {
             self.obey();
+            if self.closed {
+                return;
+            }
             let now = now();
             // The process was stopped, or the machine asleep: nobody's fault, everybody goes on later.
             if now.saturating_sub(last) > self.rules.catch_up {
@@ -355,7 +358,7 @@ impl Thread {
             return;
         };
         if stream.owes_bye() {
-            self.reporter.report(&mut stream, now(), true);
+            self.reporter.report(&mut stream, true);
         }
         stream.said_bye(false);
         self.directory.leave(&stream.shared);

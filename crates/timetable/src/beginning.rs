@@ -28,9 +28,10 @@ impl Beginning {
     /// Where `tracks` (indices into `title.tracks`) begin when `wish` is asked for.
     ///
     /// The leading track, the first picture or else the first of all, begins with the sync sample at or
-    /// before the wish, and so sets the time; other pictures begin with their sync sample at or before
-    /// that time, sound with the first sample presented at or after it. At the film's own beginning
-    /// sound begins up to [`PRIMING`] earlier, with what its decoder needs to get going.
+    /// before the wish, and so sets the time (the wish itself where sound comes before the first
+    /// picture); other pictures begin with their sync sample at or before that time, sound with the
+    /// first sample presented at or after it. At the film's own beginning sound begins up to
+    /// [`PRIMING`] earlier, with what its decoder needs to get going.
     pub fn find(
         title: &Title,
         samples: &dyn Samples,
@@ -57,8 +58,12 @@ impl Beginning {
                 tracks: vec![None; tracks.len()],
             });
         };
-        let at = presentation(lead_track, &first);
-        let from_the_first = group == lead_track.sync_group_at(Nanos::MIN) && at <= 0;
+        let mut at = presentation(lead_track, &first);
+        if at > wish {
+            // Sound comes before the first picture, which does not keep the play from beginning there.
+            at = wish.max(0);
+        }
+        let from_the_first = at <= 0;
         let mut found = Vec::with_capacity(tracks.len());
         for &index in tracks {
             found.push(match track_of(index) {

@@ -168,6 +168,48 @@ impl UdpSocket {
         ))
     }
 
+    /// Has the kernel note when each datagram arrives ([`UdpSocket::receive_stamped`]).
+    pub fn set_timestamps(&self) -> io::Result<()> {
+        set(
+            self.inner.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPNS,
+            1,
+        )
+    }
+
+    /// Receives a datagram: its length, and when the kernel got it, ns since 1970; 0 if that is not
+    /// known. Waits like [`UdpSocket::receive`].
+    pub fn receive_stamped(&self, into: &mut [u8]) -> io::Result<(usize, u64)> {
+        let mut slice = io::IoSliceMut::new(into);
+        let mut control = [0u64; 8];
+        // SAFETY: all-zero is a valid msghdr.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = std::ptr::from_mut(&mut slice).cast();
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        // SAFETY: the buffers live through the call, which writes no further than their lengths.
+        let bytes = check(unsafe { libc::recvmsg(self.inner.as_raw_fd(), &mut message, 0) } as i64)?
+            as usize;
+        let mut at = 0;
+        // SAFETY: the kernel filled `control` with whole control messages.
+        let mut next = unsafe { libc::CMSG_FIRSTHDR(&message) };
+        while !next.is_null() {
+            // SAFETY: CMSG_FIRSTHDR and CMSG_NXTHDR give whole messages within `control`, or null.
+            let (level, kind, data) =
+                unsafe { ((*next).cmsg_level, (*next).cmsg_type, libc::CMSG_DATA(next)) };
+            if (level, kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+                // SAFETY: such a message holds a timespec, perhaps not aligned.
+                let time = unsafe { std::ptr::read_unaligned(data.cast::<libc::timespec>()) };
+                at = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+            }
+            // SAFETY: as above.
+            next = unsafe { libc::CMSG_NXTHDR(&message, next) };
+        }
+        Ok((bytes, at))
+    }
+
     /// How long [`UdpSocket::receive`] waits.
     pub fn set_receive_timeout(&self, timeout: std::time::Duration) -> io::Result<()> {
         self.inner.set_read_timeout(Some(timeout))

@@ -1,0 +1,567 @@
+//! A film made in memory, and receivers that look closely.
+#![allow(dead_code)] // Each test uses a part.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use reelway_catalogue::Film;
+use reelway_media::{
+    AacConfig, Codec, Container, Group, H264Config, Kind, Sample, SampleTable, Samples, Sound,
+    Title, Track,
+};
+use reelway_sender::{FilmStream, Out, Sender, SenderConfig, Stream, StreamEvent, TrackOut, What};
+use reelway_store::{Store, StoreConfig};
+use reelway_sys::FileIdentity;
+use reelway_sys::udp::UdpSocket;
+
+pub const PICTURES_A_SECOND: u32 = 25;
+const SOUND_RATE: u32 = 48_000;
+
+/// A film of H.264 and AAC whose bytes are noise that can be told apart, in a file of its own.
+pub struct TestFilm {
+    pub film: Arc<Film>,
+    pub dir: tempfile::TempDir,
+    /// NAL units of each picture, and the sound's access units.
+    pub pictures: Vec<Vec<u8>>,
+    pub sounds: Vec<Vec<u8>>,
+}
+
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut out = Vec::with_capacity(len + 8);
+    while out.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        out.extend_from_slice(&state.to_le_bytes());
+    }
+    out.truncate(len);
+    out
+}
+
+struct Making {
+    bytes: Vec<u8>,
+    table: SampleTable,
+    groups: Vec<Group>,
+    low: u64,
+    dts: i64,
+    total: u64,
+}
+
+impl Making {
+    fn new() -> Making {
+        Making {
+            bytes: Vec::new(),
+            table: SampleTable::default(),
+            groups: Vec::new(),
+            low: 0,
+            dts: 0,
+            total: 0,
+        }
+    }
+
+    fn push(&mut self, offset: u64, size: u32, duration: u32, sync: bool, all_sync: bool) {
+        self.table.push(Sample {
+            offset,
+            size,
+            duration,
+            cts: 0,
+            sync,
+        });
+        let fits = |group: &Group| {
+            (all_sync || !sync)
+                && group.count < Group::MAX_SAMPLES
+                && offset + u64::from(size) - self.low <= Group::MAX_SPAN
+        };
+        match self.groups.last_mut().filter(|group| fits(group)) {
+            Some(group) => {
+                group.count += 1;
+                group.bytes += size;
+            }
+            None => {
+                let first = self.table.len() - 1;
+                self.groups.push(Group {
+                    first,
+                    count: 1,
+                    dts: self.dts,
+                    cts: 0,
+                    bytes: size,
+                    sync,
+                });
+                self.low = offset;
+            }
+        }
+        self.dts += i64::from(duration);
+        self.total += u64::from(size);
+    }
+}
+
+impl TestFilm {
+    /// A film of `seconds`, a sync sample each second, at about `kbit` kb/s of picture.
+    pub fn make(seconds: u32, kbit: u32) -> TestFilm {
+        let mut bytes = noise(1, 1000);
+        let (mut video, mut audio) = (Making::new(), Making::new());
+        let (mut pictures, mut sounds) = (Vec::new(), Vec::new());
+        let second = kbit as usize * 125;
+        for picture in 0..seconds * PICTURES_A_SECOND {
+            let sync = picture % PICTURES_A_SECOND == 0;
+            // A quarter of each second is its first picture.
+            let size = if sync {
+                second / 4
+            } else {
+                second * 3 / 4 / (PICTURES_A_SECOND as usize - 1)
+            };
+            let mut nal = noise(u64::from(picture) + 100, size.max(8));
+            nal[0] = if sync { 0x65 } else { 0x41 };
+            let offset = bytes.len() as u64;
+            bytes.extend_from_slice(&(nal.len() as u32).to_be_bytes());
+            bytes.extend_from_slice(&nal);
+            video.push(offset, nal.len() as u32 + 4, 512, sync, false);
+            pictures.push(nal);
+            while u64::from(audio.table.len()) * 1024 * u64::from(PICTURES_A_SECOND)
+                < u64::from(picture + 1) * u64::from(SOUND_RATE)
+            {
+                let unit = noise(sounds.len() as u64 + 1_000_000, 250);
+                audio.push(bytes.len() as u64, 250, 1024, true, true);
+                bytes.extend_from_slice(&unit);
+                sounds.push(unit);
+            }
+        }
+        let codec = Codec::H264(H264Config {
+            fourcc: *b"avc1",
+            length_size: 4,
+            profile: [66, 0, 30],
+            sps: vec![vec![0x67, 66, 0, 30, 1, 2, 3, 4]],
+            pps: vec![vec![0x68, 1, 2, 3]],
+        });
+        let sound = Codec::Aac(AacConfig {
+            config: vec![0x11, 0x90],
+            object_type: 2,
+            rate: SOUND_RATE,
+            channels: 2,
+            frame_length: 1024,
+        });
+        let track = |id, kind, codec, timescale, making: &Making| Track {
+            id,
+            kind,
+            codec,
+            timescale,
+            shift: 0,
+            language: None,
+            name: None,
+            enabled: true,
+            samples: making.table.len(),
+            bytes: making.total,
+            duration: making.dts as u64,
+            groups: making.groups.clone(),
+            picture: None,
+            sound: (kind == Kind::Audio).then_some(Sound {
+                rate: SOUND_RATE,
+                channels: 2,
+            }),
+            sample_entry: Vec::new(),
+        };
+        let title = Title {
+            container: Container::Mp4,
+            name: None,
+            tracks: vec![
+                track(1, Kind::Video, codec, 512 * PICTURES_A_SECOND, &video),
+                track(2, Kind::Audio, sound, SOUND_RATE, &audio),
+            ],
+            duration: i64::from(seconds) * 1_000_000_000,
+            notes: Vec::new(),
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let path: PathBuf = dir.path().join("film.mp4");
+        let mut file = std::fs::File::create(&path).unwrap();
+        file.write_all(&bytes).unwrap();
+        file.sync_all().unwrap();
+        let identity = FileIdentity::from(&std::fs::metadata(&path).unwrap());
+        let samples: Arc<dyn Samples> = Arc::new(vec![video.table, audio.table]);
+        let film = Arc::new(Film {
+            name: "film".into(),
+            path,
+            identity,
+            title: Arc::new(title),
+            samples,
+        });
+        TestFilm {
+            film,
+            dir,
+            pictures,
+            sounds,
+        }
+    }
+}
+
+pub fn store() -> Store {
+    Store::new(StoreConfig {
+        pool_bytes: 32 << 20,
+        ..StoreConfig::default()
+    })
+    .unwrap()
+}
+
+/// A sender on ports of its own choosing.
+pub fn sender(store: &Store, change: impl FnOnce(&mut SenderConfig)) -> Sender {
+    let mut config = SenderConfig {
+        rtp_port: 0,
+        rtcp_port: 0,
+        threads: 1,
+        ..SenderConfig::default()
+    };
+    change(&mut config);
+    Sender::new(config, store.clone()).unwrap()
+}
+
+/// An RTP packet as it arrived.
+#[derive(Clone, Debug)]
+pub struct Got {
+    /// ns since 1970.
+    pub at: u64,
+    pub marker: bool,
+    pub payload_type: u8,
+    pub seq: u16,
+    pub timestamp: u32,
+    pub ssrc: u32,
+    pub payload: Vec<u8>,
+}
+
+impl Got {
+    pub fn read(bytes: &[u8], at: u64) -> Got {
+        assert!(bytes.len() > 12 && bytes[0] == 0x80, "an RTP packet");
+        let word = |from: usize| u32::from_be_bytes(bytes[from..from + 4].try_into().unwrap());
+        Got {
+            at,
+            marker: bytes[1] >> 7 == 1,
+            payload_type: bytes[1] & 0x7f,
+            seq: word(0) as u16,
+            timestamp: word(4),
+            ssrc: word(8),
+            payload: bytes[12..].to_vec(),
+        }
+    }
+}
+
+/// A pair of sockets that keeps all it gets.
+pub struct Receiver {
+    pub rtp: SocketAddr,
+    pub rtcp: SocketAddr,
+    packets: Arc<Mutex<Vec<Got>>>,
+    reports: Arc<Mutex<Vec<(u64, Vec<u8>)>>>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    pub rtcp_socket: Arc<UdpSocket>,
+}
+
+impl Default for Receiver {
+    fn default() -> Self {
+        Receiver::at("127.0.0.1:0")
+    }
+}
+
+impl Receiver {
+    pub fn at(address: &str) -> Receiver {
+        let open = || {
+            let socket = UdpSocket::bind(address.parse().unwrap()).unwrap();
+            socket.set_buffers(4096, 8 << 20).unwrap();
+            socket.set_timestamps().unwrap();
+            socket
+                .set_receive_timeout(Duration::from_millis(50))
+                .unwrap();
+            Arc::new(socket)
+        };
+        let (rtp_socket, rtcp_socket) = (open(), open());
+        let (rtp, rtcp) = (rtp_socket.local_addr(), rtcp_socket.local_addr());
+        let stop = Arc::new(AtomicBool::new(false));
+        let packets: Arc<Mutex<Vec<Got>>> = Arc::default();
+        let reports: Arc<Mutex<Vec<(u64, Vec<u8>)>>> = Arc::default();
+        let listen = |socket: Arc<UdpSocket>, keep: Box<dyn Fn(&[u8], u64) + Send>| {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                let mut buffer = [0; 65_536];
+                while !stop.load(Ordering::Relaxed) {
+                    if let Ok((bytes, at)) = socket.receive_stamped(&mut buffer) {
+                        keep(&buffer[..bytes], at);
+                    }
+                }
+            })
+        };
+        let (keep_packets, keep_reports) = (Arc::clone(&packets), Arc::clone(&reports));
+        let threads = vec![
+            listen(
+                rtp_socket,
+                Box::new(move |bytes, at| keep_packets.lock().unwrap().push(Got::read(bytes, at))),
+            ),
+            listen(
+                Arc::clone(&rtcp_socket),
+                Box::new(move |bytes, at| keep_reports.lock().unwrap().push((at, bytes.to_vec()))),
+            ),
+        ];
+        Receiver {
+            rtp,
+            rtcp,
+            packets,
+            reports,
+            stop,
+            threads,
+            rtcp_socket,
+        }
+    }
+
+    pub fn out(&self) -> Out {
+        Out::Udp {
+            from: None,
+            rtp: self.rtp,
+            rtcp: self.rtcp,
+        }
+    }
+
+    pub fn count(&self) -> usize {
+        self.packets.lock().unwrap().len()
+    }
+
+    pub fn packets(&self) -> Vec<Got> {
+        self.packets.lock().unwrap().clone()
+    }
+
+    pub fn clear(&self) {
+        self.packets.lock().unwrap().clear();
+        self.reports.lock().unwrap().clear();
+    }
+
+    /// Sender reports: when, and what.
+    pub fn reports(&self) -> Vec<Report> {
+        self.reports
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|(at, bytes)| Report::read(*at, bytes))
+            .collect()
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A sender report as it arrived.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub at: u64,
+    pub ssrc: u32,
+    pub ntp: u64,
+    pub rtp_time: u32,
+    pub packets: u32,
+    pub octets: u32,
+    pub cname: bool,
+    pub bye: bool,
+}
+
+impl Report {
+    pub fn read(at: u64, bytes: &[u8]) -> Report {
+        let word = |from: usize| u32::from_be_bytes(bytes[from..from + 4].try_into().unwrap());
+        assert_eq!(bytes[1], 200, "a sender report first");
+        assert_eq!(bytes[29], 202, "then SDES");
+        let sdes = 4 * (word(28) as usize & 0xffff) + 4;
+        Report {
+            at,
+            ssrc: word(4),
+            ntp: u64::from(word(8)) << 32 | u64::from(word(12)),
+            rtp_time: word(16),
+            packets: word(20),
+            octets: word(24),
+            cname: bytes[36] == 1,
+            bye: bytes.get(28 + sdes + 1) == Some(&203),
+        }
+    }
+}
+
+/// Both tracks of a film to two receivers.
+pub struct Viewer {
+    pub video: Receiver,
+    pub audio: Receiver,
+    pub events: Arc<Mutex<Vec<StreamEvent>>>,
+}
+
+pub const VIDEO_SSRC: u32 = 0x1111_1111;
+pub const AUDIO_SSRC: u32 = 0x2222_2222;
+pub const VIDEO_BASE: u32 = 0xffff_f000;
+pub const AUDIO_BASE: u32 = 12_345;
+pub const VIDEO_SEQ: u16 = 65_500;
+
+impl Default for Viewer {
+    fn default() -> Self {
+        Viewer {
+            video: Receiver::default(),
+            audio: Receiver::default(),
+            events: Arc::default(),
+        }
+    }
+}
+
+impl Viewer {
+    pub fn stream(&self, film: &TestFilm, store: &Store, start: i64, end: Option<i64>) -> Stream {
+        stream(
+            film,
+            store,
+            start,
+            end,
+            self.video.out(),
+            self.audio.out(),
+            &self.events,
+        )
+    }
+
+    pub fn has(&self, event: impl Fn(&StreamEvent) -> bool) -> bool {
+        self.events.lock().unwrap().iter().any(event)
+    }
+}
+
+pub fn stream(
+    film: &TestFilm,
+    store: &Store,
+    start: i64,
+    end: Option<i64>,
+    video: Out,
+    audio: Out,
+    events: &Arc<Mutex<Vec<StreamEvent>>>,
+) -> Stream {
+    let tracks = vec![
+        TrackOut {
+            track: 0,
+            payload_type: 96,
+            ssrc: VIDEO_SSRC,
+            seq: VIDEO_SEQ,
+            rtp_base: VIDEO_BASE,
+            out: video,
+        },
+        TrackOut {
+            track: 1,
+            payload_type: 97,
+            ssrc: AUDIO_SSRC,
+            seq: 7,
+            rtp_base: AUDIO_BASE,
+            out: audio,
+        },
+    ];
+    let source = store.open(&film.film.path).unwrap();
+    let events = Arc::clone(events);
+    Stream {
+        what: What::Film(FilmStream {
+            film: Arc::clone(&film.film),
+            source,
+            tracks,
+            start,
+            end,
+        }),
+        events: Box::new(move |event| events.lock().unwrap().push(event)),
+    }
+}
+
+/// Waits until something is so; fails after ten seconds.
+pub fn wait_until(what: &str, so: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("waited in vain for {what}");
+}
+
+/// Runs a future on this thread.
+pub fn block<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+/// Sequence numbers run on without a hole from `first`.
+pub fn assert_whole(packets: &[Got], first: u16) {
+    for (number, packet) in packets.iter().enumerate() {
+        assert_eq!(
+            packet.seq,
+            first.wrapping_add(number as u16),
+            "packet {number} of {}",
+            packets.len()
+        );
+    }
+}
+
+/// In any millisecond at most `most` packets.
+pub fn assert_bursts(times: &[u64], most: usize) {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    for (number, start) in times.iter().enumerate() {
+        let within = times[number..]
+            .iter()
+            .take_while(|at| **at < start + 1_000_000)
+            .count();
+        assert!(
+            within <= most,
+            "{within} packets within a millisecond, {most} allowed"
+        );
+    }
+}
+
+/// NAL units with their timestamps (RFC 6184).
+pub fn nals(packets: &[Got]) -> Vec<(u32, Vec<u8>)> {
+    let mut out: Vec<(u32, Vec<u8>)> = Vec::new();
+    for packet in packets {
+        let payload = &packet.payload;
+        match payload[0] & 0x1f {
+            24 => {
+                let mut at = 1;
+                while at < payload.len() {
+                    let len = usize::from(payload[at]) << 8 | usize::from(payload[at + 1]);
+                    out.push((packet.timestamp, payload[at + 2..at + 2 + len].to_vec()));
+                    at += 2 + len;
+                }
+            }
+            28 => {
+                if payload[1] & 0x80 != 0 {
+                    out.push((
+                        packet.timestamp,
+                        vec![payload[0] & 0xe0 | payload[1] & 0x1f],
+                    ));
+                }
+                out.last_mut().unwrap().1.extend_from_slice(&payload[2..]);
+            }
+            _ => out.push((packet.timestamp, payload.clone())),
+        }
+    }
+    out
+}
+
+/// Access units with their timestamps (RFC 3640, AAC-hbr).
+pub fn units(packets: &[Got]) -> Vec<(u32, Vec<u8>)> {
+    let mut out = Vec::new();
+    for packet in packets {
+        let payload = &packet.payload;
+        let count = (usize::from(payload[0]) << 8 | usize::from(payload[1])) / 16;
+        let mut at = 2 + 2 * count;
+        for number in 0..count {
+            let size = (usize::from(payload[2 + 2 * number]) << 8
+                | usize::from(payload[3 + 2 * number]))
+                >> 3;
+            out.push((
+                packet.timestamp.wrapping_add(1024 * number as u32),
+                payload[at..at + size].to_vec(),
+            ));
+            at += size;
+        }
+    }
+    out
+}

@@ -1,0 +1,482 @@
+//! Films over UDP on loopback: every byte, in order, in time, never in bursts.
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use reelway_sender::{State, StreamEvent};
+
+const SECOND: i64 = 1_000_000_000;
+
+/// Pictures and sound that a viewer got equal the film's from these on.
+fn assert_film(
+    film: &TestFilm,
+    video: &[Got],
+    audio: &[Got],
+    pictures: std::ops::Range<usize>,
+    sounds: std::ops::Range<usize>,
+) {
+    let nals = nals(video);
+    let kinds: Vec<_> = nals[..2].iter().map(|(_, nal)| nal[0] & 0x1f).collect();
+    assert_eq!(
+        kinds,
+        [7, 8],
+        "parameter sets come before the first picture"
+    );
+    assert_eq!(nals.len() - 2, pictures.len());
+    for ((timestamp, nal), number) in nals[2..].iter().zip(pictures) {
+        assert!(*nal == film.pictures[number], "picture {number}");
+        assert_eq!(
+            *timestamp,
+            VIDEO_BASE.wrapping_add(number as u32 * 3600),
+            "picture {number}"
+        );
+    }
+    let units = units(audio);
+    assert_eq!(units.len(), sounds.len());
+    for ((timestamp, unit), number) in units.iter().zip(sounds) {
+        assert!(*unit == film.sounds[number], "sound {number}");
+        assert_eq!(
+            *timestamp,
+            AUDIO_BASE + number as u32 * 1024,
+            "sound {number}"
+        );
+    }
+}
+
+#[test]
+fn a_film_arrives_whole_in_time_and_without_bursts_by_every_backend() {
+    for gso in [true, false] {
+        let film = TestFilm::make(3, 4000);
+        let store = store();
+        let sender = sender(&store, |config| config.gso = gso);
+        let viewer = Viewer::default();
+        let handle = sender.play(viewer.stream(&film, &store, 0, None));
+        let info = block(handle.ready()).unwrap();
+        assert_eq!((info.start, info.end), (0, 3 * SECOND));
+        assert_eq!(
+            (info.tracks[0].seq, info.tracks[0].rtp_time),
+            (VIDEO_SEQ, VIDEO_BASE)
+        );
+        assert_eq!(
+            (info.tracks[1].seq, info.tracks[1].rtp_time),
+            (7, AUDIO_BASE)
+        );
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(
+            viewer.video.count() + viewer.audio.count(),
+            0,
+            "nothing leaves before go"
+        );
+        handle.go();
+        wait_until("the end", || {
+            viewer.has(|event| *event == StreamEvent::Ended)
+        });
+        std::thread::sleep(Duration::from_millis(100));
+
+        let (video, audio) = (viewer.video.packets(), viewer.audio.packets());
+        assert_whole(&video, VIDEO_SEQ);
+        assert_whole(&audio, 7);
+        assert!(
+            video
+                .iter()
+                .all(|packet| packet.ssrc == VIDEO_SSRC && packet.payload_type == 96)
+        );
+        assert_film(
+            &film,
+            &video,
+            &audio,
+            0..film.pictures.len(),
+            0..film.sounds.len(),
+        );
+        let times: Vec<u64> = video.iter().chain(&audio).map(|packet| packet.at).collect();
+        assert_bursts(&times, 8);
+        let took = times.iter().max().unwrap() - times.iter().min().unwrap();
+        assert!(
+            (2_900_000_000..3_300_000_000).contains(&took),
+            "three seconds, not {took} ns"
+        );
+
+        let progress = handle.progress();
+        assert_eq!(progress.state, State::Ended);
+        assert_eq!(progress.position, 3 * SECOND);
+        assert_eq!(progress.packets as usize, video.len() + audio.len());
+        assert_eq!(progress.refused, 0);
+        let stats = sender.stats();
+        assert_eq!(stats.backend, if gso { "gso" } else { "sendmmsg" });
+        assert_eq!(stats.packets, progress.packets);
+        assert!(!gso || stats.runs * 3 < stats.packets, "{stats:?}");
+    }
+}
+
+#[test]
+fn reports_come_at_once_and_put_all_tracks_on_one_clock_and_bye_comes_last() {
+    let film = TestFilm::make(2, 1000);
+    let store = store();
+    let sender = sender(&store, |config| {
+        config.report_interval = Duration::from_millis(400)
+    });
+    let viewer = Viewer::default();
+    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    block(handle.ready()).unwrap();
+    handle.go();
+    wait_until("the end", || {
+        viewer.has(|event| *event == StreamEvent::Ended)
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    let first = viewer.video.packets()[0].at;
+    let (video, audio) = (viewer.video.reports(), viewer.audio.reports());
+    for (reports, ssrc) in [(&video, VIDEO_SSRC), (&audio, AUDIO_SSRC)] {
+        assert!(
+            reports[0].at.abs_diff(first) < 50_000_000,
+            "the first report comes at once"
+        );
+        assert!(
+            reports
+                .iter()
+                .all(|report| report.ssrc == ssrc && report.cname)
+        );
+        assert!((5..=7).contains(&reports.len()), "{reports:?}");
+        assert!(
+            reports.last().unwrap().bye && reports.iter().filter(|report| report.bye).count() == 1
+        );
+    }
+    for (video, audio) in video.iter().zip(&audio) {
+        assert_eq!(video.ntp, audio.ntp);
+        let seen = |rtp_time: u32, base: u32, rate: f64| {
+            f64::from(rtp_time.wrapping_sub(base) as i32) / rate
+        };
+        let apart =
+            seen(video.rtp_time, VIDEO_BASE, 90_000.0) - seen(audio.rtp_time, AUDIO_BASE, 48_000.0);
+        assert!(apart.abs() < 0.000_1, "{apart} s apart");
+        // 2208988800: from 1900 to 1970.
+        let wall = (video.ntp >> 32) as f64 - 2_208_988_800.0
+            + (video.ntp & 0xffff_ffff) as f64 / 4_294_967_296.0;
+        assert!(
+            (wall - video.at as f64 / 1e9).abs() < 0.05,
+            "the report tells the time"
+        );
+    }
+    let last = video.last().unwrap();
+    let packets = viewer.video.packets();
+    assert_eq!(last.packets as usize, packets.len());
+    assert_eq!(
+        last.octets as usize,
+        packets
+            .iter()
+            .map(|packet| packet.payload.len())
+            .sum::<usize>()
+    );
+    assert!(
+        last.at > packets.last().unwrap().at + 100_000_000,
+        "players may read BYE before the last packets"
+    );
+}
+
+#[test]
+fn a_start_within_the_film_begins_with_the_sync_sample_before_and_ends_where_it_should() {
+    let film = TestFilm::make(4, 2000);
+    let store = store();
+    let sender = sender(&store, |_| {});
+    let viewer = Viewer::default();
+    let handle =
+        sender.play(viewer.stream(&film, &store, 2 * SECOND + 400_000_000, Some(3 * SECOND)));
+    let info = block(handle.ready()).unwrap();
+    assert_eq!((info.start, info.end), (2 * SECOND, 3 * SECOND));
+    assert_eq!(info.tracks[0].rtp_time, VIDEO_BASE.wrapping_add(180_000));
+    assert_eq!(info.tracks[1].rtp_time, AUDIO_BASE + 96_000);
+    handle.go();
+    wait_until("the end", || {
+        viewer.has(|event| *event == StreamEvent::Ended)
+    });
+    std::thread::sleep(Duration::from_millis(60));
+    let sounds = viewer.audio.packets();
+    // Sound packets hold up to four units: the one with the start in it may begin with earlier ones.
+    let first = (units(&sounds)[0].0 - AUDIO_BASE) as usize / 1024;
+    assert!((90..=94).contains(&first), "{first}");
+    let count = units(&sounds).len();
+    assert_film(
+        &film,
+        &viewer.video.packets(),
+        &sounds,
+        50..75,
+        first..first + count,
+    );
+    assert!((140..=145).contains(&(first + count)), "{}", first + count);
+}
+
+#[test]
+fn a_pause_is_silent_and_goes_on_with_exactly_the_next_packet() {
+    let film = TestFilm::make(3, 3000);
+    let store = store();
+    let sender = sender(&store, |_| {});
+    let viewer = Viewer::default();
+    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    block(handle.ready()).unwrap();
+    handle.go();
+    std::thread::sleep(Duration::from_millis(700));
+    let at = block(handle.pause());
+    assert!((650_000_000..900_000_000).contains(&at), "{at}");
+    std::thread::sleep(Duration::from_millis(20));
+    let before = viewer.video.count() + viewer.audio.count();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(viewer.video.count() + viewer.audio.count(), before);
+    assert_eq!(handle.progress().state, State::Paused);
+    assert_eq!(store.stats().in_use, 0, "a paused viewer holds no memory");
+
+    let info = block(handle.resume()).unwrap();
+    assert_eq!(info.start, at);
+    assert_eq!(
+        info.tracks[0].seq,
+        VIDEO_SEQ.wrapping_add(viewer.video.count() as u16)
+    );
+    assert_eq!(
+        info.tracks[0].rtp_time,
+        VIDEO_BASE.wrapping_add(reelway_media::nanos_to_ticks(at, 90_000) as u32)
+    );
+    handle.go();
+    wait_until("the end", || {
+        viewer.has(|event| *event == StreamEvent::Ended)
+    });
+    std::thread::sleep(Duration::from_millis(60));
+    let (video, audio) = (viewer.video.packets(), viewer.audio.packets());
+    assert_whole(&video, VIDEO_SEQ);
+    assert_whole(&audio, 7);
+    assert_film(
+        &film,
+        &video,
+        &audio,
+        0..film.pictures.len(),
+        0..film.sounds.len(),
+    );
+}
+
+#[test]
+fn a_seek_leaves_the_old_place_at_once_and_numbers_run_on() {
+    let film = TestFilm::make(6, 3000);
+    let store = store();
+    let sender = sender(&store, |_| {});
+    let viewer = Viewer::default();
+    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    block(handle.ready()).unwrap();
+    handle.go();
+    for (to, begins) in [(4 * SECOND, 4), (SECOND / 2, 0), (5 * SECOND + 1, 5)] {
+        std::thread::sleep(Duration::from_millis(430));
+        let info = block(handle.seek(to, None)).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        let (video, audio) = (viewer.video.count(), viewer.audio.count());
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(
+            (video, audio),
+            (viewer.video.count(), viewer.audio.count()),
+            "nothing leaves between seek and go"
+        );
+        assert_eq!(info.start, begins * SECOND);
+        assert_eq!(info.tracks[0].seq, VIDEO_SEQ.wrapping_add(video as u16));
+        assert_eq!(info.tracks[1].seq, 7u16.wrapping_add(audio as u16));
+        handle.go();
+        wait_until("packets of the new place", || viewer.video.count() > video);
+        let first = viewer.video.packets()[video].clone();
+        assert_eq!(first.timestamp, info.tracks[0].rtp_time);
+        wait_until("reports of the new place", || {
+            viewer.video.reports().last().unwrap().at > first.at
+        });
+        let report = viewer.video.reports().last().unwrap().clone();
+        let ahead = report.rtp_time.wrapping_sub(first.timestamp);
+        assert!(
+            ahead < 9000,
+            "the report speaks of the new place: {ahead} ticks on"
+        );
+    }
+    wait_until("the end", || {
+        viewer.has(|event| *event == StreamEvent::Ended)
+    });
+    assert_whole(&viewer.video.packets(), VIDEO_SEQ);
+    assert_whole(&viewer.audio.packets(), 7);
+    let info = block(handle.seek(0, Some(SECOND / 5))).unwrap();
+    assert_eq!(info.start, 0, "a stream that ended plays again");
+    handle.go();
+    let ended = || {
+        viewer
+            .events
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|event| **event == StreamEvent::Ended)
+            .count()
+    };
+    wait_until("the second end", || ended() == 2);
+}
+
+#[test]
+fn two_viewers_of_a_film_share_what_is_read_and_planned() {
+    let film = TestFilm::make(3, 4000);
+    let store = store();
+    let sender = sender(&store, |config| config.threads = 2);
+    let viewers: Vec<_> = (0..4).map(|_| Viewer::default()).collect();
+    let handles: Vec<_> = viewers
+        .iter()
+        .map(|viewer| sender.play(viewer.stream(&film, &store, 0, None)))
+        .collect();
+    for handle in &handles {
+        block(handle.ready()).unwrap();
+    }
+    handles.iter().for_each(|handle| handle.go());
+    wait_until("the ends", || {
+        viewers
+            .iter()
+            .all(|viewer| viewer.has(|event| *event == StreamEvent::Ended))
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    for viewer in &viewers {
+        assert_film(
+            &film,
+            &viewer.video.packets(),
+            &viewer.audio.packets(),
+            0..film.pictures.len(),
+            0..film.sounds.len(),
+        );
+    }
+    let blocks = film.film.identity.size.div_ceil(256 << 10);
+    assert_eq!(store.stats().misses, blocks, "each block was read once");
+    assert_eq!(store.stats().in_use, 0);
+    assert_eq!(sender.stats().plans, 0);
+}
+
+#[test]
+fn viewers_that_are_gone_do_not_disturb_the_others() {
+    let film = TestFilm::make(2, 4000);
+    let store = store();
+    let sender = sender(&store, |_| {});
+    let (gone, viewer) = (Viewer::default(), Viewer::default());
+    let lost = sender.play(gone.stream(&film, &store, 0, None));
+    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    block(lost.ready()).unwrap();
+    block(handle.ready()).unwrap();
+    // Its ports are closed: the kernel answers each packet with ICMP.
+    drop(gone);
+    lost.go();
+    handle.go();
+    wait_until("the end", || {
+        viewer.has(|event| *event == StreamEvent::Ended)
+    });
+    std::thread::sleep(Duration::from_millis(60));
+    assert_film(
+        &film,
+        &viewer.video.packets(),
+        &viewer.audio.packets(),
+        0..film.pictures.len(),
+        0..film.sounds.len(),
+    );
+}
+
+#[test]
+fn ipv6_viewers_get_the_same() {
+    let film = TestFilm::make(1, 1000);
+    let store = store();
+    let sender = sender(&store, |config| {
+        config.addresses = vec!["127.0.0.1".parse().unwrap(), "::1".parse().unwrap()]
+    });
+    let viewer = Viewer {
+        video: Receiver::at("[::1]:0"),
+        audio: Receiver::at("127.0.0.1:0"),
+        ..Viewer::default()
+    };
+    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    block(handle.ready()).unwrap();
+    handle.go();
+    wait_until("the end", || {
+        viewer.has(|event| *event == StreamEvent::Ended)
+    });
+    std::thread::sleep(Duration::from_millis(60));
+    assert_film(
+        &film,
+        &viewer.video.packets(),
+        &viewer.audio.packets(),
+        0..film.pictures.len(),
+        0..film.sounds.len(),
+    );
+}
+
+#[test]
+fn a_film_overwritten_while_it_plays_ends_with_the_reason_and_without_a_wrong_byte() {
+    let film = TestFilm::make(8, 4000);
+    let store = store();
+    let sender = sender(&store, |_| {});
+    let viewer = Viewer::default();
+    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    block(handle.ready()).unwrap();
+    handle.go();
+    std::thread::sleep(Duration::from_millis(600));
+    let size = film.film.identity.size as usize;
+    std::fs::write(&film.film.path, vec![0xaa; size]).unwrap();
+    wait_until("the failure", || {
+        viewer.has(|event| matches!(event, StreamEvent::Failed(why) if why.contains("film.mp4") && why.contains("changed")))
+    });
+    assert_eq!(handle.progress().state, State::Failed);
+    let pictures = nals(&viewer.video.packets());
+    for (number, (_, nal)) in pictures[2..pictures.len() - 1].iter().enumerate() {
+        assert!(*nal == film.pictures[number], "picture {number}");
+    }
+}
+
+#[test]
+fn what_cannot_begin_says_why() {
+    let film = TestFilm::make(1, 1000);
+    let store = store();
+    let sender = sender(&store, |_| {});
+    let viewer = Viewer {
+        video: Receiver::at("[::1]:0"),
+        ..Viewer::default()
+    };
+    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    let error = block(handle.ready()).unwrap_err();
+    assert!(
+        error.0.contains("no address of this server reaches"),
+        "{error}"
+    );
+
+    std::fs::write(&film.film.path, b"short").unwrap();
+    let viewer = Viewer::default();
+    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    let error = block(handle.ready()).unwrap_err();
+    assert!(error.0.contains("changed or replaced"), "{error}");
+}
+
+#[test]
+fn receiver_reports_are_heard_only_from_where_the_media_goes() {
+    let film = TestFilm::make(2, 1000);
+    let store = store();
+    let sender = sender(&store, |_| {});
+    let viewer = Viewer::default();
+    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    block(handle.ready()).unwrap();
+    handle.go();
+    let mut report = vec![0x81, 201, 0, 7, 9, 9, 9, 9];
+    report.extend_from_slice(&VIDEO_SSRC.to_be_bytes());
+    report.extend_from_slice(&[64, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 90, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let to =
+        reelway_sys::udp::Destination::new(([127, 0, 0, 1], sender.ports().1).into(), None, false);
+    let stranger = reelway_sys::udp::UdpSocket::bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    stranger.send(&report, &to).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(viewer.events.lock().unwrap().is_empty());
+    viewer.video.rtcp_socket.send(&report, &to).unwrap();
+    wait_until("the report", || {
+        viewer.has(|event| matches!(event, StreamEvent::Report(_)))
+    });
+    let reception = handle.progress().reception[0].unwrap();
+    assert_eq!(
+        (reception.lost, reception.fraction_lost, reception.jitter),
+        (5, 0.25, Duration::from_millis(1))
+    );
+    viewer
+        .audio
+        .rtcp_socket
+        .send(&[0x80, 201, 0, 1, 1, 2, 3, 4], &to)
+        .unwrap();
+    wait_until("a sign of life", || {
+        viewer.has(|event| *event == StreamEvent::Alive)
+    });
+}
