@@ -7,10 +7,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
-const [kind = "unit", ...rest] = process.argv.slice(2);
+const [kind = "unit", only = "", ...rest] = process.argv.slice(2);
 const folder = join(web, "test", kind);
 const out = join(web, "node_modules/.cache/reelway-tests", kind);
-const names = readdirSync(folder).filter((name) => name.endsWith(".test.ts"));
+const names = readdirSync(folder).filter((name) => name.endsWith(".test.ts") && name.startsWith(only));
 
 rmSync(out, { recursive: true, force: true });
 await build({

@@ -25,7 +25,7 @@ export const artifacts = join(web, "../artifacts/web");
 
 /** Runs ffmpeg quietly; what it prints to standard output is the result. */
 export async function ffmpeg(...args: string[]): Promise<string> {
-  const { stdout } = await run("ffmpeg", ["-hide_banner", "-loglevel", "error", "-nostdin", "-y", ...args], {
+  const { stdout } = await run("ffmpeg", ["-hide_banner", "-loglevel", "fatal", "-nostdin", "-y", ...args], {
     maxBuffer: 64 << 20,
   });
   return stdout;
@@ -223,6 +223,7 @@ const mediaTypes: Record<string, string> = {
 export async function elsewhere(): Promise<{ base: string; stop(): Promise<void> }> {
   const folders: Record<string, string> = {
     "/dashjs/": join(web, "node_modules/dashjs/dist/modern/umd"),
+    "/hlsjs/": join(web, "node_modules/hls.js/dist"),
     "/shaka/": join(web, "node_modules/shaka-player/dist"),
     "/": join(web, "test/browser/pages"),
   };
