@@ -73,10 +73,6 @@ pub struct Track<'a> {
     manner: Manner,
 }
 
-/// How far a floor may be ahead of the kernel's clock and still hold a reader: further, and the
-/// kernel's clock itself has moved back (the process entered another time namespace).
-const HOLD: u64 = 10_000_000;
-
 impl<'a> Track<'a> {
     /// The clock whose state is in these words.
     #[inline(always)]
@@ -156,9 +152,13 @@ impl<'a> Track<'a> {
     }
 
     /// The kernel's time `nanos`, or the last that a reader may have been shown, if that is a
-    /// little later.
+    /// little later: for a process that turns from the counter to the kernel's clock.
     pub fn hold(&self, nanos: u64) -> u64 {
-        self.words.hold(nanos)
+        let ring = self.ring();
+        let shown = ring
+            .piece(ring.head())
+            .map_or(0, |piece| words::ceil(piece.end()));
+        words::hold(nanos, shown.max(self.words.get(Word::Floor)))
     }
 
     /// Counts a second, as measured; zero while nothing is known.
@@ -215,8 +215,8 @@ impl<'a> Track<'a> {
             if let Some(nanos) = self.before(&piece, number, count) {
                 return nanos;
             }
-            let phase = self.words.phase();
-            if phase != Phase::Waiting && self.words.try_lock() {
+            let waiting = self.words.phase() == Phase::Waiting;
+            if !waiting && self.words.try_lock() {
                 let event = (ring.head() == number)
                     .then(|| self.look(source, &piece, false))
                     .flatten();
@@ -225,13 +225,13 @@ impl<'a> Track<'a> {
                     continue;
                 }
                 // No piece came of it: the kernel's clock, as everybody gets it now.
-            } else if phase == Phase::Tracking && tries < 50 {
+            } else if piece.hard != 0 && tries < 50 {
                 // Another thread is at it and needs a fraction of a microsecond.
                 tries += 1;
                 std::hint::spin_loop();
                 continue;
             }
-            if let Some(nanos) = self.kernel(source, number) {
+            if let Some(nanos) = self.kernel(source, number, &piece) {
                 return nanos;
             }
         }
@@ -252,10 +252,18 @@ impl<'a> Track<'a> {
         }
     }
 
-    /// The kernel's clock for a reader who has no piece. `None` if one has come in the meantime.
-    fn kernel<S: Source>(&self, source: &S, number: u64) -> Option<u64> {
-        let tracking = self.words.phase() == Phase::Tracking;
+    /// The kernel's clock for a reader after the end of `piece`, which is the newest. `None` if
+    /// another one has come in the meantime.
+    fn kernel<S: Source>(&self, source: &S, number: u64, piece: &Piece) -> Option<u64> {
         let now = source.kernel();
+        let nanos = if piece.hard != 0 {
+            // The next piece may lie behind the kernel's clock by its error: whoever reads that
+            // meanwhile must lie behind both, and not before what was read from the last piece.
+            let margin = self.words.get(Word::Margin);
+            words::hold(now.saturating_sub(margin), words::ceil(piece.end()))
+        } else {
+            words::hold(now, self.words.get(Word::Floor))
+        };
         if self.words.phase() == Phase::Waiting
             && now >= self.words.get(Word::RetryAt)
             && self.words.try_lock()
@@ -265,14 +273,6 @@ impl<'a> Track<'a> {
             }
             self.words.unlock();
         }
-        // While pieces are drawn, the next one may lie behind the kernel's clock by its error:
-        // whoever reads the kernel's clock meanwhile must lie behind that.
-        let margin = if tracking {
-            self.words.get(Word::Margin)
-        } else {
-            0
-        };
-        let nanos = self.words.hold(now.saturating_sub(margin));
         // Only what was read before a piece came is sure to lie before all of it.
         (self.ring().head() == number).then_some(nanos)
     }

@@ -2,8 +2,8 @@
 //! finding that counter and kernel have moved apart. Only the holder of the lock is here.
 
 use super::sample::Sample;
-use super::words::{Phase, counts_of, hertz, nanos_of};
-use super::{Event, HOLD, Manner, Source, Track, Word};
+use super::words::{HOLD, Phase, ceil, counts_of, hertz, hold, nanos_of};
+use super::{Event, Manner, Source, Track, Word};
 use crate::piece::{MAX_COUNTS, MAX_NANOS, Piece};
 
 /// How long a piece lasts: with a rate that changes by 500 ppm (NTP's limit) behind its back, the
@@ -150,7 +150,7 @@ impl Track<'_> {
         let length = (4 * nanos).min(self.length(sample, rate));
         // The line goes through what the kernel said and the count *before* it was asked: at or
         // above the kernel's clock, which readers have had up to now.
-        let base = u128::from(words.hold(sample.nanos)) << 32;
+        let base = u128::from(hold(sample.nanos, words.get(Word::Floor))) << 32;
         words.set_phase(Phase::Tracking);
         self.draw(sample, sample.before, base, length);
         Some(if proving {
@@ -251,7 +251,6 @@ impl Track<'_> {
                 .saturating_add(u64::try_from(off).unwrap_or(u64::MAX)),
             sampled: sample.middle(),
         };
-        words.set(Word::Floor, (piece.end() >> 32) as u64 + 1);
         words.set(Word::Margin, MARGIN + 2 * width);
         self.ring().publish(&piece);
     }
@@ -280,7 +279,7 @@ impl Track<'_> {
         words.add(Word::Falls);
         // Readers hold the last piece's end until the kernel's clock has reached it, unless that
         // is far off or may step anyway.
-        let floor = (piece.end() >> 32) as u64 + 1;
+        let floor = ceil(piece.end());
         let holds = self.manner == Manner::Steady && floor.saturating_sub(sample.nanos) < HOLD;
         words.set(Word::Floor, if holds { floor } else { 0 });
         self.wait(sample.nanos);

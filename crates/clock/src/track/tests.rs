@@ -119,7 +119,7 @@ fn fresh() -> Box<[AtomicU64; TRACK_WORDS]> {
 /// One reading, as programs do it.
 fn read(world: &World, track: Track) -> u64 {
     track
-        .nanos(|| world.counter_ordered())
+        .nanos(|| world.counter_ordered().into())
         .unwrap_or_else(|| track.slow(world))
 }
 

@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::HOLD;
 use crate::ring::{Ring, SLOT};
 
 /// Words that a followed clock takes.
@@ -21,11 +20,13 @@ pub enum Word {
     Head = 0,
     /// A [`Phase`].
     Phase = 1,
-    /// Nanoseconds that no reader may go below.
+    /// Without a piece: nanoseconds that no reader may go below, for they were read before the
+    /// counter fell.
     Floor = 2,
     /// In phase `Waiting`: the kernel's time at which the counter is tried again, nanoseconds.
     RetryAt = 3,
-    /// By how much a reader without a piece stays behind the kernel's clock, nanoseconds.
+    /// By how much a reader after the end of the last piece stays behind the kernel's clock,
+    /// nanoseconds.
     Margin = 4,
 
     /// 1 while somebody draws.
@@ -143,16 +144,6 @@ impl<'a> Memory<'a> {
         self.0[Word::Lock as usize].store(0, Ordering::Release);
     }
 
-    /// `nanos`, or the floor if that is a little higher.
-    pub fn hold(self, nanos: u64) -> u64 {
-        let floor = self.get(Word::Floor);
-        if floor > nanos && floor - nanos < HOLD {
-            floor
-        } else {
-            nanos
-        }
-    }
-
     pub fn statistics(self) -> Statistics {
         Statistics {
             looks: self.get(Word::Looks),
@@ -161,6 +152,24 @@ impl<'a> Memory<'a> {
             steps: self.get(Word::Steps),
         }
     }
+}
+
+/// How far a floor may be ahead of the kernel's clock and still hold a reader: further, and the
+/// kernel's clock itself has moved back (the process entered another time namespace).
+pub const HOLD: u64 = 10_000_000;
+
+/// `nanos`, or `floor` if that is a little higher.
+pub fn hold(nanos: u64, floor: u64) -> u64 {
+    if floor > nanos && floor - nanos < HOLD {
+        floor
+    } else {
+        nanos
+    }
+}
+
+/// 32.32 nanoseconds as whole ones, rounded up.
+pub fn ceil(exact: u128) -> u64 {
+    u64::try_from((exact + u128::from(u32::MAX)) >> 32).unwrap_or(u64::MAX)
 }
 
 /// `counts` at `rate` (32.32 nanoseconds a count) as nanoseconds.
