@@ -9,7 +9,7 @@ Writes JSON, one object a line:
     {"unit": "video", "run": 1, "at": 2.04, "hashes": [...]}     an access unit as received
     {"frame": "video", "run": 1, "at": 2.04}                     a decoded frame
     {"step": "seek:2", "run": 1}                                 a step begins
-    {"end": true}                                                the film's end was reached
+    {"end": true, "run": 1}                                       the film's end was reached
 `run` counts the seeks; `at` is the film's time in seconds (null where there is none). `hashes` are
 length and CRC-32 of the NAL units without access unit delimiters and parameter sets, or of the
 sound's access unit. Ends with 1 and words on standard error when something fails.
@@ -167,7 +167,7 @@ class Viewer:
         elif name == "end":
             if not self.wait(float(value or 60), Gst.MessageType.EOS):
                 sys.exit("the film did not end")
-            self.say(end=True)
+            self.say(end=True, run=self.run)
         else:
             sys.exit(f"no such step: {name}")
 

