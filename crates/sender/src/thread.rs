@@ -320,9 +320,9 @@ impl Thread {
                 track,
                 group,
                 result,
-            } => self.stream(stream).map(|(place, stream)| {
-                stream.planned(epoch, track, group, result, now);
-                place
+            } => self.stream(stream).and_then(|(place, stream)| {
+                let waited = stream.planned(epoch, track, group, result, now);
+                waited.then_some(place)
             }),
             Command::Close => {
                 for id in self.places.keys().copied().collect::<Vec<_>>() {
