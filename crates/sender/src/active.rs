@@ -12,7 +12,7 @@ use reelway_timetable::Beginning;
 use crate::FrameWriter;
 use crate::cursor::{Cursor, Unit};
 use crate::inbox::{Inbox, Reply, StreamId};
-use crate::pacing::{Pace, Window};
+use crate::pacing::{Pace, TURN, Window};
 use crate::planner::{Planner, Waiter};
 use crate::plans::Script;
 use crate::shared::Shared;
@@ -23,6 +23,13 @@ use crate::stream::{PlayInfo, State, StreamError, StreamEvent, TrackInfo};
 const BEFORE_BYE: u64 = 150_000_000;
 /// How long after the last packet BYE leaves at the latest.
 const BYE_LATEST: u64 = 5_000_000_000;
+
+/// How long before it is sent a picture counts as taken, by sender reports. Pictures are sent by
+/// decode time and stamped with presentation time, which may be later by what reordering takes. A
+/// report of the moment of sending would then lie before the first packet's timestamp, and
+/// GStreamer throws such reports away: it would learn how sound and picture belong together 5 s
+/// later, and jump. More than a second ahead it throws away too.
+const CAPTURED: Nanos = 300_000_000;
 
 /// Where a track's packets go.
 pub(crate) enum Path {
@@ -203,11 +210,12 @@ impl Active {
     }
 
     /// RTP timestamp of a track for the wall time `now`, for sender reports: one line through film
-    /// time and wall time, the same for all tracks.
+    /// time and wall time, the same for all tracks, [`CAPTURED`] ahead of what is being sent.
     pub fn rtp_now(&self, track: &Track, now: u64) -> u32 {
+        let captured = self.film_at(now).saturating_add(CAPTURED);
         track
             .rtp_base
-            .wrapping_add(self.script.rtp_time(track.cursor.track, self.film_at(now)))
+            .wrapping_add(self.script.rtp_time(track.cursor.track, captured))
     }
 
     // --- beginning, stopping -------------------------------------------------------------------
@@ -264,7 +272,7 @@ impl Active {
         self.check_ready(now);
     }
 
-    /// Takes in a plan.
+    /// Takes in a plan. True if the stream waited for it: it is to be looked at.
     pub fn planned(
         &mut self,
         epoch: u32,
@@ -272,23 +280,26 @@ impl Active {
         group: usize,
         result: Result<Arc<crate::plans::Planned>, StreamError>,
         now: u64,
-    ) {
+    ) -> bool {
         if epoch != self.epoch
             || matches!(
                 self.state,
                 State::Paused | State::Ended | State::Failed | State::Stopped
             )
         {
-            return;
+            return false;
         }
         let Some(to) = self.tracks.get_mut(track) else {
-            return;
+            return false;
         };
+        let waited = !to.cursor.is_ready();
         if let Err(error) = to.cursor.give(group, result) {
-            return self.fail(error);
+            self.fail(error);
+            return false;
         }
         self.want(now);
         self.check_ready(now);
+        waited
     }
 
     fn check_ready(&mut self, now: u64) {
@@ -449,6 +460,7 @@ impl Active {
                 epoch: self.epoch,
                 track: number,
                 group,
+                urgent: !self.tracks[number].cursor.is_ready(),
             };
             let id = (self.tracks[number].cursor.track, group);
             self.planner
@@ -527,23 +539,31 @@ impl Active {
             next = next.min(self.next_report);
         }
         for (number, track) in self.tracks.iter().enumerate() {
+            if !track.cursor.is_ready() {
+                // Its plan is late; nobody wakes the thread for a plan that was asked for in time.
+                next = next.min((now / TURN + 1) * TURN);
+            }
             if let Some((due, cap)) = self.slice(number) {
                 let look = if due.at >= horizon {
                     due.at
                 } else if self.is_tcp() {
                     self.retry_at.max(self.not_before).max(now)
                 } else {
-                    self.window
-                        .opens_for(now, cap, due.end - due.first)
-                        .max(self.retry_at)
+                    let opens = self.window.opens_for(now, cap, due.end - due.first);
+                    // The next turn will do, unless the stream needs every millisecond.
+                    let needs_all = opens <= now || cap > u32::from(self.rules.burst);
+                    let at = if needs_all {
+                        opens
+                    } else {
+                        opens.next_multiple_of(TURN)
+                    };
+                    at.max(self.retry_at)
                 };
                 next = next.min(look);
             }
             if let Some((_, due)) = track.cursor.lacking(&self.script) {
-                next = next.min(
-                    self.wall_of(due.saturating_sub(self.rules.ahead))
-                        .max(now + 1),
-                );
+                let ask = self.wall_of(due.saturating_sub(self.rules.ahead));
+                next = next.min(ask.max((now / TURN + 1) * TURN));
             }
         }
         (next < u64::MAX).then_some(next)

@@ -68,6 +68,11 @@ impl Inbox {
         (Inbox { commands, waker }, receiver)
     }
 
+    /// Sends a command that can wait until the thread wakes by itself: it looks before it walks.
+    pub fn send_quietly(&self, command: Command) {
+        let _ = self.commands.send(command);
+    }
+
     /// Sends a command; a thread that has ended does not mind.
     pub fn send(&self, command: Command) {
         if self.commands.send(command).is_ok() {

@@ -68,9 +68,14 @@ impl Pace {
         let guess =
             ((u64::from(packet) + 1) * u64::from(self.slices) - 1) / u64::from(self.packets.max(1));
         let slice = (guess as u32).min(self.slices - 1);
+        let (slice_n, slices) = (Nanos::from(slice), Nanos::from(self.slices));
+        let after = match self.spread.checked_mul(slice_n) {
+            Some(product) => product / slices,
+            None => self.spread / slices * slice_n,
+        };
         Slice {
             packets: packet..first_of(slice + 1),
-            after: (i128::from(self.spread) * i128::from(slice) / i128::from(self.slices)) as Nanos,
+            after,
         }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Waiter {
     /// Index among the stream's tracks.
     pub track: usize,
     pub group: usize,
+    /// Whether the stream waits for it: then its thread is woken.
+    pub urgent: bool,
 }
 
 impl Waiter {
@@ -39,14 +41,20 @@ impl Waiter {
             epoch,
             track,
             group,
+            urgent,
         } = self;
-        inbox.send(Command::Planned {
+        let command = Command::Planned {
             stream,
             epoch,
             track,
             group,
             result,
-        });
+        };
+        if urgent {
+            inbox.send(command);
+        } else {
+            inbox.send_quietly(command);
+        }
     }
 }
 
