@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use bytesize::ByteSize;
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::config::{Config, Listen, LogFormat};
 use crate::{config, index, serve};
@@ -116,6 +117,14 @@ impl Cli {
             }
             Command::Serve(flags) => {
                 let (config, addresses) = flags.into_config()?;
+                if config.films.is_empty() {
+                    Cli::command()
+                        .error(
+                            ErrorKind::MissingRequiredArgument,
+                            "no films: name a directory (reelway serve /srv/films), or set `films` in the configuration",
+                        )
+                        .exit();
+                }
                 serve::serve(config, addresses)?;
                 Ok(ExitCode::SUCCESS)
             }
@@ -157,10 +166,6 @@ impl Serve {
             self.rtp_ports.map(|ports| ports.1),
         );
         config.check()?;
-        anyhow::ensure!(
-            !config.films.is_empty(),
-            "no films: name a directory (reelway serve /srv/films), or set `films` in the configuration"
-        );
         Ok((
             config,
             Addresses {
@@ -195,8 +200,6 @@ impl Bench {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,6 +58,7 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
 
 async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     let state = config.state_directory()?;
+    require_films(&config.films)?;
     let token = api_token(&state);
 
     // What can fail because another program is in the way comes first.
@@ -169,6 +170,21 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     }
     ticking.abort();
     Ok(())
+}
+
+/// A mistyped directory should be told at once, not by an empty page. One of several may be missing
+/// (a disk that is not mounted yet): it is warned of, and looked for again.
+fn require_films(films: &[PathBuf]) -> anyhow::Result<()> {
+    let mut problems = films
+        .iter()
+        .map_while(|film| std::fs::metadata(film).err().map(|error| (film, error)));
+    // Stops at the first that can be read.
+    match problems.next() {
+        Some((film, error)) if problems.count() + 1 == films.len() => {
+            anyhow::bail!("{}: {error}", film.display())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Payload bytes of an RTP packet that fits the MTU whatever the IP version.
