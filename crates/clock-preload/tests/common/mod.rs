@@ -1,0 +1,259 @@
+//! The library as it is shipped, C programs, and programs that run under it.
+
+#![allow(dead_code, reason = "every test file uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use reelway_clock::now;
+
+fn root() -> &'static Path {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .ancestors()
+            .nth(2)
+            .expect("crates/clock-preload")
+            .into()
+    })
+}
+
+/// The library, built as it is shipped (or the one that `REELWAY_CLOCK_PRELOAD` names).
+pub fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        if let Some(path) = std::env::var_os("REELWAY_CLOCK_PRELOAD") {
+            return path.into();
+        }
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .parent()
+            .expect("target");
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--locked", "--profile", "preload"])
+            .args(["--package", "reelway-clock-preload", "--target-dir"])
+            .arg(target)
+            .current_dir(root())
+            .status()
+            .expect("cargo runs");
+        assert!(status.success(), "the library builds");
+        let path = target.join("preload/libreelway_clock_preload.so");
+        assert!(path.is_file(), "{} is missing", path.display());
+        path
+    })
+}
+
+/// Makes sure that programs are there, installing them where that is allowed; panics with the
+/// line to type otherwise.
+pub fn need(programs: &[&str]) {
+    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _guard = ONE_AT_A_TIME
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let output = Command::new(root().join("scripts/need"))
+        .args(programs)
+        .env("PATH", path())
+        .output()
+        .expect("scripts/need runs");
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// `PATH`, and where Debian puts servers.
+pub fn path() -> String {
+    let mut path = std::env::var("PATH").unwrap_or_default();
+    path.push_str(":/usr/sbin:/usr/local/go/bin");
+    for version in (11..=20).rev() {
+        let dir = format!("/usr/lib/postgresql/{version}/bin");
+        if Path::new(&dir).is_dir() {
+            path.push(':');
+            path.push_str(&dir);
+        }
+    }
+    path
+}
+
+/// A new directory for a test's files, readable for servers that give up their rights.
+pub fn directory(name: &str) -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("reelway-{name}-{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&path).expect("a directory for the test");
+    path
+}
+
+/// Compiles `tests/c/NAME.c`.
+pub fn c_program(name: &str) -> PathBuf {
+    static BUILT: std::sync::Mutex<BTreeMap<String, PathBuf>> =
+        std::sync::Mutex::new(BTreeMap::new());
+    let mut built = BUILT
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    built
+        .entry(name.to_owned())
+        .or_insert_with(|| {
+            need(&["cc"]);
+            let program = directory("c").join(name);
+            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/c/{name}.c"));
+            let shared = if name.starts_with("lib") {
+                &["-shared", "-fPIC"][..]
+            } else {
+                &[]
+            };
+            let status = Command::new("cc")
+                .args(["-O2", "-Wall", "-Wno-nonnull", "-pthread"])
+                .args(shared)
+                .arg("-o")
+                .arg(&program)
+                .arg(source)
+                .arg("-ldl")
+                .status()
+                .expect("cc runs");
+            assert!(status.success(), "{name}.c compiles");
+            program
+        })
+        .clone()
+}
+
+/// A program under the library.
+pub struct Preloaded {
+    pub command: Command,
+    counts: PathBuf,
+}
+
+impl Preloaded {
+    /// `program` with the library in front of libc, counting what it is asked for.
+    pub fn new(program: impl AsRef<std::ffi::OsStr>) -> Preloaded {
+        let counts = directory("counts").join("counts");
+        std::fs::write(&counts, "").expect("a file for the counts");
+        // A server that gives up its rights writes its counts too.
+        let anyone = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        std::fs::set_permissions(&counts, anyone).expect("a file of ours");
+        let mut command = Command::new(program);
+        command
+            .env("PATH", path())
+            .env("LD_PRELOAD", library())
+            .env("REELWAY_CLOCK_STATISTICS", &counts);
+        Preloaded { command, counts }
+    }
+
+    /// Without counting: a filter of system calls may not allow to write it down.
+    pub fn uncounted(program: impl AsRef<std::ffi::OsStr>) -> Preloaded {
+        let mut preloaded = Preloaded::new(program);
+        preloaded.command.env_remove("REELWAY_CLOCK_STATISTICS");
+        preloaded
+    }
+
+    pub fn arg(mut self, argument: impl AsRef<std::ffi::OsStr>) -> Preloaded {
+        self.command.arg(argument);
+        self
+    }
+
+    pub fn args<S: AsRef<std::ffi::OsStr>>(
+        mut self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Preloaded {
+        self.command.args(arguments);
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Preloaded {
+        self.command.env(name, value);
+        self
+    }
+
+    /// What the library was asked for, of all processes that have ended.
+    pub fn counts(&self) -> Counts {
+        Counts(std::fs::read_to_string(&self.counts).expect("the counts"))
+    }
+
+    pub fn start(&mut self) -> Child {
+        self.command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{:?}: {error}", self.command))
+    }
+
+    /// Runs it to its end, for `limit` at most.
+    pub fn run(mut self, limit: Duration) -> (Output, Counts) {
+        let child = self.start();
+        let output = finish(child, limit);
+        (output, self.counts())
+    }
+
+    /// Runs it to its good end; its standard output.
+    pub fn expect(self, limit: Duration) -> (String, Counts) {
+        let what = format!("{:?}", self.command);
+        let (output, counts) = self.run(limit);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success(),
+            "{what} ended with {}:\n{said}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        (said, counts)
+    }
+}
+
+/// Waits for a child, for `limit` at most, and gathers what it says.
+pub fn finish(mut child: Child, limit: Duration) -> Output {
+    fn gather(from: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            if let Some(mut from) = from {
+                // What was said until the pipe broke is enough.
+                let _ = from.read_to_end(&mut bytes);
+            }
+            bytes
+        })
+    }
+    let (stdout, stderr) = (gather(child.stdout.take()), gather(child.stderr.take()));
+    let end = now() + limit;
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child of ours") {
+            break status;
+        }
+        if now() > end {
+            let _ = child.kill();
+            let _ = child.wait();
+            let said = String::from_utf8_lossy(&stderr.join().unwrap_or_default()).into_owned();
+            panic!("not done after {limit:?}: {said}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    Output {
+        status,
+        stdout: stdout.join().expect("gathered"),
+        stderr: stderr.join().expect("gathered"),
+    }
+}
+
+/// What the library says at exit: a line a process.
+#[derive(Debug)]
+pub struct Counts(pub String);
+
+impl Counts {
+    /// Calls of `name` in all processes.
+    pub fn of(&self, name: &str) -> u64 {
+        self.0
+            .split([',', ':', '\n'])
+            .filter_map(|part| part.trim().strip_prefix(name)?.trim().parse::<u64>().ok())
+            .sum()
+    }
+
+    /// How many processes have said something.
+    pub fn processes(&self) -> usize {
+        self.0.lines().count()
+    }
+}
