@@ -75,6 +75,9 @@ pub struct Report {
     /// Lines for people, below the figures.
     #[serde(skip)]
     pub text: Vec<String>,
+    /// Tables and pictures for the page of results, as Markdown.
+    #[serde(skip)]
+    pub page: String,
 }
 
 impl Report {
@@ -91,7 +94,35 @@ impl Report {
             figures: Vec::new(),
             details: Map::new(),
             text: Vec::new(),
+            page: String::new(),
         }
+    }
+
+    /// The page that docs/benchmarks keeps of this experiment.
+    pub fn markdown(&self) -> String {
+        let mut page = format!(
+            "# {}\n\n`{}` on {}, {}.\n\n| figure | value | must | |\n|---|---|---|---|\n",
+            self.bench, self.command, self.machine, self.when
+        );
+        for figure in &self.figures {
+            let spread = figure
+                .spread
+                .map(|(low, high)| format!(" ({low:.3} – {high:.3})"));
+            page += &format!(
+                "| {} | {:.3} {}{} | {} | {} |\n",
+                figure.id,
+                figure.value,
+                figure.unit,
+                spread.unwrap_or_default(),
+                figure.must,
+                if figure.met { "met" } else { "**missed**" }
+            );
+        }
+        page.push('\n');
+        for line in &self.text {
+            page += &format!("    {}\n", line.trim());
+        }
+        page + "\n" + &self.page
     }
 
     /// Whether every goal was reached.

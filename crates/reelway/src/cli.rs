@@ -95,6 +95,9 @@ struct Bench {
     /// Write the figures to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the page of results to DIR/NAME.md
+    #[arg(long, value_name = "DIR")]
+    markdown: Option<PathBuf>,
     /// What the experiment itself wants
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<String>,
@@ -189,6 +192,10 @@ impl Bench {
         if let Some(path) = self.json {
             let text = serde_json::to_string_pretty(&report)?;
             std::fs::write(&path, text + "\n").with_context(|| path.display().to_string())?;
+        }
+        if let Some(dir) = self.markdown {
+            let path = dir.join(format!("{name}.md"));
+            std::fs::write(&path, report.markdown()).with_context(|| path.display().to_string())?;
         }
         Ok(if report.all_met() {
             ExitCode::SUCCESS
