@@ -146,7 +146,7 @@ async fn film(
             };
             let (answer, range) = media.judge(request)?;
             let init = track.init().slice(range.start as usize..range.end as usize);
-            if !head {
+            if !head && !flag(request, "poster") {
                 let viewer = app
                     .viewers
                     .resume(Protocol::Hls, &show, &caller)
