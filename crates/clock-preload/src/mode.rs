@@ -11,6 +11,7 @@
 
 use std::ffi::CStr;
 use std::fmt::{self, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use reelway_clock::process::{self, KINDS, Kind};
@@ -93,8 +94,9 @@ const NAMES: [&str; 6] = [
 ];
 static CALLS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
-/// Where the counts go: 0 nowhere, 1 standard error, 2 the file of the variable.
-static STATISTICS: AtomicU32 = AtomicU32::new(0);
+/// Where the counts go: a path with its zero byte, or nothing for standard error. Kept, for a
+/// program may have emptied its environment when it ends (nginx does).
+static STATISTICS: OnceLock<[u8; 256]> = OnceLock::new();
 static VERBOSE: AtomicU32 = AtomicU32::new(0);
 
 /// Runs before `main`, unless a call came earlier.
@@ -136,7 +138,12 @@ fn start() -> u32 {
     }
     if let Some(value) = variable(c"REELWAY_CLOCK_STATISTICS", &mut buffer) {
         mode |= COUNTING;
-        STATISTICS.store(if value == b"1" { 1 } else { 2 }, Ordering::Relaxed);
+        let mut path = [0; 256];
+        if value != b"1" && value.len() < path.len() {
+            path[..value.len()].copy_from_slice(value);
+        }
+        // Another thread found the same.
+        let _ = STATISTICS.set(path);
     }
     if variable(c"REELWAY_CLOCK_EFAULT", &mut buffer) == Some(b"guard") {
         // From here on a call must not come back: the handler is set by libc's own functions.
@@ -213,10 +220,9 @@ fn say(line: impl fmt::Display) {
 /// The counts, as one line.
 #[cold]
 fn say_statistics() {
-    let whereto = STATISTICS.load(Ordering::Relaxed);
-    if whereto == 0 {
+    let Some(path) = STATISTICS.get() else {
         return;
-    }
+    };
     let mut page = Page::new();
     let _ = write!(page, "reelway-clock[{}]:", std::process::id());
     for (name, calls) in NAMES.iter().zip(&CALLS) {
@@ -248,15 +254,8 @@ fn say_statistics() {
     }
     page.length -= 1;
     let _ = page.write_str("\n");
-    let mut buffer = [0; 256];
-    match tsc::environment(c"REELWAY_CLOCK_STATISTICS", &mut buffer[..255]) {
-        Some(path) if whereto == 2 => {
-            let length = path.len();
-            buffer[length] = 0;
-            if let Ok(path) = CStr::from_bytes_until_nul(&buffer) {
-                tsc::append(path, page.text());
-            }
-        }
+    match CStr::from_bytes_until_nul(path) {
+        Ok(path) if !path.is_empty() => tsc::append(path, page.text()),
         _ => tsc::write_stderr(page.text()),
     }
 }

@@ -88,17 +88,10 @@ fn sixty_four_threads_never_step_back_unordered() {
 fn a_program_that_was_stopped_for_ten_seconds_has_the_right_time() {
     let mut run = odd("stopped", "12");
     let child = run.start();
-    let signal = |name: &str| {
-        let status = std::process::Command::new("kill")
-            .args([name, &child.id().to_string()])
-            .status()
-            .expect("kill runs");
-        assert!(status.success());
-    };
     std::thread::sleep(Duration::from_millis(700));
-    signal("-STOP");
+    child.signal("-STOP");
     std::thread::sleep(Duration::from_secs(10));
-    signal("-CONT");
+    child.signal("-CONT");
     let output = common::finish(child, LIMIT);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(

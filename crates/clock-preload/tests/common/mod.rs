@@ -175,13 +175,14 @@ impl Preloaded {
         Counts(std::fs::read_to_string(&self.counts).expect("the counts"))
     }
 
-    pub fn start(&mut self) -> Child {
-        self.command
+    pub fn start(&mut self) -> Running {
+        let child = self
+            .command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{:?}: {error}", self.command))
+            .spawn();
+        Running(child.unwrap_or_else(|error| panic!("{:?}: {error}", self.command)))
     }
 
     /// Runs it to its end, for `limit` at most.
@@ -206,8 +207,30 @@ impl Preloaded {
     }
 }
 
+/// A child that does not outlive its test.
+pub struct Running(Child);
+
+impl Running {
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .args([name, &self.0.id().to_string()])
+            .status()
+            .expect("kill runs");
+        assert!(status.success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // An error: it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Waits for a child, for `limit` at most, and gathers what it says.
-pub fn finish(mut child: Child, limit: Duration) -> Output {
+pub fn finish(mut running: Running, limit: Duration) -> Output {
+    let child = &mut running.0;
     fn gather(from: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
@@ -226,7 +249,6 @@ pub fn finish(mut child: Child, limit: Duration) -> Output {
         }
         if now() > end {
             let _ = child.kill();
-            let _ = child.wait();
             let said = String::from_utf8_lossy(&stderr.join().unwrap_or_default()).into_owned();
             panic!("not done after {limit:?}: {said}");
         }
