@@ -10,7 +10,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::config::{Config, Listen, LogFormat};
-use crate::{config, index, serve};
+use crate::{check, config, index, serve};
 
 /// Serves films over RTSP, HLS and DASH, untranscoded, each packet in time.
 ///
@@ -30,6 +30,11 @@ enum Command {
     Index(Index),
     /// Run one of the experiments, or list them
     Bench(Bench),
+    /// Tell what this machine offers, and what Reelway will use
+    Check {
+        /// Film directories whose disks are tried
+        films: Vec<PathBuf>,
+    },
 }
 
 /// Flags of `reelway serve`. Each goes over its environment variable, and both over the file.
@@ -133,6 +138,10 @@ impl Cli {
             }
             Command::Index(flags) => index::run(&flags),
             Command::Bench(bench) => bench.run(),
+            Command::Check { films } => {
+                check::run(&films)?;
+                Ok(ExitCode::SUCCESS)
+            }
         }
     }
 }

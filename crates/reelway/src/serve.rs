@@ -27,6 +27,7 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Serves until told to stop.
 pub fn serve(config: Config, given: Addresses) -> anyhow::Result<()> {
     start_log(&config)?;
+    info!("time from {}", reelway_clock::start());
     if let Err(error) = reelway_sys::limits::raise_descriptors() {
         warn!("the limit of open descriptors cannot be raised: {error}");
     }

@@ -1,0 +1,119 @@
+//! `reelway check`: what this machine offers, and what Reelway will use of it.
+
+use std::fs;
+use std::io::Read;
+use std::path::PathBuf;
+
+use bytesize::ByteSize;
+use reelway_sender::{Sender, SenderConfig};
+use reelway_store::{Store, StoreConfig};
+
+/// Prints a line for each thing the machine may or may not offer.
+pub fn run(films: &[PathBuf]) -> anyhow::Result<()> {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let line = |what: &str, found: String| println!("  {what:<14} {found}");
+
+    println!("Reelway {} on this machine", env!("CARGO_PKG_VERSION"));
+    line(
+        "kernel",
+        format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
+    );
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    line(
+        "cores",
+        format!("{cores}: as many sender threads, unless sender.threads says otherwise"),
+    );
+    line("time", reelway_clock::start().to_string());
+    line("RTP", rtp());
+    line("descriptors", descriptors());
+    line("memory", memory(&read("/proc/meminfo")));
+    line("locked memory", locked_memory());
+    for film in films {
+        line(
+            "direct I/O",
+            format!("{}: {}", film.display(), direct_io(film)),
+        );
+    }
+    Ok(())
+}
+
+/// Which way packets leave: asked of a sender that is made for this question, on free ports.
+fn rtp() -> String {
+    let config = SenderConfig {
+        rtp_port: 0,
+        rtcp_port: 0,
+        threads: 1,
+        ..SenderConfig::default()
+    };
+    let small = StoreConfig {
+        pool_bytes: 16 << 20,
+        readers: 1,
+        ..StoreConfig::default()
+    };
+    let sender = Store::new(small)
+        .map_err(|error| error.to_string())
+        .and_then(|store| Sender::new(config, store).map_err(|error| error.to_string()));
+    match sender {
+        Ok(sender) => format!("backend {}", sender.stats().backend),
+        Err(error) => format!("cannot be sent: {error}"),
+    }
+}
+
+fn descriptors() -> String {
+    match reelway_sys::limits::raise_descriptors() {
+        Ok(limit) => format!("{limit}; a viewer over TCP or HTTP takes one, over UDP one for RTSP"),
+        Err(error) => format!("the limit cannot be raised: {error}"),
+    }
+}
+
+fn memory(meminfo: &str) -> String {
+    let field = |name: &str| -> u64 {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.and_then(|line| line.trim_start_matches(':').split_whitespace().next());
+        number.and_then(|number| number.parse().ok()).unwrap_or(0)
+    };
+    let kib = |name| ByteSize::kib(field(name)).display().iec().to_string();
+    let huge = match field("HugePages_Free") {
+        0 => "no huge pages set aside".to_owned(),
+        pages => format!("{pages} huge pages free"),
+    };
+    format!(
+        "{} of {} available, {huge}",
+        kib("MemAvailable"),
+        kib("MemTotal")
+    )
+}
+
+fn locked_memory() -> String {
+    match reelway_sys::limits::locked_memory() {
+        u64::MAX => "without limit".to_owned(),
+        limit => format!(
+            "{} may be locked; a larger pool is used unlocked (raise it: ulimit -l, or LimitMEMLOCK= in a systemd unit)",
+            ByteSize(limit).display().iec()
+        ),
+    }
+}
+
+/// Whether films can be read past the page cache: tried on the first file that is found.
+fn direct_io(path: &PathBuf) -> String {
+    let is_file = |path: &PathBuf| fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let file = if is_file(path) {
+        Some(path.clone())
+    } else {
+        let entries = match fs::read_dir(path) {
+            Ok(entries) => entries,
+            Err(error) => return error.to_string(),
+        };
+        entries.flatten().map(|entry| entry.path()).find(is_file)
+    };
+    let Some(file) = file else {
+        return "no file to try it on".to_owned();
+    };
+    match reelway_sys::open_direct(&file) {
+        Ok(_) => "yes".to_owned(),
+        Err(_) => match fs::File::open(&file).and_then(|mut file| file.read(&mut [0])) {
+            Ok(_) => "refused; read through the page cache".to_owned(),
+            Err(error) => format!("{}: {error}", file.display()),
+        },
+    }
+}
