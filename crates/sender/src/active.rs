@@ -17,6 +17,7 @@ use crate::planner::{Planner, Waiter};
 use crate::plans::Script;
 use crate::shared::Shared;
 use crate::stream::{PlayInfo, State, StreamError, StreamEvent, TrackInfo};
+use crate::thread::Counters;
 
 /// How long after the last packet BYE leaves at the earliest: players take it for the end even when
 /// packets are still waiting in their other socket.
@@ -86,6 +87,8 @@ pub(crate) struct Means {
     pub inbox: Inbox,
     pub planner: Planner,
     pub rules: Arc<Rules>,
+    /// Of the thread.
+    pub counters: Arc<Counters>,
 }
 
 /// A stream on its thread.
@@ -96,6 +99,7 @@ pub(crate) struct Active {
     pub inbox: Inbox,
     pub planner: Planner,
     pub rules: Arc<Rules>,
+    counters: Arc<Counters>,
     /// What was asked for first.
     pub wish: (Nanos, Option<Nanos>),
     /// Who waits for it to be ready.
@@ -144,6 +148,7 @@ impl Active {
             inbox,
             planner,
             rules,
+            counters,
         } = means;
         Active {
             shared,
@@ -152,6 +157,7 @@ impl Active {
             inbox,
             planner,
             rules,
+            counters,
             wish,
             reply: Some(reply),
             state: State::Preparing,
@@ -184,6 +190,12 @@ impl Active {
     }
 
     fn enter(&mut self, state: State) {
+        match (self.state, state) {
+            (State::Playing, State::Playing) => {}
+            (State::Playing, _) => drop(self.counters.playing.fetch_sub(1, Ordering::Relaxed)),
+            (_, State::Playing) => drop(self.counters.playing.fetch_add(1, Ordering::Relaxed)),
+            _ => {}
+        }
         self.state = state;
         self.shared.set_state(state);
     }
@@ -480,7 +492,9 @@ impl Active {
         let unit = self.unit_of(track)?;
         let pace = Pace::new(unit.packets.len() as u32, unit.duration, self.rules.burst);
         let slice = pace.slice_at(unit.at);
-        let at = self.wall_of(unit.due.saturating_add(slice.after));
+        // What is due before the play began (sound packed with what comes before) is not late at its
+        // beginning.
+        let at = self.wall_of(unit.due.saturating_add(slice.after).max(self.film));
         Some((
             Due {
                 track,

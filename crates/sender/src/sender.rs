@@ -237,23 +237,13 @@ impl Sender {
         });
         match tracks {
             Ok((script, tracks)) => {
-                let (inbox, planner, rules) = (
-                    lane.inbox.clone(),
-                    inner.planner.clone(),
-                    Arc::clone(&inner.rules),
-                );
-                let active = Active::new(
-                    shared,
-                    script,
-                    tracks,
-                    Means {
-                        inbox,
-                        planner,
-                        rules,
-                    },
-                    wish,
-                    reply,
-                );
+                let means = Means {
+                    inbox: lane.inbox.clone(),
+                    planner: inner.planner.clone(),
+                    rules: Arc::clone(&inner.rules),
+                    counters: Arc::clone(&lane.counters),
+                };
+                let active = Active::new(shared, script, tracks, means, wish, reply);
                 lane.inbox.send(Command::Add(Box::new(active)));
             }
             Err(error) => {

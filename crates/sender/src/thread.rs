@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use crossbeam_channel::Receiver;
 use reelway_sys::udp::{Turn, UdpSocket};
@@ -27,10 +27,13 @@ use crate::wheel::Wheel;
 /// which they left, to some 200 µs.
 const TOGETHER: usize = 64;
 
+/// Commands obeyed at most before packets are looked after again: five thousand viewers who leave at
+/// once must not make the others' packets late.
+const COMMANDS: usize = 128;
+
 /// What a thread has done; it writes, others read.
 #[derive(Default)]
 pub(crate) struct Counters {
-    pub streams: AtomicUsize,
     pub playing: AtomicUsize,
     pub packets: AtomicU64,
     pub bytes: AtomicU64,
@@ -154,14 +157,13 @@ impl Thread {
         let until = turn.into_iter().chain(soon).min();
         crate::shared::set(&self.counters.cpu, reelway_sys::time::thread_cpu_ns());
         let asleep = now();
-        if self.closed || !self.commands.is_empty() || until.is_some_and(|until| until <= asleep) {
-            return asleep;
+        // What was meant to be woken for tells how long the thread stood still, if it did.
+        let meant = |now: u64| until.map_or(now, |until| until.min(now));
+        if !self.commands.is_empty() || meant(asleep) < asleep {
+            return meant(asleep);
         }
-        let woken = self.sleeper.sleep(until);
-        match until {
-            Some(until) if !woken => until,
-            _ => now(),
-        }
+        self.sleeper.sleep(until);
+        meant(now())
     }
 
     fn shift_all(&mut self, nanos: u64) {
@@ -258,7 +260,10 @@ impl Thread {
     // --- commands ------------------------------------------------------------------------------
 
     fn obey(&mut self) {
-        while let Ok(command) = self.commands.try_recv() {
+        for _ in 0..COMMANDS {
+            let Ok(command) = self.commands.try_recv() else {
+                return;
+            };
             self.obey_one(command);
         }
     }
@@ -335,7 +340,6 @@ impl Thread {
         if let Some(place) = touched {
             self.touch(place);
         }
-        self.count_playing();
     }
 
     fn add(&mut self, mut stream: Box<Active>) {
@@ -363,22 +367,5 @@ impl Thread {
         stream.said_bye(false);
         self.directory.leave(&stream.shared);
         self.free.push(place);
-        self.counters
-            .streams
-            .store(self.places.len(), Ordering::Relaxed);
-    }
-
-    fn count_playing(&self) {
-        // Few commands a stream-second, so that counting is cheap; bounded by the streams of a thread.
-        let playing = self
-            .streams
-            .iter()
-            .flatten()
-            .filter(|stream| stream.state == State::Playing)
-            .count();
-        self.counters.playing.store(playing, Ordering::Relaxed);
-        self.counters
-            .streams
-            .store(self.places.len(), Ordering::Relaxed);
     }
 }

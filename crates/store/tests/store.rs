@@ -1,0 +1,391 @@
+//! The store against real files: every byte, each block read once, limits kept, faults told.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+use reelway_store::{ReadError, Source, Span, Store, StoreConfig, StoreError};
+
+const BLOCK: u64 = 4096;
+
+fn store(blocks: u64) -> Store {
+    let config = StoreConfig {
+        pool_bytes: blocks * BLOCK,
+        block_bytes: BLOCK as u32,
+        readers: 3,
+    };
+    Store::new(config).unwrap()
+}
+
+fn byte_at(at: u64) -> u8 {
+    (at ^ (at >> 8) ^ (at >> 16)).wrapping_mul(31) as u8
+}
+
+/// A file of known bytes on a real disk, where direct reads are possible.
+fn file(dir: &Path, name: &str, bytes: u64) -> PathBuf {
+    let path = dir.join(name);
+    let mut out = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
+    (0..bytes).for_each(|at| out.write_all(&[byte_at(at)]).unwrap());
+    out.flush().unwrap();
+    path
+}
+
+fn get(
+    store: &Store,
+    source: &Arc<Source>,
+    range: std::ops::Range<u64>,
+) -> Result<Span, ReadError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap()
+        .block_on(async {
+            let read = store.read(source, range, Monotonic::ZERO);
+            tokio::time::timeout(Duration::from_secs(10), read)
+                .await
+                .expect("an answer within ten seconds")
+        })
+}
+
+/// Asks without waiting; the answer comes over the channel.
+fn ask(
+    store: &Store,
+    source: &Arc<Source>,
+    range: std::ops::Range<u64>,
+    deadline: u64,
+) -> mpsc::Receiver<Result<Span, ReadError>> {
+    let (sender, receiver) = mpsc::channel();
+    store.fetch(
+        source,
+        range,
+        Monotonic::from_nanos(deadline),
+        move |result| drop(sender.send(result)),
+    );
+    receiver
+}
+
+fn assert_bytes(span: &Span, range: std::ops::Range<u64>) {
+    let bytes: Vec<u8> = span.slices(range.clone()).flatten().copied().collect();
+    assert_eq!(bytes.len() as u64, range.end - range.start);
+    assert!(
+        bytes
+            .iter()
+            .zip(range)
+            .all(|(byte, at)| *byte == byte_at(at))
+    );
+}
+
+#[test]
+fn any_range_is_what_the_file_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 10 * BLOCK + 77);
+    let store = store(64);
+    let source = store.open(&path).unwrap();
+    assert_eq!(
+        (source.len(), source.path()),
+        (10 * BLOCK + 77, path.as_path())
+    );
+    let ranges = [
+        0..1,
+        0..BLOCK,
+        1..2 * BLOCK,
+        BLOCK - 1..BLOCK + 1,
+        5 * BLOCK..10 * BLOCK + 77,
+        10 * BLOCK + 76..10 * BLOCK + 77,
+        9..9,
+    ];
+    for range in ranges {
+        let span = get(&store, &source, range.clone()).unwrap();
+        assert_eq!(span.range(), range);
+        assert_bytes(&span, range.clone());
+        // Parts of it, and what reaches out of it.
+        let inner = range.start + (range.end - range.start) / 3..range.end;
+        assert_bytes(&span, inner.clone());
+        assert_eq!(
+            span.slices(0..u64::MAX).map(<[u8]>::len).sum::<usize>() as u64,
+            range.end - range.start
+        );
+        let mut buffer = vec![0; (inner.end - inner.start) as usize];
+        assert!(span.read_at(inner.start, &mut buffer));
+        assert!(
+            buffer
+                .iter()
+                .zip(inner)
+                .all(|(byte, at)| *byte == byte_at(at))
+        );
+        assert!(!span.read_at(range.end, &mut [0]) && !span.read_at(u64::MAX, &mut [0; 9]));
+    }
+}
+
+#[test]
+fn owned_pieces_keep_their_blocks_and_are_not_copied() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 4 * BLOCK);
+    let store = store(16);
+    let source = store.open(&path).unwrap();
+    let span = get(&store, &source, 100..3 * BLOCK).unwrap();
+    let addresses: Vec<_> = span.slices(100..3 * BLOCK).map(<[u8]>::as_ptr).collect();
+    let pieces = span.into_bytes_chunks();
+    assert_eq!(
+        pieces
+            .iter()
+            .map(|piece| piece.as_ptr())
+            .collect::<Vec<_>>(),
+        addresses
+    );
+    assert_eq!(store.stats().in_use, 3);
+    let tail = pieces[2].slice(5..9);
+    drop(pieces);
+    assert_eq!(store.stats().in_use, 1);
+    assert!(
+        tail.iter()
+            .zip(2 * BLOCK + 5..)
+            .all(|(byte, at)| *byte == byte_at(at))
+    );
+    drop(tail);
+    assert_eq!(store.stats().in_use, 0);
+}
+
+#[test]
+fn a_block_wanted_by_many_at_once_is_read_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 8 * BLOCK);
+    let store = store(64);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (store, path) = (&store, &path);
+            scope.spawn(move || {
+                let source = store.open(path).unwrap();
+                for round in 0..50 {
+                    let start = (thread + round) % 7 * BLOCK + round;
+                    let span = get(store, &source, start..start + BLOCK).unwrap();
+                    assert_bytes(&span, start..start + BLOCK);
+                }
+            });
+        }
+    });
+    let stats = store.stats();
+    assert_eq!(
+        (stats.misses, stats.bytes_read, stats.in_use, stats.waiting),
+        (8, 8 * BLOCK, 0, 0)
+    );
+    // Each range touches two blocks but for the eight of round 0, that begin where a block does.
+    assert_eq!(stats.hits + stats.misses, 8 * 50 * 2 - 8);
+}
+
+#[test]
+fn the_pool_is_a_hard_limit_and_who_finds_it_full_waits_in_order_of_deadline() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 64 * BLOCK);
+    let store = store(8);
+    let source = store.open(&path).unwrap();
+    let held: Vec<_> = (0..8)
+        .map(|block| get(&store, &source, block * BLOCK..(block + 1) * BLOCK).unwrap())
+        .collect();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let answers: Vec<_> = [(20u64, 300u64), (21, 100), (22, 200)]
+        .map(|(block, deadline)| {
+            let order = Arc::clone(&order);
+            let (sender, receiver) = mpsc::channel();
+            store.fetch(
+                &source,
+                block * BLOCK..(block + 1) * BLOCK,
+                Monotonic::from_nanos(deadline),
+                move |span| {
+                    order.lock().unwrap().push(deadline);
+                    drop(sender.send(span));
+                },
+            );
+            receiver
+        })
+        .into();
+    std::thread::sleep(Duration::from_millis(30));
+    assert_eq!(store.stats().waiting, 3);
+    assert!(answers.iter().all(|answer| answer.try_recv().is_err()));
+    // What is in memory is had at once all the same.
+    assert_bytes(
+        &get(&store, &source, 3 * BLOCK..4 * BLOCK).unwrap(),
+        3 * BLOCK..4 * BLOCK,
+    );
+    let mut held = held.into_iter();
+    for served in 1..=3 {
+        drop(held.next());
+        while order.lock().unwrap().len() < served {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    assert_eq!(*order.lock().unwrap(), [100, 200, 300]);
+    assert_bytes(&answers[0].recv().unwrap().unwrap(), 20 * BLOCK..21 * BLOCK);
+}
+
+#[test]
+fn requests_for_several_blocks_never_block_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 256 * BLOCK);
+    let store = store(12);
+    std::thread::scope(|scope| {
+        for thread in 0..8u64 {
+            let (store, path) = (&store, &path);
+            scope.spawn(move || {
+                let source = store.open(path).unwrap();
+                for round in 0..100u64 {
+                    let start = (thread * 31 + round * 7) % 250 * BLOCK;
+                    let span = get(store, &source, start..start + 2 * BLOCK).unwrap();
+                    assert_bytes(&span, start..start + 2 * BLOCK);
+                }
+            });
+        }
+    });
+    assert_eq!((store.stats().in_use, store.stats().waiting), (0, 0));
+}
+
+#[test]
+fn the_longest_unused_block_is_given_up_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 32 * BLOCK);
+    let store = store(8);
+    let source = store.open(&path).unwrap();
+    let touch = |block: u64| drop(get(&store, &source, block * BLOCK..block * BLOCK + 1).unwrap());
+    (0..8).for_each(touch);
+    touch(0);
+    touch(9);
+    let before = store.stats().misses;
+    touch(0);
+    assert_eq!(store.stats().misses, before, "block 0 was used lately");
+    touch(1);
+    assert_eq!(store.stats().misses, before + 1, "block 1 was the oldest");
+}
+
+#[test]
+fn a_file_that_changes_gives_an_error_and_never_its_new_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 8 * BLOCK);
+    let store = store(16);
+    let source = store.open(&path).unwrap();
+    let span = get(&store, &source, 0..BLOCK).unwrap();
+    std::fs::write(&path, vec![0xee; 8 * BLOCK as usize]).unwrap();
+    let error = get(&store, &source, BLOCK..2 * BLOCK).unwrap_err();
+    assert!(
+        matches!(&error, ReadError::Changed { path: of } if *of == path),
+        "{error}"
+    );
+    assert!(
+        matches!(get(&store, &source, 0..1), Err(ReadError::Changed { .. })),
+        "from then on for all of it"
+    );
+    assert_bytes(&span, 0..BLOCK);
+    // Opened anew it is another file.
+    let again = store.open(&path).unwrap();
+    assert_ne!(again.identity(), source.identity());
+    let span = get(&store, &again, 0..2 * BLOCK).unwrap();
+    assert!(
+        span.slices(0..2 * BLOCK)
+            .flatten()
+            .all(|byte| *byte == 0xee)
+    );
+}
+
+#[test]
+fn a_file_cut_short_is_told_from_a_disk_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 8 * BLOCK);
+    let store = store(16);
+    let source = store.open(&path).unwrap();
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(2 * BLOCK)
+        .unwrap();
+    assert!(matches!(
+        get(&store, &source, 5 * BLOCK..6 * BLOCK),
+        Err(ReadError::Changed { .. })
+    ));
+    assert_eq!(store.stats().errors, 1);
+    assert_eq!(store.stats().in_use, 0);
+}
+
+#[test]
+fn a_file_replaced_by_another_of_its_name_plays_on_from_the_old_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 4 * BLOCK);
+    let store = store(32);
+    let source = store.open(&path).unwrap();
+    std::fs::write(dir.path().join("new"), vec![1; 4 * BLOCK as usize]).unwrap();
+    std::fs::rename(dir.path().join("new"), &path).unwrap();
+    assert_bytes(
+        &get(&store, &source, 0..4 * BLOCK - 1).unwrap(),
+        0..4 * BLOCK - 1,
+    );
+    assert!(!Arc::ptr_eq(&source, &store.open(&path).unwrap()));
+}
+
+#[test]
+fn impossible_requests_are_refused_in_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 64 * BLOCK);
+    let store = store(16);
+    let source = store.open(&path).unwrap();
+    let error = get(&store, &source, 0..65 * BLOCK).unwrap_err();
+    assert!(error.to_string().contains("the file has 262144"), "{error}");
+    let error = get(&store, &source, 0..store.most_bytes() + 1).unwrap_err();
+    assert!(matches!(error, ReadError::TooLarge { .. }));
+    assert!(error.to_string().contains("make it larger"), "{error}");
+    assert_bytes(
+        &get(&store, &source, 1..store.most_bytes() + 1).unwrap(),
+        1..store.most_bytes() + 1,
+    );
+    assert!(store.open(dir.path()).is_err(), "a directory is not a film");
+    assert!(store.open(&dir.path().join("none")).is_err());
+    assert!(matches!(
+        Store::new(StoreConfig {
+            pool_bytes: 4096,
+            ..StoreConfig::default()
+        }),
+        Err(StoreError::Config(_))
+    ));
+    assert!(matches!(
+        Store::new(StoreConfig {
+            block_bytes: 5000,
+            ..StoreConfig::default()
+        }),
+        Err(StoreError::Config(_))
+    ));
+}
+
+#[test]
+fn a_file_system_without_direct_reads_is_read_through_the_page_cache() {
+    let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
+        return;
+    };
+    let path = file(dir.path(), "film", 3 * BLOCK + 5);
+    let store = store(32);
+    let source = store.open(&path).unwrap();
+    assert_bytes(
+        &get(&store, &source, 0..3 * BLOCK + 5).unwrap(),
+        0..3 * BLOCK + 5,
+    );
+}
+
+#[test]
+fn a_closed_store_answers_all_who_wait_and_spans_outlive_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 64 * BLOCK);
+    let store = store(8);
+    let source = store.open(&path).unwrap();
+    let held: Vec<_> = (0..8)
+        .map(|block| get(&store, &source, block * BLOCK..(block + 1) * BLOCK).unwrap())
+        .collect();
+    let waiting = ask(&store, &source, 10 * BLOCK..11 * BLOCK, 0);
+    drop(store);
+    assert!(matches!(
+        waiting.recv_timeout(Duration::from_secs(5)),
+        Ok(Err(ReadError::Closed))
+    ));
+    for (block, span) in held.iter().enumerate() {
+        assert_bytes(span, block as u64 * BLOCK..(block as u64 + 1) * BLOCK);
+    }
+}
