@@ -157,7 +157,13 @@ impl<W: Clone> Machine<W> {
         let (info, playback) = match (info, session.playback.clone()) {
             (Ok(info), Some(playback)) => (info, playback),
             (Ok(_), None) => return Err(Response::new(Status::INTERNAL_ERROR)),
-            (Err(reason), _) => return Err(Response::refuse(Status::INTERNAL_ERROR, reason)),
+            (Err(reason), playback) => {
+                // Wherever it stands, it does not flow.
+                if playback.is_some() {
+                    session.enter(Phase::Paused { end });
+                }
+                return Err(Response::refuse(Status::INTERNAL_ERROR, reason));
+            }
         };
         let entries = session
             .tracks

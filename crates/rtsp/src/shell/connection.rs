@@ -26,6 +26,9 @@ const READ: usize = 4096;
 /// of a millisecond.
 const LAST_WORDS: Duration = Duration::from_millis(20);
 
+/// Bytes that are read of a peer, and forgotten, while the connection closes.
+const MOST_IGNORED: usize = 64 * 1024;
+
 pub(super) struct Connection {
     pub hub: Arc<Hub>,
     pub conn: ConnId,
@@ -106,11 +109,9 @@ impl Connection {
             if !ready.is_readable() {
                 continue;
             }
-            let mut buffer = [0; READ];
-            match self.stream.try_read(&mut buffer) {
+            match self.read(&mut parser) {
                 Ok(0) => return End::Gone,
-                Ok(read) => {
-                    parser.push(&buffer[..read]);
+                Ok(_) => {
                     if self.take(&mut parser).await > 0 {
                         due = None;
                     }
@@ -122,6 +123,15 @@ impl Connection {
                 Err(_) => return End::Gone,
             }
         }
+    }
+
+    /// Reads what is there, some of it. The bytes are nowhere but in the parser: a waiting connection
+    /// holds no buffer.
+    fn read(&self, parser: &mut Parser) -> io::Result<usize> {
+        let mut buffer = [0; READ];
+        let read = self.stream.try_read(&mut buffer)?;
+        parser.push(&buffer[..read]);
+        Ok(read)
     }
 
     /// Takes the whole messages that have come, one after the other. Returns how many.
@@ -156,15 +166,13 @@ impl Connection {
                 let _ = self.stream.try_io(Interest::WRITABLE, || writer.flush_io());
             }
             let _ = SockRef::from(&*self.stream).shutdown(Shutdown::Write);
-            let mut buffer = [0; READ];
-            loop {
-                if self.stream.readable().await.is_err() {
-                    return;
-                }
-                match self.stream.try_read(&mut buffer) {
+            let mut ignored = 0;
+            while ignored < MOST_IGNORED && self.stream.readable().await.is_ok() {
+                match self.stream.try_read(&mut [0; READ]) {
                     Ok(0) => return,
-                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return,
-                    _ => {}
+                    Ok(read) => ignored += read,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(_) => return,
                 }
             }
         })

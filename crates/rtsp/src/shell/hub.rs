@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use reelway_sender::FrameWriter;
 use reelway_session::{EndReason, Session};
 use tokio::sync::{Notify, mpsc};
 
 use crate::machine::{Action, ConnId, Event, Machine, Reported, Settings};
-use crate::seam::{Job, Outcome};
+use crate::seam::{FilmError, Job, Outcome};
 use crate::shell::library::Library;
 
 /// A connection's write side.
@@ -33,6 +34,19 @@ pub(super) struct Ears {
 
 /// Reports that may wait: what a thousand viewers say in a minute is a hundred a second.
 const MOST_HEARD: usize = 4096;
+
+/// How long a disk may take to give the beginning of a film: viewers have given up by then.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    let late = |_| {
+        format!(
+            "the film's disk did not answer within {} s",
+            PATIENCE.as_secs()
+        )
+    };
+    tokio::time::timeout(PATIENCE, work).await.map_err(late)
+}
 
 pub(super) struct Hub {
     machine: Mutex<Machine<Writer>>,
@@ -121,7 +135,14 @@ impl Hub {
 
     async fn carry_out(&self, job: Job<Writer>) -> Outcome {
         match job {
-            Job::Film { titles } => Outcome::Film(self.library.film(titles).await),
+            Job::Film { titles } => {
+                let late = |words| Err(FilmError::Failed(words));
+                Outcome::Film(
+                    in_time(self.library.film(titles))
+                        .await
+                        .unwrap_or_else(late),
+                )
+            }
             Job::Admit(viewer) => {
                 let admitted = self.library.admit(*viewer, &self.ears);
                 Outcome::Admitted(admitted.map(|(session, admission)| {
@@ -129,14 +150,25 @@ impl Hub {
                     admission
                 }))
             }
-            Job::Play(order) => Outcome::Made(self.library.play(*order, &self.ears).await),
+            Job::Play(order) => {
+                let made = in_time(self.library.play(*order, &self.ears)).await;
+                Outcome::Made(made.and_then(|made| made))
+            }
             Job::Seek {
                 playback,
                 start,
                 end,
-            } => Outcome::Moved(playback.seek(start, end).await),
-            Job::Resume { playback } => Outcome::Moved(playback.resume().await),
-            Job::Pause { playback } => Outcome::Paused(playback.pause().await),
+            } => Outcome::Moved(
+                in_time(playback.seek(start, end))
+                    .await
+                    .and_then(|info| info),
+            ),
+            Job::Resume { playback } => {
+                Outcome::Moved(in_time(playback.resume()).await.and_then(|info| info))
+            }
+            Job::Pause { playback } => {
+                Outcome::Paused(in_time(playback.pause()).await.and_then(|at| at))
+            }
         }
     }
 
