@@ -10,32 +10,36 @@
 //! single segment) is several, so that a header is never longer than some kilobytes and only the
 //! samples of one fragment are looked at at once.
 
-use reelway_media::{Nanos, SECOND, Sample, Samples, SamplesError, Track};
+use reelway_media::{Nanos, SECOND, Sample, Samples, SamplesError, Track, nanos_to_ticks};
 
 use crate::fragment::{Layout, LayoutScan};
 use crate::timeline::Timeline;
 
 /// Most samples of a fragment: 40 s of picture, 20 s of sound, a header of at most 16 KiB.
-pub(crate) const MAX_SAMPLES: u32 = 1024;
+const MAX_SAMPLES: u32 = 1024;
 /// Media bytes at which a fragment is full; with one more sample (< 2^31) its box sizes still fit
 /// into 32 bits.
 const FULL_BYTES: u64 = 1 << 30;
 /// Samples read at once while a film is scanned: 72 KiB of records.
 const SCAN: u32 = 4096;
 
-/// A fragment: `moof` and `mdat` of consecutive samples. 40 bytes.
+/// A fragment: `moof` and `mdat` of consecutive samples. 48 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
     /// First sample.
     pub first: u32,
-    /// Number of samples.
+    /// Number of samples from there, those included that are left out.
+    pub span: u32,
+    /// Number of samples that are served.
     pub count: u32,
-    /// Decode time of the first sample on the media timeline, in ticks.
-    pub dts: i64,
-    /// Media bytes.
-    pub bytes: u64,
     /// What its header says sample by sample.
     pub layout: Layout,
+    /// Decode time of the first sample on the media timeline, in ticks.
+    pub dts: i64,
+    /// Decode time of the first sample on the fragments' timeline, in ticks: `tfdt`.
+    pub tfdt: i64,
+    /// Media bytes.
+    pub bytes: u64,
 }
 
 /// A segment: what one request asks for.
@@ -54,30 +58,16 @@ pub(crate) struct Table {
     pub cuts: Vec<Cut>,
     /// Where the last sample ends on the presentation timeline, in ticks.
     pub end: i64,
-    /// Where the last sample ends on the media decode timeline, in ticks.
-    pub end_dts: i64,
+    /// Where the last sample ends on the fragments' decode timeline, in ticks.
+    pub end_decoded: i64,
 }
 
-/// A presentation time at which tracks are cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CutTime {
-    ticks: i64,
-    timescale: u32,
-}
-
-impl CutTime {
-    /// Whether `ticks` of `timescale` is at or after this time, compared without rounding.
-    fn reached(self, ticks: i64, timescale: u32) -> bool {
-        i128::from(ticks) * i128::from(self.timescale)
-            >= i128::from(self.ticks) * i128::from(timescale)
-    }
-
-    /// `number` times `target` nanoseconds.
-    fn multiple(target: Nanos, number: i64) -> CutTime {
-        CutTime {
-            ticks: target.saturating_mul(number),
-            timescale: SECOND as u32,
-        }
+impl Table {
+    /// Where a fragment ends on the fragments' decode timeline.
+    pub(crate) fn fragment_end(&self, index: u32) -> i64 {
+        self.fragments
+            .get(index as usize + 1)
+            .map_or(self.end_decoded, |next| next.tfdt)
     }
 }
 
@@ -107,25 +97,29 @@ fn scan(
     Ok(())
 }
 
-/// Sync samples at which the picture is cut, nearest to `target` after the cut before, and their
-/// presentation times. The film's beginning is not among them.
-pub(crate) fn picture_cuts(
+/// Looks over a picture: finds the sync samples at which it is cut, nearest to `target` after the
+/// cut before (the film's beginning is not among them), and corrects the timeline's least
+/// composition offset.
+pub(crate) fn survey_picture(
     track: &Track,
     index: usize,
-    timeline: &Timeline,
+    timeline: &mut Timeline,
     samples: &dyn Samples,
     target: Nanos,
-) -> Result<Vec<(u32, CutTime)>, SamplesError> {
-    let timescale = track.timescale;
-    let target = reelway_media::nanos_to_ticks(target, timescale).max(1);
-    let mut cuts: Vec<(u32, CutTime)> = Vec::new();
+) -> Result<Vec<u32>, SamplesError> {
+    let target = nanos_to_ticks(target, track.timescale).max(1);
+    let mut least_cts = timeline.least_cts;
+    let mut cuts = Vec::new();
     let mut last = None;
     let mut before: Option<(u32, i64)> = None;
+    let mut end = 0;
     scan(track, index, timeline, samples, |number, dts, sample| {
+        least_cts = least_cts.min(sample.cts);
+        let at = timeline.shown(dts, sample.cts);
+        end = end.max(at + i64::from(sample.duration));
         if !sample.sync {
             return;
         }
-        let at = dts + i64::from(sample.cts) + track.shift;
         let Some(mut cut) = last else {
             last = Some(at);
             return;
@@ -135,23 +129,11 @@ pub(crate) fn picture_cuts(
             && let Some((number, earlier)) = before.take()
             && target - (earlier - cut) <= at - cut - target
         {
-            cuts.push((
-                number,
-                CutTime {
-                    ticks: earlier,
-                    timescale,
-                },
-            ));
+            cuts.push(number);
             cut = earlier;
         }
         if at - cut >= target {
-            cuts.push((
-                number,
-                CutTime {
-                    ticks: at,
-                    timescale,
-                },
-            ));
+            cuts.push(number);
             cut = at;
             before = None;
         } else if at > cut {
@@ -160,35 +142,68 @@ pub(crate) fn picture_cuts(
         last = Some(cut);
     })?;
     // What is left after the last cut may still be too long by more than a sync sample before its end.
-    if let (Some(cut), Some((number, at))) = (last, before) {
-        let end = end_of(track);
-        if end - cut > target && target - (at - cut) <= end - cut - target {
-            cuts.push((
-                number,
-                CutTime {
-                    ticks: at,
-                    timescale,
-                },
-            ));
-        }
+    if let (Some(cut), Some((number, at))) = (last, before)
+        && end - cut > target
+        && target - (at - cut) <= end - cut - target
+    {
+        cuts.push(number);
     }
+    timeline.least_cts = least_cts;
     Ok(cuts)
 }
 
-/// Presentation end of a track by its table's length, in ticks.
-fn end_of(track: &Track) -> i64 {
-    let start = track.groups.first().map_or(0, |g| g.dts + i64::from(g.cts));
-    start + track.duration as i64 + track.shift
+/// A presentation time at which another track is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CutTime {
+    pub ticks: i64,
+    pub timescale: u32,
+}
+
+impl CutTime {
+    /// Whether `ticks` of `timescale` is at or after this time, compared without rounding.
+    fn reached(self, ticks: i64, timescale: u32) -> bool {
+        i128::from(ticks) * i128::from(self.timescale)
+            >= i128::from(self.ticks) * i128::from(timescale)
+    }
 }
 
 /// At which samples a track is cut.
 pub(crate) enum Cuts<'a> {
     /// At these samples.
-    At(&'a [(u32, CutTime)]),
+    At(&'a [u32]),
     /// At the first sample presented at or after each of these times.
-    Beside(&'a [(u32, CutTime)]),
+    Beside(&'a [CutTime]),
     /// At the first sample presented at or after each multiple of this length.
     Every(Nanos),
+}
+
+impl Cuts<'_> {
+    /// How many cuts lie at or before a sample, given that `passed` lie before it. `at` is its
+    /// presentation time.
+    fn passed(&self, mut passed: usize, number: u32, at: i64, timescale: u32) -> usize {
+        match self {
+            Cuts::At(cuts) => {
+                while cuts.get(passed).is_some_and(|cut| number >= *cut) {
+                    passed += 1;
+                }
+                passed
+            }
+            Cuts::Beside(cuts) => {
+                while cuts
+                    .get(passed)
+                    .is_some_and(|cut| cut.reached(at, timescale))
+                {
+                    passed += 1;
+                }
+                passed
+            }
+            Cuts::Every(target) => {
+                let multiples = i128::from(at) * i128::from(SECOND)
+                    / (i128::from(timescale) * i128::from(*target));
+                passed.max(multiples.clamp(0, i128::from(u32::MAX)) as usize)
+            }
+        }
+    }
 }
 
 /// Builds a track's table in one pass over its samples.
@@ -197,82 +212,133 @@ pub(crate) fn build(
     index: usize,
     timeline: &Timeline,
     samples: &dyn Samples,
-    cuts: Cuts<'_>,
+    cuts: &Cuts<'_>,
 ) -> Result<Table, SamplesError> {
-    let mut table = Table::default();
-    let mut open: Option<(Fragment, LayoutScan)> = None;
-    let mut next = 0usize; // the next cut
+    let mut builder = Builder {
+        table: Table::default(),
+        layouts: Vec::new(),
+        timeline,
+        open: None,
+        earliest: i64::MAX,
+        end_decoded: 0,
+    };
+    let mut passed = 0;
     scan(track, index, timeline, samples, |number, dts, sample| {
-        let at = dts + i64::from(sample.cts) + track.shift;
+        let shown = timeline.shown(dts, sample.cts);
+        let at = shown - timeline.priming;
         // Passes over all cuts that this sample reaches: what would be empty joins the next.
-        let passed = next;
-        match cuts {
-            Cuts::At(cuts) => {
-                while cuts.get(next).is_some_and(|(sample, _)| number >= *sample) {
-                    next += 1;
-                }
-            }
-            Cuts::Beside(cuts) => {
-                while cuts
-                    .get(next)
-                    .is_some_and(|(_, time)| time.reached(at, track.timescale))
-                {
-                    next += 1;
-                }
-            }
-            Cuts::Every(target) => {
-                let time = |n: usize| CutTime::multiple(target, n as i64 + 1);
-                if time(next).reached(at, track.timescale) {
-                    let passed = i128::from(at) * i128::from(SECOND)
-                        / (i128::from(track.timescale) * i128::from(target));
-                    next = (passed.max(0) as usize).max(next + 1);
-                }
-            }
-        }
-        let first = table.cuts.is_empty();
-        let cut = first || next > passed;
-        if let Some((fragment, layout)) = &mut open
-            && (cut || fragment.count >= MAX_SAMPLES || fragment.bytes >= FULL_BYTES)
+        let cuts = cuts.passed(passed, number, at, track.timescale);
+        let first = builder.table.cuts.is_empty();
+        if first || cuts > passed {
+            builder.cut();
+        } else if builder
+            .open
+            .as_ref()
+            .is_some_and(|(f, _)| f.count >= MAX_SAMPLES || f.bytes >= FULL_BYTES)
         {
-            fragment.layout = layout.done();
-            table.fragments.push(*fragment);
-            open = None;
+            builder.close_fragment();
         }
-        if cut {
-            let start = if first { 0 } else { at };
-            // Times that run backwards across a cut (none are known) must not make lengths negative.
-            let start = table.cuts.last().map_or(start, |cut| start.max(cut.start));
-            table.cuts.push(Cut {
-                fragment: table.fragments.len() as u32,
-                start,
-            });
-        }
-        let (fragment, layout) = open.get_or_insert_with(|| {
-            let layout = LayoutScan::new(timeline);
-            (
-                Fragment {
-                    first: number,
-                    count: 0,
-                    dts,
-                    bytes: 0,
-                    layout: Layout::default(),
-                },
-                layout,
-            )
+        passed = cuts;
+        let first_fragment = builder.table.fragments.is_empty();
+        let left_out = first_fragment && timeline.leads(track.kind, dts, sample.cts);
+        builder.add(number, dts, sample, left_out);
+    })?;
+    Ok(builder.done())
+}
+
+/// A table being built.
+struct Builder<'a> {
+    table: Table,
+    /// One for each closed fragment.
+    layouts: Vec<LayoutScan>,
+    timeline: &'a Timeline,
+    open: Option<(Fragment, LayoutScan)>,
+    /// Earliest presentation on the fragments' timeline in the open segment.
+    earliest: i64,
+    /// Where the last sample would end if nothing were moved.
+    end_decoded: i64,
+}
+
+impl Builder<'_> {
+    fn add(&mut self, number: u32, dts: i64, sample: Sample, left_out: bool) {
+        let decoded = self.timeline.decoded(dts);
+        let shown = self.timeline.shown(dts, sample.cts);
+        let (fragment, layout) = self.open.get_or_insert_with(|| {
+            let fragment = Fragment {
+                first: number,
+                span: 0,
+                count: 0,
+                layout: Layout::default(),
+                dts,
+                tfdt: decoded,
+                bytes: 0,
+            };
+            (fragment, LayoutScan::default())
         });
+        fragment.span += 1;
+        if left_out {
+            return;
+        }
         fragment.count += 1;
         fragment.bytes += u64::from(sample.size);
-        layout.add(&sample);
+        layout.add(&sample, decoded, shown);
+        self.earliest = self.earliest.min(shown);
         let length = i64::from(sample.duration);
-        table.end = table.end.max(at + length);
-        table.end_dts = dts + length;
-    })?;
-    if let Some((mut fragment, layout)) = open {
-        fragment.layout = layout.done();
-        table.fragments.push(fragment);
+        self.table.end = self.table.end.max(shown - self.timeline.priming + length);
+        self.end_decoded = decoded + length;
     }
-    table.end = table.end.max(table.cuts.last().map_or(0, |cut| cut.start));
-    table.fragments.shrink_to_fit();
-    table.cuts.shrink_to_fit();
-    Ok(table)
+
+    fn close_fragment(&mut self) {
+        if let Some((fragment, layout)) = self.open.take() {
+            self.table.fragments.push(fragment);
+            self.layouts.push(layout);
+        }
+    }
+
+    /// Ends the segment: it begins where it is first shown.
+    fn close_segment(&mut self) {
+        self.close_fragment();
+        let Some(cut) = self.table.cuts.last().copied() else {
+            return;
+        };
+        for fragment in &mut self.table.fragments[cut.fragment as usize..] {
+            fragment.tfdt = fragment.tfdt.max(self.earliest);
+        }
+        let segments = self.table.cuts.len();
+        if let [.., before, cut] = &mut self.table.cuts[..segments] {
+            cut.start = (self.earliest - self.timeline.priming).max(before.start);
+        }
+        self.earliest = i64::MAX;
+    }
+
+    fn cut(&mut self) {
+        self.close_segment();
+        // The first one begins with the film, whenever its first sample is presented.
+        self.table.cuts.push(Cut {
+            fragment: self.table.fragments.len() as u32,
+            start: 0,
+        });
+    }
+
+    fn done(mut self) -> Table {
+        self.close_segment();
+        let last = self
+            .table
+            .fragments
+            .last()
+            .map_or(0, |fragment| fragment.tfdt);
+        self.table.end_decoded = self.end_decoded.max(last);
+        self.table.end = self
+            .table
+            .end
+            .max(self.table.cuts.last().map_or(0, |cut| cut.start));
+        for index in 0..self.table.fragments.len() {
+            let end = self.table.fragment_end(index as u32);
+            let fragment = &mut self.table.fragments[index];
+            fragment.layout = self.layouts[index].done(fragment.tfdt, end);
+        }
+        self.table.fragments.shrink_to_fit();
+        self.table.cuts.shrink_to_fit();
+        self.table
+    }
 }

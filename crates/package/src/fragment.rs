@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use reelway_media::Sample;
+use reelway_media::{Kind, Sample};
 
 use crate::boxes::Boxes;
 use crate::cuts::Fragment;
@@ -25,6 +25,19 @@ const OFFSETS: u32 = 0x800;
 /// `tfhd` flags: default duration, default flags, offsets are relative to the `moof`.
 const TFHD: u32 = 0x8 | 0x20 | 0x2_0000;
 
+/// A sample with its times on the fragments' timeline, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timed {
+    /// The sample as the film has it.
+    pub sample: Sample,
+    /// Decode time.
+    pub decoded: i64,
+    /// Presentation time.
+    pub shown: i64,
+    /// Until the next one's decode time.
+    pub duration: u32,
+}
+
 /// What a fragment's `trun` says sample by sample, and what once for all. The header's size follows
 /// from it without the samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,48 +47,49 @@ pub(crate) struct Layout {
 }
 
 /// Finds the shortest [`Layout`] for the samples it is shown.
+#[derive(Default)]
 pub(crate) struct LayoutScan {
-    composition_shift: i64,
-    first: Option<Sample>,
+    first: Option<(Sample, i64)>,
+    /// Where the last sample ends when nothing is moved.
+    end: i64,
     count: u32,
     syncs: u32,
     flags: u32,
 }
 
 impl LayoutScan {
-    pub(crate) fn new(timeline: &Timeline) -> Self {
-        let composition_shift = timeline.composition_shift;
-        LayoutScan {
-            composition_shift,
-            first: None,
-            count: 0,
-            syncs: 0,
-            flags: 0,
-        }
-    }
-
-    pub(crate) fn add(&mut self, sample: &Sample) {
-        let first = self.first.get_or_insert(*sample);
-        self.count += 1;
-        self.syncs += u32::from(sample.sync);
-        if sample.duration != first.duration {
+    /// A sample, with its decode and presentation times on the fragments' timeline.
+    pub(crate) fn add(&mut self, sample: &Sample, decoded: i64, shown: i64) {
+        let (first, _) = self.first.get_or_insert((*sample, decoded));
+        if sample.duration != first.duration || (self.count > 0 && decoded != self.end) {
             self.flags |= DURATIONS;
         }
-        if i64::from(sample.cts) + self.composition_shift != 0 {
+        if shown != decoded {
             self.flags |= OFFSETS;
         }
+        self.count += 1;
+        self.syncs += u32::from(sample.sync);
+        self.end = decoded + i64::from(sample.duration);
     }
 
-    pub(crate) fn done(&self) -> Layout {
+    /// The layout of a fragment that lasts from `tfdt` to `end`.
+    pub(crate) fn done(&self, tfdt: i64, end: i64) -> Layout {
+        let mut flags = self.flags;
+        if self.first.is_some_and(|(_, decoded)| decoded != tfdt) {
+            flags |= DURATIONS | OFFSETS; // decode times are moved
+        }
+        if self.end != end {
+            flags |= DURATIONS; // the last sample is
+        }
         // All alike is said once, a sync sample before others that are none in one word.
-        let sync_first = self.first.is_some_and(|first| first.sync);
-        let flags = match self.syncs {
+        let sync_first = self.first.is_some_and(|(first, _)| first.sync);
+        flags |= match self.syncs {
             syncs if syncs == 0 || syncs == self.count => 0,
             1 if sync_first => FIRST_FLAGS,
             _ => FLAGS,
         };
         Layout {
-            trun: self.flags | flags | DATA_OFFSET | SIZES,
+            trun: flags | DATA_OFFSET | SIZES,
         }
     }
 }
@@ -107,18 +121,54 @@ impl Fragment {
         self.header_bytes() + self.bytes
     }
 
-    /// The header. `samples` are the fragment's own.
-    pub(crate) fn header(
+    /// The samples that are served of those `read`, which are the fragment's own, with their times;
+    /// the fragment lasts until `end`.
+    pub(crate) fn time(
         &self,
-        track_id: u32,
-        sequence: u32,
+        read: &[Sample],
+        kind: Kind,
         timeline: &Timeline,
-        samples: &[Sample],
-    ) -> Vec<u8> {
+        end: i64,
+    ) -> Vec<Timed> {
+        let mut dts = self.dts;
+        let mut timed = Vec::with_capacity(read.len());
+        for sample in read {
+            let leads = self.first == timeline.first && timeline.leads(kind, dts, sample.cts);
+            if self.span == self.count || !leads {
+                let (at, shown) = (timeline.decoded(dts), timeline.shown(dts, sample.cts));
+                timed.push(Timed {
+                    sample: *sample,
+                    decoded: at,
+                    shown,
+                    duration: 0,
+                });
+            }
+            dts += i64::from(sample.duration);
+        }
+        // Those that would be decoded before the fragment begins share the time until the next.
+        let early = timed.partition_point(|s| s.decoded <= self.tfdt);
+        let next = timed.get(early).map_or(end, |s| s.decoded);
+        let mut latest = i64::MAX;
+        for place in (0..early).rev() {
+            latest = latest.min(timed[place].shown);
+            let share = (next - self.tfdt) * place as i64 / early as i64;
+            timed[place].decoded = (self.tfdt + share).min(latest).max(self.tfdt);
+        }
+        let mut until = end;
+        for sample in timed.iter_mut().rev() {
+            sample.duration = (until - sample.decoded).clamp(0, i64::from(u32::MAX)) as u32;
+            until = sample.decoded;
+        }
+        timed
+    }
+
+    /// The header. `samples` are those of [`Fragment::time`].
+    pub(crate) fn header(&self, track_id: u32, sequence: u32, samples: &[Timed]) -> Vec<u8> {
         let Layout { trun } = self.layout;
         let moof = self.layout.moof_bytes(self.count);
         let duration = samples.first().map_or(0, |s| s.duration);
-        let sync_by_default = samples.first().is_some_and(|s| s.sync) && trun & FIRST_FLAGS == 0;
+        let sync_by_default =
+            samples.first().is_some_and(|s| s.sample.sync) && trun & FIRST_FLAGS == 0;
         let mut b = Boxes::with_capacity(self.header_bytes() as usize);
         b.put(b"moof", |b| {
             b.full(b"mfhd", 0, 0, |b| b.u32(sequence));
@@ -128,23 +178,31 @@ impl Fragment {
                     b.u32(duration);
                     b.u32(if sync_by_default { SYNC } else { NOT_SYNC });
                 });
-                b.full(b"tfdt", 1, 0, |b| b.u64(timeline.tfdt(self.dts)));
+                // Begins with 0 or later: see `Timeline`.
+                b.full(b"tfdt", 1, 0, |b| b.u64(self.tfdt.max(0) as u64));
                 b.full(b"trun", 1, trun, |b| {
                     b.u32(self.count);
                     b.u32(moof as u32 + 8); // the media bytes follow mdat's header
                     if trun & FIRST_FLAGS != 0 {
                         b.u32(SYNC);
                     }
-                    for sample in samples {
+                    for Timed {
+                        sample,
+                        decoded,
+                        shown,
+                        duration,
+                    } in samples
+                    {
                         if trun & DURATIONS != 0 {
-                            b.u32(sample.duration);
+                            b.u32(*duration);
                         }
                         b.u32(sample.size);
                         if trun & FLAGS != 0 {
                             b.u32(if sample.sync { SYNC } else { NOT_SYNC });
                         }
                         if trun & OFFSETS != 0 {
-                            b.i32(timeline.offset(sample.cts));
+                            let offset = shown - decoded;
+                            b.i32(offset.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32);
                         }
                     }
                 });
@@ -157,10 +215,10 @@ impl Fragment {
     }
 
     /// The ranges of the film that make up the media bytes, neighbours joined.
-    pub(crate) fn film(samples: &[Sample]) -> impl Iterator<Item = Part> {
+    pub(crate) fn film(samples: &[Timed]) -> impl Iterator<Item = Part> {
         let mut rest = samples
             .iter()
-            .map(Sample::bytes)
+            .map(|s| s.sample.bytes())
             .filter(|r| !r.is_empty())
             .peekable();
         std::iter::from_fn(move || {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use reelway_media::{Kind, Nanos, SECOND, Samples, SamplesError, Title, Track, ticks_to_nanos};
 
-use crate::cuts::{self, Cuts, Fragment, Table};
+use crate::cuts::{self, CutTime, Cuts, Fragment, Table};
 use crate::init;
 use crate::rate::BitRate;
 use crate::segment::{Part, Segment};
@@ -87,32 +87,44 @@ impl Package {
         for (index, track) in title.tracks.iter().enumerate() {
             timelines.push(Timeline::of(track, index, samples)?);
         }
-        let picture_cuts = match title.video() {
-            Some((index, track)) => match &timelines[index] {
-                Some(timeline) => {
-                    Some(cuts::picture_cuts(track, index, timeline, samples, target)?)
-                }
-                None => None,
-            },
-            None => None,
-        };
-        let main_picture = title.video().map(|(index, _)| index);
+        let mut tables: Vec<Option<Table>> = title.tracks.iter().map(|_| None).collect();
+        for (index, track) in title.tracks.iter().enumerate() {
+            if track.kind == Kind::Video
+                && let Some(timeline) = &mut timelines[index]
+            {
+                let cuts = cuts::survey_picture(track, index, timeline, samples, target)?;
+                tables[index] = Some(cuts::build(
+                    track,
+                    index,
+                    timeline,
+                    samples,
+                    &Cuts::At(&cuts),
+                )?);
+            }
+        }
+        // Sound is cut where the main picture is.
+        let picture = title
+            .video()
+            .and_then(|(index, track)| Some((track, tables[index].as_ref()?)));
+        let times: Option<Vec<CutTime>> = picture.map(|(track, table)| {
+            let later = table.cuts.iter().skip(1);
+            later
+                .map(|cut| CutTime {
+                    ticks: cut.start,
+                    timescale: track.timescale,
+                })
+                .collect()
+        });
+        let cuts = times.as_deref().map_or(Cuts::Every(target), Cuts::Beside);
         let mut tracks = Vec::with_capacity(title.tracks.len());
         for (index, track) in title.tracks.iter().enumerate() {
             let Some(timeline) = timelines[index] else {
                 continue;
             };
-            let own; // a second picture has sync samples of its own
-            let cuts = match (track.kind, &picture_cuts) {
-                (Kind::Video, Some(cuts)) if main_picture == Some(index) => Cuts::At(cuts),
-                (Kind::Video, _) => {
-                    own = cuts::picture_cuts(track, index, &timeline, samples, target)?;
-                    Cuts::At(&own)
-                }
-                (Kind::Audio, Some(cuts)) => Cuts::Beside(cuts),
-                (Kind::Audio, None) => Cuts::Every(target),
+            let table = match tables[index].take() {
+                Some(table) => table,
+                None => cuts::build(track, index, &timeline, samples, &cuts)?,
             };
-            let table = cuts::build(track, index, &timeline, samples, cuts)?;
             tracks.push(PackagedTrack::new(track, index, timeline, table));
         }
         if tracks.is_empty() {
@@ -247,13 +259,9 @@ impl PackagedTrack {
     /// Decode time of a segment's first sample (`tfdt`) and its length on that timeline, in ticks.
     pub fn decode_times(&self, number: u32) -> Option<(u64, u64)> {
         let range = self.fragments(number)?;
-        let tfdt = |i: u32| self.timeline.tfdt(self.table.fragments[i as usize].dts);
-        let start = tfdt(range.start);
-        let end = match self.fragments(number + 1) {
-            Some(next) => tfdt(next.start),
-            None => self.timeline.tfdt(self.table.end_dts),
-        };
-        Some((start, end.saturating_sub(start)))
+        let start = self.table.fragments.get(range.start as usize)?.tfdt;
+        let end = self.table.fragment_end(range.end - 1);
+        Some((start.max(0) as u64, (end - start).max(0) as u64))
     }
 
     /// Ticks of sound before presentation time 0 (the edit list's `media_time`).
@@ -306,16 +314,18 @@ impl PackagedTrack {
     /// One fragment's pieces.
     fn fragment(&self, index: u32, samples: &dyn Samples) -> Result<Segment, SamplesError> {
         let fragment = &self.table.fragments[index as usize];
-        let mut read = Vec::with_capacity(fragment.count as usize);
+        let mut read = Vec::with_capacity(fragment.span as usize);
         samples.read(
             self.index,
-            fragment.first..fragment.first + fragment.count,
+            fragment.first..fragment.first + fragment.span,
             &mut read,
         )?;
-        let header = fragment.header(self.id, index + 1, &self.timeline, &read);
+        let end = self.table.fragment_end(index);
+        let timed = fragment.time(&read, self.kind, &self.timeline, end);
+        let header = fragment.header(self.id, index + 1, &timed);
         let mut out = Segment::default();
         out.push(Part::Inline(header.into()));
-        Fragment::film(&read).for_each(|part| out.push(part));
+        Fragment::film(&timed).for_each(|part| out.push(part));
         Ok(out)
     }
 }

@@ -1,21 +1,22 @@
 //! How a track's times are carried in fragments, such that every player shows a sample at the
 //! film's presentation time exactly.
 //!
-//! A sample of the film is presented at `dts + cts + shift` ticks ([`Track::shift`]). A fragment
-//! carries a decode time that cannot be negative (`tfdt`, version 1) and a signed composition
-//! offset (`trun`, version 1).
+//! A sample of the film is presented at `dts + cts + shift` ticks ([`Track::shift`]) and decoded at
+//! some time before. A fragment carries a decode time that cannot be negative (`tfdt`), the decode
+//! durations, and composition offsets. Only presentation times matter to a viewer of segments; of
+//! decode times only the order does. So:
 //!
-//! - **Picture**: everything is folded into these two and there is no edit list. The first
-//!   sample's decode time becomes its presentation time, so that a segment that begins with a sync
-//!   sample is presented at its `tfdt`; pictures that are shown before they would be decoded get
-//!   negative offsets (CMAF, ISO/IEC 23000-19, 7.5.17 and brand `cmf2`).
+//! - **Segments begin where they are shown.** `tfdt` of a segment is the earliest presentation time
+//!   in it. A picture that is decoded ahead of its turn is decoded at the segment's beginning instead,
+//!   and the last sample of a segment lasts until the next segment begins. Composition offsets are
+//!   never negative and there is no edit list: both are read differently by different players.
 //! - **Sound primed before 0**: a decoder needs access units that are not heard (1024 or 2112
-//!   samples of AAC, Opus' pre-skip). They stay, decode time begins with 0 at the first of them, and an
-//!   edit list in the initialisation segment (`media_time` = priming, CMAF 7.5.13) places the
-//!   presentation.
+//!   samples of AAC, Opus' pre-skip). They stay, decode time begins with 0 at the first of them, and
+//!   an edit list in the initialisation segment (`media_time` = priming, CMAF, ISO/IEC 23000-19,
+//!   7.5.13) places the presentation. There is no other way to say it.
 //! - **Late beginnings**: `tfdt` starts with the delay.
 //!
-//! Why this and nothing else: `docs/design/timeline.md` lists what the players do with each way.
+//! What the players do with each other way is told in `docs/design/timeline.md`.
 
 use reelway_media::{Kind, SECOND, Samples, SamplesError, TimedSample, Track, nanos_to_ticks};
 
@@ -31,12 +32,16 @@ pub(crate) struct Timeline {
     pub first: u32,
     /// Its decode time on the media timeline, in ticks.
     pub first_dts: i64,
-    /// Ticks from a media decode time to `tfdt`.
-    pub decode_shift: i64,
-    /// Ticks from a composition offset of the film to one of the fragment.
-    pub composition_shift: i64,
-    /// `media_time` of the edit list in ticks; 0: there is none.
+    /// Its presentation time on the fragments' timeline; never negative.
+    pub first_shown: i64,
+    /// `media_time` of the edit list in ticks, by which the fragments' timeline is ahead of the
+    /// presentation; 0: there is none.
     pub priming: i64,
+    /// Ticks from `dts + cts` to presentation time on the fragments' timeline.
+    shown_shift: i64,
+    /// Smallest composition offset of the film's samples: what all of them have more than that is
+    /// how far they are decoded ahead of their turn.
+    pub least_cts: i32,
 }
 
 impl Timeline {
@@ -50,31 +55,32 @@ impl Timeline {
             return Ok(None);
         };
         let presented = first_dts + i64::from(cts) + track.shift;
-        let tfdt = presented.max(0);
-        let decode_shift = tfdt - first_dts;
-        let priming = match track.kind {
-            Kind::Audio => (-presented).max(0),
-            Kind::Video => 0,
-        };
+        let priming = (-presented).max(0);
         Ok(Some(Timeline {
             first,
             first_dts,
-            decode_shift,
-            composition_shift: track.shift + priming - decode_shift,
+            first_shown: presented + priming,
             priming,
+            shown_shift: track.shift + priming,
+            least_cts: cts,
         }))
     }
 
-    /// `tfdt` of a sample with media decode time `dts`, in ticks.
-    pub(crate) fn tfdt(&self, dts: i64) -> u64 {
-        // Decode times never run backwards from `first_dts`, which maps to 0 or later.
-        (dts + self.decode_shift).max(0) as u64
+    /// Presentation time on the fragments' timeline, in ticks.
+    pub(crate) fn shown(&self, dts: i64, cts: i32) -> i64 {
+        dts + i64::from(cts) + self.shown_shift
     }
 
-    /// `trun`'s composition offset for one of the film, in ticks.
-    pub(crate) fn offset(&self, cts: i32) -> i32 {
-        let offset = i64::from(cts) + self.composition_shift;
-        offset.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
+    /// The latest time at which a sample can be decoded so that no later one is shown too late; not
+    /// after its presentation, in the order of decoding, and possibly negative.
+    pub(crate) fn decoded(&self, dts: i64) -> i64 {
+        dts + i64::from(self.least_cts) + self.shown_shift
+    }
+
+    /// Whether a sample of the first segment is left out: pictures that are shown before the sync
+    /// sample at which the film begins refer to pictures before it and cannot be decoded.
+    pub(crate) fn leads(&self, kind: Kind, dts: i64, cts: i32) -> bool {
+        kind == Kind::Video && self.shown(dts, cts) < self.first_shown
     }
 }
 
