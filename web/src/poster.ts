@@ -73,8 +73,11 @@ async function take(film: Film): Promise<Blob | null> {
     };
     const base = `/${titlePath(film.title)}/seg/${track.id}`;
     const read = async (name: string) => {
-      const response = await fetch(`${base}/${name}?poster`, { signal: stop.signal });
-      return response.ok ? response : null;
+      for (;;) {
+        const response = await fetch(`${base}/${name}?poster`, { signal: stop.signal });
+        if (response.status !== 503) return response.ok ? response : null;
+        await new Promise((resolve) => setTimeout(resolve, 1000)); // others' posters are being made
+      }
     };
     const init = await read("init.mp4");
     const wish = 1 + Math.floor((film.duration * into) / segmentSeconds);

@@ -150,7 +150,7 @@ function Tracks({ film }: { film: api.FilmDetail }) {
   return (
     <section class="film-tracks" aria-labelledby="tracks">
       <h2 id="tracks">Tracks</h2>
-      <div class="scroll" tabIndex={0} role="region" aria-labelledby="tracks">
+      <div class="scroll" tabIndex={0} role="group" aria-label="Table of tracks">
         <table>
           <thead>
             <tr>

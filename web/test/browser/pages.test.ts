@@ -1,0 +1,362 @@
+// Our pages in a real browser against the real server: what a person does there, and that the pages are clean:
+// nothing on the console, nothing asked of anyone else, nothing a screen reader stumbles over, nothing that jumps.
+import assert from "node:assert/strict";
+import { copyFile, rm } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import type { Session } from "../../src/api";
+import { titlePath } from "../../src/routes";
+import { browser, demo, recipes, reelway, screenshot, until, visit, type Reelway } from "./harness";
+import { Viewer } from "./watching";
+
+const odd = "🎬 “Films” & 'more'/50% #1? <b>yes";
+const axe = readFileSync(createRequire(join(process.cwd(), "package.json")).resolve("axe-core/axe.min.js"), "utf8");
+
+let server: Reelway;
+let empty: Reelway;
+let chromium: Browser;
+
+before(async () => {
+  server = await reelway({
+    "demo.mp4": recipes.demo,
+    "series/B-frames & two tongues.mp4": recipes.bFrames,
+    [`${odd}.mp4`]: recipes.demo,
+    "music/A tone of eight seconds.mp4": recipes.soundOnly,
+    "phone/upright.mp4": recipes.upright,
+    "modern/Only H.265.mp4": recipes.h265,
+    "broken/No film at all.mp4": recipes.noFilm,
+    "broken/Half a film.mp4": recipes.halfCopied,
+  });
+  empty = await reelway({});
+  chromium = await browser();
+});
+
+after(async () => {
+  await chromium?.close();
+  await server?.stop();
+  await empty?.stop();
+});
+
+/** Faults that axe finds on the page. */
+async function stumbles(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  return page.evaluate(async () => {
+    const { axe } = window as unknown as { axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> } };
+    const { violations } = await axe.run();
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 160)}`));
+  });
+}
+
+/** How much the page has jumped since it was opened (Cumulative Layout Shift; 0.1 is called good). */
+const jumps = (page: Page) =>
+  page.evaluate(
+    () =>
+      new Promise<number>((resolve) => {
+        let sum = 0;
+        new PerformanceObserver((list) => {
+          for (const entry of list.getEntries()) sum += (entry as PerformanceEntry & { value: number }).value;
+        }).observe({ type: "layout-shift", buffered: true });
+        setTimeout(() => resolve(sum), 200);
+      }),
+  );
+
+const tile = (page: Page, name: string) => page.locator(".tile", { has: page.locator(".tile-name", { hasText: name }) });
+
+describe("the library", () => {
+  test("shows every film with its picture, length, size and codecs, and says why one does not play", async () => {
+    const { page, complaints, close } = await visit(chromium, `${server.http}/`);
+    await page.locator(".tile").first().waitFor();
+    assert.equal(await page.locator(".tile").count(), 8);
+    assert.equal(await page.locator(".library-count").textContent(), "8 films");
+
+    const demoTile = tile(page, "demo");
+    await demoTile.locator("img").waitFor();
+    const facts = await demoTile.textContent();
+    for (const fact of ["0:24", "640×360", "25 fps", "H.264", "AAC"]) assert.ok(facts?.includes(fact), `${fact} in: ${facts}`);
+
+    assert.match((await tile(page, "No film at all").textContent()) ?? "", /(Cannot be played|Not ready): .{10}/);
+    assert.match((await tile(page, "Half a film").textContent()) ?? "", /(Cannot be played|Not ready): .{10}/);
+    assert.match((await tile(page, "Only H.265").textContent()) ?? "", /This browser cannot play HEVC/);
+    assert.match((await tile(page, "A tone").textContent()) ?? "", /0:08/);
+    assert.ok(await tile(page, "50% #1? <b>yes").isVisible());
+
+    await until("four posters are there", async () => (await page.locator(".poster img").count()) >= 4);
+    assert.deepEqual(await stumbles(page), []);
+    assert.ok((await jumps(page)) < 0.02, `the page jumps by ${await jumps(page)}`);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  test("takes posters out of the films without beginning to watch them, and keeps them", async () => {
+    const { page, close } = await visit(chromium, `${server.http}/`);
+    await tile(page, "demo").locator("img").waitFor();
+    const { sessions } = await server.json<{ sessions: Session[] }>("/api/sessions");
+    assert.deepEqual(sessions.filter((session) => session.title === "demo" && session.protocol !== "file"), []);
+    const colours = await tile(page, "demo")
+      .locator("img")
+      .evaluate(async (image: HTMLImageElement) => {
+        await image.decode();
+        const canvas = document.createElement("canvas");
+        canvas.width = 16;
+        canvas.height = 9;
+        const context = canvas.getContext("2d");
+        context?.drawImage(image, 0, 0, 16, 9);
+        return new Set(context?.getImageData(0, 0, 16, 9).data).size;
+      });
+    assert.ok(colours > 20, `a picture of ${colours} colours`);
+
+    let segments = 0;
+    page.on("request", (request) => (segments += request.url().includes("/demo/seg/") ? 1 : 0));
+    await page.reload();
+    await tile(page, "demo").locator("img").waitFor();
+    assert.equal(segments, 0, "the second time it comes from the browser");
+    await close();
+  });
+
+  test("searches while one types, sorts, and keeps both in its address", async () => {
+    const { page, complaints, close } = await visit(chromium, `${server.http}/`);
+    const search = page.getByRole("searchbox");
+    await search.fill("BROKEN");
+    await until("two films are left", async () => (await page.locator(".tile").count()) === 2);
+    await search.fill("no such thing");
+    await page.getByText("No film has “no such thing”").waitFor();
+    await page.getByRole("link", { name: "Show all films" }).click();
+    await until("all are back", async () => (await page.locator(".tile").count()) === 8);
+
+    await page.getByLabel("Sort by").selectOption({ label: "Longest" });
+    await until("the longest is first", async () => (await page.locator(".tile-name").first().textContent())?.startsWith("B-frames") ?? false);
+    await search.fill("o");
+    await until("the address has both", async () => new URL(page.url()).hash === "#/?q=o&sort=-duration");
+    await page.reload();
+    await page.locator(".tile").first().waitFor();
+    assert.equal(await search.inputValue(), "o");
+    assert.equal(await page.getByLabel("Sort by").inputValue(), "-duration");
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  test("that is empty says what to do, and shows a film as soon as there is one", async () => {
+    const { page, complaints, close } = await visit(chromium, `${empty.http}/`);
+    await page.getByRole("heading", { name: "No films yet" }).waitFor();
+    await screenshot(page, "library-empty");
+    assert.deepEqual(await stumbles(page), []);
+    const path = join(empty.films, "new.mp4");
+    await copyFile(demo, path);
+    await tile(page, "new").locator("img").waitFor();
+    await rm(path);
+    await page.getByRole("heading", { name: "No films yet" }).waitFor();
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+});
+
+describe("the player", () => {
+  const open = async (title: string, options?: BrowserContextOptions) => visit(chromium, `${server.http}/#/film/${titlePath(title)}`, options);
+  const start = (page: Page) => page.getByRole("button", { name: "Play", exact: true }).first().click();
+
+  test("opens a film of the library whose title has quotes, a percent sign, a slash and markup, and plays it", async () => {
+    const { page, complaints, close } = await visit(chromium, `${server.http}/`);
+    await tile(page, "50% #1? <b>yes").click();
+    assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "50% #1? <b>yes");
+    await start(page);
+    const viewer = await Viewer.of(page);
+    await viewer.seek(10);
+    for (const name of ["HLS", "DASH", "File"]) {
+      const address = await page.locator(".address", { hasText: name }).locator("code").first().textContent();
+      assert.equal((await fetch(address ?? "")).status, 200, `${name}: ${address}`);
+    }
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  test("obeys the keys that its help names", async () => {
+    const { page, complaints, close } = await open("demo");
+    const viewer = await Viewer.of(page);
+    const video = page.locator("video");
+    const state = () => video.evaluate((video: HTMLVideoElement) => ({ at: video.currentTime, paused: video.paused, muted: video.muted, speed: video.playbackRate, volume: video.volume }));
+    await page.keyboard.press("k");
+    await viewer.reach(0.5);
+    await page.keyboard.press("Space");
+    assert.equal((await state()).paused, true);
+    await page.keyboard.press("5");
+    assert.equal((await state()).at, 12);
+    await page.keyboard.press("ArrowRight");
+    assert.equal((await state()).at, 17);
+    await page.keyboard.press("j");
+    assert.equal((await state()).at, 7);
+    await page.keyboard.press(".");
+    assert.ok(Math.abs((await state()).at - 7.04) < 0.001);
+    await page.keyboard.press(">");
+    assert.equal((await state()).speed, 1.25);
+    await page.keyboard.press("m");
+    assert.equal((await state()).muted, true);
+    await page.keyboard.press("ArrowDown");
+    assert.deepEqual([(await state()).muted, (await state()).volume], [false, 0.9]);
+    await page.keyboard.press("f");
+    await page.waitForFunction(() => document.fullscreenElement?.classList.contains("player"));
+    await page.keyboard.press("f");
+    await page.waitForFunction(() => !document.fullscreenElement);
+
+    // On the seek bar itself, the arrows go once, not twice.
+    await page.getByRole("slider", { name: "Position" }).focus();
+    await page.keyboard.press("ArrowRight");
+    assert.ok(Math.abs((await state()).at - 12.04) < 0.001, `at ${(await state()).at}`);
+    assert.match((await page.getByRole("slider", { name: "Position" }).getAttribute("aria-valuetext")) ?? "", /12 seconds of 24 seconds/);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  test("copies addresses", async () => {
+    const { page, close } = await open("demo", { permissions: ["clipboard-read", "clipboard-write"] });
+    await page.getByRole("button", { name: "Copy the RTSP address" }).click();
+    await page.getByText("Copied").waitFor({ state: "attached" });
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), `${server.rtsp}/demo`);
+    await close();
+  });
+
+  test("plays a film of sound alone", async () => {
+    const { page, complaints, close } = await open("music/A tone of eight seconds");
+    await start(page);
+    const viewer = await Viewer.of(page);
+    await viewer.reach(1);
+    await viewer.seek(6, 0.5);
+    assert.ok((await viewer.end()).ended);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  test("says plainly what this browser cannot play, and what can", async () => {
+    const { page, complaints, close } = await open("modern/Only H.265");
+    await page.getByText(/This browser cannot play HEVC.*pictures \(hvc1/).waitFor();
+    assert.match((await page.locator(".player-stand").textContent()) ?? "", /VLC, ffplay or GStreamer/);
+    assert.deepEqual(await stumbles(page), []);
+    await screenshot(page, "film-other-players");
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  test("says why a broken film does not play, and that a film does not exist", async () => {
+    const { page, close } = await open("broken/No film at all");
+    await page.getByText(/cannot be played|not ready yet/).first().waitFor();
+    await page.goto(`${server.http}/#/film/nowhere`);
+    await page.getByText("There is no such film").waitFor();
+    await close();
+  });
+
+  test("is clean and does not jump", async () => {
+    const { page, complaints, close } = await open("series/B-frames & two tongues");
+    await start(page);
+    const viewer = await Viewer.of(page);
+    await viewer.reach(1);
+    await viewer.pause();
+    assert.deepEqual(await stumbles(page), []);
+    assert.ok((await jumps(page)) < 0.1, `the page jumps by ${await jumps(page)}`);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+});
+
+describe("the live page", () => {
+  test("shows who watches what over which protocol, and ends a session for who has the token", async () => {
+    const watching = spawn("ffmpeg", ["-v", "error", "-nostdin", "-re", "-rtsp_transport", "udp", "-i", `${server.rtsp}/demo`, "-f", "null", "-"], { stdio: "ignore" });
+    const film = await visit(chromium, `${server.http}/#/film/${titlePath("series/B-frames & two tongues")}`);
+    await film.page.getByRole("button", { name: "Play", exact: true }).first().click();
+    await (await Viewer.of(film.page)).reach(1);
+    const { page, complaints, close } = await visit(chromium, `${server.http}/#/live`);
+    try {
+      const rows = page.locator(".sessions tbody tr");
+      const rtsp = rows.filter({ hasText: "RTSP/UDP" });
+      const hls = rows.filter({ hasText: "HLS" }).filter({ hasText: "B-frames" });
+      await rtsp.waitFor();
+      await hls.first().waitFor();
+      await until("positions go on", async () => /0:0[1-9]/.test((await rtsp.textContent()) ?? ""));
+      assert.match((await rtsp.textContent()) ?? "", /demo.*127\.0\.0\.1.*Lavf.*kbit\/s/);
+      assert.deepEqual(await stumbles(page), []);
+
+      await rtsp.getByRole("button", { name: /^End the session of/ }).click();
+      const dialog = page.getByRole("dialog");
+      assert.deepEqual(await stumbles(page), []);
+      await screenshot(page, "live-token");
+      await dialog.getByLabel("Token").fill("wrong");
+      await dialog.getByRole("button", { name: "Go on" }).click();
+      await until("the wrong one is refused", async () => ((await dialog.getByRole("alert").textContent()) ?? "") !== "");
+      complaints.length = 0; // the browser notes the refusal on its console
+      await dialog.getByLabel("Token").fill(server.token);
+      await dialog.getByRole("button", { name: "Go on" }).click();
+      await rtsp.waitFor({ state: "detached" });
+
+      // The token is asked once. (Who watched the film in another test may still be listed.)
+      for (let left = await hls.count(); left > 0; left -= 1) {
+        await hls.first().getByRole("button", { name: /^End the session of/ }).click();
+        await until("it is gone", async () => (await hls.count()) < left);
+      }
+      assert.equal(await dialog.count(), 0);
+      await film.page.keyboard.press("9"); // to where nothing is loaded yet
+      await film.page.getByText("The server has ended this viewing.").waitFor();
+      assert.deepEqual(complaints, []);
+    } finally {
+      watching.kill();
+      await film.close();
+      await close();
+    }
+  });
+
+  test("tells when the server has gone, and goes on by itself when it is back", async () => {
+    const { page, close } = await visit(chromium, `${server.http}/#/live`);
+    await page.getByText("Nobody is watching").or(page.locator(".sessions")).first().waitFor();
+    await page.context().setOffline(true);
+    await page.route("**/api/events", (route) => route.abort());
+    await page.reload().catch(() => undefined);
+    await page.context().setOffline(false);
+    await page.reload();
+    await page.getByText("Server does not answer").waitFor();
+    await page.unroute("**/api/events");
+    await page.getByText("Server does not answer").waitFor({ state: "detached" });
+    await close();
+  });
+});
+
+describe("screenshots for people to look at", () => {
+  const looks: [name: string, options: BrowserContextOptions][] = [
+    ["light", { colorScheme: "light" }],
+    ["dark", { colorScheme: "dark" }],
+    ["phone", { colorScheme: "light", viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true }],
+    ["phone-dark", { colorScheme: "dark", viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true }],
+  ];
+  for (const [name, options] of looks) {
+    test(`of library, player and live page, ${name}; nothing sticks out at the side, and contrast is good`, async () => {
+      const { page, complaints, close } = await visit(chromium, `${server.http}/`, options);
+      const fits = async () => {
+        const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+        assert.ok(content !== undefined && window !== undefined && content <= window, `${content} px in a window of ${window}`);
+      };
+      await tile(page, "demo").locator("img").waitFor();
+      await page.waitForTimeout(1500);
+      await fits();
+      assert.deepEqual(await stumbles(page), []);
+      await screenshot(page, `library-${name}`, true);
+
+      await page.goto(`${server.http}/#/film/${titlePath("series/B-frames & two tongues")}`);
+      await page.getByRole("button", { name: "Play", exact: true }).first().click();
+      const viewer = await Viewer.of(page);
+      await viewer.seek(9.5);
+      await viewer.pause();
+      await fits();
+      assert.deepEqual(await stumbles(page), []);
+      await screenshot(page, `film-${name}`, true);
+
+      await page.goto(`${server.http}/#/live`);
+      await page.locator(".sessions tbody tr").first().waitFor();
+      await page.waitForTimeout(1500);
+      await fits();
+      assert.deepEqual(await stumbles(page), []);
+      await screenshot(page, `live-${name}`, true);
+      assert.deepEqual(complaints, []);
+      await close();
+    });
+  }
+});
