@@ -19,7 +19,7 @@
 //! | `stream.rs`, `config.rs`, `handle.rs`, `sender.rs` | what others see |
 //! | `pacing.rs` | which packets may leave when: pure |
 //! | `plans.rs`, `planner.rs` | plans of groups, made once, shared by all viewers |
-//! | `cursor.rs`, `active.rs`, `shared.rs` | a stream as a sender thread has it; what others see of it |
+//! | `cursor.rs`, `active.rs`, `active/playing.rs`, `shared.rs` | a stream as a sender thread has it; what others see of it |
 //! | `thread.rs`, `wheel.rs`, `inbox.rs` | the turns, and what a thread is told |
 //! | `send.rs`, `backend.rs` | packets put together, and the ways to the kernel |
 //! | `histogram.rs` | how late packets left |

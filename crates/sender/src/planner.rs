@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::ops::ControlFlow;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use reelway_catalogue::Film;
@@ -263,7 +264,7 @@ impl Planner {
                 } => {
                     let result = read
                         .map_err(|error| StreamError(error.to_string()))
-                        .and_then(|span| script.plan(id, &samples, span));
+                        .and_then(|span| plan(&script, id, &samples, span));
                     tell(&script, id, result);
                 }
             }
@@ -310,6 +311,24 @@ impl Planner {
                 }
             });
     }
+}
+
+/// Plans a group. Should the packetiser trip over a film nobody thought of, that film's viewers are
+/// told; the thread, on which all others depend, goes on.
+fn plan(
+    script: &Script,
+    id: GroupId,
+    samples: &[TimedSample],
+    span: Span,
+) -> Result<Planned, StreamError> {
+    let planned = panic::catch_unwind(AssertUnwindSafe(|| script.plan(id, samples, span)));
+    planned.unwrap_or_else(|_| {
+        let path = script.source.path().display();
+        Err(StreamError(format!(
+            "{path}: group {} of track {} cannot be planned: a fault of this program",
+            id.1, id.0
+        )))
+    })
 }
 
 /// Tells all who wait for a group.

@@ -79,11 +79,9 @@ impl Reporter {
             rtcp::write(&report, &self.cname, bye, &mut self.packet);
             match &track.path {
                 // A report that finds no room is made up for by the next one.
-                Path::Udp {
-                    rtcp_socket, rtcp, ..
-                } => {
-                    if let Some(socket) = self.sockets.get(*rtcp_socket) {
-                        let _ = socket.send(&self.packet[FRAMING..], rtcp);
+                Path::Udp(udp) => {
+                    if let Some(socket) = self.sockets.get(udp.rtcp_socket) {
+                        let _ = socket.send(&self.packet[FRAMING..], &udp.rtcp);
                     }
                 }
                 Path::Tcp { conn, rtcp, .. } => {
@@ -400,7 +398,7 @@ fn fill_udp<'d>(
     else {
         return;
     };
-    let Path::Udp { socket, rtp, .. } = &track.path else {
+    let Path::Udp(udp) = &track.path else {
         return;
     };
     let (mut run, mut first_len, mut last_len) = (0, 0, 0);
@@ -409,7 +407,7 @@ fn fill_udp<'d>(
         let full = run == MAX_RUN_PACKETS
             || (run + 1) * (usize::from(first_len) + Header::BYTES) > MAX_RUN_BYTES;
         if run > 0 && (len > first_len || last_len < first_len || full) {
-            batch.end_message(*socket, rtp, segmentation, due.at, tag);
+            batch.end_message(udp.socket, &udp.rtp, segmentation, due.at, tag);
             run = 0;
         }
         let Some(cell) = next_cell(cells) else { break };
@@ -423,7 +421,7 @@ fn fill_udp<'d>(
         run += 1;
     }
     if run > 0 {
-        batch.end_message(*socket, rtp, segmentation, due.at, tag);
+        batch.end_message(udp.socket, &udp.rtp, segmentation, due.at, tag);
     }
 }
 

@@ -12,7 +12,7 @@ use reelway_sys::udp::{Destination, UdpSocket};
 use reelway_sys::wake;
 use tokio::sync::oneshot;
 
-use crate::active::{Active, Means, Path, Rules, Track};
+use crate::active::{Active, Means, Path, Rules, Track, UdpPath};
 use crate::backend::{Backend, Gso, Plain};
 use crate::config::{SenderConfig, SenderError};
 use crate::cursor::Cursor;
@@ -265,12 +265,12 @@ impl Sender {
                     route(&self.0.rtp, from, rtp).ok_or_else(|| unreachable(rtp))?;
                 let (rtcp_socket, rtcp) =
                     route(&self.0.rtcp, from, rtcp).ok_or_else(|| unreachable(rtcp))?;
-                Path::Udp {
+                Path::Udp(Box::new(UdpPath {
                     socket: socket as u8,
                     rtp,
                     rtcp_socket,
                     rtcp,
-                }
+                }))
             }
         };
         Ok(Track {

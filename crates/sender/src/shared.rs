@@ -135,7 +135,7 @@ impl Shared {
             fraction_lost: f32::from(report.fraction_lost) / 256.0,
             jitter: Duration::from_nanos(u64::from(report.jitter) * 1_000_000_000 / rate),
             round_trip: believable
-                .then(|| Duration::from_micros(u64::from(round_trip) * 1_000_000 >> 16)),
+                .then(|| Duration::from_micros((u64::from(round_trip) * 1_000_000) >> 16)),
         };
         self.reception
             .lock()

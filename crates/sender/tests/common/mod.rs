@@ -248,12 +248,17 @@ impl Got {
     }
 }
 
+/// What a thread keeps for others.
+type Kept<T> = Arc<Mutex<Vec<T>>>;
+/// Keeps a datagram and its time.
+type Keep = Box<dyn Fn(&[u8], u64) + Send>;
+
 /// A pair of sockets that keeps all it gets.
 pub struct Receiver {
     pub rtp: SocketAddr,
     pub rtcp: SocketAddr,
-    packets: Arc<Mutex<Vec<Got>>>,
-    reports: Arc<Mutex<Vec<(u64, Vec<u8>)>>>,
+    packets: Kept<Got>,
+    reports: Kept<(u64, Vec<u8>)>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     pub rtcp_socket: Arc<UdpSocket>,
@@ -279,9 +284,9 @@ impl Receiver {
         let (rtp_socket, rtcp_socket) = (open(), open());
         let (rtp, rtcp) = (rtp_socket.local_addr(), rtcp_socket.local_addr());
         let stop = Arc::new(AtomicBool::new(false));
-        let packets: Arc<Mutex<Vec<Got>>> = Arc::default();
-        let reports: Arc<Mutex<Vec<(u64, Vec<u8>)>>> = Arc::default();
-        let listen = |socket: Arc<UdpSocket>, keep: Box<dyn Fn(&[u8], u64) + Send>| {
+        let packets: Kept<Got> = Arc::default();
+        let reports: Kept<(u64, Vec<u8>)> = Arc::default();
+        let listen = |socket: Arc<UdpSocket>, keep: Keep| {
             let stop = Arc::clone(&stop);
             std::thread::spawn(move || {
                 let mut buffer = [0; 65_536];
@@ -388,6 +393,7 @@ impl Report {
 }
 
 /// Both tracks of a film to two receivers.
+#[derive(Default)]
 pub struct Viewer {
     pub video: Receiver,
     pub audio: Receiver,
@@ -399,16 +405,6 @@ pub const AUDIO_SSRC: u32 = 0x2222_2222;
 pub const VIDEO_BASE: u32 = 0xffff_f000;
 pub const AUDIO_BASE: u32 = 12_345;
 pub const VIDEO_SEQ: u16 = 65_500;
-
-impl Default for Viewer {
-    fn default() -> Self {
-        Viewer {
-            video: Receiver::default(),
-            audio: Receiver::default(),
-            events: Arc::default(),
-        }
-    }
-}
 
 impl Viewer {
     pub fn stream(&self, film: &TestFilm, store: &Store, start: i64, end: Option<i64>) -> Stream {

@@ -1,0 +1,254 @@
+//! What a stream does while it plays: which packets may leave now, when to look at it again, how far
+//! behind it is.
+
+use std::sync::atomic::Ordering;
+
+use reelway_clock::Monotonic;
+use reelway_media::Nanos;
+use reelway_rtp::Header;
+
+use super::{Active, BEFORE_BYE, BYE_LATEST, Due};
+use crate::cursor::Unit;
+use crate::pacing::{Pace, TURN};
+use crate::planner::Waiter;
+use crate::stream::{State, StreamError};
+
+impl Active {
+    /// Asks for groups that will be needed soon.
+    pub fn want(&mut self, now: u64) {
+        let playing = self.state == State::Playing;
+        let ahead = if playing {
+            self.film_at(now).saturating_add(self.rules.ahead)
+        } else {
+            Nanos::MIN
+        };
+        for number in 0..self.tracks.len() {
+            let Some((group, due)) = self.tracks[number].cursor.want(&self.script, ahead) else {
+                continue;
+            };
+            let deadline = if playing { self.wall_of(due) } else { now };
+            let waiter = Waiter {
+                inbox: self.inbox.clone(),
+                stream: self.id(),
+                epoch: self.epoch,
+                track: number,
+                group,
+                urgent: !self.tracks[number].cursor.is_ready(),
+            };
+            let id = (self.tracks[number].cursor.track, group);
+            self.planner
+                .request(&self.script, id, Monotonic::from_nanos(deadline), waiter);
+        }
+    }
+
+    /// The unit track number `track` is at.
+    pub fn unit_of(&self, track: usize) -> Option<Unit<'_>> {
+        let cursor = &self.tracks.get(track)?.cursor;
+        let payload = self.script.payload(cursor.track).ok().flatten();
+        cursor.unit(payload.map(|payload| payload.preface()))
+    }
+
+    /// The next slice of a track, and how many packets may leave in its millisecond.
+    pub fn slice(&self, track: usize) -> Option<(Due, u32)> {
+        let unit = self.unit_of(track)?;
+        let pace = Pace::new(unit.packets.len() as u32, unit.duration, self.rules.burst);
+        let slice = pace.slice_at(unit.at);
+        // What is due before the play began (sound packed with what comes before) is not late at its
+        // beginning.
+        let at = self.wall_of(unit.due.saturating_add(slice.after).max(self.film));
+        Some((
+            Due {
+                track,
+                first: slice.packets.start,
+                end: slice.packets.end,
+                at,
+            },
+            pace.cap,
+        ))
+    }
+
+    /// What may leave now of what is due before `horizon`: at most one slice a track, the earliest
+    /// first, and no more than the rule of the millisecond allows.
+    pub fn due(&self, now: u64, horizon: u64, out: &mut Vec<Due>) {
+        if self.state != State::Playing || now < self.retry_at {
+            return;
+        }
+        let first = out.len();
+        let mut cap = u32::from(self.rules.burst);
+        for track in 0..self.tracks.len() {
+            if let Some((due, needed)) = self.slice(track).filter(|(due, _)| due.at < horizon) {
+                cap = cap.max(needed);
+                out.push(due);
+            }
+        }
+        out[first..].sort_by_key(|due| due.at);
+        let mut room = self.window.room(now, cap);
+        let mut kept = first;
+        for number in first..out.len() {
+            let packets = out[number].end - out[number].first;
+            // A slice waits until it can leave whole, unless its stream needs every millisecond.
+            let may = if packets <= room || cap > u32::from(self.rules.burst) {
+                packets.min(room)
+            } else {
+                0
+            };
+            if may == 0 {
+                break;
+            }
+            out[number].end = out[number].first + may;
+            room -= may;
+            out.swap(kept, number);
+            kept += 1;
+        }
+        out.truncate(kept);
+    }
+
+    /// When to look at the stream again; `None`: something must happen first. What is due before
+    /// `horizon` and may leave at `now` gives `now`.
+    pub fn next_look(&self, now: u64, horizon: u64) -> Option<u64> {
+        if self.state != State::Playing {
+            return None;
+        }
+        let mut next = self.over_at.unwrap_or(u64::MAX);
+        if self.next_report > 0 {
+            next = next.min(self.next_report);
+        }
+        for (number, track) in self.tracks.iter().enumerate() {
+            if !track.cursor.is_ready() {
+                // Its plan is late; nobody wakes the thread for a plan that was asked for in time.
+                next = next.min((now / TURN + 1) * TURN);
+            }
+            if let Some((due, cap)) = self.slice(number) {
+                let look = if due.at >= horizon {
+                    due.at
+                } else if self.is_tcp() {
+                    self.retry_at.max(self.not_before).max(now)
+                } else {
+                    let opens = self.window.opens_for(now, cap, due.end - due.first);
+                    // The next turn will do, unless the stream needs every millisecond.
+                    let needs_all = opens <= now || cap > u32::from(self.rules.burst);
+                    let at = if needs_all {
+                        opens
+                    } else {
+                        opens.next_multiple_of(TURN)
+                    };
+                    at.max(self.retry_at)
+                };
+                next = next.min(look);
+            }
+            if let Some((_, due)) = track.cursor.lacking(&self.script) {
+                let ask = self.wall_of(due.saturating_sub(self.rules.ahead));
+                next = next.min(ask.max((now / TURN + 1) * TURN));
+            }
+        }
+        (next < u64::MAX).then_some(next)
+    }
+
+    /// How far behind the stream is: the first packet that should have left.
+    pub fn behind(&self, now: u64) -> u64 {
+        let first = (0..self.tracks.len())
+            .filter_map(|track| Some(self.slice(track)?.0.at))
+            .min();
+        now.saturating_sub(first.unwrap_or(now))
+    }
+
+    /// Moves the timetable on by `nanos`: what was late is due now.
+    pub fn shift(&mut self, nanos: u64) {
+        self.wall += nanos;
+        self.over_at = self.over_at.map(|at| at + nanos);
+        self.next_report = 0;
+        self.shared.shifts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Sees to what is due beside packets. True if the timetable was moved.
+    pub fn look_after(&mut self, now: u64) -> bool {
+        if self.state != State::Playing {
+            return false;
+        }
+        self.want(now);
+        let behind = self.behind(now);
+        self.shared.behind.store(behind, Ordering::Relaxed);
+        self.shared
+            .position
+            .store(self.position(now.saturating_sub(behind)), Ordering::Relaxed);
+        let starved = self.tracks.iter().any(|track| !track.cursor.is_ready());
+        // A plan that came late is our fault, a connection that takes no more is its reader's.
+        let ours = std::mem::replace(&mut self.starved, starved) || !self.is_tcp();
+        let shift = ours && behind > self.rules.catch_up;
+        if shift {
+            self.shift(behind);
+        } else if behind > self.rules.lag_limit {
+            let words = format!(
+                "the reader is {:.1} s behind and was given up",
+                behind as f64 / 1e9
+            );
+            self.fail(StreamError(words));
+            return false;
+        }
+        if self.over_at.is_none() && self.tracks.iter().all(|track| track.cursor.is_done()) {
+            let end = self.wall_of(self.end);
+            self.over_at = Some(end.clamp(now + BEFORE_BYE, now + BYE_LATEST));
+        }
+        shift
+    }
+
+    /// Whether the range's end has been played.
+    pub fn is_over(&self, now: u64) -> bool {
+        self.state == State::Playing && self.over_at.is_some_and(|at| at <= now)
+    }
+
+    /// Whether sender reports are due now; counts as sent then. At the beginning they follow the first
+    /// packets.
+    pub fn takes_report(&mut self, now: u64) -> bool {
+        let due = self.state == State::Playing
+            && self.next_report <= now
+            && self.tracks.iter().any(|track| track.packets > 0);
+        if due {
+            self.next_report = now + self.rules.report_interval;
+        }
+        due
+    }
+
+    /// Notes that packets of the unit at hand are gone: `taken` sent, `refused` lost, at `after` the
+    /// latest. The bytes of RTP sent.
+    pub fn gone(&mut self, due: &Due, taken: u32, refused: u32, after: u64) -> u64 {
+        let count = taken + refused;
+        if count == 0 {
+            return 0;
+        }
+        let Some(unit) = self.unit_of(due.track) else {
+            return 0;
+        };
+        let of = unit.packets.len() as u32;
+        let octets_of = |packets: u32| {
+            let packets = &unit.packets[due.first as usize..(due.first + packets) as usize];
+            packets
+                .iter()
+                .map(|packet| u32::from(packet.len))
+                .sum::<u32>()
+        };
+        let octets = octets_of(count);
+        let bytes = u64::from(octets_of(taken)) + u64::from(taken) * Header::BYTES as u64;
+        let payload = self
+            .script
+            .payload(self.tracks[due.track].cursor.track)
+            .ok()
+            .flatten();
+        let has_preface = payload.is_some_and(|payload| !payload.preface().packets.is_empty());
+        let track = &mut self.tracks[due.track];
+        track.seq = track.seq.wrapping_add(count as u16);
+        track.packets = track.packets.wrapping_add(count);
+        track.octets = track.octets.wrapping_add(octets);
+        let moved = track.cursor.advance(count, of, has_preface);
+        self.window.note(after, count);
+        let shared = &self.shared;
+        shared.late.note(after.saturating_sub(due.at), count);
+        crate::shared::add(&shared.packets, u64::from(taken));
+        crate::shared::add(&shared.bytes, bytes);
+        crate::shared::add(&shared.refused, u64::from(refused));
+        if let Err(error) = moved {
+            self.fail(error);
+        }
+        bytes
+    }
+}
