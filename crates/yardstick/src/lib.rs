@@ -1,13 +1,15 @@
 //! The yardstick: a client that plays a film for real and trusts nobody (the VODCA paper's).
 //!
 //! What lives here: viewers over RTSP that count, time and, where the film is at hand, compare
-//! every packet ([`rtsp::play`]); what they measured ([`Story`]). It is a client of its own and
+//! every packet ([`rtsp::play`]); what they measured ([`Story`]); thousands of light ones that only
+//! count and time ([`light`]). It is a client of its own and
 //! shares no code with the server's data path: what it finds wrong cannot be hidden by using the
 //! same mistake twice.
 #![forbid(unsafe_code)]
 
 mod depacketise;
 mod histogram;
+pub mod light;
 mod meter;
 mod reference;
 pub mod rtsp;

@@ -304,13 +304,15 @@ impl BurstMeter {
     }
 }
 
-struct Header {
-    seq: u16,
-    rtp_time: u32,
-    marker: bool,
+/// What of an RTP header is looked at.
+pub(crate) struct Header {
+    pub seq: u16,
+    pub rtp_time: u32,
+    pub marker: bool,
 }
 
-fn parse(packet: &[u8]) -> Option<(Header, &[u8])> {
+/// Header and payload of an RTP packet.
+pub(crate) fn parse(packet: &[u8]) -> Option<(Header, &[u8])> {
     let [
         first,
         second,

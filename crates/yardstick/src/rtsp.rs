@@ -1,7 +1,7 @@
 //! A viewer over RTSP.
 
-mod connection;
-mod description;
+pub(crate) mod connection;
+pub(crate) mod description;
 
 use std::net::SocketAddr;
 use std::task::Poll;

@@ -3,7 +3,7 @@
 use std::io;
 use std::io::IoSliceMut;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
@@ -64,14 +64,15 @@ pub fn try_receive_ready(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Re
 }
 
 fn try_receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Received> {
+    receive_from(socket.as_raw_fd(), buffer)
+}
+
+/// The next datagrams of any UDP socket, blocking or not, with the kernel's time of arrival.
+pub fn receive_from(socket: RawFd, buffer: &mut [u8]) -> io::Result<Received> {
     let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec, i32);
     let mut iov = [IoSliceMut::new(buffer)];
-    let message = recvmsg::<SockaddrStorage>(
-        socket.as_raw_fd(),
-        &mut iov,
-        Some(&mut control),
-        MsgFlags::empty(),
-    )?;
+    let message =
+        recvmsg::<SockaddrStorage>(socket, &mut iov, Some(&mut control), MsgFlags::empty())?;
     let mut received = Received {
         len: message.bytes,
         segment: message.bytes,

@@ -1,0 +1,392 @@
+//! Light viewers: thousands of streams received through a pair of sockets, each judged by its
+//! sequence numbers, its RTP timestamps, and the kernel's times of arrival, without looking into the
+//! packets. For measuring servers, not films. ([`viewer`] has those who ask for the films.)
+
+pub mod viewer;
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::sys::socket::{setsockopt, sockopt};
+
+use crate::histogram::Histogram;
+use crate::meter::parse;
+use crate::socket::{BUFFER, receive_from};
+
+/// Receive buffer of a socket: a second of some thousand streams.
+const RECEIVE: usize = 256 << 20;
+/// Share of a stream's access units that may be ahead of what lateness is measured from: servers
+/// may begin with a burst.
+const EARLY: f64 = 0.1;
+
+/// What many viewers of one kind of track saw, all together.
+#[derive(Clone, Debug, Default)]
+pub struct LightStory {
+    /// Streams that sent anything.
+    pub streams: u64,
+    /// Packets that came while the judging lasted.
+    pub packets: u64,
+    /// Payload bytes of them.
+    pub bytes: u64,
+    /// Packets that never came, by their sequence numbers.
+    pub lost: u64,
+    /// Packets that came after a later one, or twice.
+    pub disordered: u64,
+    /// How late access units came: the first packet against its time, the last against the end of
+    /// its frame. Each stream is measured from its tenth earliest of a hundred.
+    pub late: Histogram,
+    /// For every packet, how many of its stream came within the millisecond that ends with it.
+    pub bursts: Vec<u64>,
+}
+
+impl LightStory {
+    /// The number of packets within a millisecond that `share` (0 to 1) of all packets do not see
+    /// exceeded.
+    pub fn burst(&self, share: f64) -> usize {
+        let all: u64 = self.bursts.iter().sum();
+        let wanted = (all as f64 * share).ceil() as u64;
+        let mut seen = 0;
+        let place = self.bursts.iter().position(|count| {
+            seen += count;
+            seen >= wanted
+        });
+        place.unwrap_or(0)
+    }
+}
+
+/// An access unit's arrival: its time in the film, ns, and when its first and last packet came.
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    media: i64,
+    first: u64,
+    last: u64,
+    packets: u32,
+}
+
+/// A stream as it is received.
+#[derive(Debug)]
+struct Stream {
+    expected: u16,
+    first_time: u32,
+    current: u32,
+    unit: Unit,
+    units: Vec<Unit>,
+    /// Arrivals of the last millisecond.
+    recent: VecDeque<(u64, u32)>,
+    within: u32,
+}
+
+/// Largest burst told apart.
+const MOST_BURST: usize = 512;
+
+#[derive(Debug)]
+struct Judge {
+    rate: u32,
+    streams: HashMap<u32, Stream>,
+    story: LightStory,
+}
+
+impl Judge {
+    fn new(rate: u32) -> Judge {
+        let story = LightStory {
+            bursts: vec![0; MOST_BURST + 1],
+            ..LightStory::default()
+        };
+        Judge {
+            rate,
+            streams: HashMap::new(),
+            story,
+        }
+    }
+
+    fn packet(&mut self, packet: &[u8], at: u64, judging: bool) {
+        let Some((header, payload)) = parse(packet) else {
+            return;
+        };
+        let Some(ssrc) = packet
+            .get(8..12)
+            .map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        else {
+            return;
+        };
+        let stream = self.streams.entry(ssrc).or_insert_with(|| Stream {
+            expected: header.seq,
+            first_time: header.rtp_time,
+            current: header.rtp_time,
+            unit: Unit {
+                media: 0,
+                first: at,
+                last: at,
+                packets: 0,
+            },
+            units: Vec::new(),
+            recent: Default::default(),
+            within: 0,
+        });
+        let ahead = header.seq.wrapping_sub(stream.expected);
+        if ahead >= 0x8000 {
+            self.story.disordered += u64::from(judging);
+            return;
+        }
+        stream.expected = header.seq.wrapping_add(1);
+        if header.rtp_time != stream.current {
+            stream.units.push(stream.unit);
+            let ticks = i64::from(header.rtp_time.wrapping_sub(stream.first_time) as i32);
+            let media = ticks * 1_000_000_000 / i64::from(self.rate.max(1));
+            stream.unit = Unit {
+                media,
+                first: at,
+                last: at,
+                packets: 0,
+            };
+            stream.current = header.rtp_time;
+        }
+        stream.unit.last = at;
+        stream.unit.packets += 1;
+        while let Some((then, count)) = stream.recent.front().copied() {
+            if at.saturating_sub(then) < 1_000_000 {
+                break;
+            }
+            stream.within -= count;
+            stream.recent.pop_front();
+        }
+        match stream.recent.back_mut() {
+            Some((then, count)) if *then == at => *count += 1,
+            _ => stream.recent.push_back((at, 1)),
+        }
+        stream.within += 1;
+        if judging {
+            self.story.packets += 1;
+            self.story.bytes += payload.len() as u64;
+            self.story.lost += u64::from(ahead);
+            self.story.bursts[(stream.within as usize).min(MOST_BURST)] += 1;
+        }
+    }
+
+    /// Judges what came from `from` to `to`, ns since 1970.
+    fn finish(mut self, from: u64, to: u64) -> LightStory {
+        for stream in self.streams.values_mut() {
+            stream.units.push(stream.unit);
+            // In order of their time in the film, as pictures may leave in another.
+            let mut media: Vec<i64> = stream.units.iter().map(|unit| unit.media).collect();
+            media.sort_unstable();
+            let mut steps: Vec<i64> = media.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            steps.sort_unstable();
+            let frame = steps.get(steps.len() / 2).copied().unwrap_or(0);
+            let mut offsets: Vec<i64> = stream
+                .units
+                .iter()
+                .map(|unit| unit.first as i64 - unit.media)
+                .collect();
+            offsets.sort_unstable();
+            let base = offsets[(offsets.len() as f64 * EARLY) as usize % offsets.len()];
+            for unit in stream
+                .units
+                .iter()
+                .filter(|unit| (from..to).contains(&unit.first))
+            {
+                let spread = if unit.packets > 1 { frame } else { 0 };
+                let due = unit.media + base;
+                let late = (unit.first as i64 - due).max(unit.last as i64 - due - spread);
+                self.story
+                    .late
+                    .add(Duration::from_nanos(late.max(0) as u64));
+            }
+        }
+        self.story.streams = self.streams.len() as u64;
+        self.story
+    }
+}
+
+/// When to judge, ns since 1970; shared with the receiving threads.
+#[derive(Debug, Default)]
+struct Window {
+    from: AtomicU64,
+    to: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// A pair of sockets for all viewers' streams of one track, with a thread that receives.
+#[derive(Debug)]
+pub struct LightReceiver {
+    port: u16,
+    /// Bound so that reports sent there are not answered by ICMP; what comes is not read.
+    _reports: UdpSocket,
+    window: Arc<Window>,
+    thread: JoinHandle<io::Result<LightStory>>,
+}
+
+impl LightReceiver {
+    /// Begins to receive on `address`, on any even port or on `port`; `rate` is the RTP clock.
+    ///
+    /// # Errors
+    /// The port is taken, or the kernel has no times of arrival.
+    pub fn start(address: IpAddr, port: u16, rate: u32) -> io::Result<LightReceiver> {
+        let (socket, reports) = pair(address, port)?;
+        setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+        if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE).is_err() {
+            setsockopt(&socket, sockopt::RcvBuf, &RECEIVE)?;
+        }
+        // Without GRO packets come one by one: slower, not wrong.
+        let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
+        socket.set_read_timeout(Some(Duration::from_millis(50)))?;
+        let port = socket.local_addr()?.port();
+        let window = Arc::new(Window::default());
+        let shared = Arc::clone(&window);
+        let thread = std::thread::Builder::new()
+            .name("light".to_owned())
+            .spawn(move || receive(&socket, rate, &shared))?;
+        Ok(LightReceiver {
+            port,
+            _reports: reports,
+            window,
+            thread,
+        })
+    }
+
+    /// The RTP port; RTCP is the next one.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Judges from now on.
+    pub fn judge(&self) {
+        self.window
+            .from
+            .store(reelway_clock::real().nanos(), Ordering::Relaxed);
+    }
+
+    /// Stops judging, and tells.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub fn finish(self) -> io::Result<LightStory> {
+        self.window
+            .to
+            .store(reelway_clock::real().nanos(), Ordering::Relaxed);
+        // What has been sent by now is still taken in.
+        std::thread::sleep(Duration::from_millis(100));
+        self.window.stop.store(true, Ordering::Relaxed);
+        let panicked = || io::Error::other("the receiving thread panicked");
+        self.thread.join().map_err(|_| panicked())?
+    }
+}
+
+fn pair(address: IpAddr, port: u16) -> io::Result<(UdpSocket, UdpSocket)> {
+    let bind = |port| UdpSocket::bind(SocketAddr::new(address, port));
+    if port != 0 {
+        return Ok((bind(port)?, bind(port + 1)?));
+    }
+    for _ in 0..64 {
+        let first = bind(0)?;
+        let port = first.local_addr()?.port();
+        if port.is_multiple_of(2)
+            && port < u16::MAX
+            && let Ok(second) = bind(port + 1)
+        {
+            return Ok((first, second));
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::AddrInUse,
+        "no pair of neighbouring UDP ports is free",
+    ))
+}
+
+fn receive(socket: &UdpSocket, rate: u32, window: &Window) -> io::Result<LightStory> {
+    let mut judge = Judge::new(rate);
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let received = match receive_from(socket.as_raw_fd(), &mut buffer) {
+            Ok(received) => received,
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock if window.stop.load(Ordering::Relaxed) => break,
+                // Reports that nobody reads come back as refused.
+                io::ErrorKind::WouldBlock
+                | io::ErrorKind::Interrupted
+                | io::ErrorKind::ConnectionRefused => continue,
+                _ => return Err(error),
+            },
+        };
+        let (from, to) = (
+            window.from.load(Ordering::Relaxed),
+            window.to.load(Ordering::Relaxed),
+        );
+        let judging = from > 0 && received.at >= from && (to == 0 || received.at < to);
+        for packet in buffer[..received.len].chunks(received.segment.max(1)) {
+            judge.packet(packet, received.at, judging);
+        }
+        // A flood must not keep it from ending.
+        if to > 0 && received.at > to + 100_000_000 {
+            break;
+        }
+    }
+    let from = window.from.load(Ordering::Relaxed);
+    Ok(judge.finish(from, window.to.load(Ordering::Relaxed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(seq: u16, time: u32) -> Vec<u8> {
+        let mut packet = vec![0x80, 96];
+        packet.extend(seq.to_be_bytes());
+        packet.extend(time.to_be_bytes());
+        packet.extend(7_u32.to_be_bytes());
+        packet.extend([0; 100]);
+        packet
+    }
+
+    #[test]
+    fn a_gap_is_lost_and_a_late_frame_is_late() {
+        let mut judge = Judge::new(90_000);
+        for frame in 0..100_u32 {
+            let at = 1_000_000_000
+                + u64::from(frame) * 40_000_000
+                + if frame == 50 { 7_000_000 } else { 0 };
+            for nth in 0..2 {
+                if (frame, nth) != (20, 1) {
+                    judge.packet(&packet((frame * 2 + nth) as u16, frame * 3600), at, true);
+                }
+            }
+        }
+        let story = judge.finish(0, u64::MAX);
+        assert_eq!(
+            (story.streams, story.packets, story.lost, story.disordered),
+            (1, 199, 1, 0)
+        );
+        assert_eq!(story.late.max(), Duration::from_millis(7));
+        assert_eq!(story.burst(1.0), 2);
+    }
+
+    #[test]
+    fn a_burst_at_the_beginning_does_not_make_the_rest_late() {
+        let mut judge = Judge::new(90_000);
+        for frame in 0..100_u32 {
+            let at = 1_000_000_000 + u64::from(if frame < 5 { 0 } else { frame }) * 40_000_000;
+            judge.packet(&packet(frame as u16, frame * 3600), at, true);
+        }
+        assert_eq!(judge.finish(0, u64::MAX).late.max(), Duration::ZERO);
+    }
+
+    #[test]
+    fn packets_arrive_and_are_counted() {
+        let receiver = LightReceiver::start(IpAddr::from([127, 0, 0, 1]), 0, 90_000).unwrap();
+        receiver.judge();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for seq in 0..10 {
+            sender
+                .send_to(&packet(seq, 0), ("127.0.0.1", receiver.port()))
+                .unwrap();
+        }
+        let story = receiver.finish().unwrap();
+        assert_eq!((story.packets, story.lost), (10, 0));
+    }
+}

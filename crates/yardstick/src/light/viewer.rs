@@ -1,0 +1,87 @@
+//! A viewer who asks for a film over RTSP and leaves the receiving to a [`super::LightReceiver`].
+
+use crate::Trouble;
+use crate::rtsp::connection::Connection;
+use crate::rtsp::description;
+
+/// A track that a film has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LightMedia {
+    /// Whether it is picture.
+    pub is_video: bool,
+    /// RTP clock, Hz.
+    pub clock_rate: u32,
+}
+
+/// A viewer whose streams play.
+#[derive(Debug)]
+pub struct LightViewer {
+    connection: Connection,
+    base: String,
+}
+
+/// Which tracks a film has.
+///
+/// # Errors
+/// The server cannot be reached, or does not have the film.
+pub async fn describe(url: &str) -> Result<Vec<LightMedia>, Trouble> {
+    let mut connection = Connection::open(url).await?;
+    let answer = connection
+        .request("DESCRIBE", url, &["Accept: application/sdp"])
+        .await?;
+    let media = description::parse(&answer.body, url)?;
+    Ok(media
+        .iter()
+        .map(|media| LightMedia {
+            is_video: media.is_video,
+            clock_rate: media.clock_rate,
+        })
+        .collect())
+}
+
+impl LightViewer {
+    /// Plays a film from its beginning; track number n goes to UDP port `ports[n]` (and RTCP to the next), which
+    /// other viewers may share.
+    ///
+    /// # Errors
+    /// The server refused, or did not answer.
+    pub async fn begin(url: &str, ports: &[u16]) -> Result<LightViewer, Trouble> {
+        let mut connection = Connection::open(url).await?;
+        let answer = connection
+            .request("DESCRIBE", url, &["Accept: application/sdp"])
+            .await?;
+        let base = answer.header("content-base").unwrap_or(url).to_owned();
+        for (media, port) in description::parse(&answer.body, &base)?.iter().zip(ports) {
+            let transport = format!("Transport: RTP/AVP;unicast;client_port={port}-{}", port + 1);
+            connection
+                .request("SETUP", &media.control, &[&transport])
+                .await?;
+        }
+        connection
+            .request("PLAY", &base, &["Range: npt=0.000-"])
+            .await?;
+        Ok(LightViewer { connection, base })
+    }
+
+    /// Gives a sign of life.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub async fn alive(&mut self) -> Result<(), Trouble> {
+        self.connection
+            .request("OPTIONS", &self.base, &[])
+            .await
+            .map(drop)
+    }
+
+    /// Says goodbye.
+    ///
+    /// # Errors
+    /// The connection is gone, or the server did not answer.
+    pub async fn end(mut self) -> Result<(), Trouble> {
+        self.connection
+            .request("TEARDOWN", &self.base, &[])
+            .await
+            .map(drop)
+    }
+}
