@@ -4,8 +4,10 @@
 //! test: it is run by people, and continuous integration never fails on a clock.
 #![forbid(unsafe_code)]
 
+mod bed;
 pub mod film;
 mod index;
+mod mssc;
 mod reference;
 mod report;
 mod serve;
@@ -38,6 +40,11 @@ const EXPERIMENTS: &[Experiment] = &[
         name: "serve",
         about: "200 viewers over RTSP/UDP on one core, every packet timed and compared",
         run: serve::run,
+    },
+    Experiment {
+        name: "mssc",
+        about: "the MSSC paper again: ten sessions idle and overloaded, film traffic, what a packet costs",
+        run: mssc::run,
     },
 ];
 

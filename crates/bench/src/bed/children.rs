@@ -1,0 +1,226 @@
+//! Programs started for an experiment. Each is a process group of its own, ended when its [`Child`]
+//! is dropped, and on Ctrl-C; so are folders and namespaces put away.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Command, ExitStatus, Stdio};
+use std::os::unix::process::CommandExt;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError, mpsc};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+/// What must be undone if the experiment is broken off.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Undo {
+    /// End the process group.
+    Group(i32),
+    /// Remove the folder.
+    Folder(PathBuf),
+    /// Run a program with arguments.
+    Run(Vec<String>),
+}
+
+static UNDO: Mutex<Vec<Undo>> = Mutex::new(Vec::new());
+static WATCH: Once = Once::new();
+
+fn undos() -> MutexGuard<'static, Vec<Undo>> {
+    UNDO.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Undo {
+    fn apply(&self) {
+        match self {
+            Undo::Group(pid) => {
+                let _ = killpg(Pid::from_raw(*pid), Signal::SIGKILL);
+            }
+            Undo::Folder(path) => {
+                let _ = std::fs::remove_dir_all(path);
+            }
+            Undo::Run(words) => {
+                let mut command = Command::new(&words[0]);
+                command.args(&words[1..]).stdin(Stdio::null());
+                let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+            }
+        }
+    }
+}
+
+/// Remembers what to undo on Ctrl-C.
+pub(super) fn remember(undo: Undo) {
+    WATCH.call_once(|| {
+        std::thread::spawn(watch);
+    });
+    undos().push(undo);
+}
+
+/// Undoes it now.
+pub(super) fn undo(undo: &Undo) {
+    let mut undos = undos();
+    if let Some(place) = undos.iter().position(|other| other == undo) {
+        undos.remove(place).apply();
+    }
+}
+
+/// Waits for a signal that ends the experiment, and cleans up.
+fn watch() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return;
+    };
+    runtime.block_on(async {
+        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (
+            signal(SignalKind::interrupt()),
+            signal(SignalKind::terminate()),
+            signal(SignalKind::hangup()),
+        ) else {
+            return;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    });
+    // The newest first: processes before the namespaces they live in. The lock is kept, so that
+    // nothing new begins.
+    for undo in undos().drain(..).rev() {
+        undo.apply();
+    }
+    std::process::exit(130);
+}
+
+/// A running program with all that it has started.
+#[derive(Debug)]
+pub struct Child {
+    child: std::process::Child,
+    lines: Option<Lines<BufReader<ChildStdout>>>,
+}
+
+impl Child {
+    /// Starts a program whose output is read line by line by [`Child::line`].
+    pub fn start(command: &mut Command) -> anyhow::Result<Child> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = Child::spawn(command)?;
+        let output = child.child.stdout.take().context("its output")?;
+        child.lines = Some(BufReader::new(output).lines());
+        Ok(child)
+    }
+
+    /// Starts a program whose output does not matter.
+    pub fn start_quiet(command: &mut Command) -> anyhow::Result<Child> {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Child::spawn(command)
+    }
+
+    fn spawn(command: &mut Command) -> anyhow::Result<Child> {
+        command.process_group(0);
+        let program = command.get_program().to_owned();
+        let child = command.spawn().with_context(|| format!("starting {}", program.display()))?;
+        remember(Undo::Group(child.id() as i32));
+        Ok(Child { child, lines: None })
+    }
+
+    /// Its process number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line it prints; `None` when it has ended.
+    pub fn line(&mut self) -> anyhow::Result<Option<String>> {
+        let next = self.lines.as_mut().and_then(Iterator::next);
+        Ok(next.transpose()?)
+    }
+
+    /// Reads its output on, so that it never waits for a full pipe.
+    pub fn ignore_output(&mut self) {
+        if let Some(lines) = self.lines.take() {
+            std::thread::spawn(move || lines.for_each(drop));
+        }
+    }
+
+    /// Waits for it to end, at most `patience`.
+    pub fn wait(&mut self, patience: Duration) -> anyhow::Result<ExitStatus> {
+        let began = reelway_clock::now();
+        while reelway_clock::now().since(began) < patience {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        bail!("still running after {} s", patience.as_secs())
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // The group first: its leader's number is ours as long as it is not reaped.
+        undo(&Undo::Group(self.child.id() as i32));
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a program to its end and gives its output.
+pub fn output(program: &str, args: &[&str]) -> anyhow::Result<String> {
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("starting {program}"))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        bail!("{program} {}: {}", args.join(" "), words.trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Whether a program of this name can be started.
+pub fn is_installed(program: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|path| path.join(program).is_file())
+}
+
+/// Lines that `child` prints, read by another thread, so that one can wait for them with a limit.
+pub fn lines_of(child: &mut Child) -> mpsc::Receiver<String> {
+    let (send, receive) = mpsc::channel();
+    if let Some(lines) = child.lines.take() {
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    // Nobody listens any more; the pipe is still emptied.
+                    continue;
+                }
+            }
+        });
+    }
+    receive
+}
+
+/// A folder for the time of an experiment.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes it, under the system's folder for temporary files.
+    pub fn make(name: &str) -> anyhow::Result<Folder> {
+        let path = std::env::temp_dir().join(format!("reelway-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
+        remember(Undo::Folder(path.clone()));
+        Ok(Folder(path))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        undo(&Undo::Folder(self.0.clone()));
+    }
+}

@@ -1,0 +1,16 @@
+//! The test bed: what experiments need around a server that is measured.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `children.rs` | programs started for an experiment, and ended whatever happens to it |
+//! | `net.rs` | two network namespaces with a cable between, one for the server, one for viewers |
+//! | `machine.rs` | what the whole machine and single processes spend |
+//! | `cores.rs` | which core is the server's, which are the viewers' |
+
+pub mod children;
+pub mod cores;
+pub mod machine;
+pub mod net;
+
+pub use children::{Child, Folder};
+pub use net::Net;

@@ -1,0 +1,192 @@
+//! Reelway's sender at the same tasks: handed over once, after which this process sleeps.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use reelway_catalogue::{Film, index_path};
+use reelway_media::Kind;
+use reelway_rtp::{Header, PayloadOptions};
+use reelway_sender::{
+    FileStream, FilmStream, Out, Sender, SenderConfig, Stream, StreamEvent, StreamHandle, TrackOut, What,
+};
+use reelway_store::{Source, Store, StoreConfig};
+
+use super::task::{Account, Late, MEASURING, Outcome, Sessions, Traffic};
+use crate::bed::machine;
+
+/// Bytes of an RTP packet of film traffic.
+pub const PACKET: usize = 1328;
+
+/// The sender's ways to the kernel, by its own names.
+pub const BACKENDS: &[&str] = &["gso", "sendmmsg"];
+
+fn config(backend: &str, burst: u16, from: IpAddr) -> anyhow::Result<SenderConfig> {
+    let gso = match backend {
+        "gso" => true,
+        "sendmmsg" => false,
+        other => bail!("there is no backend '{other}'; there are: {}", BACKENDS.join(", ")),
+    };
+    Ok(SenderConfig {
+        addresses: vec![from],
+        rtp_port: 0,
+        rtcp_port: 0,
+        threads: 1,
+        burst,
+        gso,
+        payload: PayloadOptions { max_payload: PACKET - Header::BYTES },
+        ..SenderConfig::default()
+    })
+}
+
+fn started(backend: &str, burst: u16, from: IpAddr, pool_bytes: u64) -> anyhow::Result<(Store, Sender)> {
+    // Where they cannot be raised, what needs more of them says so.
+    let _ = reelway_sys::limits::raise_descriptors();
+    let store = Store::new(StoreConfig { pool_bytes, ..StoreConfig::default() })?;
+    let sender = Sender::new(config(backend, burst, from)?, store.clone())?;
+    let is = sender.stats().backend;
+    if is != backend {
+        bail!("asked for the backend '{backend}', got '{is}'");
+    }
+    Ok((store, sender))
+}
+
+/// Waits until all are ready, and lets them go: at once, or one after the other over some time.
+fn go(handles: &[StreamHandle], over: Duration) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    for handle in handles {
+        runtime.block_on(handle.ready()).map_err(|error| anyhow!("{error}"))?;
+    }
+    let began = reelway_clock::now();
+    for (number, handle) in handles.iter().enumerate() {
+        let wait = over.mul_f64(number as f64 / handles.len() as f64);
+        std::thread::sleep(wait.saturating_sub(reelway_clock::now().since(began)));
+        handle.go();
+    }
+    Ok(())
+}
+
+fn finish(outcome: &mut Outcome, store: &Store, sender: &Sender) -> anyhow::Result<()> {
+    let stats = sender.stats();
+    let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
+    outcome.late = Late {
+        p50: millis(stats.late.p50),
+        p99: millis(stats.late.p99),
+        p999: millis(stats.late.p999),
+        max: millis(stats.late.max),
+    };
+    outcome.refused = stats.refused;
+    outcome.backend = stats.backend.to_owned();
+    outcome.descriptors = machine::descriptors();
+    outcome.memory = machine::memory_of(std::process::id())?.0;
+    let pool = store.stats();
+    outcome.pool = pool.blocks * u64::from(pool.block_bytes);
+    outcome.bytes_read = pool.bytes_read;
+    Ok(())
+}
+
+/// The paper's sessions.
+pub fn sessions(task: &Sessions, backend: &str) -> anyhow::Result<Outcome> {
+    let from = match task.to.ip() {
+        IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
+        IpAddr::V6(_) => IpAddr::from(std::net::Ipv6Addr::LOCALHOST),
+    };
+    let (store, sender) = started(backend, 8, from, 16 << 20)?;
+    let account = Account::open()?;
+    let source = store.open(&task.file).with_context(|| task.file.display().to_string())?;
+    let (tell, events) = mpsc::channel();
+    let handles: Vec<StreamHandle> = (0..task.sessions)
+        .map(|ssrc| {
+            let tell = tell.clone();
+            let out = track(0, ssrc, task.to, task.to);
+            let what = What::File(FileStream {
+                source: Arc::clone(&source),
+                position: 0,
+                packet_bytes: task.bytes,
+                interval: Duration::from_micros(task.interval_us),
+                packets: Some(task.packets.into()),
+                timestamp_step: (task.interval_us * 9 / 100) as u32,
+                out,
+            });
+            sender.play(Stream { what, events: Box::new(move |event| drop(tell.send(event))) })
+        })
+        .collect();
+    go(&handles, Duration::ZERO)?;
+    let patience = Duration::from_micros(task.interval_us * u64::from(task.packets)) * 2 + Duration::from_secs(10);
+    let mut playing = task.sessions;
+    while playing > 0 {
+        match events.recv_timeout(patience).context("the streams do not end")? {
+            StreamEvent::Ended => playing -= 1,
+            StreamEvent::Failed(reason) => bail!("a stream failed: {reason}"),
+            StreamEvent::Report(_) | StreamEvent::Alive => {}
+        }
+    }
+    let mut outcome = account.close()?;
+    let stats = sender.stats();
+    (outcome.packets, outcome.calls, outcome.runs) = (stats.packets, stats.calls, stats.runs);
+    finish(&mut outcome, &store, &sender)?;
+    Ok(outcome)
+}
+
+fn track(track: usize, ssrc: u32, rtp: std::net::SocketAddr, rtcp: std::net::SocketAddr) -> TrackOut {
+    let out = Out::Udp { from: None, rtp, rtcp };
+    TrackOut { track, payload_type: 96 + track as u8, ssrc, seq: 0, rtp_base: 0, out }
+}
+
+fn film(path: &Path, store: &Store) -> anyhow::Result<(Arc<Film>, Arc<Source>)> {
+    let (identity, index) = index_path(path)?;
+    let film = Film {
+        name: path.display().to_string(),
+        path: path.to_owned(),
+        identity,
+        title: Arc::new(index.title),
+        samples: Arc::new(index.tables),
+    };
+    Ok((Arc::new(film), store.open(path)?))
+}
+
+/// Film traffic.
+pub fn traffic(task: &Traffic, backend: &str, burst: u16) -> anyhow::Result<Outcome> {
+    let (store, sender) = started(backend, burst, task.from, task.pool)?;
+    let films: Vec<_> = task.films.iter().map(|path| film(path, &store)).collect::<anyhow::Result<_>>()?;
+    let rtcp = std::net::SocketAddr::new(task.to.ip(), task.to.port() + 1);
+    let seconds = task.warm_up + task.seconds + 5.0;
+    let handles: Vec<StreamHandle> = (0..task.streams)
+        .map(|number| {
+            let (film, source) = &films[number as usize % films.len()];
+            let tracks = film.title.tracks.iter().enumerate();
+            let tracks = tracks.filter(|(_, track)| task.sound || track.kind == Kind::Video);
+            let ssrc = |track: usize| number * 2 + track as u32;
+            // Places all over the films, as far as the time measured leaves room.
+            let room = (film.title.duration as f64 / 1e9 - seconds).max(0.0);
+            let place = room * f64::from(number) / f64::from(task.streams.max(1));
+            let what = What::Film(FilmStream {
+                film: Arc::clone(film),
+                source: Arc::clone(source),
+                tracks: tracks.map(|(at, _)| track(at, ssrc(at), task.to, rtcp)).collect(),
+                start: (place * 1e9) as i64,
+                end: None,
+            });
+            sender.play(Stream { what, events: Box::new(|_| {}) })
+        })
+        .collect();
+    go(&handles, Duration::from_secs_f64(task.warm_up / 2.0))?;
+    std::thread::sleep(Duration::from_secs_f64(task.warm_up / 2.0));
+    println!("{MEASURING}");
+    let (account, before) = (Account::open()?, sender.stats());
+    std::thread::sleep(Duration::from_secs_f64(task.seconds));
+    let mut outcome = account.close()?;
+    let after = sender.stats();
+    outcome.packets = after.packets - before.packets;
+    outcome.calls = after.calls - before.calls;
+    outcome.runs = after.runs - before.runs;
+    finish(&mut outcome, &store, &sender)?;
+    let failed = handles.iter().filter(|handle| handle.progress().state == reelway_sender::State::Failed);
+    let failed = failed.count();
+    if failed > 0 {
+        bail!("{failed} streams failed");
+    }
+    Ok(outcome)
+}
