@@ -234,16 +234,27 @@ fn every_film(transport: &str) {
             scope.spawn(|| {
                 while let Some(case) = { cases.lock().unwrap().pop_front() } {
                     if catch_unwind(AssertUnwindSafe(|| case.check(transport))).is_err() {
-                        failed.lock().unwrap().push(case.film.name);
+                        failed.lock().unwrap().push(case);
                     }
                 }
             });
         }
     });
-    let failed = failed.into_inner().unwrap();
+    // Machines that test are often too busy for six players and their decoders: a film that arrived
+    // late has another chance alone.
+    let failed: Vec<Case> = failed.into_inner().unwrap();
+    let names = |failed: &[Case]| failed.iter().map(|case| case.film.name).collect::<Vec<_>>();
+    assert!(
+        failed.len() <= 3,
+        "not as in the file over {transport}: {:?}",
+        names(&failed)
+    );
+    let again = |case: &Case| catch_unwind(AssertUnwindSafe(|| case.check(transport))).is_err();
+    let failed: Vec<Case> = failed.into_iter().filter(again).collect();
     assert!(
         failed.is_empty(),
-        "not as in the file over {transport}: {failed:?}"
+        "not as in the file over {transport}: {:?}",
+        names(&failed)
     );
 }
 

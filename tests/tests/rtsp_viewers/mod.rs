@@ -1,10 +1,17 @@
-//! What the tests of RTSP viewers share: what of a film must arrive.
+//! What the tests of RTSP viewers share: what of a film must arrive, and viewers that do as told.
 #![allow(dead_code)]
 
+use std::ops::RangeInclusive;
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 use reelway_tests::boxes::Movie;
+use reelway_tests::films::{film, library};
+use reelway_tests::players::run;
 use reelway_tests::probe::{Edits, streams};
+use reelway_tests::server::Options;
+use serde::Deserialize;
 
 /// A sample as a viewer should get it.
 #[derive(Clone, Debug)]
@@ -104,4 +111,145 @@ pub fn nals(mut sample: &[u8], hevc: bool) -> Vec<Vec<u8>> {
         }
     }
     nals
+}
+
+/// A line of a script in `players`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Line {
+    /// A step begins.
+    pub step: Option<String>,
+    /// Kind of an access unit as received.
+    pub unit: Option<String>,
+    /// Kind of a decoded frame.
+    pub frame: Option<String>,
+    /// Number of seeks before.
+    pub run: usize,
+    /// Film time in seconds.
+    pub at: Option<f64>,
+    /// Of the unit's parts.
+    pub hashes: Vec<String>,
+    /// The film's end was reached.
+    pub end: bool,
+}
+
+/// Runs a viewer of `players` with these steps to the film's end.
+#[track_caller]
+pub fn watch(script: &str, url: &str, protocol: &str, steps: &[&str]) -> Vec<Line> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("players")
+        .join(script);
+    let mut command = Command::new("/usr/bin/python3");
+    command
+        .arg(path)
+        .args([url, protocol])
+        .args(steps)
+        .env("GST_REGISTRY_FORK", "no");
+    let ran = run(command, Duration::from_secs(90)).expect(script);
+    let text = String::from_utf8(ran.out.clone()).unwrap();
+    let lines: Vec<Line> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect(line))
+        .collect();
+    assert!(lines.last().is_some_and(|line| line.end), "{}", ran.tail());
+    lines
+}
+
+/// As the script hashes.
+fn hashes(unit: &Unit) -> Vec<String> {
+    unit.parts
+        .iter()
+        .map(|part| format!("{}-{:08x}", part.len(), crc32fast::hash(part)))
+        .collect()
+}
+
+/// The units of one track are runs of the film without holes: the first begins with the film, each
+/// other where `starts` says, the last one reaches the end. `lost` is what the viewer itself may
+/// throw away at a pause.
+#[track_caller]
+pub fn without_holes(
+    kind: &str,
+    lines: &[Line],
+    units: &[Unit],
+    starts: &[RangeInclusive<usize>],
+    lost: usize,
+) {
+    let film: Vec<Vec<String>> = units.iter().map(hashes).collect();
+    let is = |line: &Line, at: usize| film.get(at).is_some_and(|unit| *unit == line.hashes);
+    let (mut next, mut run, mut forgiven) = (0, 0, 0);
+    for line in lines {
+        if line
+            .step
+            .as_deref()
+            .is_some_and(|step| step.starts_with("pause"))
+        {
+            forgiven = lost;
+        }
+        if line.unit.as_deref() != Some(kind) {
+            continue;
+        }
+        // After the call to seek, what was under way of the old place may still come.
+        if is(line, next) {
+            next += 1;
+            continue;
+        }
+        let begins = if line.run == run {
+            None
+        } else {
+            Some(starts[line.run - 1].clone())
+        };
+        if let Some(start) = begins.and_then(|mut starts| starts.find(|&at| is(line, at))) {
+            (run, next, forgiven) = (line.run, start + 1, 0);
+        } else if let Some(later) = (next..=next + forgiven).find(|&at| is(line, at)) {
+            (next, forgiven) = (later + 1, 0);
+        } else {
+            let (run, at) = (line.run, line.at);
+            let due = units.get(next).map(|unit| unit.at);
+            panic!("{kind}, run {run}: unit at {at:?} should be number {next} at {due:?}");
+        }
+    }
+    assert_eq!(
+        (run, next),
+        (starts.len(), film.len()),
+        "{kind}: last run and unit"
+    );
+}
+
+/// A viewer seeks three times, pauses past the session's timeout, and plays to the end; what comes
+/// between is the film without a hole, but for `lost` units of sound that the viewer itself throws
+/// away at the pause.
+#[track_caller]
+pub fn seeks_and_pauses(script: &str, protocol: &str, lost: usize) -> Vec<Line> {
+    let library = library(&["seeks"]);
+    let server = Options::new(library.path()).set("rtsp.timeout", 2).start();
+    server.wait_indexed();
+    let expected = Expected::of(&film("seeks").path);
+    let wishes = [20.7, 4.0, 36.2];
+    let steps = [
+        "play:2",
+        "seek:20.7",
+        "play:1.5",
+        "seek:4",
+        "play:1.5",
+        "pause:5",
+        "play:1.5",
+        "seek:36.2",
+        "end:30",
+    ];
+    let lines = watch(script, &server.rtsp_url("seeks"), protocol, &steps);
+
+    let pictures = wishes
+        .map(|wish| expected.start_of(wish))
+        .map(|start| start..=start);
+    without_holes("video", &lines, &expected.video, &pictures, 0);
+    // The sound begins with the packet in which the picture's start lies.
+    let sounds = pictures.map(|picture| {
+        let start = expected.video[*picture.start()].at;
+        let beside = expected
+            .audio
+            .partition_point(|unit| unit.at + unit.duration <= start);
+        beside.saturating_sub(4)..=beside
+    });
+    without_holes("audio", &lines, &expected.audio, &sounds, lost);
+    lines
 }
