@@ -1,0 +1,163 @@
+# What lab/run and its tests share. Sourced, never run.
+# shellcheck shell=bash
+
+# prepare_guest: the kernel and the base of the guest's file system, once; then they are cached.
+# Nothing is installed for the kernel: its package is downloaded and unpacked.
+prepare_guest() {
+    "$root/scripts/need" qemu-system-x86_64 busybox cpio
+    mkdir -p "$target"
+    exec 9>"$target/lock"
+    flock 9
+    if [ ! -f "$target/kernel/version" ]; then
+        fetch_kernel
+    fi
+    version=$(cat "$target/kernel/version")
+    kernel=$target/kernel/boot/vmlinuz-$version
+    if [ "$lab/init" -nt "$target/base.cpio.gz" ] || [ "$lab/library.sh" -nt "$target/base.cpio.gz" ]; then
+        make_base
+    fi
+    flock -u 9
+}
+
+# fetch_kernel: the kernel that linux-image-cloud-amd64 depends on.
+fetch_kernel() {
+    local meta=linux-image-cloud-amd64 package depends
+    echo "lab: fetching a kernel" >&2
+    depends=$(apt-cache depends "$meta" 2>/dev/null | sed -n 's/^ *Depends: //p' | head -n 1)
+    if [ -z "$depends" ]; then
+        [ "$(id -u)" = 0 ] && apt-get update -qq
+        depends=$(apt-cache depends "$meta" | sed -n 's/^ *Depends: //p' | head -n 1)
+    fi
+    rm -rf "$target/kernel" "$target/download"
+    mkdir -p "$target/download"
+    (cd "$target/download" && apt-get download -qq "$depends" 2>/dev/null) || {
+        echo "lab: cannot download $depends. Type: sudo apt-get update" >&2
+        exit 1
+    }
+    package=$(echo "$target"/download/*.deb)
+    dpkg -x "$package" "$target/kernel"
+    # Debian 13 has /usr/lib/modules, Debian 12 /lib/modules.
+    if [ ! -d "$target/kernel/lib/modules" ]; then
+        mkdir -p "$target/kernel/lib"
+        ln -s ../usr/lib/modules "$target/kernel/lib/modules"
+    fi
+    local found
+    found=$(basename "$(echo "$target"/kernel/lib/modules/*)")
+    (cd "$target/kernel" && busybox depmod -b . "$found")
+    rm -rf "$target/download"
+    echo "$found" >"$target/kernel/version"
+}
+
+# make_base: busybox, the directories, and init.
+make_base() {
+    local tree=$target/base
+    rm -rf "$tree"
+    mkdir -p "$tree"/{bin,sbin,dev,proc,sys,tmp,etc,lib,lib64,results,modules,usr/bin}
+    cp "$(command -v busybox)" "$tree/bin/busybox"
+    for applet in $(busybox --list | grep -vx busybox); do
+        ln -sf /bin/busybox "$tree/bin/$applet"
+    done
+    # A shell of its own: busybox's takes its built-in programs before those of PATH.
+    overlay=$tree put_program "$(command -v dash)" /bin/dash
+    ln -sf dash "$tree/bin/sh"
+    cp "$lab/init" "$tree/init"
+    chmod +x "$tree/init"
+    echo 'root:x:0:0:root:/:/bin/sh' >"$tree/etc/passwd"
+    pack "$tree" "$target/base.cpio.gz"
+}
+
+# pack TREE FILE: a compressed archive that the kernel unpacks.
+pack() {
+    (cd "$1" && find . | cpio --quiet -o -H newc -R 0:0 | gzip -1) >"$2.new"
+    mv "$2.new" "$2"
+}
+
+# put_program FILE [PATH]: a program for the guest, with the libraries it needs, as PATH.
+put_program() {
+    local file=$1 path=${2:-/bin/$(basename "$1")}
+    mkdir -p "$overlay$(dirname "$path")"
+    cp -L "$file" "$overlay$path"
+    put_libraries "$file"
+}
+
+# put_tools NAME...: programs of this machine, in place of busybox's smaller ones.
+put_tools() {
+    local name
+    "$root/scripts/need" "$@"
+    for name in "$@"; do
+        put_program "$(PATH=$PATH:/usr/sbin:/sbin command -v "$name")" "/bin/$name"
+    done
+}
+
+# put_libraries FILE: what the dynamic linker will look for.
+put_libraries() {
+    local library
+    # ldd says "not a dynamic executable" of a static one.
+    for library in $(ldd "$1" 2>/dev/null | grep -o '/[^ ]*'); do
+        mkdir -p "$overlay$(dirname "$library")"
+        cp -nL "$library" "$overlay$library"
+    done
+}
+
+# put_c SOURCE PATH [FLAG...]: a C program for the guest.
+put_c() {
+    local source=$1 path=$2
+    shift 2
+    "$root/scripts/need" cc
+    cc -O2 -Wall -Wno-nonnull -pthread "$@" -o "$work/program" "$source" -ldl
+    put_program "$work/program" "$path"
+}
+
+# put_modules NAME...: kernel modules that are loaded at start, in this order, with what they need.
+put_modules() {
+    local modules=$target/kernel/lib/modules/$version name line part
+    mkdir -p "$overlay/modules"
+    touch "$overlay/modules/order"
+    for name in "$@"; do
+        line=$(grep -E "/${name//[-_]/[-_]}\.ko[^:]*:" "$modules/modules.dep" || true)
+        if [ -z "$line" ]; then
+            grep -qE "/${name//[-_]/[-_]}\.ko" "$modules/modules.builtin" && continue
+            echo "lab: the kernel $version has no module $name" >&2
+            exit 1
+        fi
+        # "a.ko: b.ko c.ko": c comes first, a last.
+        for part in $(echo "$line" | tr -d : | tr ' ' '\n' | tac); do
+            part=$(basename "$part")
+            grep -qx "$part" "$overlay/modules/order" && continue
+            echo "$part" >>"$overlay/modules/order"
+            cp "$(find "$modules" -name "$part")" "$overlay/modules/"
+        done
+    done
+}
+
+# qemu WORK ARGUMENT...: the guest with the overlay in WORK.
+qemu() {
+    local work=$1
+    shift
+    pack "$work/overlay" "$work/overlay.cpio.gz"
+    cat "$target/base.cpio.gz" "$work/overlay.cpio.gz" >"$work/initrd"
+    # Where the guest writes its results, as one archive.
+    truncate -s 64M "$work/results.img"
+    local counting=()
+    # One instruction is one nanosecond: times inside are instruction counts, the same every run.
+    [ "${ICOUNT:-no}" = yes ] && counting=(-icount shift=0,sleep=off)
+    "${limiter[@]}" qemu-system-x86_64 \
+        -accel tcg -cpu "${CPU:-max}" -smp "${CPUS:-1}" -m "${MEMORY:-512}" \
+        -nographic -no-reboot -nic none -nodefaults -serial stdio \
+        -kernel "$kernel" -initrd "$work/initrd" \
+        -drive "file=$work/results.img,format=raw,if=none,id=results" \
+        -device virtio-blk-pci,drive=results \
+        "${counting[@]}" "$@"
+}
+
+# boot WORK RESULTS KERNEL_ARGS LIMIT: runs the guest to its end, for LIMIT seconds at most.
+boot() {
+    local limiter=(timeout --foreground "$4")
+    qemu "$1" -append "console=ttyS0 quiet panic=-1 $3" </dev/null >"$2/console" 2>&1
+}
+
+# interactive WORK: the guest with a shell on this terminal.
+interactive() {
+    local limiter=()
+    qemu "$1" -append "console=ttyS0 quiet panic=-1 lab.shell"
+}
