@@ -97,6 +97,8 @@ struct Flow {
     pacer: Pacer,
     /// Where the next piece is expected: a segment's number, or a file's offset.
     next: u64,
+    /// Where the last piece began.
+    last: u64,
 }
 
 /// A piece of media that a viewer asks for.
@@ -139,13 +141,16 @@ impl Viewer {
         let entry = place.flows.entry(flow).or_insert_with(|| Flow {
             pacer: Pacer::new(pace, now),
             next: u64::MAX,
+            last: u64::MAX,
         });
-        // Asking once more for the piece before is not a jump.
-        let jump = entry.next != at && entry.next != next;
+        // Asking once more for the piece before is not a jump. (It is known by its beginning: pieces of
+        // a file mostly have the file's end as theirs.)
+        let jump = entry.next != at && entry.last != at;
         if jump {
             entry.pacer.refill(extra, now);
         }
         entry.next = next;
+        entry.last = at;
         if main {
             if jump || place.anchor.is_none() {
                 place.anchor = Some((now, time.start));
