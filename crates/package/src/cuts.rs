@@ -322,16 +322,10 @@ impl Builder<'_> {
 
     fn done(mut self) -> Table {
         self.close_segment();
-        let last = self
-            .table
-            .fragments
-            .last()
-            .map_or(0, |fragment| fragment.tfdt);
-        self.table.end_decoded = self.end_decoded.max(last);
-        self.table.end = self
-            .table
-            .end
-            .max(self.table.cuts.last().map_or(0, |cut| cut.start));
+        let last_start = self.table.cuts.last().map_or(0, |cut| cut.start);
+        self.table.end = self.table.end.max(last_start);
+        // The last sample lasts until everything has been shown.
+        self.table.end_decoded = self.end_decoded.max(self.table.end + self.timeline.priming);
         for index in 0..self.table.fragments.len() {
             let end = self.table.fragment_end(index as u32);
             let fragment = &mut self.table.fragments[index];

@@ -1,0 +1,55 @@
+//! The HTTP side alone, over a directory of films: `cargo run -p reelway-http --example http_alone DIR [PORT]`.
+//! What the server is without RTSP; handy to try players against.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reelway_catalogue::{Directory, DirectoryConfig};
+use reelway_http::{Addresses, HttpConfig, HttpServer, NodeState, NodeView, Sending};
+use reelway_session::{Limits, Sessions};
+use reelway_store::{Store, StoreConfig};
+
+struct Alone;
+
+impl NodeView for Alone {
+    fn name(&self) -> String {
+        "alone".into()
+    }
+    fn state(&self) -> NodeState {
+        NodeState::Serving
+    }
+    fn sending(&self) -> Sending {
+        Sending::default()
+    }
+    fn addresses(&self) -> Addresses {
+        Addresses::default()
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    let mut arguments = std::env::args().skip(1);
+    let films = arguments.next().ok_or("name a directory of films")?;
+    let port: u16 = arguments.next().map_or(Ok(8080), |port| port.parse())?;
+    let store = Store::new(StoreConfig { pool_bytes: 64 << 20, ..StoreConfig::default() })?;
+    let sessions = Sessions::new(Limits::default());
+    let config = DirectoryConfig { films: vec![films.into()], index: None, ..DirectoryConfig::default() };
+    let library = Arc::new(Directory::open(config));
+    let config = HttpConfig {
+        listen: vec![SocketAddr::from(([127, 0, 0, 1], port))],
+        api_token: "secret".into(),
+        ..HttpConfig::default()
+    };
+    let server = HttpServer::bind(config, library.clone(), sessions.clone(), store, Arc::new(Alone)).await?;
+    println!("http://{}/api/films", server.addresses()[0]);
+    let ticking = async {
+        loop {
+            sessions.tick();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::join!(server.run(), ticking);
+    Ok(())
+}

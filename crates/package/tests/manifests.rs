@@ -1,0 +1,259 @@
+//! Playlists and manifests, word for word.
+
+mod common;
+
+use common::{Made, even, film, gops, picture, sound};
+use reelway_media::Codec;
+use reelway_package::{Links, Options, Package, media_playlist, mpd, multivariant_playlist};
+
+const LINKS: Links = Links {
+    playlists: Some("s=TOKEN"),
+    segments: Some("v=1&s=TOKEN"),
+};
+
+fn package(tracks: Vec<Made>) -> Package {
+    let (title, tables) = film(tracks);
+    Package::new(title, &tables, Options::default()).unwrap()
+}
+
+/// 14 s of picture with B-frames at 25 pictures a second, and two sound tracks.
+fn usual() -> Package {
+    let mut english = sound(2, 48_000, -1024, even(657, 1 << 20, 341, 1024));
+    english.track.language = Some("eng".into());
+    let mut german = sound(3, 48_000, -1024, even(657, 1 << 30, 341, 1024));
+    german.track.language = Some("deu".into());
+    german.track.name = Some("Director's \"cut\" & more".into());
+    german.track.enabled = false;
+    package(vec![
+        picture(1, 25, -1, gops(350, 50, 0, 1)),
+        english,
+        german,
+    ])
+}
+
+#[test]
+fn multivariant_playlist_of_a_usual_film() {
+    assert_eq!(
+        multivariant_playlist(&usual(), LINKS),
+        r#"#EXTM3U
+#EXT-X-VERSION:7
+#EXT-X-INDEPENDENT-SEGMENTS
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="sound-mp4a",NAME="en",LANGUAGE="en",DEFAULT=YES,AUTOSELECT=YES,CHANNELS="2",URI="2.m3u8?s=TOKEN"
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="sound-mp4a",NAME="Director's 'cut' & more",LANGUAGE="de",DEFAULT=NO,AUTOSELECT=YES,CHANNELS="2",URI="3.m3u8?s=TOKEN"
+#EXT-X-STREAM-INF:BANDWIDTH=365963,AVERAGE-BANDWIDTH=365688,CODECS="avc1.64001f,mp4a.40.2",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO="sound-mp4a"
+1.m3u8?s=TOKEN
+"#
+    );
+}
+
+#[test]
+fn media_playlists_of_a_usual_film() {
+    let package = usual();
+    assert_eq!(
+        media_playlist(&package.tracks()[0], LINKS),
+        r#"#EXTM3U
+#EXT-X-VERSION:7
+#EXT-X-TARGETDURATION:6
+#EXT-X-MEDIA-SEQUENCE:1
+#EXT-X-PLAYLIST-TYPE:VOD
+#EXT-X-INDEPENDENT-SEGMENTS
+#EXT-X-MAP:URI="../seg/1/init.mp4?v=1&s=TOKEN"
+#EXTINF:6.0,
+../seg/1/1.m4s?v=1&s=TOKEN
+#EXTINF:6.0,
+../seg/1/2.m4s?v=1&s=TOKEN
+#EXTINF:2.0,
+../seg/1/3.m4s?v=1&s=TOKEN
+#EXT-X-ENDLIST
+"#
+    );
+    assert_eq!(
+        media_playlist(&package.tracks()[1], Links::default()),
+        r#"#EXTM3U
+#EXT-X-VERSION:7
+#EXT-X-TARGETDURATION:6
+#EXT-X-MEDIA-SEQUENCE:1
+#EXT-X-PLAYLIST-TYPE:VOD
+#EXT-X-INDEPENDENT-SEGMENTS
+#EXT-X-MAP:URI="../seg/2/init.mp4"
+#EXTINF:6.016,
+../seg/2/1.m4s
+#EXTINF:5.994666667,
+../seg/2/2.m4s
+#EXTINF:1.984,
+../seg/2/3.m4s
+#EXT-X-ENDLIST
+"#
+    );
+}
+
+#[test]
+fn mpd_of_a_usual_film() {
+    assert_eq!(
+        mpd(&usual(), LINKS),
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="urn:mpeg:dash:profile:isoff-live:2011" type="static" mediaPresentationDuration="PT14S" minBufferTime="PT6.016S" maxSegmentDuration="PT6.016S">
+  <ProgramInformation><Title>A &lt;film&gt;</Title></ProgramInformation>
+  <Period id="0" start="PT0S">
+    <AdaptationSet id="1" contentType="video" mimeType="video/mp4" segmentAlignment="true" startWithSAP="1" par="16:9">
+      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="main"/>
+      <Representation id="1" codecs="avc1.64001f" bandwidth="235959" width="1280" height="720" sar="1:1" frameRate="25">
+        <SegmentTemplate timescale="25" startNumber="1" initialization="../seg/1/init.mp4?v=1&amp;s=TOKEN" media="../seg/1/$Number$.m4s?v=1&amp;s=TOKEN">
+          <SegmentTimeline>
+            <S t="0" d="150" r="1"/>
+            <S d="50"/>
+          </SegmentTimeline>
+        </SegmentTemplate>
+      </Representation>
+    </AdaptationSet>
+"#
+        .to_owned()
+            + r#"    <AdaptationSet id="2" contentType="audio" mimeType="audio/mp4" segmentAlignment="true" startWithSAP="1" lang="en">
+      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="main"/>
+      <Representation id="2" codecs="mp4a.40.2" bandwidth="130004" audioSamplingRate="48000">
+        <AudioChannelConfiguration schemeIdUri="urn:mpeg:dash:23003:3:audio_channel_configuration:2011" value="2"/>
+        <SegmentTemplate timescale="48000" startNumber="1" initialization="../seg/2/init.mp4?v=1&amp;s=TOKEN" media="../seg/2/$Number$.m4s?v=1&amp;s=TOKEN">
+          <SegmentTimeline>
+            <S t="0" d="289792"/>
+            <S d="287744"/>
+            <S d="95232"/>
+          </SegmentTimeline>
+        </SegmentTemplate>
+      </Representation>
+    </AdaptationSet>
+    <AdaptationSet id="3" contentType="audio" mimeType="audio/mp4" segmentAlignment="true" startWithSAP="1" lang="de">
+      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="alternate"/>
+      <Label>Director&apos;s &quot;cut&quot; &amp; more</Label>
+      <Representation id="3" codecs="mp4a.40.2" bandwidth="130004" audioSamplingRate="48000">
+        <AudioChannelConfiguration schemeIdUri="urn:mpeg:dash:23003:3:audio_channel_configuration:2011" value="2"/>
+        <SegmentTemplate timescale="48000" startNumber="1" initialization="../seg/3/init.mp4?v=1&amp;s=TOKEN" media="../seg/3/$Number$.m4s?v=1&amp;s=TOKEN">
+          <SegmentTimeline>
+            <S t="0" d="289792"/>
+            <S d="287744"/>
+            <S d="95232"/>
+          </SegmentTimeline>
+        </SegmentTemplate>
+      </Representation>
+    </AdaptationSet>
+  </Period>
+</MPD>
+"#
+    );
+}
+
+#[test]
+fn a_film_without_sound_has_no_groups() {
+    let text = multivariant_playlist(
+        &package(vec![picture(7, 25, -1, gops(350, 50, 0, 1))]),
+        Links::default(),
+    );
+    assert!(
+        !text.contains("AUDIO") && text.ends_with("\n7.m3u8\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn one_sound_alone_is_a_variant() {
+    let text = multivariant_playlist(
+        &package(vec![sound(4, 48_000, 0, even(900, 0, 300, 1024))]),
+        Links::default(),
+    );
+    assert_eq!(
+        text,
+        "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-INDEPENDENT-SEGMENTS\n\
+         #EXT-X-STREAM-INF:BANDWIDTH=114285,AVERAGE-BANDWIDTH=114214,CODECS=\"mp4a.40.2\"\n4.m3u8\n"
+    );
+}
+
+#[test]
+fn several_sounds_alone_are_a_variant_and_a_group() {
+    let tracks = vec![
+        sound(1, 48_000, 0, even(900, 0, 300, 1024)),
+        sound(2, 48_000, 0, even(900, 0, 600, 1024)),
+    ];
+    let text = multivariant_playlist(&package(tracks), Links::default());
+    assert_eq!(text.matches("#EXT-X-MEDIA:").count(), 2);
+    assert!(
+        text.contains("NAME=\"Sound 1\"") && text.contains("NAME=\"Sound 2\""),
+        "{text}"
+    );
+    assert!(text.contains("AUDIO=\"sound-mp4a\"\n1.m3u8\n"), "{text}");
+}
+
+#[test]
+fn each_codec_of_sound_is_a_variant_with_its_own_bandwidth() {
+    let mut ac3 = sound(3, 48_000, 0, even(400, 1 << 30, 1536, 1536));
+    ac3.track.codec = Codec::Ac3;
+    let aac = sound(2, 48_000, 0, even(600, 1 << 20, 300, 1024));
+    let text = multivariant_playlist(
+        &package(vec![picture(1, 25, -1, gops(300, 50, 0, 1)), aac, ac3]),
+        Links::default(),
+    );
+    assert_eq!(text.matches("#EXT-X-STREAM-INF:").count(), 2);
+    assert!(
+        text.contains("CODECS=\"avc1.64001f,mp4a.40.2\"")
+            && text.contains("CODECS=\"avc1.64001f,ac-3\""),
+        "{text}"
+    );
+    let bandwidths: Vec<u64> = text
+        .split("#EXT-X-STREAM-INF:BANDWIDTH=")
+        .skip(1)
+        .map(|rest| rest.split(',').next().unwrap().parse().unwrap())
+        .collect();
+    assert!(bandwidths[1] > bandwidths[0] + 200_000, "{bandwidths:?}");
+}
+
+#[test]
+fn names_in_one_group_differ() {
+    let mut tracks = vec![picture(1, 25, -1, gops(300, 50, 0, 1))];
+    for id in 2..5 {
+        let mut track = sound(id, 48_000, 0, even(600, 1 << 20, 300, 1024));
+        track.track.language = Some("eng".into());
+        tracks.push(track);
+    }
+    let text = multivariant_playlist(&package(tracks), Links::default());
+    for name in ["\"en\"", "\"en (2)\"", "\"en (3)\""] {
+        assert!(text.contains(&format!("NAME={name}")), "{text}");
+    }
+    assert_eq!(
+        text.matches("AUTOSELECT=YES").count(),
+        1,
+        "nothing tells the others apart"
+    );
+}
+
+#[test]
+fn a_turned_picture_is_shown_upright_and_wide_pixels_wide() {
+    let mut made = picture(1, 25, -1, gops(300, 50, 0, 1));
+    if let Some(picture) = &mut made.track.picture {
+        picture.matrix = [0, 0x1_0000, 0, -0x1_0000, 0, 0, 720 << 16, 0, 0x4000_0000];
+        picture.pixel_aspect = (4, 3);
+    }
+    let package = package(vec![made]);
+    assert!(multivariant_playlist(&package, Links::default()).contains("RESOLUTION=720x1706"));
+    let mpd = mpd(&package, Links::default());
+    assert!(
+        mpd.contains("width=\"1280\" height=\"720\" sar=\"4:3\"") && mpd.contains("par=\"64:27\""),
+        "{mpd}"
+    );
+}
+
+#[test]
+fn frame_rates_are_named_as_usual() {
+    for (timescale, duration, hls, dash) in [
+        (30_000, 1001, "29.970", "30000/1001"),
+        (1000, 42, "23.810", "2381/100"),
+        (90_000, 3600, "25.000", "25"),
+    ] {
+        let package = package(vec![picture(1, timescale, 0, gops(500, 50, 0, duration))]);
+        assert!(
+            multivariant_playlist(&package, Links::default())
+                .contains(&format!("FRAME-RATE={hls}"))
+        );
+        assert!(
+            mpd(&package, Links::default()).contains(&format!("frameRate=\"{dash}\"")),
+            "{timescale}"
+        );
+    }
+}
