@@ -5,7 +5,7 @@ import { SearchIcon, ViewersIcon } from "../components/icons";
 import { Notice } from "../components/notice";
 import { Poster } from "../components/poster";
 import { feed, useNode } from "../feed";
-import { clock, count, frameRate, size, spoken, titleParts } from "../format";
+import { clock, count, size, spoken, titleParts } from "../format";
 import { judge, thisBrowser } from "../playable";
 import { format, type Sort } from "../routes";
 
@@ -205,7 +205,6 @@ function facts(film: api.Film): string {
   const sound = [...new Set(film.audio.map((track) => track.name))].join(", ");
   return [
     video && `${video.width}×${video.height}`,
-    video?.frame_rate && `${frameRate(video.frame_rate)} fps`,
     video?.name,
     sound || (video && "no sound"),
     size(film.size),

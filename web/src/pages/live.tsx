@@ -113,7 +113,7 @@ function Figures({ node }: { node: api.Node | null }) {
     [
       "Playing",
       node ? String(node.sessions.playing) : "–",
-      node ? protocols(node) || "nobody is connected" : "",
+      node ? sessionsByProtocol(node) : "",
     ],
     [
       "Lateness",
@@ -155,13 +155,36 @@ const protocolNames: Record<string, string> = {
 };
 const protocolName = (protocol: string) => protocolNames[protocol] ?? protocol;
 
-const protocols = (node: api.Node) =>
-  Object.entries(node.sessions.by_protocol)
+function sessionsByProtocol({ sessions }: api.Node): string {
+  if (sessions.total === 0) return "nobody is connected";
+  const parts = Object.entries(sessions.by_protocol)
     .filter(([, n]) => n > 0)
-    .map(([protocol, n]) => `${n} ${protocolName(protocol)}`)
-    .join(" · ");
+    .map(([protocol, n]) => `${n} ${protocolName(protocol)}`);
+  return `of ${count(sessions.total, "session")}: ${parts.join(", ")}`;
+}
+
+/** Rows shown until one asks for more: a table of thousands that changes every second is of no use to anyone. */
+const firstRows = 100;
 
 function Sessions({ sessions, onEnd }: { sessions: api.Session[]; onEnd(session: api.Session): void }) {
+  const [rows, setRows] = useState(firstRows);
+  const more = sessions.length - rows;
+  return (
+    <>
+      <SessionTable sessions={sessions.slice(0, rows)} onEnd={onEnd} />
+      {more > 0 && (
+        <p class="more">
+          <button type="button" class="button" onClick={() => setRows((rows) => rows * 4)}>
+            Show more
+          </button>
+          <span>{rows} of {sessions.length}</span>
+        </p>
+      )}
+    </>
+  );
+}
+
+function SessionTable({ sessions, onEnd }: { sessions: api.Session[]; onEnd(session: api.Session): void }) {
   return (
     <table class="sessions">
       <thead>

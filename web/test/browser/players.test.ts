@@ -1,6 +1,6 @@
 // Real players in a real browser: films over HLS, DASH and as files, played to the end with seeks.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
 import type { FilmDetail } from "../../src/api";
 import { titlePath } from "../../src/routes";
@@ -39,68 +39,90 @@ async function address(title: string, kind: "hls" | "dash" | "file"): Promise<st
 /** Complaints but for the one that all of another's pages earn: they ask our server. */
 const own = (complaints: string[]) => complaints.filter((said) => !said.startsWith(`asked elsewhere: ${server.http}/`));
 
-for (const [title, expected] of Object.entries(films)) {
-  test(`our page plays “${title}” by hls.js from start to end`, async () => {
-    const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/${titlePath(title)}`);
-    await page.getByRole("button", { name: "Play", exact: true }).first().click();
-    const viewer = await Viewer.of(page);
-    await playsThrough(viewer, expected);
-    assert.deepEqual(complaints, []);
-    await close();
-  });
-
-  test(`our page plays “${title}” by hls.js with seeks`, async () => {
-    const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/${titlePath(title)}`);
-    await playsWithSeeks(await Viewer.of(page), expected);
-    assert.deepEqual(complaints, []);
-    await close();
-  });
-
-  const others = [
-    ["dash.js", "dashjs", "dash"],
-    ["Shaka Player", "shaka", "dash"],
-    ["Shaka Player", "shaka", "hls"],
-  ] as const;
-  for (const [name, file, kind] of others) {
-    test(`${name} on another's page plays “${title}” over ${kind.toUpperCase()} from start to end and with seeks`, async () => {
-      const url = `${other.base}/${file}.html?${encodeURIComponent(await address(title, kind))}`;
-      const { page, complaints, close } = await visit(chromium, url);
+// Four at a time: playing takes its time, but little of the machine.
+describe("players", { concurrency: 4 }, () => {
+  for (const [title, expected] of Object.entries(films)) {
+    test(`our page plays “${title}” by hls.js from start to end`, async () => {
+      const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/${titlePath(title)}`);
+      await page.getByRole("button", { name: "Play", exact: true }).first().click();
       const viewer = await Viewer.of(page);
       await playsThrough(viewer, expected);
-      await page.reload();
+      assert.deepEqual(complaints, []);
+      await close();
+    });
+
+    test(`our page plays “${title}” by hls.js with seeks`, async () => {
+      const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/${titlePath(title)}`);
       await playsWithSeeks(await Viewer.of(page), expected);
+      assert.deepEqual(complaints, []);
+      await close();
+    });
+
+    const others = [
+      ["dash.js", "dashjs", "dash"],
+      ["Shaka Player", "shaka", "dash"],
+      ["Shaka Player", "shaka", "hls"],
+    ] as const;
+    for (const [name, file, kind] of others) {
+      test(`${name} on another's page plays “${title}” over ${kind.toUpperCase()} from start to end and with seeks`, async () => {
+        const url = `${other.base}/${file}.html?${encodeURIComponent(await address(title, kind))}`;
+        const { page, complaints, close } = await visit(chromium, url);
+        const viewer = await Viewer.of(page);
+        await playsThrough(viewer, expected);
+        await page.reload();
+        await playsWithSeeks(await Viewer.of(page), expected);
+        assert.deepEqual(own(complaints), []);
+        await close();
+      });
+    }
+
+    test(`a bare <video> on another's page plays “${title}” as a file with seeks`, async () => {
+      const url = `${other.base}/file.html?${encodeURIComponent(await address(title, "file"))}`;
+      const { page, complaints, close } = await visit(chromium, url);
+      const viewer = await Viewer.of(page);
+      await playsWithSeeks(viewer, expected);
+      await page.reload();
+      const again = await Viewer.of(page);
+      await again.play(2);
+      playedWell(await again.end(), expected);
       assert.deepEqual(own(complaints), []);
       await close();
     });
   }
 
-  test(`a bare <video> on another's page plays “${title}” as a file with seeks`, async () => {
-    const url = `${other.base}/file.html?${encodeURIComponent(await address(title, "file"))}`;
-    const { page, complaints, close } = await visit(chromium, url);
-    const viewer = await Viewer.of(page);
-    await playsWithSeeks(viewer, expected);
+  test("our page plays by the browser's own HLS where there are no media sources", async (t) => {
+    const { page, close } = await visit(chromium, `${server.http}/#/live`);
+    const knows = await page.evaluate(() => document.createElement("video").canPlayType("application/vnd.apple.mpegurl"));
+    if (!knows) return t.skip("this browser has no HLS of its own");
+    await page.addInitScript(() => Object.assign(window, { MediaSource: undefined }));
+    await page.goto(`${server.http}/#/film/demo`);
     await page.reload();
-    const again = await Viewer.of(page);
-    await again.play(2);
-    playedWell(await again.end(), expected);
-    assert.deepEqual(own(complaints), []);
+    const viewer = await Viewer.of(page);
+    assert.match(await page.evaluate(() => document.querySelector("video")?.currentSrc ?? ""), /main\.m3u8$/);
+    await viewer.play();
+    await viewer.reach(2);
+    await viewer.seek(15);
+    await viewer.seek(20.5);
+    const report = await viewer.end();
+    assert.equal(report.error, null);
+    assert.ok(Math.abs(report.duration - 24) < 0.1);
     await close();
   });
-}
 
-test("a film of two sound tracks changes its language while it plays, without a stop", async () => {
-  const title = "series/B-frames & two tongues";
-  const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/${titlePath(title)}`);
-  await page.getByRole("button", { name: "Play", exact: true }).first().click();
-  const viewer = await Viewer.of(page);
-  await viewer.reach(2);
-  const choice = page.getByLabel("Sound track");
-  assert.deepEqual(await choice.locator("option").allTextContents(), ["English", "German"]);
-  await choice.selectOption({ label: "German" });
-  await viewer.reach(6);
-  assert.equal(await choice.locator("option:checked").textContent(), "German");
-  const report = await viewer.report();
-  assert.equal(report.error, null);
-  assert.deepEqual(complaints, []);
-  await close();
+  test("a film of two sound tracks changes its language while it plays, without a stop", async () => {
+    const title = "series/B-frames & two tongues";
+    const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/${titlePath(title)}`);
+    await page.getByRole("button", { name: "Play", exact: true }).first().click();
+    const viewer = await Viewer.of(page);
+    await viewer.reach(2);
+    const choice = page.getByLabel("Sound track");
+    assert.deepEqual(await choice.locator("option").allTextContents(), ["English", "German"]);
+    await choice.selectOption({ label: "German" });
+    await viewer.reach(6);
+    assert.equal(await choice.locator("option:checked").textContent(), "German");
+    const report = await viewer.report();
+    assert.equal(report.error, null);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
 });
