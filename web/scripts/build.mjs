@@ -1,4 +1,4 @@
-// Builds the pages into dist/: `node scripts/build.mjs`, or with --watch while working on them.
+// Builds the pages into dist/: `node scripts/build.mjs`, or with --watch again at every change (see dev.mjs).
 //
 // dist/index.html names the files under dist/assets/, whose names carry a hash of what is in them: the server
 // lets browsers keep those for ever, and asks them to check index.html each time.
