@@ -191,7 +191,7 @@ fn socket_pair() -> (UdpSocket, UdpSocket, u16) {
     for _ in 0..500 {
         let first = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
         let port = first.local_addr().expect("an address").port();
-        if port % 2 == 0
+        if port.is_multiple_of(2)
             && let Ok(second) = UdpSocket::bind((Ipv4Addr::LOCALHOST, port + 1))
         {
             first.set_nonblocking(true).expect("a socket");
