@@ -81,6 +81,7 @@ pub(crate) struct Due {
 /// What all streams of a thread have in common.
 pub(crate) struct Rules {
     pub burst: u16,
+    pub nice: i32,
     pub ahead: Nanos,
     pub lag_limit: u64,
     pub catch_up: u64,

@@ -19,6 +19,9 @@ pub struct SenderConfig {
     pub threads: usize,
     /// Packets of a stream that may leave within 1 ms, unless its frame's rate needs more; 1 to 64.
     pub burst: u16,
+    /// Nice value of the sender threads, -20 to 19, where the system lets them: packets have their
+    /// times, and the threads need little of a core.
+    pub nice: i32,
     /// What fits a packet.
     pub payload: PayloadOptions,
     /// Whether the kernel may cut runs of packets (GSO). Where it refuses, it is not asked again.
@@ -46,6 +49,7 @@ impl Default for SenderConfig {
             rtcp_port: 8001,
             threads: 0,
             burst: 8,
+            nice: -10,
             payload: PayloadOptions::default(),
             gso: true,
             ahead: Duration::from_millis(500),

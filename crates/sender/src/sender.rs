@@ -113,6 +113,7 @@ impl Sender {
         let nanos = |duration: Duration| duration.as_nanos().min(i64::MAX as u128) as u64;
         let rules = Arc::new(Rules {
             burst: config.burst.clamp(1, 64),
+            nice: config.nice.clamp(-20, 19),
             ahead: nanos(config.ahead) as i64,
             lag_limit: nanos(config.lag_limit),
             catch_up: nanos(config.catch_up).max(2 * crate::pacing::TURN),

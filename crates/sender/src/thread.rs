@@ -133,6 +133,9 @@ impl Thread {
     /// Runs until it is closed.
     pub fn run(mut self) {
         reelway_sys::time::precise_timers();
+        if let Err(error) = reelway_sys::limits::set_thread_nice(self.rules.nice) {
+            tracing::debug!("a sender thread runs at the ordinary priority: {error}");
+        }
         let mut last = now();
         loop {
             self.obey();

@@ -38,6 +38,16 @@ pub fn locked_memory() -> u64 {
     }
 }
 
+/// Gives the calling thread this nice value, -20 (goes first) to 19, where the process may
+/// (`CAP_SYS_NICE` or RLIMIT_NICE for one below its present value).
+pub fn set_thread_nice(nice: i32) -> io::Result<()> {
+    // SAFETY: takes numbers only; 0 is the calling thread.
+    check(i64::from(unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, nice)
+    }))
+    .map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

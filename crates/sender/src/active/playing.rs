@@ -81,7 +81,7 @@ impl Active {
                 out.push(due);
             }
         }
-        out[first..].sort_by_key(|due| due.at);
+        out[first..].sort_unstable_by_key(|due| due.at);
         let mut room = self.window.room(now, cap);
         let mut kept = first;
         for number in first..out.len() {

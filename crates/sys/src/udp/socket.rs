@@ -108,7 +108,9 @@ impl UdpSocket {
         if set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, of(send)).is_err() {
             set(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, of(send))?;
         }
-        set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, of(receive))?;
+        if set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, of(receive)).is_err() {
+            set(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, of(receive))?;
+        }
         let mut got: libc::c_int = 0;
         let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
         // SAFETY: `got` is an int of `bytes` bytes to be written.
