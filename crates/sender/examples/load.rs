@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p reelway-sender --example load -- FILM [--streams 200] [--seconds 30]
-//!     [--burst 8] [--threads 1] [--places 200] [--plain] [--drop | --to ADDRESS:PORT]
+//!     [--burst 8] [--threads 1] [--places 200] [--pool MIB] [--plain] [--drop | --to ADDRESS:PORT]
 //! ```
 //!
 //! Streams start at different places. The sink checks sequence numbers and counts the packets of each
@@ -29,6 +29,8 @@ struct Options {
     burst: u16,
     threads: usize,
     gso: bool,
+    /// MiB.
+    pool: u64,
     reads: bool,
     to: Option<SocketAddr>,
 }
@@ -42,6 +44,7 @@ fn options() -> Option<Options> {
         burst: 8,
         threads: 1,
         gso: true,
+        pool: 512,
         reads: true,
         to: None,
     };
@@ -54,6 +57,7 @@ fn options() -> Option<Options> {
                 options.to = Some(args.next()?.parse().ok()?);
                 options.reads = false;
             }
+            "--pool" => options.pool = args.next()?.parse().ok()?,
             "--streams" => options.streams = args.next()?.parse().ok()?,
             "--places" => options.places = args.next()?.parse().ok()?,
             "--seconds" => options.seconds = args.next()?.parse().ok()?,
@@ -99,7 +103,7 @@ fn receive(socket: &UdpSocket, sink: &Sink, stop: &AtomicBool) {
 fn main() {
     let Some(options) = options() else {
         eprintln!(
-            "usage: load FILM [--streams N] [--places N] [--seconds S] [--burst N] [--threads N] [--plain] [--drop | --to ADDRESS:PORT]"
+            "usage: load FILM [--streams N] [--places N] [--seconds S] [--burst N] [--threads N] [--pool MIB] [--plain] [--drop | --to ADDRESS:PORT]"
         );
         std::process::exit(2);
     };
@@ -115,7 +119,7 @@ fn main() {
     };
     let film = Arc::new(film);
     let store = Store::new(StoreConfig {
-        pool_bytes: 512 << 20,
+        pool_bytes: options.pool << 20,
         ..StoreConfig::default()
     })
     .expect("a store");
