@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bed;
+mod chart;
 pub mod film;
 mod index;
 mod mssc;

@@ -1,9 +1,9 @@
 //! Programs started for an experiment. Each is a process group of its own, ended when its [`Child`]
 //! is dropped, and on Ctrl-C; so are folders and namespaces put away.
 
-use std::io::{BufRead, BufReader, Lines};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::os::unix::process::CommandExt;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError, mpsc};
 use std::time::Duration;
@@ -97,15 +97,18 @@ fn watch() {
 pub struct Child {
     child: std::process::Child,
     lines: Option<Lines<BufReader<ChildStdout>>>,
+    input: Option<ChildStdin>,
 }
 
 impl Child {
-    /// Starts a program whose output is read line by line by [`Child::line`].
+    /// Starts a program that is told things by [`Child::tell`], and whose output is read by
+    /// [`Child::lines`].
     pub fn start(command: &mut Command) -> anyhow::Result<Child> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = Child::spawn(command)?;
         let output = child.child.stdout.take().context("its output")?;
         child.lines = Some(BufReader::new(output).lines());
+        child.input = child.child.stdin.take();
         Ok(child)
     }
 
@@ -120,7 +123,7 @@ impl Child {
         let program = command.get_program().to_owned();
         let child = command.spawn().with_context(|| format!("starting {}", program.display()))?;
         remember(Undo::Group(child.id() as i32));
-        Ok(Child { child, lines: None })
+        Ok(Child { child, lines: None, input: None })
     }
 
     /// Its process number.
@@ -128,17 +131,24 @@ impl Child {
         self.child.id()
     }
 
-    /// The next line it prints; `None` when it has ended.
-    pub fn line(&mut self) -> anyhow::Result<Option<String>> {
-        let next = self.lines.as_mut().and_then(Iterator::next);
-        Ok(next.transpose()?)
+    /// Gives it a line of input.
+    pub fn tell(&mut self, line: &str) -> anyhow::Result<()> {
+        let input = self.input.as_mut().context("it takes no input")?;
+        writeln!(input, "{line}").context("it does not listen any more")
     }
 
-    /// Reads its output on, so that it never waits for a full pipe.
-    pub fn ignore_output(&mut self) {
+    /// The lines it prints, read by a thread that goes on to the end, so that one can wait for them
+    /// with a limit and the program never waits for a full pipe.
+    pub fn lines(&mut self) -> mpsc::Receiver<String> {
+        let (send, receive) = mpsc::channel();
         if let Some(lines) = self.lines.take() {
-            std::thread::spawn(move || lines.for_each(drop));
+            std::thread::spawn(move || {
+                for line in lines.map_while(Result::ok) {
+                    let _ = send.send(line);
+                }
+            });
         }
+        receive
     }
 
     /// Waits for it to end, at most `patience`.
@@ -182,22 +192,6 @@ pub fn output(program: &str, args: &[&str]) -> anyhow::Result<String> {
 pub fn is_installed(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|path| path.join(program).is_file())
-}
-
-/// Lines that `child` prints, read by another thread, so that one can wait for them with a limit.
-pub fn lines_of(child: &mut Child) -> mpsc::Receiver<String> {
-    let (send, receive) = mpsc::channel();
-    if let Some(lines) = child.lines.take() {
-        std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                if send.send(line).is_err() {
-                    // Nobody listens any more; the pipe is still emptied.
-                    continue;
-                }
-            }
-        });
-    }
-    receive
 }
 
 /// A folder for the time of an experiment.

@@ -3,16 +3,22 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `paper.rs` | what the paper measured |
+//! | `toy.rs`, `film.rs` | the two halves: the paper's sessions, film traffic |
+//! | `count.rs` | system calls by name, as `strace` counts them; sources that work |
 //! | `task.rs`, `run.rs` | what a process is told to do and says of it; starting it |
 //! | `sessions.rs`, `traffic.rs` | the ways of others: a packet a call, `sendfile`, batches |
 //! | `reel.rs` | Reelway's sender at the same tasks |
-//! | `receive.rs` | when the kernel got each packet |
-//! | `load.rs` | the overloaded machine |
-//! | `count.rs` | system calls by name, as `strace` counts them |
-//! | `toy.rs`, `film.rs` | the two halves of the experiment: the paper's sessions, film traffic |
-//! | `page.rs` | the page and the charts |
+//! | `receive.rs`, `load.rs` | when the kernel got each packet; the overloaded machine |
+//! | `goals.rs` | figures held against their goals |
+//! | `page.rs`, `draw.rs` | the page, and its charts |
 
+mod count;
+mod draw;
+mod film;
+mod goals;
 mod load;
+mod page;
+mod paper;
 mod receive;
 mod reel;
 mod run;
@@ -21,7 +27,11 @@ mod task;
 mod toy;
 mod traffic;
 
-use clap::Parser;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Parser, ValueEnum};
+use serde::Serialize;
 
 use crate::Report;
 use crate::bed::{Folder, cores};
@@ -33,12 +43,73 @@ pub struct Args {
     /// Packets of a session
     #[arg(long, default_value_t = 1000)]
     packets: u32,
-    /// A tenth of the packets and of the time: for a look, not for figures
+    /// Rounds in which the ways are compared
+    #[arg(long, default_value_t = 3)]
+    runs: u32,
+    /// Seconds of film traffic measured in each run
+    #[arg(long, default_value_t = 10.0)]
+    seconds: f64,
+    /// Numbers of streams of film traffic
+    #[arg(long, value_delimiter = ',', default_values_t = [50, 200, 500, 1000, 2000, 3000])]
+    streams: Vec<u32>,
+    /// One half only
+    #[arg(long)]
+    only: Option<Half>,
+    /// Few packets, few streams, short runs: for a look, not for figures
     #[arg(long)]
     quick: bool,
+    /// Write the page to this file
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Write the charts into this folder
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
     /// A task for this process (the command starts itself with it)
     #[arg(long, hide = true)]
     task: Option<String>,
+}
+
+/// Halves of the experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Half {
+    /// The paper's sessions
+    Sessions,
+    /// Film traffic
+    Films,
+}
+
+impl Args {
+    fn film_seconds(&self) -> f64 {
+        if self.quick { 2.0 } else { self.seconds }
+    }
+
+    fn streams(&self) -> Vec<u32> {
+        if self.quick { vec![50, 200] } else { self.streams.clone() }
+    }
+
+    fn wants(&self, half: Half) -> bool {
+        self.only.is_none_or(|only| only == half)
+    }
+
+    /// Tells how far it is.
+    fn say(&self, line: &str) {
+        eprintln!("{line}");
+    }
+}
+
+/// Everything measured.
+#[derive(Debug, Default, Serialize)]
+pub struct Results {
+    /// The paper's sessions.
+    pub sessions: Vec<toy::Row>,
+    /// What overloaded the machine.
+    pub load: Vec<String>,
+    /// System calls a packet.
+    pub calls: Vec<count::Calls>,
+    /// Sources that work.
+    pub sources: Vec<count::Sources>,
+    /// Film traffic.
+    pub films: Option<film::Films>,
 }
 
 /// Runs the experiment.
@@ -51,12 +122,39 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     }
     if args.quick {
         args.packets = args.packets.min(100);
+        args.runs = 1;
     }
+    let mut report = Report::new("mssc");
     let folder = Folder::make("mssc")?;
     cores::leave_the_servers();
-    let mut report = Report::new("mssc");
-    let (rows, load) = toy::measure(&args, folder.path())?;
-    report.details.insert("sessions".into(), serde_json::to_value(&rows)?);
-    report.details.insert("load".into(), serde_json::to_value(&load)?);
+    let mut results = Results::default();
+    if args.wants(Half::Sessions) {
+        let file = folder.path().join("stored-media");
+        // Whole blocks, as direct reads want them.
+        let bytes = (usize::from(toy::BYTES) * args.packets as usize).next_multiple_of(4096);
+        std::fs::write(&file, vec![0x5a; bytes.max(1 << 16)])?;
+        results.calls = count::calls(folder.path(), &file)?;
+        results.sources = count::sources(folder.path(), &file)?;
+        (results.sessions, results.load) = toy::measure(&args, folder.path(), &file)?;
+    }
+    if args.wants(Half::Films) {
+        results.films = Some(film::measure(&args, folder.path())?);
+    }
+    goals::judge(&mut report, &results);
+    let charts = draw::charts(&results);
+    if let Some(folder) = &args.svg {
+        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        for (name, chart) in &charts {
+            std::fs::write(folder.join(name), chart)?;
+        }
+    }
+    let page = page::page(&report, &results, &args, charts.iter().map(|chart| chart.0));
+    if let Some(path) = &args.markdown {
+        std::fs::write(path, &page).with_context(|| path.display().to_string())?;
+    }
+    if let serde_json::Value::Object(map) = serde_json::to_value(&results)? {
+        report.details = map;
+    }
+    report.text = page::summary(&results);
     Ok(report)
 }

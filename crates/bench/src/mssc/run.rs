@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use super::task::{MEASURING, Outcome, Task};
-use crate::bed::children::lines_of;
 use crate::bed::{Child, cores};
 
 /// Real-time priority of the runs that have one; low among those, above everything else.
@@ -29,7 +28,7 @@ pub fn on_servers_core(real_time: bool) -> anyhow::Result<Command> {
 pub fn run(mut command: Command, task: &Task, patience: Duration, measuring: impl FnOnce(u32)) -> anyhow::Result<Outcome> {
     command.args(["bench", "mssc", "--task", &serde_json::to_string(task)?]);
     let mut child = Child::start(&mut command)?;
-    let lines = lines_of(&mut child);
+    let lines = child.lines();
     let began = reelway_clock::now();
     let mut measuring = Some(measuring);
     loop {

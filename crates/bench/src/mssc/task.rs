@@ -11,7 +11,7 @@ use super::{load, reel, sessions, traffic};
 
 /// How packets get from the file to the network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Way {
     /// `read`, header, `send`, and a sleep that Linux 2.2 would have rounded to its 10 ms ticks.
     Ticks,
@@ -85,6 +85,11 @@ pub enum Task {
     Sessions(Sessions),
     /// Film traffic.
     Traffic(Traffic),
+    /// Receive film traffic, and judge it from the line `judge` to the line `finish` of the input.
+    Watch {
+        /// Where.
+        at: std::net::IpAddr,
+    },
     /// Keep a core busy for so long.
     Spin {
         /// Seconds.
@@ -104,6 +109,24 @@ pub struct Late {
     /// The latest.
     pub max: f64,
 }
+
+impl Way {
+    /// In a few words.
+    pub fn describe(&self) -> String {
+        match self {
+            Way::Ticks => "conventional, timers of 10 ms as then".to_owned(),
+            Way::Relative => "conventional (read + send)".to_owned(),
+            Way::Absolute => "read + send, absolute schedule".to_owned(),
+            Way::Sendfile => "as MARS (sendfile into UDP)".to_owned(),
+            Way::Batched { burst } => format!("page cache, {burst} packets a call"),
+            Way::Reelway { backend, burst } if *burst == WHOLE => format!("Reelway {backend}, whole frames"),
+            Way::Reelway { backend, burst } => format!("Reelway {backend}, burst {burst}"),
+        }
+    }
+}
+
+/// A burst that holds the frames of 4 Mb/s films whole.
+pub const WHOLE: u16 = 64;
 
 impl Late {
     /// Of delays in nanoseconds.
@@ -193,6 +216,7 @@ pub fn work(task: &str) -> anyhow::Result<()> {
             load::spin(seconds);
             return Ok(());
         }
+        Task::Watch { at } => return watch(at),
         Task::Sessions(task) => match &task.way {
             Way::Reelway { backend, .. } => reel::sessions(&task, backend)?,
             _ => sessions::run(&task)?,
@@ -203,5 +227,49 @@ pub fn work(task: &str) -> anyhow::Result<()> {
         },
     };
     println!("{}", serde_json::to_string(&outcome)?);
+    Ok(())
+}
+
+/// What receivers of film traffic saw.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Watched {
+    /// Streams.
+    pub streams: u64,
+    /// Packets that came.
+    pub packets: u64,
+    /// Packets that did not.
+    pub lost: u64,
+    /// How late frames came.
+    pub late: Late,
+    /// Packets of a stream within a millisecond, as 99 of 100 packets see it.
+    pub burst_p99: usize,
+    /// The most packets of a stream within a millisecond.
+    pub burst_max: usize,
+}
+
+/// The line by which a receiver tells its port.
+pub const PORT: &str = "port ";
+
+fn watch(at: std::net::IpAddr) -> anyhow::Result<()> {
+    let receiver = reelway_yardstick::light::LightReceiver::start(at, 0, 90_000)?;
+    println!("{PORT}{}", receiver.port());
+    for line in std::io::stdin().lines() {
+        match line?.as_str() {
+            "judge" => receiver.judge(),
+            "finish" => break,
+            _ => {}
+        }
+    }
+    let story = receiver.finish()?;
+    let millis = |share| story.late.percentile(share).as_secs_f64() * 1e3;
+    let watched = Watched {
+        streams: story.streams,
+        packets: story.packets,
+        lost: story.lost,
+        late: Late { p50: millis(0.5), p99: millis(0.99), p999: millis(0.999), max: millis(1.0) },
+        burst_p99: story.burst(0.99),
+        burst_max: story.burst(1.0),
+    };
+    println!("{}", serde_json::to_string(&watched)?);
     Ok(())
 }

@@ -27,6 +27,8 @@ pub struct Row {
     pub real_time: bool,
     /// How.
     pub way: Way,
+    /// Packets of a session.
+    pub packets: u32,
     /// From the first packet to the last of each session, by the receiver.
     pub seconds: Vec<f64>,
     /// Packets that did not arrive.
@@ -53,12 +55,10 @@ pub fn ways() -> Vec<Way> {
 }
 
 /// All ways, idle and overloaded.
-pub fn measure(args: &Args, folder: &Path) -> anyhow::Result<(Vec<Row>, Vec<String>)> {
-    let file = folder.join("stored-media");
-    std::fs::write(&file, vec![0x5a; usize::from(BYTES) * args.packets as usize])?;
+pub fn measure(args: &Args, folder: &Path, file: &Path) -> anyhow::Result<(Vec<Row>, Vec<String>)> {
     let mut rows = Vec::new();
     for way in ways() {
-        rows.push(one(args, &file, &way, false, false)?);
+        rows.push(one(args, file, &way, false, false)?);
     }
     let mut runs: Vec<(Way, bool)> = ways().into_iter().map(|way| (way, false)).collect();
     runs.push((Way::Absolute, true));
@@ -68,7 +68,7 @@ pub fn measure(args: &Args, folder: &Path) -> anyhow::Result<(Vec<Row>, Vec<Stri
     // Until all of it is under way.
     std::thread::sleep(Duration::from_secs(3));
     for (way, real_time) in runs {
-        rows.push(one(args, &file, &way, true, real_time)?);
+        rows.push(one(args, file, &way, true, real_time)?);
     }
     Ok((rows, load.what.clone()))
 }
@@ -95,11 +95,15 @@ fn one(args: &Args, file: &Path, way: &Way, overloaded: bool, real_time: bool) -
         overloaded,
         real_time,
         way: way.clone(),
+        packets: args.packets,
         seconds: seen.iter().map(|seen| seen.seconds).collect(),
         lost: SESSIONS * args.packets - seen.iter().map(|seen| seen.packets).sum::<u32>(),
         late: receive::late(&seen),
         sender,
     };
-    eprintln!("{row:?}");
+    let (low, high) = row.range();
+    let state = if overloaded { "overloaded" } else { "idle" };
+    let priority = if real_time { ", real-time" } else { "" };
+    args.say(&format!("{state}, {}{priority}: {low:.4} – {high:.4} s, latest {:.2} ms", way.describe(), row.late.max));
     Ok(row)
 }

@@ -1,0 +1,337 @@
+//! Film traffic: 4 Mb/s streams of 1328-byte packets, at the sender's side of a cable whose other
+//! end drops them, and with receivers.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Serialize;
+
+use super::task::{Outcome, PORT, Task, Traffic, WHOLE, Watched, Way};
+use super::{Args, reel, run};
+use crate::bed::children::is_installed;
+use crate::bed::{Child, Net};
+use crate::film::{Recipe, make};
+use crate::stats::Spread;
+
+/// Films, each watched at many places.
+const FILMS: u64 = 10;
+/// Block pool of Reelway: all films fit.
+const POOL: u64 = 768 << 20;
+/// Streams at which a packet's cost is compared.
+const COMPARED: u32 = 500;
+/// Share of a core up to which lateness is to hold.
+const BUSY: f64 = 0.7;
+/// Any port where the other end drops everything.
+const DISCARD: u16 = 9000;
+
+/// A run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// How.
+    pub way: Way,
+    /// Streams at once.
+    pub streams: u32,
+    /// What it took.
+    pub sender: Outcome,
+    /// What receivers saw, where there were any.
+    pub received: Option<Watched>,
+}
+
+impl Row {
+    /// CPU ns a packet.
+    pub fn cost(&self) -> f64 {
+        self.sender.cpu_ns as f64 / self.sender.packets.max(1) as f64
+    }
+
+    /// Share of the core that the process had.
+    pub fn busy(&self) -> f64 {
+        self.sender.cpu_ns as f64 / 1e9 / self.sender.seconds.max(1e-9)
+    }
+
+    /// Everything left when it was due, or nearly: `most` ms late at the latest.
+    pub fn keeps_up(&self, most: f64) -> bool {
+        self.sender.late.max <= most && self.sender.refused == 0
+    }
+}
+
+/// What a way costs a packet, over several runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cost {
+    /// How.
+    pub way: Way,
+    /// CPU ns a packet: least, median, most.
+    pub ns: (f64, f64, f64),
+    /// How many times cheaper than `read` + `sendto` of the same round: least, median, most.
+    pub times_cheaper: (f64, f64, f64),
+    /// Packets a call, where the sender counts.
+    pub packets_a_call: Option<f64>,
+}
+
+/// Bytes of films in memory after a run that found none there.
+#[derive(Clone, Debug, Serialize)]
+pub struct Memory {
+    /// How.
+    pub way: Way,
+    /// In the page cache.
+    pub page_cache: u64,
+    /// In the block pool, its size whatever is in it.
+    pub pool: u64,
+    /// The process's resident memory.
+    pub resident: u64,
+}
+
+/// All that was measured with film traffic.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Films {
+    /// Where packets go.
+    pub place: String,
+    /// Packets' cost compared, at `compared` streams.
+    pub costs: Vec<Cost>,
+    /// Streams at which it was compared.
+    pub compared: u32,
+    /// The same where the device cannot cut runs itself.
+    pub without_offload: Vec<Cost>,
+    /// More and more streams.
+    pub sweep: Vec<Row>,
+    /// About as many streams as fill 70% of the core.
+    pub near_70: Option<Row>,
+    /// With receivers.
+    pub received: Vec<Row>,
+    /// System calls of all threads a stream-second, at `compared` streams, of each way.
+    pub calls: Vec<(Way, f64)>,
+    /// Where the film bytes are.
+    pub memory: Vec<Memory>,
+    /// Total bytes of the films.
+    pub film_bytes: u64,
+}
+
+struct Bench<'a> {
+    net: Net,
+    films: Vec<PathBuf>,
+    args: &'a Args,
+}
+
+fn reelway(backend: &str, burst: u16) -> Way {
+    Way::Reelway { backend: backend.to_owned(), burst }
+}
+
+/// All of it.
+pub fn measure(args: &Args, folder: &Path) -> anyhow::Result<Films> {
+    let mut bench = Bench { net: Net::make()?, films: Vec::new(), args };
+    let seconds = (args.film_seconds() * 3.0 + 40.0) as u32;
+    for number in 0..FILMS {
+        let path = folder.join(format!("film{number}.mp4"));
+        let recipe = Recipe {
+            seconds,
+            fps: 25,
+            gop: 50,
+            picture_rate: 4_000_000,
+            sound_rate: 128_000,
+            with_media: true,
+            seed: number + 1,
+        };
+        make(&path, &recipe).with_context(|| path.display().to_string())?;
+        bench.films.push(path);
+    }
+    bench.net.drop_at_viewers(true)?;
+    let mut films = Films { place: bench.net.describe().to_owned(), compared: bench.compared(), ..Films::default() };
+    for path in &bench.films {
+        films.film_bytes += std::fs::metadata(path)?.len();
+    }
+    films.costs = bench.costs(&all_ways(), args.runs)?;
+    if bench.net.without_offload(true)? {
+        let ways = [Way::Relative, reelway(reel::BACKENDS[0], 8), reelway(reel::BACKENDS[0], WHOLE)];
+        films.without_offload = bench.costs(&ways, 1)?;
+        bench.net.without_offload(false)?;
+    }
+    films.calls = bench.calls()?;
+    films.memory = bench.memory()?;
+    films.sweep = bench.sweep()?;
+    films.near_70 = bench.near_70(&films.sweep)?;
+    bench.net.drop_at_viewers(false)?;
+    films.received = bench.received()?;
+    Ok(films)
+}
+
+/// The ways whose cost is compared.
+fn all_ways() -> Vec<Way> {
+    let mut ways = vec![Way::Relative, Way::Sendfile, Way::Batched { burst: 8 }];
+    for backend in reel::BACKENDS {
+        ways.extend([8, 16, WHOLE].map(|burst| reelway(backend, burst)));
+    }
+    ways
+}
+
+impl Bench<'_> {
+    fn compared(&self) -> u32 {
+        if self.args.quick { 100 } else { COMPARED }
+    }
+
+    fn one(&self, way: &Way, streams: u32, port: Option<u16>, measuring: impl FnOnce(u32)) -> anyhow::Result<Row> {
+        let traffic = Traffic {
+            way: way.clone(),
+            streams,
+            warm_up: self.args.film_seconds() / 2.0,
+            seconds: self.args.film_seconds(),
+            films: self.films.clone(),
+            sound: false,
+            from: self.net.server(),
+            to: SocketAddr::new(self.net.viewers(), port.unwrap_or(DISCARD)),
+            pool: POOL,
+        };
+        let patience = Duration::from_secs_f64(traffic.warm_up + traffic.seconds + 60.0);
+        let command = self.net.server_command(std::env::current_exe()?);
+        let sender = run::run(command, &Task::Traffic(traffic), patience, measuring)?;
+        let row = Row { way: way.clone(), streams, sender, received: None };
+        self.args.say(&format!(
+            "{} streams, {}: {:.0} ns a packet, {:.0}% of the core, p99.9 {:.2} ms, latest {:.2} ms",
+            streams,
+            way.describe(),
+            row.cost(),
+            row.busy() * 100.0,
+            row.sender.late.p999,
+            row.sender.late.max
+        ));
+        Ok(row)
+    }
+
+    /// Round after round of all ways, so that what disturbs the machine disturbs all.
+    fn costs(&self, ways: &[Way], rounds: u32) -> anyhow::Result<Vec<Cost>> {
+        let mut rows: Vec<Vec<Row>> = vec![Vec::new(); ways.len()];
+        for _ in 0..rounds {
+            for (way, rows) in ways.iter().zip(&mut rows) {
+                rows.push(self.one(way, self.compared(), None, |_| {})?);
+            }
+        }
+        let plain: Vec<f64> = rows.first().into_iter().flatten().map(Row::cost).collect();
+        let three = |spread: Spread| (spread.low, spread.median, spread.high);
+        let cost = |(way, rows): (&Way, &Vec<Row>)| Cost {
+            way: way.clone(),
+            ns: three(Spread::of(rows.iter().map(Row::cost).collect())),
+            times_cheaper: three(Spread::of(rows.iter().zip(&plain).map(|(row, plain)| plain / row.cost()).collect())),
+            packets_a_call: rows.last().filter(|row| row.sender.calls > 0).map(|row| row.sender.packets as f64 / row.sender.calls as f64),
+        };
+        Ok(ways.iter().zip(&rows).map(cost).collect())
+    }
+
+    /// System calls of the whole process, counted by the kernel, in runs of their own.
+    fn calls(&self) -> anyhow::Result<Vec<(Way, f64)>> {
+        if !is_installed("perf") {
+            return Ok(Vec::new());
+        }
+        let mut all = Vec::new();
+        let mut ways = vec![Way::Relative, Way::Sendfile];
+        ways.extend(reel::BACKENDS.iter().map(|backend| reelway(backend, 8)));
+        for way in ways {
+            let mut calls = None;
+            let seconds = (self.args.film_seconds() / 2.0).max(1.0);
+            self.one(&way, self.compared(), None, |pid| calls = count_calls(pid, seconds))?;
+            all.extend(calls.map(|calls| (way, calls / seconds / f64::from(self.compared()))));
+        }
+        Ok(all)
+    }
+
+    fn memory(&self) -> anyhow::Result<Vec<Memory>> {
+        let mut all = Vec::new();
+        for way in [Way::Relative, reelway(reel::BACKENDS[0], 8)] {
+            for path in &self.films {
+                let film = std::fs::File::open(path)?;
+                film.sync_all()?;
+                nix::fcntl::posix_fadvise(&film, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
+            }
+            let row = self.one(&way, self.compared(), None, |_| {})?;
+            let Some(page_cache) = in_page_cache(&self.films) else { return Ok(all) };
+            all.push(Memory { way, page_cache, pool: row.sender.pool, resident: row.sender.memory });
+        }
+        Ok(all)
+    }
+
+    fn sweep(&self) -> anyhow::Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        let mut ways = vec![Way::Relative];
+        ways.extend(reel::BACKENDS.iter().map(|backend| reelway(backend, 8)));
+        for way in ways {
+            for streams in &self.args.streams() {
+                let row = self.one(&way, *streams, None, |_| {})?;
+                let full = row.busy() > 0.97;
+                rows.push(row);
+                if full {
+                    break;
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// As many streams as fill the stated share of the core, by what they cost in the sweep.
+    fn near_70(&self, sweep: &[Row]) -> anyhow::Result<Option<Row>> {
+        let way = reelway(reel::BACKENDS[0], 8);
+        let rows = sweep.iter().filter(|row| row.way == way && row.busy() < 0.95);
+        let Some(last) = rows.max_by_key(|row| row.streams) else { return Ok(None) };
+        // A little below, as it must not be above.
+        let streams = (f64::from(last.streams) * (BUSY - 0.02) / last.busy()) as u32;
+        let mut streams = streams.min(4 * last.streams);
+        for _ in 0..4 {
+            let row = self.one(&way, streams, None, |_| {})?;
+            if row.busy() <= BUSY {
+                return Ok(Some(row));
+            }
+            streams = streams * 9 / 10;
+        }
+        Ok(None)
+    }
+
+    fn received(&self) -> anyhow::Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        let counts: &[u32] = if self.args.quick { &[20] } else { &[50, 200, 500] };
+        let mut ways = vec![Way::Relative];
+        ways.extend(reel::BACKENDS.iter().map(|backend| reelway(backend, 8)));
+        for way in &ways {
+            for streams in counts {
+                let mut command = self.net.viewer_command(std::env::current_exe()?);
+                let task = serde_json::to_string(&Task::Watch { at: self.net.viewers() })?;
+                command.args(["bench", "mssc", "--task", &task]);
+                let mut child = Child::start(&mut command)?;
+                let lines = child.lines();
+                let port = wait_for(&lines, PORT)?.trim_start_matches(PORT).parse()?;
+                let mut row = self.one(way, *streams, Some(port), |_| {
+                    // If it is gone, its story will be missed below.
+                    let _ = child.tell("judge");
+                })?;
+                child.tell("finish")?;
+                row.received = Some(serde_json::from_str(&wait_for(&lines, "{")?)?);
+                rows.push(row);
+            }
+        }
+        Ok(rows)
+    }
+}
+
+fn wait_for(lines: &Receiver<String>, beginning: &str) -> anyhow::Result<String> {
+    loop {
+        let line = lines.recv_timeout(Duration::from_secs(20)).context("the receivers say nothing")?;
+        if line.starts_with(beginning) {
+            return Ok(line);
+        }
+    }
+}
+
+/// System calls that all threads of a process make in so many seconds.
+fn count_calls(pid: u32, seconds: f64) -> Option<f64> {
+    let mut command = Command::new("perf");
+    command.args(["stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", &pid.to_string(), "--", "sleep", &seconds.to_string()]);
+    let output = command.output().ok()?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    text.lines().find(|line| line.contains("raw_syscalls"))?.split(',').next()?.parse().ok()
+}
+
+/// Bytes of files that are in the page cache.
+fn in_page_cache(files: &[PathBuf]) -> Option<u64> {
+    let output = Command::new("fincore").args(["--bytes", "--noheadings", "--output", "RES"]).args(files).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().map(|line| line.trim().parse::<u64>().ok()).sum()
+}
