@@ -1,10 +1,11 @@
 //! What `media` says of a film equals what ffprobe says of it, for every film there is.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
 use reelway_media::{
     Codec, Container, Group, Index, IndexOptions, Kind, ReadIndexError, Track, index_with,
@@ -63,13 +64,20 @@ fn for_each(films: &[Film], check: impl Fn(&Film) -> Result<(), String> + Sync) 
     );
 }
 
-/// The streams of a film that are sound or picture of a codec that is known.
+/// The streams of a film that are sound or picture of a codec that is known. Each film is probed
+/// once for all tests.
 fn playable(film: &Film, edits: Edits) -> Vec<Stream> {
-    let known = ["h264", "hevc", "av1", "aac", "ac3", "eac3", "opus"];
-    probe::streams(&film.path, edits)
-        .into_iter()
-        .filter(|stream| known.contains(&stream.codec.as_str()))
-        .collect()
+    type Probed = HashMap<(&'static str, bool), Vec<Stream>>;
+    static PROBED: LazyLock<Mutex<Probed>> = LazyLock::new(Mutex::default);
+    let key = (film.name, edits == Edits::Apply);
+    let known = PROBED.lock().unwrap().get(&key).cloned();
+    known.unwrap_or_else(|| {
+        let codecs = ["h264", "hevc", "av1", "aac", "ac3", "eac3", "opus"];
+        let mut streams = probe::streams(&film.path, edits);
+        streams.retain(|stream| codecs.contains(&stream.codec.as_str()));
+        PROBED.lock().unwrap().insert(key, streams.clone());
+        streams
+    })
 }
 
 /// A track's samples: offset, size, decode and presentation time in ticks, sync.
@@ -196,9 +204,14 @@ fn every_sample_lies_where_ffprobe_sees_it() {
 #[test]
 fn sound_and_picture_stand_to_each_other_as_the_edit_lists_say() {
     // ffprobe takes these otherwise than the standard has them: it adds the largest negative offset
-    // of fragments to presentation times, shows nothing of an edit of length 0, and follows both of
-    // two edits, where we follow the first.
-    let others = ["fragmented_signed", "edit_zero_length", "edit_in_two"];
+    // of fragments to presentation times, shows nothing of an edit of length 0, follows both of two
+    // edits, where we follow the first, and lets a picture that is to stand still move.
+    let others = [
+        "fragmented_signed",
+        "edit_zero_length",
+        "edit_in_two",
+        "edit_dwell",
+    ];
     let films: Vec<Film> = films::playable()
         .into_iter()
         .filter(|film| !others.contains(&film.name))
@@ -253,6 +266,14 @@ fn edit_lists_that_ffprobe_takes_otherwise_are_followed_too() {
         -1024,
         "the sound's priming lies before it"
     );
+
+    let dwell = good(&films::film("edit_dwell"));
+    assert_eq!(
+        samples(&dwell, 0)[0].3,
+        12800 / 5,
+        "the picture moves after a fifth of a second"
+    );
+    assert_eq!(samples(&dwell, 1)[0].3, -1024);
 
     let to_the_end = good(&films::film("edit_zero_length"));
     assert_eq!(

@@ -15,7 +15,7 @@ use reelway_tests::probe::{
 use reelway_tests::server::{Options, Server};
 
 /// Films received at once; each takes its real time and hardly a processor.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 8;
 
 struct Case {
     film: Film,
@@ -240,7 +240,7 @@ fn every_film(transport: &str) {
             });
         }
     });
-    // Machines that test are often too busy for six players and their decoders: a film that arrived
+    // Machines that test are often too busy for eight players and their decoders: a film that arrived
     // late has another chance alone.
     let failed: Vec<Case> = failed.into_inner().unwrap();
     let names = |failed: &[Case]| failed.iter().map(|case| case.film.name).collect::<Vec<_>>();

@@ -382,7 +382,7 @@ pub(super) const RECIPES: &[Recipe] = &[
     made(
         "big_pictures",
         "pictures of some hundred kilobytes",
-        "-f lavfi -i testsrc2=size=1280x720:rate=25:duration=1,noise=alls=30:allf=t -f lavfi -i aevalsrc=0.3*sin(2*PI*(300+100*t)*t):s=48000:d=1 -c:v libx264 -preset ultrafast -pix_fmt yuv420p -g 10 -qp 30 @aac",
+        "-f lavfi -i testsrc2=size=1280x720:rate=5:duration=2,noise=alls=30:allf=t -f lavfi -i aevalsrc=0.3*sin(2*PI*(300+100*t)*t):s=48000:d=2 -c:v libx264 -preset ultrafast -pix_fmt yuv420p -g 4 -qp 30 @aac",
     ),
     Recipe {
         name: "tiny_sound",
