@@ -2,7 +2,7 @@
 //! that comes over the cable. Needs root.
 
 use std::fs::File;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,6 +26,10 @@ pub struct Network {
 pub const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 1));
 /// The viewer's address.
 pub const VIEWER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 2));
+/// The server's IPv6 address.
+pub const SERVER_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0x99, 0, 0, 0, 0, 0, 1));
+/// The viewer's IPv6 address.
+pub const VIEWER_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0x99, 0, 0, 0, 0, 0, 2));
 /// A second address of the viewer's host.
 pub const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 3));
 
@@ -47,8 +51,10 @@ impl Network {
         ip(&format!(
             "link add wire netns {server} type veth peer name wire netns {viewer}"
         ));
-        for (host, address) in [(server, SERVER), (viewer, VIEWER)] {
+        for (host, address, v6) in [(server, SERVER, SERVER_V6), (viewer, VIEWER, VIEWER_V6)] {
             ip(&format!("-n {host} addr add {address}/24 dev wire"));
+            // Without duplicate detection, which takes its time.
+            ip(&format!("-n {host} addr add {v6}/64 dev wire nodad"));
             ip(&format!("-n {host} link set lo up"));
             // A veth passes on what the kernel would cut into packets only for a real card: it is
             // to be cut before, so that the capture sees what a cable would carry.

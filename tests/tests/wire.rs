@@ -2,11 +2,12 @@
 //! Needs root, for the hosts are network namespaces.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use reelway_tests::capture::Packet;
 use reelway_tests::films;
-use reelway_tests::network::{Network, OTHER, SERVER, VIEWER};
+use reelway_tests::network::{Network, OTHER, SERVER, SERVER_V6, VIEWER, VIEWER_V6};
 use reelway_tests::probe::{self, Edits};
 use reelway_tests::rtsp::{Client, Rtp, RtpInfo, SenderReport, UdpTrack, rtp_info, sender_report};
 use reelway_tests::server::{Options, Server};
@@ -25,8 +26,13 @@ fn second(count: f64) -> Duration {
 /// A server on its host, with these films. Drop it before the network.
 #[track_caller]
 fn serve(network: &Network, names: &[&str]) -> (Server, tempfile::TempDir) {
+    serve_at(network, SERVER, names)
+}
+
+#[track_caller]
+fn serve_at(network: &Network, address: IpAddr, names: &[&str]) -> (Server, tempfile::TempDir) {
     let library = films::library(names);
-    let server = Options::new(library.path()).namespace(network.server(), SERVER);
+    let server = Options::new(library.path()).namespace(network.server(), address);
     // Readiness is asked over the cable.
     let server = network.as_viewer(|| {
         let server = server.start();
@@ -181,6 +187,38 @@ fn packets_keep_the_mtu_the_burst_rule_and_their_sequence() {
         }
         burst_rule(title, &came);
     }
+}
+
+#[test]
+fn over_ipv6_packets_keep_the_mtu_and_their_sequence_too() {
+    let network = Network::new();
+    let (server, _library) = serve_at(&network, SERVER_V6, &["load"]);
+    let capture = network.capture();
+    let ranges = [("npt=0-", second(1.5)), ("npt=30-", second(1.0))];
+    let told = network.as_viewer(|| watch(&server, "load", &ranges));
+    let packets = capture.finish().expect("a capture");
+    let sent: Vec<&Packet> = packets
+        .iter()
+        .filter(|packet| packet.udp && packet.from.ip() == SERVER_V6)
+        .collect();
+    assert!(sent.len() > 500, "only {} packets came", sent.len());
+    let longest = sent.iter().map(|packet| packet.ip_len).max().unwrap_or(0);
+    assert!(
+        (MTU - 100..=MTU).contains(&longest),
+        "{longest} bytes at most"
+    );
+    assert!(
+        sent.iter()
+            .all(|packet| packet.to.ip() == VIEWER_V6 && !packet.fragment)
+    );
+    let came = by_ssrc(&packets, &server);
+    assert_eq!(came.len(), told.ssrcs.len());
+    for came in came.values() {
+        for pair in came.windows(2) {
+            assert_eq!(after(pair[1].rtp.seq, pair[0].rtp.seq), 1, "a hole");
+        }
+    }
+    burst_rule("load over IPv6", &came);
 }
 
 /// In any millisecond at most `max(BURST, what the frames' rates need)` packets of the stream.
