@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use reelway_http::{Addresses, NodeState, NodeView, Sending};
@@ -73,22 +74,22 @@ impl NodeView for Node {
     fn sending(&self) -> Sending {
         let now = self.sender.stats();
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        let (rate, packets_per_second) = history.front().map_or((0, 0), |(then, before)| {
-            let seconds = reelway_clock::now().since(*then).as_secs_f64().max(0.001);
-            let a_second = |count: u64| (count as f64 / seconds) as u64;
-            (
-                a_second((now.bytes - before.bytes) * 8),
-                a_second(now.packets - before.packets),
-            )
-        });
-        let millis = |duration: std::time::Duration| {
-            Some(duration.as_secs_f64() * 1e3).filter(|_| now.packets > 0)
+        let (seconds, before) = match history.front() {
+            Some((then, stats)) => (
+                reelway_clock::now().since(*then).as_secs_f64(),
+                stats.clone(),
+            ),
+            None => (1.0, SenderStats::default()),
         };
+        let a_second = |count: u64| (count as f64 / seconds.max(0.001)) as u64;
+        let packets = now.packets - before.packets;
+        let late = now.late_counts.since(&before.late_counts);
+        let millis = |duration: Duration| (packets > 0).then(|| duration.as_secs_f64() * 1e3);
         Sending {
-            rate,
-            packets_per_second,
-            late_p99_ms: millis(now.late.p99),
-            late_max_ms: millis(now.late.max),
+            rate: a_second((now.bytes - before.bytes) * 8),
+            packets_per_second: a_second(packets),
+            late_p99_ms: millis(late.p99),
+            late_max_ms: millis(late.max),
             backend: now.backend.to_owned(),
             packets_total: now.packets,
             bytes_total: now.bytes,

@@ -1,6 +1,6 @@
 //! How late packets left, counted in classes.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::Lateness;
@@ -14,14 +14,37 @@ const CLASSES: usize = 1 + 4 * 23;
 /// A histogram that one thread counts in and others read: no lock, no read-modify-write.
 #[derive(Debug)]
 pub(crate) struct Histogram {
-    classes: [AtomicU32; CLASSES],
+    classes: [AtomicU64; CLASSES],
     max: AtomicU64,
+}
+
+/// How many packets left how late, up to some moment; the difference of two tells of the time between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LatenessCounts([u64; CLASSES]);
+
+impl Default for LatenessCounts {
+    fn default() -> Self {
+        LatenessCounts([0; CLASSES])
+    }
+}
+
+impl LatenessCounts {
+    /// How late the packets were that left after `before` was taken. The maximum is that of its
+    /// class, up to a quarter too large.
+    pub fn since(&self, before: &LatenessCounts) -> Lateness {
+        let mut counts = self.0;
+        for (count, before) in counts.iter_mut().zip(&before.0) {
+            *count = count.saturating_sub(*before);
+        }
+        let max = counts.iter().rposition(|count| *count > 0).map_or(0, bound);
+        lateness(&counts, max)
+    }
 }
 
 impl Default for Histogram {
     fn default() -> Self {
         Histogram {
-            classes: [const { AtomicU32::new(0) }; CLASSES],
+            classes: [const { AtomicU64::new(0) }; CLASSES],
             max: AtomicU64::new(0),
         }
     }
@@ -49,44 +72,53 @@ impl Histogram {
     /// Counts `packets` that left `nanos` late. For the one thread that counts.
     pub fn note(&self, nanos: u64, packets: u32) {
         let class = &self.classes[class(nanos)];
-        class.store(
-            class.load(Ordering::Relaxed).saturating_add(packets),
-            Ordering::Relaxed,
-        );
+        let count = class.load(Ordering::Relaxed) + u64::from(packets);
+        class.store(count, Ordering::Relaxed);
         if nanos > self.max.load(Ordering::Relaxed) {
             self.max.store(nanos, Ordering::Relaxed);
         }
     }
 
     /// What was counted so far by all of `histograms`.
-    pub fn summary<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Lateness {
-        let mut counts = [0u64; CLASSES];
-        let mut max = 0;
+    pub fn counts<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> LatenessCounts {
+        let mut counts = LatenessCounts::default();
         for histogram in histograms {
-            for (sum, class) in counts.iter_mut().zip(&histogram.classes) {
-                *sum += u64::from(class.load(Ordering::Relaxed));
+            for (sum, class) in counts.0.iter_mut().zip(&histogram.classes) {
+                *sum += class.load(Ordering::Relaxed);
             }
-            max = max.max(histogram.max.load(Ordering::Relaxed));
         }
-        let total: u64 = counts.iter().sum();
-        let percentile = |thousandths: u64| {
-            let rank = (total * thousandths).div_ceil(1000);
-            let mut seen = 0;
-            let class = counts.iter().position(|count| {
-                seen += count;
-                seen >= rank
-            });
-            Duration::from_nanos(class.map_or(0, bound).min(max))
-        };
-        if total == 0 {
-            return Lateness::default();
-        }
-        Lateness {
-            p50: percentile(500),
-            p99: percentile(990),
-            p999: percentile(999),
-            max: Duration::from_nanos(max),
-        }
+        counts
+    }
+
+    /// How late packets were so far, by all of `histograms`.
+    pub fn summary<'a>(histograms: impl Iterator<Item = &'a Histogram> + Clone) -> Lateness {
+        let greatest = histograms
+            .clone()
+            .map(|histogram| histogram.max.load(Ordering::Relaxed));
+        let max = greatest.max().unwrap_or(0);
+        lateness(&Self::counts(histograms).0, max)
+    }
+}
+
+fn lateness(counts: &[u64; CLASSES], max: u64) -> Lateness {
+    let total: u64 = counts.iter().sum();
+    if total == 0 {
+        return Lateness::default();
+    }
+    let percentile = |thousandths: u64| {
+        let rank = (total * thousandths).div_ceil(1000);
+        let mut seen = 0;
+        let class = counts.iter().position(|count| {
+            seen += count;
+            seen >= rank
+        });
+        Duration::from_nanos(class.map_or(0, bound).min(max))
+    };
+    Lateness {
+        p50: percentile(500),
+        p99: percentile(990),
+        p999: percentile(999),
+        max: Duration::from_nanos(max),
     }
 }
 
@@ -132,5 +164,16 @@ mod tests {
         assert!(p99 >= Duration::from_millis(1) && p99 < Duration::from_micros(1250));
         assert!(p999 < Duration::from_micros(1250));
         assert_eq!(max, Duration::from_millis(7));
+    }
+
+    #[test]
+    fn two_counts_tell_of_the_time_between() {
+        let histogram = Histogram::default();
+        histogram.note(500_000_000, 100);
+        let before = Histogram::counts([&histogram].into_iter());
+        histogram.note(1_000_000, 10);
+        let late = Histogram::counts([&histogram].into_iter()).since(&before);
+        assert!(late.max >= Duration::from_millis(1) && late.max < Duration::from_micros(1250));
+        assert_eq!(before.since(&before), Lateness::default());
     }
 }

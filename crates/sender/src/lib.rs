@@ -48,6 +48,7 @@ mod writer;
 
 pub use config::{SenderConfig, SenderError};
 pub use handle::StreamHandle;
+pub use histogram::LatenessCounts;
 pub use sender::Sender;
 pub use stream::{
     FileStream, FilmStream, Lateness, Out, PlayInfo, Progress, Reception, SenderStats, State,

@@ -326,6 +326,7 @@ impl Sender {
             plans: self.0.planner.plans(),
             cpu: Duration::from_nanos(sum(|counters| &counters.cpu)),
             late: Histogram::summary(lanes.iter().map(|lane| &lane.counters.late)),
+            late_counts: Histogram::counts(lanes.iter().map(|lane| &lane.counters.late)),
         }
     }
 }

@@ -8,7 +8,7 @@ use reelway_catalogue::Film;
 use reelway_media::Nanos;
 use reelway_store::Source;
 
-use crate::FrameWriter;
+use crate::{FrameWriter, LatenessCounts};
 
 /// Something to send: handed over once, after which its owner may sleep.
 pub struct Stream {
@@ -244,4 +244,6 @@ pub struct SenderStats {
     pub cpu: Duration,
     /// How late packets left.
     pub late: Lateness,
+    /// The same in counts, to tell of some time.
+    pub late_counts: LatenessCounts,
 }
