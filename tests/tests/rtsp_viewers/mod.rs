@@ -216,8 +216,8 @@ pub fn without_holes(
 }
 
 /// A viewer seeks three times, pauses past the session's timeout, and plays to the end; what comes
-/// between is the film without a hole, but for `lost` units of sound that the viewer itself throws
-/// away at the pause.
+/// between is the film without a hole, but for `lost` units of each track that the viewer itself
+/// throws away at the pause.
 #[track_caller]
 pub fn seeks_and_pauses(script: &str, protocol: &str, lost: usize) -> Vec<Line> {
     let library = library(&["seeks"]);
@@ -241,7 +241,7 @@ pub fn seeks_and_pauses(script: &str, protocol: &str, lost: usize) -> Vec<Line> 
     let pictures = wishes
         .map(|wish| expected.start_of(wish))
         .map(|start| start..=start);
-    without_holes("video", &lines, &expected.video, &pictures, 0);
+    without_holes("video", &lines, &expected.video, &pictures, lost);
     // The sound begins with the packet in which the picture's start lies.
     let sounds = pictures.map(|picture| {
         let start = expected.video[*picture.start()].at;
