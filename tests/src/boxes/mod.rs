@@ -2,7 +2,7 @@
 //! ffmpeg cannot be told to.
 //!
 //! [`tree`] reads and writes boxes, [`movie`] turns the tables of a film into plain lists of
-//! samples, [`write`] lays the lists out again ([`Layout`]), [`entry`] rewrites what sample
+//! samples, [`mod@write`] lays the lists out again ([`Layout`]), [`entry`] rewrites what sample
 //! entries say of their codec. It shares no line with the server's own reader: two that make the same mistake
 //! would prove nothing.
 

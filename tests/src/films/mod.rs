@@ -1,6 +1,6 @@
 //! Films made to order.
 //!
-//! [`recipes`] lists them: each is made by ffmpeg, or by taking another apart and putting it together
+//! `recipes` lists them: each is made by ffmpeg, or by taking another apart and putting it together
 //! again ([`crate::boxes`]). A film is made once into `target/films/KEY/NAME.mp4`, where the key is a
 //! hash over its recipe, so that another run finds it and a changed recipe makes it anew. A lock
 //! file a film keeps tests that run beside each other from making it twice.
@@ -51,7 +51,7 @@ struct Recipe {
 }
 
 enum Make {
-    /// ffmpeg with these arguments before the name of the output; see [`recipes`] for the words
+    /// ffmpeg with these arguments before the name of the output; see `recipes.rs` for the words
     /// that begin with `@`.
     Ffmpeg(&'static str),
     /// Another film taken apart and written anew to the path.

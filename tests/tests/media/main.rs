@@ -1,5 +1,7 @@
 //! What `media` says of a film equals what ffprobe says of it, for every film there is.
 
+mod codecs;
+
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::ops::Range;
@@ -7,10 +9,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
-use reelway_media::{
-    Codec, Container, Group, Index, IndexOptions, Kind, ReadIndexError, Track, index_with,
-};
-use reelway_tests::films::{self, Film, FilmKind};
+use reelway_media::{Group, Index, IndexOptions, Kind, ReadIndexError, Track, index_with};
+use reelway_tests::films::{self, Film};
 use reelway_tests::probe::{self, Edits, Stream};
 
 fn index(path: &Path) -> Result<Index, ReadIndexError> {
@@ -442,167 +442,4 @@ fn two_hours_are_all_there_in_18_bytes_a_sample() {
         18 * 510_300
     );
     assert_eq!(index.title.duration, 7200 * 1_000_000_000);
-}
-
-#[test]
-fn containers_and_codecs_are_told_apart() {
-    for film in films::playable() {
-        let title = good(&film).title;
-        let fragmented = film.name.starts_with("fragmented");
-        assert_eq!(
-            title.container == Container::FragmentedMp4,
-            fragmented,
-            "{}",
-            film.name
-        );
-        for stream in playable(&film, Edits::Ignore) {
-            let track = title
-                .tracks
-                .iter()
-                .find(|track| track.id == stream.id)
-                .expect("a track");
-            let codec = match &track.codec {
-                Codec::H264(config) => ("h264", std::str::from_utf8(&config.fourcc).unwrap_or("?")),
-                Codec::H265(config) => ("hevc", std::str::from_utf8(&config.fourcc).unwrap_or("?")),
-                Codec::Av1(_) => ("av1", "av01"),
-                Codec::Aac(_) => ("aac", "mp4a"),
-                Codec::Ac3 => ("ac3", "ac-3"),
-                Codec::Eac3 => ("eac3", "ec-3"),
-                Codec::Opus(_) => ("opus", "Opus"),
-            };
-            assert_eq!(
-                codec,
-                (stream.codec.as_str(), stream.tag.as_str()),
-                "{}",
-                film.name
-            );
-        }
-        let rtp = title
-            .tracks
-            .iter()
-            .all(|track| !matches!(track.codec, Codec::Av1(_) | Codec::Ac3 | Codec::Eac3));
-        assert_eq!(rtp, film.kind == FilmKind::Plain, "{}", film.name);
-    }
-}
-
-#[test]
-fn nal_lengths_of_one_two_and_four_bytes_are_seen() {
-    for (name, size) in [("nal_1", 1), ("nal_2", 2), ("small_slices", 4)] {
-        let index = good(&films::film(name));
-        let Codec::H264(config) = &index.title.tracks[0].codec else {
-            panic!("{name} is H.264")
-        };
-        assert_eq!(config.length_size, size, "{name}");
-        assert_eq!((config.sps.len(), config.pps.len()), (1, 1), "{name}");
-    }
-}
-
-#[test]
-fn audio_configurations_are_read_however_they_are_signalled() {
-    let aac = |name: &str| {
-        let index = good(&films::film(name));
-        let (_, track) = index.title.audio().next().expect("sound");
-        let Codec::Aac(config) = &track.codec else {
-            panic!("{name} is AAC")
-        };
-        config.clone()
-    };
-    let (lc, explicit, compatible) = (
-        aac("half_rate"),
-        aac("he_aac_explicit"),
-        aac("he_aac_compatible"),
-    );
-    assert_eq!(
-        (lc.object_type, lc.rate, lc.channels, lc.frame_length),
-        (2, 24000, 1, 1024)
-    );
-    assert_eq!(
-        (explicit.object_type, explicit.rate, explicit.channels),
-        (5, 24000, 1)
-    );
-    assert_eq!(
-        (compatible.object_type, compatible.rate, compatible.channels),
-        (5, 24000, 1)
-    );
-    assert_eq!(
-        compatible.config.len(),
-        5,
-        "the configuration is kept as it is"
-    );
-    let surround = aac("surround");
-    assert_eq!(
-        (surround.object_type, surround.rate, surround.channels),
-        (2, 48000, 6)
-    );
-
-    let index = good(&films::film("opus_stereo_60ms"));
-    let Codec::Opus(config) = &index.title.tracks[1].codec else {
-        panic!("Opus")
-    };
-    assert_eq!(
-        (config.channels, config.pre_skip, config.input_rate),
-        (2, 312, 48000)
-    );
-}
-
-#[test]
-fn rotation_and_pixel_shape_are_kept() {
-    let index = good(&films::film("rotated"));
-    let picture = index.title.tracks[0].picture.as_ref().expect("a picture");
-    assert_eq!(picture.pixel_aspect, (4, 3));
-    assert_eq!((picture.width, picture.height), (320, 180));
-    assert_eq!(
-        picture.matrix[..2]
-            .iter()
-            .map(|n| n.abs())
-            .collect::<Vec<_>>(),
-        [0, 1 << 16]
-    );
-    let plain = good(&films::film("progressive"));
-    assert_eq!(
-        plain.title.tracks[0]
-            .picture
-            .as_ref()
-            .expect("a picture")
-            .pixel_aspect,
-        (1, 1)
-    );
-}
-
-#[test]
-fn languages_names_and_the_title_are_read() {
-    let title = good(&films::film("languages")).title;
-    let languages: Vec<Option<&str>> = title
-        .audio()
-        .map(|(_, track)| track.language.as_deref())
-        .collect();
-    assert_eq!(languages, [Some("eng"), Some("kor"), Some("fra")]);
-    let enabled: Vec<bool> = title.audio().map(|(_, track)| track.enabled).collect();
-    assert_eq!(enabled, [true, false, false]);
-    assert_eq!(
-        title
-            .audio()
-            .nth(2)
-            .and_then(|(_, track)| track.name.clone())
-            .as_deref(),
-        Some("Commentaire")
-    );
-    assert_eq!(title.name.as_deref(), Some("Babel"));
-}
-
-#[test]
-fn chapters_and_cover_art_are_passed_over_with_a_note() {
-    for (name, tracks) in [("chapters", 2), ("cover", 2)] {
-        let title = good(&films::film(name)).title;
-        assert_eq!(title.tracks.len(), tracks, "{name}");
-        assert!(
-            title.notes.iter().any(|note| note.contains("track 3")),
-            "{name}: {:?}",
-            title.notes
-        );
-    }
-    assert_eq!(
-        good(&films::film("progressive")).title.notes,
-        Vec::<String>::new()
-    );
 }
