@@ -54,7 +54,14 @@ fn rtp() -> String {
         .map_err(|error| error.to_string())
         .and_then(|store| Sender::new(config, store).map_err(|error| error.to_string()));
     match sender {
-        Ok(sender) => format!("backend {}", sender.stats().backend),
+        Ok(sender) => {
+            let (backend, why) = sender.backend();
+            let ring = match reelway_sys::uring::Ring::probe() {
+                Ok(()) => "there is io_uring".to_owned(),
+                Err(error) => format!("no io_uring: {}", reelway_sys::uring::why_not(&error)),
+            };
+            format!("backend {backend} ({why}); {ring}")
+        }
         Err(error) => format!("cannot be sent: {error}"),
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use bytesize::ByteSize;
+use reelway_sender::BackendChoice;
 use serde::Deserialize;
 
 /// The commented reference, printed by `reelway serve --print-config`; a test holds it equal to
@@ -90,6 +91,8 @@ pub struct Sessions {
 #[serde(default, deny_unknown_fields)]
 pub struct Sender {
     pub threads: usize,
+    #[serde(deserialize_with = "backend")]
+    pub backend: BackendChoice,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -187,6 +190,11 @@ impl Default for Log {
             format: LogFormat::Human,
         }
     }
+}
+
+fn backend<'de, D: serde::Deserializer<'de>>(from: D) -> Result<BackendChoice, D::Error> {
+    let name = String::deserialize(from)?;
+    name.parse().map_err(serde::de::Error::custom)
 }
 
 impl TryFrom<String> for Listen {

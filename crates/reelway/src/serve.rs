@@ -78,6 +78,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
             rtp_port: config.rtp.port,
             rtcp_port: config.rtp.rtcp_port,
             threads: config.sender.threads,
+            backend: config.sender.backend,
             burst: config.rtp.burst as u16,
             payload: payload_options(config.rtp.mtu),
             lag_limit: Duration::from_secs(config.rtsp.max_lag.into()),

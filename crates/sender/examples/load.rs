@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p reelway-sender --example load -- FILM [--streams 200] [--seconds 30]
-//!     [--burst 8] [--threads 1] [--places 200] [--pool MIB] [--plain] [--drop | --to ADDRESS:PORT]
+//!     [--burst 8] [--threads 1] [--places 200] [--pool MIB] [--backend NAME] [--drop | --to ADDRESS:PORT]
 //! ```
 //!
 //! Streams start at different places. The sink checks sequence numbers and counts the packets of each
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use reelway_catalogue::{Film, index_path};
-use reelway_sender::{FilmStream, Out, Sender, SenderConfig, Stream, TrackOut, What};
+use reelway_sender::{BackendChoice, FilmStream, Out, Sender, SenderConfig, Stream, TrackOut, What};
 use reelway_store::{Store, StoreConfig};
 use reelway_sys::udp::UdpSocket;
 
@@ -28,7 +28,7 @@ struct Options {
     seconds: u64,
     burst: u16,
     threads: usize,
-    gso: bool,
+    backend: BackendChoice,
     /// MiB.
     pool: u64,
     reads: bool,
@@ -43,7 +43,7 @@ fn options() -> Option<Options> {
         seconds: 30,
         burst: 8,
         threads: 1,
-        gso: true,
+        backend: BackendChoice::Auto,
         pool: 512,
         reads: true,
         to: None,
@@ -51,7 +51,7 @@ fn options() -> Option<Options> {
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--plain" => options.gso = false,
+            "--backend" => options.backend = args.next()?.parse().ok()?,
             "--drop" => options.reads = false,
             "--to" => {
                 options.to = Some(args.next()?.parse().ok()?);
@@ -103,7 +103,7 @@ fn receive(socket: &UdpSocket, sink: &Sink, stop: &AtomicBool) {
 fn main() {
     let Some(options) = options() else {
         eprintln!(
-            "usage: load FILM [--streams N] [--places N] [--seconds S] [--burst N] [--threads N] [--pool MIB] [--plain] [--drop | --to ADDRESS:PORT]"
+            "usage: load FILM [--streams N] [--places N] [--seconds S] [--burst N] [--threads N] [--pool MIB] [--backend NAME] [--drop | --to ADDRESS:PORT]"
         );
         std::process::exit(2);
     };
@@ -128,7 +128,7 @@ fn main() {
         rtcp_port: 0,
         threads: options.threads,
         burst: options.burst,
-        gso: options.gso,
+        backend: options.backend,
         addresses: vec![if options.to.is_some() {
             [0, 0, 0, 0].into()
         } else {

@@ -24,8 +24,8 @@ pub struct SenderConfig {
     pub nice: i32,
     /// What fits a packet.
     pub payload: PayloadOptions,
-    /// Whether the kernel may cut runs of packets (GSO). Where it refuses, it is not asked again.
-    pub gso: bool,
+    /// How packets get to the kernel. What the machine refuses leads to the next way.
+    pub backend: BackendChoice,
     /// How long before it is due a group of samples is read and planned.
     pub ahead: Duration,
     /// A TCP reader further behind than this is given up.
@@ -51,7 +51,7 @@ impl Default for SenderConfig {
             burst: 8,
             nice: -10,
             payload: PayloadOptions::default(),
-            gso: true,
+            backend: BackendChoice::Auto,
             ahead: Duration::from_millis(500),
             lag_limit: Duration::from_secs(10),
             catch_up: Duration::from_secs(1),
@@ -59,6 +59,49 @@ impl Default for SenderConfig {
             cname: "reelway".to_owned(),
             send_buffer: 4 << 20,
         }
+    }
+}
+
+/// Ways for packets to get to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BackendChoice {
+    /// What costs least of what the machine has.
+    #[default]
+    Auto,
+    /// An io_uring a thread, whose messages the kernel cuts into packets (GSO). Linux 6.1.
+    IoUring,
+    /// `sendmmsg` of messages that the kernel cuts into packets.
+    Gso,
+    /// `sendmmsg` of single packets.
+    Sendmmsg,
+}
+
+impl BackendChoice {
+    /// All, with their names in configurations.
+    pub const NAMES: [(BackendChoice, &'static str); 4] = [
+        (BackendChoice::Auto, "auto"),
+        (BackendChoice::IoUring, "io_uring"),
+        (BackendChoice::Gso, "gso"),
+        (BackendChoice::Sendmmsg, "sendmmsg"),
+    ];
+}
+
+impl std::fmt::Display for BackendChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = Self::NAMES.iter().find(|(choice, _)| choice == self);
+        f.write_str(name.map_or("", |(_, name)| name))
+    }
+}
+
+impl std::str::FromStr for BackendChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::NAMES.iter().find(|(_, name)| *name == text);
+        found.map(|(choice, _)| *choice).ok_or_else(|| {
+            let names = Self::NAMES.map(|(_, name)| format!("\"{name}\""));
+            format!("'{text}' is none of {}", names.join(", "))
+        })
     }
 }
 

@@ -46,7 +46,7 @@ mod thread;
 mod wheel;
 mod writer;
 
-pub use config::{SenderConfig, SenderError};
+pub use config::{BackendChoice, SenderConfig, SenderError};
 pub use handle::StreamHandle;
 pub use histogram::LatenessCounts;
 pub use sender::Sender;

@@ -13,7 +13,7 @@ use reelway_sys::wake;
 use tokio::sync::oneshot;
 
 use crate::active::{Active, Means, Path, Rules, Track, UdpPath};
-use crate::backend::{Backend, Gso, Plain};
+use crate::backend::{self, Offers};
 use crate::config::{SenderConfig, SenderError};
 use crate::cursor::Cursor;
 use crate::handle::StreamHandle;
@@ -49,6 +49,7 @@ struct Inner {
     rtcp: Vec<SocketAddr>,
     rules: Arc<Rules>,
     backend: &'static str,
+    why: String,
     serial: AtomicU64,
     closed: Arc<AtomicBool>,
 }
@@ -105,6 +106,7 @@ impl Sender {
         };
         let (rtp_at, rtcp_at) = (at(&rtp), at(&rtcp));
 
+        let (way, why) = Offers::probe(&rtp).choose(config.backend);
         let closed = Arc::new(AtomicBool::new(false));
         let directory = Arc::new(Directory::default());
         let rtcp = Arc::new(rtcp);
@@ -134,16 +136,19 @@ impl Sender {
         }
         sockets_of.push(rtp);
         let mut lanes = Vec::with_capacity(threads);
+        let mut taken = None;
         for (number, sockets) in sockets_of.into_iter().enumerate() {
             let (sleeper, waker) = wake::pair().map_err(SenderError::Thread)?;
             let (inbox, commands) = Inbox::new(waker);
             let counters = Arc::new(Counters::default());
+            let backend = backend::open(way, &sockets);
+            taken = Some(backend.name());
             let thread = Thread::new(Parts {
                 commands,
                 sleeper,
                 sockets,
                 reporter: Reporter::new(Arc::clone(&rtcp), config.cname.clone()),
-                backend: backend(&config),
+                backend,
                 rules: Arc::clone(&rules),
                 counters: Arc::clone(&counters),
                 directory: Arc::clone(&directory),
@@ -159,11 +164,11 @@ impl Sender {
                 thread,
             });
         }
-        let backend = backend(&config).name();
+        let backend = taken.unwrap_or("sendmmsg");
         tracing::info!(
             backend,
             threads,
-            "sender started: RTP from {rtp_at:?}, RTCP from {rtcp_at:?}"
+            "sender started ({why}): RTP from {rtp_at:?}, RTCP from {rtcp_at:?}"
         );
         let serial = AtomicU64::new(1);
         Ok(Sender(Arc::new(Inner {
@@ -174,6 +179,7 @@ impl Sender {
             rtcp: rtcp_at,
             rules,
             backend,
+            why,
             serial,
             closed,
         })))
@@ -292,6 +298,11 @@ impl Sender {
         (port(&self.0.rtp), port(&self.0.rtcp))
     }
 
+    /// How packets get to the kernel, and why that way, in words.
+    pub fn backend(&self) -> (&'static str, &str) {
+        (self.0.backend, &self.0.why)
+    }
+
     /// What fits a packet, for the session description.
     pub fn payload_options(&self) -> PayloadOptions {
         self.0.config.payload
@@ -328,15 +339,6 @@ impl Sender {
             late: Histogram::summary(lanes.iter().map(|lane| &lane.counters.late)),
             late_counts: Histogram::counts(lanes.iter().map(|lane| &lane.counters.late)),
         }
-    }
-}
-
-/// The way to the kernel that is used where nothing else is asked for.
-fn backend(config: &SenderConfig) -> Box<dyn Backend> {
-    if config.gso {
-        Box::new(Gso)
-    } else {
-        Box::new(Plain)
     }
 }
 

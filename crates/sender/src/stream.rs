@@ -214,7 +214,7 @@ pub struct Lateness {
 /// What the whole sender has done.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SenderStats {
-    /// Which backend sends: `gso`, `sendmmsg`.
+    /// Which backend sends: `io_uring`, `gso`, `sendmmsg`.
     pub backend: &'static str,
     /// Sender threads.
     pub threads: usize,

@@ -5,6 +5,7 @@
 //!
 //! - [`region`]: one mapped region of memory, cut into pages that are owned like boxes
 //! - [`udp`]: UDP sockets, and a whole turn's packets in one call, with segmentation by the kernel (GSO)
+//! - [`uring`]: the same calls through a ring that is submitted and reaped at once (io_uring)
 //! - [`tcp`]: gathering writes that never block
 //! - [`wake`]: sleeping to an absolute time, with another thread able to end it
 //! - [`time`]: the kernel's clocks, CPU time
@@ -21,6 +22,7 @@ pub mod tcp;
 pub mod time;
 pub mod tsc;
 pub mod udp;
+pub mod uring;
 pub mod wake;
 
 pub use direct::open_direct;

@@ -24,18 +24,14 @@ pub const PACKET: usize = 1328;
 pub const BACKENDS: &[&str] = &["gso", "sendmmsg"];
 
 fn config(backend: &str, burst: u16, from: IpAddr) -> anyhow::Result<SenderConfig> {
-    let gso = match backend {
-        "gso" => true,
-        "sendmmsg" => false,
-        other => bail!("there is no backend '{other}'; there are: {}", BACKENDS.join(", ")),
-    };
+    let backend = backend.parse().map_err(|error: String| anyhow!("backend: {error}"))?;
     Ok(SenderConfig {
         addresses: vec![from],
         rtp_port: 0,
         rtcp_port: 0,
         threads: 1,
         burst,
-        gso,
+        backend,
         payload: PayloadOptions { max_payload: PACKET - Header::BYTES },
         ..SenderConfig::default()
     })

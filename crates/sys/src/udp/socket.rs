@@ -126,6 +126,23 @@ impl UdpSocket {
         Ok(got as u32)
     }
 
+    /// Whether the kernel knows how to cut runs of packets (GSO, since Linux 4.18).
+    pub fn cuts_runs(&self) -> io::Result<()> {
+        let mut segment: libc::c_int = 0;
+        let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
+        // SAFETY: `segment` is an int of `bytes` bytes to be written.
+        check(i64::from(unsafe {
+            libc::getsockopt(
+                self.inner.as_raw_fd(),
+                libc::SOL_UDP,
+                libc::UDP_SEGMENT,
+                std::ptr::from_mut(&mut segment).cast(),
+                &mut bytes,
+            )
+        }))
+        .map(drop)
+    }
+
     /// Sends without checksums over IPv4 (`SO_NO_CHECK`); the kernel then cuts no runs. For tests of that.
     pub fn set_no_checksum(&self) -> io::Result<()> {
         set(

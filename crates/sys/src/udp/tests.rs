@@ -2,6 +2,22 @@ use super::*;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::uring::Ring;
+
+/// The ways a turn can be sent by over these sockets: without a ring, and with one where there are.
+fn ways(sockets: &[UdpSocket]) -> Vec<Option<Ring>> {
+    std::iter::once(None)
+        .chain(Ring::new(sockets).ok().map(Some))
+        .collect()
+}
+
+fn dispatch(batch: Batch<'_, '_>, way: &mut Option<Ring>, sockets: &[UdpSocket]) {
+    match way {
+        None => batch.send(sockets),
+        Some(ring) => batch.send_by_ring(ring, sockets).unwrap(),
+    }
+}
+
 fn bound(address: &str) -> UdpSocket {
     let socket = UdpSocket::bind(address.parse().unwrap()).expect("a free port");
     socket.set_receive_timeout(Duration::from_secs(2)).unwrap();
@@ -14,6 +30,7 @@ fn send(
     lengths: &[usize],
     to: &Destination,
     segmentation: Segmentation,
+    way: &mut Option<Ring>,
     socket: &[UdpSocket],
 ) -> Vec<Sent> {
     let data: Vec<Vec<u8>> = lengths
@@ -29,7 +46,7 @@ fn send(
         batch.end_packet();
     }
     batch.end_message(0, to, segmentation, 0, 7);
-    batch.send(socket);
+    dispatch(batch, way, socket);
     turn.messages().iter().map(|message| message.sent).collect()
 }
 
@@ -53,10 +70,15 @@ fn a_run_arrives_packet_by_packet_however_it_is_cut() {
         let (sender, receiver) = ([bound(from)], bound(to));
         let to = Destination::new(receiver.local_addr(), None, sender[0].is_ipv6());
         let mut turn = Turn::default();
-        for segmentation in [Segmentation::Kernel, Segmentation::None] {
+        let both = [Segmentation::Kernel, Segmentation::None];
+        for (mut way, segmentation) in ways(&sender)
+            .into_iter()
+            .chain(ways(&sender))
+            .zip(both.into_iter().cycle())
+        {
             for lengths in [&[1000, 1000, 1000, 200][..], &[500], &[300, 400, 20]] {
                 assert_eq!(
-                    send(&mut turn, lengths, &to, segmentation, &sender),
+                    send(&mut turn, lengths, &to, segmentation, &mut way, &sender),
                     [Sent::Packets(lengths.len() as u16)]
                 );
                 let expected: Vec<_> = lengths
@@ -86,6 +108,7 @@ fn packets_leave_from_the_address_they_are_told_to() {
                 &[100, 100],
                 &to,
                 Segmentation::Kernel,
+                &mut None,
                 &sender
             ),
             [Sent::Packets(2)]
@@ -102,7 +125,14 @@ fn a_message_that_fails_does_not_hold_up_the_others() {
     // Broadcast is not allowed on this socket.
     let bad = Destination::new("255.255.255.255:9".parse().unwrap(), None, false);
     let data = [1u8; 64];
-    for segmentation in [Segmentation::Kernel, Segmentation::None] {
+    for (segmentation, mut way) in [Segmentation::Kernel, Segmentation::None]
+        .into_iter()
+        .flat_map(|segmentation| {
+            ways(&sender)
+                .into_iter()
+                .map(move |way| (segmentation, way))
+        })
+    {
         let mut turn = Turn::default();
         let mut batch = turn.begin();
         for to in [&good, &bad, &good] {
@@ -112,7 +142,7 @@ fn a_message_that_fails_does_not_hold_up_the_others() {
             }
             batch.end_message(0, to, segmentation, 0, 0);
         }
-        batch.send(&sender);
+        dispatch(batch, &mut way, &sender);
         let sent: Vec<_> = turn.messages().iter().map(|message| message.sent).collect();
         assert!(
             matches!(
@@ -136,19 +166,21 @@ fn a_full_send_buffer_is_reported_as_no_room() {
     let to = Destination::new(sender[0].local_addr(), None, false);
     let data = vec![0u8; 1400];
     let mut turn = Turn::default();
-    let mut batch = turn.begin();
-    for _ in 0..32 {
-        batch.slice(&data);
-        batch.end_packet();
+    for mut way in ways(&sender) {
+        let mut batch = turn.begin();
+        for _ in 0..32 {
+            batch.slice(&data);
+            batch.end_packet();
+        }
+        batch.end_message(0, &to, Segmentation::Kernel, 0, 0);
+        dispatch(batch, &mut way, &sender);
+        // 45 kB do not fit the smallest buffer; the kernel may also take one datagram over its limit.
+        assert!(
+            matches!(turn.messages()[0].sent, Sent::Packets(0 | 32)),
+            "{:?}",
+            turn.messages()
+        );
     }
-    batch.end_message(0, &to, Segmentation::Kernel, 0, 0);
-    batch.send(&sender);
-    // 45 kB do not fit the smallest buffer; the kernel may also take one datagram over its limit.
-    assert!(
-        matches!(turn.messages()[0].sent, Sent::Packets(0 | 32)),
-        "{:?}",
-        turn.messages()
-    );
 }
 
 #[test]
@@ -167,16 +199,61 @@ fn a_run_the_kernel_will_not_cut_goes_packet_by_packet() {
     let mut turn = Turn::default();
     // Without a checksum (SO_NO_CHECK) there is nothing to cut by: the kernel says EIO or EINVAL.
     sender[0].set_no_checksum().unwrap();
-    assert_eq!(
-        send(
-            &mut turn,
-            &[900, 900, 100],
-            &to,
-            Segmentation::Kernel,
-            &sender
-        ),
-        [Sent::Packets(3)]
-    );
-    assert!(turn.messages()[0].cut_refused);
-    assert_eq!(received(&receiver, 3), [(900, 0), (900, 1), (100, 2)]);
+    for mut way in ways(&sender) {
+        assert_eq!(
+            send(
+                &mut turn,
+                &[900, 900, 100],
+                &to,
+                Segmentation::Kernel,
+                &mut way,
+                &sender
+            ),
+            [Sent::Packets(3)]
+        );
+        assert!(turn.messages()[0].cut_refused);
+        assert_eq!(received(&receiver, 3), [(900, 0), (900, 1), (100, 2)]);
+    }
+}
+
+#[test]
+fn a_turn_larger_than_a_ring_arrives_whole_and_each_chain_in_order() {
+    let (sender, receiver) = ([bound("127.0.0.1:0")], bound("127.0.0.1:0"));
+    receiver.set_buffers(4096, 16 << 20).unwrap();
+    let to = Destination::new(receiver.local_addr(), None, false);
+    let packets: Vec<[u8; 2]> = (0..1500u16).map(u16::to_be_bytes).collect();
+    // Chains of few packets, and one that is longer than a ring.
+    for (chain, mut way) in [3, 600]
+        .into_iter()
+        .flat_map(|chain| ways(&sender).into_iter().map(move |way| (chain, way)))
+    {
+        let mut turn = Turn::default();
+        let mut batch = turn.begin();
+        for (number, run) in packets.chunks(chain).enumerate() {
+            for packet in run {
+                batch.slice(packet);
+                batch.end_packet();
+            }
+            batch.end_message(0, &to, Segmentation::None, 0, number as u64);
+        }
+        dispatch(batch, &mut way, &sender);
+        let taken: usize = turn
+            .messages()
+            .iter()
+            .map(|message| match message.sent {
+                Sent::Packets(packets) => usize::from(packets),
+                _ => 0,
+            })
+            .sum();
+        assert_eq!(taken, packets.len());
+        // Other chains may go in between; the packets of a chain do not overtake each other.
+        let mut next: Vec<usize> = (0..packets.len()).step_by(chain).collect();
+        let mut buffer = [0; 16];
+        for _ in 0..packets.len() {
+            assert_eq!(receiver.receive(&mut buffer).unwrap().0, 2);
+            let number = usize::from(u16::from_be_bytes([buffer[0], buffer[1]]));
+            assert_eq!(number, next[number / chain], "by {way:?}");
+            next[number / chain] += 1;
+        }
+    }
 }
