@@ -10,6 +10,7 @@ mod directory;
 mod entry;
 mod index_file;
 mod indexing;
+mod keeper;
 mod naming;
 mod scan;
 
