@@ -101,6 +101,30 @@ struct Flow {
     last: u64,
 }
 
+impl Flow {
+    fn new(pace: Pace, now: Monotonic) -> Flow {
+        Flow {
+            pacer: Pacer::new(pace, now),
+            next: u64::MAX,
+            last: u64::MAX,
+        }
+    }
+
+    /// The piece from `at` to `next` is asked for; whether that is somewhere else than expected: a
+    /// start or a seek.
+    ///
+    /// Asking once more for the piece before is none. (It is known by its beginning: pieces of a file
+    /// mostly have the file's end as theirs.) But a file from its first byte is a start however often:
+    /// it is the next viewer with this address and program, or the same one anew. (Segments count
+    /// from 1.)
+    fn moves(&mut self, at: u64, next: u64) -> bool {
+        let moves = at == 0 || (self.next != at && self.last != at);
+        self.next = next;
+        self.last = at;
+        moves
+    }
+}
+
 /// A piece of media that a viewer asks for.
 pub(crate) struct Piece {
     /// The flow it belongs to: a track_ID, or 0 for the file.
@@ -138,19 +162,14 @@ impl Viewer {
         place.asked = now;
         self.session
             .set_idle_limit(self.timeout.max(place.rest + longest));
-        let entry = place.flows.entry(flow).or_insert_with(|| Flow {
-            pacer: Pacer::new(pace, now),
-            next: u64::MAX,
-            last: u64::MAX,
-        });
-        // Asking once more for the piece before is not a jump. (It is known by its beginning: pieces of
-        // a file mostly have the file's end as theirs.)
-        let jump = entry.next != at && entry.last != at;
+        let entry = place
+            .flows
+            .entry(flow)
+            .or_insert_with(|| Flow::new(pace, now));
+        let jump = entry.moves(at, next);
         if jump {
             entry.pacer.refill(extra, now);
         }
-        entry.next = next;
-        entry.last = at;
         if main {
             if jump || place.anchor.is_none() {
                 place.anchor = Some((now, time.start));
@@ -409,4 +428,43 @@ fn is_token(text: &str) -> bool {
         && text
             .bytes()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow() -> Flow {
+        let pace = Pace {
+            ahead: 20.0,
+            factor: 2.0,
+        };
+        Flow::new(pace, Monotonic::from_nanos(0))
+    }
+
+    #[test]
+    fn segments_in_turn_and_one_asked_for_again_are_no_seek() {
+        let mut flow = flow();
+        let moves = [1, 2, 2, 3, 4].map(|number| flow.moves(number, number + 1));
+        assert_eq!(moves, [true, false, false, false, false]);
+        assert!(flow.moves(9, 10), "over four segments");
+        assert!(flow.moves(3, 4), "back again");
+    }
+
+    #[test]
+    fn a_file_read_on_in_ranges_is_no_seek_and_each_other_place_is() {
+        let mut flow = flow();
+        assert!(flow.moves(0, 1000));
+        assert!(!flow.moves(1000, 2000));
+        assert!(!flow.moves(2000, 9999), "from where it stood to the end");
+        assert!(!flow.moves(2000, 9999), "the same once more");
+        assert!(flow.moves(5000, 9999), "a seek");
+    }
+
+    #[test]
+    fn a_file_from_its_first_byte_is_a_start_each_time() {
+        let mut flow = flow();
+        assert!(flow.moves(0, 9999));
+        assert!(flow.moves(0, 9999), "the next one from this address");
+    }
 }
