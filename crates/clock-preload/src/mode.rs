@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `REELWAY_CLOCK` | `off` | libc's behaviour: everything to the vDSO |
 //! | | `trust` | the counter although the kernel does not use it |
+//! | | `force` | the same although the processor does not say that it is invariant |
 //! | `REELWAY_CLOCK_ORDER` | `none` | readings unordered over threads, at half the cost |
 //! | `REELWAY_CLOCK_EFAULT` | `guard` | EFAULT for every bad address |
 //! | `REELWAY_CLOCK_VERBOSE` | `1` | a line at start, and one when the source changes |
@@ -167,7 +168,7 @@ fn start() -> u32 {
     if VERBOSE.load(Ordering::Relaxed) != 0 {
         if let Some(value) = misspelt {
             say(format_args!(
-                "REELWAY_CLOCK={value} is not known: off, trust or auto"
+                "REELWAY_CLOCK={value} is not known: off, trust, force or auto"
             ));
         }
         let source = if why.trusts() {

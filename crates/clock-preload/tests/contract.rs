@@ -161,7 +161,7 @@ fn it_says_on_request_where_the_time_comes_from() {
         .run(LIMIT);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.contains("REELWAY_CLOCK=of is not known: off, trust or auto"),
+        said.contains("REELWAY_CLOCK=of is not known: off, trust, force or auto"),
         "{said}"
     );
 }

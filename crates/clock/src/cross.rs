@@ -113,9 +113,110 @@ fn hand_over(stamp: &Stamp, turn: u64) -> Option<u64> {
     Some(apart)
 }
 
+/// Compares the counters of all processors with a kernel's clock that is not made from them, one
+/// thread going from processor to processor: for a library in a program that is just starting,
+/// which must not make threads. By how many counts one was apart, beyond what the kernel's clock
+/// is sure of (a few microseconds); zero is how it must be.
+///
+/// Allocates nothing. The thread's processors are as they were afterwards.
+pub fn hop() -> u64 {
+    let Some(set) = CpuSet::of_this_thread() else {
+        return 0;
+    };
+    let mut cpus = set.iter();
+    let Some(first) = cpus.next() else {
+        return 0;
+    };
+    let mut apart = 0;
+    for other in cpus.take(MOST) {
+        // Here, there, and here again: what the counter here showed while we were there follows.
+        if let (Some(before), Some(there), Some(after)) = (look(first), look(other), look(first)) {
+            apart = apart.max(before.distance(&there, &after));
+        }
+    }
+    set.bind_this_thread();
+    apart
+}
+
+/// A count and the kernel's clock, read together.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    count: u64,
+    nanos: u64,
+    /// How far the count may be from the one at the kernel's reading, to either side.
+    unsure: u64,
+}
+
+/// The tightest of some looks on a processor; `None` if this thread may not go there.
+fn look(cpu: usize) -> Option<Look> {
+    if !CpuSet::one(cpu).bind_this_thread() {
+        return None;
+    }
+    (0..8)
+        .map(|_| {
+            let before = tsc::counter_ordered();
+            let nanos = tsc::kernel_nanos(tsc::MONOTONIC);
+            let width = tsc::counter_ordered().wrapping_sub(before);
+            Look {
+                count: before.wrapping_add(width / 2),
+                nanos,
+                unsure: width / 2 + 1,
+            }
+        })
+        .min_by_key(|look| look.unsure)
+}
+
+impl Look {
+    /// How far `there`'s count lies from the line through this look and `after`, counts, beyond
+    /// what the looks are sure of.
+    fn distance(&self, there: &Look, after: &Look) -> u64 {
+        let nanos = u128::from(after.nanos.saturating_sub(self.nanos));
+        let counts = u128::from(after.count.wrapping_sub(self.count));
+        let passed = u128::from(there.nanos.saturating_sub(self.nanos));
+        let Some(passed) = (counts * passed).checked_div(nanos) else {
+            return 0;
+        };
+        let line = self.count.wrapping_add(passed as u64);
+        let away = (there.count.wrapping_sub(line) as i64).unsigned_abs();
+        away.saturating_sub(self.unsure.max(after.unsure) + there.unsure)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hop_finds_a_counter_that_is_apart_and_no_other() {
+        let look = |count, nanos| Look {
+            count,
+            nanos,
+            unsure: 500,
+        };
+        let (before, after) = (look(1_000_000, 10_000), look(3_000_000, 1_010_000));
+        // Half way: two million counts a millisecond.
+        assert_eq!(before.distance(&look(2_000_000, 510_000), &after), 0);
+        assert_eq!(
+            before.distance(&look(2_000_900, 510_000), &after),
+            0,
+            "not sure"
+        );
+        assert_eq!(before.distance(&look(2_101_000, 510_000), &after), 100_000);
+        assert_eq!(before.distance(&look(1_899_000, 510_000), &after), 100_000);
+        assert_eq!(
+            before.distance(&look(0, 510_000), &before),
+            0,
+            "no time has passed"
+        );
+    }
+
+    #[test]
+    fn a_hop_leaves_the_thread_where_it_may_run() {
+        let before: Vec<usize> = CpuSet::of_this_thread().unwrap().iter().collect();
+        hop();
+        let after: Vec<usize> = CpuSet::of_this_thread().unwrap().iter().collect();
+        assert_eq!(before, after);
+    }
 
     #[test]
     fn the_counters_of_a_machine_whose_kernel_trusts_them_are_not_apart() {

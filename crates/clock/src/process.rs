@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use reelway_sys::tsc::{self, ForkPage, Halves};
 
+use crate::cross;
 use crate::track::{Event, Manner, Source, Statistics, TRACK_WORDS, Track};
 use crate::trust::{self, Why, Wish};
 
@@ -179,7 +180,12 @@ pub fn uses_counter() -> bool {
 
 /// Decides where the time comes from, and gives the reason.
 pub fn decide(wish: Wish) -> Why {
-    let why = judge(wish);
+    let mut why = judge(wish);
+    if matches!(why, Why::TrustedByHand(_)) {
+        // Nobody has compared the processors' counters so far.
+        note_apart(cross::hop());
+        why = judge(wish);
+    }
     if WIPED.load(Ordering::Relaxed) == 0 && PAGE.wipe_on_fork() {
         WIPED.store(1, Ordering::Relaxed);
     }

@@ -181,7 +181,7 @@ impl<'a> Track<'a> {
     pub fn look_again(&self) {
         if self.words.try_lock() {
             if self.words.phase() == Phase::Tracking {
-                self.ring().publish(&draw::NOTHING);
+                self.ring().publish(&draw::CLOSED);
             }
             self.words.unlock();
         }
@@ -255,12 +255,19 @@ impl<'a> Track<'a> {
     /// The kernel's clock for a reader after the end of `piece`, which is the newest. `None` if
     /// another one has come in the meantime.
     fn kernel<S: Source>(&self, source: &S, number: u64, piece: &Piece) -> Option<u64> {
-        let now = source.kernel();
+        let mut now = source.kernel();
+        let margin = self.words.get(Word::Margin);
         let nanos = if piece.hard != 0 {
             // The next piece may lie behind the kernel's clock by its error: whoever reads that
             // meanwhile must lie behind both, and not before what was read from the last piece.
-            let margin = self.words.get(Word::Margin);
             words::hold(now.saturating_sub(margin), words::ceil(piece.end()))
+        } else if *piece == draw::CLOSED {
+            // The same, and not before the kernel's clock as it was given until now.
+            let arrived = now;
+            while now < arrived.saturating_add(margin) && self.ring().head() == number {
+                now = source.kernel();
+            }
+            words::hold(now.saturating_sub(margin), self.words.get(Word::Floor))
         } else {
             words::hold(now, self.words.get(Word::Floor))
         };

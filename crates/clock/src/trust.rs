@@ -26,6 +26,9 @@ pub enum Wish {
     Off,
     /// The counter although the kernel does not use it (`trust`).
     Trust,
+    /// The same, and although the processor does not say that it is invariant (`force`): some
+    /// hypervisors keep that from their guests.
+    Force,
 }
 
 impl Wish {
@@ -36,6 +39,7 @@ impl Wish {
             None | Some(b"" | b"auto" | b"on" | b"1") => (Wish::Auto, None),
             Some(b"off" | b"kernel" | b"0") => (Wish::Off, None),
             Some(b"trust") => (Wish::Trust, None),
+            Some(b"force") => (Wish::Force, None),
             Some(other) => (Wish::Auto, Some(Text::new(other))),
         }
     }
@@ -77,12 +81,16 @@ impl fmt::Display for Why {
             Why::KernelUsesIt => write!(f, "the kernel's clock source is {}", COUNTER.name()),
             Why::TrustedByHand(source) => write!(
                 f,
-                "the kernel's clock source is {source}, but REELWAY_CLOCK=trust says to use {}",
+                "the kernel's clock source is {source}, but REELWAY_CLOCK says to trust {}",
                 COUNTER.name()
             ),
             Why::SwitchedOff => write!(f, "REELWAY_CLOCK=off"),
             Why::Forbidden => write!(f, "this process may not read the counter (PR_SET_TSC)"),
-            Why::NotInvariant => write!(f, "the processor's counter is not invariant"),
+            Why::NotInvariant => write!(
+                f,
+                "the processor does not say that its counter is invariant (REELWAY_CLOCK=force \
+                 does not ask)"
+            ),
             Why::OtherSource(source) => write!(
                 f,
                 "the kernel's clock source is {source} (REELWAY_CLOCK=trust uses the counter all the same)"
@@ -189,7 +197,9 @@ pub fn judge(wish: Wish) -> Why {
         // Asking the processor costs two exits to the hypervisor, and the kernel has asked.
         (Some(name), _) if name == COUNTER.name().as_bytes() => Why::KernelUsesIt,
         (_, Wish::Trust) if !tsc::invariant() => Why::NotInvariant,
-        (name, Wish::Trust) => Why::TrustedByHand(Text::new(name.unwrap_or(b"unknown"))),
+        (name, Wish::Trust | Wish::Force) => {
+            Why::TrustedByHand(Text::new(name.unwrap_or(b"unknown")))
+        }
         (Some(name), _) => Why::OtherSource(Text::new(name)),
         (None, _) => Why::SourceUnknown,
     }

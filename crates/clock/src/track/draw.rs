@@ -6,9 +6,9 @@ use super::words::{HOLD, Phase, ceil, counts_of, hertz, hold, nanos_of};
 use super::{Event, Manner, Source, Track, Word};
 use crate::piece::{MAX_COUNTS, MAX_NANOS, Piece};
 
-/// How long a piece lasts: with a rate that changes by 500 ppm (NTP's limit) behind its back, the
-/// clock is off by half a microsecond at its end.
-const PIECE: u64 = 1_000_000;
+/// How long a piece lasts: with a rate that changes by 1000 ppm behind its back (from one of NTP's
+/// limits to the other), the clock is off by half a microsecond at its end.
+const PIECE: u64 = 500_000;
 /// Where a look is dear (a clock source that the hypervisor emulates), a piece lasts this many
 /// looks, but not longer than [`LONGEST_PIECE`].
 const PIECE_LOOKS: u64 = 200;
@@ -32,6 +32,9 @@ const BASELINE_WIDTHS: u64 = 1_000;
 const NOISE: u64 = 30;
 /// A line may run faster or slower than the kernel's clock by this fraction to meet it again.
 const BEND: u64 = 64;
+/// A clock that seems to be set twice within this time is not set: the counter is to blame,
+/// nanoseconds.
+const AGAIN: u64 = 10_000_000;
 /// First time out of use after a fall, nanoseconds; doubled at each that follows within ten times
 /// the last one.
 const PENALTY: u64 = 100_000_000;
@@ -55,6 +58,13 @@ pub const NOTHING: Piece = Piece {
     sampled: 0,
 };
 
+/// No piece yet, but one is coming: readers who have had the kernel's clock up to now must get no
+/// more of it, for the piece begins where it stood when this was published.
+pub const CLOSED: Piece = Piece {
+    error: 1,
+    ..NOTHING
+};
+
 /// Places of the looks from which the rate is measured.
 const LAST: [Word; 3] = [Word::LastCount, Word::LastNanos, Word::LastWidth];
 const MID: [Word; 3] = [Word::MidCount, Word::MidNanos, Word::MidWidth];
@@ -76,7 +86,7 @@ impl Track<'_> {
                 self.words.set_phase(Phase::Warming);
                 None
             }
-            Phase::Warming => self.warm_up(&Sample::best(source, self.words)),
+            Phase::Warming => self.warm_up(source),
             Phase::Tracking => self.go_on(&Sample::best(source, self.words), piece, going_on),
             Phase::Waiting => None,
         }
@@ -90,8 +100,9 @@ impl Track<'_> {
     }
 
     /// Measures the rate for the first time, or again after a fall.
-    fn warm_up(&self, sample: &Sample) -> Option<Event> {
+    fn warm_up<S: Source>(&self, source: &S) -> Option<Event> {
         let words = self.words;
+        let sample = &Sample::best(source, words);
         let first = Sample::load(words, OLD);
         let counts = sample.middle().wrapping_sub(first.middle());
         let nanos = sample.nanos.wrapping_sub(first.nanos);
@@ -144,15 +155,20 @@ impl Track<'_> {
         }
         words.set(Word::Rate, rate);
         words.set(Word::MustProve, 0);
+        // From here on nobody is given the kernel's clock as it is; what was given lies before
+        // the look that follows.
+        words.set(Word::Margin, MARGIN + 2 * nanos_of(sample.width, rate));
+        self.ring().publish(&CLOSED);
+        words.set_phase(Phase::Tracking);
+        let sample = Sample::best(source, words);
         sample.store(words, LAST);
         sample.store(words, MID);
         // As far ahead as the rate is known well enough.
-        let length = (4 * nanos).min(self.length(sample, rate));
-        // The line goes through what the kernel said and the count *before* it was asked: at or
-        // above the kernel's clock, which readers have had up to now.
+        let length = (4 * nanos).min(self.length(&sample, rate));
+        // The line goes through what the kernel said and the count *before* it was asked, and so
+        // lies above all that was given.
         let base = u128::from(hold(sample.nanos, words.get(Word::Floor))) << 32;
-        words.set_phase(Phase::Tracking);
-        self.draw(sample, sample.before, base, length);
+        self.draw(&sample, sample.before, base, length);
         Some(if proving {
             Event::CameBack
         } else {
@@ -264,7 +280,7 @@ impl Track<'_> {
     /// Counter and kernel's clock have moved apart by `distance` nanoseconds.
     fn moved_apart(&self, sample: &Sample, piece: &Piece, distance: i64) -> Option<Event> {
         let words = self.words;
-        let again = sample.nanos.abs_diff(words.get(Word::JumpedAt)) < 10 * PIECE;
+        let again = sample.nanos.abs_diff(words.get(Word::JumpedAt)) < AGAIN;
         words.set(Word::JumpedAt, sample.nanos);
         if self.manner == Manner::Settable && !again {
             // Somebody has set the clock (or the counter jumped once, which comes to the same:
@@ -277,13 +293,22 @@ impl Track<'_> {
             return Some(Event::Stepped(distance));
         }
         words.add(Word::Falls);
-        // Readers hold the last piece's end until the kernel's clock has reached it, unless that
-        // is far off or may step anyway.
-        let floor = ceil(piece.end());
-        let holds = self.manner == Manner::Steady && floor.saturating_sub(sample.nanos) < HOLD;
-        words.set(Word::Floor, if holds { floor } else { 0 });
-        self.wait(sample.nanos);
+        self.fall(piece, sample.nanos, 0);
         Some(Event::Fell(distance))
+    }
+
+    /// Turns to the kernel's clock, which shows `now`, for the penalty or for `pause` nanoseconds
+    /// if that is not zero. Readers hold the last piece's end until the kernel's clock has reached
+    /// it, unless that is far off or may step anyway.
+    pub(super) fn fall(&self, piece: &Piece, now: u64, pause: u64) {
+        let words = self.words;
+        let floor = ceil(piece.end());
+        let holds = self.manner == Manner::Steady && floor.saturating_sub(now) < HOLD;
+        words.set(Word::Floor, if holds { floor } else { 0 });
+        self.wait(now);
+        if pause != 0 {
+            words.set(Word::RetryAt, now + pause);
+        }
     }
 
     /// Takes the counter out of use for a while. Always `None`.

@@ -5,6 +5,8 @@ use std::cell::{Cell, RefCell};
 use proptest::prelude::*;
 
 use super::words::Phase;
+use std::sync::atomic::Ordering;
+
 use super::*;
 
 /// A machine whose time passes by being looked at.
@@ -397,6 +399,53 @@ fn conversions_go_both_ways() {
         None,
         "too far to be known"
     );
+}
+
+/// The real counter and the real monotonic clock.
+struct Here;
+
+impl Source for Here {
+    fn counter_ordered(&self) -> u64 {
+        reelway_sys::tsc::counter_ordered()
+    }
+
+    fn kernel(&self) -> u64 {
+        reelway_sys::tsc::kernel_nanos(reelway_sys::tsc::MONOTONIC)
+    }
+}
+
+/// The moments at which it may go wrong between threads, over and over: the first piece after the
+/// kernel's clock, a fall back to it, a clock that is closed.
+#[test]
+fn threads_never_see_each_other_in_the_past_while_the_clock_is_born_and_falls() {
+    for round in 0..150 {
+        let words = fresh();
+        let latest = AtomicU64::new(0);
+        let track = Track::new(&words, Manner::Steady);
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let latest = &latest;
+                scope.spawn(move || {
+                    for turn in 0..20_000u32 {
+                        let seen = latest.load(Ordering::Acquire);
+                        let nanos = track
+                            .nanos(reelway_sys::tsc::counter_ordered_halves)
+                            .unwrap_or_else(|| track.slow(&Here));
+                        assert!(nanos >= seen, "{nanos} after {seen} in round {round}");
+                        latest.fetch_max(nanos, Ordering::AcqRel);
+                        if thread == 0 && turn % 5_000 == 4_999 && track.words.try_lock() {
+                            if track.words.phase() == Phase::Tracking {
+                                // As when the counter is found to have jumped.
+                                let piece = track.ring().piece(track.ring().head());
+                                track.fall(&piece.unwrap_or(draw::NOTHING), Here.kernel(), 300_000);
+                            }
+                            track.words.unlock();
+                        }
+                    }
+                });
+            }
+        });
+    }
 }
 
 proptest! {

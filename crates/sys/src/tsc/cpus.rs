@@ -1,6 +1,8 @@
 //! Pinning a thread to a processor: the counters of all of them are tested against each other
 //! before they are trusted.
 
+use super::raw::syscall6;
+
 /// A set of processors.
 #[derive(Clone)]
 pub struct CpuSet(libc::cpu_set_t);
@@ -14,11 +16,14 @@ impl std::fmt::Debug for CpuSet {
 impl CpuSet {
     /// The processors on which this thread may run; `None` if there are more than 1024.
     pub fn of_this_thread() -> Option<CpuSet> {
-        // SAFETY: all zeros is an empty set; the kernel fills it within its size.
+        const SIZE: usize = size_of::<libc::cpu_set_t>();
+        // SAFETY: all zeros is an empty set; the kernel fills it within its size, and answers how
+        // much of it.
         unsafe {
             let mut set: libc::cpu_set_t = std::mem::zeroed();
-            (libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) == 0)
-                .then_some(CpuSet(set))
+            let place = &raw mut set as usize;
+            let answer = syscall6(libc::SYS_sched_getaffinity, [0, SIZE, place, 0, 0, 0]);
+            (answer > 0).then_some(CpuSet(set))
         }
     }
 
@@ -41,7 +46,9 @@ impl CpuSet {
 
     /// Binds this thread to the set; false if the kernel does not let it.
     pub fn bind_this_thread(&self) -> bool {
+        const SIZE: usize = size_of::<libc::cpu_set_t>();
+        let place = &raw const self.0 as usize;
         // SAFETY: a set of its size.
-        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.0) == 0 }
+        unsafe { syscall6(libc::SYS_sched_setaffinity, [0, SIZE, place, 0, 0, 0]) == 0 }
     }
 }

@@ -1,0 +1,34 @@
+# What the clock's tests share: the preload library in the guest, and C programs beside it.
+# shellcheck shell=bash
+
+# put_clock: /lib/clock.so, the library as it is shipped, and the name of the kernel's clock.
+put_clock() {
+    (cd "$root" && cargo build --quiet --locked --profile preload --package reelway-clock-preload)
+    put_program "${CARGO_TARGET_DIR:-$root/target}/preload/libreelway_clock_preload.so" /lib/clock.so
+}
+
+# put_clock_program SOURCE PATH: a C program that uses the checks of the library's own tests.
+put_clock_program() {
+    put_c "$1" "$2" -I "$root/crates/clock-preload/tests/c"
+}
+
+# The kernel uses the counter although QEMU without KVM does not say that it is invariant.
+COUNTER_CLOCK="clocksource=tsc tsc=reliable"
+
+# judge_cost SOURCE: the kernel used that source, the library said so, and a reading by the library
+# costs at most a fifth of one by the kernel.
+judge_cost() {
+    head -n 1 "$results/output" | grep -qx "$1" || { echo "the clock source was another" >&2; return 1; }
+    grep -q "comes from the kernel's clock: the kernel's clock source is $1" "$results/output" || return 1
+    awk '
+        { cost[$1] = $2 }
+        END {
+            status = 0
+            for (name in cost) if (sub(/^kernel-/, "", name)) {
+                ratio = cost["kernel-" name] / cost["ours-" name]
+                printf "%s: %.1f times faster\n", name, ratio
+                if (ratio < 5) status = 1
+            }
+            exit status
+        }' "$results/costs"
+}
