@@ -1,6 +1,6 @@
 //! The threads that read indexes and make plans, so that sender threads never wait for either.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::ops::ControlFlow;
 use std::panic::{self, AssertUnwindSafe};
@@ -81,6 +81,17 @@ enum Job {
     },
 }
 
+/// A group that is wanted.
+struct Request {
+    script: Arc<Script>,
+    id: GroupId,
+    deadline: Monotonic,
+    waiter: Waiter,
+}
+
+/// Requests there is room for from the start.
+const ASKED: usize = 1024;
+
 /// The planner. Cheap to clone; its threads end when [`Planner::close`] is called.
 #[derive(Clone)]
 pub(crate) struct Planner(Arc<Inner>);
@@ -98,6 +109,9 @@ struct Inner {
 struct Jobs {
     /// By deadline, then in the order of asking.
     queue: BTreeMap<(Monotonic, u64), Job>,
+    /// What sender threads ask for, as it comes: they only leave it here, so that they neither look up
+    /// nor allocate.
+    asked: VecDeque<Request>,
     serial: u64,
     closed: bool,
 }
@@ -112,7 +126,10 @@ impl Planner {
         let inner = Inner {
             store,
             options,
-            jobs: Mutex::default(),
+            jobs: Mutex::new(Jobs {
+                asked: VecDeque::with_capacity(ASKED),
+                ..Jobs::default()
+            }),
             work: Condvar::new(),
             films: Mutex::default(),
         };
@@ -131,6 +148,7 @@ impl Planner {
         let mut jobs = lock(&self.0.jobs);
         jobs.closed = true;
         jobs.queue.clear();
+        jobs.asked.clear();
         self.0.work.notify_all();
     }
 
@@ -194,6 +212,27 @@ impl Planner {
 
     /// Sees to it that a group is planned by `deadline`, and tells `waiter` when it is.
     pub fn request(&self, script: &Arc<Script>, id: GroupId, deadline: Monotonic, waiter: Waiter) {
+        let script = Arc::clone(script);
+        let mut jobs = lock(&self.0.jobs);
+        if !jobs.closed {
+            jobs.asked.push_back(Request {
+                script,
+                id,
+                deadline,
+                waiter,
+            });
+            self.0.work.notify_one();
+        }
+    }
+
+    /// Answers a request from a plan there is, or has one made.
+    fn take_up(&self, request: Request) {
+        let Request {
+            script,
+            id,
+            deadline,
+            waiter,
+        } = request;
         {
             let mut plans = script.plans();
             match plans.get_mut(&id) {
@@ -216,7 +255,7 @@ impl Planner {
         self.push(
             deadline,
             Job::Read {
-                script: Arc::clone(script),
+                script,
                 id,
                 deadline,
             },
@@ -276,6 +315,12 @@ impl Planner {
         loop {
             if jobs.closed {
                 return ControlFlow::Break(());
+            }
+            if let Some(request) = jobs.asked.pop_front() {
+                drop(jobs);
+                self.take_up(request);
+                jobs = lock(&self.0.jobs);
+                continue;
             }
             if let Some((_, job)) = jobs.queue.pop_first() {
                 return ControlFlow::Continue(job);

@@ -3,10 +3,19 @@
 /// Turns that can be told apart; who is due later is looked at again in between.
 const TURNS: usize = 2048;
 
+/// No entry.
+const NONE: u32 = u32::MAX;
+
 /// A ring of turns, each with the numbers of the streams that are due in it. Entries are never taken
-/// out before their time: who was put off is found to be not due.
+/// out before their time: who was put off is found to be not due. It allocates only when it holds more
+/// entries than ever before.
 pub(crate) struct Wheel {
-    turns: Vec<Vec<u32>>,
+    /// The first entry of each turn.
+    turns: Box<[u32]>,
+    /// Streams, each with the next entry of its turn; or the next unused entry.
+    entries: Vec<(u32, u32)>,
+    /// The first unused entry.
+    unused: u32,
     /// A bit for each turn that holds something.
     filled: [u64; TURNS / 64],
     /// First turn not taken yet.
@@ -17,7 +26,9 @@ impl Wheel {
     /// An empty wheel whose first turn is number `turn`.
     pub fn new(turn: u64) -> Wheel {
         Wheel {
-            turns: vec![Vec::new(); TURNS],
+            turns: vec![NONE; TURNS].into_boxed_slice(),
+            entries: Vec::new(),
+            unused: NONE,
             filled: [0; TURNS / 64],
             next: turn,
         }
@@ -28,7 +39,18 @@ impl Wheel {
     pub fn put(&mut self, turn: u64, stream: u32) -> u64 {
         let turn = turn.clamp(self.next, self.next + TURNS as u64 - 1);
         let slot = turn as usize % TURNS;
-        self.turns[slot].push(stream);
+        let entry = (stream, self.turns[slot]);
+        self.turns[slot] = match self.entries.get_mut(self.unused as usize) {
+            Some(unused) => {
+                let at = std::mem::replace(&mut self.unused, unused.1);
+                *unused = entry;
+                at
+            }
+            None => {
+                self.entries.push(entry);
+                self.entries.len() as u32 - 1
+            }
+        };
         self.filled[slot / 64] |= 1 << (slot % 64);
         turn
     }
@@ -50,7 +72,14 @@ impl Wheel {
             let slot = at as usize % TURNS;
             if self.filled[slot / 64] >> (slot % 64) & 1 == 1 {
                 self.filled[slot / 64] &= !(1 << (slot % 64));
-                due.extend(self.turns[slot].drain(..).map(|stream| (stream, at)));
+                let mut entry = std::mem::replace(&mut self.turns[slot], NONE);
+                while entry != NONE {
+                    let (stream, next) = self.entries[entry as usize];
+                    due.push((stream, at));
+                    self.entries[entry as usize].1 = self.unused;
+                    self.unused = entry;
+                    entry = next;
+                }
             }
         }
         self.next = turn + 1;

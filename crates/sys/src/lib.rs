@@ -10,10 +10,12 @@
 //! - [`wake`]: sleeping to an absolute time, with another thread able to end it
 //! - [`time`]: the kernel's clocks, CPU time
 //! - [`tsc`]: the processor's time stamp counter, and the clocks it is compared with
+//! - [`alloc`]: an allocator that counts, for tests
 //! - [`limits`]: descriptors, locked memory
 //!
 //! Depends on no other room.
 
+pub mod alloc;
 mod direct;
 mod identity;
 pub mod limits;

@@ -1,0 +1,54 @@
+//! Sender threads allocate nothing while streams play: not for packets, not for groups, not for reports.
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use reelway_sender::BackendChoice;
+use reelway_sys::alloc::Counting;
+
+/// Sender threads are called `send-0`, `send-1`, ...
+#[global_allocator]
+static ALLOCATOR: Counting = Counting::new("send-");
+
+#[test]
+fn a_stream_that_plays_allocates_nothing_on_its_sender_thread() {
+    for backend in [
+        BackendChoice::IoUring,
+        BackendChoice::Gso,
+        BackendChoice::Sendmmsg,
+    ] {
+        let film = TestFilm::make(9, 4000);
+        let store = store();
+        let sender = sender(&store, |config| {
+            config.backend = backend;
+            config.report_interval = Duration::from_millis(200);
+        });
+        let viewers: Vec<Viewer> = (0..4).map(|_| Viewer::default()).collect();
+        let handles: Vec<_> = viewers
+            .iter()
+            .map(|viewer| sender.play(viewer.stream(&film, &store, 0, None)))
+            .collect();
+        for handle in &handles {
+            block(handle.ready()).unwrap();
+            handle.go();
+        }
+        assert!(
+            ALLOCATOR.count() > 0,
+            "streams begin by allocating: it counts"
+        );
+        // Lists grow to what these streams need.
+        std::thread::sleep(Duration::from_secs(4));
+        let (before, packets) = (ALLOCATOR.count(), sender.stats().packets);
+        std::thread::sleep(Duration::from_secs(4));
+        let (after, sent) = (ALLOCATOR.count(), sender.stats().packets - packets);
+        assert!(sent > 4000, "{sent} packets");
+        assert_eq!(
+            after - before,
+            0,
+            "allocations for {sent} packets by {}",
+            sender.stats().backend
+        );
+    }
+}
