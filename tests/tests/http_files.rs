@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use reelway_tests::films;
 use reelway_tests::http::{self, Response};
-use reelway_tests::server::Server;
+use reelway_tests::server::{Options, Server};
 
 fn server(names: &[&str]) -> (Server, tempfile::TempDir) {
     let library = films::library(names);
-    (Server::start(library.path()), library)
+    // Nobody watches here: what is asked for shall come at once.
+    let server = Options::new(library.path()).set("http.ahead", 3600).start();
+    server.wait_indexed();
+    (server, library)
 }
 
 fn ask(server: &Server, method: &str, path: &str, headers: &[(&str, &str)]) -> Response {
