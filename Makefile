@@ -4,14 +4,17 @@
 #   make run FILMS=/srv/films   serve your own; LISTEN=lan opens the server to the network
 #   make test                   every test, against real players
 
-FILMS ?= assets/demo.mp4
+export FILMS ?= assets/demo.mp4
 LISTEN ?= loopback
 ARGS ?=
 
 .PHONY: run test build web check clean
 
+# FILMS goes through the environment, so that its name may hold spaces and quotes; not every shell
+# has replaced a ~ behind a = by then.
 run: build
-	exec target/release/reelway serve $(FILMS) --listen $(LISTEN) $(ARGS)
+	@case $$FILMS in "~/"*) FILMS=$$HOME/$${FILMS#"~/"} ;; esac; \
+	exec target/release/reelway serve --listen $(LISTEN) $(ARGS) -- "$$FILMS"
 
 build: web
 	@scripts/need cargo cc
@@ -21,7 +24,9 @@ web:
 	@scripts/need node npm
 	@scripts/build-web
 
-test: web
+test:
+	@scripts/need node npm
+	@scripts/build-web --tests
 	@scripts/test
 
 # Formatting, lints and documentation, as continuous integration wants them.
