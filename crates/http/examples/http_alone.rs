@@ -29,20 +29,36 @@ impl NodeView for Alone {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
     let mut arguments = std::env::args().skip(1);
     let films = arguments.next().ok_or("name a directory of films")?;
     let port: u16 = arguments.next().map_or(Ok(8080), |port| port.parse())?;
-    let store = Store::new(StoreConfig { pool_bytes: 64 << 20, ..StoreConfig::default() })?;
+    let store = Store::new(StoreConfig {
+        pool_bytes: 64 << 20,
+        ..StoreConfig::default()
+    })?;
     let sessions = Sessions::new(Limits::default());
-    let config = DirectoryConfig { films: vec![films.into()], index: None, ..DirectoryConfig::default() };
+    let config = DirectoryConfig {
+        films: vec![films.into()],
+        index: None,
+        ..DirectoryConfig::default()
+    };
     let library = Arc::new(Directory::open(config));
     let config = HttpConfig {
         listen: vec![SocketAddr::from(([127, 0, 0, 1], port))],
         api_token: "secret".into(),
         ..HttpConfig::default()
     };
-    let server = HttpServer::bind(config, library.clone(), sessions.clone(), store, Arc::new(Alone)).await?;
+    let server = HttpServer::bind(
+        config,
+        library.clone(),
+        sessions.clone(),
+        store,
+        Arc::new(Alone),
+    )
+    .await?;
     println!("http://{}/api/films", server.addresses()[0]);
     let ticking = async {
         loop {

@@ -8,6 +8,8 @@ use bytes::{Bytes, BytesMut};
 use reelway_media::SamplesError;
 use reelway_package::{Part, Slices};
 use reelway_store::Span;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 use crate::films::Show;
 
@@ -87,7 +89,13 @@ impl Windows {
         let Some((show, track, slices)) = &mut self.more else {
             return Ok(false);
         };
-        match slices.next(&show.package.tracks()[*track], &*show.film.samples)? {
+        let mut read = || slices.next(&show.package.tracks()[*track], &*show.film.samples);
+        // A few kilobytes of the index file, in memory mostly; where not, others go on meanwhile.
+        let pieces = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+            Ok(RuntimeFlavor::MultiThread) => block_in_place(read),
+            _ => read(),
+        };
+        match pieces? {
             Some(pieces) => {
                 self.parts.extend(pieces.parts);
                 Ok(true)

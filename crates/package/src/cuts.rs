@@ -56,6 +56,8 @@ pub(crate) struct Cut {
 pub(crate) struct Table {
     pub fragments: Vec<Fragment>,
     pub cuts: Vec<Cut>,
+    /// No segment has samples that are shown before its first one.
+    pub independent: bool,
     /// Where the last sample ends on the presentation timeline, in ticks.
     pub end: i64,
     /// Where the last sample ends on the fragments' decode timeline, in ticks.
@@ -215,10 +217,14 @@ pub(crate) fn build(
     cuts: &Cuts<'_>,
 ) -> Result<Table, SamplesError> {
     let mut builder = Builder {
-        table: Table::default(),
+        table: Table {
+            independent: true,
+            ..Table::default()
+        },
         layouts: Vec::new(),
         timeline,
         open: None,
+        first_shown: None,
         earliest: i64::MAX,
         end_decoded: 0,
     };
@@ -253,6 +259,8 @@ struct Builder<'a> {
     layouts: Vec<LayoutScan>,
     timeline: &'a Timeline,
     open: Option<(Fragment, LayoutScan)>,
+    /// Presentation time of the open segment's first sample on the fragments' timeline.
+    first_shown: Option<i64>,
     /// Earliest presentation on the fragments' timeline in the open segment.
     earliest: i64,
     /// Where the last sample would end if nothing were moved.
@@ -282,6 +290,7 @@ impl Builder<'_> {
         fragment.count += 1;
         fragment.bytes += u64::from(sample.size);
         layout.add(&sample, decoded, shown);
+        self.table.independent &= *self.first_shown.get_or_insert(shown) <= shown;
         self.earliest = self.earliest.min(shown);
         let length = i64::from(sample.duration);
         self.table.end = self.table.end.max(shown - self.timeline.priming + length);
@@ -309,6 +318,7 @@ impl Builder<'_> {
             cut.start = (self.earliest - self.timeline.priming).max(before.start);
         }
         self.earliest = i64::MAX;
+        self.first_shown = None;
     }
 
     fn cut(&mut self) {

@@ -69,9 +69,12 @@ fn adaptation_set(
     let _ = write!(
         out,
         "    <AdaptationSet id=\"{}\" contentType=\"{kind}\" mimeType=\"{kind}/mp4\" \
-         segmentAlignment=\"true\" startWithSAP=\"1\"",
+         segmentAlignment=\"true\"",
         track.id
     );
+    if track.independent() {
+        out.push_str(" startWithSAP=\"1\"");
+    }
     if let Some(language) = media.language.as_deref().and_then(bcp47) {
         let _ = write!(out, " lang=\"{}\"", xml_escape(&language));
     }
@@ -80,14 +83,15 @@ fn adaptation_set(
         let _ = write!(out, " par=\"{across}:{up}\"");
     }
     out.push_str(">\n");
+    // The schema wants Label before Role.
+    if let Some(name) = &media.name {
+        let _ = writeln!(out, "      <Label>{}</Label>", xml_escape(name));
+    }
     let role = if main { "main" } else { "alternate" };
     let _ = writeln!(
         out,
         "      <Role schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"{role}\"/>"
     );
-    if let Some(name) = &media.name {
-        let _ = writeln!(out, "      <Label>{}</Label>", xml_escape(name));
-    }
     let _ = write!(
         out,
         "      <Representation id=\"{}\" codecs=\"{}\" bandwidth=\"{}\"",

@@ -13,6 +13,9 @@ use crate::rate::target_duration;
 /// fMP4 segments and `EXT-X-MAP` outside I-frame playlists (RFC 8216 7).
 const VERSION: u32 = 7;
 
+/// Every segment can be decoded by itself (RFC 8216 4.3.5.1).
+const INDEPENDENT: &str = "#EXT-X-INDEPENDENT-SEGMENTS\n";
+
 /// Sound tracks of one codec: what a player may change between while it plays.
 struct AudioGroup<'a> {
     id: String,
@@ -21,7 +24,10 @@ struct AudioGroup<'a> {
 
 /// The playlist of playlists: the picture with each group of sound, or sound alone.
 pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
-    let mut out = format!("#EXTM3U\n#EXT-X-VERSION:{VERSION}\n#EXT-X-INDEPENDENT-SEGMENTS\n");
+    let mut out = format!("#EXTM3U\n#EXT-X-VERSION:{VERSION}\n");
+    if package.tracks().iter().all(PackagedTrack::independent) {
+        out.push_str(INDEPENDENT);
+    }
     let groups = audio_groups(package);
     let picture = package.picture();
     // Sound alone, and only one of it: the variant says it all.
@@ -96,8 +102,9 @@ pub fn media_playlist(track: &PackagedTrack, links: Links<'_>) -> String {
     let _ = write!(
         out,
         "#EXTM3U\n#EXT-X-VERSION:{VERSION}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:1\n\
-         #EXT-X-PLAYLIST-TYPE:VOD\n#EXT-X-INDEPENDENT-SEGMENTS\n#EXT-X-MAP:URI=\"{}\"\n",
+         #EXT-X-PLAYLIST-TYPE:VOD\n{}#EXT-X-MAP:URI=\"{}\"\n",
         target_duration(track.longest()),
+        if track.independent() { INDEPENDENT } else { "" },
         address("init.mp4"),
     );
     for number in track.numbers() {

@@ -225,6 +225,12 @@ impl PackagedTrack {
         ticks_to_nanos(self.table.end, self.timescale)
     }
 
+    /// Whether every segment can be decoded by itself: none but the first has pictures that are
+    /// shown before its sync sample (open GOPs), which may refer to the segment before.
+    pub fn independent(&self) -> bool {
+        self.table.independent
+    }
+
     /// Where segment `number` begins on the presentation timeline: 0 for the first, then the
     /// presentation time of its first sample.
     pub fn start(&self, number: u32) -> Option<Nanos> {

@@ -122,8 +122,8 @@ fn mpd_of_a_usual_film() {
       </Representation>
     </AdaptationSet>
     <AdaptationSet id="3" contentType="audio" mimeType="audio/mp4" segmentAlignment="true" startWithSAP="1" lang="de">
-      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="alternate"/>
       <Label>Director&apos;s &quot;cut&quot; &amp; more</Label>
+      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="alternate"/>
       <Representation id="3" codecs="mp4a.40.2" bandwidth="130004" audioSamplingRate="48000">
         <AudioChannelConfiguration schemeIdUri="urn:mpeg:dash:23003:3:audio_channel_configuration:2011" value="2"/>
         <SegmentTemplate timescale="48000" startNumber="1" initialization="../seg/3/init.mp4?v=1&amp;s=TOKEN" media="../seg/3/$Number$.m4s?v=1&amp;s=TOKEN">
@@ -254,6 +254,30 @@ fn frame_rates_are_named_as_usual() {
         assert!(
             mpd(&package, Links::default()).contains(&format!("frameRate=\"{dash}\"")),
             "{timescale}"
+        );
+    }
+}
+
+#[test]
+fn segments_of_open_gops_are_not_called_independent() {
+    let mut samples = gops(300, 50, 0, 1);
+    for gop in samples.chunks_mut(50) {
+        // The sync sample is shown after the two that follow it.
+        for (sample, cts) in gop.iter_mut().zip([3, 0, 0]) {
+            sample.cts = cts;
+        }
+    }
+    let package = package(vec![picture(1, 25, -3, samples)]);
+    let track = &package.tracks()[0];
+    assert!(!track.independent());
+    for text in [
+        multivariant_playlist(&package, LINKS),
+        media_playlist(track, LINKS),
+        mpd(&package, LINKS),
+    ] {
+        assert!(
+            !text.contains("INDEPENDENT") && !text.contains("startWithSAP"),
+            "{text}"
         );
     }
 }
