@@ -138,6 +138,8 @@ pub(crate) struct Active {
     pub not_before: u64,
     /// When it last waited for a plan, that it is not blamed on the reader.
     starved: bool,
+    /// Whether another thread had it first.
+    moved: bool,
 }
 
 impl Active {
@@ -182,6 +184,7 @@ impl Active {
             bye: true,
             not_before: 0,
             starved: false,
+            moved: false,
         }
     }
 
@@ -193,6 +196,23 @@ impl Active {
         self.tracks
             .iter()
             .any(|track| matches!(track.path, Path::Tcp { .. }))
+    }
+
+    /// Whether another thread may take it over: while it plays, and once, so that what its handle says
+    /// goes at most over one thread on to another and stays in order.
+    pub fn may_move(&self) -> bool {
+        self.state == State::Playing && !self.moved
+    }
+
+    /// Goes over to another thread.
+    pub fn move_to(&mut self, inbox: Inbox, counters: Arc<Counters>) {
+        self.counters.playing.fetch_sub(1, Ordering::Relaxed);
+        counters.playing.fetch_add(1, Ordering::Relaxed);
+        (self.inbox, self.counters) = (inbox, counters);
+        self.moved = true;
+        for track in &mut self.tracks {
+            track.cursor.ask_again();
+        }
     }
 
     fn enter(&mut self, state: State) {

@@ -89,6 +89,11 @@ impl Cursor {
         self.asked = None;
     }
 
+    /// Forgets what was asked for: the answer would come to a thread that the track has left.
+    pub fn ask_again(&mut self) {
+        self.asked = None;
+    }
+
     /// Whether there is nothing left to send.
     pub fn is_done(&self) -> bool {
         self.done

@@ -1,6 +1,5 @@
 //! What the owner of a stream has in hand.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use reelway_media::Nanos;
@@ -18,8 +17,6 @@ use crate::stream::{PlayInfo, Progress, StreamError};
 pub struct StreamHandle {
     shared: Arc<Shared>,
     inbox: Inbox,
-    /// Streams of the thread that has this one.
-    load: Arc<AtomicU64>,
     first: Mutex<Option<oneshot::Receiver<Result<PlayInfo, StreamError>>>>,
 }
 
@@ -42,14 +39,11 @@ impl StreamHandle {
     pub(crate) fn new(
         shared: Arc<Shared>,
         inbox: Inbox,
-        load: Arc<AtomicU64>,
         first: oneshot::Receiver<Result<PlayInfo, StreamError>>,
     ) -> StreamHandle {
-        load.fetch_add(1, Ordering::Relaxed);
         StreamHandle {
             shared,
             inbox,
-            load,
             first: Mutex::new(Some(first)),
         }
     }
@@ -124,6 +118,6 @@ impl StreamHandle {
 impl Drop for StreamHandle {
     fn drop(&mut self) {
         self.inbox.send(Command::Stop(self.shared.id));
-        self.load.fetch_sub(1, Ordering::Relaxed);
+        self.shared.lane.leave();
     }
 }

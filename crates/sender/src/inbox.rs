@@ -22,6 +22,8 @@ pub(crate) type Reply = oneshot::Sender<Result<PlayInfo, StreamError>>;
 pub(crate) enum Command {
     /// Take a stream, and prepare it.
     Add(Box<Active>),
+    /// Take a stream that another thread has sent so far.
+    Arrive(Box<Active>),
     /// Begin to send what is ready.
     Go(StreamId),
     /// Stand still; answers with the position.
@@ -53,6 +55,20 @@ pub(crate) enum Command {
     },
     /// All streams say BYE, and the thread ends.
     Close,
+}
+
+impl Command {
+    /// The stream it comes to from its handle.
+    pub fn of_handle(&self) -> Option<StreamId> {
+        match self {
+            Command::Go(id)
+            | Command::Pause(id, _)
+            | Command::Resume(id, _)
+            | Command::Seek { stream: id, .. }
+            | Command::Stop(id) => Some(*id),
+            _ => None,
+        }
+    }
 }
 
 /// The way to a sender thread.

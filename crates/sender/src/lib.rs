@@ -12,7 +12,9 @@
 //!
 //! A sender thread never waits for a disk, an index or another viewer: what is not there when it is
 //! due makes that one stream late. **Within any millisecond a UDP stream sends at most `burst` packets,
-//! or what its frame's rate needs if that is more**, whatever happened before.
+//! or what its frame's rate needs if that is more**, whatever happened before. Streams go over to
+//! another thread when that has many fewer. A fault of ours in a thread ends its streams with a word;
+//! the thread goes on with new ones.
 //!
 //! | file | what lives there |
 //! |---|---|

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,9 +23,9 @@ use crate::planner::Planner;
 use crate::plans::Script;
 use crate::rtcp::{Directory, listen};
 use crate::send::Reporter;
-use crate::shared::Shared;
+use crate::shared::{Place, Shared};
 use crate::stream::{Out, SenderStats, State, Stream, StreamError, TrackOut, What};
-use crate::thread::{Counters, Parts, Thread};
+use crate::thread::{Counters, Neighbour, Parts, Thread};
 
 /// Receive buffer of the RTCP sockets: some thousand reports.
 const RTCP_RECEIVE: u32 = 1 << 20;
@@ -36,8 +36,6 @@ const RTP_RECEIVE: u32 = 4 << 10;
 struct Lane {
     inbox: Inbox,
     counters: Arc<Counters>,
-    /// Streams given to it and not dropped yet.
-    load: Arc<AtomicU64>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -45,6 +43,8 @@ struct Inner {
     config: SenderConfig,
     planner: Planner,
     lanes: Vec<Lane>,
+    /// Streams of each thread that are not dropped yet.
+    loads: Arc<[AtomicU64]>,
     rtp: Vec<SocketAddr>,
     rtcp: Vec<SocketAddr>,
     rules: Arc<Rules>,
@@ -137,6 +137,8 @@ impl Sender {
         sockets_of.push(rtp);
         let mut lanes = Vec::with_capacity(threads);
         let mut taken = None;
+        let loads: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
+        let neighbours = Arc::new(OnceLock::new());
         for (number, sockets) in sockets_of.into_iter().enumerate() {
             let (sleeper, waker) = wake::pair().map_err(SenderError::Thread)?;
             let (inbox, commands) = Inbox::new(waker);
@@ -149,6 +151,9 @@ impl Sender {
                 sockets,
                 reporter: Reporter::new(Arc::clone(&rtcp), config.cname.clone()),
                 backend,
+                number,
+                neighbours: Arc::clone(&neighbours),
+                loads: Arc::clone(&loads),
                 rules: Arc::clone(&rules),
                 counters: Arc::clone(&counters),
                 directory: Arc::clone(&directory),
@@ -160,10 +165,14 @@ impl Sender {
             lanes.push(Lane {
                 inbox,
                 counters,
-                load: Arc::default(),
                 thread,
             });
         }
+        let neighbour = |lane: &Lane| Neighbour {
+            inbox: lane.inbox.clone(),
+            counters: Arc::clone(&lane.counters),
+        };
+        let _ = neighbours.set(lanes.iter().map(neighbour).collect());
         let backend = taken.unwrap_or("sendmmsg");
         tracing::info!(
             backend,
@@ -175,6 +184,7 @@ impl Sender {
             config,
             planner,
             lanes,
+            loads,
             rtp: rtp_at,
             rtcp: rtcp_at,
             rules,
@@ -216,25 +226,19 @@ impl Sender {
             Out::Tcp { .. } => None,
         });
         let id = inner.serial.fetch_add(1, Ordering::Relaxed);
+        // The thread with the fewest streams.
+        let load = |number: &usize| inner.loads[*number].load(Ordering::Relaxed);
+        let number = (0..inner.lanes.len()).min_by_key(load).unwrap_or(0);
+        let lane = &inner.lanes[number];
         let shared = Arc::new(Shared::new(
             id,
             events,
             sources,
             addresses.collect(),
             wish.0,
+            Place::new(Arc::clone(&inner.loads), number),
         ));
-        // The thread with the fewest streams.
-        let fewest = inner
-            .lanes
-            .iter()
-            .min_by_key(|lane| lane.load.load(Ordering::Relaxed));
-        let lane = fewest.unwrap_or(&inner.lanes[0]);
-        let handle = StreamHandle::new(
-            Arc::clone(&shared),
-            lane.inbox.clone(),
-            Arc::clone(&lane.load),
-            first,
-        );
+        let handle = StreamHandle::new(Arc::clone(&shared), lane.inbox.clone(), first);
         let tracks = script.and_then(|script| {
             let tracks: Result<Vec<_>, _> = outs
                 .into_iter()
@@ -317,11 +321,17 @@ impl Sender {
                 .map(|lane| counter(&lane.counters).load(Ordering::Relaxed))
                 .sum::<u64>()
         };
-        let count = |lane: &Lane| lane.load.load(Ordering::Relaxed) as usize;
+        let streams_of_threads: Vec<usize> = self
+            .0
+            .loads
+            .iter()
+            .map(|load| load.load(Ordering::Relaxed) as usize)
+            .collect();
         SenderStats {
             backend: self.0.backend,
             threads: lanes.len(),
-            streams: lanes.iter().map(count).sum(),
+            streams: streams_of_threads.iter().sum(),
+            streams_of_threads,
             playing: lanes
                 .iter()
                 .map(|lane| lane.counters.playing.load(Ordering::Relaxed))

@@ -1,8 +1,8 @@
 //! What is known of a stream outside its sender thread.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reelway_media::Nanos;
@@ -20,6 +20,8 @@ pub(crate) struct Shared {
     sources: Vec<(u32, u32)>,
     /// Where its RTCP goes over UDP.
     pub addresses: Vec<SocketAddr>,
+    /// Which thread it counts for.
+    pub lane: Place,
     state: AtomicU8,
     pub position: AtomicI64,
     pub packets: AtomicU64,
@@ -29,6 +31,45 @@ pub(crate) struct Shared {
     pub shifts: AtomicU32,
     pub late: Histogram,
     reception: Mutex<Vec<Option<Reception>>>,
+}
+
+/// How many streams each thread has, and which of them one stream counts for.
+pub(crate) struct Place {
+    loads: Arc<[AtomicU64]>,
+    lane: AtomicUsize,
+}
+
+/// A stream that is gone counts for no thread.
+const GONE: usize = usize::MAX;
+
+impl Place {
+    pub fn new(loads: Arc<[AtomicU64]>, lane: usize) -> Place {
+        loads[lane].fetch_add(1, Ordering::Relaxed);
+        Place {
+            loads,
+            lane: AtomicUsize::new(lane),
+        }
+    }
+
+    /// Counts for another thread from now on; false if the stream is gone.
+    pub fn go_over(&self, from: usize, to: usize) -> bool {
+        let there = self
+            .lane
+            .compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+        if there.is_ok() {
+            self.loads[from].fetch_sub(1, Ordering::Relaxed);
+            self.loads[to].fetch_add(1, Ordering::Relaxed);
+        }
+        there.is_ok()
+    }
+
+    /// Counts no more.
+    pub fn leave(&self) {
+        let lane = self.lane.swap(GONE, Ordering::Relaxed);
+        if let Some(load) = self.loads.get(lane) {
+            load.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Adds to a counter that only this thread writes.
@@ -61,6 +102,7 @@ impl Shared {
         sources: Vec<(u32, u32)>,
         addresses: Vec<SocketAddr>,
         position: Nanos,
+        lane: Place,
     ) -> Shared {
         let reception = Mutex::new(vec![None; sources.len()]);
         Shared {
@@ -68,6 +110,7 @@ impl Shared {
             events,
             sources,
             addresses,
+            lane,
             state: AtomicU8::new(0),
             position: AtomicI64::new(position),
             packets: AtomicU64::new(0),

@@ -220,6 +220,8 @@ pub struct SenderStats {
     pub threads: usize,
     /// Streams there are, in any state.
     pub streams: usize,
+    /// The same for each thread.
+    pub streams_of_threads: Vec<usize>,
     /// Streams being sent.
     pub playing: usize,
     /// RTP packets sent.

@@ -4,10 +4,12 @@
 //! what they may send leaves in as few system calls as it takes. Between turns the thread sleeps to
 //! the next one that holds something, or until it is told something.
 
+use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::Receiver;
 use reelway_sys::udp::{Turn, UdpSocket};
@@ -16,11 +18,11 @@ use reelway_sys::wake::Sleeper;
 use crate::active::{Active, Rules};
 use crate::backend::Backend;
 use crate::histogram::Histogram;
-use crate::inbox::{Command, StreamId};
+use crate::inbox::{Command, Inbox, StreamId};
 use crate::pacing::TURN;
 use crate::rtcp::Directory;
 use crate::send::{Cells, Job, Reporter};
-use crate::stream::State;
+use crate::stream::{State, StreamError};
 use crate::wheel::Wheel;
 
 /// Streams whose packets are handed to the kernel together: so few that the times noted are those at
@@ -47,6 +49,19 @@ pub(crate) struct Counters {
     pub late: Histogram,
 }
 
+/// How often a thread looks whether others have much less to do.
+const BALANCE: u64 = 1_000_000_000;
+/// Streams more than another thread's that are not worth a move.
+const EVEN: u64 = 16;
+/// Streams that go over at a time: the others' packets must not wait for it.
+const OVER: usize = 64;
+
+/// Another thread, or this one.
+pub(crate) struct Neighbour {
+    pub inbox: Inbox,
+    pub counters: Arc<Counters>,
+}
+
 /// What a sender thread is given.
 pub(crate) struct Parts {
     pub commands: Receiver<Command>,
@@ -54,6 +69,11 @@ pub(crate) struct Parts {
     pub sockets: Vec<UdpSocket>,
     pub reporter: Reporter,
     pub backend: Box<dyn Backend>,
+    pub number: usize,
+    /// All threads by number, once they all are there.
+    pub neighbours: Arc<OnceLock<Vec<Neighbour>>>,
+    /// Streams of each thread.
+    pub loads: Arc<[AtomicU64]>,
     pub rules: Arc<Rules>,
     pub counters: Arc<Counters>,
     pub directory: Arc<Directory>,
@@ -66,12 +86,20 @@ pub(crate) struct Thread {
     pub sockets: Vec<UdpSocket>,
     pub reporter: Reporter,
     pub backend: Box<dyn Backend>,
+    pub number: usize,
+    /// All threads by number, once they all are there.
+    pub neighbours: Arc<OnceLock<Vec<Neighbour>>>,
+    /// Streams of each thread.
+    pub loads: Arc<[AtomicU64]>,
     pub rules: Arc<Rules>,
     pub counters: Arc<Counters>,
     pub directory: Arc<Directory>,
     pub streams: Vec<Option<Box<Active>>>,
     free: Vec<u32>,
     places: HashMap<StreamId, u32>,
+    /// Streams that went over to other threads: their handles still speak to this one.
+    away: HashMap<StreamId, usize>,
+    balance_at: u64,
     wheel: Wheel,
     /// Looks within a turn that has begun, by time.
     soon: BinaryHeap<Reverse<(u64, u32)>>,
@@ -100,6 +128,9 @@ impl Thread {
             sockets,
             reporter,
             backend,
+            number,
+            neighbours,
+            loads,
             rules,
             counters,
             directory,
@@ -110,12 +141,17 @@ impl Thread {
             sockets,
             reporter,
             backend,
+            number,
+            neighbours,
+            loads,
             rules,
             counters,
             directory,
             streams: Vec::new(),
             free: Vec::new(),
             places: HashMap::new(),
+            away: HashMap::new(),
+            balance_at: 0,
             wheel: Wheel::new(now() / TURN),
             soon: BinaryHeap::new(),
             work: Vec::new(),
@@ -136,6 +172,44 @@ impl Thread {
         if let Err(error) = reelway_sys::limits::set_thread_nice(self.rules.nice) {
             tracing::debug!("a sender thread runs at the ordinary priority: {error}");
         }
+        while let Err(panic) = panic::catch_unwind(AssertUnwindSafe(|| self.turns())) {
+            self.recover(&*panic);
+        }
+    }
+
+    /// Goes on after a fault of this program: the thread's streams are ended with a word, since nobody
+    /// knows in which state they are, and it is there for new ones. The other threads did not notice.
+    fn recover(&mut self, panic: &(dyn Any + Send)) {
+        let words = panic
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("no reason given");
+        let mut ended = 0;
+        for stream in self.streams.iter_mut().flatten() {
+            if !matches!(stream.state, State::Ended | State::Failed | State::Stopped) {
+                ended += 1;
+                let error = StreamError("ended by a fault of this program".to_owned());
+                // What the stream's owner does when told may be the very fault.
+                let _ = panic::catch_unwind(AssertUnwindSafe(|| stream.fail(error)));
+            }
+        }
+        tracing::error!(
+            "a fault in sender thread {}: {words}; its {ended} streams were ended, it goes on",
+            self.number
+        );
+        (self.wheel, self.turn) = (Wheel::new(now() / TURN), Turn::default());
+        self.soon.clear();
+        self.work.clear();
+        self.due.clear();
+        self.jobs.clear();
+        self.dues.clear();
+        self.refused_cut.clear();
+        self.turn_calls = 0;
+    }
+
+    /// Turn after turn, until it is closed.
+    fn turns(&mut self) {
         let mut last = now();
         loop {
             self.obey();
@@ -147,6 +221,7 @@ impl Thread {
             if now.saturating_sub(last) > self.rules.catch_up {
                 self.shift_all(now - last);
             }
+            self.balance(now);
             self.take_due(now);
             self.walk();
             last = self.sleep();
@@ -186,6 +261,69 @@ impl Thread {
                 nanos as f64 / 1e9
             );
             crate::shared::add(&self.counters.shifts, moved);
+        }
+    }
+
+    /// Gives streams to the thread that has the fewest, if that is many fewer: where they began is no
+    /// longer even when viewers have left.
+    fn balance(&mut self, now: u64) {
+        if now < self.balance_at {
+            return;
+        }
+        self.balance_at = now + BALANCE;
+        let neighbours = Arc::clone(&self.neighbours);
+        let Some(neighbours) = neighbours.get() else {
+            return;
+        };
+        let load = |number: usize| self.loads[number].load(Ordering::Relaxed);
+        let Some(to) = (0..neighbours.len()).min_by_key(|number| load(*number)) else {
+            return;
+        };
+        let (mine, least) = (load(self.number), load(to));
+        if mine <= least + (least / 4).max(EVEN) {
+            return;
+        }
+        let give = ((mine - least) / 2).min(OVER as u64) as usize;
+        let mut given = 0;
+        for place in 0..self.streams.len() {
+            if given == give {
+                break;
+            }
+            let over = self.streams[place].as_ref().is_some_and(|stream| {
+                stream.may_move() && stream.shared.lane.go_over(self.number, to)
+            });
+            if let Some(mut stream) = self.streams[place].take_if(|_| over) {
+                self.places.remove(&stream.id());
+                self.free.push(place as u32);
+                self.away.insert(stream.id(), to);
+                let Neighbour { inbox, counters } = &neighbours[to];
+                stream.move_to(inbox.clone(), Arc::clone(counters));
+                inbox.send(Command::Arrive(stream));
+                given += 1;
+            }
+        }
+        if given > 0 {
+            // Soon again if there is more to give.
+            self.balance_at = now + BALANCE / 10;
+            tracing::debug!("{given} streams go from thread {} to {to}", self.number);
+        }
+    }
+
+    /// Passes on what is for a stream that went over to another thread.
+    fn pass_on(&mut self, command: Command) -> Option<Command> {
+        if self.away.is_empty() {
+            return Some(command);
+        }
+        let to = command.of_handle().and_then(|id| match command {
+            Command::Stop(_) => self.away.remove(&id),
+            _ => self.away.get(&id).copied(),
+        });
+        match to.zip(self.neighbours.get()) {
+            Some((to, neighbours)) => {
+                neighbours[to].inbox.send(command);
+                None
+            }
+            None => Some(command),
         }
     }
 
@@ -278,11 +416,15 @@ impl Thread {
 
     fn obey_one(&mut self, command: Command) {
         let now = now();
+        let Some(command) = self.pass_on(command) else {
+            return;
+        };
         let touched = match command {
             Command::Add(stream) => {
                 self.add(stream);
                 None
             }
+            Command::Arrive(stream) => Some(self.put(stream)),
             Command::Go(id) => self.stream(id).map(|(place, stream)| {
                 stream.go(now);
                 place
@@ -346,15 +488,22 @@ impl Thread {
     }
 
     fn add(&mut self, mut stream: Box<Active>) {
-        let place = self.free.pop().unwrap_or(self.streams.len() as u32);
         self.directory.enter(&stream.shared);
-        self.places.insert(stream.id(), place);
         let (start, end) = stream.wish;
         stream.seek(start, end, None);
+        self.put(stream);
+    }
+
+    /// Gives a stream a place.
+    fn put(&mut self, mut stream: Box<Active>) -> u32 {
+        stream.armed = 0;
+        let place = self.free.pop().unwrap_or(self.streams.len() as u32);
+        self.places.insert(stream.id(), place);
         match self.streams.get_mut(place as usize) {
             Some(empty) => *empty = Some(stream),
             None => self.streams.push(Some(stream)),
         }
+        place
     }
 
     fn stop(&mut self, id: StreamId) {

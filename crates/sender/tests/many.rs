@@ -1,0 +1,216 @@
+//! Many viewers who come and go: threads evened out, nothing left behind, nobody disturbed; and faults.
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::*;
+use reelway_sender::{FileStream, State, Stream, StreamEvent, TrackOut, What};
+use reelway_sys::udp::UdpSocket;
+
+/// Where packets go that nobody looks at.
+fn sink() -> UdpSocket {
+    UdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap()
+}
+
+/// A packet of a file each half second.
+fn trickle(film: &TestFilm, store: &reelway_store::Store, sink: &UdpSocket, number: u32) -> Stream {
+    let source = store.open(&film.film.path).unwrap();
+    Stream {
+        what: What::File(FileStream {
+            source,
+            position: 0,
+            packet_bytes: 32,
+            interval: Duration::from_millis(500),
+            packets: None,
+            timestamp_step: 1,
+            out: TrackOut {
+                track: 0,
+                payload_type: 96,
+                ssrc: number,
+                seq: 0,
+                rtp_base: 0,
+                out: reelway_sender::Out::Udp {
+                    from: None,
+                    rtp: sink.local_addr(),
+                    rtcp: sink.local_addr(),
+                },
+            },
+        }),
+        events: Box::new(|_| {}),
+    }
+}
+
+/// Resident memory of this process in bytes, and its open descriptors.
+fn held() -> (usize, usize) {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let resident: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();
+    (
+        resident * 4096,
+        std::fs::read_dir("/proc/self/fd").unwrap().count(),
+    )
+}
+
+#[test]
+fn threads_are_evened_out_when_viewers_of_one_leave_and_nobody_misses_a_packet() {
+    let film = TestFilm::make(8, 300);
+    let store = store();
+    let sender = sender(&store, |config| config.threads = 2);
+    let viewers: Vec<Viewer> = (0..6).map(|_| Viewer::default()).collect();
+    let sink = sink();
+    // Threads take turns: the even ones of each kind are the first thread's.
+    let mut trickles: Vec<_> = (0..80)
+        .map(|number| sender.play(trickle(&film, &store, &sink, number)))
+        .collect();
+    let handles: Vec<_> = viewers
+        .iter()
+        .map(|viewer| sender.play(viewer.stream(&film, &store, 0, None)))
+        .collect();
+    for handle in trickles.iter().chain(&handles) {
+        block(handle.ready()).unwrap();
+        handle.go();
+    }
+    assert_eq!(sender.stats().streams_of_threads, [43, 43]);
+    let mut even = true;
+    trickles.retain(|_| {
+        std::mem::replace(&mut even, false) || {
+            even = true;
+            false
+        }
+    });
+    wait_until("even threads", || {
+        let loads = sender.stats().streams_of_threads;
+        loads.iter().sum::<usize>() == 46 && loads[0].abs_diff(loads[1]) <= 17
+    });
+    // Those that went over still listen to their handles.
+    for handle in &trickles {
+        block(handle.pause());
+        assert_eq!(handle.progress().state, State::Paused);
+    }
+    wait_until("all ends", || {
+        viewers
+            .iter()
+            .all(|viewer| viewer.has(|event| *event == StreamEvent::Ended))
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    for viewer in &viewers {
+        let video = viewer.video.packets();
+        assert_whole(&video, VIDEO_SEQ);
+        assert_whole(&viewer.audio.packets(), 7);
+        assert_eq!(nals(&video).len() - 2, film.pictures.len());
+    }
+    drop((trickles, handles));
+    assert_eq!(sender.stats().streams, 0);
+}
+
+#[test]
+fn five_thousand_who_leave_within_a_second_do_not_disturb_one_who_stays() {
+    let film = TestFilm::make(6, 1000);
+    let store = store();
+    let sender = sender(&store, |_| {});
+    let sink = sink();
+    let crowd: Vec<_> = (0..5000)
+        .map(|number| sender.play(trickle(&film, &store, &sink, number)))
+        .collect();
+    for handle in &crowd {
+        block(handle.ready()).unwrap();
+        handle.go();
+    }
+    let viewer = Viewer::default();
+    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    block(handle.ready()).unwrap();
+    handle.go();
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(sender.stats().playing, 5001);
+    let began = reelway_clock::now();
+    drop(crowd);
+    wait_until("all to be gone", || sender.stats().playing == 1);
+    let took = reelway_clock::now().since(began);
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    wait_until("the end", || {
+        viewer.has(|event| *event == StreamEvent::Ended)
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    assert_whole(&viewer.video.packets(), VIDEO_SEQ);
+    let progress = handle.progress();
+    assert_eq!((progress.refused, progress.shifts), (0, 0));
+    println!(
+        "5000 left in {took:?}, the one who stayed: {:?}",
+        progress.late
+    );
+}
+
+#[test]
+fn a_thousand_sessions_a_second_leave_nothing_behind() {
+    let film = TestFilm::make(2, 500);
+    let store = store();
+    let sender = sender(&store, |config| config.threads = 2);
+    let sink = sink();
+    let out = || reelway_sender::Out::Udp {
+        from: None,
+        rtp: sink.local_addr(),
+        rtcp: sink.local_addr(),
+    };
+    let round = |sessions: u32| {
+        for _ in 0..sessions {
+            let events = Arc::new(Mutex::new(Vec::new()));
+            let handle = sender.play(stream(&film, &store, 0, None, out(), out(), &events));
+            block(handle.ready()).unwrap();
+            handle.go();
+        }
+    };
+    round(500);
+    let before = held();
+    let began = reelway_clock::now();
+    round(3000);
+    let took = reelway_clock::now().since(began);
+    wait_until("all to be gone", || sender.stats().playing == 0);
+    wait_until("all plans to be gone", || sender.stats().plans == 0);
+    let after = held();
+    assert_eq!(sender.stats().streams, 0);
+    assert_eq!(store.stats().in_use, 0, "no film bytes are held");
+    // Other tests of this program run at the same time, each with few.
+    assert!(
+        after.1 <= before.1 + 64,
+        "descriptors: {before:?} {after:?}"
+    );
+    assert!(
+        after.0 <= before.0 + (24 << 20),
+        "memory: {before:?} {after:?}"
+    );
+    println!("3000 sessions in {took:?}: {before:?} {after:?}");
+}
+
+#[test]
+fn a_fault_ends_the_streams_of_its_thread_with_a_word_and_new_ones_play() {
+    let film = TestFilm::make(1, 500);
+    let store = store();
+    let sender = sender(&store, |_| {});
+    let (viewer, other) = (Viewer::default(), Viewer::default());
+    let mut faulty = viewer.stream(&film, &store, 0, None);
+    faulty.events = Box::new(|event| {
+        if event == StreamEvent::Ended {
+            panic!("a fault on purpose");
+        }
+    });
+    let first = sender.play(faulty);
+    let second = sender.play(other.stream(&film, &store, 0, None));
+    block(first.ready()).unwrap();
+    block(second.ready()).unwrap();
+    first.go();
+    std::thread::sleep(Duration::from_millis(500));
+    second.go();
+    wait_until("the other to be told", || {
+        other.has(|event| matches!(event, StreamEvent::Failed(why) if why.contains("fault")))
+    });
+    assert_eq!(second.progress().state, State::Failed);
+    let third = Viewer::default();
+    let handle = sender.play(third.stream(&film, &store, 0, None));
+    block(handle.ready()).unwrap();
+    handle.go();
+    wait_until("the end", || {
+        third.has(|event| *event == StreamEvent::Ended)
+    });
+    assert_eq!(sender.stats().playing, 0);
+}
