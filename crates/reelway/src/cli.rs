@@ -52,10 +52,10 @@ pub struct Serve {
     #[arg(long, value_name = "WHO", env = "REELWAY_LISTEN")]
     listen: Option<Listen>,
     /// Address of the RTSP server, over --listen [default: port 8554]
-    #[arg(long, value_name = "ADDR", env = "REELWAY_RTSP")]
+    #[arg(long, value_name = "ADDR", env = "REELWAY_RTSP", value_parser = config::socket_address)]
     rtsp: Option<SocketAddr>,
     /// Address of the HTTP server, over --listen [default: port 8080]
-    #[arg(long, value_name = "ADDR", env = "REELWAY_HTTP")]
+    #[arg(long, value_name = "ADDR", env = "REELWAY_HTTP", value_parser = config::socket_address)]
     http: Option<SocketAddr>,
     /// UDP ports for RTP and RTCP; 0,0 takes free ones [default: 8000,8001]
     #[arg(long, value_name = "RTP,RTCP", env = "REELWAY_RTP_PORTS", value_parser = port_pair)]
@@ -64,7 +64,7 @@ pub struct Serve {
     #[arg(long, value_name = "DIR", env = "REELWAY_STATE")]
     state: Option<PathBuf>,
     /// Memory for film blocks [default: 256MiB]
-    #[arg(long, value_name = "SIZE", env = "REELWAY_POOL")]
+    #[arg(long, value_name = "SIZE", env = "REELWAY_POOL", value_parser = config::size)]
     pool: Option<ByteSize>,
     /// Log filter: error, warn, info, debug, trace, or info,reelway_rtsp=debug [default: info]
     #[arg(long, value_name = "FILTER", env = "REELWAY_LOG")]

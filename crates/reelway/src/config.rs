@@ -1,6 +1,6 @@
 //! Configuration: one TOML file, whose commented reference ([`REFERENCE`]) is its documentation.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -238,9 +238,23 @@ impl Config {
     pub fn read(path: &Path) -> anyhow::Result<Config> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("configuration {}", path.display()))?;
+        Config::parse(&text)
+            .map_err(|error| anyhow::anyhow!("configuration {}: {error}", path.display()))
+    }
+
+    /// What a configuration file says; an error names line and key.
+    fn parse(text: &str) -> Result<Config, String> {
         // toml's own message shows the line, the key, and what would be right.
-        let config: Config = toml::from_str(&text)
-            .map_err(|error| anyhow::anyhow!("configuration {}: {error}", path.display()))?;
+        let config: Config = toml::from_str(text).map_err(|error| error.to_string())?;
+        // Judged here already, where the line is known.
+        config.check().map_err(|error| {
+            let error = error.to_string();
+            let key = error.split(' ').next().unwrap_or_default();
+            match line_of(text, key) {
+                Some(line) => format!("line {line}: {error}"),
+                None => error,
+            }
+        })?;
         Ok(config)
     }
 
@@ -313,6 +327,33 @@ impl Config {
     }
 }
 
+/// The line (from 1) on which `key` ("rtp.mtu") has its value.
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    let (section, name) = key.split_once('.')?;
+    let document = toml::de::DeTable::parse(text).ok()?;
+    let start = document
+        .get_ref()
+        .get(section)?
+        .get_ref()
+        .get(name)?
+        .span()
+        .start;
+    Some(text.get(..start)?.matches('\n').count() + 1)
+}
+
+/// A size on the command line.
+pub fn size(text: &str) -> Result<ByteSize, String> {
+    text.parse()
+        .map_err(|_| "a number of bytes with its unit is wanted, such as 256MiB or 2GiB".to_owned())
+}
+
+/// An address on the command line.
+pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "an IP address with a port is wanted, such as 127.0.0.1:9554 or [::]:9554".to_owned()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -368,6 +409,26 @@ mod tests {
             error.contains("line 3") && error.contains("brust") && error.contains("burst"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_value_out_of_its_range_is_named_with_its_line() {
+        for (text, wanted) in [
+            (
+                "films = []\n[rtp]\nport = 1\nmtu = 100\n",
+                "line 4: rtp.mtu = 100: must lie between 576 and 9216",
+            ),
+            (
+                "rtsp.max_lag = 0",
+                "line 1: rtsp.max_lag = 0: must lie between 1 and 3600",
+            ),
+            (
+                "[pool]\nblock = \"2MiB\"\nsize = \"2MiB\"\n",
+                "line 3: pool.size = \"2.0 MiB\": must hold at least 16 blocks of 2.0 MiB",
+            ),
+        ] {
+            assert_eq!(Config::parse(text).unwrap_err(), wanted);
+        }
     }
 
     #[test]

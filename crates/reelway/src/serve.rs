@@ -42,8 +42,13 @@ pub fn serve(config: Config, given: Addresses) -> anyhow::Result<()> {
 }
 
 fn start_log(config: &Config) -> anyhow::Result<()> {
-    let filter = tracing_subscriber::EnvFilter::try_new(&config.log.level)
-        .with_context(|| format!("log.level = \"{}\"", config.log.level))?;
+    // tracing's own message says the same twice.
+    let filter = tracing_subscriber::EnvFilter::try_new(&config.log.level).map_err(|_| {
+        anyhow::anyhow!(
+            "log.level = \"{}\": error, warn, info, debug or trace is wanted, or a filter such as info,reelway_rtsp=debug",
+            config.log.level
+        )
+    })?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
