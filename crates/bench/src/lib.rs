@@ -6,6 +6,7 @@
 
 mod bed;
 mod chart;
+mod density;
 pub mod film;
 mod index;
 mod mssc;
@@ -46,6 +47,11 @@ const EXPERIMENTS: &[Experiment] = &[
         name: "mssc",
         about: "the MSSC paper again: ten sessions idle and overloaded, film traffic, what a packet costs",
         run: mssc::run,
+    },
+    Experiment {
+        name: "density",
+        about: "viewers a core, against gst-rtsp-server, VLC and others: CPU a stream-second, the most that are kept up with",
+        run: density::run,
     },
 ];
 

@@ -162,11 +162,6 @@ impl Child {
         }
         bail!("still running after {} s", patience.as_secs())
     }
-
-    /// Whether it still runs.
-    pub fn runs(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
-    }
 }
 
 impl Drop for Child {

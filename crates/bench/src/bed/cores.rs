@@ -4,11 +4,6 @@
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// How many cores there are.
-pub fn count() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// The server's core, as `taskset -c` takes it.
 pub fn server() -> String {
     "0".to_owned()

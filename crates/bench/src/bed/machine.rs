@@ -58,10 +58,7 @@ fn idle_of(stat: &str) -> Vec<f64> {
 /// Threads that live are read to the nanosecond, the rest to 10 ms.
 pub fn cpu_of(pid: u32) -> anyhow::Result<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).with_context(|| format!("process {pid}"))?;
-    // The name in brackets may hold anything; what follows is numbers.
-    let (_, numbers) = stat.rsplit_once(')').context("/proc/PID/stat")?;
-    let numbers: Vec<f64> = numbers.split_whitespace().skip(11).take(4).filter_map(|text| text.parse().ok()).collect();
-    let coarse = Duration::from_secs_f64(numbers.iter().sum::<f64>() / TICKS);
+    let coarse = Duration::from_secs_f64(accounted(&stat).context("/proc/PID/stat")?);
     let mut fine = Duration::ZERO;
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
         let text = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
@@ -69,6 +66,29 @@ pub fn cpu_of(pid: u32) -> anyhow::Result<Duration> {
     }
     // Threads that have ended are in the coarse figure only.
     Ok(if coarse > fine + Duration::from_millis(40) { coarse } else { fine })
+}
+
+/// CPU seconds of all processes but those given and the kernel's threads for interrupts, to 10 ms each; what ended
+/// meanwhile is in its parent's account.
+pub fn cpu_of_others(ours: &[u32]) -> anyhow::Result<f64> {
+    let mut sum = 0.0;
+    for process in std::fs::read_dir("/proc")?.flatten() {
+        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        // It may be gone by now.
+        let Ok(stat) = std::fs::read_to_string(process.path().join("stat")) else { continue };
+        if !ours.contains(&pid) && !stat.contains("(ksoftirqd/") {
+            sum += accounted(&stat).unwrap_or(0.0);
+        }
+    }
+    Ok(sum)
+}
+
+/// User and system seconds of a process and its children that have ended, out of its `stat`.
+fn accounted(stat: &str) -> Option<f64> {
+    // The name in brackets may hold anything; what follows is numbers.
+    let (_, numbers) = stat.rsplit_once(')')?;
+    let ticks: f64 = numbers.split_whitespace().skip(11).take(4).filter_map(|text| text.parse::<f64>().ok()).sum();
+    Some(ticks / TICKS)
 }
 
 /// Memory in use that is a process's own or shared, and the most there was, in bytes.
@@ -92,6 +112,7 @@ mod tests {
 
     #[test]
     fn idle_is_idle_waiting_and_stolen_of_each_core() {
+        assert_eq!(accounted("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 100 50 25 25 20 0"), Some(2.0));
         let stat = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 400 50 6 7 8 0 0\ncpu1 1 2 3 100 0 0 0 0 0 0\nintr 5\n";
         assert_eq!(idle_of(stat), [4.58, 1.0]);
     }

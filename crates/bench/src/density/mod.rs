@@ -1,0 +1,253 @@
+//! `reelway bench density`: how many viewers a core carries, against other servers of stored films.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `servers.rs`, `gst_server.py` | the servers compared: installing, starting |
+//! | `films.rs` | what is played |
+//! | `viewers.rs` | the viewers' process |
+//! | `trial.rs`, `search.rs` | one trial; the largest number that is kept up with |
+//! | `page.rs` | the page and its chart |
+
+mod films;
+mod page;
+mod search;
+mod servers;
+mod trial;
+mod viewers;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Parser;
+use serde::Serialize;
+
+use self::servers::Peer;
+use self::trial::{Stage, Trial};
+use crate::bed::children::is_installed;
+use crate::bed::{Folder, Net, cores};
+use crate::stats::Spread;
+use crate::{Figure, Report};
+
+/// Lateness at which a server no longer keeps up.
+const LATE_MS: f64 = 20.0;
+/// Times that a number may be tried before it counts as too many.
+const ATTEMPTS: u32 = 2;
+
+/// What the experiment can be told.
+#[derive(Debug, Parser)]
+#[command(name = "reelway bench density", about = "Viewers a core, against gst-rtsp-server, VLC and others")]
+pub struct Args {
+    /// Install Debian's packages of the servers compared first
+    #[arg(long)]
+    install: bool,
+    /// A live555MediaServer to compare with
+    #[arg(long, value_name = "PROGRAM")]
+    live555: Option<PathBuf>,
+    /// A mediamtx to compare with
+    #[arg(long, value_name = "PROGRAM")]
+    mediamtx: Option<PathBuf>,
+    /// Only servers of these names
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Viewers at which CPU is compared
+    #[arg(long, default_value_t = 50)]
+    viewers: u32,
+    /// Trials of that
+    #[arg(long, default_value_t = 3)]
+    runs: u32,
+    /// Seconds judged in a trial
+    #[arg(long, default_value_t = 15.0)]
+    seconds: f64,
+    /// Most viewers tried
+    #[arg(long, default_value_t = 4000)]
+    most: u32,
+    /// Minutes that the search for the largest number may take, for each server
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
+    /// Short trials and no search: for a look, not for figures
+    #[arg(long)]
+    quick: bool,
+    /// Write the page to this file
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Write the chart into this folder
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+    /// What this process does (the command starts itself with it)
+    #[arg(long, hide = true)]
+    task: Option<String>,
+}
+
+/// What was measured of a server.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// Which.
+    pub peer: Peer,
+    /// Its name.
+    pub name: &'static str,
+    /// Its version.
+    pub version: String,
+    /// Trials at the number compared, with receivers.
+    pub received: Vec<Trial>,
+    /// The same with UDP dropped where it arrives.
+    pub dropped: Vec<Trial>,
+    /// Trials of the search.
+    pub search: Vec<Trial>,
+    /// The largest number that was kept up with, and the smallest that was not.
+    pub most: Option<(u32, Option<u32>)>,
+    /// Why it was not measured, or not to the end.
+    pub trouble: Option<String>,
+}
+
+impl Measured {
+    /// CPU ms a stream-second of some trials.
+    fn cost(trials: &[Trial]) -> Option<Spread> {
+        (!trials.is_empty()).then(|| Spread::of(trials.iter().map(Trial::cost).collect()))
+    }
+}
+
+/// Runs the experiment.
+pub fn run(args: &[String]) -> anyhow::Result<Report> {
+    let name = "reelway bench density".to_owned();
+    let mut args = Args::try_parse_from(std::iter::once(&name).chain(args)).unwrap_or_else(|error| error.exit());
+    if let Some(task) = &args.task {
+        viewers::work(task)?;
+        std::process::exit(0);
+    }
+    if args.quick {
+        (args.runs, args.seconds) = (1, args.seconds.min(4.0));
+    }
+    if args.install {
+        servers::install()?;
+    }
+    if !is_installed("ffmpeg") {
+        bail!("ffmpeg makes the films; --install installs it");
+    }
+    let mut report = Report::new("density");
+    let folder = Folder::make("density")?;
+    cores::leave_the_servers();
+    let length = trial::BEGINNING + args.seconds + 30.0;
+    eprintln!("making the films …");
+    let films = films::make(folder.path(), length as u32)?;
+    let stage = Stage::new(Net::make()?, films, folder.path(), args.seconds);
+    let mut all = Vec::new();
+    for peer in peers(&args) {
+        all.push(measure(&args, &stage, peer));
+    }
+    judge(&mut report, &all);
+    let chart = page::chart(&all, args.viewers);
+    if let Some(folder) = &args.svg {
+        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        std::fs::write(folder.join(page::CHART), chart)?;
+    }
+    let page = page::page(&report, &all, &args, stage.net.describe());
+    if let Some(path) = &args.markdown {
+        std::fs::write(path, page).with_context(|| path.display().to_string())?;
+    }
+    report.details.insert("servers".into(), serde_json::to_value(&all)?);
+    report.text = page::summary(&all);
+    Ok(report)
+}
+
+fn peers(args: &Args) -> Vec<Peer> {
+    let mut all = vec![Peer::Reelway, Peer::GstRtspServer, Peer::Vlc];
+    all.extend(args.live555.clone().map(Peer::Live555));
+    all.extend(args.mediamtx.clone().map(Peer::MediaMtx));
+    let wanted = |peer: &Peer| {
+        let name = peer.name().to_lowercase();
+        args.only.is_empty() || args.only.iter().any(|only| name.starts_with(&only.to_lowercase()))
+    };
+    all.retain(wanted);
+    all
+}
+
+/// All of a server; what goes wrong with it is noted, as others are still to be measured.
+fn measure(args: &Args, stage: &Stage, peer: Peer) -> Measured {
+    let mut measured = Measured {
+        name: peer.name(),
+        version: peer.version(),
+        peer,
+        received: Vec::new(),
+        dropped: Vec::new(),
+        search: Vec::new(),
+        most: None,
+        trouble: None,
+    };
+    let missing = measured.peer.missing(&stage.net).map(str::to_owned);
+    measured.trouble = missing.or_else(|| trials(args, stage, &mut measured).err().map(|error| format!("{error:#}")));
+    if let Some(trouble) = &measured.trouble {
+        eprintln!("{}: {trouble}", measured.name);
+    }
+    measured
+}
+
+fn trials(args: &Args, stage: &Stage, measured: &mut Measured) -> anyhow::Result<()> {
+    let peer = measured.peer.clone();
+    for _ in 0..args.runs {
+        measured.received.push(told(&peer, stage.trial(&peer, args.viewers, false)?));
+        if stage.net.has_namespaces() {
+            measured.dropped.push(told(&peer, stage.trial(&peer, args.viewers, true)?));
+        }
+    }
+    if args.quick {
+        return Ok(());
+    }
+    let began = reelway_clock::now();
+    let time = Duration::from_secs_f64(args.minutes * 60.0);
+    let search = &mut measured.search;
+    let found = search::largest(
+        args.viewers,
+        args.most,
+        || reelway_clock::now().since(began) < time,
+        |viewers| {
+            for _ in 0..ATTEMPTS {
+                let trial = told(&peer, stage.trial(&peer, viewers, false)?);
+                let well = trial.trouble(LATE_MS).is_none();
+                search.push(trial);
+                if well {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        },
+    )?;
+    measured.most = Some((found.most, found.too_many));
+    Ok(())
+}
+
+fn told(peer: &Peer, trial: Trial) -> Trial {
+    let sink = if trial.dropped { ", dropped" } else { "" };
+    eprintln!(
+        "{}, {} viewers{sink}: {:.2} ms a stream-second ({:.2} of it in its process), {}",
+        peer.name(),
+        trial.viewers,
+        trial.cost(),
+        trial.process_cost(),
+        match (trial.dropped, trial.trouble(LATE_MS)) {
+            (true, _) => "unseen".to_owned(),
+            (false, None) => format!("keeps up, latest {:.1} ms", trial.seen.late_max_ms),
+            (false, Some(trouble)) => trouble,
+        }
+    );
+    trial
+}
+
+fn judge(report: &mut Report, all: &[Measured]) {
+    let of = |peer: &Peer| all.iter().find(|measured| measured.peer == *peer);
+    let (Some(ours), Some(gst)) = (of(&Peer::Reelway), of(&Peer::GstRtspServer)) else { return };
+    for (name, ours, gst, most) in [
+        ("cpu_against_gst_received", &ours.received, &gst.received, 1.0 / 12.0),
+        ("cpu_against_gst_dropped", &ours.dropped, &gst.dropped, 1.0 / 25.0),
+    ] {
+        let (Some(ours), Some(gst)) = (Measured::cost(ours), Measured::cost(gst)) else { continue };
+        let mut figure = Figure::at_most(name, ours.median / gst.median, "of it", most);
+        figure.must = format!("≤ 1/{:.0}", 1.0 / most);
+        report.figures.push(figure.spread(ours.low / gst.high, ours.high / gst.low));
+    }
+    if let (Some((ours, _)), Some((gst, _))) = (ours.most, gst.most) {
+        // No goal of its own: more than the others.
+        let most = all.iter().filter(|other| other.peer != Peer::Reelway).filter_map(|other| Some(other.most?.0)).max();
+        report.figures.push(Figure::at_least("viewers_a_core", ours.into(), "viewers", most.unwrap_or(gst).into()));
+    }
+}

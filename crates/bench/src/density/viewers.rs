@@ -1,0 +1,174 @@
+//! The viewers, in a process of their own at the other end of the cable: they ask for films one after
+//! the other, and then only count and time what comes.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use reelway_yardstick::light::viewer::{LightMedia, LightViewer, describe};
+use reelway_yardstick::light::{LightReceiver, LightStory};
+use reelway_yardstick::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// What the process is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// Films, asked for in turn.
+    pub urls: Vec<String>,
+    /// How many viewers.
+    pub viewers: u32,
+    /// Their address.
+    pub at: IpAddr,
+    /// New ones a second at most.
+    pub per_second: f64,
+    /// Seconds that all of them may take to begin.
+    pub patience: f64,
+}
+
+/// What the process says when all have begun.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Begun {
+    /// Viewers that play.
+    pub playing: u32,
+    /// Why others do not, in the server's words; the first few.
+    pub refused: Vec<String>,
+    /// Tracks of a film.
+    pub tracks: u32,
+}
+
+/// What the process says at the end.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Seen {
+    /// Streams that sent anything.
+    pub streams: u64,
+    /// Packets that came.
+    pub packets: u64,
+    /// Packets that did not.
+    pub lost: u64,
+    /// Packets out of order.
+    pub disordered: u64,
+    /// How late frames came, ms.
+    pub late_p50_ms: f64,
+    /// 99 of 100.
+    pub late_p99_ms: f64,
+    /// 999 of 1000.
+    pub late_p999_ms: f64,
+    /// The latest.
+    pub late_max_ms: f64,
+    /// Packets of a stream within a millisecond: half of the packets see no more.
+    pub burst_p50: usize,
+    /// 99 of 100.
+    pub burst_p99: usize,
+}
+
+/// Requests under way at once.
+const AT_ONCE: usize = 8;
+
+/// Does the task, told `judge` and `finish` on its input.
+pub fn work(task: &str) -> anyhow::Result<()> {
+    let task: Task = serde_json::from_str(task).context("--task")?;
+    let _ = reelway_sys::limits::raise_descriptors();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let media = runtime.block_on(first_answer(&task.urls))?;
+    let start = |media: &LightMedia| LightReceiver::start(task.at, 0, media.clock_rate);
+    let receivers: Vec<LightReceiver> = media.iter().map(start).collect::<Result<_, _>>()?;
+    let ports: Vec<u16> = receivers.iter().map(LightReceiver::port).collect();
+    let (viewers, refused) = runtime.block_on(begin(&task, &ports));
+    let begun = Begun { playing: viewers.len() as u32, refused, tracks: media.len() as u32 };
+    println!("{}", serde_json::to_string(&begun)?);
+    for line in std::io::stdin().lines() {
+        match line?.as_str() {
+            "judge" => receivers.iter().for_each(LightReceiver::judge),
+            "finish" => break,
+            _ => {}
+        }
+    }
+    let stories: Vec<LightStory> = receivers.into_iter().map(LightReceiver::finish).collect::<Result<_, _>>()?;
+    println!("{}", serde_json::to_string(&sum(&stories))?);
+    // The server ends with the trial; goodbyes would only take time.
+    drop(viewers);
+    Ok(())
+}
+
+/// The films' tracks, as soon as the server answers.
+async fn first_answer(urls: &[String]) -> anyhow::Result<Vec<LightMedia>> {
+    let mut last = String::new();
+    for url in urls {
+        let mut tracks = None;
+        for _ in 0..150 {
+            match describe(url).await {
+                Ok(media) => {
+                    tracks = Some(media);
+                    break;
+                }
+                Err(error) => last = format!("{url}: {error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        match tracks {
+            // All films are alike: one answer is enough, but each must be there.
+            Some(media) if *url == urls[urls.len() - 1] => return Ok(media),
+            Some(_) => {}
+            None => bail!("the server does not answer: {last}"),
+        }
+    }
+    bail!("there are no films")
+}
+
+async fn begin(task: &Task, ports: &[u16]) -> (Vec<LightViewer>, Vec<String>) {
+    let began = reelway_clock::now();
+    let (mut viewers, mut refused) = (Vec::new(), Vec::new());
+    let mut under_way = VecDeque::new();
+    let mut take = |outcome: Result<Result<LightViewer, _>, tokio::task::JoinError>| match outcome {
+        Ok(Ok(viewer)) => viewers.push(viewer),
+        Ok(Err(error)) => note(&mut refused, &error),
+        Err(error) => note(&mut refused, &error),
+    };
+    for number in 0..task.viewers {
+        let due = Duration::from_secs_f64(f64::from(number) / task.per_second);
+        let passed = reelway_clock::now().since(began);
+        if passed > Duration::from_secs_f64(task.patience) {
+            take(Ok(Err(reelway_yardstick::Trouble::Silence(task.patience as u64))));
+            break;
+        }
+        tokio::time::sleep(due.saturating_sub(passed)).await;
+        let url = task.urls[number as usize % task.urls.len()].clone();
+        let ports = ports.to_vec();
+        under_way.push_back(tokio::spawn(async move { LightViewer::begin(&url, &ports).await }));
+        if under_way.len() >= AT_ONCE && let Some(oldest) = under_way.pop_front() {
+            take(oldest.await);
+        }
+    }
+    for rest in under_way {
+        take(rest.await);
+    }
+    (viewers, refused)
+}
+
+fn note(refused: &mut Vec<String>, error: &dyn std::fmt::Display) {
+    if refused.len() < 5 {
+        refused.push(error.to_string());
+    }
+}
+
+fn sum(stories: &[LightStory]) -> Seen {
+    let mut late = Histogram::default();
+    stories.iter().for_each(|story| late.merge(&story.late));
+    let total = |field: fn(&LightStory) -> u64| stories.iter().map(field).sum();
+    let millis = |share| late.percentile(share).as_secs_f64() * 1e3;
+    // The picture's: sound comes a packet at a time.
+    let picture = stories.iter().max_by_key(|story| story.bytes);
+    Seen {
+        streams: total(|story| story.streams),
+        packets: total(|story| story.packets),
+        lost: total(|story| story.lost),
+        disordered: total(|story| story.disordered),
+        late_p50_ms: millis(0.5),
+        late_p99_ms: millis(0.99),
+        late_p999_ms: millis(0.999),
+        late_max_ms: late.max().as_secs_f64() * 1e3,
+        burst_p50: picture.map_or(0, |story| story.burst(0.5)),
+        burst_p99: picture.map_or(0, |story| story.burst(0.99)),
+    }
+}
