@@ -1,4 +1,4 @@
-//! The HTTP side alone, over a directory of films: `cargo run -p reelway-http --example http_alone DIR [PORT]`.
+//! The HTTP side alone, over a directory of films: `cargo run -p reelway-http --example http_alone DIR [PORT [PACE]]`.
 //! What the server is without RTSP; handy to try players against.
 
 use std::net::SocketAddr;
@@ -35,6 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let films = arguments.next().ok_or("name a directory of films")?;
     let port: u16 = arguments.next().map_or(Ok(8080), |port| port.parse())?;
+    let pace: f64 = arguments.next().map_or(Ok(2.0), |pace| pace.parse())?;
     let store = Store::new(StoreConfig {
         pool_bytes: 64 << 20,
         ..StoreConfig::default()
@@ -49,6 +50,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = HttpConfig {
         listen: vec![SocketAddr::from(([127, 0, 0, 1], port))],
         api_token: "secret".into(),
+        pace,
         ..HttpConfig::default()
     };
     let server = HttpServer::bind(

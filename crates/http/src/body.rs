@@ -23,7 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::films::Show;
 use crate::pieces::{Window, Windows};
-use crate::viewers::Viewer;
+use crate::viewer::{Sending, Viewer};
 
 /// What one connection may copy at once when it may not pin.
 const COPIED: u64 = 64 << 10;
@@ -70,12 +70,25 @@ pub(crate) enum Flow {
         number: u32,
         /// Film seconds that a byte plays.
         seconds_per_byte: f64,
+        /// Tells that his answer is under way.
+        _sending: Sending,
     },
     /// Nobody who watches: a piece for a poster.
     Poster { _turn: OwnedSemaphorePermit },
 }
 
 impl Flow {
+    /// A viewer's flow.
+    pub fn of(viewer: Arc<Viewer>, number: u32, seconds_per_byte: f64) -> Flow {
+        let _sending = viewer.sending();
+        Flow::Viewer {
+            viewer,
+            number,
+            seconds_per_byte,
+            _sending,
+        }
+    }
+
     /// Waits until it is time for more; gives the seconds of film that are ahead already.
     async fn turn(&self) -> Result<f64, MediaError> {
         let Flow::Viewer { viewer, number, .. } = self else {
@@ -99,6 +112,7 @@ impl Flow {
             viewer,
             number,
             seconds_per_byte,
+            ..
         } = self
         {
             viewer.sent(*number, bytes, bytes as f64 * seconds_per_byte);

@@ -275,4 +275,31 @@ mod tests {
         );
         assert_eq!(judged(&[("if-unmodified-since", DAY)]), Verdict::Whole);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_header_gets_a_verdict_inside_the_file(range in ".*", if_range in ".*", len in 0u64..10_000) {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [("range", format!("bytes={range}")), ("if-range", if_range)] {
+                if let Ok(value) = value.parse() {
+                    headers.insert(name, value);
+                }
+            }
+            let validators = Validators { etag: "\"a\"".into(), modified: SystemTime::UNIX_EPOCH };
+            if let Verdict::Part(part) = judge(&Method::GET, &headers, &validators, len) {
+                proptest::prop_assert!(part.start < part.end && part.end <= len);
+            }
+        }
+
+        #[test]
+        fn every_range_of_numbers_is_cut_to_the_file(first: u64, last: u64, len in 1u64..10_000) {
+            let verdict = judged_of(&Method::GET, &[("range", &format!("bytes={first}-{last}"))], len);
+            let expected = match (last < first, first < len) {
+                (true, _) => Verdict::Whole,
+                (false, true) => Verdict::Part(first..last.saturating_add(1).min(len)),
+                (false, false) => Verdict::Unsatisfiable,
+            };
+            proptest::prop_assert_eq!(verdict, expected);
+        }
+    }
 }

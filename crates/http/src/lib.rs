@@ -9,9 +9,9 @@
 //! |---|---|
 //! | `server.rs`, `connection.rs`, `limits.rs` | listening, connections and their limits |
 //! | `app.rs`, `guard.rs`, `route.rs` | a request's way: checks, addresses |
-//! | `watch.rs`, `conditional.rs` | playlists, segments and files; conditional and range requests |
+//! | `watch.rs`, `media.rs`, `conditional.rs` | playlists, segments and files; conditional and range requests |
 //! | `films.rs` | films, packaged and opened |
-//! | `viewers.rs`, `pace.rs` | who watches, and how fast he is sent |
+//! | `viewers.rs`, `viewer.rs`, `pace.rs` | who watches, and how fast he is sent |
 //! | `body.rs`, `pieces.rs` | bodies of media |
 //! | `api/` | the control API of `docs/reference/api.md` |
 //! | `metrics.rs` | counters, Prometheus |
@@ -28,12 +28,14 @@ mod connection;
 mod films;
 mod guard;
 mod limits;
+mod media;
 mod metrics;
 mod node;
 mod pace;
 mod pieces;
 mod route;
 mod server;
+mod viewer;
 mod viewers;
 mod watch;
 mod web;

@@ -181,4 +181,18 @@ mod tests {
             assert_eq!(read(path), None, "{path}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_path_is_read_without_harm(path in "(/|%|[a-z0-9%/.]|.){0,40}") {
+            let _ = film(&path);
+            let _ = title(&path);
+        }
+
+        #[test]
+        fn every_title_comes_back_from_its_address(title in "[^/]{1,20}(/[^/]{1,10}){0,3}") {
+            let read = film(&format!("/{}/seg/3/7.m4s", encode(&title)));
+            proptest::prop_assert_eq!(read, Some((title, Target::Segment(3, 7))));
+        }
+    }
 }

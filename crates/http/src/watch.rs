@@ -15,12 +15,13 @@ use reelway_store::ReadError;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::{Flow, MediaError, Producer};
-use crate::conditional::{Validators, Verdict, judge};
 use crate::films::{Show, ShowError};
+use crate::media::{Media, bodiless};
 use crate::metrics::Route;
 use crate::pieces::Windows;
 use crate::route::{Target, flag, query};
-use crate::viewers::{Caller, Denied, Piece, TOKEN_LENGTH};
+use crate::viewer::{FILE, Piece};
+use crate::viewers::{Caller, Denied, TOKEN_LENGTH};
 
 const HLS: &str = "application/vnd.apple.mpegurl";
 const DASH: &str = "application/dash+xml";
@@ -256,11 +257,7 @@ async fn segment(
         viewer.asks(piece, app.pace);
         let seconds_per_byte =
             Duration::from_nanos(duration.max(0) as u64).as_secs_f64() / len.max(1) as f64;
-        Flow::Viewer {
-            viewer,
-            number: id,
-            seconds_per_byte,
-        }
+        Flow::of(viewer, id, seconds_per_byte)
     };
     let slices = track
         .slices(number, range.clone())
@@ -300,7 +297,7 @@ async fn file(app: &Arc<App>, show: Arc<Show>, request: &Parts, caller: Caller) 
     let extra = show.overhead() as f64 * seconds_per_byte;
     let time = at(range.start)..at(range.end);
     let piece = Piece {
-        flow: 0,
+        flow: FILE,
         at: range.start,
         next: range.end,
         time,
@@ -309,11 +306,7 @@ async fn file(app: &Arc<App>, show: Arc<Show>, request: &Parts, caller: Caller) 
     };
     viewer.asks(piece, app.pace);
     let windows = Windows::of_file(range.clone());
-    let flow = Flow::Viewer {
-        viewer,
-        number: 0,
-        seconds_per_byte,
-    };
+    let flow = Flow::of(viewer, FILE, seconds_per_byte);
     send(app, show, flow, answer, range, windows).await
 }
 
@@ -357,70 +350,6 @@ async fn send(
             Err(Box::new(answer::error(status, words)))
         }
     }
-}
-
-/// A representation with a length, to be judged against a request's conditions.
-struct Media {
-    validators: Validators,
-    media_type: &'static str,
-    len: u64,
-}
-
-impl Media {
-    /// The head of the answer and the bytes to send; or the whole answer, where it has none of them.
-    fn judge(&self, request: &Parts) -> Result<(Answer, Range<u64>), Box<Answer>> {
-        let verdict = judge(
-            &request.method,
-            &request.headers,
-            &self.validators,
-            self.len,
-        );
-        let (status, range) = match verdict {
-            Verdict::Whole => (StatusCode::OK, 0..self.len),
-            Verdict::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
-            Verdict::NotModified => (StatusCode::NOT_MODIFIED, 0..0),
-            Verdict::Failed => {
-                return Err(Box::new(answer::error(
-                    StatusCode::PRECONDITION_FAILED,
-                    "it is not what you think it is",
-                )));
-            }
-            Verdict::Unsatisfiable => {
-                let words = format!("it has {} bytes", self.len);
-                let mut answer = answer::error(StatusCode::RANGE_NOT_SATISFIABLE, words);
-                answer::set(
-                    &mut answer,
-                    header::CONTENT_RANGE,
-                    &format!("bytes */{}", self.len),
-                );
-                return Err(Box::new(answer));
-            }
-        };
-        let mut answer = answer::empty(status);
-        answer::set(&mut answer, header::ETAG, &self.validators.etag);
-        let modified = httpdate::fmt_http_date(self.validators.modified);
-        answer::set(&mut answer, header::LAST_MODIFIED, &modified);
-        if status == StatusCode::NOT_MODIFIED {
-            return Err(Box::new(answer));
-        }
-        answer::set(&mut answer, header::CONTENT_TYPE, self.media_type);
-        answer::set(&mut answer, header::ACCEPT_RANGES, "bytes");
-        if status == StatusCode::PARTIAL_CONTENT {
-            let value = format!("bytes {}-{}/{}", range.start, range.end - 1, self.len);
-            answer::set(&mut answer, header::CONTENT_RANGE, &value);
-        }
-        Ok((answer, range))
-    }
-}
-
-/// An answer to HEAD: the length is told, nothing is sent.
-fn bodiless(mut answer: Answer, range: Range<u64>) -> Answer {
-    answer::set(
-        &mut answer,
-        header::CONTENT_LENGTH,
-        &(range.end - range.start).to_string(),
-    );
-    answer
 }
 
 /// An address with a version never has other bytes. With a token in it, it is one viewer's own.

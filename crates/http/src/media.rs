@@ -1,0 +1,72 @@
+//! A part of a film with a length and a version, to be judged against a request's conditions.
+
+use std::ops::Range;
+
+use axum::http::{StatusCode, header, request::Parts};
+
+use crate::answer::{self, Answer};
+use crate::conditional::{Validators, Verdict, judge};
+
+/// A file, a segment, an initialisation segment.
+pub(crate) struct Media {
+    pub validators: Validators,
+    pub media_type: &'static str,
+    pub len: u64,
+}
+
+impl Media {
+    /// The head of the answer and the bytes to send; or the whole answer, where it has none of them.
+    pub fn judge(&self, request: &Parts) -> Result<(Answer, Range<u64>), Box<Answer>> {
+        let verdict = judge(
+            &request.method,
+            &request.headers,
+            &self.validators,
+            self.len,
+        );
+        let (status, range) = match verdict {
+            Verdict::Whole => (StatusCode::OK, 0..self.len),
+            Verdict::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
+            Verdict::NotModified => (StatusCode::NOT_MODIFIED, 0..0),
+            Verdict::Failed => {
+                return Err(Box::new(answer::error(
+                    StatusCode::PRECONDITION_FAILED,
+                    "it is not what you think it is",
+                )));
+            }
+            Verdict::Unsatisfiable => {
+                let words = format!("it has {} bytes", self.len);
+                let mut answer = answer::error(StatusCode::RANGE_NOT_SATISFIABLE, words);
+                answer::set(
+                    &mut answer,
+                    header::CONTENT_RANGE,
+                    &format!("bytes */{}", self.len),
+                );
+                return Err(Box::new(answer));
+            }
+        };
+        let mut answer = answer::empty(status);
+        answer::set(&mut answer, header::ETAG, &self.validators.etag);
+        let modified = httpdate::fmt_http_date(self.validators.modified);
+        answer::set(&mut answer, header::LAST_MODIFIED, &modified);
+        if status == StatusCode::NOT_MODIFIED {
+            return Err(Box::new(answer));
+        }
+        answer::set(&mut answer, header::CONTENT_TYPE, self.media_type);
+        answer::set(&mut answer, header::ACCEPT_RANGES, "bytes");
+        if status == StatusCode::PARTIAL_CONTENT {
+            let value = format!("bytes {}-{}/{}", range.start, range.end - 1, self.len);
+            answer::set(&mut answer, header::CONTENT_RANGE, &value);
+        }
+        Ok((answer, range))
+    }
+}
+
+/// An answer to HEAD: the length is told, nothing is sent.
+pub(crate) fn bodiless(mut answer: Answer, range: Range<u64>) -> Answer {
+    answer::set(
+        &mut answer,
+        header::CONTENT_LENGTH,
+        &(range.end - range.start).to_string(),
+    );
+    answer
+}

@@ -1,0 +1,301 @@
+//! One viewer over HTTP: what his requests tell of where he is, and the pace of his flows.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+use reelway_media::{Nanos, SECOND};
+use reelway_session::{Progress, Session, State};
+
+use crate::films::Show;
+use crate::pace::{Pace, Pacer};
+
+/// The flow of a file; the others are track_IDs.
+pub(crate) const FILE: u32 = 0;
+/// How long a viewer of a file is silent at most while he plays, as long as a segment would make him:
+/// nearly every film fills a window of the store in that time.
+const OF_FILE: Duration = Duration::from_secs(10);
+/// Longest silence of a viewer who has a playlist but asked for nothing yet.
+const UNDECIDED: Duration = Duration::from_secs(30);
+
+/// One viewer.
+pub(crate) struct Viewer {
+    pub session: Session,
+    /// His name in addresses; empty for one without.
+    pub token: String,
+    title: String,
+    version: String,
+    timeout: Duration,
+    bytes: AtomicU64,
+    answers: AtomicU64,
+    place: Mutex<Place>,
+}
+
+/// Where a viewer is, as far as what he asks for tells.
+struct Place {
+    /// He was at this presentation time at this moment …
+    anchor: Option<(Monotonic, Nanos)>,
+    /// … and has asked for all up to here.
+    reached: Nanos,
+    /// Last sign of interest in media.
+    asked: Monotonic,
+    /// Longest silence of one who plays.
+    rest: Duration,
+    /// Silence after which he is given up.
+    idle: Duration,
+    /// Answers under way: as long as there is one he is not silent, even if he takes nothing of it (a
+    /// browser that pauses a file does not); his connection has limits of its own.
+    sending: usize,
+    flows: HashMap<u32, Flow>,
+}
+
+/// One track of a viewer, or the file.
+struct Flow {
+    pacer: Pacer,
+    /// Where the next piece is expected: a segment's number, or a file's offset.
+    next: u64,
+    /// Where the last piece began.
+    last: u64,
+}
+
+impl Flow {
+    fn new(pace: Pace, now: Monotonic) -> Flow {
+        Flow {
+            pacer: Pacer::new(pace, now),
+            next: u64::MAX,
+            last: u64::MAX,
+        }
+    }
+
+    /// The piece from `at` to `next` is asked for; whether that is somewhere else than expected: a
+    /// start or a seek.
+    ///
+    /// Asking once more for the piece before is none. (It is known by its beginning: pieces of a file
+    /// mostly have the file's end as theirs.) But a file from its first byte is a start however often:
+    /// it is the next viewer with this address and program, or the same one anew. (Segments count
+    /// from 1.)
+    fn moves(&mut self, at: u64, next: u64) -> bool {
+        let moves = at == 0 || (self.next != at && self.last != at);
+        self.next = next;
+        self.last = at;
+        moves
+    }
+}
+
+/// A piece of media that a viewer asks for.
+pub(crate) struct Piece {
+    /// The flow it belongs to: a track_ID, or [`FILE`].
+    pub flow: u32,
+    /// Which piece it is: a segment's number, or an offset in the file.
+    pub at: u64,
+    /// The one that follows it.
+    pub next: u64,
+    /// When it plays.
+    pub time: Range<Nanos>,
+    /// Whether the flow tells where the viewer is.
+    pub main: bool,
+    /// Seconds' worth of bytes that are not film.
+    pub extra: f64,
+}
+
+impl Viewer {
+    /// One who has asked for nothing yet.
+    pub fn new(session: Session, token: String, show: &Show, timeout: Duration) -> Viewer {
+        let idle = timeout.min(UNDECIDED);
+        session.set_idle_limit(idle);
+        Viewer {
+            session,
+            token,
+            title: show.film.name.clone(),
+            version: show.version.clone(),
+            timeout,
+            bytes: AtomicU64::new(0),
+            answers: AtomicU64::new(0),
+            place: Mutex::new(Place {
+                anchor: None,
+                reached: 0,
+                asked: reelway_clock::now(),
+                rest: Duration::from_secs(10),
+                idle,
+                sending: 0,
+                flows: HashMap::new(),
+            }),
+        }
+    }
+
+    /// Whether this is his film.
+    pub fn watches(&self, show: &Show) -> bool {
+        self.title == show.film.name
+    }
+
+    /// Whether it is still the file that he began to watch.
+    pub fn watches_version(&self, show: &Show) -> bool {
+        self.version == show.version
+    }
+
+    /// A piece of media is asked for.
+    pub fn asks(&self, piece: Piece, pace: Pace) {
+        let Piece {
+            flow,
+            at,
+            next,
+            time,
+            main,
+            extra,
+        } = piece;
+        let now = reelway_clock::now();
+        self.session.touch();
+        let mut place = self.place();
+        // Whoever plays asks once a segment, and players hold some of them: silence for longer is a pause.
+        let longest = match flow {
+            FILE => OF_FILE,
+            _ => Duration::from_nanos((time.end - time.start).max(0) as u64)
+                .min(Duration::from_secs(600)),
+        };
+        place.rest = place.rest.max(longest * 2 + Duration::from_secs(10));
+        place.idle = self.timeout.max(place.rest + longest);
+        place.asked = now;
+        self.set_limit(&place);
+        let entry = place
+            .flows
+            .entry(flow)
+            .or_insert_with(|| Flow::new(pace, now));
+        let jump = entry.moves(at, next);
+        if jump {
+            entry.pacer.refill(extra, now);
+        }
+        if main {
+            if jump || place.anchor.is_none() {
+                place.anchor = Some((now, time.start));
+                place.reached = time.end;
+            }
+            place.reached = place.reached.max(time.end);
+        }
+    }
+
+    /// How long to wait before more of a flow is sent, and how many seconds of film are ahead already.
+    pub fn wait(&self, flow: u32) -> (Duration, f64) {
+        let now = reelway_clock::now();
+        let mut place = self.place();
+        match place.flows.get_mut(&flow) {
+            Some(flow) => (flow.pacer.wait(now), flow.pacer.ahead()),
+            None => (Duration::ZERO, 0.0),
+        }
+    }
+
+    /// Media went out: `bytes` of flow `flow`, which play for `seconds`.
+    pub fn sent(&self, flow: u32, bytes: u64, seconds: f64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.session.touch();
+        let mut place = self.place();
+        place.asked = reelway_clock::now();
+        if let Some(flow) = place.flows.get_mut(&flow) {
+            flow.pacer.sent(seconds);
+        }
+    }
+
+    fn set_limit(&self, place: &Place) {
+        let limit = if place.sending > 0 {
+            Duration::MAX
+        } else {
+            place.idle
+        };
+        self.session.set_idle_limit(limit);
+    }
+
+    /// An answer is under way until what this gives is dropped.
+    pub fn sending(self: &Arc<Self>) -> Sending {
+        let mut place = self.place();
+        place.sending += 1;
+        self.set_limit(&place);
+        Sending(self.clone())
+    }
+
+    /// An answer was begun.
+    pub fn answered(&self) {
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        self.session.touch();
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is shown of him.
+    pub fn progress(&self) -> Progress {
+        let now = reelway_clock::now();
+        let place = self.place();
+        let played = |(since, from): (Monotonic, Nanos)| {
+            let played = i64::try_from(now.since(since).as_nanos()).unwrap_or(i64::MAX);
+            from.saturating_add(played).min(place.reached)
+        };
+        let state = match place.anchor {
+            None if place.flows.is_empty() => State::Ready,
+            _ if now.since(place.asked) > place.rest => State::Paused,
+            _ => State::Playing,
+        };
+        Progress {
+            state,
+            position: place
+                .anchor
+                .map(|anchor| played(anchor) as f64 / SECOND as f64),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            packets: self.answers.load(Ordering::Relaxed),
+            ..Progress::default()
+        }
+    }
+}
+
+/// An answer under way.
+pub(crate) struct Sending(Arc<Viewer>);
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        let mut place = self.0.place();
+        place.sending -= 1;
+        self.0.session.touch();
+        self.0.set_limit(&place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow() -> Flow {
+        let pace = Pace {
+            ahead: 20.0,
+            factor: 2.0,
+        };
+        Flow::new(pace, Monotonic::from_nanos(0))
+    }
+
+    #[test]
+    fn segments_in_turn_and_one_asked_for_again_are_no_seek() {
+        let mut flow = flow();
+        let moves = [1, 2, 2, 3, 4].map(|number| flow.moves(number, number + 1));
+        assert_eq!(moves, [true, false, false, false, false]);
+        assert!(flow.moves(9, 10), "over four segments");
+        assert!(flow.moves(3, 4), "back again");
+    }
+
+    #[test]
+    fn a_file_read_on_in_ranges_is_no_seek_and_each_other_place_is() {
+        let mut flow = flow();
+        assert!(flow.moves(0, 1000));
+        assert!(!flow.moves(1000, 2000));
+        assert!(!flow.moves(2000, 9999), "from where it stood to the end");
+        assert!(!flow.moves(2000, 9999), "the same once more");
+        assert!(flow.moves(5000, 9999), "a seek");
+    }
+
+    #[test]
+    fn a_file_from_its_first_byte_is_a_start_each_time() {
+        let mut flow = flow();
+        assert!(flow.moves(0, 9999));
+        assert!(flow.moves(0, 9999), "the next one from this address");
+    }
+}
