@@ -179,18 +179,21 @@ impl Judge {
             let mut steps: Vec<i64> = media.windows(2).map(|pair| pair[1] - pair[0]).collect();
             steps.sort_unstable();
             let frame = steps.get(steps.len() / 2).copied().unwrap_or(0);
-            let mut offsets: Vec<i64> = stream
+            // What happened before, such as a slow beginning, is not judged.
+            let judged: Vec<&Unit> = stream
                 .units
+                .iter()
+                .filter(|unit| (from..to).contains(&unit.first))
+                .collect();
+            let mut offsets: Vec<i64> = judged
                 .iter()
                 .map(|unit| unit.first as i64 - unit.media)
                 .collect();
             offsets.sort_unstable();
-            let base = offsets[(offsets.len() as f64 * EARLY) as usize % offsets.len()];
-            for unit in stream
-                .units
-                .iter()
-                .filter(|unit| (from..to).contains(&unit.first))
-            {
+            let Some(base) = offsets.get((offsets.len() as f64 * EARLY) as usize) else {
+                continue;
+            };
+            for unit in judged {
                 let spread = if unit.packets > 1 { frame } else { 0 };
                 let due = unit.media + base;
                 let late = (unit.first as i64 - due).max(unit.last as i64 - due - spread);
