@@ -184,7 +184,9 @@ impl Session {
         drop(probe);
     }
 
+    /// What a protocol cannot know has no place in the line.
     fn tell_story(&self, reason: &EndReason, progress: &Progress) {
+        let tenths = |value: f64| (value * 10.0).round() / 10.0;
         let seconds = reelway_clock::now().since(self.0.started).as_secs_f64();
         info!(
             session = self.id(),
@@ -192,12 +194,13 @@ impl Session {
             peer = %self.0.viewer.peer,
             title = self.title(),
             user_agent = self.0.viewer.user_agent.as_deref().unwrap_or("-"),
-            seconds = (seconds * 10.0).round() / 10.0,
-            position = progress.position.unwrap_or(0.0),
+            seconds = tenths(seconds),
+            position = progress.position.map(tenths),
             bytes = progress.bytes,
             packets = progress.packets,
-            lost = progress.lost.unwrap_or(0),
-            late_max_ms = progress.late_max_ms.unwrap_or(0.0),
+            lost = progress.lost,
+            jitter_ms = progress.jitter_ms.map(tenths),
+            late_max_ms = progress.late_max_ms.map(tenths),
             "session ended: {reason}"
         );
     }
