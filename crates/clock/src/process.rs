@@ -160,12 +160,12 @@ pub fn nanos_with_error<const KIND: usize>() -> (u64, u64) {
     }
 }
 
-/// The time of a clock at a count; see [`Track::time_at`].
+/// The time of a clock at a count; see `Track::time_at`.
 pub fn time_at<const KIND: usize>(count: u64) -> Option<u64> {
     track::<KIND>().time_at(count)
 }
 
-/// The count at a time of a clock; see [`Track::count_at`].
+/// The count at a time of a clock; see `Track::count_at`.
 pub fn count_at<const KIND: usize>(nanos: u64) -> Option<u64> {
     track::<KIND>().count_at(nanos)
 }
