@@ -157,7 +157,13 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     let tell_pages = http.library_listener();
     library.on_change(move |change| tell_pages(&change.changed));
 
-    announce(&config, &shown, &state);
+    announce(
+        &config,
+        &shown,
+        &state,
+        [&rtsp.addresses()[..], &http.addresses()[..]],
+        sender.ports(),
+    );
     let ticking = tokio::spawn(tick(sessions.clone(), node.clone(), library.clone()));
     let serving = tokio::spawn(async move { tokio::join!(rtsp.run(), http.run()) });
 
@@ -307,7 +313,13 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 /// Tells where the server can be reached, on standard output.
-fn announce(config: &Config, shown: &reelway_http::Addresses, state: &Path) {
+fn announce(
+    config: &Config,
+    shown: &reelway_http::Addresses,
+    state: &Path,
+    tcp: [&[SocketAddr]; 2],
+    udp: (u16, u16),
+) {
     println!("Reelway {} serves", env!("CARGO_PKG_VERSION"));
     for film in &config.films {
         println!("  {}", film.display());
@@ -320,18 +332,25 @@ fn announce(config: &Config, shown: &reelway_http::Addresses, state: &Path) {
     println!("  file   {}/TITLE/file", shown.http);
     println!();
     println!("  index and token in {}", state.display());
-    match config.listen {
-        Listen::Loopback => {
-            println!("  for this machine only; --listen lan opens it to the network")
-        }
-        Listen::Lan | Listen::Address(_) => {
-            println!(
-                "  open to the network: let TCP {} and {}, UDP {} and {} through the firewall",
-                config.rtsp.port, config.http.port, config.rtp.port, config.rtp.rtcp_port
-            );
-            if let Some(code) = lan::qr_code(&format!("{}/", shown.http)) {
-                println!("\n{code}");
-            }
-        }
+    // As it is bound, not as it was wished: flags go over `listen`, and port 0 is any free one.
+    if tcp
+        .iter()
+        .copied()
+        .flatten()
+        .all(|at| at.ip().is_loopback())
+    {
+        println!("  for this machine only; --listen lan opens it to the network");
+        return;
+    }
+    let port = |addresses: &[SocketAddr]| addresses.first().map_or(0, SocketAddr::port);
+    println!(
+        "  open to the network: let TCP {} and {}, UDP {} and {} through the firewall",
+        port(tcp[0]),
+        port(tcp[1]),
+        udp.0,
+        udp.1
+    );
+    if let Some(code) = lan::qr_code(&format!("{}/", shown.http)) {
+        println!("\n{code}");
     }
 }
