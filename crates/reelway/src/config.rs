@@ -58,6 +58,7 @@ pub struct Rtp {
     pub rtcp_port: u16,
     pub mtu: u16,
     pub burst: usize,
+    pub dscp: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -148,6 +149,7 @@ impl Default for Rtp {
             rtcp_port: 8001,
             mtu: 1500,
             burst: 8,
+            dscp: 34,
         }
     }
 }
@@ -269,6 +271,7 @@ impl Config {
         };
         range("rtp.mtu", self.rtp.mtu.into(), 576, 9216)?;
         range("rtp.burst", self.rtp.burst as u64, 1, 64)?;
+        range("rtp.dscp", self.rtp.dscp.into(), 0, 63)?;
         range("rtsp.timeout", self.rtsp.timeout.into(), 1, 86_400)?;
         range(
             "rtsp.paused_timeout",

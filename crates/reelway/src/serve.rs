@@ -85,6 +85,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
             threads: config.sender.threads,
             backend: config.sender.backend,
             burst: config.rtp.burst as u16,
+            dscp: config.rtp.dscp,
             payload: payload_options(config.rtp.mtu),
             lag_limit: Duration::from_secs(config.rtsp.max_lag.into()),
             ..SenderConfig::default()

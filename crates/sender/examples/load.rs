@@ -17,7 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use reelway_catalogue::{Film, index_path};
-use reelway_sender::{BackendChoice, FilmStream, Out, Sender, SenderConfig, Stream, TrackOut, What};
+use reelway_sender::{
+    BackendChoice, FilmStream, Out, Sender, SenderConfig, Stream, TrackOut, What,
+};
 use reelway_store::{Store, StoreConfig};
 use reelway_sys::udp::UdpSocket;
 

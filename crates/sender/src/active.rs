@@ -82,6 +82,7 @@ pub(crate) struct Due {
 pub(crate) struct Rules {
     pub burst: u16,
     pub nice: i32,
+    pub drop_after: u64,
     pub ahead: Nanos,
     pub lag_limit: u64,
     pub catch_up: u64,

@@ -22,6 +22,10 @@ pub struct SenderConfig {
     /// Nice value of the sender threads, -20 to 19, where the system lets them: packets have their
     /// times, and the threads need little of a core.
     pub nice: i32,
+    /// Code point that marks RTP and RTCP over UDP for routers (RFC 2474), 0 to 63; unmarked: 0.
+    pub dscp: u8,
+    /// A frame that no other needs is left out if it is this late when its turn comes.
+    pub drop_after: Duration,
     /// What fits a packet.
     pub payload: PayloadOptions,
     /// How packets get to the kernel. What the machine refuses leads to the next way.
@@ -50,6 +54,9 @@ impl Default for SenderConfig {
             threads: 0,
             burst: 8,
             nice: -10,
+            // AF41, multimedia (RFC 4594 section 4.5).
+            dscp: 34,
+            drop_after: Duration::from_millis(100),
             payload: PayloadOptions::default(),
             backend: BackendChoice::Auto,
             ahead: Duration::from_millis(500),

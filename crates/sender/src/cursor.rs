@@ -152,6 +152,20 @@ impl Cursor {
         self.settle()
     }
 
+    /// When the frame at hand is due, if it can be left out: nothing of it was sent, and no other frame
+    /// is decoded from it.
+    pub fn droppable(&self) -> Option<Nanos> {
+        let frame = self.current.as_deref()?.plan.frames.get(self.frame)?;
+        let whole = self.packet == 0 && self.preface.is_none();
+        (frame.droppable && whole && !self.done).then_some(frame.due)
+    }
+
+    /// Leaves the frame at hand out.
+    pub fn skip(&mut self) -> Result<(), StreamError> {
+        self.frame += 1;
+        self.settle()
+    }
+
     /// Goes on to a frame that is to be sent, over the ends of groups.
     fn settle(&mut self) -> Result<(), StreamError> {
         while let Some(current) = self.current.as_deref() {

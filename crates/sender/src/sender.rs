@@ -32,6 +32,10 @@ const RTCP_RECEIVE: u32 = 1 << 20;
 /// Receive buffer of the RTP sockets, where nothing of worth arrives.
 const RTP_RECEIVE: u32 = 4 << 10;
 
+/// Priority in this machine's own queues: before everything that is not marked (`TC_PRIO_INTERACTIVE`;
+/// the highest that needs no privilege).
+const PRIORITY: u8 = 6;
+
 /// A thread as others see it.
 struct Lane {
     inbox: Inbox,
@@ -95,6 +99,9 @@ impl Sender {
             if let Err(error) = socket.set_buffers(config.send_buffer, receive) {
                 tracing::debug!("buffers of {}: {error}", socket.local_addr());
             }
+            if let Err(error) = socket.set_marks(config.dscp, PRIORITY) {
+                tracing::debug!("marks of {}: {error}", socket.local_addr());
+            }
         };
         rtp.iter().for_each(|socket| buffers(socket, RTP_RECEIVE));
         rtcp.iter().for_each(|socket| buffers(socket, RTCP_RECEIVE));
@@ -116,6 +123,7 @@ impl Sender {
         let rules = Arc::new(Rules {
             burst: config.burst.clamp(1, 64),
             nice: config.nice.clamp(-20, 19),
+            drop_after: nanos(config.drop_after),
             ahead: nanos(config.ahead) as i64,
             lag_limit: nanos(config.lag_limit),
             catch_up: nanos(config.catch_up).max(2 * crate::pacing::TURN),
@@ -344,6 +352,7 @@ impl Sender {
             retried: sum(|counters| &counters.retried),
             refused: sum(|counters| &counters.refused),
             shifts: sum(|counters| &counters.shifts),
+            dropped: sum(|counters| &counters.dropped),
             plans: self.0.planner.plans(),
             cpu: Duration::from_nanos(sum(|counters| &counters.cpu)),
             late: Histogram::summary(lanes.iter().map(|lane| &lane.counters.late)),

@@ -29,6 +29,7 @@ pub(crate) struct Shared {
     pub behind: AtomicU64,
     pub refused: AtomicU64,
     pub shifts: AtomicU32,
+    pub dropped: AtomicU64,
     pub late: Histogram,
     reception: Mutex<Vec<Option<Reception>>>,
 }
@@ -118,6 +119,7 @@ impl Shared {
             behind: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             shifts: AtomicU32::new(0),
+            dropped: AtomicU64::new(0),
             late: Histogram::default(),
             reception,
         }
@@ -143,6 +145,7 @@ impl Shared {
             behind: Duration::from_nanos(load(&self.behind)),
             refused: load(&self.refused),
             shifts: self.shifts.load(Ordering::Relaxed),
+            dropped: load(&self.dropped),
             reception: self
                 .reception
                 .lock()

@@ -193,6 +193,8 @@ pub struct Progress {
     pub refused: u64,
     /// Times its timetable was moved after a stall.
     pub shifts: u32,
+    /// Frames left out because they came too late and no other frame needs them.
+    pub dropped: u64,
     /// How each track arrives, by the last report of its receiver; in the order of the tracks.
     pub reception: Vec<Option<Reception>>,
 }
@@ -240,6 +242,8 @@ pub struct SenderStats {
     pub refused: u64,
     /// Times a stream's timetable was moved after a stall.
     pub shifts: u64,
+    /// Frames left out because they came too late and no other frame needs them.
+    pub dropped: u64,
     /// Plans in memory.
     pub plans: usize,
     /// CPU time of the sender threads.

@@ -45,6 +45,7 @@ pub(crate) struct Counters {
     pub retried: AtomicU64,
     pub refused: AtomicU64,
     pub shifts: AtomicU64,
+    pub dropped: AtomicU64,
     pub cpu: AtomicU64,
     pub late: Histogram,
 }
@@ -100,6 +101,8 @@ pub(crate) struct Thread {
     /// Streams that went over to other threads: their handles still speak to this one.
     away: HashMap<StreamId, usize>,
     balance_at: u64,
+    /// Dropped frames that the log knows of.
+    told_dropped: u64,
     wheel: Wheel,
     /// Looks within a turn that has begun, by time.
     soon: BinaryHeap<Reverse<(u64, u32)>>,
@@ -152,6 +155,7 @@ impl Thread {
             places: HashMap::new(),
             away: HashMap::new(),
             balance_at: 0,
+            told_dropped: 0,
             wheel: Wheel::new(now() / TURN),
             soon: BinaryHeap::new(),
             work: Vec::new(),
@@ -271,6 +275,15 @@ impl Thread {
             return;
         }
         self.balance_at = now + BALANCE;
+        let dropped = self.counters.dropped.load(Ordering::Relaxed);
+        if dropped > self.told_dropped {
+            tracing::warn!(
+                "sender thread {} has more to do than it can: {} frames that no other needs were left out",
+                self.number,
+                dropped - self.told_dropped
+            );
+            self.told_dropped = dropped;
+        }
         let neighbours = Arc::clone(&self.neighbours);
         let Some(neighbours) = neighbours.get() else {
             return;

@@ -214,3 +214,64 @@ fn a_fault_ends_the_streams_of_its_thread_with_a_word_and_new_ones_play() {
     });
     assert_eq!(sender.stats().playing, 0);
 }
+
+#[test]
+fn a_thread_that_falls_behind_leaves_out_whole_pictures_that_no_other_needs() {
+    let droppable = |picture: u32| picture % 25 != 0 && picture % 2 == 1;
+    let film = TestFilm::make_with(3, 2000, droppable);
+    let short = TestFilm::make(1, 100);
+    let store = store();
+    let sender = sender(&store, |_| {});
+    let (viewer, other) = (Viewer::default(), Viewer::default());
+    // What its owner should not do: it holds up the thread, for less than moves the timetable.
+    let mut slow = other.stream(&short, &store, 0, None);
+    slow.events = Box::new(|_| std::thread::sleep(Duration::from_millis(600)));
+    let slow = sender.play(slow);
+    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    block(handle.ready()).unwrap();
+    block(slow.ready()).unwrap();
+    handle.go();
+    slow.go();
+    wait_until("the end", || {
+        viewer.has(|event| *event == StreamEvent::Ended)
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    let (video, audio) = (viewer.video.packets(), viewer.audio.packets());
+    assert_whole(&video, VIDEO_SEQ);
+    assert_whole(&audio, 7);
+    assert_eq!(
+        units(&audio).len(),
+        film.sounds.len(),
+        "sound is never left out"
+    );
+    let nals = nals(&video);
+    let mut got = nals[2..]
+        .iter()
+        .map(|(timestamp, nal)| (timestamp.wrapping_sub(VIDEO_BASE) / 3600, nal));
+    let mut missing = Vec::new();
+    let mut next = got.next();
+    for (number, picture) in (0u32..).zip(&film.pictures) {
+        match next {
+            Some((at, nal)) if at == number => {
+                assert!(nal == picture, "picture {number}");
+                next = got.next();
+            }
+            _ => missing.push(number),
+        }
+    }
+    assert!(
+        missing.iter().all(|number| droppable(*number)),
+        "{missing:?}"
+    );
+    assert!(
+        (2..=8).contains(&missing.len()),
+        "{missing:?} {:?}",
+        handle.progress()
+    );
+    let (progress, stats) = (handle.progress(), sender.stats());
+    assert_eq!(
+        (progress.dropped, stats.dropped),
+        (missing.len() as u64, missing.len() as u64)
+    );
+    assert_eq!(progress.shifts, 0);
+}

@@ -115,7 +115,10 @@ fn a_film_arrives_whole_in_time_and_without_bursts_by_every_backend() {
             sender.backend()
         );
         assert_eq!(stats.packets, progress.packets);
-        assert!(stats.backend == "sendmmsg" || stats.runs * 3 < stats.packets, "{stats:?}");
+        assert!(
+            stats.backend == "sendmmsg" || stats.runs * 3 < stats.packets,
+            "{stats:?}"
+        );
     }
 }
 

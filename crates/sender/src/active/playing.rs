@@ -109,7 +109,13 @@ impl Active {
         if self.state != State::Playing {
             return None;
         }
-        let mut next = self.over_at.unwrap_or(u64::MAX);
+        let done = self.tracks.iter().all(|track| track.cursor.is_done());
+        let mut next = match self.over_at {
+            Some(at) => at,
+            // The last packet has just left: the end is yet to be set.
+            None if done => (now / TURN + 1) * TURN,
+            None => u64::MAX,
+        };
         if self.next_report > 0 {
             next = next.min(self.next_report);
         }
@@ -160,10 +166,39 @@ impl Active {
         self.shared.shifts.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Leaves out frames that are so late that this thread, or the way of its packets, has too much to
+    /// do, if no other frame needs them: what is left is decoded without a fault, as loss at random would
+    /// not be. They take no sequence numbers, so that nobody waits for them. A TCP reader's slowness is
+    /// his own, and he gets everything.
+    fn leave_out(&mut self, now: u64) {
+        if self.is_tcp() {
+            return;
+        }
+        let limit = now.saturating_sub(self.rules.drop_after);
+        for number in 0..self.tracks.len() {
+            while self.tracks[number]
+                .cursor
+                .droppable()
+                .is_some_and(|due| self.wall_of(due) < limit)
+            {
+                crate::shared::add(&self.shared.dropped, 1);
+                crate::shared::add(&self.counters.dropped, 1);
+                if let Err(error) = self.tracks[number].cursor.skip() {
+                    return self.fail(error);
+                }
+            }
+        }
+    }
+
     /// Sees to what is due beside packets. True if the timetable was moved.
     pub fn look_after(&mut self, now: u64) -> bool {
         if self.state != State::Playing {
             return false;
+        }
+        let behind = self.behind(now);
+        // A stall beyond this moves the timetable, and nothing need be left out.
+        if behind <= self.rules.catch_up {
+            self.leave_out(now);
         }
         self.want(now);
         let behind = self.behind(now);

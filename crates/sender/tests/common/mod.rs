@@ -104,6 +104,11 @@ impl Making {
 impl TestFilm {
     /// A film of `seconds`, a sync sample each second, at about `kbit` kb/s of picture.
     pub fn make(seconds: u32, kbit: u32) -> TestFilm {
+        TestFilm::make_with(seconds, kbit, |_| false)
+    }
+
+    /// The same, in which no other picture is decoded from some (by number).
+    pub fn make_with(seconds: u32, kbit: u32, droppable: impl Fn(u32) -> bool) -> TestFilm {
         let mut bytes = noise(1, 1000);
         let (mut video, mut audio) = (Making::new(), Making::new());
         let (mut pictures, mut sounds) = (Vec::new(), Vec::new());
@@ -117,7 +122,11 @@ impl TestFilm {
                 second * 3 / 4 / (PICTURES_A_SECOND as usize - 1)
             };
             let mut nal = noise(u64::from(picture) + 100, size.max(8));
-            nal[0] = if sync { 0x65 } else { 0x41 };
+            nal[0] = match sync {
+                true => 0x65,
+                false if droppable(picture) => 0x01,
+                false => 0x41,
+            };
             let offset = bytes.len() as u64;
             bytes.extend_from_slice(&(nal.len() as u32).to_be_bytes());
             bytes.extend_from_slice(&nal);

@@ -126,6 +126,28 @@ impl UdpSocket {
         Ok(got as u32)
     }
 
+    /// Marks all that is sent: the differentiated services code point (RFC 2474, 0 to 63) that routers
+    /// see, and the priority by which this machine's own queues sort (`SO_PRIORITY`, 0 to 6).
+    pub fn set_marks(&self, dscp: u8, priority: u8) -> io::Result<()> {
+        let fd = self.inner.as_raw_fd();
+        let tos = libc::c_int::from(dscp.min(63)) << 2;
+        if self.is_ipv6() {
+            set(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos)?;
+        }
+        // IPv6 sockets use it for mapped addresses; one that reaches none may refuse it.
+        let v4 = set(fd, libc::IPPROTO_IP, libc::IP_TOS, tos);
+        if !self.is_ipv6() {
+            v4?;
+        }
+        // After the code point, which sets it too.
+        set(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_PRIORITY,
+            priority.min(6).into(),
+        )
+    }
+
     /// Whether the kernel knows how to cut runs of packets (GSO, since Linux 4.18).
     pub fn cuts_runs(&self) -> io::Result<()> {
         let mut segment: libc::c_int = 0;

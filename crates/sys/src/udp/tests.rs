@@ -257,3 +257,42 @@ fn a_turn_larger_than_a_ring_arrives_whole_and_each_chain_in_order() {
         }
     }
 }
+
+#[test]
+fn what_is_sent_carries_its_marks() {
+    use std::os::fd::{AsFd, AsRawFd};
+    for (sender, to) in [
+        ("127.0.0.1:0", "127.0.0.1:0"),
+        ("[::]:0", "127.0.0.1:0"),
+        ("[::]:0", "[::1]:0"),
+    ] {
+        let (sender, receiver) = (bound(sender), bound(to));
+        sender.set_marks(34, 6).unwrap();
+        let (level, ask) = if receiver.is_ipv6() {
+            (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS)
+        } else {
+            (libc::IPPROTO_IP, libc::IP_RECVTOS)
+        };
+        let (fd, yes) = (receiver.as_fd().as_raw_fd(), 1i32);
+        // SAFETY: an int to be read.
+        let asked = unsafe { libc::setsockopt(fd, level, ask, (&raw const yes).cast(), 4) };
+        assert_eq!(asked, 0);
+        let to = Destination::new(receiver.local_addr(), None, sender.is_ipv6());
+        sender.send(b"marked", &to).unwrap();
+        let (mut data, mut control) = ([0u8; 16], [0u64; 8]);
+        let mut slice = libc::iovec {
+            iov_base: data.as_mut_ptr().cast(),
+            iov_len: data.len(),
+        };
+        // SAFETY: all-zero is a valid msghdr; the buffers live through the call.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = &raw mut slice;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = 64;
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::recvmsg(fd, &mut message, 0) }, 6);
+        // A cmsghdr of 16 bytes, then the byte (IPv4) or int (IPv6).
+        assert_eq!(control[2] & 0xff, 34 << 2, "to {}", receiver.local_addr());
+    }
+}
