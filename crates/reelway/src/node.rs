@@ -84,7 +84,7 @@ impl NodeView for Node {
         let a_second = |count: u64| (count as f64 / seconds.max(0.001)) as u64;
         let packets = now.packets - before.packets;
         let late = now.late_counts.since(&before.late_counts);
-        let millis = |duration: Duration| (packets > 0).then(|| duration.as_secs_f64() * 1e3);
+        let millis = |duration: Duration| (packets > 0).then_some(duration.as_secs_f64() * 1e3);
         Sending {
             rate: a_second((now.bytes - before.bytes) * 8),
             packets_per_second: a_second(packets),

@@ -162,7 +162,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
         &config,
         &shown,
         &state,
-        [&rtsp.addresses()[..], &http.addresses()[..]],
+        [rtsp.addresses(), &http.addresses()],
         sender.ports(),
     );
     let ticking = tokio::spawn(tick(sessions.clone(), node.clone(), library.clone()));
