@@ -55,14 +55,28 @@ impl Axis {
         let step = round_step((high - low).abs().max(1e-9) / 6.0);
         let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
         let ticks: Vec<f64> = (first..=last).map(|number| number as f64 * step).collect();
-        Axis { label: label.to_owned(), log: false, range: (first as f64 * step, last as f64 * step), ticks }
+        Axis {
+            label: label.to_owned(),
+            log: false,
+            range: (first as f64 * step, last as f64 * step),
+            ticks,
+        }
     }
 
     /// An axis on which equal distances are equal ratios, with ticks at the values given.
     pub fn log(label: &str, ticks: &[f64]) -> Axis {
-        let low = ticks.iter().copied().fold(f64::INFINITY, f64::min).max(1e-9);
+        let low = ticks
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min)
+            .max(1e-9);
         let high = ticks.iter().copied().fold(low, f64::max);
-        Axis { label: label.to_owned(), log: true, range: (low, high), ticks: ticks.to_vec() }
+        Axis {
+            label: label.to_owned(),
+            log: true,
+            range: (low, high),
+            ticks: ticks.to_vec(),
+        }
     }
 
     /// Where a value lies, 0 to 1.
@@ -81,7 +95,11 @@ impl Axis {
 fn round_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
     let digits = [1.0, 2.0, 5.0, 10.0];
-    digits.into_iter().map(|digit| digit * power).find(|round| *round >= step * 0.999).unwrap_or(step)
+    digits
+        .into_iter()
+        .map(|digit| digit * power)
+        .find(|round| *round >= step * 0.999)
+        .unwrap_or(step)
 }
 
 fn number(value: f64) -> String {
@@ -90,11 +108,17 @@ fn number(value: f64) -> String {
     } else {
         format!("{value:.2}")
     };
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 /// What all charts begin with.
@@ -120,7 +144,12 @@ pub fn lines(title: &str, x: &Axis, y: &Axis, series: &[Series]) -> String {
     let mut out = head(WIDTH, HEIGHT, title);
     let [left, right, top, bottom] = MARGIN;
     let (right, bottom) = (WIDTH - right, HEIGHT - bottom);
-    let at = |(a, b): (f64, f64)| (left + x.place(a) * (right - left), bottom - y.place(b) * (bottom - top));
+    let at = |(a, b): (f64, f64)| {
+        (
+            left + x.place(a) * (right - left),
+            bottom - y.place(b) * (bottom - top),
+        )
+    };
     for tick in &y.ticks {
         let (_, height) = at((x.range.0, *tick));
         let _ = writeln!(
@@ -156,11 +185,20 @@ pub fn lines(title: &str, x: &Axis, y: &Axis, series: &[Series]) -> String {
     );
     for (nth, series) in series.iter().enumerate() {
         let colour = series.colour % 4;
-        let points: Vec<String> = series.points.iter().map(|point| at(*point)).map(|(a, b)| format!("{a:.1},{b:.1}")).collect();
+        let points: Vec<String> = series
+            .points
+            .iter()
+            .map(|point| at(*point))
+            .map(|(a, b)| format!("{a:.1},{b:.1}"))
+            .collect();
         let path = points.join(" ");
         let legend = top + 12.0 + nth as f64 * 22.0;
         let (from, to) = (right + 14.0, right + 36.0);
-        let dash = if series.mark == Mark::Dashed { " d" } else { "" };
+        let dash = if series.mark == Mark::Dashed {
+            " d"
+        } else {
+            ""
+        };
         if series.mark == Mark::Band {
             let _ = writeln!(
                 out,
@@ -174,10 +212,19 @@ pub fn lines(title: &str, x: &Axis, y: &Axis, series: &[Series]) -> String {
                  <line class=\"l s{colour}{dash}\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{legend:.1}\" y2=\"{legend:.1}\"/>"
             );
             for (a, b) in series.points.iter().map(|point| at(*point)) {
-                let _ = write!(out, "<circle class=\"f{colour}\" cx=\"{a:.1}\" cy=\"{b:.1}\" r=\"3\"/>");
+                let _ = write!(
+                    out,
+                    "<circle class=\"f{colour}\" cx=\"{a:.1}\" cy=\"{b:.1}\" r=\"3\"/>"
+                );
             }
         }
-        let _ = writeln!(out, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", to + 6.0, legend + 4.0, escape(&series.name));
+        let _ = writeln!(
+            out,
+            "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            to + 6.0,
+            legend + 4.0,
+            escape(&series.name)
+        );
     }
     out.push_str("</svg>\n");
     out
@@ -201,7 +248,10 @@ pub fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
     const NAMES: f64 = 220.0;
     let height = 60.0 + BAR.1 * bars.len() as f64;
     let mut out = head(WIDTH, height, title);
-    let most = bars.iter().map(|bar| bar.spread.map_or(bar.value, |spread| spread.1)).fold(1e-9, f64::max);
+    let most = bars
+        .iter()
+        .map(|bar| bar.spread.map_or(bar.value, |spread| spread.1))
+        .fold(1e-9, f64::max);
     let scale = (WIDTH - NAMES - 90.0) / most;
     for (nth, bar) in bars.iter().enumerate() {
         let top = 40.0 + nth as f64 * BAR.1;
@@ -227,9 +277,20 @@ pub fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
                 NAMES + high * scale
             );
         }
-        let _ = writeln!(out, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", right + 6.0, middle + 4.0, number(bar.value));
+        let _ = writeln!(
+            out,
+            "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            right + 6.0,
+            middle + 4.0,
+            number(bar.value)
+        );
     }
-    let _ = writeln!(out, "<text x=\"{NAMES:.1}\" y=\"{:.1}\">{}</text>\n</svg>", height - 8.0, escape(unit));
+    let _ = writeln!(
+        out,
+        "<text x=\"{NAMES:.1}\" y=\"{:.1}\">{}</text>\n</svg>",
+        height - 8.0,
+        escape(unit)
+    );
     out
 }
 
@@ -241,7 +302,11 @@ mod tests {
     fn ticks_are_round_numbers_around_the_values() {
         let axis = Axis::linear("s", 29.0, 41.2);
         assert!(axis.range.0 <= 29.0 && axis.range.1 >= 41.2);
-        assert!(axis.ticks.iter().all(|tick| tick % 5.0 == 0.0), "{:?}", axis.ticks);
+        assert!(
+            axis.ticks.iter().all(|tick| tick % 5.0 == 0.0),
+            "{:?}",
+            axis.ticks
+        );
         assert_eq!(number(0.25), "0.25");
         assert_eq!(number(40.0), "40");
         assert_eq!(number(0.5), "0.5");
@@ -255,7 +320,12 @@ mod tests {
 
     #[test]
     fn names_cannot_break_the_drawing() {
-        let series = Series { name: "a<b & c".into(), mark: Mark::Line, colour: 9, points: vec![(1.0, 1.0)] };
+        let series = Series {
+            name: "a<b & c".into(),
+            mark: Mark::Line,
+            colour: 9,
+            points: vec![(1.0, 1.0)],
+        };
         let axis = Axis::linear("x", 0.0, 2.0);
         let svg = lines("t", &axis, &axis, &[series]);
         assert!(svg.contains("a&lt;b &amp; c") && svg.trim_end().ends_with("</svg>"));

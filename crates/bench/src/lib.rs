@@ -16,6 +16,7 @@ mod serve;
 mod server;
 mod start;
 mod stats;
+mod vtime;
 
 pub use report::{Figure, Report};
 
@@ -52,6 +53,11 @@ const EXPERIMENTS: &[Experiment] = &[
         name: "density",
         about: "viewers a core, against gst-rtsp-server, VLC and others: CPU a stream-second, the most that are kept up with",
         run: density::run,
+    },
+    Experiment {
+        name: "vtime",
+        about: "the vtime paper's table again: what a reading of the clock costs, how right it is, what it saves",
+        run: vtime::run,
     },
 ];
 

@@ -2,9 +2,9 @@
 //! is dropped, and on Ctrl-C; so are folders and namespaces put away.
 
 use std::io::{BufRead, BufReader, Lines, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::os::unix::process::CommandExt;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError, mpsc};
 use std::time::Duration;
 
@@ -67,7 +67,10 @@ pub(super) fn undo(undo: &Undo) {
 /// Waits for a signal that ends the experiment, and cleans up.
 fn watch() {
     use tokio::signal::unix::{SignalKind, signal};
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    else {
         return;
     };
     runtime.block_on(async {
@@ -114,16 +117,25 @@ impl Child {
 
     /// Starts a program whose output does not matter.
     pub fn start_quiet(command: &mut Command) -> anyhow::Result<Child> {
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         Child::spawn(command)
     }
 
     fn spawn(command: &mut Command) -> anyhow::Result<Child> {
         command.process_group(0);
         let program = command.get_program().to_owned();
-        let child = command.spawn().with_context(|| format!("starting {}", program.display()))?;
+        let child = command
+            .spawn()
+            .with_context(|| format!("starting {}", program.display()))?;
         remember(Undo::Group(child.id() as i32));
-        Ok(Child { child, lines: None, input: None })
+        Ok(Child {
+            child,
+            lines: None,
+            input: None,
+        })
     }
 
     /// Its process number.
@@ -174,7 +186,10 @@ impl Drop for Child {
 
 /// Runs a program to its end and gives its output.
 pub fn output(program: &str, args: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new(program).args(args).stdin(Stdio::null()).output();
+    let output = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .output();
     let output = output.with_context(|| format!("starting {program}"))?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);

@@ -31,32 +31,70 @@ impl Net {
     /// Makes the namespaces where that is allowed.
     pub fn make() -> anyhow::Result<Net> {
         if !is_root() || !super::children::is_installed("ip") {
-            return Ok(Net { names: None, undo: Vec::new() });
+            return Ok(Net {
+                names: None,
+                undo: Vec::new(),
+            });
         }
         let name = |side: &str| format!("reelway-{}-{side}", std::process::id());
         let (server, viewers) = (name("server"), name("viewers"));
-        let mut net = Net { names: Some((server.clone(), viewers.clone())), undo: Vec::new() };
+        let mut net = Net {
+            names: Some((server.clone(), viewers.clone())),
+            undo: Vec::new(),
+        };
         for space in [&server, &viewers] {
             output("ip", &["netns", "add", space])?;
             let words = ["ip", "netns", "delete", space].map(str::to_owned);
             net.undo.push(Undo::Run(words.to_vec()));
             remember(Undo::Run(words.to_vec()));
         }
-        output("ip", &["-n", &server, "link", "add", CABLE, "type", "veth", "peer", "name", CABLE, "netns", &viewers])?;
+        output(
+            "ip",
+            &[
+                "-n", &server, "link", "add", CABLE, "type", "veth", "peer", "name", CABLE,
+                "netns", &viewers,
+            ],
+        )?;
         for (space, address) in [(&server, SERVER), (&viewers, VIEWERS)] {
-            output("ip", &["-n", space, "address", "add", &format!("{address}/24"), "dev", CABLE])?;
+            output(
+                "ip",
+                &[
+                    "-n",
+                    space,
+                    "address",
+                    "add",
+                    &format!("{address}/24"),
+                    "dev",
+                    CABLE,
+                ],
+            )?;
             output("ip", &["-n", space, "link", "set", "lo", "up"])?;
             output("ip", &["-n", space, "link", "set", CABLE, "up"])?;
         }
         // Known neighbours: no packet waits for ARP.
         let mac = |space: &str| -> anyhow::Result<String> {
             let shown = output("ip", &["-n", space, "-o", "link", "show", CABLE])?;
-            let mut words = shown.split_whitespace().skip_while(|word| *word != "link/ether");
+            let mut words = shown
+                .split_whitespace()
+                .skip_while(|word| *word != "link/ether");
             Ok(words.nth(1).context("a hardware address")?.to_owned())
         };
         for (space, address, peer) in [(&server, VIEWERS, &viewers), (&viewers, SERVER, &server)] {
             let (address, mac) = (address.to_string(), mac(peer)?);
-            output("ip", &["-n", space, "neighbour", "replace", &address, "lladdr", &mac, "dev", CABLE])?;
+            output(
+                "ip",
+                &[
+                    "-n",
+                    space,
+                    "neighbour",
+                    "replace",
+                    &address,
+                    "lladdr",
+                    &mac,
+                    "dev",
+                    CABLE,
+                ],
+            )?;
         }
         Ok(net)
     }
@@ -76,28 +114,44 @@ impl Net {
 
     /// The server's address.
     pub fn server(&self) -> IpAddr {
-        self.names.as_ref().map_or(Ipv4Addr::LOCALHOST, |_| SERVER).into()
+        self.names
+            .as_ref()
+            .map_or(Ipv4Addr::LOCALHOST, |_| SERVER)
+            .into()
     }
 
     /// The viewers' address.
     pub fn viewers(&self) -> IpAddr {
-        self.names.as_ref().map_or(Ipv4Addr::LOCALHOST, |_| VIEWERS).into()
+        self.names
+            .as_ref()
+            .map_or(Ipv4Addr::LOCALHOST, |_| VIEWERS)
+            .into()
     }
 
     /// A program at the server's place, on the server's core.
     pub fn server_command(&self, program: impl AsRef<Path>) -> Command {
-        placed(self.names.as_ref().map(|names| &*names.0), &cores::server(), program.as_ref())
+        placed(
+            self.names.as_ref().map(|names| &*names.0),
+            &cores::server(),
+            program.as_ref(),
+        )
     }
 
     /// A program at the viewers' place, on the viewers' cores.
     pub fn viewer_command(&self, program: impl AsRef<Path>) -> Command {
-        placed(self.names.as_ref().map(|names| &*names.1), &cores::viewers(), program.as_ref())
+        placed(
+            self.names.as_ref().map(|names| &*names.1),
+            &cores::viewers(),
+            program.as_ref(),
+        )
     }
 
     /// Lets UDP vanish where it arrives at the viewers, or not any more. Without namespaces nothing
     /// happens, and false is returned.
     pub fn drop_at_viewers(&self, yes: bool) -> anyhow::Result<bool> {
-        let Some((_, viewers)) = &self.names else { return Ok(false) };
+        let Some((_, viewers)) = &self.names else {
+            return Ok(false);
+        };
         let rules = if yes {
             format!(
                 "add table netdev sink; add chain netdev sink arrive {{ type filter hook ingress device {CABLE} priority 0; }}; \
@@ -113,9 +167,23 @@ impl Net {
     /// Makes the server's end of the cable a device that cannot cut runs of packets itself (GSO is
     /// then done by the kernel, in software), or one that can again.
     pub fn without_offload(&self, yes: bool) -> anyhow::Result<bool> {
-        let Some((server, _)) = &self.names else { return Ok(false) };
+        let Some((server, _)) = &self.names else {
+            return Ok(false);
+        };
         let most = if yes { "1" } else { "65535" };
-        output("ip", &["-n", server, "link", "set", "dev", CABLE, "gso_max_segs", most])?;
+        output(
+            "ip",
+            &[
+                "-n",
+                server,
+                "link",
+                "set",
+                "dev",
+                CABLE,
+                "gso_max_segs",
+                most,
+            ],
+        )?;
         Ok(true)
     }
 }

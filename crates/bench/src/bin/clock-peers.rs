@@ -14,8 +14,16 @@ use std::time::Duration;
 use reelway_clock::{Clock, KernelClock, coarse, now, now_unordered, turn};
 
 /// What is read, in the order of a turn.
-const NAMES: [&str; 8] =
-    ["vdso", "now", "now_unordered", "coarse", "quanta", "minstant", "fastant", "counter"];
+const NAMES: [&str; 8] = [
+    "vdso",
+    "now",
+    "now_unordered",
+    "coarse",
+    "quanta",
+    "minstant",
+    "fastant",
+    "counter",
+];
 
 fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
@@ -62,21 +70,30 @@ fn cost(calls: u64, runs: u64) {
             costs[7].push(timed!(|| black_box(reelway_sys::tsc::counter())));
         }
         for (way, costs) in NAMES.iter().zip(&costs) {
-            println!("mean {run} {way} {:.3}", costs.iter().sum::<f64>() / turns as f64);
+            println!(
+                "mean {run} {way} {:.3}",
+                costs.iter().sum::<f64>() / turns as f64
+            );
         }
         for (way, of_way) in NAMES.iter().zip(&costs).skip(1) {
-            let mut ratios: Vec<f64> =
-                of_way.iter().zip(&costs[0]).map(|(ours, vdso)| ours / vdso).collect();
+            let mut ratios: Vec<f64> = of_way
+                .iter()
+                .zip(&costs[0])
+                .map(|(ours, vdso)| ours / vdso)
+                .collect();
             ratios.sort_by(f64::total_cmp);
             println!("ratio {run} {way} {:.5}", ratios[ratios.len() / 2]);
         }
     }
 }
 
+/// A clock's name, and the nanoseconds that it says have passed.
+type Peer = (&'static str, Box<dyn Fn() -> u64>);
+
 /// Nanoseconds that each clock says have passed, read between two readings of the kernel's clock.
 fn drift(seconds: u64) {
     reelway_clock::start();
-    let peers: [(&str, Box<dyn Fn() -> u64>); 4] = [
+    let peers: [Peer; 4] = [
         ("now", {
             let begin = now();
             Box::new(move || (now() - begin).as_nanos() as u64)
@@ -106,7 +123,10 @@ fn drift(seconds: u64) {
             let middle = before + width / 2;
             (width, time as i64 - middle.nanos() as i64)
         };
-        (0..9).map(|_| one()).min_by_key(|look| look.0).map_or(0, |look| look.1)
+        (0..9)
+            .map(|_| one())
+            .min_by_key(|look| look.0)
+            .map_or(0, |look| look.1)
     };
     let zero = peers.each_ref().map(|(_, clock)| look(clock));
     let begin = KernelClock.now();

@@ -12,12 +12,64 @@ const COPIES: usize = 4;
 pub fn make(folder: &Path, seconds: u32) -> anyhow::Result<Vec<PathBuf>> {
     let first = folder.join("film0.mp4");
     let mut command = Command::new("ffmpeg");
-    command.args(["-v", "error", "-nostdin", "-y", "-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=25,noise=alls=30:allf=t"]);
-    command.args(["-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000", "-t", &seconds.to_string()]);
-    command.args(["-c:v", "libx264", "-preset", "ultrafast", "-bf", "0", "-g", "50", "-pix_fmt", "yuv420p"]);
-    command.args(["-b:v", "4M", "-minrate", "4M", "-maxrate", "4M", "-bufsize", "4M", "-x264-params", "nal-hrd=cbr:force-cfr=1"]);
-    command.args(["-c:a", "aac", "-b:a", "128k", "-ac", "2", "-movflags", "+faststart"]).arg(&first);
-    let status = command.stdin(Stdio::null()).status().context("starting ffmpeg (apt-get install ffmpeg)")?;
+    command.args([
+        "-v",
+        "error",
+        "-nostdin",
+        "-y",
+        "-f",
+        "lavfi",
+        "-i",
+        "testsrc2=size=1280x720:rate=25,noise=alls=30:allf=t",
+    ]);
+    command.args([
+        "-f",
+        "lavfi",
+        "-i",
+        "sine=frequency=440:sample_rate=48000",
+        "-t",
+        &seconds.to_string(),
+    ]);
+    command.args([
+        "-c:v",
+        "libx264",
+        "-preset",
+        "ultrafast",
+        "-bf",
+        "0",
+        "-g",
+        "50",
+        "-pix_fmt",
+        "yuv420p",
+    ]);
+    command.args([
+        "-b:v",
+        "4M",
+        "-minrate",
+        "4M",
+        "-maxrate",
+        "4M",
+        "-bufsize",
+        "4M",
+        "-x264-params",
+        "nal-hrd=cbr:force-cfr=1",
+    ]);
+    command
+        .args([
+            "-c:a",
+            "aac",
+            "-b:a",
+            "128k",
+            "-ac",
+            "2",
+            "-movflags",
+            "+faststart",
+        ])
+        .arg(&first);
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .context("starting ffmpeg (apt-get install ffmpeg)")?;
     if !status.success() {
         bail!("ffmpeg could not make a film; see its message above");
     }
@@ -37,7 +89,11 @@ pub fn as_matroska(films: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         let path = film.with_extension("mkv");
         if !path.exists() {
             let mut command = Command::new("ffmpeg");
-            command.args(["-v", "error", "-nostdin", "-y", "-i"]).arg(film).args(["-c", "copy"]).arg(&path);
+            command
+                .args(["-v", "error", "-nostdin", "-y", "-i"])
+                .arg(film)
+                .args(["-c", "copy"])
+                .arg(&path);
             if !command.status().context("starting ffmpeg")?.success() {
                 bail!("ffmpeg could not repackage {}", film.display());
             }

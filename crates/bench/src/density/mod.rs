@@ -25,6 +25,7 @@ use serde::Serialize;
 use self::servers::Peer;
 use self::trial::{Stage, Trial};
 use crate::bed::children::is_installed;
+use crate::bed::machine::Disturbance;
 use crate::bed::{Folder, Net, cores};
 use crate::stats::Spread;
 use crate::{Figure, Report};
@@ -36,7 +37,10 @@ const ATTEMPTS: u32 = 2;
 
 /// What the experiment can be told.
 #[derive(Debug, Parser)]
-#[command(name = "reelway bench density", about = "Viewers a core, against gst-rtsp-server, VLC and others")]
+#[command(
+    name = "reelway bench density",
+    about = "Viewers a core, against gst-rtsp-server, VLC and others"
+)]
 pub struct Args {
     /// Install Debian's packages of the servers compared first
     #[arg(long)]
@@ -110,7 +114,8 @@ impl Measured {
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let name = "reelway bench density".to_owned();
-    let mut args = Args::try_parse_from(std::iter::once(&name).chain(args)).unwrap_or_else(|error| error.exit());
+    let mut args = Args::try_parse_from(std::iter::once(&name).chain(args))
+        .unwrap_or_else(|error| error.exit());
     if let Some(task) = &args.task {
         viewers::work(task)?;
         std::process::exit(0);
@@ -125,6 +130,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         bail!("ffmpeg makes the films; --install installs it");
     }
     let mut report = Report::new("density");
+    let disturbance = Disturbance::watch()?;
     let folder = Folder::make("density")?;
     cores::leave_the_servers();
     let length = trial::BEGINNING + args.seconds + 30.0;
@@ -141,11 +147,19 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         std::fs::write(folder.join(page::CHART), chart)?;
     }
-    let page = page::page(&report, &all, &args, stage.net.describe());
+    let page = page::page(
+        &report,
+        &all,
+        &args,
+        stage.net.describe(),
+        &disturbance.describe()?,
+    );
     if let Some(path) = &args.markdown {
         std::fs::write(path, page).with_context(|| path.display().to_string())?;
     }
-    report.details.insert("servers".into(), serde_json::to_value(&all)?);
+    report
+        .details
+        .insert("servers".into(), serde_json::to_value(&all)?);
     report.text = page::summary(&all);
     Ok(report)
 }
@@ -156,7 +170,11 @@ fn peers(args: &Args) -> Vec<Peer> {
     all.extend(args.mediamtx.clone().map(Peer::MediaMtx));
     let wanted = |peer: &Peer| {
         let name = peer.name().to_lowercase();
-        args.only.is_empty() || args.only.iter().any(|only| name.starts_with(&only.to_lowercase()))
+        args.only.is_empty()
+            || args
+                .only
+                .iter()
+                .any(|only| name.starts_with(&only.to_lowercase()))
     };
     all.retain(wanted);
     all
@@ -175,7 +193,11 @@ fn measure(args: &Args, stage: &Stage, peer: Peer) -> Measured {
         trouble: None,
     };
     let missing = measured.peer.missing(&stage.net).map(str::to_owned);
-    measured.trouble = missing.or_else(|| trials(args, stage, &mut measured).err().map(|error| format!("{error:#}")));
+    measured.trouble = missing.or_else(|| {
+        trials(args, stage, &mut measured)
+            .err()
+            .map(|error| format!("{error:#}"))
+    });
     if let Some(trouble) = &measured.trouble {
         eprintln!("{}: {trouble}", measured.name);
     }
@@ -185,9 +207,13 @@ fn measure(args: &Args, stage: &Stage, peer: Peer) -> Measured {
 fn trials(args: &Args, stage: &Stage, measured: &mut Measured) -> anyhow::Result<()> {
     let peer = measured.peer.clone();
     for _ in 0..args.runs {
-        measured.received.push(told(&peer, stage.trial(&peer, args.viewers, false)?));
+        measured
+            .received
+            .push(told(&peer, stage.trial(&peer, args.viewers, false)?));
         if stage.net.has_namespaces() {
-            measured.dropped.push(told(&peer, stage.trial(&peer, args.viewers, true)?));
+            measured
+                .dropped
+                .push(told(&peer, stage.trial(&peer, args.viewers, true)?));
         }
     }
     if args.quick {
@@ -235,19 +261,44 @@ fn told(peer: &Peer, trial: Trial) -> Trial {
 
 fn judge(report: &mut Report, all: &[Measured]) {
     let of = |peer: &Peer| all.iter().find(|measured| measured.peer == *peer);
-    let (Some(ours), Some(gst)) = (of(&Peer::Reelway), of(&Peer::GstRtspServer)) else { return };
+    let (Some(ours), Some(gst)) = (of(&Peer::Reelway), of(&Peer::GstRtspServer)) else {
+        return;
+    };
     for (name, ours, gst, most) in [
-        ("cpu_against_gst_received", &ours.received, &gst.received, 1.0 / 12.0),
-        ("cpu_against_gst_dropped", &ours.dropped, &gst.dropped, 1.0 / 25.0),
+        (
+            "cpu_against_gst_received",
+            &ours.received,
+            &gst.received,
+            1.0 / 12.0,
+        ),
+        (
+            "cpu_against_gst_dropped",
+            &ours.dropped,
+            &gst.dropped,
+            1.0 / 25.0,
+        ),
     ] {
-        let (Some(ours), Some(gst)) = (Measured::cost(ours), Measured::cost(gst)) else { continue };
+        let (Some(ours), Some(gst)) = (Measured::cost(ours), Measured::cost(gst)) else {
+            continue;
+        };
         let mut figure = Figure::at_most(name, ours.median / gst.median, "of it", most);
         figure.must = format!("≤ 1/{:.0}", 1.0 / most);
-        report.figures.push(figure.spread(ours.low / gst.high, ours.high / gst.low));
+        report
+            .figures
+            .push(figure.spread(ours.low / gst.high, ours.high / gst.low));
     }
     if let (Some((ours, _)), Some((gst, _))) = (ours.most, gst.most) {
         // No goal of its own: more than the others.
-        let most = all.iter().filter(|other| other.peer != Peer::Reelway).filter_map(|other| Some(other.most?.0)).max();
-        report.figures.push(Figure::at_least("viewers_a_core", ours.into(), "viewers", most.unwrap_or(gst).into()));
+        let most = all
+            .iter()
+            .filter(|other| other.peer != Peer::Reelway)
+            .filter_map(|other| Some(other.most?.0))
+            .max();
+        report.figures.push(Figure::at_least(
+            "viewers_a_core",
+            ours.into(),
+            "viewers",
+            most.unwrap_or(gst).into(),
+        ));
     }
 }

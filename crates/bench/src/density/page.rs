@@ -41,23 +41,43 @@ pub fn chart(all: &[Measured], viewers: u32) -> String {
     let mut drawn = Vec::new();
     for measured in all {
         let colour = if measured.peer == Peer::Reelway { 0 } else { 3 };
-        for (what, trials) in [("receivers", &measured.received), ("dropped", &measured.dropped)] {
-            let Some(cost) = Measured::cost(trials) else { continue };
+        for (what, trials) in [
+            ("receivers", &measured.received),
+            ("dropped", &measured.dropped),
+        ] {
+            let Some(cost) = Measured::cost(trials) else {
+                continue;
+            };
             let name = format!("{}, {what}", measured.name);
-            drawn.push(Bar { name, value: cost.median, colour, spread: Some((cost.low, cost.high)) });
+            drawn.push(Bar {
+                name,
+                value: cost.median,
+                colour,
+                spread: Some((cost.low, cost.high)),
+            });
         }
     }
-    bars(&format!("CPU of a viewer, {viewers} viewers of 720p25 at 4 Mb/s with sound"), "CPU ms a stream-second, whole machine but the viewers' process", &drawn)
+    bars(
+        &format!("CPU of a viewer, {viewers} viewers of 720p25 at 4 Mb/s with sound"),
+        "CPU ms a stream-second, whole machine but the viewers' process",
+        &drawn,
+    )
 }
 
 /// The whole page.
-pub fn page(report: &Report, all: &[Measured], args: &Args, place: &str) -> String {
+pub fn page(
+    report: &Report,
+    all: &[Measured],
+    args: &Args,
+    place: &str,
+    disturbance: &str,
+) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
         "# Viewers a core, against others\n\n\
          <!-- Written by the command below; changes are lost at its next run. -->\n\n\
-         `{}` on {}, {}.{}\n\n\
+         `{}` on {}, {}.{} {disturbance}\n\n\
          Each server on one core, light viewers on the other, {place}. Films of 720p25 at 4 Mb/s with sound, over \
          RTSP and UDP, from their beginnings. CPU is that of the whole machine (all time that its cores were not \
          idle), less what other processes and the viewers' are accounted for: what a server leaves to interrupts \
@@ -67,7 +87,11 @@ pub fn page(report: &Report, all: &[Measured], args: &Args, place: &str) -> Stri
         report.command,
         report.machine,
         report.when,
-        if args.quick { " **A quick look, not figures.**" } else { "" },
+        if args.quick {
+            " **A quick look, not figures.**"
+        } else {
+            ""
+        },
         args.seconds
     );
     out.push_str("| | measured | must | |\n|---|---:|---|---|\n");
@@ -90,10 +114,21 @@ pub fn page(report: &Report, all: &[Measured], args: &Args, place: &str) -> Stri
     );
     for measured in all {
         let spread = |trials| {
-            Measured::cost(trials).map_or("–".to_owned(), |spread| format!("{:.2} ({:.2} – {:.2})", spread.median, spread.low, spread.high))
+            Measured::cost(trials).map_or("–".to_owned(), |spread| {
+                format!(
+                    "{:.2} ({:.2} – {:.2})",
+                    spread.median, spread.low, spread.high
+                )
+            })
         };
         let Some(last) = measured.received.last() else {
-            let _ = writeln!(out, "| {} | {} | {} | | | | | | | |", measured.name, measured.version, measured.trouble.as_deref().unwrap_or_default());
+            let _ = writeln!(
+                out,
+                "| {} | {} | {} | | | | | | | |",
+                measured.name,
+                measured.version,
+                measured.trouble.as_deref().unwrap_or_default()
+            );
             continue;
         };
         let _ = writeln!(
@@ -133,7 +168,9 @@ fn searches(out: &mut String, all: &[Measured]) {
                 trial.seen.late_p999_ms,
                 trial.seen.late_max_ms,
                 trial.seen.lost,
-                trial.trouble(LATE_MS).unwrap_or_else(|| "keeps up".to_owned())
+                trial
+                    .trouble(LATE_MS)
+                    .unwrap_or_else(|| "keeps up".to_owned())
             );
         }
     }

@@ -49,10 +49,15 @@ mod tests {
 
     fn search(truth: u32, limit: u32) -> (Found, u32) {
         let mut trials = 0;
-        let found = largest(50, limit, || true, |viewers| {
-            trials += 1;
-            Ok(viewers <= truth)
-        });
+        let found = largest(
+            50,
+            limit,
+            || true,
+            |viewers| {
+                trials += 1;
+                Ok(viewers <= truth)
+            },
+        );
         (found.unwrap(), trials)
     }
 
@@ -61,14 +66,32 @@ mod tests {
         for truth in [3, 49, 50, 51, 160, 777, 2999] {
             let (found, trials) = search(truth, 4000);
             let too_many = found.too_many.unwrap();
-            assert!(found.most <= truth && truth < too_many, "{truth}: {found:?}");
-            assert!(too_many - found.most <= (too_many / 20).max(2) && trials < 16, "{truth}: {found:?} in {trials}");
+            assert!(
+                found.most <= truth && truth < too_many,
+                "{truth}: {found:?}"
+            );
+            assert!(
+                too_many - found.most <= (too_many / 20).max(2) && trials < 16,
+                "{truth}: {found:?} in {trials}"
+            );
         }
     }
 
     #[test]
     fn it_stops_at_the_limit_and_when_told() {
-        assert_eq!(search(10_000, 400), (Found { most: 400, too_many: None }, 4));
-        assert_eq!(largest(50, 400, || false, |_| Ok(true)).unwrap(), Found::default());
+        assert_eq!(
+            search(10_000, 400),
+            (
+                Found {
+                    most: 400,
+                    too_many: None
+                },
+                4
+            )
+        );
+        assert_eq!(
+            largest(50, 400, || false, |_| Ok(true)).unwrap(),
+            Found::default()
+        );
     }
 }

@@ -56,14 +56,25 @@ pub struct Served {
 /// The system's Python, which has the system's bindings of GStreamer.
 fn python() -> String {
     let system = "/usr/bin/python3";
-    if Path::new(system).exists() { system.to_owned() } else { "python3".to_owned() }
+    if Path::new(system).exists() {
+        system.to_owned()
+    } else {
+        "python3".to_owned()
+    }
 }
 
 /// Installs the Debian packages that the comparison needs.
 pub fn install() -> anyhow::Result<()> {
     let mut command = Command::new("apt-get");
-    command.args(["install", "-y", "--no-install-recommends"]).args(PACKAGES).env("DEBIAN_FRONTEND", "noninteractive");
-    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status().context("starting apt-get")?;
+    command
+        .args(["install", "-y", "--no-install-recommends"])
+        .args(PACKAGES)
+        .env("DEBIAN_FRONTEND", "noninteractive");
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()
+        .context("starting apt-get")?;
     if !status.success() {
         bail!("apt-get could not install {}", PACKAGES.join(" "));
     }
@@ -87,7 +98,10 @@ impl Peer {
         let first_line = |text: String| text.lines().next().unwrap_or_default().trim().to_owned();
         let said = match self {
             Peer::Reelway => return env!("CARGO_PKG_VERSION").to_owned(),
-            Peer::GstRtspServer => output("dpkg-query", &["-W", "-f", "${Version}", "gir1.2-gst-rtsp-server-1.0"]),
+            Peer::GstRtspServer => output(
+                "dpkg-query",
+                &["-W", "-f", "${Version}", "gir1.2-gst-rtsp-server-1.0"],
+            ),
             Peer::Vlc => output("dpkg-query", &["-W", "-f", "${Version}", "vlc-bin"]),
             Peer::Live555(_) => return "as given".to_owned(),
             Peer::MediaMtx(program) => output(&program.to_string_lossy(), &["--version"]),
@@ -98,7 +112,9 @@ impl Peer {
     /// Why it cannot be measured here.
     pub fn missing(&self, net: &Net) -> Option<&'static str> {
         if *self == Peer::Vlc && !net.has_namespaces() {
-            return Some("listens on all addresses of the machine, which is for namespaces only (they need root)");
+            return Some(
+                "listens on all addresses of the machine, which is for namespaces only (they need root)",
+            );
         }
         let is_there = match self {
             Peer::Reelway => true,
@@ -109,14 +125,18 @@ impl Peer {
             Peer::Vlc => is_installed("vlc"),
             Peer::Live555(program) | Peer::MediaMtx(program) => program.is_file(),
         };
-        (!is_there).then_some("not installed (--install installs Debian's packages; others are given by flag)")
+        (!is_there).then_some(
+            "not installed (--install installs Debian's packages; others are given by flag)",
+        )
     }
 
     /// Starts it on the films.
     pub fn start(&self, net: &Net, films: &[PathBuf], folder: &Path) -> anyhow::Result<Served> {
         let address = format!("{}:{PORT}", net.server());
         let named = |ending: &str| -> Vec<String> {
-            (0..films.len()).map(|number| format!("rtsp://{address}/film{number}{ending}")).collect()
+            (0..films.len())
+                .map(|number| format!("rtsp://{address}/film{number}{ending}"))
+                .collect()
         };
         let mut feeders = Vec::new();
         let (mut command, urls) = match self {
@@ -124,7 +144,12 @@ impl Peer {
                 let state = folder.join("state");
                 let mut command = net.server_command(std::env::current_exe()?);
                 command.arg("serve").args(films).arg("--state").arg(state);
-                command.args(["--rtsp", &address, "--http", &format!("{}:8080", net.server())]);
+                command.args([
+                    "--rtsp",
+                    &address,
+                    "--http",
+                    &format!("{}:8080", net.server()),
+                ]);
                 command.args(["--rtp-ports", "0,0", "--log", "warn"]);
                 (command, named(""))
             }
@@ -132,18 +157,37 @@ impl Peer {
                 let script = folder.join("gst_server.py");
                 std::fs::write(&script, GST_SCRIPT)?;
                 let mut command = net.server_command(python());
-                command.arg(script).args([net.server().to_string(), PORT.to_string()]).args(films);
+                command
+                    .arg(script)
+                    .args([net.server().to_string(), PORT.to_string()])
+                    .args(films);
                 (command, named(""))
             }
             Peer::Vlc => {
                 let vlm = folder.join("films.vlm");
                 let entry = |(number, film): (usize, &PathBuf)| {
-                    format!("new film{number} vod enabled\nsetup film{number} input {}\n", film.display())
+                    format!(
+                        "new film{number} vod enabled\nsetup film{number} input {}\n",
+                        film.display()
+                    )
                 };
-                std::fs::write(&vlm, films.iter().enumerate().map(entry).collect::<String>())?;
+                std::fs::write(
+                    &vlm,
+                    films.iter().enumerate().map(entry).collect::<String>(),
+                )?;
                 // It refuses to run as root.
                 let mut command = net.server_command("setpriv");
-                command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "env", "HOME=/tmp", "vlc", "-I", "dummy", "--quiet"]);
+                command.args([
+                    "--reuid=65534",
+                    "--regid=65534",
+                    "--clear-groups",
+                    "env",
+                    "HOME=/tmp",
+                    "vlc",
+                    "-I",
+                    "dummy",
+                    "--quiet",
+                ]);
                 command.args(["--vlm-conf", &vlm.display().to_string()]);
                 // An address of its own (--rtsp-host) makes its description name paths that it does not have.
                 command.args(["--rtsp-port", &PORT.to_string()]);
@@ -154,14 +198,19 @@ impl Peer {
                 let mut command = net.server_command(std::fs::canonicalize(program)?);
                 // It serves the folder it is started in, on port 554 where it may.
                 command.current_dir(folder);
-                let urls = named(".mkv").iter().map(|url| url.replace(":8554", "")).collect();
+                let urls = named(".mkv")
+                    .iter()
+                    .map(|url| url.replace(":8554", ""))
+                    .collect();
                 (command, urls)
             }
             Peer::MediaMtx(program) => {
                 let settings = folder.join("mediamtx.yml");
                 std::fs::write(
                     &settings,
-                    format!("logLevel: error\nrtspAddress: {address}\nrtmp: no\nhls: no\nwebrtc: no\nsrt: no\npaths:\n  all_others:\n"),
+                    format!(
+                        "logLevel: error\nrtspAddress: {address}\nrtmp: no\nhls: no\nwebrtc: no\nsrt: no\npaths:\n  all_others:\n"
+                    ),
                 )?;
                 let mut command = net.server_command(std::fs::canonicalize(program)?);
                 command.arg(settings);
@@ -174,11 +223,17 @@ impl Peer {
             std::thread::sleep(std::time::Duration::from_secs(1));
             for (film, url) in films.iter().zip(&urls) {
                 let mut command = net.viewer_command("ffmpeg");
-                command.args(["-v", "error", "-nostdin", "-re", "-stream_loop", "-1", "-i"]).arg(film);
+                command
+                    .args(["-v", "error", "-nostdin", "-re", "-stream_loop", "-1", "-i"])
+                    .arg(film);
                 command.args(["-c", "copy", "-f", "rtsp", "-rtsp_transport", "tcp", url]);
                 feeders.push(Child::start_quiet(&mut command)?);
             }
         }
-        Ok(Served { server, urls, _feeders: feeders })
+        Ok(Served {
+            server,
+            urls,
+            _feeders: feeders,
+        })
     }
 }

@@ -78,22 +78,31 @@ impl Trial {
         let Trial { begun, seen, .. } = self;
         if begun.playing < self.viewers {
             let why = begun.refused.first().map_or("", String::as_str);
-            return Some(format!("{} of {} began ({why})", begun.playing, self.viewers));
+            return Some(format!(
+                "{} of {} began ({why})",
+                begun.playing, self.viewers
+            ));
         }
         let streams = u64::from(begun.playing * begun.tracks);
         if seen.streams < streams {
-            return Some(format!("{} of {streams} streams sent anything", seen.streams));
+            return Some(format!(
+                "{} of {streams} streams sent anything",
+                seen.streams
+            ));
         }
         if seen.lost > 0 {
             return Some(format!("{} packets lost", seen.lost));
         }
-        (seen.late_max_ms > most_late_ms).then(|| format!("a frame {:.1} ms late", seen.late_max_ms))
+        (seen.late_max_ms > most_late_ms)
+            .then(|| format!("a frame {:.1} ms late", seen.late_max_ms))
     }
 }
 
 fn answer(lines: &Receiver<String>, patience: f64) -> anyhow::Result<String> {
     loop {
-        let line = lines.recv_timeout(Duration::from_secs_f64(patience)).context("the viewers say nothing more")?;
+        let line = lines
+            .recv_timeout(Duration::from_secs_f64(patience))
+            .context("the viewers say nothing more")?;
         if line.starts_with('{') {
             return Ok(line);
         }
@@ -116,7 +125,12 @@ impl Stage {
         viewing.tell("judge")?;
         let account = || -> anyhow::Result<_> {
             let ours = [served.server.id(), viewing.id()];
-            Ok((Idle::now()?, cpu_of(ours[0])?, cpu_of(ours[1])?, cpu_of_others(&ours)?))
+            Ok((
+                Idle::now()?,
+                cpu_of(ours[0])?,
+                cpu_of(ours[1])?,
+                cpu_of_others(&ours)?,
+            ))
         };
         let (idle_before, server_before, viewers_before, others_before) = account()?;
         std::thread::sleep(Duration::from_secs_f64(self.seconds));
@@ -156,6 +170,11 @@ impl Stage {
 
     /// Where a server may write, and the films' seconds for all of it.
     pub fn new(net: Net, films: Vec<PathBuf>, folder: &Path, seconds: f64) -> Stage {
-        Stage { net, films, folder: folder.to_owned(), seconds }
+        Stage {
+            net,
+            films,
+            folder: folder.to_owned(),
+            seconds,
+        }
     }
 }

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use reelway_yardstick::Histogram;
 use reelway_yardstick::light::viewer::{LightMedia, LightViewer, describe};
 use reelway_yardstick::light::{LightReceiver, LightStory};
-use reelway_yardstick::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// What the process is told.
@@ -69,13 +69,19 @@ const AT_ONCE: usize = 8;
 pub fn work(task: &str) -> anyhow::Result<()> {
     let task: Task = serde_json::from_str(task).context("--task")?;
     let _ = reelway_sys::limits::raise_descriptors();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let media = runtime.block_on(first_answer(&task.urls))?;
     let start = |media: &LightMedia| LightReceiver::start(task.at, 0, media.clock_rate);
     let receivers: Vec<LightReceiver> = media.iter().map(start).collect::<Result<_, _>>()?;
     let ports: Vec<u16> = receivers.iter().map(LightReceiver::port).collect();
     let (viewers, refused) = runtime.block_on(begin(&task, &ports));
-    let begun = Begun { playing: viewers.len() as u32, refused, tracks: media.len() as u32 };
+    let begun = Begun {
+        playing: viewers.len() as u32,
+        refused,
+        tracks: media.len() as u32,
+    };
     println!("{}", serde_json::to_string(&begun)?);
     for line in std::io::stdin().lines() {
         match line?.as_str() {
@@ -84,7 +90,10 @@ pub fn work(task: &str) -> anyhow::Result<()> {
             _ => {}
         }
     }
-    let stories: Vec<LightStory> = receivers.into_iter().map(LightReceiver::finish).collect::<Result<_, _>>()?;
+    let stories: Vec<LightStory> = receivers
+        .into_iter()
+        .map(LightReceiver::finish)
+        .collect::<Result<_, _>>()?;
     println!("{}", serde_json::to_string(&sum(&stories))?);
     // The server ends with the trial; goodbyes would only take time.
     drop(viewers);
@@ -129,14 +138,20 @@ async fn begin(task: &Task, ports: &[u16]) -> (Vec<LightViewer>, Vec<String>) {
         let due = Duration::from_secs_f64(f64::from(number) / task.per_second);
         let passed = reelway_clock::now().since(began);
         if passed > Duration::from_secs_f64(task.patience) {
-            take(Ok(Err(reelway_yardstick::Trouble::Silence(task.patience as u64))));
+            take(Ok(Err(reelway_yardstick::Trouble::Silence(
+                task.patience as u64,
+            ))));
             break;
         }
         tokio::time::sleep(due.saturating_sub(passed)).await;
         let url = task.urls[number as usize % task.urls.len()].clone();
         let ports = ports.to_vec();
-        under_way.push_back(tokio::spawn(async move { LightViewer::begin(&url, &ports).await }));
-        if under_way.len() >= AT_ONCE && let Some(oldest) = under_way.pop_front() {
+        under_way.push_back(tokio::spawn(async move {
+            LightViewer::begin(&url, &ports).await
+        }));
+        if under_way.len() >= AT_ONCE
+            && let Some(oldest) = under_way.pop_front()
+        {
             take(oldest.await);
         }
     }

@@ -39,21 +39,43 @@ pub fn calls(folder: &Path, file: &Path) -> anyhow::Result<Vec<Calls>> {
         for packets in [SHORT, LONG] {
             let table = folder.join("strace");
             let mut command = Command::new("strace");
-            command.args(["-c", "-f", "-o"]).arg(&table).arg(std::env::current_exe()?);
+            command
+                .args(["-c", "-f", "-o"])
+                .arg(&table)
+                .arg(std::env::current_exe()?);
             let receiver = Receiver::start(SESSIONS)?;
-            let task = Sessions { way: way.clone(), packets, ..short(file, receiver.address()) };
-            run(command, &Task::Sessions(task), Duration::from_secs(60), |_| {})?;
+            let task = Sessions {
+                way: way.clone(),
+                packets,
+                ..short(file, receiver.address())
+            };
+            run(
+                command,
+                &Task::Sessions(task),
+                Duration::from_secs(60),
+                |_| {},
+            )?;
             receiver.stop()?;
             counts.push(read_table(&std::fs::read_to_string(&table)?));
         }
-        let (Some(long), Some(short)) = (counts.pop(), counts.pop()) else { continue };
+        let (Some(long), Some(short)) = (counts.pop(), counts.pop()) else {
+            continue;
+        };
         let packets = f64::from((LONG - SHORT) * SESSIONS);
         let a_packet = |(name, calls): (&String, &u64)| {
             let more = calls.saturating_sub(short.get(name).copied().unwrap_or(0)) as f64 / packets;
             (name.clone(), more)
         };
-        let calls: BTreeMap<String, f64> = long.iter().map(a_packet).filter(|(_, calls)| *calls >= 0.001).collect();
-        all.push(Calls { total: calls.values().sum(), way, calls });
+        let calls: BTreeMap<String, f64> = long
+            .iter()
+            .map(a_packet)
+            .filter(|(_, calls)| *calls >= 0.001)
+            .collect();
+        all.push(Calls {
+            total: calls.values().sum(),
+            way,
+            calls,
+        });
     }
     Ok(all)
 }
@@ -65,6 +87,7 @@ fn short(file: &Path, to: std::net::SocketAddr) -> Sessions {
         packets: 0,
         bytes: BYTES,
         interval_us: 10_000,
+        normal_priority: false,
         file: file.to_owned(),
         to,
     }
@@ -100,7 +123,10 @@ pub struct Sources {
 pub fn sources(folder: &Path, file: &Path) -> anyhow::Result<Vec<Sources>> {
     let in_memory = PathBuf::from(format!("/dev/shm/reelway-mssc-{}", std::process::id()));
     let pipe = folder.join("pipe");
-    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR)?;
+    nix::unistd::mkfifo(
+        &pipe,
+        nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR,
+    )?;
     let has_memory = std::fs::copy(file, &in_memory).is_ok();
     let mut all = Vec::new();
     for way in ways() {
@@ -110,11 +136,16 @@ pub fn sources(folder: &Path, file: &Path) -> anyhow::Result<Vec<Sources>> {
         }
         // Somebody who writes into the pipe as long as it is read.
         let mut writer = Command::new("timeout");
-        writer.args(["10", "dd", "if=/dev/zero", "bs=4096", "count=64"]).arg(format!("of={}", pipe.display()));
+        writer
+            .args(["10", "dd", "if=/dev/zero", "bs=4096", "count=64"])
+            .arg(format!("of={}", pipe.display()));
         let writer = Child::start_quiet(&mut writer)?;
         sources.push(("pipe", one(&way, &pipe)));
         drop(writer);
-        sources.push(("character device (/dev/zero)", one(&way, Path::new("/dev/zero"))));
+        sources.push((
+            "character device (/dev/zero)",
+            one(&way, Path::new("/dev/zero")),
+        ));
         all.push(Sources { way, sources });
     }
     let _ = std::fs::remove_file(&in_memory);
@@ -125,10 +156,20 @@ pub fn sources(folder: &Path, file: &Path) -> anyhow::Result<Vec<Sources>> {
 fn one(way: &Way, file: &Path) -> bool {
     let attempt = || -> anyhow::Result<usize> {
         let receiver = Receiver::start(1)?;
-        let task = Sessions { way: way.clone(), sessions: 1, packets: 3, ..short(file, receiver.address()) };
+        let task = Sessions {
+            way: way.clone(),
+            sessions: 1,
+            packets: 3,
+            ..short(file, receiver.address())
+        };
         let mut command = on_servers_core(false)?;
         command.stderr(std::process::Stdio::null());
-        let outcome = run(command, &Task::Sessions(task), Duration::from_secs(5), |_| {});
+        let outcome = run(
+            command,
+            &Task::Sessions(task),
+            Duration::from_secs(5),
+            |_| {},
+        );
         let arrivals = receiver.stop()?;
         outcome?;
         Ok(arrivals.iter().map(Vec::len).sum())

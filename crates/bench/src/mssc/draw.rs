@@ -2,56 +2,118 @@
 
 use super::paper::{IDLE, OVERLOADED, Table};
 use super::task::Way;
-use super::{Results, film, reel, toy};
+use super::toy::{self, Priority};
+use super::{Results, film, reel};
 use crate::chart::{Axis, Bar, Mark, Series, bars, lines};
 
 /// File names and drawings.
 pub fn charts(results: &Results) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     if !results.sessions.is_empty() {
-        all.push(("figure-9-idle.svg", sessions(&IDLE, "idle machine", false, &results.sessions)));
-        all.push(("figure-10-overloaded.svg", sessions(&OVERLOADED, "overloaded machine", true, &results.sessions)));
+        all.push((
+            "figure-9-idle.svg",
+            sessions(&IDLE, "idle machine", false, &results.sessions),
+        ));
+        all.push((
+            "figure-10-overloaded.svg",
+            sessions(&OVERLOADED, "overloaded machine", true, &results.sessions),
+        ));
     }
     if let Some(films) = &results.films {
         all.push(("packet-cost.svg", cost(films)));
-        all.push(("streams-cpu.svg", sweep(films, "Share of one core that streams of 4 Mb/s take", "% of the core", |row| row.busy() * 100.0)));
-        all.push(("streams-late.svg", sweep(films, "How late packets leave (99.9 of 100)", "ms late, p99.9", |row| row.sender.late.p999)));
+        all.push((
+            "streams-cpu.svg",
+            sweep(
+                films,
+                "Share of one core that streams of 4 Mb/s take",
+                "% of the core",
+                |row| row.busy() * 100.0,
+            ),
+        ));
+        all.push((
+            "streams-late.svg",
+            sweep(
+                films,
+                "How late packets leave (99.9 of 100)",
+                "ms late, p99.9",
+                |row| row.sender.late.p999,
+            ),
+        ));
     }
     all
 }
 
 /// The paper's ranges as bands, ours as lines; all in seconds for as many packets.
 fn sessions(table: &Table, condition: &str, overloaded: bool, rows: &[toy::Row]) -> String {
-    let title = format!("{} of the paper again: seconds a session, {condition}", table.figure);
+    let title = format!(
+        "{} of the paper again: seconds a session, {condition}",
+        table.figure
+    );
     let band = |name: &str, (low, high): (f64, f64), colour| Series {
         name: name.to_owned(),
         mark: Mark::Band,
         colour,
         // Drawn as thick as can be seen: the sessions differ by milliseconds.
-        points: vec![(1.0, low - 0.06), (10.0, low - 0.06), (10.0, high + 0.06), (1.0, high + 0.06)],
+        points: vec![
+            (1.0, low - 0.06),
+            (10.0, low - 0.06),
+            (10.0, high + 0.06),
+            (1.0, high + 0.06),
+        ],
     };
     let mut series = vec![
         band("paper: read + send", table.conventional, 3),
         band("paper: MSSC", table.mssc, 2),
     ];
     // Shorter sessions are shown as long as the paper's would have been.
-    let stretch = rows.first().map_or(1.0, |row| 999.0 / f64::from(row.packets.saturating_sub(1).max(1)));
-    let shown: [(&str, Way, bool, Mark, usize); 4] = [
-        ("ours: 10 ms timers", Way::Ticks, false, Mark::Dashed, 3),
-        ("ours: read + send", Way::Relative, false, Mark::Dashed, 1),
-        ("Reelway", Way::Reelway { backend: reel::BACKENDS[0].to_owned(), burst: 8 }, false, Mark::Line, 0),
-        ("Reelway, real-time", Way::Reelway { backend: reel::BACKENDS[0].to_owned(), burst: 8 }, true, Mark::Dashed, 0),
+    let stretch = rows.first().map_or(1.0, |row| {
+        999.0 / f64::from(row.packets.saturating_sub(1).max(1))
+    });
+    use Priority::{Normal, Own, RealTime};
+    let shown = [
+        ("ours: 10 ms timers", Way::Ticks, Normal, Mark::Dashed, 3),
+        ("ours: read + send", Way::Relative, Normal, Mark::Dashed, 1),
+        ("Reelway", reel::chosen(8), Own, Mark::Line, 0),
+        (
+            "Reelway, real-time",
+            reel::chosen(8),
+            RealTime,
+            Mark::Dashed,
+            0,
+        ),
     ];
-    for (name, way, real_time, mark, colour) in shown {
-        let is = |row: &&toy::Row| row.overloaded == overloaded && row.real_time == real_time && row.way == way;
-        let Some(row) = rows.iter().find(is) else { continue };
-        let points = row.seconds.iter().enumerate().map(|(session, seconds)| (session as f64 + 1.0, seconds * stretch));
-        series.push(Series { name: name.to_owned(), mark, colour, points: points.collect() });
+    for (name, way, priority, mark, colour) in shown {
+        let is = |row: &&toy::Row| {
+            row.overloaded == overloaded && row.priority == priority && row.way == way
+        };
+        let Some(row) = rows.iter().find(is) else {
+            continue;
+        };
+        let points = row
+            .seconds
+            .iter()
+            .enumerate()
+            .map(|(session, seconds)| (session as f64 + 1.0, seconds * stretch));
+        series.push(Series {
+            name: name.to_owned(),
+            mark,
+            colour,
+            points: points.collect(),
+        });
     }
-    let most = series.iter().flat_map(|series| &series.points).map(|point| point.1).fold(42.0, f64::max);
+    let most = series
+        .iter()
+        .flat_map(|series| &series.points)
+        .map(|point| point.1)
+        .fold(42.0, f64::max);
     let mut sessions = Axis::linear("session", 1.0, 10.0);
     (sessions.range, sessions.ticks) = ((1.0, 10.0), (1..=10).map(f64::from).collect());
-    lines(&title, &sessions, &Axis::linear("seconds", 28.0, most), &series)
+    lines(
+        &title,
+        &sessions,
+        &Axis::linear("seconds", 28.0, most),
+        &series,
+    )
 }
 
 fn cost(films: &film::Films) -> String {
@@ -59,7 +121,7 @@ fn cost(films: &film::Films) -> String {
         name: cost.way.describe(),
         value: cost.ns.1,
         colour: match &cost.way {
-            Way::Reelway { backend, .. } if backend == reel::BACKENDS[0] => 0,
+            Way::Reelway { burst, .. } if cost.way == reel::chosen(*burst) => 0,
             Way::Reelway { .. } => 2,
             _ => 3,
         },
@@ -67,10 +129,19 @@ fn cost(films: &film::Films) -> String {
     };
     let all: Vec<Bar> = films.costs.iter().map(bar).collect();
     let title = format!("CPU of a packet, {} streams of 4 Mb/s", films.compared);
-    bars(&title, "CPU ns a packet of 1328 bytes, user and system", &all)
+    bars(
+        &title,
+        "CPU ns a packet of 1328 bytes, user and system",
+        &all,
+    )
 }
 
-fn sweep(films: &film::Films, title: &str, unit: &str, value: impl Fn(&film::Row) -> f64) -> String {
+fn sweep(
+    films: &film::Films,
+    title: &str,
+    unit: &str,
+    value: impl Fn(&film::Row) -> f64,
+) -> String {
     let mut counts: Vec<f64> = films.sweep.iter().map(|row| row.streams.into()).collect();
     counts.sort_by(f64::total_cmp);
     counts.dedup();
@@ -84,9 +155,19 @@ fn sweep(films: &film::Films, title: &str, unit: &str, value: impl Fn(&film::Row
             mark: if nth == 0 { Mark::Dashed } else { Mark::Line },
             // Others grey, ours in the colours.
             colour: (nth + 3) % 4,
-            points: films.sweep.iter().filter(|row| row.way == **way).map(|row| (row.streams.into(), value(row))).collect(),
+            points: films
+                .sweep
+                .iter()
+                .filter(|row| row.way == **way)
+                .map(|row| (row.streams.into(), value(row)))
+                .collect(),
         })
         .collect();
     let most = films.sweep.iter().map(&value).fold(1.0, f64::max);
-    lines(title, &Axis::log("streams", &counts), &Axis::linear(unit, 0.0, most), &series)
+    lines(
+        title,
+        &Axis::log("streams", &counts),
+        &Axis::linear(unit, 0.0, most),
+        &series,
+    )
 }

@@ -103,6 +103,8 @@ pub struct Films {
     pub received: Vec<Row>,
     /// System calls of all threads a stream-second, at `compared` streams, of each way.
     pub calls: Vec<(Way, f64)>,
+    /// Where the time of the sender's own choice goes: shares in percent, and functions.
+    pub profile: Vec<(f64, String)>,
     /// Where the film bytes are.
     pub memory: Vec<Memory>,
     /// Total bytes of the films.
@@ -116,12 +118,19 @@ struct Bench<'a> {
 }
 
 fn reelway(backend: &str, burst: u16) -> Way {
-    Way::Reelway { backend: backend.to_owned(), burst }
+    Way::Reelway {
+        backend: backend.to_owned(),
+        burst,
+    }
 }
 
 /// All of it.
 pub fn measure(args: &Args, folder: &Path) -> anyhow::Result<Films> {
-    let mut bench = Bench { net: Net::make()?, films: Vec::new(), args };
+    let mut bench = Bench {
+        net: Net::make()?,
+        films: Vec::new(),
+        args,
+    };
     let seconds = (args.film_seconds() * 3.0 + 40.0) as u32;
     for number in 0..FILMS {
         let path = folder.join(format!("film{number}.mp4"));
@@ -138,17 +147,22 @@ pub fn measure(args: &Args, folder: &Path) -> anyhow::Result<Films> {
         bench.films.push(path);
     }
     bench.net.drop_at_viewers(true)?;
-    let mut films = Films { place: bench.net.describe().to_owned(), compared: bench.compared(), ..Films::default() };
+    let mut films = Films {
+        place: bench.net.describe().to_owned(),
+        compared: bench.compared(),
+        ..Films::default()
+    };
     for path in &bench.films {
         films.film_bytes += std::fs::metadata(path)?.len();
     }
     films.costs = bench.costs(&all_ways(), args.runs)?;
     if bench.net.without_offload(true)? {
-        let ways = [Way::Relative, reelway(reel::BACKENDS[0], 8), reelway(reel::BACKENDS[0], WHOLE)];
+        let ways = [Way::Relative, reel::chosen(8), reel::chosen(WHOLE)];
         films.without_offload = bench.costs(&ways, 1)?;
         bench.net.without_offload(false)?;
     }
     films.calls = bench.calls()?;
+    films.profile = bench.profile(folder)?;
     films.memory = bench.memory()?;
     films.sweep = bench.sweep()?;
     films.near_70 = bench.near_70(&films.sweep)?;
@@ -160,7 +174,7 @@ pub fn measure(args: &Args, folder: &Path) -> anyhow::Result<Films> {
 /// The ways whose cost is compared.
 fn all_ways() -> Vec<Way> {
     let mut ways = vec![Way::Relative, Way::Sendfile, Way::Batched { burst: 8 }];
-    for backend in reel::BACKENDS {
+    for backend in reel::backends() {
         ways.extend([8, 16, WHOLE].map(|burst| reelway(backend, burst)));
     }
     ways
@@ -171,7 +185,13 @@ impl Bench<'_> {
         if self.args.quick { 100 } else { COMPARED }
     }
 
-    fn one(&self, way: &Way, streams: u32, port: Option<u16>, measuring: impl FnOnce(u32)) -> anyhow::Result<Row> {
+    fn one(
+        &self,
+        way: &Way,
+        streams: u32,
+        port: Option<u16>,
+        measuring: impl FnOnce(u32),
+    ) -> anyhow::Result<Row> {
         let traffic = Traffic {
             way: way.clone(),
             streams,
@@ -186,7 +206,12 @@ impl Bench<'_> {
         let patience = Duration::from_secs_f64(traffic.warm_up + traffic.seconds + 60.0);
         let command = self.net.server_command(std::env::current_exe()?);
         let sender = run::run(command, &Task::Traffic(traffic), patience, measuring)?;
-        let row = Row { way: way.clone(), streams, sender, received: None };
+        let row = Row {
+            way: way.clone(),
+            streams,
+            sender,
+            received: None,
+        };
         self.args.say(&format!(
             "{} streams, {}: {:.0} ns a packet, {:.0}% of the core, p99.9 {:.2} ms, latest {:.2} ms",
             streams,
@@ -212,8 +237,16 @@ impl Bench<'_> {
         let cost = |(way, rows): (&Way, &Vec<Row>)| Cost {
             way: way.clone(),
             ns: three(Spread::of(rows.iter().map(Row::cost).collect())),
-            times_cheaper: three(Spread::of(rows.iter().zip(&plain).map(|(row, plain)| plain / row.cost()).collect())),
-            packets_a_call: rows.last().filter(|row| row.sender.calls > 0).map(|row| row.sender.packets as f64 / row.sender.calls as f64),
+            times_cheaper: three(Spread::of(
+                rows.iter()
+                    .zip(&plain)
+                    .map(|(row, plain)| plain / row.cost())
+                    .collect(),
+            )),
+            packets_a_call: rows
+                .last()
+                .filter(|row| row.sender.calls > 0)
+                .map(|row| row.sender.packets as f64 / row.sender.calls as f64),
         };
         Ok(ways.iter().zip(&rows).map(cost).collect())
     }
@@ -225,27 +258,53 @@ impl Bench<'_> {
         }
         let mut all = Vec::new();
         let mut ways = vec![Way::Relative, Way::Sendfile];
-        ways.extend(reel::BACKENDS.iter().map(|backend| reelway(backend, 8)));
+        ways.extend(reel::backends().iter().map(|backend| reelway(backend, 8)));
         for way in ways {
             let mut calls = None;
             let seconds = (self.args.film_seconds() / 2.0).max(1.0);
-            self.one(&way, self.compared(), None, |pid| calls = count_calls(pid, seconds))?;
+            self.one(&way, self.compared(), None, |pid| {
+                calls = count_calls(pid, seconds)
+            })?;
             all.extend(calls.map(|calls| (way, calls / seconds / f64::from(self.compared()))));
         }
         Ok(all)
     }
 
+    /// Where the time goes, in a run of its own.
+    fn profile(&self, folder: &Path) -> anyhow::Result<Vec<(f64, String)>> {
+        let mut shares = None;
+        if is_installed("perf") {
+            let seconds = (self.args.film_seconds() / 2.0).max(1.0);
+            self.one(&reel::chosen(8), self.compared(), None, |pid| {
+                shares = profile_of(pid, seconds, &folder.join("profile"));
+            })?;
+        }
+        Ok(shares.unwrap_or_default())
+    }
+
     fn memory(&self) -> anyhow::Result<Vec<Memory>> {
         let mut all = Vec::new();
-        for way in [Way::Relative, reelway(reel::BACKENDS[0], 8)] {
+        for way in [Way::Relative, reel::chosen(8)] {
             for path in &self.films {
                 let film = std::fs::File::open(path)?;
                 film.sync_all()?;
-                nix::fcntl::posix_fadvise(&film, 0, 0, nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
+                nix::fcntl::posix_fadvise(
+                    &film,
+                    0,
+                    0,
+                    nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED,
+                )?;
             }
             let row = self.one(&way, self.compared(), None, |_| {})?;
-            let Some(page_cache) = in_page_cache(&self.films) else { return Ok(all) };
-            all.push(Memory { way, page_cache, pool: row.sender.pool, resident: row.sender.memory });
+            let Some(page_cache) = in_page_cache(&self.films) else {
+                return Ok(all);
+            };
+            all.push(Memory {
+                way,
+                page_cache,
+                pool: row.sender.pool,
+                resident: row.sender.memory,
+            });
         }
         Ok(all)
     }
@@ -253,7 +312,7 @@ impl Bench<'_> {
     fn sweep(&self) -> anyhow::Result<Vec<Row>> {
         let mut rows = Vec::new();
         let mut ways = vec![Way::Relative];
-        ways.extend(reel::BACKENDS.iter().map(|backend| reelway(backend, 8)));
+        ways.extend(reel::backends().iter().map(|backend| reelway(backend, 8)));
         for way in ways {
             for streams in &self.args.streams() {
                 let row = self.one(&way, *streams, None, |_| {})?;
@@ -269,9 +328,13 @@ impl Bench<'_> {
 
     /// As many streams as fill the stated share of the core, by what they cost in the sweep.
     fn near_70(&self, sweep: &[Row]) -> anyhow::Result<Option<Row>> {
-        let way = reelway(reel::BACKENDS[0], 8);
-        let rows = sweep.iter().filter(|row| row.way == way && row.busy() < 0.95);
-        let Some(last) = rows.max_by_key(|row| row.streams) else { return Ok(None) };
+        let way = reel::chosen(8);
+        let rows = sweep
+            .iter()
+            .filter(|row| row.way == way && row.busy() < 0.95);
+        let Some(last) = rows.max_by_key(|row| row.streams) else {
+            return Ok(None);
+        };
         // A little below, as it must not be above.
         let streams = (f64::from(last.streams) * (BUSY - 0.02) / last.busy()) as u32;
         let mut streams = streams.min(4 * last.streams);
@@ -287,13 +350,19 @@ impl Bench<'_> {
 
     fn received(&self) -> anyhow::Result<Vec<Row>> {
         let mut rows = Vec::new();
-        let counts: &[u32] = if self.args.quick { &[20] } else { &[50, 200, 500] };
+        let counts: &[u32] = if self.args.quick {
+            &[20]
+        } else {
+            &[50, 200, 500]
+        };
         let mut ways = vec![Way::Relative];
-        ways.extend(reel::BACKENDS.iter().map(|backend| reelway(backend, 8)));
+        ways.extend(reel::backends().iter().map(|backend| reelway(backend, 8)));
         for way in &ways {
             for streams in counts {
                 let mut command = self.net.viewer_command(std::env::current_exe()?);
-                let task = serde_json::to_string(&Task::Watch { at: self.net.viewers() })?;
+                let task = serde_json::to_string(&Task::Watch {
+                    at: self.net.viewers(),
+                })?;
                 command.args(["bench", "mssc", "--task", &task]);
                 let mut child = Child::start(&mut command)?;
                 let lines = child.lines();
@@ -313,7 +382,9 @@ impl Bench<'_> {
 
 fn wait_for(lines: &Receiver<String>, beginning: &str) -> anyhow::Result<String> {
     loop {
-        let line = lines.recv_timeout(Duration::from_secs(20)).context("the receivers say nothing")?;
+        let line = lines
+            .recv_timeout(Duration::from_secs(20))
+            .context("the receivers say nothing")?;
         if line.starts_with(beginning) {
             return Ok(line);
         }
@@ -323,15 +394,99 @@ fn wait_for(lines: &Receiver<String>, beginning: &str) -> anyhow::Result<String>
 /// System calls that all threads of a process make in so many seconds.
 fn count_calls(pid: u32, seconds: f64) -> Option<f64> {
     let mut command = Command::new("perf");
-    command.args(["stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", &pid.to_string(), "--", "sleep", &seconds.to_string()]);
+    command.args([
+        "stat",
+        "-x,",
+        "-e",
+        "raw_syscalls:sys_enter",
+        "-p",
+        &pid.to_string(),
+        "--",
+        "sleep",
+        &seconds.to_string(),
+    ]);
     let output = command.output().ok()?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    text.lines().find(|line| line.contains("raw_syscalls"))?.split(',').next()?.parse().ok()
+    text.lines()
+        .find(|line| line.contains("raw_syscalls"))?
+        .split(',')
+        .next()?
+        .parse()
+        .ok()
+}
+
+/// The functions that a process spends most time in.
+fn profile_of(pid: u32, seconds: f64, file: &Path) -> Option<Vec<(f64, String)>> {
+    const SHOWN: usize = 20;
+    let mut record = Command::new("perf");
+    record
+        .args([
+            "record",
+            "-q",
+            "-e",
+            "cpu-clock",
+            "-F",
+            "1999",
+            "-p",
+            &pid.to_string(),
+            "-o",
+        ])
+        .arg(file);
+    record.args(["--", "sleep", &seconds.to_string()]);
+    record.output().ok()?;
+    let mut report = Command::new("perf");
+    report
+        .args([
+            "report",
+            "--stdio",
+            "--no-children",
+            "--sort",
+            "symbol",
+            "-i",
+        ])
+        .arg(file);
+    let output = report.output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some(
+        text.lines()
+            .filter_map(share_and_symbol)
+            .take(SHOWN)
+            .collect(),
+    )
+}
+
+/// Share and function out of a line of `perf report`.
+fn share_and_symbol(line: &str) -> Option<(f64, String)> {
+    let (share, symbol) = line.trim().split_once('%')?;
+    let symbol = symbol.trim();
+    (symbol.starts_with('[')).then_some((share.parse().ok()?, symbol.to_owned()))
 }
 
 /// Bytes of files that are in the page cache.
 fn in_page_cache(files: &[PathBuf]) -> Option<u64> {
-    let output = Command::new("fincore").args(["--bytes", "--noheadings", "--output", "RES"]).args(files).output().ok()?;
+    let output = Command::new("fincore")
+        .args(["--bytes", "--noheadings", "--output", "RES"])
+        .args(files)
+        .output()
+        .ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().map(|line| line.trim().parse::<u64>().ok()).sum()
+    text.lines()
+        .map(|line| line.trim().parse::<u64>().ok())
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_profile_are_read_and_others_left_out() {
+        let line = "    18.90%  [k] _copy_from_iter  ";
+        assert_eq!(
+            share_and_symbol(line),
+            Some((18.9, "[k] _copy_from_iter".to_owned()))
+        );
+        assert_eq!(share_and_symbol("# Samples: 3K of event 'cpu-clock'"), None);
+        assert_eq!(share_and_symbol(""), None);
+    }
 }

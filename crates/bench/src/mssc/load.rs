@@ -35,20 +35,27 @@ pub struct Load {
 impl Load {
     /// Starts it on the server's core, for `seconds` at most.
     pub fn start(folder: &Path, seconds: f64) -> anyhow::Result<Load> {
-        let mut load = Load { what: Vec::new(), children: Vec::new() };
+        let mut load = Load {
+            what: Vec::new(),
+            children: Vec::new(),
+        };
         let task = serde_json::to_string(&super::task::Task::Spin { seconds })?;
         for _ in 0..LOOPS {
             let mut command = pinned(std::env::current_exe()?);
             command.args(["bench", "mssc", "--task", &task]);
             load.children.push(Child::start_quiet(&mut command)?);
         }
-        load.what.push(format!("{LOOPS} busy loops at normal priority"));
+        load.what
+            .push(format!("{LOOPS} busy loops at normal priority"));
         if is_installed("cc") {
             let source = folder.join("load.c");
             std::fs::write(&source, source_text())?;
             let words = format!("cc -O2 -o /dev/null -c '{}'", source.display());
             load.children.push(again_and_again(&words, seconds)?);
-            load.what.push("a compile again and again (cc -O2 of a generated file of 2000 functions)".to_owned());
+            load.what.push(
+                "a compile again and again (cc -O2 of a generated file of 2000 functions)"
+                    .to_owned(),
+            );
         } else {
             load.what.push("no compile (there is no cc)".to_owned());
         }
@@ -83,7 +90,13 @@ fn pinned(program: impl AsRef<std::ffi::OsStr>) -> Command {
 fn again_and_again(words: &str, seconds: f64) -> anyhow::Result<Child> {
     let mut command = pinned("timeout");
     let script = format!("while :; do {words}; done");
-    command.args(["--signal=KILL", &format!("{seconds:.0}"), "sh", "-c", &script]);
+    command.args([
+        "--signal=KILL",
+        &format!("{seconds:.0}"),
+        "sh",
+        "-c",
+        &script,
+    ]);
     Child::start_quiet(&mut command)
 }
 

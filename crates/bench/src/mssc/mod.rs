@@ -34,11 +34,15 @@ use clap::{Parser, ValueEnum};
 use serde::Serialize;
 
 use crate::Report;
+use crate::bed::machine::Disturbance;
 use crate::bed::{Folder, cores};
 
 /// What the experiment can be told.
 #[derive(Debug, Parser)]
-#[command(name = "reelway bench mssc", about = "The MSSC paper again: ten sessions idle and overloaded, film traffic, what a packet costs")]
+#[command(
+    name = "reelway bench mssc",
+    about = "The MSSC paper again: ten sessions idle and overloaded, film traffic, what a packet costs"
+)]
 pub struct Args {
     /// Packets of a session
     #[arg(long, default_value_t = 1000)]
@@ -84,7 +88,11 @@ impl Args {
     }
 
     fn streams(&self) -> Vec<u32> {
-        if self.quick { vec![50, 200] } else { self.streams.clone() }
+        if self.quick {
+            vec![50, 200]
+        } else {
+            self.streams.clone()
+        }
     }
 
     fn wants(&self, half: Half) -> bool {
@@ -100,6 +108,8 @@ impl Args {
 /// Everything measured.
 #[derive(Debug, Default, Serialize)]
 pub struct Results {
+    /// What else the machine did.
+    pub disturbance: String,
     /// The paper's sessions.
     pub sessions: Vec<toy::Row>,
     /// What overloaded the machine.
@@ -115,7 +125,8 @@ pub struct Results {
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let name = "reelway bench mssc".to_owned();
-    let mut args = Args::try_parse_from(std::iter::once(&name).chain(args)).unwrap_or_else(|error| error.exit());
+    let mut args = Args::try_parse_from(std::iter::once(&name).chain(args))
+        .unwrap_or_else(|error| error.exit());
     if let Some(task) = &args.task {
         task::work(task)?;
         std::process::exit(0);
@@ -125,6 +136,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         args.runs = 1;
     }
     let mut report = Report::new("mssc");
+    let disturbance = Disturbance::watch()?;
     let folder = Folder::make("mssc")?;
     cores::leave_the_servers();
     let mut results = Results::default();
@@ -140,6 +152,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     if args.wants(Half::Films) {
         results.films = Some(film::measure(&args, folder.path())?);
     }
+    results.disturbance = disturbance.describe()?;
     goals::judge(&mut report, &results);
     let charts = draw::charts(&results);
     if let Some(folder) = &args.svg {

@@ -9,7 +9,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
+};
 
 use super::task::Late;
 
@@ -34,7 +36,11 @@ impl Receiver {
         let (address, stop) = (socket.local_addr()?, Arc::new(AtomicBool::new(false)));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || receive(&socket, sessions, &stopped));
-        Ok(Receiver { address, stop, thread })
+        Ok(Receiver {
+            address,
+            stop,
+            thread,
+        })
     }
 
     /// Where to send.
@@ -45,7 +51,9 @@ impl Receiver {
     /// Takes in what has come.
     pub fn stop(self) -> anyhow::Result<Arrivals> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().map_err(|_| anyhow!("the receiver panicked"))?
+        self.thread
+            .join()
+            .map_err(|_| anyhow!("the receiver panicked"))?
     }
 }
 
@@ -55,20 +63,32 @@ fn receive(socket: &UdpSocket, sessions: u32, stop: &AtomicBool) -> anyhow::Resu
     loop {
         let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec);
         let mut parts = [IoSliceMut::new(&mut buffer)];
-        let message = recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::empty());
+        let message = recvmsg::<SockaddrStorage>(
+            socket.as_raw_fd(),
+            &mut parts,
+            Some(&mut control),
+            MsgFlags::empty(),
+        );
         let (bytes, at) = match message {
             Ok(message) => {
                 let stamp = message.cmsgs()?.find_map(|control| match control {
-                    ControlMessageOwned::ScmTimestampns(time) => Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64),
+                    ControlMessageOwned::ScmTimestampns(time) => {
+                        Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+                    }
                     _ => None,
                 });
-                (message.bytes, stamp.ok_or_else(|| anyhow!("a packet without the kernel's time"))?)
+                (
+                    message.bytes,
+                    stamp.ok_or_else(|| anyhow!("a packet without the kernel's time"))?,
+                )
             }
             Err(nix::Error::EAGAIN) if stop.load(Ordering::Relaxed) => return Ok(arrivals),
             Err(nix::Error::EAGAIN | nix::Error::EINTR) => continue,
             Err(error) => return Err(error.into()),
         };
-        let [0x80, 96, high, low, _, _, _, _, s0, s1, s2, s3, ..] = buffer[..bytes] else { continue };
+        let [0x80, 96, high, low, _, _, _, _, s0, s1, s2, s3, ..] = buffer[..bytes] else {
+            continue;
+        };
         let ssrc = u32::from_be_bytes([s0, s1, s2, s3]);
         if let Some(arrivals) = arrivals.get_mut(ssrc as usize) {
             arrivals.push((at, u16::from_be_bytes([high, low]).into()));
@@ -102,7 +122,11 @@ pub fn judge(arrivals: &[(u64, u32)], interval: u64) -> Seen {
 
 /// Lateness of several sessions together.
 pub fn late(seen: &[Seen]) -> Late {
-    Late::of(seen.iter().flat_map(|seen| seen.late.iter().copied()).collect())
+    Late::of(
+        seen.iter()
+            .flat_map(|seen| seen.late.iter().copied())
+            .collect(),
+    )
 }
 
 #[cfg(test)]
@@ -111,7 +135,9 @@ mod tests {
 
     #[test]
     fn a_session_on_time_is_as_long_as_its_intervals_and_never_late() {
-        let arrivals: Vec<_> = (0..1000).map(|number| (7 + u64::from(number) * 30_000_000, number)).collect();
+        let arrivals: Vec<_> = (0..1000)
+            .map(|number| (7 + u64::from(number) * 30_000_000, number))
+            .collect();
         let seen = judge(&arrivals, 30_000_000);
         assert_eq!((seen.seconds, seen.packets), (29.97, 1000));
         assert!(seen.late.iter().all(|late| *late == 0));

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -10,38 +10,99 @@ use reelway_catalogue::{Film, index_path};
 use reelway_media::Kind;
 use reelway_rtp::{Header, PayloadOptions};
 use reelway_sender::{
-    FileStream, FilmStream, Out, Sender, SenderConfig, Stream, StreamEvent, StreamHandle, TrackOut, What,
+    BackendChoice, FileStream, FilmStream, Out, Sender, SenderConfig, Stream, StreamEvent,
+    StreamHandle, TrackOut, What,
 };
 use reelway_store::{Source, Store, StoreConfig};
 
-use super::task::{Account, Late, MEASURING, Outcome, Sessions, Traffic};
+use super::task::{Account, Late, MEASURING, Outcome, Sessions, Traffic, Way};
 use crate::bed::machine;
 
 /// Bytes of an RTP packet of film traffic.
 pub const PACKET: usize = 1328;
 
-/// The sender's ways to the kernel, by its own names.
-pub const BACKENDS: &[&str] = &["gso", "sendmmsg"];
+/// The sender's ways to the kernel that this machine has, by its own names; the first is the one that
+/// it chooses by itself.
+pub fn backends() -> &'static [&'static str] {
+    static ALL: OnceLock<Vec<&'static str>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let tried = |choice: &BackendChoice| {
+            let store = Store::new(StoreConfig {
+                pool_bytes: 8 << 20,
+                ..StoreConfig::default()
+            })
+            .ok()?;
+            let config = SenderConfig {
+                rtp_port: 0,
+                rtcp_port: 0,
+                threads: 1,
+                backend: *choice,
+                ..SenderConfig::default()
+            };
+            Some(Sender::new(config, store).ok()?.stats().backend)
+        };
+        let mut all: Vec<&'static str> = Vec::new();
+        // `Auto` is the first of them. A way that is missing leads to another, which is there already.
+        for backend in BackendChoice::NAMES
+            .iter()
+            .filter_map(|(choice, _)| tried(choice))
+        {
+            if !all.contains(&backend) {
+                all.push(backend);
+            }
+        }
+        all
+    })
+}
 
-fn config(backend: &str, burst: u16, from: IpAddr) -> anyhow::Result<SenderConfig> {
-    let backend = backend.parse().map_err(|error: String| anyhow!("backend: {error}"))?;
+/// The way that the sender chooses by itself.
+pub fn chosen(burst: u16) -> Way {
+    let backend = backends().first().copied().unwrap_or("auto").to_owned();
+    Way::Reelway { backend, burst }
+}
+
+fn config(
+    backend: &str,
+    burst: u16,
+    from: IpAddr,
+    normal_priority: bool,
+) -> anyhow::Result<SenderConfig> {
+    let backend = backend
+        .parse()
+        .map_err(|error: String| anyhow!("backend: {error}"))?;
+    let own = SenderConfig::default();
     Ok(SenderConfig {
+        nice: if normal_priority { 0 } else { own.nice },
         addresses: vec![from],
         rtp_port: 0,
         rtcp_port: 0,
         threads: 1,
         burst,
         backend,
-        payload: PayloadOptions { max_payload: PACKET - Header::BYTES },
-        ..SenderConfig::default()
+        payload: PayloadOptions {
+            max_payload: PACKET - Header::BYTES,
+        },
+        ..own
     })
 }
 
-fn started(backend: &str, burst: u16, from: IpAddr, pool_bytes: u64) -> anyhow::Result<(Store, Sender)> {
+fn started(
+    backend: &str,
+    burst: u16,
+    from: IpAddr,
+    pool_bytes: u64,
+    normal_priority: bool,
+) -> anyhow::Result<(Store, Sender)> {
     // Where they cannot be raised, what needs more of them says so.
     let _ = reelway_sys::limits::raise_descriptors();
-    let store = Store::new(StoreConfig { pool_bytes, ..StoreConfig::default() })?;
-    let sender = Sender::new(config(backend, burst, from)?, store.clone())?;
+    let store = Store::new(StoreConfig {
+        pool_bytes,
+        ..StoreConfig::default()
+    })?;
+    let sender = Sender::new(
+        config(backend, burst, from, normal_priority)?,
+        store.clone(),
+    )?;
     let is = sender.stats().backend;
     if is != backend {
         bail!("asked for the backend '{backend}', got '{is}'");
@@ -53,11 +114,15 @@ fn started(backend: &str, burst: u16, from: IpAddr, pool_bytes: u64) -> anyhow::
 fn go(handles: &[StreamHandle], over: Duration) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     for handle in handles {
-        runtime.block_on(handle.ready()).map_err(|error| anyhow!("{error}"))?;
+        runtime
+            .block_on(handle.ready())
+            .map_err(|error| anyhow!("{error}"))?;
     }
     let began = reelway_clock::now();
     for (number, handle) in handles.iter().enumerate() {
-        let wait = over.mul_f64(number as f64 / handles.len() as f64);
+        // Not at equal distances, which may be the films' own: frames would all be due together.
+        let place = number as f64 + (number as f64 * 0.618_034).fract();
+        let wait = over.mul_f64(place / handles.len() as f64);
         std::thread::sleep(wait.saturating_sub(reelway_clock::now().since(began)));
         handle.go();
     }
@@ -89,9 +154,11 @@ pub fn sessions(task: &Sessions, backend: &str) -> anyhow::Result<Outcome> {
         IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
         IpAddr::V6(_) => IpAddr::from(std::net::Ipv6Addr::LOCALHOST),
     };
-    let (store, sender) = started(backend, 8, from, 16 << 20)?;
+    let (store, sender) = started(backend, 8, from, 16 << 20, task.normal_priority)?;
     let account = Account::open()?;
-    let source = store.open(&task.file).with_context(|| task.file.display().to_string())?;
+    let source = store
+        .open(&task.file)
+        .with_context(|| task.file.display().to_string())?;
     let (tell, events) = mpsc::channel();
     let handles: Vec<StreamHandle> = (0..task.sessions)
         .map(|ssrc| {
@@ -106,14 +173,21 @@ pub fn sessions(task: &Sessions, backend: &str) -> anyhow::Result<Outcome> {
                 timestamp_step: (task.interval_us * 9 / 100) as u32,
                 out,
             });
-            sender.play(Stream { what, events: Box::new(move |event| drop(tell.send(event))) })
+            sender.play(Stream {
+                what,
+                events: Box::new(move |event| drop(tell.send(event))),
+            })
         })
         .collect();
     go(&handles, Duration::ZERO)?;
-    let patience = Duration::from_micros(task.interval_us * u64::from(task.packets)) * 2 + Duration::from_secs(10);
+    let patience = Duration::from_micros(task.interval_us * u64::from(task.packets)) * 2
+        + Duration::from_secs(10);
     let mut playing = task.sessions;
     while playing > 0 {
-        match events.recv_timeout(patience).context("the streams do not end")? {
+        match events
+            .recv_timeout(patience)
+            .context("the streams do not end")?
+        {
             StreamEvent::Ended => playing -= 1,
             StreamEvent::Failed(reason) => bail!("a stream failed: {reason}"),
             StreamEvent::Report(_) | StreamEvent::Alive => {}
@@ -126,9 +200,25 @@ pub fn sessions(task: &Sessions, backend: &str) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-fn track(track: usize, ssrc: u32, rtp: std::net::SocketAddr, rtcp: std::net::SocketAddr) -> TrackOut {
-    let out = Out::Udp { from: None, rtp, rtcp };
-    TrackOut { track, payload_type: 96 + track as u8, ssrc, seq: 0, rtp_base: 0, out }
+fn track(
+    track: usize,
+    ssrc: u32,
+    rtp: std::net::SocketAddr,
+    rtcp: std::net::SocketAddr,
+) -> TrackOut {
+    let out = Out::Udp {
+        from: None,
+        rtp,
+        rtcp,
+    };
+    TrackOut {
+        track,
+        payload_type: 96 + track as u8,
+        ssrc,
+        seq: 0,
+        rtp_base: 0,
+        out,
+    }
 }
 
 fn film(path: &Path, store: &Store) -> anyhow::Result<(Arc<Film>, Arc<Source>)> {
@@ -145,8 +235,12 @@ fn film(path: &Path, store: &Store) -> anyhow::Result<(Arc<Film>, Arc<Source>)> 
 
 /// Film traffic.
 pub fn traffic(task: &Traffic, backend: &str, burst: u16) -> anyhow::Result<Outcome> {
-    let (store, sender) = started(backend, burst, task.from, task.pool)?;
-    let films: Vec<_> = task.films.iter().map(|path| film(path, &store)).collect::<anyhow::Result<_>>()?;
+    let (store, sender) = started(backend, burst, task.from, task.pool, false)?;
+    let films: Vec<_> = task
+        .films
+        .iter()
+        .map(|path| film(path, &store))
+        .collect::<anyhow::Result<_>>()?;
     let rtcp = std::net::SocketAddr::new(task.to.ip(), task.to.port() + 1);
     let seconds = task.warm_up + task.seconds + 5.0;
     let handles: Vec<StreamHandle> = (0..task.streams)
@@ -161,11 +255,16 @@ pub fn traffic(task: &Traffic, backend: &str, burst: u16) -> anyhow::Result<Outc
             let what = What::Film(FilmStream {
                 film: Arc::clone(film),
                 source: Arc::clone(source),
-                tracks: tracks.map(|(at, _)| track(at, ssrc(at), task.to, rtcp)).collect(),
+                tracks: tracks
+                    .map(|(at, _)| track(at, ssrc(at), task.to, rtcp))
+                    .collect(),
                 start: (place * 1e9) as i64,
                 end: None,
             });
-            sender.play(Stream { what, events: Box::new(|_| {}) })
+            sender.play(Stream {
+                what,
+                events: Box::new(|_| {}),
+            })
         })
         .collect();
     go(&handles, Duration::from_secs_f64(task.warm_up / 2.0))?;
@@ -179,7 +278,9 @@ pub fn traffic(task: &Traffic, backend: &str, burst: u16) -> anyhow::Result<Outc
     outcome.calls = after.calls - before.calls;
     outcome.runs = after.runs - before.runs;
     finish(&mut outcome, &store, &sender)?;
-    let failed = handles.iter().filter(|handle| handle.progress().state == reelway_sender::State::Failed);
+    let failed = handles
+        .iter()
+        .filter(|handle| handle.progress().state == reelway_sender::State::Failed);
     let failed = failed.count();
     if failed > 0 {
         bail!("{failed} streams failed");

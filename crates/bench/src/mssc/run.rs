@@ -25,7 +25,12 @@ pub fn on_servers_core(real_time: bool) -> anyhow::Result<Command> {
 
 /// Runs a task in the process that `command` starts (this program, without its arguments);
 /// `measuring` is called with the process's number when its measurement begins.
-pub fn run(mut command: Command, task: &Task, patience: Duration, measuring: impl FnOnce(u32)) -> anyhow::Result<Outcome> {
+pub fn run(
+    mut command: Command,
+    task: &Task,
+    patience: Duration,
+    measuring: impl FnOnce(u32),
+) -> anyhow::Result<Outcome> {
     command.args(["bench", "mssc", "--task", &serde_json::to_string(task)?]);
     let mut child = Child::start(&mut command)?;
     let lines = child.lines();
@@ -40,7 +45,8 @@ pub fn run(mut command: Command, task: &Task, patience: Duration, measuring: imp
                 }
             }
             Ok(line) if line.starts_with('{') => {
-                let outcome = serde_json::from_str(&line).context("what the process says of its task")?;
+                let outcome =
+                    serde_json::from_str(&line).context("what the process says of its task")?;
                 child.wait(Duration::from_secs(10))?;
                 return Ok(outcome);
             }

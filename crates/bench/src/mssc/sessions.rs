@@ -40,7 +40,11 @@ pub fn more() -> MsgFlags {
 pub fn sleep_until(at: u64) {
     let at = TimeSpec::new((at / 1_000_000_000) as i64, (at % 1_000_000_000) as i64);
     // Only a signal ends it early, and then the packet leaves early.
-    let _ = clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &at);
+    let _ = clock_nanosleep(
+        ClockId::CLOCK_MONOTONIC,
+        ClockNanosleepFlags::TIMER_ABSTIME,
+        &at,
+    );
 }
 
 fn now() -> u64 {
@@ -62,8 +66,14 @@ pub fn run(task: &Sessions) -> anyhow::Result<Outcome> {
     let start = &Barrier::new(task.sessions as usize);
     let account = Account::open()?;
     let lates = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..task.sessions).map(|ssrc| scope.spawn(move || one(task, ssrc, start))).collect();
-        let all = threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a session's thread panicked"))?);
+        let threads: Vec<_> = (0..task.sessions)
+            .map(|ssrc| scope.spawn(move || one(task, ssrc, start)))
+            .collect();
+        let all = threads.into_iter().map(|thread| {
+            thread
+                .join()
+                .map_err(|_| anyhow!("a session's thread panicked"))?
+        });
         all.collect::<anyhow::Result<Vec<_>>>()
     })?;
     let mut outcome = account.close()?;
@@ -77,7 +87,8 @@ pub fn run(task: &Sessions) -> anyhow::Result<Outcome> {
 /// One session; how late each packet left against the session's own schedule.
 fn one(task: &Sessions, ssrc: u32, start: &Barrier) -> anyhow::Result<Vec<i64>> {
     let mut file = File::open(&task.file).with_context(|| task.file.display().to_string())?;
-    let socket = UdpSocket::bind((task.to.ip().is_ipv4().then_some("0.0.0.0").unwrap_or("::"), 0))?;
+    let any = if task.to.is_ipv4() { "0.0.0.0" } else { "::" };
+    let socket = UdpSocket::bind((any, 0))?;
     socket.connect(task.to)?;
     let interval = task.interval_us * 1000;
     let step = (task.interval_us * 9 / 100) as u32;

@@ -50,6 +50,8 @@ pub struct Sessions {
     pub interval_us: u64,
     /// The file, read from its beginning.
     pub file: PathBuf,
+    /// Without the higher priority that Reelway's sender gives its threads by itself.
+    pub normal_priority: bool,
     /// Where all of them go; told apart by SSRC, which is the session's number.
     pub to: SocketAddr,
 }
@@ -119,7 +121,9 @@ impl Way {
             Way::Absolute => "read + send, absolute schedule".to_owned(),
             Way::Sendfile => "as MARS (sendfile into UDP)".to_owned(),
             Way::Batched { burst } => format!("page cache, {burst} packets a call"),
-            Way::Reelway { backend, burst } if *burst == WHOLE => format!("Reelway {backend}, whole frames"),
+            Way::Reelway { backend, burst } if *burst == WHOLE => {
+                format!("Reelway {backend}, whole frames")
+            }
             Way::Reelway { backend, burst } => format!("Reelway {backend}, burst {burst}"),
         }
     }
@@ -134,9 +138,16 @@ impl Late {
         nanos.sort_unstable();
         let at = |share: f64| {
             let place = (nanos.len() as f64 * share).ceil() as usize;
-            nanos.get(place.saturating_sub(1)).map_or(0.0, |nanos| *nanos as f64 / 1e6)
+            nanos
+                .get(place.saturating_sub(1))
+                .map_or(0.0, |nanos| *nanos as f64 / 1e6)
         };
-        Late { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: at(1.0) }
+        Late {
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: at(1.0),
+        }
     }
 }
 
@@ -198,8 +209,14 @@ impl Account {
         Ok(Outcome {
             seconds: now.at.since(self.at).as_secs_f64(),
             cpu_ns: now.cpu_ns - self.cpu_ns,
-            voluntary: count(now.usage.voluntary_context_switches(), self.usage.voluntary_context_switches()),
-            involuntary: count(now.usage.involuntary_context_switches(), self.usage.involuntary_context_switches()),
+            voluntary: count(
+                now.usage.voluntary_context_switches(),
+                self.usage.voluntary_context_switches(),
+            ),
+            involuntary: count(
+                now.usage.involuntary_context_switches(),
+                self.usage.involuntary_context_switches(),
+            ),
             ..Outcome::default()
         })
     }
@@ -266,7 +283,12 @@ fn watch(at: std::net::IpAddr) -> anyhow::Result<()> {
         streams: story.streams,
         packets: story.packets,
         lost: story.lost,
-        late: Late { p50: millis(0.5), p99: millis(0.99), p999: millis(0.999), max: millis(1.0) },
+        late: Late {
+            p50: millis(0.5),
+            p99: millis(0.99),
+            p999: millis(0.999),
+            max: millis(1.0),
+        },
         burst_p99: story.burst(0.99),
         burst_max: story.burst(1.0),
     };

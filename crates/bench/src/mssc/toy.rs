@@ -18,13 +18,36 @@ pub const BYTES: u16 = 32;
 /// From packet to packet, µs.
 pub const INTERVAL: u64 = 30_000;
 
+/// What priority the sending threads have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// That of every process.
+    Normal,
+    /// What Reelway's sender gives its threads by itself (a nice value below 0, where it may).
+    Own,
+    /// Real-time (`SCHED_FIFO`), the whole process.
+    RealTime,
+}
+
+impl Priority {
+    /// What a way has where nothing is said.
+    pub fn usual(way: &Way) -> Priority {
+        if matches!(way, Way::Reelway { .. }) {
+            Priority::Own
+        } else {
+            Priority::Normal
+        }
+    }
+}
+
 /// One way under one condition.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Whether the machine was overloaded.
     pub overloaded: bool,
-    /// Whether it had real-time priority.
-    pub real_time: bool,
+    /// With which priority.
+    pub priority: Priority,
     /// How.
     pub way: Way,
     /// Packets of a session.
@@ -40,6 +63,22 @@ pub struct Row {
 }
 
 impl Row {
+    /// The way and its priority in a few words.
+    pub fn name(&self) -> String {
+        // Sessions send a packet at a time, so that bursts do not matter.
+        let name = match &self.way {
+            Way::Reelway { backend, .. } => format!("Reelway {backend}"),
+            other => other.describe(),
+        };
+        match self.priority {
+            Priority::RealTime => format!("{name}, real-time priority"),
+            Priority::Normal if Priority::usual(&self.way) != Priority::Normal => {
+                format!("{name}, normal priority")
+            }
+            _ => name,
+        }
+    }
+
     /// Smallest and largest number of seconds.
     pub fn range(&self) -> (f64, f64) {
         let low = self.seconds.iter().copied().fold(f64::INFINITY, f64::min);
@@ -50,7 +89,10 @@ impl Row {
 /// The ways compared.
 pub fn ways() -> Vec<Way> {
     let mut ways = vec![Way::Ticks, Way::Relative, Way::Absolute, Way::Sendfile];
-    ways.extend(reel::BACKENDS.iter().map(|backend| Way::Reelway { backend: (*backend).to_owned(), burst: 8 }));
+    ways.extend(reel::backends().iter().map(|backend| Way::Reelway {
+        backend: (*backend).to_owned(),
+        burst: 8,
+    }));
     ways
 }
 
@@ -58,17 +100,19 @@ pub fn ways() -> Vec<Way> {
 pub fn measure(args: &Args, folder: &Path, file: &Path) -> anyhow::Result<(Vec<Row>, Vec<String>)> {
     let mut rows = Vec::new();
     for way in ways() {
-        rows.push(one(args, file, &way, false, false)?);
+        rows.push(one(args, file, &way, false, Priority::usual(&way))?);
     }
-    let mut runs: Vec<(Way, bool)> = ways().into_iter().map(|way| (way, false)).collect();
-    runs.push((Way::Absolute, true));
-    runs.extend(ways().into_iter().filter(|way| matches!(way, Way::Reelway { .. })).map(|way| (way, true)));
+    let usual = |way: Way| (way.clone(), Priority::usual(&way));
+    let mut runs: Vec<(Way, Priority)> = ways().into_iter().map(usual).collect();
+    runs.push((reel::chosen(8), Priority::Normal));
+    runs.push((Way::Absolute, Priority::RealTime));
+    runs.push((reel::chosen(8), Priority::RealTime));
     let seconds = longest(args).as_secs_f64() * runs.len() as f64;
     let load = Load::start(folder, seconds)?;
     // Until all of it is under way.
     std::thread::sleep(Duration::from_secs(3));
-    for (way, real_time) in runs {
-        rows.push(one(args, file, &way, true, real_time)?);
+    for (way, priority) in runs {
+        rows.push(one(args, file, &way, true, priority)?);
     }
     Ok((rows, load.what.clone()))
 }
@@ -78,7 +122,13 @@ fn longest(args: &Args) -> Duration {
     Duration::from_micros(INTERVAL * u64::from(args.packets)) * 3 + Duration::from_secs(20)
 }
 
-fn one(args: &Args, file: &Path, way: &Way, overloaded: bool, real_time: bool) -> anyhow::Result<Row> {
+fn one(
+    args: &Args,
+    file: &Path,
+    way: &Way,
+    overloaded: bool,
+    priority: Priority,
+) -> anyhow::Result<Row> {
     let receiver = Receiver::start(SESSIONS)?;
     let task = Sessions {
         way: way.clone(),
@@ -87,13 +137,23 @@ fn one(args: &Args, file: &Path, way: &Way, overloaded: bool, real_time: bool) -
         bytes: BYTES,
         interval_us: INTERVAL,
         file: file.to_owned(),
+        normal_priority: priority == Priority::Normal,
         to: receiver.address(),
     };
-    let sender = run(on_servers_core(real_time)?, &Task::Sessions(task), longest(args), |_| {})?;
-    let seen: Vec<_> = receiver.stop()?.iter().map(|arrivals| receive::judge(arrivals, INTERVAL * 1000)).collect();
+    let sender = run(
+        on_servers_core(priority == Priority::RealTime)?,
+        &Task::Sessions(task),
+        longest(args),
+        |_| {},
+    )?;
+    let seen: Vec<_> = receiver
+        .stop()?
+        .iter()
+        .map(|arrivals| receive::judge(arrivals, INTERVAL * 1000))
+        .collect();
     let row = Row {
         overloaded,
-        real_time,
+        priority,
         way: way.clone(),
         packets: args.packets,
         seconds: seen.iter().map(|seen| seen.seconds).collect(),
@@ -103,7 +163,10 @@ fn one(args: &Args, file: &Path, way: &Way, overloaded: bool, real_time: bool) -
     };
     let (low, high) = row.range();
     let state = if overloaded { "overloaded" } else { "idle" };
-    let priority = if real_time { ", real-time" } else { "" };
-    args.say(&format!("{state}, {}{priority}: {low:.4} – {high:.4} s, latest {:.2} ms", way.describe(), row.late.max));
+    args.say(&format!(
+        "{state}, {}: {low:.4} – {high:.4} s, latest {:.2} ms",
+        row.name(),
+        row.late.max
+    ));
     Ok(row)
 }

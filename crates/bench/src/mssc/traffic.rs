@@ -56,14 +56,26 @@ pub fn run(task: &Traffic) -> anyhow::Result<Outcome> {
         Way::Batched { burst } => usize::from(burst),
         _ => 1,
     };
-    let mut hands = Hands { way: &task.way, socket, to: task.to.into(), films, buffer: vec![0; PACKET * burst.max(1)] };
+    let mut hands = Hands {
+        way: &task.way,
+        socket,
+        to: task.to.into(),
+        films,
+        buffer: vec![0; PACKET * burst.max(1)],
+    };
     // By the turn that each is due in.
     let mut streams: Vec<Vec<Stream>> = (0..TURNS).map(|_| Vec::new()).collect();
     for ssrc in 0..task.streams {
         let film = ssrc as usize % hands.films.len();
         // Places all over the films.
-        let offset = hands.films[film].1 * u64::from(ssrc) / u64::from(task.streams.max(1)) / 4096 * 4096;
-        streams[(u64::from(ssrc) % TURNS) as usize].push(Stream { film, ssrc, number: 0, offset });
+        let offset =
+            hands.films[film].1 * u64::from(ssrc) / u64::from(task.streams.max(1)) / 4096 * 4096;
+        streams[(u64::from(ssrc) % TURNS) as usize].push(Stream {
+            film,
+            ssrc,
+            number: 0,
+            offset,
+        });
     }
 
     let began = reelway_clock::now().nanos() / TURN + 2;
@@ -86,7 +98,9 @@ pub fn run(task: &Traffic) -> anyhow::Result<Outcome> {
             lates.push(reelway_clock::now().nanos() as i64 - (turn * TURN) as i64);
         }
     }
-    let Some(account) = account else { bail!("nothing was measured") };
+    let Some(account) = account else {
+        bail!("nothing was measured")
+    };
     let mut outcome = account.close()?;
     (outcome.packets, outcome.refused) = (packets, refused);
     outcome.late = Late::of(lates);
@@ -115,18 +129,32 @@ impl Hands<'_> {
                     let mut parts: Vec<IoSliceMut> = Vec::with_capacity(run as usize);
                     for (nth, packet) in buffer.chunks_mut(PACKET).enumerate() {
                         let (head, payload) = packet.split_at_mut(HEADER);
-                        head.copy_from_slice(&header(stream.ssrc, stream.number + nth as u32, 3600));
+                        head.copy_from_slice(&header(
+                            stream.ssrc,
+                            stream.number + nth as u32,
+                            3600,
+                        ));
                         parts.push(IoSliceMut::new(payload));
                     }
                     preadv(file, &mut parts, stream.offset as i64)?;
                     let size = PACKET as u16;
                     let cut = [ControlMessage::UdpGsoSegments(&size)];
-                    sendmsg(self.socket.as_raw_fd(), &[IoSlice::new(buffer)], &cut, MsgFlags::MSG_DONTWAIT, Some(&self.to))
+                    sendmsg(
+                        self.socket.as_raw_fd(),
+                        &[IoSlice::new(buffer)],
+                        &cut,
+                        MsgFlags::MSG_DONTWAIT,
+                        Some(&self.to),
+                    )
                 }
                 Way::Sendfile => {
                     let head = header(stream.ssrc, stream.number, 3600);
                     let mut offset = stream.offset as i64;
-                    match send(self.socket.as_raw_fd(), &head, more() | MsgFlags::MSG_DONTWAIT) {
+                    match send(
+                        self.socket.as_raw_fd(),
+                        &head,
+                        more() | MsgFlags::MSG_DONTWAIT,
+                    ) {
                         Ok(_) => sendfile(&self.socket, file, Some(&mut offset), PAYLOAD),
                         Err(error) => Err(error),
                     }
@@ -135,7 +163,12 @@ impl Hands<'_> {
                     let packet = &mut self.buffer[..PACKET];
                     packet[..HEADER].copy_from_slice(&header(stream.ssrc, stream.number, 3600));
                     file.read_exact_at(&mut packet[HEADER..], stream.offset)?;
-                    sendto(self.socket.as_raw_fd(), packet, &self.to, MsgFlags::MSG_DONTWAIT)
+                    sendto(
+                        self.socket.as_raw_fd(),
+                        packet,
+                        &self.to,
+                        MsgFlags::MSG_DONTWAIT,
+                    )
                 }
             };
             match taken {

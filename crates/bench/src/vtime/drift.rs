@@ -1,0 +1,79 @@
+//! How far clocks drift from the kernel's over minutes.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde::Serialize;
+
+use super::cost::said;
+use super::tools::Tools;
+
+/// What was measured.
+#[derive(Debug, Default, Serialize)]
+pub struct Drift {
+    /// By clock: seconds since the start, and nanoseconds ahead of the kernel's clock.
+    pub clocks: BTreeMap<String, Vec<(f64, f64)>>,
+    /// Other libraries that have fallen back to a coarse clock without saying so.
+    pub fallen_back: Vec<String>,
+}
+
+impl Drift {
+    /// How far a clock was off at most, nanoseconds, and at the end in parts in a million.
+    pub fn of(&self, clock: &str) -> (f64, f64) {
+        let points = self
+            .clocks
+            .get(clock)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let most = points.iter().map(|point| point.1.abs()).fold(0.0, f64::max);
+        let ppm = points
+            .last()
+            .map_or(0.0, |(seconds, nanos)| nanos / seconds / 1e3);
+        (most, ppm)
+    }
+
+    fn parse(text: &str) -> Drift {
+        let mut drift = Drift::default();
+        for line in text.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            match words[..] {
+                ["drift", seconds, clock, nanos] => {
+                    if let (Ok(seconds), Ok(nanos)) = (seconds.parse(), nanos.parse()) {
+                        drift
+                            .clocks
+                            .entry(clock.to_owned())
+                            .or_default()
+                            .push((seconds, nanos));
+                    }
+                }
+                ["tsc", library, "false"] => drift.fallen_back.push(library.to_owned()),
+                _ => {}
+            }
+        }
+        drift
+    }
+}
+
+/// Follows ours and the others' for `minutes`.
+pub fn measure(tools: &Tools, minutes: f64) -> anyhow::Result<Drift> {
+    let seconds = (minutes * 60.0).ceil().max(1.0);
+    let mut command = Command::new(&tools.peers);
+    command.args(["drift", &format!("{seconds:.0}")]);
+    Ok(Drift::parse(&said(&mut command)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drift_is_told_in_nanoseconds_and_parts_in_a_million() {
+        let drift = Drift::parse(
+            "tsc minstant false\ndrift 1 now -20\ndrift 100 now 5\ndrift 100 quanta 8300000\n",
+        );
+        assert_eq!(drift.of("now").0, 20.0);
+        assert_eq!(drift.of("quanta"), (8_300_000.0, 83.0));
+        assert_eq!(drift.fallen_back, ["minstant"]);
+        assert_eq!(drift.of("unknown"), (0.0, 0.0));
+    }
+}

@@ -1,0 +1,252 @@
+//! `reelway bench vtime`: the vtime paper's table again, and how right a clock without the kernel is.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `tools.rs` | the programs that are measured: built if they are missing |
+//! | `cost.rs`, `cost.c` | what a reading costs: system call, vDSO, ours, other libraries |
+//! | `steps.rs` | readings that step back, counted over threads and processors |
+//! | `error.rs` | distance from the kernel's clock, on a busy machine |
+//! | `drift.rs` | the same over minutes, with other libraries beside it |
+//! | `programs.rs` | PostgreSQL and Redis with and without |
+//! | `lab.rs` | where the kernel's clock has no vDSO, and while it is slewed: in the lab |
+//! | `page.rs` | the page and its charts |
+
+mod cost;
+mod drift;
+mod error;
+mod lab;
+mod page;
+mod programs;
+mod steps;
+mod tools;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Parser;
+use serde::Serialize;
+
+use crate::bed::Folder;
+use crate::{Figure, Report};
+
+/// What the experiment can be told.
+#[derive(Debug, Parser)]
+#[command(
+    name = "reelway bench vtime",
+    about = "The vtime paper's table again: what a reading of the clock costs, and how right it is"
+)]
+struct Args {
+    /// Calls of each way in a run
+    #[arg(long, default_value_t = 1_000_000)]
+    calls: u64,
+    /// Runs
+    #[arg(long, default_value_t = 4)]
+    runs: u64,
+    /// Readings in which backward steps are counted, of each kind
+    #[arg(long, default_value_t = 1_000_000_000)]
+    readings: u64,
+    /// Seconds for which the distance from the kernel's clock is sampled on a busy machine
+    #[arg(long, default_value_t = 30.0)]
+    error_seconds: f64,
+    /// Minutes over which the drift against the kernel's clock is followed
+    #[arg(long, default_value_t = 10.0)]
+    drift_minutes: f64,
+    /// Rounds in which PostgreSQL and Redis run with and without; 0 leaves them out
+    #[arg(long, default_value_t = 7)]
+    program_rounds: u32,
+    /// The lab's command, for clock sources without a vDSO and for slewing; "none" leaves it out
+    #[arg(long, default_value = "lab/run")]
+    lab: String,
+    /// Few of everything: for a look, not for figures
+    #[arg(long)]
+    quick: bool,
+    /// Write the charts into this folder
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+}
+
+/// Everything measured.
+#[derive(Debug, Serialize)]
+struct Results {
+    /// From where the clock of this process comes.
+    source: String,
+    /// Costs in a C program, ordered.
+    ordered: cost::Costs,
+    /// Costs in a C program, unordered.
+    unordered: cost::Costs,
+    /// Costs of library calls.
+    library: cost::Costs,
+    /// Backward steps.
+    steps: steps::Steps,
+    /// Distance from the kernel's clock.
+    error: error::Errors,
+    /// Drift over minutes.
+    drift: drift::Drift,
+    /// Real programs.
+    programs: Vec<programs::Program>,
+    /// In the lab.
+    lab: Vec<lab::Source>,
+    /// While the kernel's clock is slewed, in the lab.
+    slewed: Vec<lab::Slewed>,
+}
+
+/// Runs the experiment with its own arguments.
+///
+/// # Errors
+/// A tool is missing and cannot be built, or a program failed.
+pub fn run(args: &[String]) -> anyhow::Result<Report> {
+    let name = "reelway bench vtime".to_owned();
+    let mut args =
+        Args::try_parse_from(std::iter::once(&name).chain(args)).unwrap_or_else(|e| e.exit());
+    if args.quick {
+        args.calls = args.calls.min(100_000);
+        args.readings = args.readings.min(20_000_000);
+        args.error_seconds = args.error_seconds.min(2.0);
+        args.drift_minutes = args.drift_minutes.min(0.1);
+        args.program_rounds = args.program_rounds.min(1);
+    }
+    let folder = Folder::make("vtime")?;
+    let tools = tools::Tools::find(folder.path())?;
+    let say = |what: &str| eprintln!("vtime: {what}");
+
+    let source = reelway_clock::start().to_string();
+    say(&source);
+    say("what a reading costs");
+    let ordered = cost::in_c(&tools, &args, "auto")?;
+    let unordered = cost::in_c(&tools, &args, "none")?;
+    let library = cost::of_libraries(&tools, &args)?;
+    say("readings that step back");
+    let steps = steps::count(args.readings);
+    say("distance from the kernel's clock, on a busy machine");
+    let error = error::measure(args.error_seconds);
+    say("drift");
+    let drift = drift::measure(&tools, args.drift_minutes)?;
+    let mut programs = Vec::new();
+    if args.program_rounds > 0 {
+        say("PostgreSQL and Redis");
+        programs = programs::measure(&tools, folder.path(), args.program_rounds)?;
+    }
+    let (mut in_lab, mut slewed) = (Vec::new(), Vec::new());
+    if args.lab != "none" {
+        say("in the lab");
+        (in_lab, slewed) = lab::measure(&args.lab)?;
+    }
+    let results = Results {
+        source,
+        ordered,
+        unordered,
+        library,
+        steps,
+        error,
+        drift,
+        programs,
+        lab: in_lab,
+        slewed,
+    };
+
+    let mut report = Report::new("vtime");
+    report.figures = figures(&results);
+    if let serde_json::Value::Object(map) = serde_json::to_value(&results)? {
+        report.details = map;
+    }
+    report.text = page::summary(&results);
+    report.page = page::page(&results);
+    if let Some(dir) = &args.svg {
+        std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+        for (name, chart) in page::charts(&results) {
+            let path = dir.join(name);
+            std::fs::write(&path, chart).with_context(|| path.display().to_string())?;
+        }
+    }
+    Ok(report)
+}
+
+/// The measured figures, each held against its goal.
+fn figures(results: &Results) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let with =
+        |figure: Figure, spread: crate::stats::Spread| figure.spread(spread.low, spread.high);
+    for function in ["clock_gettime", "gettimeofday"] {
+        let ratio = results.ordered.ratio(&format!("{function}/syscall"));
+        let times = crate::stats::Spread {
+            low: 1.0 / ratio.high,
+            median: 1.0 / ratio.median,
+            high: 1.0 / ratio.low,
+        };
+        let id = format!("ordered {function}, times faster than the system call");
+        figures.push(with(Figure::at_least(&id, times.median, "×", 5.0), times));
+        let ratio = results.ordered.ratio(&format!("{function}/vdso"));
+        let id = format!("ordered {function} / vDSO");
+        figures.push(with(Figure::at_most(&id, ratio.median, "×", 0.95), ratio));
+    }
+    let ratio = results.unordered.ratio("clock_gettime/vdso");
+    let id = "unordered clock_gettime / vDSO";
+    figures.push(with(Figure::at_most(id, ratio.median, "×", 0.65), ratio));
+    let ratio = results.library.ratio("now_unordered");
+    figures.push(with(
+        Figure::at_most("now_unordered() / vDSO", ratio.median, "×", 0.65),
+        ratio,
+    ));
+    let cost = results.library.mean("coarse");
+    figures.push(with(
+        Figure::at_most("coarse()", cost.median, "ns", 3.0),
+        cost,
+    ));
+
+    let back = &results.steps;
+    figures.push(Figure::at_most(
+        "backward steps, ordered, all threads",
+        back.ordered.back as f64,
+        "",
+        0.0,
+    ));
+    figures.push(Figure::at_most(
+        "backward steps, unordered, within a thread",
+        back.unordered.back as f64,
+        "",
+        0.0,
+    ));
+    let micros = |nanos: u64| nanos as f64 / 1e3;
+    for (name, error) in [
+        ("monotonic", &results.error.monotonic),
+        ("real", &results.error.real),
+    ] {
+        figures.push(Figure::at_most(
+            &format!("{name} error, p99.9"),
+            micros(error.p999),
+            "µs",
+            1.0,
+        ));
+        figures.push(Figure::at_most(
+            &format!("{name} error, maximum"),
+            micros(error.max),
+            "µs",
+            5.0,
+        ));
+    }
+    for slewed in &results.slewed {
+        let name = format!("{} error, slewed by ±500 ppm", slewed.clock);
+        figures.push(Figure::at_most(
+            &format!("{name}, p99.9"),
+            micros(slewed.p999),
+            "µs",
+            1.0,
+        ));
+        figures.push(Figure::at_most(
+            &format!("{name}, maximum"),
+            micros(slewed.max),
+            "µs",
+            5.0,
+        ));
+    }
+    for source in &results.lab {
+        for (function, kernel, ours) in &source.costs {
+            let id = format!(
+                "{} under {}, times fewer instructions",
+                function, source.name
+            );
+            figures.push(Figure::at_least(&id, kernel / ours, "×", 5.0));
+        }
+    }
+    figures
+}
