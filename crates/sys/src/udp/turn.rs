@@ -41,7 +41,7 @@ pub enum Sent {
 /// A run of packets to one viewer: all as long as the first but the last, which may be shorter.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
-    /// Which of the sockets given to [`Turn::send`].
+    /// Which of the sockets given to `Turn::send`.
     pub socket: u8,
     /// Whether the kernel may cut the run; otherwise packets go one by one.
     pub segmentation: Segmentation,
