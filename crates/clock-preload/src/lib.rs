@@ -16,6 +16,7 @@
 //! | `setters.rs` | those that set it: passed on, and the clock looks again |
 //! | `mode.rs` | what the environment asks for; start and end of the program |
 //! | `guard.rs` | stores to bad addresses that answer EFAULT, if asked for |
+//! | `unwind.rs` | nothing, in place of a library that nothing is needed of |
 //!
 //! With `sys`, this is the only crate with `unsafe` code: its arguments are raw pointers of
 //! programs in C.
@@ -23,6 +24,8 @@
 mod guard;
 mod mode;
 mod setters;
+#[cfg(panic = "abort")]
+mod unwind;
 
 use libc::{c_int, time_t, timezone};
 use reelway_clock::process::{

@@ -90,6 +90,11 @@ pub fn directory(name: &str) -> PathBuf {
     path
 }
 
+/// `tests/c/NAME.c`.
+pub fn c_source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/c/{name}.c"))
+}
+
 /// Compiles `tests/c/NAME.c`.
 pub fn c_program(name: &str) -> PathBuf {
     static BUILT: std::sync::Mutex<BTreeMap<String, PathBuf>> =
@@ -102,7 +107,6 @@ pub fn c_program(name: &str) -> PathBuf {
         .or_insert_with(|| {
             need(&["cc"]);
             let program = directory("c").join(name);
-            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/c/{name}.c"));
             let shared = if name.starts_with("lib") {
                 &["-shared", "-fPIC"][..]
             } else {
@@ -113,7 +117,7 @@ pub fn c_program(name: &str) -> PathBuf {
                 .args(shared)
                 .arg("-o")
                 .arg(&program)
-                .arg(source)
+                .arg(c_source(name))
                 .arg("-ldl")
                 .status()
                 .expect("cc runs");
