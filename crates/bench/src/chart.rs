@@ -5,10 +5,10 @@
 
 use std::fmt::Write;
 
-const WIDTH: f64 = 720.0;
+const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 360.0;
 /// Room left of, right of, above and below the drawing.
-const MARGIN: [f64; 4] = [64.0, 200.0, 40.0, 48.0];
+const MARGIN: [f64; 4] = [64.0, 240.0, 40.0, 48.0];
 /// Height of a bar and of the room it has.
 const BAR: (f64, f64) = (16.0, 26.0);
 
@@ -125,7 +125,7 @@ fn escape(text: &str) -> String {
 fn head(width: f64, height: f64, title: &str) -> String {
     let style = "text{font:12px system-ui,sans-serif;fill:#3b4252}.t{font-weight:600;font-size:14px}\
         .g{stroke:#8884;stroke-width:1}.a{stroke:#888;stroke-width:1}\
-        .l{fill:none;stroke-width:2.25;stroke-linejoin:round}.d{stroke-dasharray:5 4}.b{opacity:.25}\
+        .l{fill:none;stroke-width:2.25;stroke-linejoin:round}.d{stroke-dasharray:5 4}.b{opacity:.4}\
         .s0{stroke:#0b7285}.f0{fill:#0b7285}.s1{stroke:#c2410c}.f1{fill:#c2410c}\
         .s2{stroke:#6d28d9}.f2{fill:#6d28d9}.s3{stroke:#6b7280}.f3{fill:#6b7280}\
         @media(prefers-color-scheme:dark){text{fill:#d8dee9}.s0{stroke:#3bc9db}.f0{fill:#3bc9db}\
@@ -245,7 +245,7 @@ pub struct Bar {
 
 /// Lying bars, each with its number.
 pub fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
-    const NAMES: f64 = 220.0;
+    const NAMES: f64 = 260.0;
     let height = 60.0 + BAR.1 * bars.len() as f64;
     let mut out = head(WIDTH, height, title);
     let most = bars

@@ -20,7 +20,7 @@ use crate::bed::children::is_installed;
 pub struct Calls {
     /// How.
     pub way: Way,
-    /// System calls a packet, by name; those below one in a thousand packets are left out.
+    /// System calls a packet, by name; those made for fewer than one packet in two hundred are left out.
     pub calls: BTreeMap<String, f64>,
     /// All together.
     pub total: f64,
@@ -69,7 +69,7 @@ pub fn calls(folder: &Path, file: &Path) -> anyhow::Result<Vec<Calls>> {
         let calls: BTreeMap<String, f64> = long
             .iter()
             .map(a_packet)
-            .filter(|(_, calls)| *calls >= 0.001)
+            .filter(|(_, calls)| *calls >= 0.005)
             .collect();
         all.push(Calls {
             total: calls.values().sum(),

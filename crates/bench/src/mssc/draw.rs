@@ -55,10 +55,10 @@ fn sessions(table: &Table, condition: &str, overloaded: bool, rows: &[toy::Row])
         colour,
         // Drawn as thick as can be seen: the sessions differ by milliseconds.
         points: vec![
-            (1.0, low - 0.06),
-            (10.0, low - 0.06),
-            (10.0, high + 0.06),
-            (1.0, high + 0.06),
+            (1.0, low - 0.12),
+            (10.0, low - 0.12),
+            (10.0, high + 0.12),
+            (1.0, high + 0.12),
         ],
     };
     let mut series = vec![

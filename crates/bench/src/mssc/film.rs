@@ -458,7 +458,8 @@ fn profile_of(pid: u32, seconds: f64, file: &Path) -> Option<Vec<(f64, String)>>
 /// Share and function out of a line of `perf report`.
 fn share_and_symbol(line: &str) -> Option<(f64, String)> {
     let (share, symbol) = line.trim().split_once('%')?;
-    let symbol = symbol.trim();
+    // More columns may follow.
+    let symbol = symbol.trim().split("  ").next()?;
     (symbol.starts_with('[')).then_some((share.parse().ok()?, symbol.to_owned()))
 }
 
@@ -481,7 +482,7 @@ mod tests {
 
     #[test]
     fn lines_of_a_profile_are_read_and_others_left_out() {
-        let line = "    18.90%  [k] _copy_from_iter  ";
+        let line = "    18.90%  [k] _copy_from_iter       -      -";
         assert_eq!(
             share_and_symbol(line),
             Some((18.9, "[k] _copy_from_iter".to_owned()))
