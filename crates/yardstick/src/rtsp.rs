@@ -316,6 +316,7 @@ impl Viewer<'_> {
         for track in &mut self.tracks {
             track.meter.judge(base);
         }
+        self.bursts.finish();
         Story {
             ended: self.ended(),
             start: self
