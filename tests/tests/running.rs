@@ -262,6 +262,31 @@ fn the_printed_configuration_is_one_that_it_takes() {
 }
 
 #[test]
+fn check_says_where_the_time_comes_from_and_why() {
+    let check = |wish: &str| {
+        let mut command = Command::new(binary());
+        command.arg("check").env("REELWAY_CLOCK", wish);
+        let ran = run(command, seconds(30)).expect("reelway check");
+        let text = String::from_utf8_lossy(&ran.out).into_owned();
+        let line = text.lines().find(|line| line.starts_with("  time "));
+        line.unwrap_or_else(|| panic!("no line on the time in\n{text}"))
+            .to_owned()
+    };
+    assert!(check("off").ends_with("the kernel's clock: REELWAY_CLOCK=off"));
+    // As the kernel of this machine has it.
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let source = fs::read_to_string(path).unwrap_or_default();
+    let line = check("auto");
+    match source.trim() {
+        "" => assert!(line.contains("cannot read /sys"), "{line}"),
+        source => assert!(
+            line.contains(&format!("the kernel's clock source is {source}")),
+            "{line}"
+        ),
+    }
+}
+
+#[test]
 fn index_prints_what_ffprobe_sees() {
     for name in [
         "progressive",

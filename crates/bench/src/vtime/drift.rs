@@ -1,11 +1,12 @@
 //! How far clocks drift from the kernel's over minutes.
 
 use std::collections::BTreeMap;
-use std::process::Command;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
 
+use anyhow::{Context, bail};
 use serde::Serialize;
 
-use super::cost::said;
 use super::tools::Tools;
 
 /// What was measured.
@@ -54,12 +55,47 @@ impl Drift {
     }
 }
 
-/// Follows ours and the others' for `minutes`.
-pub fn measure(tools: &Tools, minutes: f64) -> anyhow::Result<Drift> {
-    let seconds = (minutes * 60.0).ceil().max(1.0);
-    let mut command = Command::new(&tools.peers);
-    command.args(["drift", &format!("{seconds:.0}")]);
-    Ok(Drift::parse(&said(&mut command)?))
+/// The program that follows the clocks, while it does.
+pub struct Following(Child);
+
+impl Following {
+    /// Begins to follow ours and the others' for `minutes`.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn start(tools: &Tools, minutes: f64) -> anyhow::Result<Following> {
+        let seconds = (minutes * 60.0).ceil().max(1.0);
+        let mut command = Command::new(&tools.peers);
+        command
+            .args(["drift", &format!("{seconds:.0}")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        let child = command.spawn().with_context(|| format!("{command:?}"))?;
+        Ok(Following(child))
+    }
+
+    /// Waits for its end; what it found.
+    ///
+    /// # Errors
+    /// The program failed.
+    pub fn end(mut self) -> anyhow::Result<Drift> {
+        let mut said = String::new();
+        let out = self.0.stdout.take().context("it has no output")?;
+        std::io::BufReader::new(out).read_to_string(&mut said)?;
+        let status = self.0.wait()?;
+        if !status.success() {
+            bail!("the program that follows the clocks ended with {status}");
+        }
+        Ok(Drift::parse(&said))
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        // Errors: it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[cfg(test)]

@@ -181,12 +181,15 @@ pub fn page(results: &Results) -> String {
     let _ = writeln!(
         out,
         "{} ordered readings by {} threads on all processors against the latest that any of them had seen: {} \
-         stepped back. {} unordered readings against the thread's own last: {} stepped back.\n",
+         stepped back, by {} ns at worst. {} unordered readings against the thread's own last: {} stepped \
+         back, by {} ns at worst.\n",
         steps.ordered.readings,
         steps.threads,
         steps.ordered.back,
+        steps.ordered.deepest,
         steps.unordered.readings,
-        steps.unordered.back
+        steps.unordered.back,
+        steps.unordered.deepest
     );
     out.push_str(
         "Distance from the kernel's clock, read before and after; samples whose two readings lie more than 2 µs \

@@ -384,24 +384,51 @@ static void faults(void)
 
 /* -- setting the clock ------------------------------------------------------------------------- */
 
-/* Whoever sets the clock sees it at once. (Run in the lab: it moves the machine's time.) */
+/* Whoever sets the clock sees it at once. */
+static void set_and_see(int64_t wanted)
+{
+    ours(CLOCK_REALTIME);
+    struct timespec time = {wanted, 0};
+    if (clock_settime(CLOCK_REALTIME, &time) != 0) {
+        perror("clock_settime");
+        exit(77);
+    }
+    int64_t now = ours(CLOCK_REALTIME);
+    CHECK(now >= wanted * 1000000000 && now < wanted * 1000000000 + 1000000000, "%ld", now);
+}
+
+/* Run in the lab: it moves the machine's time. */
 static void setting(void)
 {
     for (int i = 0; i < 20; i++) {
-        ours(CLOCK_REALTIME);
         int64_t wanted = 1000000000LL + i * 1000;
-        struct timespec time = {wanted, 0};
-        if (clock_settime(CLOCK_REALTIME, &time) != 0) {
-            perror("clock_settime");
-            exit(77);
-        }
-        int64_t now = ours(CLOCK_REALTIME);
-        CHECK(now >= wanted * 1000000000 && now < wanted * 1000000000 + 1000000000, "%ld", now);
+        set_and_see(wanted);
         struct timeval day = {wanted + 500, 0};
         CHECK(settimeofday(&day, NULL) == 0, "errno %d", errno);
         gettimeofday(&day, NULL);
         CHECK(day.tv_sec - wanted - 500 < 2, "%ld", (long)day.tv_sec);
     }
+    /* Over the edges of 32 bits, with and without a sign, and at the last second that the kernel
+     * takes (thirty years before its nanoseconds overflow, in 2232). */
+    const int64_t edges[] = {INT32_MAX, UINT32_MAX, 8277291034};
+    for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
+        set_and_see(edges[i]);
+        int64_t end = kernel(CLOCK_MONOTONIC) + 1500000000, last = 0;
+        while (kernel(CLOCK_MONOTONIC) < end) {
+            int64_t before = kernel(CLOCK_REALTIME), now = ours(CLOCK_REALTIME);
+            CHECK(now >= before - 5000 && now <= kernel(CLOCK_REALTIME) + 5000, "%ld, kernel %ld",
+                  now, before);
+            CHECK(now >= last, "%ld after %ld", now, last);
+            last = now;
+            time_t place, second = time(&place);
+            struct timeval day;
+            gettimeofday(&day, NULL);
+            CHECK(second == place && day.tv_sec - second <= 1 && second >= edges[i],
+                  "time %ld, gettimeofday %ld", (long)second, (long)day.tv_sec);
+        }
+        CHECK(last / 1000000000 > edges[i], "it went on to %ld", last / 1000000000);
+    }
+    printf("the edges of time_t are passed\n");
 }
 
 int main(int count, char **arguments)

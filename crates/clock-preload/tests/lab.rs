@@ -1,0 +1,47 @@
+//! What may not be done to this machine's clock, or needs another kernel: in the lab
+//! (`lab/README.md`), which checks by itself and says what it saw.
+
+use std::path::Path;
+use std::process::Command;
+
+#[track_caller]
+fn lab(test: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("crates/clock-preload");
+    let output = Command::new(root.join("lab/run"))
+        .arg(test)
+        .output()
+        .expect("lab/run");
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(output.status.success(), "{said}");
+    println!("{said}");
+}
+
+#[test]
+fn a_real_time_that_others_set_and_a_leap_second_are_followed() {
+    lab("clock-step");
+}
+
+#[test]
+fn a_kernel_that_slews_its_clock_by_500_ppm_is_followed() {
+    lab("clock-slew");
+}
+
+#[test]
+fn after_a_suspension_the_clock_falls_back_says_so_and_comes_back() {
+    lab("clock-suspend");
+}
+
+#[test]
+fn where_the_vdso_must_enter_the_kernel_a_reading_costs_a_fifth() {
+    lab("clock-hpet");
+    lab("clock-acpi-pm");
+}
+
+#[test]
+fn the_contract_holds_as_root_in_a_kernel_of_its_own() {
+    lab("clock-preload");
+}
