@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::{PEER, Server};
 use reelway_media::SECOND;
 use reelway_rtsp::RtspConfig;
-use reelway_rtsp::machine::{Event, Reported};
+use reelway_rtsp::machine::{Event, Reported, Said};
 use reelway_session::{EndReason, State};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -100,16 +100,13 @@ fn receiver_reports_keep_a_session_alive_and_say_how_it_arrives() {
     server.play(conn, &session, "");
     for lost in 0..4 {
         server.wait(SOON);
-        let report = Some((
-            lost as usize % 2,
-            Reported {
-                lost: 3 + lost,
-                jitter: Duration::from_millis(2),
-            },
-        ));
+        let reported = Reported {
+            lost: 3 + lost,
+            jitter: Duration::from_millis(2),
+        };
         server.happen(Event::Heard {
             session: session.clone(),
-            report,
+            said: Said::Report(lost as usize % 2, reported),
         });
     }
     assert_eq!(server.machine.sessions(), 1);
@@ -119,6 +116,41 @@ fn receiver_reports_keep_a_session_alive_and_say_how_it_arrives() {
         (Some(5 + 6), Some(2.0))
     );
     assert_eq!(progress.state, State::Playing);
+}
+
+#[test]
+fn who_says_bye_leaves_soon_and_whoever_asks_for_something_after_it_stays() {
+    let (soon, later) = (Duration::from_secs(2), Duration::from_secs(4));
+    let mut server = Server::new();
+    let conn = server.connect();
+    let session = server.set_up_udp(conn);
+    server.play(conn, &session, "");
+    let bye = Event::Heard {
+        session: session.clone(),
+        said: Said::Bye,
+    };
+    // A player that sets up its receivers anew for a seek.
+    server.happen(bye);
+    server.wait(soon);
+    assert_eq!(server.play(conn, &session, "Range: npt=4-").code, 200);
+    server.wait(later);
+    assert_eq!(server.machine.sessions(), 1);
+
+    server.story();
+    let bye = Event::Heard {
+        session: session.clone(),
+        said: Said::Bye,
+    };
+    server.happen(bye);
+    server.wait(soon);
+    assert_eq!(server.machine.sessions(), 1, "TEARDOWN may still come");
+    server.wait(soon);
+    assert_eq!(server.story(), ["stop", "session1 ends: left"]);
+    assert_eq!(
+        server.machine.connections(),
+        1,
+        "another film may be asked for"
+    );
 }
 
 #[test]
@@ -201,7 +233,7 @@ fn a_udp_session_survives_its_connection_until_it_has_been_silent_for_too_long()
     server.wait(SOON);
     server.happen(Event::Heard {
         session: session.clone(),
-        report: None,
+        said: Said::Alive,
     });
     server.wait(SOON);
     assert_eq!(server.machine.sessions(), 1, "its receiver still reports");

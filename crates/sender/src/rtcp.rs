@@ -86,16 +86,29 @@ impl Directory {
                 reported |= stream.is_some_and(|stream| stream.reported(report, ntp));
             }
         }
-        if !reported && !packets.is_empty() {
-            let by_address = self
-                .by_address
-                .read()
-                .unwrap_or_else(PoisonError::into_inner);
-            let stream = by_address.get(&from).and_then(Weak::upgrade);
-            drop(by_address);
-            if let Some(stream) = stream {
-                (stream.events)(StreamEvent::Alive);
-            }
+        let byes = packets.iter().filter_map(|packet| match packet {
+            Packet::Bye { from } => Some(*from),
+            _ => None,
+        });
+        let mut byes = byes.peekable();
+        if packets.is_empty() || (reported && byes.peek().is_none()) {
+            return;
+        }
+        let by_address = self
+            .by_address
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let stream = by_address.get(&from).and_then(Weak::upgrade);
+        drop(by_address);
+        let Some(stream) = stream else {
+            return;
+        };
+        if !reported {
+            (stream.events)(StreamEvent::Alive);
+        }
+        let is_its = |to: &SocketAddr| canonical(*to) == from;
+        if let Some(track) = stream.addresses.iter().position(is_its) {
+            byes.for_each(|ssrc| stream.said_bye(track, ssrc));
         }
     }
 }

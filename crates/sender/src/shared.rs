@@ -32,6 +32,17 @@ pub(crate) struct Shared {
     pub dropped: AtomicU64,
     pub late: Histogram,
     reception: Mutex<Vec<Option<Reception>>>,
+    /// Who receives each track.
+    receivers: Mutex<Vec<Receiver>>,
+}
+
+/// Who receives a track.
+#[derive(Clone, Copy, Default)]
+struct Receiver {
+    /// His SSRC, as his reports on this track name it.
+    ssrc: Option<u32>,
+    /// He has said BYE since his last report.
+    gone: bool,
 }
 
 /// How many streams each thread has, and which of them one stream counts for.
@@ -106,6 +117,7 @@ impl Shared {
         lane: Place,
     ) -> Shared {
         let reception = Mutex::new(vec![None; sources.len()]);
+        let receivers = Mutex::new(vec![Receiver::default(); sources.len()]);
         Shared {
             id,
             events,
@@ -122,6 +134,7 @@ impl Shared {
             dropped: AtomicU64::new(0),
             late: Histogram::default(),
             reception,
+            receivers,
         }
     }
 
@@ -186,7 +199,31 @@ impl Shared {
         self.reception
             .lock()
             .unwrap_or_else(PoisonError::into_inner)[track] = Some(reception);
+        self.receivers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)[track] = Receiver {
+            ssrc: Some(report.from),
+            gone: false,
+        };
         (self.events)(StreamEvent::Report(reception));
         true
+    }
+
+    /// Takes in BYE of `ssrc` from where the RTCP of that track goes. It counts for the receiver who
+    /// has reported on the track: nobody else on the network knows that number.
+    pub fn said_bye(&self, track: usize, ssrc: u32) {
+        let mut receivers = self
+            .receivers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match receivers.get_mut(track) {
+            Some(receiver) if receiver.ssrc == Some(ssrc) && !receiver.gone => receiver.gone = true,
+            _ => return,
+        }
+        let all = receivers.iter().all(|receiver| receiver.gone);
+        drop(receivers);
+        if all {
+            (self.events)(StreamEvent::Left);
+        }
     }
 }

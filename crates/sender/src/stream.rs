@@ -138,6 +138,8 @@ pub enum StreamEvent {
     Report(Reception),
     /// RTCP without a report arrived: the viewer is alive.
     Alive,
+    /// The receivers of all its tracks have said BYE (over UDP).
+    Left,
 }
 
 /// How a track arrives, as its receiver says.

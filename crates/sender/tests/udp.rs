@@ -494,6 +494,53 @@ fn receiver_reports_are_heard_only_from_where_the_media_goes() {
 }
 
 #[test]
+fn a_viewer_has_left_when_the_receivers_of_all_his_tracks_have_said_bye() {
+    let film = TestFilm::make(2, 1000);
+    let store = store();
+    let sender = sender(&store, |_| {});
+    let viewer = Viewer::default();
+    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    block(handle.ready()).unwrap();
+    handle.go();
+    let to =
+        reelway_sys::udp::Destination::new(([127, 0, 0, 1], sender.ports().1).into(), None, false);
+    let report = |from: u8, source: u32| {
+        let mut report = vec![0x81, 201, 0, 7, from, 0, 0, 0];
+        report.extend_from_slice(&source.to_be_bytes());
+        report.extend_from_slice(&[0; 20]);
+        report
+    };
+    // As players send it: a report and BYE in one datagram.
+    let last = |from: u8, source: u32, leaves: u8| {
+        let mut datagram = report(from, source);
+        datagram.extend_from_slice(&[0x81, 203, 0, 1, leaves, 0, 0, 0]);
+        datagram
+    };
+    let (video, audio) = (&viewer.video.rtcp_socket, &viewer.audio.rtcp_socket);
+    let count = |wanted: fn(&StreamEvent) -> bool| {
+        let events = viewer.events.lock().unwrap();
+        events.iter().filter(|event| wanted(event)).count()
+    };
+    let reports = || count(|event| matches!(event, StreamEvent::Report(_)));
+    let left = || count(|event| *event == StreamEvent::Left);
+
+    video.send(&report(1, VIDEO_SSRC), &to).unwrap();
+    // One track; a number that has not reported on the track; both from one track's address.
+    audio.send(&last(2, AUDIO_SSRC, 2), &to).unwrap();
+    video.send(&last(1, VIDEO_SSRC, 2), &to).unwrap();
+    audio.send(&last(1, VIDEO_SSRC, 1), &to).unwrap();
+    wait_until("four reports", || reports() == 4);
+    // He who reports again is there again.
+    audio.send(&report(2, AUDIO_SSRC), &to).unwrap();
+    video.send(&last(1, VIDEO_SSRC, 1), &to).unwrap();
+    wait_until("six reports", || reports() == 6);
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(left(), 0);
+    audio.send(&last(2, AUDIO_SSRC, 2), &to).unwrap();
+    wait_until("his leaving", || left() == 1);
+}
+
+#[test]
 fn after_a_standstill_nobody_is_flooded_and_everybody_goes_on_later() {
     let film = TestFilm::make(3, 6000);
     let store = store();

@@ -190,7 +190,7 @@ pub fn sessions(task: &Sessions, backend: &str) -> anyhow::Result<Outcome> {
         {
             StreamEvent::Ended => playing -= 1,
             StreamEvent::Failed(reason) => bail!("a stream failed: {reason}"),
-            StreamEvent::Report(_) | StreamEvent::Alive => {}
+            StreamEvent::Report(_) | StreamEvent::Alive | StreamEvent::Left => {}
         }
     }
     let mut outcome = account.close()?;

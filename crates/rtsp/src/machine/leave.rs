@@ -130,8 +130,16 @@ impl<W: Clone> Machine<W> {
         }
     }
 
-    /// Gives up who has been silent for too long.
+    /// Lets go who has said BYE, and gives up who has been silent for too long.
     pub(super) fn tick(&mut self, now: Monotonic) {
+        let left = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| !session.busy && session.has_left(now));
+        let left: Vec<String> = left.map(|(name, _)| name.clone()).collect();
+        for name in left {
+            self.end(&name, EndReason::Left, false);
+        }
         let config = &self.settings.config;
         let expired = self
             .sessions

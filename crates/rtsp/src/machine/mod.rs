@@ -36,7 +36,7 @@ use crate::response::{Response, Status};
 use crate::seam::{Job, Outcome, Playback};
 use crate::target::Target;
 
-pub use receive::Reported;
+pub use receive::{Reported, Said};
 
 use play::Playing;
 use session::Session;
@@ -98,8 +98,8 @@ pub enum Event<W> {
     Heard {
         /// Whose it is, by its address or by the SSRC it reports on.
         session: String,
-        /// How a track of it arrives, if that was said: its place among the session's tracks.
-        report: Option<(usize, Reported)>,
+        /// What was said.
+        said: Said,
     },
     /// A stream has come to its end.
     Finished {
@@ -270,7 +270,7 @@ impl<W: Clone> Machine<W> {
             } => self.frame(now, conn, channel, &data),
             Event::Done { conn, outcome } => self.done(now, conn, outcome),
             Event::Disconnected { conn } => self.disconnected(conn),
-            Event::Heard { session, report } => self.heard(now, &session, report),
+            Event::Heard { session, said } => self.heard(now, &session, said),
             Event::Finished { session } => self.finished(&session),
             Event::Failed { session, reason } => {
                 self.end(&session, EndReason::Failed(reason), true)
@@ -499,7 +499,7 @@ impl<W: Clone> Machine<W> {
             let Ok((name, session)) = self.session_of(conn, request) else {
                 return;
             };
-            session.alive = now;
+            session.shows_life(now);
             // Whoever may use it controls it from now on.
             let before = session.control.replace(conn);
             if before != Some(conn) {
@@ -513,7 +513,7 @@ impl<W: Clone> Machine<W> {
         } else if let Some(connection) = self.connections.get(&conn) {
             for name in &connection.sessions {
                 if let Some(session) = self.sessions.get_mut(name) {
-                    session.alive = now;
+                    session.shows_life(now);
                 }
             }
         }

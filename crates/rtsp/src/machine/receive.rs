@@ -7,6 +7,17 @@ use reelway_clock::Monotonic;
 use crate::machine::{ConnId, Machine};
 use crate::watch::Reception;
 
+/// What a viewer says over RTCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// That he is there.
+    Alive,
+    /// How a track arrives: its place among the session's tracks.
+    Report(usize, Reported),
+    /// BYE, for all tracks.
+    Bye,
+}
+
 /// How a track arrives, as its receiver says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reported {
@@ -30,20 +41,23 @@ impl<W: Clone> Machine<W> {
         let Some(session) = self.sessions.get_mut(name) else {
             return;
         };
-        session.alive = now;
+        session.shows_life(now);
         if let Some(playback) = &session.playback {
             playback.rtcp(data);
         }
     }
 
-    /// RTCP that the sender has assigned to a stream. Over UDP anybody can send it with any address,
-    /// so it keeps sessions alive at most and never ends one.
-    pub(super) fn heard(&mut self, now: Monotonic, name: &str, report: Option<(usize, Reported)>) {
+    /// RTCP that the sender has assigned to a stream. Over UDP anybody can send it with any address:
+    /// BYE comes here only if it named the SSRCs by which this viewer has reported on every track.
+    pub(super) fn heard(&mut self, now: Monotonic, name: &str, said: Said) {
         let Some(session) = self.sessions.get_mut(name) else {
             return;
         };
-        session.alive = now;
-        if let Some((at, reported)) = report
+        session.shows_life(now);
+        if said == Said::Bye {
+            session.left = Some(now);
+        }
+        if let Said::Report(at, reported) = said
             && let Some(track) = session.tracks.get(at)
         {
             session.watch.heard(Reception {

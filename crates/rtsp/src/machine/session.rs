@@ -28,6 +28,8 @@ pub(super) struct Session<W> {
     pub watch: Arc<Watch>,
     /// The last sign of life.
     pub alive: Monotonic,
+    /// When its receivers said BYE, if nothing was heard of it since.
+    pub left: Option<Monotonic>,
     /// A job is being done for it.
     pub busy: bool,
 }
@@ -53,7 +55,22 @@ pub(super) enum Phase {
     Finished,
 }
 
+/// How long after a viewer's BYE (RFC 3550 section 6.6) his session ends. Players say it before they
+/// ask for TEARDOWN, and some when they only set up their receivers anew, as for a seek: whoever asks
+/// for anything in this time stays.
+const AFTER_BYE: Duration = Duration::from_secs(3);
+
 impl<W> Session<W> {
+    pub fn shows_life(&mut self, now: Monotonic) {
+        self.alive = now;
+        self.left = None;
+    }
+
+    /// Whether the viewer has said BYE and meant it.
+    pub fn has_left(&self, now: Monotonic) -> bool {
+        self.left.is_some_and(|left| now.since(left) >= AFTER_BYE)
+    }
+
     pub fn enter(&mut self, phase: Phase) {
         self.phase = phase;
         self.watch.set_state(match phase {

@@ -144,7 +144,7 @@ impl<W: Clone> Machine<W> {
         let (track, agreed) = self.agree(conn, Some(&name), &*film, track, wish)?;
         self.add_track(conn, &name, track);
         if let Some(session) = self.sessions.get_mut(&name) {
-            session.alive = now;
+            session.shows_life(now);
         }
         Ok(Step::Answer(self.set_up(&name, agreed)))
     }
@@ -218,6 +218,7 @@ impl<W: Clone> Machine<W> {
             playback: None,
             watch,
             alive: now,
+            left: None,
             busy: false,
         };
         self.sessions.insert(name.clone(), session);

@@ -8,7 +8,7 @@ use reelway_sender::FrameWriter;
 use reelway_session::{EndReason, Session};
 use tokio::sync::{Notify, mpsc};
 
-use crate::machine::{Action, ConnId, Event, Machine, Reported, Settings};
+use crate::machine::{Action, ConnId, Event, Machine, Said, Settings};
 use crate::seam::{FilmError, Job, Outcome};
 use crate::shell::library::Library;
 
@@ -23,7 +23,7 @@ pub(super) enum Told {
 }
 
 /// RTCP of a viewer over UDP: may be lost when too much comes.
-pub(super) type Heard = (String, Option<(usize, Reported)>);
+pub(super) type Heard = (String, Said);
 
 /// Where streams and the register tell what happens.
 #[derive(Clone)]
@@ -181,7 +181,7 @@ impl Hub {
                     Told::Failed(session, reason) => Event::Failed { session, reason },
                     Told::Ended(session, reason) => Event::Ended { session, reason },
                 },
-                Some((session, report)) = news.heard.recv() => Event::Heard { session, report },
+                Some((session, said)) = news.heard.recv() => Event::Heard { session, said },
                 else => return,
             };
             // None of these events makes a job.

@@ -16,7 +16,7 @@ use reelway_session::{NewSession, Refusal, Session, Sessions};
 use reelway_store::Store;
 use tokio::task::spawn_blocking;
 
-use crate::machine::Reported;
+use crate::machine::{Reported, Said};
 use crate::response::SERVER;
 use crate::seam::{
     Admission, Film, FilmError, FilmTrack, FirstPacket, Out, PlayInfo, PlayOrder, Playback, Sent,
@@ -155,11 +155,11 @@ fn tell(ears: &Ears, session: &str, event: StreamEvent) {
                 jitter: report.jitter,
             };
             // Where too much is reported, some of it is not heard.
-            let _ = ears
-                .heard
-                .try_send((session, Some((report.track, reported))));
+            let said = Said::Report(report.track, reported);
+            drop(ears.heard.try_send((session, said)));
         }
-        StreamEvent::Alive => drop(ears.heard.try_send((session, None))),
+        StreamEvent::Alive => drop(ears.heard.try_send((session, Said::Alive))),
+        StreamEvent::Left => drop(ears.heard.try_send((session, Said::Bye))),
     }
 }
 
