@@ -1,0 +1,24 @@
+//! Which cached block to forget.
+//!
+//! What lives here: replacement policies behind one small trait ([`Policy`]). The store asks them in a
+//! running server, the simulator on simulated time. Pure: no I/O, no clock, no randomness of its own;
+//! time comes in with each call.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `policy.rs` | the trait, and what a policy may be told of viewers |
+//! | `spec.rs` | policies by name, with their parameters |
+//! | `lists.rs` | blocks in linked lists whose links are indices: what most policies are made of |
+//! | `lru.rs` … | the policies, one a file |
+#![forbid(unsafe_code)]
+
+mod lfu;
+mod lists;
+mod lru;
+mod ons;
+mod policy;
+mod sieve;
+mod spec;
+
+pub use policy::{BlockId, Film, FilmId, Policy, Slot, ViewerId, Watching};
+pub use spec::{Spec, SpecError};

@@ -1,0 +1,146 @@
+//! Policies by name, with their parameters: `lru`, `ons:threshold=5,new=0.7`.
+
+use std::str::FromStr;
+
+use crate::Policy;
+use crate::lfu::Lfu;
+use crate::lru::Lru;
+use crate::ons::{self, Ons};
+use crate::sieve::Sieve;
+
+/// A policy and its parameters, from which any number of it can be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    text: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    Fifo,
+    Lru,
+    Lfu,
+    Ons(ons::Options),
+    Sieve,
+}
+
+/// Why a text names no policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// There is no policy of this name.
+    #[error("there is no cache policy `{0}`; there are: {list}", list = Spec::NAMES.join(", "))]
+    Unknown(String),
+    /// The policy has no such parameter, or not with this value.
+    #[error("{policy}: {what}")]
+    Parameter {
+        /// The policy.
+        policy: String,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+}
+
+/// Parameters that have not been asked for yet.
+struct Parameters<'a> {
+    policy: &'a str,
+    left: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Parameters<'a> {
+    fn error(&self, what: String) -> SpecError {
+        SpecError::Parameter {
+            policy: self.policy.to_owned(),
+            what,
+        }
+    }
+
+    fn parse(text: &'a str) -> Result<Parameters<'a>, SpecError> {
+        let (policy, rest) = text.split_once(':').unwrap_or((text, ""));
+        let mut parameters = Parameters {
+            policy,
+            left: Vec::new(),
+        };
+        for part in rest.split(',').filter(|part| !part.is_empty()) {
+            let pair = part.split_once('=').ok_or_else(|| {
+                parameters.error(format!("`{part}` is not of the form name=value"))
+            })?;
+            parameters.left.push(pair);
+        }
+        Ok(parameters)
+    }
+
+    /// The parameter `name`, or its default; an error outside `range`.
+    fn take<T: FromStr + PartialOrd + std::fmt::Display + Copy>(
+        &mut self,
+        name: &str,
+        default: T,
+        range: std::ops::RangeInclusive<T>,
+    ) -> Result<T, SpecError> {
+        let Some(at) = self.left.iter().position(|(other, _)| *other == name) else {
+            return Ok(default);
+        };
+        let (_, text) = self.left.remove(at);
+        match text.parse() {
+            Ok(value) if range.contains(&value) => Ok(value),
+            _ => Err(self.error(format!(
+                "{name}={text}: a number from {} to {} is needed",
+                range.start(),
+                range.end()
+            ))),
+        }
+    }
+
+    fn end(&self) -> Result<(), SpecError> {
+        match self.left.first() {
+            None => Ok(()),
+            Some((name, _)) => Err(self.error(format!("there is no parameter `{name}`"))),
+        }
+    }
+}
+
+impl Spec {
+    /// The names of all policies.
+    pub const NAMES: &[&str] = &["fifo", "lru", "lfu", "ons", "sieve"];
+
+    /// The text it was made from.
+    pub fn name(&self) -> &str {
+        &self.text
+    }
+
+    /// A policy for a cache that holds blocks of the weight `capacity` in all (in the unit of
+    /// [`Policy::insert`]'s weights), about `slots` of them at a time.
+    pub fn build(&self, capacity: u64, slots: usize) -> Box<dyn Policy> {
+        match self.kind {
+            Kind::Fifo => Box::new(Lru::fifo(slots)),
+            Kind::Lru => Box::new(Lru::new(slots)),
+            Kind::Lfu => Box::new(Lfu::new(slots)),
+            Kind::Ons(options) => Box::new(Ons::new(options, capacity, slots)),
+            Kind::Sieve => Box::new(Sieve::new(slots)),
+        }
+    }
+}
+
+impl FromStr for Spec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Spec, SpecError> {
+        let mut parameters = Parameters::parse(text)?;
+        let kind = match parameters.policy {
+            "fifo" => Kind::Fifo,
+            "lru" => Kind::Lru,
+            "lfu" => Kind::Lfu,
+            "ons" => Kind::Ons(ons::Options {
+                threshold: parameters.take("threshold", 5, 1..=1000)?,
+                exceed: parameters.take("exceed", 0, 0..=1)? == 1,
+                new: parameters.take("new", 0.7, 0.0..=1.0)?,
+            }),
+            "sieve" => Kind::Sieve,
+            unknown => return Err(SpecError::Unknown(unknown.to_owned())),
+        };
+        parameters.end()?;
+        Ok(Spec {
+            text: text.to_owned(),
+            kind,
+        })
+    }
+}
