@@ -7,6 +7,7 @@
 //!
 //! | file | what lives there |
 //! |---|---|
+//! | `draft.rs` | a film file in the making |
 //! | `source.rs` | an opened film file and its identity |
 //! | `span.rs` | pinned bytes |
 //! | `pool.rs` | which blocks hold what, who waits for what: pure bookkeeping under one lock |
@@ -14,6 +15,7 @@
 //! | `reader.rs` | the threads that read |
 #![forbid(unsafe_code)]
 
+mod draft;
 mod error;
 mod order;
 mod pool;
@@ -22,6 +24,7 @@ mod source;
 mod span;
 mod store;
 
+pub use draft::{Draft, remove_abandoned_drafts, sync_directory};
 pub use error::{ReadError, StoreError};
 pub use source::Source;
 pub use span::Span;

@@ -310,6 +310,31 @@ impl Pool {
         self.free.len() >= count
     }
 
+    /// Forgets what is held of a file and nobody uses; how many blocks became free.
+    pub fn forget(&mut self, file: FileIdentity) -> usize {
+        let of_file = |slot: &(&Key, &Slot)| match slot {
+            (key, Slot::Ready(block)) => key.file == file && Arc::strong_count(block) == 1,
+            _ => false,
+        };
+        let keys: Vec<Key> = self
+            .slots
+            .iter()
+            .filter(of_file)
+            .map(|(key, _)| *key)
+            .collect();
+        for key in &keys {
+            // Nobody can have taken a reference since: they come from here, under the lock.
+            if let Some(Slot::Ready(block)) = self.slots.remove(key)
+                && let Some(Block { page, number }) = Arc::into_inner(block)
+            {
+                self.order.remove(number);
+                self.held[number as usize] = None;
+                self.free.push((number, page));
+            }
+        }
+        keys.len()
+    }
+
     /// The most urgent read.
     pub fn next_read(&mut self) -> Option<Read> {
         self.reads.pop_first().map(|(_, read)| read)

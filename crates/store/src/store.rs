@@ -312,6 +312,25 @@ impl Store {
         receiver.await.unwrap_or(Err(ReadError::Closed))
     }
 
+    /// Forgets the blocks of a file that is no more (deleted, or replaced by another) and leaves all
+    /// others; how many blocks became free. Those that somebody still plays from go when he is done
+    /// and their memory is needed.
+    pub fn forget(&self, file: FileIdentity) -> usize {
+        let mut finished = Vec::new();
+        let freed = {
+            let mut pool = self.0.0.lock();
+            let freed = pool.forget(file);
+            pool.dispatch(&mut finished);
+            self.0.0.note_waiting(&pool);
+            if pool.has_reads() {
+                self.0.0.work.notify_one();
+            }
+            freed
+        };
+        self.0.0.after(&mut finished);
+        freed
+    }
+
     /// What it holds and has done.
     pub fn stats(&self) -> StoreStats {
         let pool = self.0.0.lock();

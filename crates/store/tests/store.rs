@@ -389,3 +389,30 @@ fn a_closed_store_answers_all_who_wait_and_spans_outlive_it() {
         assert_bytes(span, block as u64 * BLOCK..(block as u64 + 1) * BLOCK);
     }
 }
+
+#[test]
+fn the_blocks_of_a_film_that_is_no_more_are_dropped_and_no_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(16);
+    let old = store.open(&file(dir.path(), "old", 4 * BLOCK)).unwrap();
+    let other = store.open(&file(dir.path(), "other", 3 * BLOCK)).unwrap();
+    drop(get(&store, &old, 0..3 * BLOCK).unwrap());
+    let used = get(&store, &old, 3 * BLOCK..4 * BLOCK).unwrap();
+    drop(get(&store, &other, 0..3 * BLOCK).unwrap());
+    assert_eq!(store.forget(old.identity()), 3);
+    let stats = store.stats();
+    assert_eq!((stats.cached, stats.misses), (4, 7));
+    assert_eq!(
+        used.slices(3 * BLOCK..4 * BLOCK).next().unwrap()[5],
+        byte_at(3 * BLOCK + 5),
+        "what is used stays"
+    );
+    drop(get(&store, &other, 0..3 * BLOCK).unwrap());
+    assert_eq!(store.stats().misses, 7, "the other film is still there");
+    drop(get(&store, &old, 0..BLOCK).unwrap());
+    assert_eq!(
+        store.stats().misses,
+        8,
+        "a viewer of the old film reads it again"
+    );
+}

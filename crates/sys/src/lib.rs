@@ -6,6 +6,7 @@
 //! - [`region`]: one mapped region of memory, cut into pages that are owned like boxes
 //! - [`udp`]: UDP sockets, and a whole turn's packets in one call, with segmentation by the kernel (GSO)
 //! - [`uring`]: the same calls through a ring that is submitted and reaped at once (io_uring)
+//! - [`files`]: room reserved in advance, names that overwrite nothing
 //! - [`tcp`]: gathering writes that never block
 //! - [`wake`]: sleeping to an absolute time, with another thread able to end it
 //! - [`time`]: the kernel's clocks, CPU time
@@ -17,6 +18,7 @@
 
 pub mod alloc;
 mod direct;
+pub mod files;
 mod identity;
 pub mod limits;
 pub mod region;

@@ -1,0 +1,324 @@
+//! A film file in the making: written in whole blocks past the page cache, under a temporary name in
+//! the directory it is for, and there under its own name only when all of it is on the disk.
+//!
+//! | step | what a crash after it leaves |
+//! |---|---|
+//! | created, room reserved, blocks written | the old film, or none; a draft, which the next start removes |
+//! | cut to its length, written through (`fsync`) | the same |
+//! | renamed | the new film or what was before: the directory is the disk's to write |
+//! | directory written through | the new film |
+//!
+//! A draft is locked (`flock`) as long as its maker lives, so whoever cleans up can tell.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use reelway_sys::files::{open_direct_for_writing, rename_to_new, reserve, room};
+use reelway_sys::region::{ALIGNMENT, Page, Region};
+
+/// How the names of drafts begin; the dot hides them from whoever looks for films.
+const PREFIX: &str = ".reelway-draft-";
+
+/// A file in the making; removed when dropped before [`Draft::publish`].
+#[derive(Debug)]
+pub struct Draft {
+    temporary: PathBuf,
+    target: PathBuf,
+    /// Through the page cache; holds the lock.
+    file: File,
+    /// Past the page cache, where the file system allows it.
+    direct: Option<File>,
+    /// What is not written yet: less than a block.
+    block: Page,
+    filled: usize,
+    /// Bytes written, a multiple of the block size until the last block.
+    written: u64,
+    len: u64,
+    published: bool,
+}
+
+impl Draft {
+    /// Begins a file of `len` bytes that is to be `target`. Fails with
+    /// [`io::ErrorKind::StorageFull`] where there is no room for it.
+    pub fn create(target: &Path, len: u64, block_bytes: u32) -> io::Result<Draft> {
+        let block = Region::map(1, block_bytes as usize)?.pages.pop();
+        let block = block.ok_or(io::ErrorKind::OutOfMemory)?;
+        let directory = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        let reserved = len.next_multiple_of(block.len() as u64);
+        // Asked first: some file systems fill the disk before they say that it is full.
+        if room(directory)? < reserved {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let (temporary, file) = new_file(directory)?;
+        // Where locks are refused nobody can lock it to clean up either.
+        let _ = file.try_lock();
+        let draft = Draft {
+            direct: open_direct_for_writing(&temporary).ok(),
+            temporary,
+            target: target.to_owned(),
+            file,
+            block,
+            filled: 0,
+            written: 0,
+            len,
+            published: false,
+        };
+        if reserved > 0 {
+            match reserve(&draft.file, reserved) {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+                done => done?,
+            }
+        }
+        Ok(draft)
+    }
+
+    /// Its length when it is whole.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it is to be empty.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes that have come so far.
+    pub fn received(&self) -> u64 {
+        self.written + self.filled as u64
+    }
+
+    /// Takes the next bytes; writes as many whole blocks as there are. Blocks. More than its length is
+    /// [`io::ErrorKind::InvalidInput`].
+    pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() as u64 > self.len - self.received() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        while !bytes.is_empty() {
+            let take = bytes.len().min(self.block.len() - self.filled);
+            self.block[self.filled..self.filled + take].copy_from_slice(&bytes[..take]);
+            self.filled += take;
+            bytes = &bytes[take..];
+            if self.filled == self.block.len() {
+                self.write_block()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads back what was written; bytes that wait for their block to be full are among it.
+    pub fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let on_disk = self.written.saturating_sub(offset).min(into.len() as u64) as usize;
+        self.file.read_exact_at(&mut into[..on_disk], offset)?;
+        let rest = &mut into[on_disk..];
+        let from = (offset + on_disk as u64 - self.written.min(offset + on_disk as u64)) as usize;
+        let waiting = self.block[..self.filled]
+            .get(from..from + rest.len())
+            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        rest.copy_from_slice(waiting);
+        Ok(())
+    }
+
+    /// Writes what waits in the block. A last one that is not whole is padded; the padding is cut off
+    /// at the end.
+    fn write_block(&mut self) -> io::Result<()> {
+        let bytes = self.filled.next_multiple_of(ALIGNMENT);
+        self.block[self.filled..bytes].fill(0);
+        let mut done = 0;
+        if let Some(direct) = &self.direct {
+            match direct.write_at(&self.block[..bytes], self.written) {
+                // The rest of a short write is not aligned any more.
+                Ok(written) => done = written.min(self.filled),
+                // Refused only now, as some file systems do.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => self.direct = None,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let rest = &self.block[done..self.filled];
+        self.file.write_all_at(rest, self.written + done as u64)?;
+        self.written += self.filled as u64;
+        self.filled = 0;
+        Ok(())
+    }
+
+    /// All bytes have come: brings them to the disk, still under the temporary name, which it gives.
+    pub fn complete(&mut self) -> io::Result<&Path> {
+        if self.received() != self.len {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if self.filled > 0 {
+            self.write_block()?;
+        }
+        self.file.set_len(self.len)?;
+        self.file.sync_all()?;
+        Ok(&self.temporary)
+    }
+
+    /// Gives a [complete](Draft::complete) file its name: in place of what had it, or, where `replace`
+    /// is false, only if nothing has ([`io::ErrorKind::AlreadyExists`]).
+    pub fn publish(mut self, replace: bool) -> io::Result<()> {
+        if replace {
+            fs::rename(&self.temporary, &self.target)?;
+        } else {
+            rename_to_new(&self.temporary, &self.target)?;
+        }
+        self.published = true;
+        match self.target.parent() {
+            Some(directory) => sync_directory(directory),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.published {
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// A new file under a name that no other has.
+fn new_file(directory: &Path) -> io::Result<(PathBuf, File)> {
+    let mut number = reelway_clock::real().nanos() ^ u64::from(std::process::id()).rotate_left(32);
+    loop {
+        let path = directory.join(format!("{PREFIX}{number:016x}"));
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path);
+        match file {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            file => return Ok((path, file?)),
+        }
+    }
+}
+
+/// Brings a directory's names to the disk.
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
+    match File::open(directory)?.sync_all() {
+        // Some file systems have nothing to write there.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        done => done,
+    }
+}
+
+/// Removes the drafts in a directory whose makers are no more; how many.
+pub fn remove_abandoned_drafts(directory: &Path) -> io::Result<usize> {
+    let mut removed = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if !entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(PREFIX.as_bytes())
+        {
+            continue;
+        }
+        let path = entry.path();
+        let abandoned = File::open(&path).is_ok_and(|file| file.try_lock().is_ok());
+        if abandoned {
+            fs::remove_file(&path)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(len: usize) -> Vec<u8> {
+        (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name();
+        let mut names: Vec<String> = entries
+            .map(|entry| name(entry).to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_of_any_length_comes_out_as_it_went_in() {
+        let dir = tempfile::tempdir().unwrap();
+        for len in [0, 1, 4095, 4096, 4097, 65_536, 65_537, 200_001] {
+            let data = bytes(len);
+            let target = dir.path().join(format!("{len}.mp4"));
+            let mut draft = Draft::create(&target, len as u64, 65_536).unwrap();
+            for piece in data.chunks(10_007) {
+                draft.write(piece).unwrap();
+                let mut back = vec![0; draft.received() as usize];
+                draft.read_at(0, &mut back).unwrap();
+                assert_eq!(back, data[..back.len()]);
+                assert!(!target.exists());
+            }
+            assert!(draft.write(b"more").is_err());
+            draft.complete().unwrap();
+            draft.publish(false).unwrap();
+            assert_eq!(fs::read(&target).unwrap(), data, "{len}");
+        }
+        assert_eq!(names(dir.path()).len(), 8, "no draft is left");
+    }
+
+    #[test]
+    fn a_draft_that_is_given_up_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("film.mp4");
+        let mut draft = Draft::create(&target, 100_000, 65_536).unwrap();
+        draft.write(&bytes(70_000)).unwrap();
+        assert_eq!(
+            draft.complete().unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
+        assert_eq!(names(dir.path()).len(), 1);
+        drop(draft);
+        assert!(names(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn what_is_there_is_replaced_only_when_asked_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("film.mp4");
+        fs::write(&target, "old").unwrap();
+        let made = |text: &str| {
+            let mut draft = Draft::create(&target, text.len() as u64, 4096).unwrap();
+            draft.write(text.as_bytes()).unwrap();
+            draft.complete().unwrap();
+            draft
+        };
+        let refused = made("new").publish(false).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        made("new").publish(true).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+        assert_eq!(names(dir.path()), ["film.mp4"]);
+    }
+
+    #[test]
+    fn only_drafts_that_nobody_makes_any_more_are_cleaned_up() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(format!("{PREFIX}0123456789abcdef")), "x").unwrap();
+        fs::write(dir.path().join(".other"), "x").unwrap();
+        let alive = Draft::create(&dir.path().join("film.mp4"), 10, 4096).unwrap();
+        assert_eq!(remove_abandoned_drafts(dir.path()).unwrap(), 1);
+        assert_eq!(names(dir.path()).len(), 2);
+        drop(alive);
+        assert_eq!(names(dir.path()), [".other"]);
+    }
+
+    #[test]
+    fn more_than_the_disk_holds_is_refused_before_anything_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Draft::create(&dir.path().join("film.mp4"), 1 << 60, 4096).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(names(dir.path()).is_empty());
+    }
+}

@@ -1,0 +1,131 @@
+//! What writing large files wants beyond std: room reserved in advance, writes past the page cache,
+//! a new name that overwrites nothing, and how much room there is.
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use crate::check;
+
+/// Opens an existing file for direct writes (`O_DIRECT`): offset, length and address of each must be
+/// aligned, as whole [`crate::region::Page`]s are. File systems that cannot say so here
+/// (`InvalidInput`) or at the first write.
+pub fn open_direct_for_writing(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(path)
+}
+
+/// Reserves room for the first `bytes` of a file without changing its length. File systems that cannot
+/// say [`io::ErrorKind::Unsupported`]; too little room is [`io::ErrorKind::StorageFull`].
+pub fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    let bytes =
+        libc::off_t::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+    loop {
+        // SAFETY: a descriptor that lives for the call, and numbers.
+        let result =
+            unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, bytes) };
+        match check(i64::from(result)) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Renames a file if nothing has the new name yet, else [`io::ErrorKind::AlreadyExists`]. Where the
+/// file system cannot do both in one step, it looks first.
+pub fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
+    let (old, new) = (c_path(from)?, c_path(to)?);
+    // SAFETY: two strings that end in zero and live for the call.
+    let result = unsafe {
+        libc::renameat2(
+            libc::AT_FDCWD,
+            old.as_ptr(),
+            libc::AT_FDCWD,
+            new.as_ptr(),
+            libc::RENAME_NOREPLACE,
+        )
+    };
+    match check(i64::from(result)) {
+        Ok(_) => Ok(()),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {
+            if to.symlink_metadata().is_ok() {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            std::fs::rename(from, to)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Bytes that this process may still write to the file system on which `path` lies.
+pub fn room(path: &Path) -> io::Result<u64> {
+    let path = c_path(path)?;
+    // SAFETY: all-zero is a valid statvfs.
+    let mut stats: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: a string that ends in zero, and a structure to be filled; both live for the call.
+    check(i64::from(unsafe {
+        libc::statvfs(path.as_ptr(), &mut stats)
+    }))?;
+    Ok(stats.f_bavail.saturating_mul(stats.f_frsize))
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a zero byte in a path"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    fn directory(name: &str) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("reelway-sys-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_new_name_overwrites_nothing() {
+        let dir = directory("rename");
+        let (from, to) = (dir.join("from"), dir.join("to"));
+        fs::write(&from, "new").unwrap();
+        fs::write(&to, "old").unwrap();
+        let error = rename_to_new(&from, &to).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&to).unwrap(), b"old");
+        fs::remove_file(&to).unwrap();
+        rename_to_new(&from, &to).unwrap();
+        assert_eq!(fs::read(&to).unwrap(), b"new");
+        assert!(!from.exists());
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn room_is_reserved_without_making_the_file_longer() {
+        let dir = directory("reserve");
+        let file = File::create(dir.join("file")).unwrap();
+        assert!(room(&dir).unwrap() > 0);
+        match reserve(&file, 1 << 20) {
+            Ok(()) => {
+                let metadata = file.metadata().unwrap();
+                assert_eq!(metadata.len(), 0);
+                assert!(metadata.blocks() * 512 >= 1 << 20);
+            }
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported),
+        }
+        assert_eq!(
+            reserve(&file, 1 << 62).unwrap_err().kind(),
+            io::ErrorKind::FileTooLarge
+        );
+        fs::remove_dir_all(dir).unwrap();
+    }
+}
