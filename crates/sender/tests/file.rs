@@ -55,8 +55,10 @@ fn a_file_is_sent_from_its_position_at_its_interval() {
             assert_eq!(packet.payload, bytes[at..(at + 32).min(bytes.len())]);
             assert_eq!(packet.timestamp, 9 + 40 * number as u32);
         }
-        let took = got.last().unwrap().at - got[0].at;
-        let ideal = 5_000_000 * (expected as u64 - 1);
-        assert!(took.abs_diff(ideal) < 20_000_000, "{took} ns for {ideal}");
+        // The median: on a busy machine some are late, and those after them follow soon.
+        let mut gaps: Vec<_> = got.windows(2).map(|two| two[1].at - two[0].at).collect();
+        gaps.sort_unstable();
+        let median = gaps[gaps.len() / 2];
+        assert!((4_000_000..6_000_000).contains(&median), "{gaps:?}");
     }
 }
