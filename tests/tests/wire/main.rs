@@ -234,8 +234,7 @@ fn burst_rule(title: &str, came: &BTreeMap<u32, Vec<Came>>) {
     let mut start = 0;
     let mut worst = (0, 0);
     for (end, last) in all.iter().enumerate() {
-        // Just short of a millisecond: two turns' beginnings are as far apart as the clock ticks.
-        while last.at - all[start].at >= 950_000 {
+        while last.at - all[start].at >= 1_000_000 {
             start += 1;
         }
         let window = &all[start..=end];
