@@ -47,7 +47,6 @@ fn rtp() -> String {
     };
     let small = StoreConfig {
         pool_bytes: 16 << 20,
-        readers: 1,
         ..StoreConfig::default()
     };
     let sender = Store::new(small)

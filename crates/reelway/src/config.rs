@@ -79,7 +79,7 @@ pub struct Http {
 pub struct Pool {
     pub size: ByteSize,
     pub block: ByteSize,
-    pub readers: usize,
+    pub depth: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -174,7 +174,7 @@ impl Default for Pool {
         Pool {
             size: ByteSize::mib(256),
             block: ByteSize::kib(256),
-            readers: 8,
+            depth: 8,
         }
     }
 }
@@ -283,7 +283,7 @@ impl Config {
         range("http.segment", self.http.segment.into(), 1, 60)?;
         range("http.timeout", self.http.timeout.into(), 5, 86_400)?;
         range("http.ahead", self.http.ahead.into(), 1, 3_600)?;
-        range("pool.readers", self.pool.readers as u64, 1, 256)?;
+        range("pool.depth", self.pool.depth as u64, 1, 256)?;
         range("sender.threads", self.sender.threads as u64, 0, 256)?;
         let block = self.pool.block.as_u64();
         if !block.is_power_of_two() || !(64 << 10..=2 << 20).contains(&block) {

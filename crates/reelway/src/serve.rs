@@ -73,7 +73,8 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     let store = Store::new(StoreConfig {
         pool_bytes: config.pool.size.as_u64(),
         block_bytes: config.pool.block.as_u64() as u32,
-        readers: config.pool.readers,
+        depth: config.pool.depth,
+        ..StoreConfig::default()
     })
     .context("block pool")?;
     let media_from: Vec<IpAddr> = rtsp_listen.iter().map(SocketAddr::ip).collect();

@@ -19,9 +19,6 @@ pub enum StoreError {
         /// What the kernel said.
         error: io::Error,
     },
-    /// A reader thread could not be started.
-    #[error("a thread that reads films cannot be started: {0}")]
-    Thread(io::Error),
 }
 
 /// Why bytes of a film could not be had.

@@ -5,27 +5,38 @@
 //! ([`Store::fetch`]) and given out as a [`Span`]: pinned blocks that nobody copies. Whoever holds a
 //! span keeps its blocks; what nobody holds may be overwritten, the longest unused first.
 //!
+//! ```text
+//!   fetch ──▶ pool: in memory? ──no──▶ the lane's queue ──by deadline──▶ BlockSource ──▶ Fill::finish
+//!               └──yes──▶ Span                            at most depth    (disk, origin)      └──▶ Span
+//! ```
+//!
 //! | file | what lives there |
 //! |---|---|
 //! | `draft.rs` | a film file in the making |
-//! | `source.rs` | an opened film file and its identity |
-//! | `span.rs` | pinned bytes |
+//! | `store.rs` | what others see |
 //! | `pool.rs` | which blocks hold what, who waits for what: pure bookkeeping under one lock |
 //! | `order.rs` | blocks in the order of their last use |
-//! | `reader.rs` | the threads that read |
+//! | `span.rs`, `fill.rs` | pinned bytes; a block on its way |
+//! | `source.rs`, `lane.rs` | where bytes come from, and how many at a time |
+//! | `local.rs`, `disk.rs` | local files, and the thread of each disk |
 #![forbid(unsafe_code)]
 
+mod disk;
 mod draft;
 mod error;
+mod fill;
+mod lane;
+mod local;
 mod order;
 mod pool;
-mod reader;
 mod source;
 mod span;
 mod store;
 
 pub use draft::{Draft, remove_abandoned_drafts, sync_directory};
 pub use error::{ReadError, StoreError};
-pub use source::Source;
+pub use fill::Fill;
+pub use lane::{Lane, LaneStats};
+pub use source::{BlockSource, Opener, Source};
 pub use span::Span;
-pub use store::{Store, StoreConfig, StoreStats};
+pub use store::{ReadBy, Store, StoreConfig, StoreStats};

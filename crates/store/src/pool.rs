@@ -57,25 +57,35 @@ struct Pending {
     done: Done,
 }
 
-/// A read for a reader thread to do.
+/// A read to be done by a source.
 pub(crate) struct Read {
     pub source: Arc<Source>,
     pub key: Key,
     number: u32,
-    pub page: Page,
+    /// `None` only while the kernel has it.
+    pub page: Option<Page>,
+    pub deadline: Monotonic,
 }
 
 /// In order of deadline, then of asking.
 type Urgency = (Monotonic, u64);
 
 enum Slot {
-    /// On its way: place among the reads (while no reader has taken it), and which parts of which
+    /// On its way: place among its lane's reads (while it was not started), and which parts of which
     /// requests wait for it.
     Reading {
+        lane: usize,
         at: Urgency,
         wanted_by: Vec<(u64, usize)>,
     },
     Ready(Arc<Block>),
+}
+
+/// A lane's reads that wait for their turn.
+struct Queue {
+    reads: BTreeMap<Urgency, Read>,
+    under_way: usize,
+    depth: usize,
 }
 
 /// Something to be called once the lock is released.
@@ -107,7 +117,8 @@ pub(crate) struct Pool {
     held: Vec<Option<Key>>,
     order: Order,
     waiting: BTreeMap<Urgency, Request>,
-    reads: BTreeMap<Urgency, Read>,
+    /// By the lanes' numbers.
+    queues: Vec<Queue>,
     pending: HashMap<u64, Pending>,
     serial: u64,
     pub closed: bool,
@@ -130,7 +141,7 @@ impl Pool {
             held: vec![None; count],
             order: Order::new(count),
             waiting: BTreeMap::new(),
-            reads: BTreeMap::new(),
+            queues: Vec::new(),
             pending: HashMap::new(),
             serial: 0,
             closed: false,
@@ -237,33 +248,43 @@ impl Pool {
     fn want(&mut self, key: Key, source: &Arc<Source>, deadline: Monotonic, part: (u64, usize)) {
         let urgency = (deadline, self.next_serial());
         match self.slots.get_mut(&key) {
-            Some(Slot::Reading { at, wanted_by }) => {
+            Some(Slot::Reading {
+                lane,
+                at,
+                wanted_by,
+            }) => {
                 wanted_by.push(part);
+                let reads = &mut self.queues[*lane].reads;
                 if urgency < *at
-                    && let Some(read) = self.reads.remove(at)
+                    && let Some(mut read) = reads.remove(at)
                 {
                     *at = urgency;
-                    self.reads.insert(urgency, read);
+                    read.deadline = deadline;
+                    reads.insert(urgency, read);
                 }
             }
             _ => {
                 let Some((number, page)) = self.free.pop() else {
                     return;
                 };
+                let lane = source.lane().0.number;
+                let wanted_by = vec![part];
                 self.slots.insert(
                     key,
                     Slot::Reading {
+                        lane,
                         at: urgency,
-                        wanted_by: vec![part],
+                        wanted_by,
                     },
                 );
-                self.reads.insert(
+                self.queues[lane].reads.insert(
                     urgency,
                     Read {
                         source: Arc::clone(source),
                         key,
                         number,
-                        page,
+                        page: Some(page),
+                        deadline,
                     },
                 );
             }
@@ -335,20 +356,39 @@ impl Pool {
         keys.len()
     }
 
-    /// The most urgent read.
-    pub fn next_read(&mut self) -> Option<Read> {
-        self.reads.pop_first().map(|(_, read)| read)
+    /// A queue for a new lane; its number.
+    pub fn add_queue(&mut self, depth: usize) -> usize {
+        self.queues.push(Queue {
+            reads: BTreeMap::new(),
+            under_way: 0,
+            depth: depth.max(1),
+        });
+        self.queues.len() - 1
     }
 
-    /// Whether there is something to read.
-    pub fn has_reads(&self) -> bool {
-        !self.reads.is_empty()
+    /// Reads of a lane that are under way, and that wait.
+    pub fn queue(&self, number: usize) -> (usize, usize) {
+        let queue = &self.queues[number];
+        (queue.under_way, queue.reads.len())
     }
 
-    /// A reader has done a read, or failed to.
+    /// The reads whose turn it is: of each lane the most urgent, up to its depth.
+    pub fn starts(&mut self, into: &mut Vec<Read>) {
+        for queue in &mut self.queues {
+            while queue.under_way < queue.depth
+                && let Some((_, read)) = queue.reads.pop_first()
+            {
+                queue.under_way += 1;
+                into.push(read);
+            }
+        }
+    }
+
+    /// A read was done with `len` bytes, or failed.
     pub fn read_done(
         &mut self,
         read: Read,
+        len: usize,
         result: Result<(), ReadError>,
         finished: &mut Vec<Finished>,
     ) {
@@ -357,14 +397,21 @@ impl Pool {
             key,
             number,
             page,
+            ..
         } = read;
-        let Some(Slot::Reading { wanted_by, .. }) = self.slots.remove(&key) else {
+        self.queues[source.lane().0.number].under_way -= 1;
+        let slot = self.slots.remove(&key);
+        let Some(page) = page else {
+            // Only a broken ring keeps a page.
+            return;
+        };
+        let Some(Slot::Reading { wanted_by, .. }) = slot else {
             self.free.push((number, page));
             return;
         };
         match result {
             Ok(()) => {
-                self.counters.bytes_read += page.len().min(source.len() as usize) as u64;
+                self.counters.bytes_read += len as u64;
                 let block = Arc::new(Block { page, number });
                 for (id, part) in wanted_by {
                     self.give(id, part, &block, finished);
@@ -410,7 +457,9 @@ impl Pool {
     /// Takes no more requests; all that are open fail.
     pub fn close(&mut self, finished: &mut Vec<Finished>) {
         self.closed = true;
-        self.reads.clear();
+        for queue in &mut self.queues {
+            queue.reads.clear();
+        }
         let waiting = std::mem::take(&mut self.waiting)
             .into_values()
             .map(|request| request.done);

@@ -1,66 +1,53 @@
-//! An opened film file.
+//! Where film bytes come from.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reelway_sys::{FileIdentity, open_direct};
+use reelway_sys::FileIdentity;
 
-use crate::ReadError;
+use crate::fill::Fill;
+use crate::lane::Lane;
 
-/// An opened film file, shared by all who play it.
+/// Where the bytes of one film come from: a local file, an object at an HTTP origin.
+pub trait BlockSource: Send + Sync + std::fmt::Debug + 'static {
+    /// How messages name it: its path, or its address without credentials.
+    fn path(&self) -> &Path;
+
+    /// Which bytes they are, and how many: the same identity is the same bytes.
+    fn identity(&self) -> FileIdentity;
+
+    /// Reads one block: returns soon, and has [`Fill::finish`] called when it is done, on any thread.
+    /// Called in the order of deadlines, with never more under way than the lane's depth, and never for
+    /// the same block twice at once.
+    fn read(self: Arc<Self>, fill: Fill);
+}
+
+/// Opens films that lie below a prefix (see [`crate::Store::mount`]).
+pub trait Opener: Send + Sync + 'static {
+    /// Opens the film of this path, the prefix included. Called where waiting is allowed; the wait must
+    /// be bounded.
+    fn open(&self, path: &Path) -> io::Result<(Arc<dyn BlockSource>, Lane)>;
+}
+
+/// An opened film, shared by all who play it.
 #[derive(Debug)]
 pub struct Source {
-    path: PathBuf,
+    from: Arc<dyn BlockSource>,
+    lane: Lane,
     identity: FileIdentity,
-    /// Past the page cache, where the file system allows it.
-    direct: Option<File>,
-    buffered: File,
-    direct_refused: AtomicBool,
     changed: AtomicBool,
 }
 
-/// Said once for the process: which file system it was does not matter twice.
-static SAID_BUFFERED: AtomicBool = AtomicBool::new(false);
-
-fn say_buffered(path: &Path, why: &io::Error) {
-    if !SAID_BUFFERED.swap(true, Ordering::Relaxed) {
-        tracing::info!(
-            file = %path.display(),
-            "direct reads are refused here ({why}); films are read through the page cache instead"
-        );
-    }
-}
-
 impl Source {
-    pub(crate) fn open(path: &Path) -> io::Result<Source> {
-        let buffered = File::open(path)?;
-        let metadata = buffered.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "not a regular file",
-            ));
-        }
-        let identity = FileIdentity::from(&metadata);
-        // The path may have come to name another file in between; then the direct one is not taken.
-        let direct = open_direct(path).and_then(|file| {
-            let same = FileIdentity::from(&file.metadata()?) == identity;
-            same.then_some(file)
-                .ok_or_else(|| io::Error::other("the file was replaced while it was opened"))
-        });
-        let direct = direct.inspect_err(|error| say_buffered(path, error)).ok();
-        Ok(Source {
-            path: path.to_path_buf(),
-            identity,
-            direct,
-            buffered,
-            direct_refused: AtomicBool::new(false),
+    pub(crate) fn new(from: Arc<dyn BlockSource>, lane: Lane) -> Source {
+        Source {
+            identity: from.identity(),
+            from,
+            lane,
             changed: AtomicBool::new(false),
-        })
+        }
     }
 
     /// Length in bytes when it was opened.
@@ -80,76 +67,24 @@ impl Source {
 
     /// The path it was opened by.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.from.path()
     }
 
-    /// Fails if the file is, or once was, another than the one opened.
-    pub(crate) fn check(&self) -> Result<(), ReadError> {
-        if !self.changed.load(Ordering::Relaxed) {
-            match self.buffered.metadata() {
-                Ok(metadata) if FileIdentity::from(&metadata) == self.identity => return Ok(()),
-                Ok(_) => self.changed.store(true, Ordering::Relaxed),
-                Err(error) => return Err(self.io_error(0, error)),
-            }
-        }
-        Err(ReadError::Changed {
-            path: self.path.clone(),
-        })
+    /// The queue its reads go through.
+    pub fn lane(&self) -> &Lane {
+        &self.lane
     }
 
-    /// Whether it is known to have changed, without asking the file system.
+    /// Whether it is known to have changed, without asking where it lies.
     pub(crate) fn is_changed(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
     }
 
-    /// Reads the block at `offset` (a multiple of the block size) into `into`, a whole block, but not
-    /// beyond the file's end. The file is the same before and after, or it is an error.
-    pub(crate) fn read_block(&self, offset: u64, into: &mut [u8]) -> Result<(), ReadError> {
-        self.check()?;
-        let wanted = self.len().saturating_sub(offset).min(into.len() as u64) as usize;
-        let result = self.fill(offset, into, wanted);
-        // A file cut short gives an error of reading too; that it changed is the truer reason.
-        self.check()?;
-        result.map_err(|error| self.io_error(offset, error))
+    pub(crate) fn set_changed(&self) {
+        self.changed.store(true, Ordering::Relaxed);
     }
 
-    fn fill(&self, offset: u64, into: &mut [u8], wanted: usize) -> io::Result<()> {
-        let mut have = 0;
-        if let Some(direct) = self
-            .direct
-            .as_ref()
-            .filter(|_| !self.direct_refused.load(Ordering::Relaxed))
-        {
-            match direct.read_at(into, offset) {
-                Ok(bytes) => have = bytes,
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                    self.direct_refused.store(true, Ordering::Relaxed);
-                    say_buffered(&self.path, &error);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        // The rest of a short direct read is not aligned any more.
-        while have < wanted {
-            match self
-                .buffered
-                .read_at(&mut into[have..wanted], offset + have as u64)
-            {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(bytes) => have += bytes,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    fn io_error(&self, offset: u64, error: io::Error) -> ReadError {
-        ReadError::Io {
-            path: self.path.clone(),
-            offset,
-            error: Arc::new(error),
-        }
+    pub(crate) fn read(&self, fill: Fill) {
+        Arc::clone(&self.from).read(fill);
     }
 }

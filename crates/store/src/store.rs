@@ -1,29 +1,46 @@
 //! The store: what others see.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use reelway_clock::Monotonic;
 use reelway_sys::FileIdentity;
-use reelway_sys::region::{ALIGNMENT, Region};
+use reelway_sys::region::{ALIGNMENT, Paging, Region};
 
+use crate::disk::{self, Disk};
+use crate::fill::Fill;
+use crate::lane::{Lane, LaneState, LaneStats};
+use crate::local::LocalFile;
 use crate::pool::{Finished, Pool, Read, Request};
+use crate::source::Opener;
 use crate::span::Pin;
-use crate::{ReadError, Source, Span, StoreError, reader};
+use crate::{ReadError, Source, Span, StoreError};
 
-/// How large the pool is, and who fills it.
+/// Who reads local files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadBy {
+    /// A ring a disk where there is io_uring, else threads.
+    #[default]
+    Ring,
+    /// Threads, with reads that block.
+    Threads,
+}
+
+/// How large the pool is, and how it is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreConfig {
     /// Memory for film blocks in bytes, a hard limit; at least 8 blocks.
     pub pool_bytes: u64,
     /// Bytes of a block, a power of two from 4096 to 16 MiB.
     pub block_bytes: u32,
-    /// Threads that read.
-    pub readers: usize,
+    /// Most reads under way at once, a disk; at least 1.
+    pub depth: usize,
+    /// Who reads.
+    pub read_by: ReadBy,
 }
 
 impl Default for StoreConfig {
@@ -31,7 +48,8 @@ impl Default for StoreConfig {
         StoreConfig {
             pool_bytes: 256 << 20,
             block_bytes: 256 << 10,
-            readers: 4,
+            depth: 8,
+            read_by: ReadBy::Ring,
         }
     }
 }
@@ -62,80 +80,166 @@ pub struct StoreStats {
 pub(crate) struct Inner {
     config: StoreConfig,
     pool: Mutex<Pool>,
-    /// Readers wait here for reads.
-    work: Condvar,
     /// Requests that wait for room: while there are none, letting a block go takes no lock.
     starved: AtomicUsize,
     sources: Mutex<HashMap<FileIdentity, Weak<Source>>>,
+    lanes: Mutex<Vec<Lane>>,
+    disks: Mutex<HashMap<String, (Arc<Disk>, Lane)>>,
+    openers: Mutex<Vec<(PathBuf, Arc<dyn Opener>)>>,
+    paging: Paging,
+}
+
+/// What is to be done without the lock.
+#[derive(Default)]
+struct Work {
+    finished: Vec<Finished>,
+    starts: Vec<Read>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+enum Step {
+    Call(Finished),
+    Start(Arc<Source>, Fill),
+}
+
+thread_local! {
+    /// Steps that came up while this thread was taking one: they follow it instead of being called
+    /// from within, so that a source that fails at once, or whoever asks for more when he is called,
+    /// takes no stack.
+    static STEPS: std::cell::RefCell<Option<VecDeque<Step>>> = const { std::cell::RefCell::new(None) };
+}
+
+/// Empties the list however its owner ends.
+struct Stepping;
+
+impl Drop for Stepping {
+    fn drop(&mut self) {
+        let rest = STEPS.with_borrow_mut(Option::take);
+        drop(rest);
+    }
 }
 
 impl Inner {
-    pub fn lock(&self) -> MutexGuard<'_, Pool> {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn block_bytes(&self) -> u64 {
+        u64::from(self.config.block_bytes)
     }
 
-    /// Calls what finished, and wakes readers if there is something to read.
-    pub fn after(&self, finished: &mut Vec<Finished>) {
-        for finished in finished.drain(..) {
-            finished.call();
-        }
-    }
-
-    /// Waits for a read; `None` when the store was closed.
-    pub fn next_read(&self) -> Option<Read> {
-        let mut pool = self.lock();
-        loop {
-            if pool.closed {
-                return None;
+    /// Changes the pool, then does what follows from it, without the lock.
+    fn with_pool(self: &Arc<Self>, change: impl FnOnce(&mut Pool, &mut Vec<Finished>)) {
+        let mut work = Work::default();
+        {
+            let mut pool = lock(&self.pool);
+            change(&mut pool, &mut work.finished);
+            self.starved.store(pool.waiting(), Ordering::SeqCst);
+            if !pool.closed {
+                pool.starts(&mut work.starts);
             }
-            self.note_waiting(&pool);
-            if let Some(read) = pool.next_read() {
-                if pool.has_reads() {
-                    self.work.notify_one();
-                }
-                return Some(read);
-            }
-            pool = self.work.wait(pool).unwrap_or_else(PoisonError::into_inner);
         }
+        self.perform(work);
     }
 
-    fn note_waiting(&self, pool: &Pool) {
-        self.starved.store(pool.waiting(), Ordering::SeqCst);
+    fn perform(self: &Arc<Self>, work: Work) {
+        let Work { finished, starts } = work;
+        if finished.is_empty() && starts.is_empty() {
+            return;
+        }
+        let start = |read: Read| {
+            let source = Arc::clone(&read.source);
+            Step::Start(source, Fill::new(read, Arc::clone(self)))
+        };
+        // The disks first: they work while the others are told.
+        let steps = starts
+            .into_iter()
+            .map(start)
+            .chain(finished.into_iter().map(Step::Call));
+        let nested = STEPS.with_borrow_mut(|list| match list {
+            Some(list) => {
+                list.extend(steps);
+                true
+            }
+            None => {
+                *list = Some(steps.collect());
+                false
+            }
+        });
+        if nested {
+            return;
+        }
+        let _stepping = Stepping;
+        while let Some(step) =
+            STEPS.with_borrow_mut(|list| list.as_mut().and_then(VecDeque::pop_front))
+        {
+            match step {
+                Step::Call(finished) => finished.call(),
+                Step::Start(source, fill) => source.read(fill),
+            }
+        }
     }
 
     fn ask(self: &Arc<Self>, request: Request) {
-        let mut finished = Vec::new();
-        {
-            let mut pool = self.lock();
+        self.with_pool(|pool, finished| {
             // Said before looking for free blocks, so that one let go from now on is noticed
             // (the other half is in `released`).
             self.starved.store(pool.waiting() + 1, Ordering::SeqCst);
             fence(Ordering::SeqCst);
             finished.extend(pool.ask(request));
-            self.note_waiting(&pool);
-            if pool.has_reads() {
-                self.work.notify_one();
-            }
-        }
-        self.after(&mut finished);
+        });
+    }
+
+    /// A read was done with `len` bytes, or failed.
+    pub fn read_done(self: &Arc<Self>, read: Read, len: usize, result: Result<(), ReadError>) {
+        self.with_pool(|pool, finished| pool.read_done(read, len, result, finished));
     }
 
     /// A block was let go.
-    pub fn released(&self) {
+    pub fn released(self: &Arc<Self>) {
         fence(Ordering::SeqCst);
-        if self.starved.load(Ordering::SeqCst) == 0 {
-            return;
+        if self.starved.load(Ordering::SeqCst) > 0 {
+            self.with_pool(Pool::dispatch);
         }
-        let mut finished = Vec::new();
-        {
-            let mut pool = self.lock();
-            pool.dispatch(&mut finished);
-            self.note_waiting(&pool);
-            if pool.has_reads() {
-                self.work.notify_one();
-            }
+    }
+
+    fn lane(&self, name: &str, depth: usize) -> Lane {
+        let mut lanes = lock(&self.lanes);
+        let number = lock(&self.pool).add_queue(depth);
+        let lane = Lane(Arc::new(LaneState::new(name, number, depth)));
+        lanes.push(lane.clone());
+        lane
+    }
+
+    /// The disk of a file system, and its lane; started at its first film.
+    fn disk(&self, device: u64) -> io::Result<(Arc<Disk>, Lane)> {
+        let name = disk::name_of(device);
+        let mut disks = lock(&self.disks);
+        if let Some((disk, lane)) = disks.get(&name) {
+            return Ok((Arc::clone(disk), lane.clone()));
         }
-        self.after(&mut finished);
+        let disk = Disk::start(&name, self.config.depth, self.config.read_by)?;
+        let lane = self.lane(&name, self.config.depth);
+        disks.insert(name, (Arc::clone(&disk), lane.clone()));
+        Ok((disk, lane))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Source> {
+        let opener = lock(&self.openers)
+            .iter()
+            .find(|(prefix, _)| path.starts_with(prefix))
+            .map(|(_, opener)| Arc::clone(opener));
+        if let Some(opener) = opener {
+            let (source, lane) = opener.open(path)?;
+            return Ok(Source::new(source, lane));
+        }
+        let mut lane = None;
+        let file = LocalFile::open(path, |device| {
+            let (disk, its_lane) = self.disk(device)?;
+            lane = Some(its_lane);
+            Ok(disk)
+        })?;
+        let lane = lane.ok_or_else(|| io::Error::other("a file without a disk"))?;
+        Ok(Source::new(Arc::new(file), lane))
     }
 }
 
@@ -144,10 +248,10 @@ struct Owner(Arc<Inner>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let mut finished = Vec::new();
-        self.0.lock().close(&mut finished);
-        self.0.work.notify_all();
-        self.0.after(&mut finished);
+        self.0.with_pool(Pool::close);
+        for (_, (disk, _)) in lock(&self.0.disks).drain() {
+            disk.close();
+        }
     }
 }
 
@@ -161,7 +265,7 @@ impl Store {
         let StoreConfig {
             pool_bytes,
             block_bytes,
-            readers,
+            ..
         } = config;
         if !block_bytes.is_power_of_two() || !(ALIGNMENT as u32..=16 << 20).contains(&block_bytes) {
             let words = format!(
@@ -190,28 +294,35 @@ impl Store {
                 reelway_sys::limits::locked_memory() >> 10,
             );
         }
-        let inner = Arc::new(Inner {
+        let inner = Inner {
             config,
             pool: Mutex::new(Pool::new(region.pages)),
-            work: Condvar::new(),
             starved: AtomicUsize::new(0),
-            sources: Mutex::new(HashMap::new()),
-        });
-        let owner = Owner(inner);
-        reader::start(&owner.0, readers).map_err(StoreError::Thread)?;
-        Ok(Store(Arc::new(owner)))
+            sources: Mutex::default(),
+            lanes: Mutex::default(),
+            disks: Mutex::default(),
+            openers: Mutex::default(),
+            paging: region.paging,
+        };
+        Ok(Store(Arc::new(Owner(Arc::new(inner)))))
+    }
+
+    /// A queue for sources that lie afar, for at most `depth` reads at once (at least 1); `name` is
+    /// what the figures call it.
+    pub fn lane(&self, name: &str, depth: usize) -> Lane {
+        self.0.0.lane(name, depth)
+    }
+
+    /// Has paths that begin with `prefix` opened by `opener`, and no longer as local files.
+    pub fn mount(&self, prefix: impl Into<PathBuf>, opener: Arc<dyn Opener>) {
+        lock(&self.0.0.openers).push((prefix.into(), opener));
     }
 
     /// Opens a film file, or gives the one that is open. Compare [`Source::identity`] with what the
     /// film's index was made from.
     pub fn open(&self, path: &Path) -> io::Result<Arc<Source>> {
-        let source = Source::open(path)?;
-        let mut sources = self
-            .0
-            .0
-            .sources
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let source = self.0.0.open(path)?;
+        let mut sources = lock(&self.0.0.sources);
         let identity = source.identity();
         if let Some(open) = sources
             .get(&identity)
@@ -316,24 +427,17 @@ impl Store {
     /// others; how many blocks became free. Those that somebody still plays from go when he is done
     /// and their memory is needed.
     pub fn forget(&self, file: FileIdentity) -> usize {
-        let mut finished = Vec::new();
-        let freed = {
-            let mut pool = self.0.0.lock();
-            let freed = pool.forget(file);
-            pool.dispatch(&mut finished);
-            self.0.0.note_waiting(&pool);
-            if pool.has_reads() {
-                self.0.0.work.notify_one();
-            }
-            freed
-        };
-        self.0.0.after(&mut finished);
+        let mut freed = 0;
+        self.0.0.with_pool(|pool, finished| {
+            freed = pool.forget(file);
+            pool.dispatch(finished);
+        });
         freed
     }
 
     /// What it holds and has done.
     pub fn stats(&self) -> StoreStats {
-        let pool = self.0.0.lock();
+        let pool = lock(&self.0.0.pool);
         let (blocks, cached, in_use) = pool.census();
         let counters = pool.counters;
         StoreStats {
@@ -347,5 +451,21 @@ impl Store {
             bytes_read: counters.bytes_read,
             errors: counters.errors,
         }
+    }
+
+    /// What each lane has done: disks and places afar, in the order in which they were first used.
+    pub fn lanes(&self) -> Vec<LaneStats> {
+        let lanes = lock(&self.0.0.lanes).clone();
+        let pool = lock(&self.0.0.pool);
+        let stats = |Lane(lane): &Lane| {
+            let (under_way, queued) = pool.queue(lane.number);
+            lane.stats(under_way, queued)
+        };
+        lanes.iter().map(stats).collect()
+    }
+
+    /// What the pool's memory is made of.
+    pub fn paging(&self) -> Paging {
+        self.0.0.paging
     }
 }

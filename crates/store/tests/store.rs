@@ -15,7 +15,8 @@ fn store(blocks: u64) -> Store {
     let config = StoreConfig {
         pool_bytes: blocks * BLOCK,
         block_bytes: BLOCK as u32,
-        readers: 3,
+        depth: 3,
+        ..StoreConfig::default()
     };
     Store::new(config).unwrap()
 }

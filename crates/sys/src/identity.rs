@@ -29,3 +29,8 @@ impl From<&Metadata> for FileIdentity {
         }
     }
 }
+
+/// A device number as the kernel's files write it: major and minor.
+pub fn device_numbers(device: u64) -> (u32, u32) {
+    (libc::major(device), libc::minor(device))
+}

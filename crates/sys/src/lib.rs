@@ -4,6 +4,7 @@
 //! that every other crate is `forbid(unsafe_code)`:
 //!
 //! - [`region`]: one mapped region of memory, cut into pages that are owned like boxes
+//! - [`reads`]: files read into such pages through a ring (io_uring)
 //! - [`udp`]: UDP sockets, and a whole turn's packets in one call, with segmentation by the kernel (GSO)
 //! - [`uring`]: the same calls through a ring that is submitted and reaped at once (io_uring)
 //! - [`files`]: room reserved in advance, names that overwrite nothing
@@ -21,6 +22,7 @@ mod direct;
 pub mod files;
 mod identity;
 pub mod limits;
+pub mod reads;
 pub mod region;
 pub mod tcp;
 pub mod time;
@@ -30,7 +32,7 @@ pub mod uring;
 pub mod wake;
 
 pub use direct::open_direct;
-pub use identity::FileIdentity;
+pub use identity::{FileIdentity, device_numbers};
 
 /// The result of a call that returns -1 on error.
 pub(crate) fn check(result: i64) -> std::io::Result<i64> {

@@ -14,11 +14,18 @@ use crate::check;
 /// Alignment of every page's address, in bytes: enough for direct I/O on any block device.
 pub const ALIGNMENT: usize = 4096;
 
+/// Alignment of a region, in bytes: that of the processor's large pages, so that it can be made of them.
+const LARGE: usize = 2 << 20;
+
 /// The mapping; unmapped when its last page is gone.
 #[derive(Debug)]
-struct Mapping {
-    base: NonNull<u8>,
-    bytes: usize,
+pub(crate) struct Mapping {
+    /// Where the pages begin.
+    pub(crate) base: NonNull<u8>,
+    /// Bytes of all pages.
+    pub(crate) bytes: usize,
+    /// What was mapped: the pages, and what aligns them.
+    whole: (NonNull<u8>, usize),
 }
 
 // SAFETY: only an address and a length; what lies there is reached through pages alone.
@@ -28,9 +35,10 @@ unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        let (base, bytes) = self.whole;
         // SAFETY: base and length are of a mapping made by `Region::map`; no page is left that points
         // into it, since each holds this mapping alive.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+        unsafe { libc::munmap(base.as_ptr().cast(), bytes) };
     }
 }
 
@@ -40,7 +48,15 @@ pub struct Page {
     base: NonNull<u8>,
     bytes: usize,
     /// Keeps the address valid.
-    _mapping: Arc<Mapping>,
+    mapping: Arc<Mapping>,
+}
+
+impl Page {
+    /// Its address and its place in its region, for those in this crate who hand it to the kernel.
+    pub(crate) fn parts(&mut self) -> (*mut u8, usize, &Arc<Mapping>) {
+        let offset = self.base.as_ptr() as usize - self.mapping.base.as_ptr() as usize;
+        (self.base.as_ptr(), offset, &self.mapping)
+    }
 }
 
 // SAFETY: a page is the only way to its bytes, like a Box<[u8]>.
@@ -53,7 +69,7 @@ impl Deref for Page {
 
     fn deref(&self) -> &[u8] {
         // SAFETY: base points to `bytes` mapped bytes (zero or written), which no other page covers
-        // and which live as long as `_mapping`.
+        // and which live as long as `mapping`.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.bytes) }
     }
 }
@@ -65,13 +81,70 @@ impl DerefMut for Page {
     }
 }
 
-/// A region's pages, and whether it is pinned in memory.
+/// What kind of memory a region is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paging {
+    /// Large pages of 2 MiB that the administrator set aside (`vm.nr_hugepages`): taken at once.
+    Reserved,
+    /// Large pages where the kernel finds them (`transparent_hugepage` is `madvise` or `always`).
+    Transparent,
+    /// Pages of 4 KiB.
+    Small,
+}
+
+/// A region's pages, and what the kernel granted.
 #[derive(Debug)]
 pub struct Region {
     /// All pages, in the order of their addresses.
     pub pages: Vec<Page>,
     /// Why the region could not be locked: it may then be swapped out. `None` if it is locked.
     pub not_locked: Option<io::Error>,
+    /// What it is made of.
+    pub paging: Paging,
+}
+
+/// Maps `bytes` of new memory, by large pages that are set aside or by whatever there is.
+fn map_anonymous(bytes: usize, flags: libc::c_int) -> io::Result<NonNull<u8>> {
+    // SAFETY: a new anonymous mapping at an address the kernel chooses; nothing is overlaid.
+    let base = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags,
+            -1,
+            0,
+        )
+    };
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(base.cast::<u8>()).ok_or_else(|| io::Error::other("mmap gave a null address"))
+}
+
+fn mapping(bytes: usize) -> io::Result<(Mapping, Paging)> {
+    // Only where enough are set aside for all of it: it is all or nothing.
+    if bytes.is_multiple_of(LARGE)
+        && let Ok(base) = map_anonymous(bytes, libc::MAP_HUGETLB)
+    {
+        let whole = (base, bytes);
+        return Ok((Mapping { base, bytes, whole }, Paging::Reserved));
+    }
+    let room = bytes.checked_add(LARGE).ok_or(io::ErrorKind::OutOfMemory)?;
+    let start = map_anonymous(room, libc::MAP_NORESERVE)?;
+    // SAFETY: less than LARGE bytes up, and LARGE more than needed were mapped.
+    let base = unsafe { start.add(start.as_ptr().align_offset(LARGE)) };
+    // SAFETY: within our own mapping; advice changes no contents.
+    let advised = unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    let paging = match setting {
+        Ok(setting) if advised == 0 && bytes >= LARGE && !setting.contains("[never]") => {
+            Paging::Transparent
+        }
+        _ => Paging::Small,
+    };
+    let whole = (start, room);
+    Ok((Mapping { base, bytes, whole }, paging))
 }
 
 impl Region {
@@ -92,23 +165,8 @@ impl Region {
                     "a pool larger than the address space",
                 )
             })?;
-        // SAFETY: a new anonymous mapping at an address the kernel chooses; nothing is overlaid.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast::<u8>())
-            .ok_or_else(|| io::Error::other("mmap gave a null address"))?;
-        let mapping = Arc::new(Mapping { base, bytes });
+        let (mapping, paging) = mapping(bytes)?;
+        let (base, mapping) = (mapping.base, Arc::new(mapping));
         // Film bytes say nothing in a core dump but make it huge.
         // SAFETY: the whole of our own mapping; advice changes no contents.
         unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_DONTDUMP) };
@@ -126,10 +184,14 @@ impl Region {
                 // SAFETY: index * page_bytes lies within the mapping of count * page_bytes bytes.
                 base: unsafe { base.add(index * page_bytes) },
                 bytes: page_bytes,
-                _mapping: Arc::clone(&mapping),
+                mapping: Arc::clone(&mapping),
             })
             .collect();
-        Ok(Region { pages, not_locked })
+        Ok(Region {
+            pages,
+            not_locked,
+            paging,
+        })
     }
 }
 

@@ -1,0 +1,242 @@
+//! Local disks: a thread for each, which reads its files past the page cache, many blocks at a time.
+//!
+//! The pool hands over what is most urgent and never more than the disk's depth, so that nothing here
+//! has an order. Reads go through an io_uring where there is one, else through as many threads.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use reelway_sys::reads::{Done, Reads, Waker};
+use reelway_sys::uring::why_not;
+
+use crate::fill::Fill;
+use crate::local::{LocalFile, Progress, Step};
+use crate::store::ReadBy;
+
+/// Most threads in place of a ring: more help no disk.
+const MOST_THREADS: usize = 8;
+
+/// A disk's inbox.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    name: String,
+    inbox: Mutex<Inbox>,
+    /// What ends the wait of the thread that has the ring.
+    waker: OnceLock<Waker>,
+    /// Where threads read instead, they wait here.
+    work: Condvar,
+    said_buffered: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Inbox {
+    asked: Vec<(Arc<LocalFile>, Fill)>,
+    closed: bool,
+}
+
+/// Said once for the process: it would be the same for every disk.
+static SAID_NO_RING: AtomicBool = AtomicBool::new(false);
+static SAID_NOT_FIXED: AtomicBool = AtomicBool::new(false);
+
+/// The name of the disk that a file system with this device number lies on: `sda` for its partition
+/// `sda1`, for a file system without a disk its number.
+pub(crate) fn name_of(device: u64) -> String {
+    let (major, minor) = reelway_sys::device_numbers(device);
+    let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+    let Ok(mut path) = link.canonicalize() else {
+        return format!("{major}:{minor}");
+    };
+    if path.join("partition").exists() {
+        path.pop();
+    }
+    path.file_name().map_or_else(
+        || format!("{major}:{minor}"),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+impl Disk {
+    /// Starts the disk's thread, or threads.
+    pub fn start(name: &str, depth: usize, by: ReadBy) -> io::Result<Arc<Disk>> {
+        let disk = Arc::new(Disk {
+            name: name.to_owned(),
+            inbox: Mutex::default(),
+            waker: OnceLock::new(),
+            work: Condvar::new(),
+            said_buffered: AtomicBool::new(false),
+        });
+        let thread =
+            |number: usize| std::thread::Builder::new().name(format!("read-{name}-{number}"));
+        if by == ReadBy::Threads {
+            disk.start_threads(depth)?;
+            return Ok(disk);
+        }
+        // The ring belongs to the thread that makes it.
+        let (made, result) = std::sync::mpsc::sync_channel(1);
+        let with_ring = Arc::clone(&disk);
+        thread(0).spawn(move || match Reads::new(depth) {
+            Ok(reads) => {
+                with_ring.waker.set(reads.waker()).ok();
+                made.send(Ok(())).ok();
+                with_ring.run(reads);
+            }
+            Err(error) => {
+                made.send(Err(error)).ok();
+            }
+        })?;
+        match result.recv() {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                if !SAID_NO_RING.swap(true, Ordering::Relaxed) {
+                    tracing::info!(
+                        "films are read by threads instead of io_uring: {}",
+                        why_not(&error)
+                    );
+                }
+                disk.start_threads(depth)?;
+            }
+            Err(_) => return Err(io::Error::other("a reader thread ended at once")),
+        }
+        Ok(disk)
+    }
+
+    fn start_threads(self: &Arc<Disk>, depth: usize) -> io::Result<()> {
+        for number in 0..depth.clamp(1, MOST_THREADS) {
+            let disk = Arc::clone(self);
+            std::thread::Builder::new()
+                .name(format!("read-{}-{number}", self.name))
+                .spawn(move || disk.run_blocking())?;
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says once for a disk that it is read through the page cache.
+    pub fn say_buffered(&self, file: &LocalFile, why: &io::Error) {
+        if !self.said_buffered.swap(true, Ordering::Relaxed) {
+            tracing::info!(
+                disk = self.name,
+                file = %file.path.display(),
+                "direct reads are refused here ({why}); films are read through the page cache instead"
+            );
+        }
+    }
+
+    /// Takes a read to be done.
+    pub fn push(&self, file: Arc<LocalFile>, fill: Fill) {
+        let mut inbox = self.lock();
+        if inbox.closed {
+            drop(inbox);
+            return drop(fill);
+        }
+        inbox.asked.push((file, fill));
+        drop(inbox);
+        match self.waker.get() {
+            Some(waker) => waker.wake(),
+            None => self.work.notify_one(),
+        }
+    }
+
+    /// Takes no more reads, and ends the threads when those under way are done.
+    pub fn close(&self) {
+        let asked = {
+            let mut inbox = self.lock();
+            inbox.closed = true;
+            std::mem::take(&mut inbox.asked)
+        };
+        drop(asked);
+        if let Some(waker) = self.waker.get() {
+            waker.wake();
+        }
+        self.work.notify_all();
+    }
+
+    fn run(&self, mut reads: Reads<(Progress, Fill)>) {
+        let mut done = Vec::new();
+        loop {
+            let asked = {
+                let mut inbox = self.lock();
+                if inbox.closed {
+                    return;
+                }
+                std::mem::take(&mut inbox.asked)
+            };
+            for (file, fill) in asked {
+                let progress = Progress::new(file, fill.offset(), fill.len());
+                self.go_on(&mut reads, progress, fill);
+            }
+            reads.wait(&mut done);
+            for Done { page, tag, result } in done.drain(..) {
+                let (mut progress, mut fill) = tag;
+                fill.put_page(page);
+                match progress.took(result, self) {
+                    Step::Read => self.go_on(&mut reads, progress, fill),
+                    Step::Done(result) => fill.finish(result),
+                }
+            }
+        }
+    }
+
+    /// Hands the next read of a block to the ring.
+    fn go_on(&self, reads: &mut Reads<(Progress, Fill)>, progress: Progress, mut fill: Fill) {
+        if let Err(error) = progress.check() {
+            return fill.finish(Err(error));
+        }
+        let Some(page) = fill.take_page() else {
+            return drop(fill);
+        };
+        let (file, offset, from) = progress.next();
+        // The pool gives no more than the ring has room for.
+        if let Err(Done { page, tag, .. }) = reads.read(&file, offset, page, from, (progress, fill))
+        {
+            let (_, mut fill) = tag;
+            fill.put_page(page);
+            drop(fill);
+        }
+        if let Some(error) = reads.take_fixed_refused()
+            && !SAID_NOT_FIXED.swap(true, Ordering::Relaxed)
+        {
+            tracing::info!(
+                "the block pool is not registered with io_uring ({error}; the limit of locked memory is {} KiB): each read costs a little more. Raise it with `ulimit -l` or LimitMEMLOCK= of systemd",
+                reelway_sys::limits::locked_memory() >> 10,
+            );
+        }
+    }
+
+    /// The same with reads that block.
+    fn run_blocking(&self) {
+        loop {
+            let (file, mut fill) = {
+                let mut inbox = self.lock();
+                loop {
+                    if inbox.closed {
+                        return;
+                    }
+                    if !inbox.asked.is_empty() {
+                        break inbox.asked.remove(0);
+                    }
+                    inbox = self
+                        .work
+                        .wait(inbox)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+            };
+            let mut progress = Progress::new(file, fill.offset(), fill.len());
+            let result = loop {
+                if let Err(error) = progress.check() {
+                    break Err(error);
+                }
+                let result = progress.read_blocking(fill.buffer());
+                if let Step::Done(result) = progress.took(result, self) {
+                    break result;
+                }
+            };
+            fill.finish(result);
+        }
+    }
+}

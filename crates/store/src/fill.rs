@@ -1,0 +1,127 @@
+//! A block on its way from a source into the pool.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use reelway_clock::Monotonic;
+use reelway_sys::region::Page;
+
+use crate::ReadError;
+use crate::pool::Read;
+use crate::store::Inner;
+
+/// A block to be filled with a film's bytes. It owns its memory, which is part of the pool and aligned
+/// to 4096 bytes. Dropped without [`Fill::finish`] the read has failed.
+pub struct Fill {
+    /// `None` only while it is being finished.
+    read: Option<Read>,
+    store: Arc<Inner>,
+    started: Monotonic,
+}
+
+impl std::fmt::Debug for Fill {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Fill({:?})", self.range())
+    }
+}
+
+impl Fill {
+    pub(crate) fn new(read: Read, store: Arc<Inner>) -> Fill {
+        Fill {
+            read: Some(read),
+            store,
+            started: reelway_clock::now(),
+        }
+    }
+
+    /// First byte in the film: a multiple of the block size.
+    pub fn offset(&self) -> u64 {
+        let block_bytes = self.store.block_bytes();
+        self.read
+            .as_ref()
+            .map_or(0, |read| read.key.index * block_bytes)
+    }
+
+    /// Bytes wanted: a block, less at the film's end.
+    pub fn len(&self) -> usize {
+        let film = self.read.as_ref().map_or(0, |read| read.source.len());
+        film.saturating_sub(self.offset())
+            .min(self.store.block_bytes()) as usize
+    }
+
+    /// Whether nothing is wanted, which cannot be.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes wanted.
+    pub fn range(&self) -> Range<u64> {
+        self.offset()..self.offset() + self.len() as u64
+    }
+
+    /// When the first who asked needs it. The pool gives nothing up when it has passed.
+    pub fn deadline(&self) -> Monotonic {
+        self.read
+            .as_ref()
+            .map_or(Monotonic::ZERO, |read| read.deadline)
+    }
+
+    /// All of the block's memory: as many bytes as are wanted, or more.
+    pub fn buffer(&mut self) -> &mut [u8] {
+        match &mut self.read {
+            Some(Read {
+                page: Some(page), ..
+            }) => page,
+            _ => &mut [],
+        }
+    }
+
+    /// The memory itself, for who hands it to the kernel; [`Fill::put_page`] brings it back.
+    pub(crate) fn take_page(&mut self) -> Option<Page> {
+        self.read.as_mut().and_then(|read| read.page.take())
+    }
+
+    pub(crate) fn put_page(&mut self, page: Page) {
+        if let Some(read) = &mut self.read {
+            read.page = Some(page);
+        }
+    }
+
+    /// Tells all who wait for it: that the bytes are in the first [`Fill::len`] of [`Fill::buffer`], or
+    /// why they are not. [`ReadError::Changed`] marks the whole film as changed: who asks for more of it
+    /// fails at once, and [`crate::Store::open`] opens it anew.
+    pub fn finish(mut self, result: Result<(), ReadError>) {
+        self.end(result);
+    }
+
+    fn end(&mut self, result: Result<(), ReadError>) {
+        let len = self.len();
+        let Some(read) = self.read.take() else {
+            return;
+        };
+        let result = match (result, &read.page) {
+            (Ok(()), None) => Err(ReadError::Closed),
+            (result, _) => result,
+        };
+        if let Err(error) = &result {
+            if matches!(error, ReadError::Changed { .. }) {
+                read.source.set_changed();
+            }
+            if !matches!(error, ReadError::Closed) {
+                tracing::warn!("{error}");
+            }
+        }
+        let time = reelway_clock::now().since(self.started);
+        read.source
+            .lane()
+            .0
+            .note(time, result.is_ok().then_some(len));
+        self.store.read_done(read, len, result);
+    }
+}
+
+impl Drop for Fill {
+    fn drop(&mut self) {
+        self.end(Err(ReadError::Closed));
+    }
+}

@@ -1,0 +1,199 @@
+//! A film in a local file, and how the reading of one of its blocks goes on.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use reelway_sys::{FileIdentity, open_direct};
+
+use crate::ReadError;
+use crate::disk::Disk;
+use crate::fill::Fill;
+use crate::source::BlockSource;
+
+/// An opened file.
+#[derive(Debug)]
+pub(crate) struct LocalFile {
+    pub path: PathBuf,
+    identity: FileIdentity,
+    /// Past the page cache, where the file system allows it.
+    direct: Option<Arc<File>>,
+    buffered: Arc<File>,
+    direct_refused: AtomicBool,
+    disk: Arc<Disk>,
+}
+
+impl LocalFile {
+    /// Opens a file on the disk that `disk` finds for its device number.
+    pub fn open(
+        path: &Path,
+        disk: impl FnOnce(u64) -> io::Result<Arc<Disk>>,
+    ) -> io::Result<LocalFile> {
+        let buffered = File::open(path)?;
+        let metadata = buffered.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ));
+        }
+        let identity = FileIdentity::from(&metadata);
+        let disk = disk(identity.device)?;
+        // The path may have come to name another file in between; then the direct one is not taken.
+        let direct = open_direct(path).and_then(|file| {
+            let same = FileIdentity::from(&file.metadata()?) == identity;
+            same.then_some(Arc::new(file))
+                .ok_or_else(|| io::Error::other("the file was replaced while it was opened"))
+        });
+        let (direct, refused) = match direct {
+            Ok(direct) => (Some(direct), None),
+            Err(error) => (None, Some(error)),
+        };
+        let file = LocalFile {
+            path: path.to_path_buf(),
+            identity,
+            direct,
+            buffered: Arc::new(buffered),
+            direct_refused: AtomicBool::new(false),
+            disk,
+        };
+        if let Some(error) = refused {
+            file.disk.say_buffered(&file, &error);
+        }
+        Ok(file)
+    }
+
+    /// Fails if the file is another than the one opened.
+    fn check(&self) -> Result<(), ReadError> {
+        match self.buffered.metadata() {
+            Ok(metadata) if FileIdentity::from(&metadata) == self.identity => Ok(()),
+            Ok(_) => Err(ReadError::Changed {
+                path: self.path.clone(),
+            }),
+            Err(error) => Err(self.error(0, error)),
+        }
+    }
+
+    fn direct(&self) -> Option<&Arc<File>> {
+        self.direct
+            .as_ref()
+            .filter(|_| !self.direct_refused.load(Ordering::Relaxed))
+    }
+
+    fn error(&self, offset: u64, error: io::Error) -> ReadError {
+        ReadError::Io {
+            path: self.path.clone(),
+            offset,
+            error: Arc::new(error),
+        }
+    }
+}
+
+impl BlockSource for LocalFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.identity
+    }
+
+    fn read(self: Arc<Self>, fill: Fill) {
+        let disk = Arc::clone(&self.disk);
+        disk.push(self, fill);
+    }
+}
+
+/// How far the reading of a block is. Most are one direct read; a short one is continued through the
+/// page cache, since what is left is not aligned any more.
+pub(crate) struct Progress {
+    file: Arc<LocalFile>,
+    offset: u64,
+    wanted: usize,
+    have: usize,
+    direct: bool,
+}
+
+/// What to do after a read.
+pub(crate) enum Step {
+    /// One more.
+    Read,
+    /// The block is done.
+    Done(Result<(), ReadError>),
+}
+
+impl Progress {
+    pub fn new(file: Arc<LocalFile>, offset: u64, wanted: usize) -> Progress {
+        let direct = file.direct().is_some();
+        Progress {
+            file,
+            offset,
+            wanted,
+            have: 0,
+            direct,
+        }
+    }
+
+    /// Whether the file is still the one opened: asked before the first read, and after the last.
+    pub fn check(&self) -> Result<(), ReadError> {
+        match self.have {
+            0 => self.file.check(),
+            _ => Ok(()),
+        }
+    }
+
+    /// From which file, from which of its bytes on, to which byte of the block.
+    pub fn next(&self) -> (Arc<File>, u64, usize) {
+        let file = match &self.file.direct {
+            Some(direct) if self.direct => direct,
+            _ => &self.file.buffered,
+        };
+        (Arc::clone(file), self.offset + self.have as u64, self.have)
+    }
+
+    pub fn read_blocking(&self, into: &mut [u8]) -> io::Result<usize> {
+        let (file, offset, from) = self.next();
+        file.read_at(&mut into[from..], offset)
+    }
+
+    /// Takes what a read gave.
+    pub fn took(&mut self, result: io::Result<usize>, disk: &Disk) -> Step {
+        let direct = std::mem::replace(&mut self.direct, false);
+        let error = match result {
+            Ok(bytes) => {
+                self.have += bytes;
+                if self.have >= self.wanted {
+                    return Step::Done(self.file.check());
+                }
+                if bytes > 0 || direct {
+                    return Step::Read;
+                }
+                io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "the file ends before it should",
+                )
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::Interrupted => {
+                    self.direct = direct;
+                    return Step::Read;
+                }
+                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported if direct => {
+                    self.file.direct_refused.store(true, Ordering::Relaxed);
+                    disk.say_buffered(&self.file, &error);
+                    return Step::Read;
+                }
+                _ => error,
+            },
+        };
+        // A file cut short gives an error of reading too; that it changed is the truer reason.
+        let result = self
+            .file
+            .check()
+            .and_then(|()| Err(self.file.error(self.offset + self.have as u64, error)));
+        Step::Done(result)
+    }
+}
