@@ -116,7 +116,7 @@ async fn watch(
             duration: Some(Duration::from_secs(args.seconds.into())),
             burst: BURST,
             compare: true,
-            tcp: false,
+            ..rtsp::Options::default()
         };
         let wait = ARRIVALS.mul_f64(number as f64 / args.viewers as f64);
         tasks.push(tokio::spawn(async move {

@@ -10,6 +10,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::config::{Config, Listen, LogFormat};
+use crate::yardstick::Yardstick;
 use crate::{check, config, index, serve};
 
 /// Serves films over RTSP, HLS and DASH, untranscoded, each packet in time.
@@ -28,6 +29,8 @@ enum Command {
     Serve(Box<Serve>),
     /// Index films and print what was found: tracks, GOPs, bit rates, problems
     Index(Index),
+    /// Play films as viewers do, and judge: every packet there, in time, the film's
+    Yardstick(Box<Yardstick>),
     /// Run one of the experiments, or list them
     Bench(Bench),
     /// Tell what this machine offers, and what Reelway will use
@@ -137,6 +140,7 @@ impl Cli {
                 Ok(ExitCode::SUCCESS)
             }
             Command::Index(flags) => index::run(&flags),
+            Command::Yardstick(yardstick) => yardstick.run(),
             Command::Bench(bench) => bench.run(),
             Command::Check { films } => {
                 check::run(&films)?;

@@ -10,6 +10,7 @@ mod index;
 mod lan;
 mod node;
 mod serve;
+mod yardstick;
 
 use std::process::ExitCode;
 

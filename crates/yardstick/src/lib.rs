@@ -7,16 +7,25 @@
 //! same mistake twice.
 #![forbid(unsafe_code)]
 
+mod burst;
 mod depacketise;
 mod histogram;
 pub mod light;
 mod meter;
+mod mp4;
+mod order;
+pub mod outcome;
+pub mod playback;
 mod reference;
+mod reports;
 pub mod rtsp;
 mod socket;
+pub mod verdict;
 
 pub use histogram::Histogram;
 pub use meter::{Story, TrackStory};
+pub use mp4::read_film;
+pub use outcome::Outcome;
 pub use reference::{Reference, ReferenceTrack, access_unit_hash};
 
 /// What went wrong before or while a film was to be played.
@@ -25,6 +34,9 @@ pub enum Trouble {
     /// The network, or the other side, did not do what it should.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// Nobody listens there, or there is no way.
+    #[error("{0}: {1}")]
+    Unreachable(String, std::io::Error),
     /// The server answered with a status other than 200.
     #[error("{method}: {status} {reason}")]
     Refused {

@@ -1,12 +1,15 @@
 //! What a viewer measures: every packet there, in order, in time, at once no more than agreed, and
 //! equal to the film.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::depacketise::{Depacketiser, Format};
 use crate::histogram::Histogram;
-use crate::reference::ReferenceTrack;
+use crate::order::{Order, Out, Place};
+use crate::playback::{Arrived, Playback, usual_step};
+use crate::reference::{Match, ReferenceTrack};
+use crate::reports::{Reports, parse as parse_rtcp};
+use crate::verdict::{Fault, Finding};
 
 /// What one track of one viewer was like.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +24,8 @@ pub struct TrackStory {
     pub lost: u64,
     /// Packets that came after a later one.
     pub reordered: u64,
+    /// Packets of these that came after the buffer had given them up.
+    pub too_late: u64,
     /// Packets that came twice.
     pub repeated: u64,
     /// Access units that came whole.
@@ -29,16 +34,33 @@ pub struct TrackStory {
     pub different: u64,
     /// Access units for which the film has nothing at that time.
     pub unknown: u64,
-    /// How late the access units came; see `TrackMeter::judge`.
+    /// Access units that are the film's, but of another time than the server's words put them at.
+    pub displaced: u64,
+    /// By how much the first of them is off, ns.
+    pub displaced_by: Option<i64>,
+    /// Access units of the film that did not come whole between the first and the last that came.
+    pub missing: u64,
+    /// How late the access units came against the earliest; see `TrackMeter::judge`.
     pub late: Histogram,
     /// What was against an RFC, the first case in words.
     pub wrong: Option<String>,
     /// The first sequence number was the one announced in RTP-Info.
     pub announced: Option<bool>,
-    /// A sender report was seen.
+    /// RTP-Info named a timestamp.
+    pub announced_time: bool,
+    /// The film's time of the first packet, by RTP-Info, ns.
+    pub first_media: i64,
+    /// Sender reports seen.
     pub sender_reports: u64,
     /// RTCP BYE was seen.
     pub bye: bool,
+}
+
+impl TrackStory {
+    /// What a person calls the track.
+    pub fn kind(&self) -> &'static str {
+        if self.is_video { "picture" } else { "sound" }
+    }
 }
 
 /// What one viewer's play was like.
@@ -54,8 +76,16 @@ pub struct Story {
     pub bursts_over: u64,
     /// The film's place where it began, in ns, as the server said.
     pub from: i64,
+    /// Where it was to end, in ns, as the server said.
+    pub to: Option<i64>,
+    /// The film's time of the last access unit that came, ns.
+    pub last: i64,
     /// Whether the film came to its end.
     pub ended: bool,
+    /// What a player with a buffer would have shown.
+    pub playback: Playback,
+    /// What is wrong with RTP-Info and the sender reports.
+    pub lies: Vec<Finding>,
 }
 
 impl Story {
@@ -67,9 +97,15 @@ impl Story {
     /// Whether every packet came, once, in order, and each access unit equal to the film's.
     pub fn is_whole(&self) -> bool {
         self.tracks.iter().all(|track| {
-            track.lost + track.reordered + track.repeated + track.different + track.unknown == 0
-                && track.wrong.is_none()
-                && track.packets > 0
+            let wrong = [
+                track.lost,
+                track.reordered,
+                track.repeated,
+                track.different,
+                track.unknown,
+                track.displaced,
+            ];
+            wrong.iter().sum::<u64>() == 0 && track.wrong.is_none() && track.packets > 0
         })
     }
 
@@ -92,162 +128,290 @@ pub(crate) struct TrackMeter {
     pub rtp_from: u32,
     /// Where in the film the play began, ns.
     pub from: i64,
+    pub reports: Reports,
     depacketiser: Option<Depacketiser>,
-    /// Extended sequence number expected next.
-    expected: Option<u16>,
+    /// Whether a missing packet breaks the access unit after it.
+    in_fragments: bool,
     announced_seq: Option<u16>,
-    /// Sequence numbers of the last gaps, for packets that come late.
-    gaps: VecDeque<u16>,
-    /// Access units that came, until judged.
-    arrivals: Vec<Arrival>,
-    current: Option<(u32, Arrival)>,
+    first_seq: u16,
+    ssrc: Option<u32>,
+    order: Order<Packet>,
+    /// Access units that came.
+    pub arrivals: Vec<Arrived>,
+    current: Option<(u32, Arrived)>,
+    /// Packets are missing before the next.
+    gap: bool,
+    /// The film's time of the newest packet, ns.
+    newest: i64,
 }
 
-/// When the packets of an access unit came.
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    /// Presentation time in ns.
-    media: i64,
-    first: u64,
-    last: u64,
-    packets: u32,
+/// A packet that waits for those before it.
+#[derive(Debug)]
+struct Packet {
+    rtp_time: u32,
+    marker: bool,
+    at: u64,
+    /// Empty where nothing is compared.
+    payload: Vec<u8>,
 }
-
-/// Most gaps remembered; beyond that a late packet counts as lost and repeated.
-const GAPS: usize = 1024;
 
 impl TrackMeter {
-    pub fn new(is_video: bool, clock_rate: u32, format: Format, compare: bool) -> Self {
+    /// `patience`: how long the buffer waits for a missing packet, ns.
+    pub fn new(
+        is_video: bool,
+        clock_rate: u32,
+        format: Format,
+        compare: bool,
+        patience: u64,
+    ) -> Self {
         TrackMeter {
             story: TrackStory {
                 is_video,
                 ..TrackStory::default()
             },
-            clock_rate,
+            clock_rate: clock_rate.max(1),
             rtp_from: 0,
             from: 0,
+            reports: Reports::default(),
             depacketiser: compare.then(|| Depacketiser::new(format)),
-            expected: None,
+            in_fragments: matches!(format, Format::H264 | Format::H265),
             announced_seq: None,
-            gaps: VecDeque::new(),
+            first_seq: 0,
+            ssrc: None,
+            order: Order::new(patience),
             arrivals: Vec::new(),
             current: None,
+            gap: false,
+            newest: 0,
         }
     }
 
     /// What RTP-Info says of the packets that follow.
     pub fn announce(&mut self, seq: Option<u16>, rtp_time: Option<u32>, from: i64) {
         self.announced_seq = seq;
+        self.story.announced_time = rtp_time.is_some();
         self.rtp_from = rtp_time.unwrap_or(0);
         self.from = from;
+        self.newest = from;
+    }
+
+    /// The film's time of an RTP timestamp, ns.
+    pub fn media(&self, rtp_time: u32) -> i64 {
+        let ticks = i64::from(rtp_time.wrapping_sub(self.rtp_from) as i32);
+        self.from + ticks * 1_000_000_000 / i64::from(self.clock_rate)
+    }
+
+    fn wrong(&mut self, words: impl Into<String>) {
+        self.story.wrong.get_or_insert_with(|| words.into());
     }
 
     /// Takes a packet that the kernel got at `at` (ns).
     pub fn packet(&mut self, packet: &[u8], at: u64, reference: Option<&ReferenceTrack>) {
         let Some((header, payload)) = parse(packet) else {
-            self.story
-                .wrong
-                .get_or_insert_with(|| "a packet that is not RTP".into());
-            return;
+            return self.wrong("a packet that is not RTP");
         };
+        if *self.ssrc.get_or_insert(header.ssrc) != header.ssrc {
+            return self.wrong("packets of two sources (SSRC) in one stream");
+        }
         self.story.packets += 1;
         self.story.bytes += payload.len() as u64;
-        if self.story.announced.is_none() {
+        if self.story.packets == 1 {
+            if !self.story.announced_time {
+                self.rtp_from = header.rtp_time;
+            }
             self.story.announced = self.announced_seq.map(|seq| seq == header.seq);
-            // What was lost before the first packet that came is lost all the same.
-            self.expected = self.announced_seq.or(Some(header.seq));
+            // What was lost before the first packet that came is lost all the same, unless what was
+            // announced is another stream altogether.
+            let first = self
+                .announced_seq
+                .filter(|seq| header.seq.wrapping_sub(*seq) < MOST_MISSING_FIRST);
+            self.first_seq = first.unwrap_or(header.seq);
+            self.order.begin(self.first_seq);
+            self.story.first_media = self.media(header.rtp_time);
         }
-        if !self.in_order(header.seq) {
-            return;
+        self.newest = self.media(header.rtp_time);
+        let waiting = Packet {
+            rtp_time: header.rtp_time,
+            marker: header.marker,
+            at,
+            payload: self
+                .depacketiser
+                .as_ref()
+                .map_or_else(Vec::new, |_| payload.to_vec()),
+        };
+        match self.order.push(header.seq, at, waiting) {
+            Place::Ahead(missing) => self.story.lost += u64::from(missing),
+            Place::Reordered => {
+                self.story.lost -= 1;
+                self.story.reordered += 1;
+            }
+            Place::TooLate => {
+                self.story.lost -= 1;
+                self.story.reordered += 1;
+                self.story.too_late += 1;
+            }
+            Place::Repeated => self.story.repeated += 1,
         }
-        self.time(header.rtp_time, at);
-        let Some(depacketiser) = &mut self.depacketiser else {
+        self.drain(at, reference);
+    }
+
+    /// Takes a datagram of RTCP.
+    pub fn report(&mut self, datagram: &[u8]) {
+        match parse_rtcp(datagram) {
+            Ok(compound) => {
+                self.story.bye |= compound.bye;
+                let Some(report) = compound.report else {
+                    return;
+                };
+                self.story.sender_reports += 1;
+                if self.story.packets > 0 {
+                    let media = self.media(report.rtp_time);
+                    let sent = self.order.span(self.first_seq);
+                    self.reports.add(report, media, self.newest, sent);
+                }
+            }
+            Err(wrong) => self.wrong(wrong),
+        }
+    }
+
+    /// Nothing more comes: what waits is handed on.
+    pub fn finish(&mut self, reference: Option<&ReferenceTrack>) {
+        self.drain(u64::MAX, reference);
+        self.arrivals
+            .extend(self.current.take().map(|(_, unit)| unit));
+        if let (Some(reference), Some(first), Some(last)) = (
+            reference.filter(|_| self.depacketiser.is_some()),
+            self.arrivals.iter().map(|unit| unit.media).min(),
+            self.arrivals.iter().map(|unit| unit.media).max(),
+        ) {
+            let there = reference.between(first, last);
+            let known = self.story.units.saturating_sub(self.story.unknown);
+            self.story.missing = there.saturating_sub(known);
+        }
+    }
+
+    fn drain(&mut self, now: u64, reference: Option<&ReferenceTrack>) {
+        while let Some(out) = self.order.pop(now) {
+            match out {
+                Out::Gap => {
+                    self.gap = true;
+                    if let Some((_, unit)) = &mut self.current {
+                        unit.whole &= !self.in_fragments;
+                    }
+                    if let Some(depacketiser) = &mut self.depacketiser {
+                        depacketiser.gap();
+                    }
+                }
+                Out::Packet(packet) => {
+                    self.time(&packet);
+                    self.compare(&packet, reference);
+                }
+            }
+        }
+    }
+
+    fn compare(&mut self, packet: &Packet, reference: Option<&ReferenceTrack>) {
+        let (from, rtp_from, rate) = (self.from, self.rtp_from, self.clock_rate);
+        let (Some(depacketiser), story) = (&mut self.depacketiser, &mut self.story) else {
             return;
         };
-        let (story, from, rtp_from, rate) =
-            (&mut self.story, self.from, self.rtp_from, self.clock_rate);
         let mut judge = |unit: crate::depacketise::Unit| {
             story.units += 1;
             let ticks = i64::from(unit.rtp_time.wrapping_sub(rtp_from) as i32);
             let nanos = from + ticks * 1_000_000_000 / i64::from(rate);
-            match reference.map(|reference| reference.at(nanos)) {
-                Some(Some(hash)) if hash != unit.hash => story.different += 1,
-                Some(None) => story.unknown += 1,
-                _ => {}
+            let Some(reference) = reference else {
+                return;
+            };
+            match reference.judge(nanos, unit.hash) {
+                Match::Same => {}
+                Match::Elsewhere(by) => {
+                    story.displaced += 1;
+                    story.displaced_by.get_or_insert(by);
+                }
+                Match::Different => story.different += 1,
+                Match::Unknown => story.unknown += 1,
             }
         };
-        if let Err(wrong) = depacketiser.push(payload, header.rtp_time, header.marker, &mut judge) {
-            self.story.wrong.get_or_insert(wrong);
+        let pushed = depacketiser.push(&packet.payload, packet.rtp_time, packet.marker, &mut judge);
+        if let Err(wrong) = pushed {
+            self.wrong(wrong);
         }
-    }
-
-    /// Counts gaps, late and repeated packets; true for a packet that is the next or later.
-    fn in_order(&mut self, seq: u16) -> bool {
-        let expected = self.expected.unwrap_or(seq);
-        let ahead = seq.wrapping_sub(expected);
-        if ahead < 0x8000 {
-            for missing in 0..ahead.min(GAPS as u16) {
-                self.gaps.push_back(expected.wrapping_add(missing));
-            }
-            while self.gaps.len() > GAPS {
-                self.gaps.pop_front();
-            }
-            if ahead > 0 {
-                self.story.lost += u64::from(ahead);
-                if let Some(depacketiser) = &mut self.depacketiser {
-                    depacketiser.gap();
-                }
-            }
-            self.expected = Some(seq.wrapping_add(1));
-            return true;
-        }
-        if let Some(place) = self.gaps.iter().position(|gap| *gap == seq) {
-            self.gaps.remove(place);
-            self.story.lost -= 1;
-            self.story.reordered += 1;
-        } else {
-            self.story.repeated += 1;
-        }
-        false
     }
 
     /// Notes when the packets of an access unit came.
-    fn time(&mut self, rtp_time: u32, at: u64) {
+    fn time(&mut self, packet: &Packet) {
+        let gap = std::mem::take(&mut self.gap);
         match &mut self.current {
-            Some((time, arrival)) if *time == rtp_time => {
-                arrival.last = at;
-                arrival.packets += 1;
+            Some((time, unit)) if *time == packet.rtp_time => {
+                unit.first = unit.first.min(packet.at);
+                unit.last = unit.last.max(packet.at);
+                unit.packets += 1;
             }
-            current => {
-                let ticks = i64::from(rtp_time.wrapping_sub(self.rtp_from) as i32);
-                let media = self.from + ticks * 1_000_000_000 / i64::from(self.clock_rate);
-                let next = Arrival {
-                    media,
-                    first: at,
-                    last: at,
+            _ => {
+                let next = Arrived {
+                    media: self.media(packet.rtp_time),
+                    first: packet.at,
+                    last: packet.at,
                     packets: 1,
+                    whole: !(gap && self.in_fragments),
+                    after_gap: gap,
                 };
-                self.arrivals
-                    .extend(current.replace((rtp_time, next)).map(|(_, done)| done));
+                let done = self.current.replace((packet.rtp_time, next));
+                self.arrivals.extend(done.map(|(_, unit)| unit));
             }
         }
     }
 
-    /// The smallest distance of arrival and media time: what "in time" is measured from.
-    pub fn earliest(&self) -> Option<i64> {
-        self.arrivals
-            .iter()
-            .map(|unit| unit.first as i64 - unit.media)
-            .min()
+    /// The film's time of the newest packet, ns.
+    pub fn newest(&self) -> i64 {
+        self.newest
     }
 
-    /// Judges all arrivals against `base` (ns): the first packet of an access unit is due at its
-    /// time, the last of several at most the frame's duration later.
-    pub fn judge(&mut self, base: i64) {
-        let frame = self.frame();
-        for unit in self.arrivals.drain(..) {
+    /// What of RTP-Info is not true, as far as the packets tell.
+    pub fn judge_announcement(&self) -> Vec<Finding> {
+        let (story, name) = (&self.story, self.story.kind());
+        let mut findings = Vec::new();
+        let mut lie = |words| findings.push(Finding::noticed(Fault::RtpInfo, words));
+        if story.packets == 0 {
+            return findings;
+        }
+        if let (Some(false), Some(announced)) = (story.announced, self.announced_seq) {
+            let off = i32::from(self.first_seq.wrapping_sub(announced) as i16);
+            if off != 0 {
+                lie(format!(
+                    "RTP-Info announced packet {announced} as the first of the {name}, and none came within {MOST_MISSING_FIRST} of it"
+                ));
+            }
+        }
+        let off = (story.first_media - self.from) / 1_000_000;
+        if story.announced_time && off.abs() > BESIDE_MS {
+            lie(format!(
+                "RTP-Info puts the beginning of the {name} {} ms {} where the server said it would play from",
+                off.abs(),
+                if off > 0 { "after" } else { "before" }
+            ));
+        }
+        findings
+    }
+
+    /// Judges all arrivals against the earliest: the first packet of an access unit is due at its time,
+    /// the last of several at most the frame's duration later.
+    ///
+    /// What counts is when units are to be decoded, as servers send by that: the i-th that comes has the
+    /// i-th of all presentation times, which is the same but for a constant.
+    pub fn judge(&mut self) {
+        let frame = usual_step(self.arrivals.iter().map(|unit| unit.media));
+        let mut decode: Vec<i64> = self.arrivals.iter().map(|unit| unit.media).collect();
+        decode.sort_unstable();
+        let due = self.arrivals.iter().zip(decode);
+        let base = due
+            .clone()
+            .map(|(unit, decode)| unit.first as i64 - decode.max(self.from))
+            .min()
+            .unwrap_or(0);
+        for (unit, decode) in due {
             // Sound that is packed with what comes before the beginning is due at the beginning.
-            let due = unit.media.max(self.from) + base;
+            let due = decode.max(self.from) + base;
             let spread = if unit.packets > 1 { frame } else { 0 };
             let late = (unit.first as i64 - due).max(unit.last as i64 - due - spread);
             self.story
@@ -255,83 +419,20 @@ impl TrackMeter {
                 .add(Duration::from_nanos(late.max(0) as u64));
         }
     }
-
-    /// The usual distance of two access units in ns: the median.
-    fn frame(&self) -> i64 {
-        let mut steps: Vec<i64> = self
-            .arrivals
-            .windows(2)
-            .map(|pair| (pair[1].media - pair[0].media).abs())
-            .collect();
-        steps.sort_unstable();
-        steps.get(steps.len() / 2).copied().unwrap_or(0)
-    }
 }
 
-/// Counts packets in every window of a millisecond.
-///
-/// Pictures and sound come over sockets of their own, each of which is read when its turn comes: a
-/// packet may be handed in after others that came later. It is counted once nothing earlier can be
-/// waiting any more.
-#[derive(Debug, Default)]
-pub(crate) struct BurstMeter {
-    /// Arrivals and their packets, in order of time, not yet counted.
-    waiting: VecDeque<(u64, u32)>,
-    recent: VecDeque<(u64, u32)>,
-    within: u32,
-    pub most: u32,
-    pub over: u64,
-    agreed: u32,
-}
-
-/// How much later than another that came after it a packet may be handed in, in ns.
-const UNSETTLED: u64 = 2_000_000_000;
-
-impl BurstMeter {
-    /// Judges against `agreed` packets; 0: only counts.
-    pub fn new(agreed: u32) -> Self {
-        BurstMeter {
-            agreed,
-            ..BurstMeter::default()
-        }
-    }
-
-    /// Takes `packets` that came at `at` (ns).
-    pub fn add(&mut self, at: u64, packets: u32) {
-        let place = self.waiting.partition_point(|(then, _)| *then <= at);
-        self.waiting.insert(place, (at, packets));
-        let newest = self.waiting.back().map_or(at, |(then, _)| *then);
-        self.count_before(newest.saturating_sub(UNSETTLED));
-    }
-
-    /// Counts what still waits: nothing comes any more.
-    pub fn finish(&mut self) {
-        self.count_before(u64::MAX);
-    }
-
-    fn count_before(&mut self, settled: u64) {
-        while let Some((at, packets)) = self.waiting.pop_front_if(|(at, _)| *at < settled) {
-            while let Some((_, count)) = self
-                .recent
-                .pop_front_if(|(then, _)| at.saturating_sub(*then) >= 1_000_000)
-            {
-                self.within -= count;
-            }
-            self.recent.push_back((at, packets));
-            self.within += packets;
-            self.most = self.most.max(self.within);
-            if self.agreed > 0 && self.within > self.agreed {
-                self.over += 1;
-            }
-        }
-    }
-}
+/// How far the first packet may lie beside the place that was announced, ms: a packet of sound or a
+/// picture shown long.
+const BESIDE_MS: i64 = 500;
+/// Most packets that may be missing before the first that comes.
+const MOST_MISSING_FIRST: u16 = 2000;
 
 /// What of an RTP header is looked at.
 pub(crate) struct Header {
     pub seq: u16,
     pub rtp_time: u32,
     pub marker: bool,
+    pub ssrc: u32,
 }
 
 /// Header and payload of an RTP packet.
@@ -345,10 +446,10 @@ pub(crate) fn parse(packet: &[u8]) -> Option<(Header, &[u8])> {
         t1,
         t2,
         t3,
-        _,
-        _,
-        _,
-        _,
+        s0,
+        s1,
+        s2,
+        s3,
         ..,
     ] = *packet
     else {
@@ -370,31 +471,7 @@ pub(crate) fn parse(packet: &[u8]) -> Option<(Header, &[u8])> {
         seq: u16::from_be_bytes([seq_high, seq_low]),
         rtp_time: u32::from_be_bytes([t0, t1, t2, t3]),
         marker: second & 0x80 != 0,
+        ssrc: u32::from_be_bytes([s0, s1, s2, s3]),
     };
     packet.get(start..end).map(|payload| (header, payload))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packets_that_are_read_late_are_counted_when_they_came() {
-        let mut bursts = BurstMeter::new(8);
-        // Eight packets of a picture a millisecond after one of sound, whose socket is read later.
-        bursts.add(5_000_000, 8);
-        bursts.add(4_000_000, 1);
-        bursts.finish();
-        assert_eq!((bursts.most, bursts.over), (8, 0));
-    }
-
-    #[test]
-    fn a_burst_is_found_whatever_the_order_of_reading() {
-        let mut bursts = BurstMeter::new(8);
-        bursts.add(5_000_000, 8);
-        bursts.add(9_000_000, 1);
-        bursts.add(4_000_001, 1);
-        bursts.finish();
-        assert_eq!((bursts.most, bursts.over), (9, 1));
-    }
 }

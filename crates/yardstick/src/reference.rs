@@ -9,6 +9,17 @@ pub struct Reference {
     pub tracks: Vec<ReferenceTrack>,
 }
 
+impl Reference {
+    /// The track of a kind that is number `nth` of its kind.
+    pub fn track(&self, is_video: bool, nth: usize) -> Option<&ReferenceTrack> {
+        let mut alike = self
+            .tracks
+            .iter()
+            .filter(|track| track.is_video == is_video);
+        alike.nth(nth)
+    }
+}
+
 /// The access units of one track in order of presentation.
 #[derive(Clone, Debug, Default)]
 pub struct ReferenceTrack {
@@ -18,15 +29,57 @@ pub struct ReferenceTrack {
     pub units: Vec<(i64, u64)>,
 }
 
+/// What the film says of an access unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// It is the one of this time.
+    Same,
+    /// It is one of a time so many ns later.
+    Elsewhere(i64),
+    /// The film has another one here.
+    Different,
+    /// The film has nothing here, and it nowhere.
+    Unknown,
+}
+
 impl ReferenceTrack {
+    /// Compares an access unit that is said to be of `nanos`.
+    pub fn judge(&self, nanos: i64, hash: u64) -> Match {
+        match self.at(nanos) {
+            Some(same) if same == hash => return Match::Same,
+            _ => {}
+        }
+        let elsewhere = self
+            .units
+            .iter()
+            .filter(|unit| unit.1 == hash)
+            .map(|unit| unit.0 - nanos)
+            .min_by_key(|by| by.abs());
+        match (elsewhere, self.at(nanos)) {
+            (Some(by), _) => Match::Elsewhere(by),
+            (None, Some(_)) => Match::Different,
+            (None, None) => Match::Unknown,
+        }
+    }
+
+    /// How many access units the film has from one time to another, both included, ns.
+    pub fn between(&self, from: i64, to: i64) -> u64 {
+        let (from, to) = (from - NEAR, to + NEAR);
+        let before = self.units.partition_point(|unit| unit.0 < from);
+        let after = self.units.partition_point(|unit| unit.0 <= to);
+        after.saturating_sub(before) as u64
+    }
+
     /// The hash of the access unit presented within half a millisecond of `nanos`.
     pub fn at(&self, nanos: i64) -> Option<u64> {
-        const NEAR: i64 = 500_000;
         let after = self.units.partition_point(|unit| unit.0 < nanos - NEAR);
         let unit = self.units.get(after)?;
         (unit.0 <= nanos + NEAR).then_some(unit.1)
     }
 }
+
+/// Times closer than this are the same: every time scale's rounding is finer.
+const NEAR: i64 = 500_000;
 
 /// The hash of an access unit given as its parts: NAL units for H.264 and H.265 without access unit
 /// delimiters and parameter sets (which a server may drop and add), the whole unit for others.

@@ -3,7 +3,6 @@
 pub(crate) mod connection;
 pub(crate) mod description;
 
-use std::net::SocketAddr;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -13,9 +12,13 @@ use tokio::time::{self, MissedTickBehavior};
 use self::connection::{Connection, Incoming};
 use self::description::Media;
 use crate::Trouble;
-use crate::meter::{BurstMeter, Story, TrackMeter};
-use crate::reference::Reference;
+use crate::burst::BurstMeter;
+use crate::meter::{Story, TrackMeter};
+use crate::playback;
+use crate::reference::{Reference, ReferenceTrack};
+use crate::reports::{self, Reports};
 use crate::socket::{self, BUFFER, Received};
+use crate::verdict::Finding;
 
 /// How to play.
 #[derive(Clone, Debug)]
@@ -30,6 +33,10 @@ pub struct Options {
     pub burst: u32,
     /// Whether to put access units together and compare them.
     pub compare: bool,
+    /// How deep the player's buffer is.
+    pub depth: Duration,
+    /// Silence after which a stream that should go on counts as dead.
+    pub patience: Duration,
 }
 
 impl Default for Options {
@@ -40,21 +47,86 @@ impl Default for Options {
             duration: None,
             burst: 0,
             compare: false,
+            depth: Duration::from_secs(2),
+            patience: SILENCE,
         }
     }
 }
 
-/// Silence after which a stream that should go on counts as dead.
+/// Silence after which a stream that should go on counts as dead, if nothing else is said.
 const SILENCE: Duration = Duration::from_secs(10);
+/// Silence after which a film whose end has come counts as ended, for servers that do not say so.
+const END: Duration = Duration::from_secs(1);
+/// How near to the film's end its last access unit is.
+const NEAR_END: i64 = 1_000_000_000;
 /// Signs of life are given this often; every server waits longer.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
+/// What a viewer saw, and what ended it before its time.
+#[derive(Debug, Default)]
+pub struct Watched {
+    /// What came.
+    pub story: Story,
+    /// Why no more came.
+    pub trouble: Option<Trouble>,
+}
+
 /// Plays a film and tells what it was like.
+///
+/// # Errors
+/// The server cannot be reached, refuses, or breaks off: what came until then is in [`watch`] alone.
 pub async fn play(
     url: &str,
     options: &Options,
     reference: Option<&Reference>,
 ) -> Result<Story, Trouble> {
+    let watched = watch(url, options, reference).await;
+    watched.trouble.map_or(Ok(watched.story), Err)
+}
+
+/// Plays a film and tells what it was like, however it ended.
+pub async fn watch(url: &str, options: &Options, reference: Option<&Reference>) -> Watched {
+    let mut watched = Watched::default();
+    match begin(url, options, reference).await {
+        Ok(begun) => {
+            let Begun {
+                mut connection,
+                mut viewer,
+                base,
+                asked,
+                from,
+                to,
+            } = begun;
+            watched.trouble = viewer
+                .watch(&mut connection, &base, options, to)
+                .await
+                .err();
+            if watched.trouble.is_none() {
+                // A server that does not answer goodbye has still served the film.
+                let _ = connection.request("TEARDOWN", &base, &[]).await;
+            }
+            watched.story = viewer.story(asked, from, to, options.depth);
+        }
+        Err(trouble) => watched.trouble = Some(trouble),
+    }
+    watched
+}
+
+/// A film that plays.
+struct Begun<'a> {
+    connection: Connection,
+    viewer: Viewer<'a>,
+    base: String,
+    asked: u64,
+    from: i64,
+    to: Option<i64>,
+}
+
+async fn begin<'a>(
+    url: &str,
+    options: &Options,
+    reference: Option<&'a Reference>,
+) -> Result<Begun<'a>, Trouble> {
     let mut connection = Connection::open(url).await?;
     let description = connection
         .request("DESCRIBE", url, &["Accept: application/sdp"])
@@ -77,18 +149,21 @@ pub async fn play(
         let (seq, rtp_time) = description::rtp_info(info, &track.control);
         track.meter.announce(seq, rtp_time, from);
     }
-
-    let mut viewer = Viewer {
+    let viewer = Viewer {
         tracks,
         bursts: BurstMeter::new(options.burst),
         reference,
         first: None,
         last: reelway_clock::real().nanos(),
     };
-    viewer.watch(&mut connection, &base, options).await?;
-    // A server that does not answer goodbye has still served the film.
-    let _ = connection.request("TEARDOWN", &base, &[]).await;
-    Ok(viewer.story(asked.nanos(), from))
+    Ok(Begun {
+        connection,
+        viewer,
+        base,
+        asked: asked.nanos(),
+        from,
+        to: description::end(&description.body),
+    })
 }
 
 struct Track {
@@ -110,6 +185,7 @@ impl Track {
             media.clock_rate,
             media.format,
             options.compare,
+            options.depth.as_nanos() as u64,
         );
         if options.tcp {
             let (rtp, rtcp) = (number * 2, number * 2 + 1);
@@ -126,16 +202,10 @@ impl Track {
         let (rtp, rtcp) = socket::port_pair(connection.local()?.ip())?;
         let port = rtp.local_addr()?.port();
         let transport = format!("Transport: RTP/AVP;unicast;client_port={port}-{}", port + 1);
-        let answer = connection
+        // Not tied to the server's address: several may send one film.
+        connection
             .request("SETUP", &media.control, &[&transport])
             .await?;
-        if let Some(server) = answer
-            .header("transport")
-            .and_then(description::server_port)
-        {
-            let server = SocketAddr::new(connection.peer()?.ip(), server);
-            rtp.connect(server).await?;
-        }
         Ok(Track {
             control: media.control,
             meter,
@@ -162,13 +232,14 @@ enum Event {
     Tick,
 }
 
-impl Viewer<'_> {
+impl<'a> Viewer<'a> {
     /// Receives until the film's end, the agreed duration, or silence.
     async fn watch(
         &mut self,
         connection: &mut Connection,
         url: &str,
         options: &Options,
+        to: Option<i64>,
     ) -> Result<(), Trouble> {
         let start = reelway_clock::real().nanos();
         let mut buffer = vec![0; BUFFER];
@@ -182,13 +253,13 @@ impl Viewer<'_> {
                 .await?
             {
                 Event::Rtp(track, received) => self.take(track, &buffer, received),
-                Event::Rtcp(track, received) => {
-                    self.report(track, &control[..received.len.min(control.len())])
-                }
+                Event::Rtcp(track, received) => self.tracks[track]
+                    .meter
+                    .report(&control[..received.len.min(control.len())]),
                 Event::Frame(channel, frame) => {
                     let (track, is_rtcp) = (usize::from(channel / 2), channel % 2 == 1);
                     if track < self.tracks.len() && is_rtcp {
-                        self.report(track, &frame);
+                        self.tracks[track].meter.report(&frame);
                     } else if track < self.tracks.len() {
                         let at = reelway_clock::real().nanos();
                         self.take(
@@ -202,7 +273,7 @@ impl Viewer<'_> {
                         );
                     }
                 }
-                Event::Closed if self.ended() => return Ok(()),
+                Event::Closed if self.ended() || self.at_end(to) => return Ok(()),
                 Event::Closed => {
                     return Err(Trouble::Protocol("the server closed the connection".into()));
                 }
@@ -215,8 +286,12 @@ impl Viewer<'_> {
                     {
                         return Ok(());
                     }
-                    if now.saturating_sub(self.last) > SILENCE.as_nanos() as u64 {
-                        return Err(Trouble::Silence(SILENCE.as_secs()));
+                    let silent = now.saturating_sub(self.last);
+                    if silent > END.as_nanos() as u64 && self.at_end(to) {
+                        return Ok(());
+                    }
+                    if silent > options.patience.as_nanos() as u64 {
+                        return Err(Trouble::Silence(options.patience.as_secs()));
                     }
                     if now - alive > KEEPALIVE.as_nanos() as u64 {
                         alive = now;
@@ -270,9 +345,7 @@ impl Viewer<'_> {
     fn take(&mut self, track: usize, buffer: &[u8], received: Received) {
         self.first.get_or_insert(received.at);
         self.last = received.at;
-        let reference = self
-            .reference
-            .and_then(|reference| reference.tracks.get(track));
+        let reference = self.reference_of(track);
         let mut packets = 0;
         for packet in buffer[..received.len].chunks(received.segment.max(1)) {
             self.tracks[track]
@@ -283,54 +356,82 @@ impl Viewer<'_> {
         self.bursts.add(received.at, packets);
     }
 
-    fn report(&mut self, track: usize, mut compound: &[u8]) {
-        let story = &mut self.tracks[track].meter.story;
-        while let [first, kind, high, low, ..] = *compound {
-            let length = 4 * (usize::from(u16::from_be_bytes([high, low])) + 1);
-            if first >> 6 != 2 || length > compound.len() {
-                story
-                    .wrong
-                    .get_or_insert_with(|| "RTCP whose lengths do not fit".into());
-                return;
-            }
-            match kind {
-                200 => story.sender_reports += 1,
-                203 => story.bye = true,
-                _ => {}
-            }
-            compound = &compound[length..];
-        }
-    }
-
     fn ended(&self) -> bool {
         self.tracks.iter().all(|track| track.meter.story.bye)
     }
 
-    fn story(mut self, asked: u64, from: i64) -> Story {
-        let base = self
-            .tracks
+    /// Whether the film's end has come, for servers that do not say so.
+    fn at_end(&self, to: Option<i64>) -> bool {
+        to.is_some_and(|to| self.newest() > to - NEAR_END)
+    }
+
+    fn newest(&self) -> i64 {
+        let tracks = self.tracks.iter();
+        tracks.map(|track| track.meter.newest()).max().unwrap_or(0)
+    }
+
+    /// What the film holds of a track.
+    fn reference_of(&self, track: usize) -> Option<&'a ReferenceTrack> {
+        let is_video = self.tracks[track].meter.story.is_video;
+        let before = &self.tracks[..track];
+        let nth = before
             .iter()
-            .filter_map(|track| track.meter.earliest())
-            .min()
-            .unwrap_or(0);
+            .filter(|other| other.meter.story.is_video == is_video)
+            .count();
+        self.reference?.track(is_video, nth)
+    }
+
+    fn story(mut self, asked: u64, from: i64, to: Option<i64>, depth: Duration) -> Story {
+        for track in 0..self.tracks.len() {
+            let reference = self.reference_of(track);
+            self.tracks[track].meter.finish(reference);
+        }
         for track in &mut self.tracks {
-            track.meter.judge(base);
+            track.meter.judge();
         }
         self.bursts.finish();
+        let lies = self.lies();
+        let units: Vec<&[_]> = self
+            .tracks
+            .iter()
+            .map(|track| track.meter.arrivals.as_slice())
+            .collect();
         Story {
-            ended: self.ended(),
+            ended: self.ended() || self.at_end(to),
             start: self
                 .first
                 .map(|first| Duration::from_nanos(first.saturating_sub(asked))),
             burst: self.bursts.most,
             bursts_over: self.bursts.over,
             from,
+            to,
+            last: self.newest(),
+            playback: playback::simulate(&units, self.first.unwrap_or(asked), depth),
+            lies,
             tracks: self
                 .tracks
                 .into_iter()
                 .map(|track| track.meter.story)
                 .collect(),
         }
+    }
+
+    /// What of RTP-Info and the sender reports is not true.
+    fn lies(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let named: Vec<(&str, &Reports)> = self
+            .tracks
+            .iter()
+            .map(|track| (track.meter.story.kind(), &track.meter.reports))
+            .collect();
+        for track in &self.tracks {
+            findings.extend(track.meter.judge_announcement());
+        }
+        for (name, reports) in &named {
+            findings.extend(reports.judge(name));
+        }
+        findings.extend(reports::together(&named));
+        findings
     }
 }
 

@@ -71,8 +71,10 @@ impl Connection {
         } else {
             format!("{authority}:554")
         };
-        let connect = timeout(PATIENCE, TcpStream::connect(&authority)).await;
-        let stream = connect.map_err(|_| Trouble::Silence(PATIENCE.as_secs()))??;
+        let stream = timeout(PATIENCE, TcpStream::connect(&authority))
+            .await
+            .map_err(|_| Trouble::Silence(PATIENCE.as_secs()))?
+            .map_err(|error| Trouble::Unreachable(authority, error))?;
         stream.set_nodelay(true)?;
         Ok(Connection {
             stream,
@@ -86,11 +88,6 @@ impl Connection {
     /// This side's address.
     pub fn local(&self) -> io::Result<SocketAddr> {
         self.stream.local_addr()
-    }
-
-    /// The server's address.
-    pub fn peer(&self) -> io::Result<SocketAddr> {
-        self.stream.peer_addr()
     }
 
     /// Sends a request without waiting for its answer.
@@ -198,7 +195,13 @@ fn parse(input: &[u8]) -> Result<Option<(Incoming, usize)>, Trouble> {
     let head = std::str::from_utf8(&input[..end]).map_err(|_| wrong("bytes that are not text"))?;
     let mut lines = head.split("\r\n");
     let mut status = lines.next().unwrap_or_default().splitn(3, ' ');
-    if !status.next().unwrap_or_default().starts_with("RTSP/1.") {
+    let protocol = status.next().unwrap_or_default();
+    if protocol.starts_with("HTTP/") {
+        return Err(Trouble::Protocol(
+            "a web server answers there (HTTP), not RTSP: is it the right port?".into(),
+        ));
+    }
+    if !protocol.starts_with("RTSP/1.") {
         return Err(wrong("no RTSP/1.0 status line"));
     }
     let code = status

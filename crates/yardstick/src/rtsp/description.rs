@@ -75,6 +75,13 @@ pub fn npt_start(range: &str) -> Option<i64> {
     Some((seconds * 1e9).round() as i64)
 }
 
+/// Nanoseconds where a session description's `a=range:npt=` ends.
+pub fn end(sdp: &str) -> Option<i64> {
+    let range = sdp.lines().find_map(|line| line.strip_prefix("a=range:"))?;
+    let end = range.trim().strip_prefix("npt=")?.split_once('-')?.1;
+    npt_start(&format!("npt={end}")).filter(|end| *end > 0)
+}
+
 /// Sequence number and timestamp that `RTP-Info` gives for a track.
 pub fn rtp_info(info: &str, control: &str) -> (Option<u16>, Option<u32>) {
     let field = |entry: &str, name: &str| {
@@ -100,12 +107,11 @@ pub fn rtp_info(info: &str, control: &str) -> (Option<u16>, Option<u32>) {
     )
 }
 
-/// The server's RTP port in an answer's `Transport`.
-pub fn server_port(transport: &str) -> Option<u16> {
-    let pair = transport
-        .split(';')
-        .find_map(|part| part.strip_prefix("server_port="))?;
-    pair.split('-').next()?.parse().ok()
+/// A parameter of an answer's `Transport`.
+#[cfg_attr(not(test), expect(dead_code, reason = "for light viewers"))]
+pub fn transport_field<'a>(transport: &'a str, name: &str) -> Option<&'a str> {
+    let mut parts = transport.split(';');
+    parts.find_map(|part| part.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
 #[cfg(test)]
@@ -121,9 +127,14 @@ mod tests {
         assert_eq!(rtp_info(info, "rtsp://h/a/track=2"), (Some(8), Some(10)));
         assert_eq!(rtp_info(info, "rtsp://h/a/track=3"), (None, None));
         assert_eq!(
-            server_port("RTP/AVP;unicast;client_port=4-5;server_port=8000-8001"),
-            Some(8000)
+            transport_field(
+                "RTP/AVP;unicast;client_port=4-5;server_port=8000-8001",
+                "server_port"
+            ),
+            Some("8000-8001")
         );
+        assert_eq!(end("v=0\r\na=range:npt=0-12.5\r\n"), Some(12_500_000_000));
+        assert_eq!(end("a=range:npt=0-\r\n"), None);
     }
 
     #[test]

@@ -1,0 +1,132 @@
+//! `reelway yardstick`: plays films as a viewer does and judges what came.
+//!
+//! What lives here: the flags, and what is printed. The viewers are in the crate `yardstick`.
+
+mod print;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use reelway_yardstick::rtsp::{self, Options};
+use reelway_yardstick::{Outcome, Reference};
+
+/// Flags of `reelway yardstick`.
+#[derive(Debug, Args)]
+pub struct Yardstick {
+    /// Films: rtsp://…, http://….m3u8 (HLS), http://….mpd (DASH)
+    #[arg(required = true, value_name = "URL", value_parser = address)]
+    urls: Vec<String>,
+    /// RTSP interleaved in its TCP connection instead of over UDP
+    #[arg(long)]
+    tcp: bool,
+    /// Where in the film to begin
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
+    from: Duration,
+    /// How long to watch [default: to the film's end]
+    #[arg(long, value_name = "SECONDS", value_parser = positive_seconds)]
+    duration: Option<Duration>,
+    /// The film's file: every access unit that comes is compared with it
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// How deep the player's buffer is
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    buffer: Duration,
+    /// Most packets within any millisecond; more is a fault
+    #[arg(
+        long,
+        value_name = "PACKETS",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    burst: u32,
+    /// Silence after which a stream counts as dead
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = positive_seconds)]
+    patience: Duration,
+    /// Write the verdict and all figures to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+fn address(text: &str) -> Result<String, String> {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return Err("an address such as rtsp://HOST:8554/TITLE".to_owned());
+    };
+    match scheme {
+        "rtsp" if !rest.is_empty() => Ok(text.to_owned()),
+        _ => Err(format!(
+            "no film is played over {scheme}:// here; rtsp:// is"
+        )),
+    }
+}
+
+/// A number of seconds from 0 to a year.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text
+        .parse()
+        .map_err(|_| "a number of seconds, such as 2.5")?;
+    if !(0.0..=31_536_000.0).contains(&number) {
+        return Err("a number of seconds from 0 to a year".to_owned());
+    }
+    Ok(Duration::from_secs_f64(number))
+}
+
+fn positive_seconds(text: &str) -> Result<Duration, String> {
+    let duration = seconds(text)?;
+    if duration.is_zero() {
+        return Err("more than 0 seconds".to_owned());
+    }
+    Ok(duration)
+}
+
+impl Yardstick {
+    /// Plays and judges; the exit code says whether it played well.
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        let reference = match &self.against {
+            Some(path) => Some(reelway_yardstick::read_film(path).map_err(anyhow::Error::msg)?),
+            None => None,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let outcomes = runtime.block_on(self.measure(reference.as_ref()));
+        for outcome in &outcomes {
+            print::outcome(outcome);
+        }
+        if let Some(path) = &self.json {
+            let text = serde_json::to_string_pretty(&print::json(&outcomes))?;
+            std::fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
+        }
+        Ok(
+            if outcomes.iter().all(|outcome| outcome.verdict.is_well()) {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::from(1)
+            },
+        )
+    }
+
+    /// All films at once, each by a viewer of its own.
+    async fn measure(&self, reference: Option<&Reference>) -> Vec<Outcome> {
+        let options = Options {
+            tcp: self.tcp,
+            from: self.from.as_secs_f64(),
+            duration: self.duration,
+            burst: self.burst,
+            compare: reference.is_some(),
+            depth: self.buffer,
+            patience: self.patience,
+        };
+        let viewer = async |url: &String| {
+            let watched = rtsp::watch(url, &options, reference).await;
+            Outcome::of_rtsp(url, self.tcp, &watched, self.buffer, self.burst)
+        };
+        let mut outcomes = Vec::new();
+        for url in &self.urls {
+            outcomes.push(viewer(url).await);
+        }
+        outcomes
+    }
+}

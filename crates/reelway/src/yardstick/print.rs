@@ -1,0 +1,85 @@
+//! What is printed for people, and written for machines.
+
+use reelway_yardstick::{Histogram, Outcome};
+use serde_json::{Value, json};
+
+fn millis(duration: std::time::Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// A viewer's verdict and figures.
+pub fn outcome(outcome: &Outcome) {
+    print!(
+        "{} ({}): {}",
+        outcome.url, outcome.protocol, outcome.verdict
+    );
+    if outcome.packets == 0 {
+        return;
+    }
+    let playback = &outcome.playback;
+    println!(
+        "  first packet after {:.0} ms, first picture after {:.0} ms; {} stalls, {} frames skipped, {} late",
+        outcome.start_ms.unwrap_or(0.0),
+        outcome.shown_ms.unwrap_or(0.0),
+        playback.stalls,
+        playback.skipped,
+        playback.late,
+    );
+    println!(
+        "  {} packets, {:.1} MB; {} lost, {} out of order, {} twice; at most {} within a millisecond",
+        outcome.packets,
+        outcome.bytes as f64 / 1e6,
+        outcome.lost,
+        outcome.reordered,
+        outcome.repeated,
+        outcome.burst,
+    );
+    println!(
+        "  lateness p50 {:.2} ms, p99 {:.2}, p99.9 {:.2}, greatest {:.2}",
+        millis(outcome.late.percentile(0.5)),
+        millis(outcome.late.percentile(0.99)),
+        millis(outcome.late.percentile(0.999)),
+        millis(outcome.late.max()),
+    );
+    if outcome.compared > 0 {
+        println!("  {} access units compared with the film", outcome.compared);
+    }
+}
+
+/// All viewers for machines.
+pub fn json(outcomes: &[Outcome]) -> Value {
+    let mut late = Histogram::default();
+    outcomes
+        .iter()
+        .for_each(|outcome| late.merge(&outcome.late));
+    let refused = |outcome: &&Outcome| outcome.packets == 0 && !outcome.verdict.is_well();
+    let refused = outcomes.iter().filter(refused).count();
+    let harmed = outcomes
+        .iter()
+        .filter(|outcome| outcome.packets > 0 && !outcome.verdict.is_well())
+        .count();
+    let total = |field: fn(&Outcome) -> u64| outcomes.iter().map(field).sum::<u64>();
+    let verdict = outcomes
+        .iter()
+        .map(|outcome| outcome.verdict.word())
+        .find(|word| word != "well")
+        .unwrap_or_else(|| "well".to_owned());
+    json!({
+        "verdict": verdict,
+        "viewers": outcomes.len(),
+        "admitted": outcomes.len() - refused,
+        "refused": refused,
+        "harmed": harmed,
+        "packets": total(|outcome| outcome.packets),
+        "bytes": total(|outcome| outcome.bytes),
+        "lost": total(|outcome| outcome.lost),
+        "late_p50_ms": millis(late.percentile(0.5)),
+        "late_p99_ms": millis(late.percentile(0.99)),
+        "late_p999_ms": millis(late.percentile(0.999)),
+        "late_max_ms": millis(late.max()),
+        "stalls": total(|outcome| outcome.playback.stalls.into()),
+        "stalled_ms": total(|outcome| outcome.playback.stalled) / 1_000_000,
+        "skipped_frames": total(|outcome| outcome.playback.skipped),
+        "each": outcomes,
+    })
+}

@@ -1,0 +1,302 @@
+//! What one viewer tells in the end, of whatever protocol: figures and a verdict.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::histogram::Histogram;
+use crate::playback::Playback;
+use crate::rtsp::Watched;
+use crate::verdict::{Fault, Finding, Verdict};
+use crate::{Story, Trouble};
+
+/// Packets of a stream within a millisecond that the queues of small routers hold: more at once are
+/// noticed, even if nothing was lost here.
+pub const HOME_QUEUE: u32 = 50;
+
+/// What one viewer tells.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outcome {
+    /// What was asked for.
+    pub url: String,
+    /// `RTSP over UDP`, `HLS`, …
+    pub protocol: String,
+    /// What a viewer would have seen.
+    pub verdict: Verdict,
+    /// From asking to play to the first media, ms.
+    pub start_ms: Option<f64>,
+    /// The same with the buffer filled: when the first picture is shown, ms.
+    pub shown_ms: Option<f64>,
+    /// What the player showed.
+    pub playback: Playback,
+    /// Packets or segments that came.
+    pub packets: u64,
+    /// Payload bytes that came.
+    pub bytes: u64,
+    /// Packets that never came.
+    pub lost: u64,
+    /// Packets that came out of order.
+    pub reordered: u64,
+    /// Packets that came twice.
+    pub repeated: u64,
+    /// Access units compared with the film.
+    pub compared: u64,
+    /// Most packets within a millisecond.
+    pub burst: u32,
+    /// How late access units (or segments) came.
+    #[serde(skip)]
+    pub late: Histogram,
+}
+
+fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// `1 packet`, `2 packets`.
+pub(crate) fn many(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// What stopped a viewer, as a finding.
+pub fn trouble(trouble: &Trouble) -> Finding {
+    let fault = match trouble {
+        Trouble::Unreachable(..) => Fault::Unreachable,
+        Trouble::Refused { .. } => Fault::Refused,
+        Trouble::Protocol(_) => Fault::NoFilm,
+        Trouble::Io(_) | Trouble::Silence(_) => Fault::BrokenOff,
+    };
+    let words = match trouble {
+        Trouble::Unreachable(authority, error) => {
+            format!("{authority} cannot be reached: {error}; is the server running there?")
+        }
+        Trouble::Refused {
+            method,
+            status,
+            reason,
+        } => format!("the server refused {method}: {status} {reason}"),
+        other => other.to_string(),
+    };
+    Finding::seen(fault, words)
+}
+
+impl Outcome {
+    /// What was seen over RTSP, from a buffer of `depth`; `agreed` packets within a millisecond were
+    /// agreed on (0: nothing was).
+    pub fn of_rtsp(
+        url: &str,
+        tcp: bool,
+        watched: &Watched,
+        depth: Duration,
+        agreed: u32,
+    ) -> Outcome {
+        let story = &watched.story;
+        let mut findings: Vec<Finding> = watched.trouble.iter().map(trouble).collect();
+        if let (Some(finding), true) = (findings.first_mut(), story.start.is_some()) {
+            // It had begun.
+            finding.fault = Fault::BrokenOff;
+            finding.words = format!(
+                "the film broke off after {:.1} s: {}",
+                (story.last - story.from) as f64 / 1e9,
+                finding.words
+            );
+        }
+        findings.extend(story.lies.iter().cloned());
+        findings.extend(packets(story));
+        findings.extend(shown(&story.playback));
+        findings.extend(bytes(story));
+        findings.extend(bursts(story, tcp, agreed));
+        let total = |field: fn(&crate::TrackStory) -> u64| story.tracks.iter().map(field).sum();
+        Outcome {
+            url: url.to_owned(),
+            protocol: format!("RTSP over {}", if tcp { "TCP" } else { "UDP" }),
+            verdict: Verdict::of(findings),
+            start_ms: story.start.map(millis),
+            shown_ms: story.start.map(|start| millis(start + depth)),
+            playback: story.playback.clone(),
+            packets: total(|track| track.packets),
+            bytes: total(|track| track.bytes),
+            lost: story.lost(),
+            reordered: total(|track| track.reordered),
+            repeated: total(|track| track.repeated),
+            compared: total(|track| track.units),
+            burst: story.burst,
+            late: story.late(),
+        }
+    }
+}
+
+/// Packets missing, out of order, twice; a film that ended too soon; what is against an RFC.
+fn packets(story: &Story) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for track in &story.tracks {
+        let name = track.kind();
+        if track.packets == 0 && story.start.is_some() {
+            findings.push(Finding::seen(
+                Fault::Lost,
+                format!("nothing of the {name} came"),
+            ));
+        }
+        if track.lost > 0 {
+            let share = 100.0 * track.lost as f64 / (track.lost + track.packets) as f64;
+            findings.push(Finding::seen(
+                Fault::Lost,
+                format!(
+                    "{} of the {name} never came ({share:.2}%)",
+                    many(track.lost, "packet")
+                ),
+            ));
+        }
+        if track.reordered > 0 {
+            findings.push(Finding::noticed(
+                Fault::Reordered,
+                format!(
+                    "{} of the {name} came out of order, {} of them too late for the buffer",
+                    many(track.reordered, "packet"),
+                    track.too_late
+                ),
+            ));
+        }
+        if track.repeated > 0 {
+            findings.push(Finding::noticed(
+                Fault::Repeated,
+                format!(
+                    "{} of the {name} came twice",
+                    many(track.repeated, "packet")
+                ),
+            ));
+        }
+        if let Some(wrong) = &track.wrong {
+            findings.push(Finding::seen(
+                Fault::Malformed,
+                format!("the {name} holds what no standard allows: {wrong}"),
+            ));
+        }
+    }
+    if let (true, Some(to)) = (story.ended, story.to) {
+        let short = to - story.last;
+        if short > SHORT {
+            findings.push(Finding::seen(
+                Fault::BrokenOff,
+                format!(
+                    "the server ended the film {:.1} s before its end",
+                    short as f64 / 1e9
+                ),
+            ));
+        }
+    }
+    findings
+}
+
+/// How far the tracks of a film may be shifted against each other, ns.
+const SAME_ZERO: i64 = 2_000_000;
+/// How much of a film may be missing at its end, ns: tracks differ in length.
+const SHORT: i64 = 1_500_000_000;
+
+/// What the player could not show.
+pub(crate) fn shown(playback: &Playback) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if playback.stalls > 0 {
+        findings.push(Finding::seen(
+            Fault::Stalled,
+            format!(
+                "the picture stood still {}, {:.2} s in all, {:.2} s at the longest",
+                many(playback.stalls.into(), "time"),
+                playback.stalled as f64 / 1e9,
+                playback.longest_stall as f64 / 1e9
+            ),
+        ));
+    }
+    if playback.skipped > 0 {
+        findings.push(Finding::seen(
+            Fault::Skipped,
+            format!(
+                "{} of picture or sound could not be shown",
+                many(playback.skipped, "frame")
+            ),
+        ));
+    }
+    findings
+}
+
+/// What differs from the film.
+fn bytes(story: &Story) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    // Where a film's zero lies is the server's choice, as long as it is one for all tracks.
+    let first = story.tracks.first().and_then(|track| track.displaced_by);
+    let shifted = first.is_some_and(|first| {
+        let by = |track: &crate::TrackStory| track.displaced_by;
+        story
+            .tracks
+            .iter()
+            .all(|track| by(track).is_some_and(|by| (by - first).abs() < SAME_ZERO))
+    });
+    for track in &story.tracks {
+        let name = track.kind();
+        if track.different > 0 {
+            findings.push(Finding::seen(
+                Fault::Changed,
+                format!(
+                    "{} of the {name} are not the film's: bytes were changed",
+                    many(track.different, "frame")
+                ),
+            ));
+        }
+        if let (Some(by), false) = (track.displaced_by, shifted) {
+            findings.push(Finding::noticed(
+                Fault::Displaced,
+                format!(
+                    "{} of the {name} are the film's of another time than RTP-Info says: {} ms {}",
+                    many(track.displaced, "frame"),
+                    by.abs() / 1_000_000,
+                    if by > 0 { "later" } else { "earlier" }
+                ),
+            ));
+        }
+        if track.unknown > 0 {
+            findings.push(Finding::seen(
+                Fault::Changed,
+                format!(
+                    "{} of the {name} are not in the film",
+                    many(track.unknown, "frame")
+                ),
+            ));
+        }
+        if track.missing > 0 && track.lost == 0 && track.displaced == 0 {
+            findings.push(Finding::seen(
+                Fault::Skipped,
+                format!(
+                    "{} of the {name} were left out, though no packet is missing",
+                    many(track.missing, "frame")
+                ),
+            ));
+        }
+    }
+    findings
+}
+
+fn bursts(story: &Story, tcp: bool, agreed: u32) -> Option<Finding> {
+    if tcp {
+        return None;
+    }
+    if agreed > 0 && story.burst > agreed {
+        return Some(Finding::seen(
+            Fault::Burst,
+            format!(
+                "bursts of up to {} packets within a millisecond, where {agreed} were agreed on",
+                story.burst
+            ),
+        ));
+    }
+    let packets: u64 = story.tracks.iter().map(|track| track.packets).sum();
+    let seconds = (story.last - story.from).max(1_000_000) as f64 / 1e9;
+    (story.burst > HOME_QUEUE).then(|| {
+        Finding::noticed(
+            Fault::Burst,
+            format!(
+                "a burst of {} packets within a millisecond, {:.0} times the mean rate: small routers' queues overflow",
+                story.burst,
+                f64::from(story.burst) / (packets as f64 / seconds / 1000.0)
+            ),
+        )
+    })
+}
