@@ -60,7 +60,7 @@ pub fn parse(mut compound: &[u8]) -> Result<Compound, String> {
                     let seconds = i64::from(word(8)?);
                     let fraction = i64::from(word(12)?);
                     Some(SenderReport {
-                        clock: seconds * 1_000_000_000 + (fraction * 1_000_000_000 >> 32),
+                        clock: seconds * 1_000_000_000 + ((fraction * 1_000_000_000) >> 32),
                         rtp_time: word(16)?,
                         packets: word(20)?,
                     })

@@ -35,7 +35,6 @@ pub struct Track {
 
 /// What an initialisation segment says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(dead_code, reason = "for viewers over HTTP")]
 pub struct Initialisation {
     /// Picture and sound.
     pub tracks: Vec<Track>,
