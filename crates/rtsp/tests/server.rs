@@ -2,7 +2,8 @@
 
 mod shell;
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use reelway_session::{EndReason, State};
@@ -106,12 +107,22 @@ fn over_udp_media_comes_from_the_ports_that_were_said_and_ends_with_bye() {
     assert!(stand.sessions.is_empty());
 }
 
+/// The next datagram; the server's io_uring, in this process too, may interrupt the wait.
+fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+    loop {
+        match socket.recv_from(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
 /// Sequence numbers of a track up to its BYE.
 fn until_bye(stand: &Stand, track: &UdpTrack) -> Vec<u16> {
     let mut buffer = [0; 2048];
     track.rtcp.set_read_timeout(Some(6 * SECOND)).unwrap();
     loop {
-        let (length, from) = track.rtcp.recv_from(&mut buffer).expect("BYE");
+        let (length, from) = receive(&track.rtcp, &mut buffer).expect("BYE");
         assert_eq!(from.port(), stand.ports.1);
         if is_bye(&buffer[..length]) {
             break;
@@ -119,7 +130,7 @@ fn until_bye(stand: &Stand, track: &UdpTrack) -> Vec<u16> {
     }
     track.rtp.set_read_timeout(Some(SECOND / 5)).unwrap();
     let mut numbers = Vec::new();
-    while let Ok((length, from)) = track.rtp.recv_from(&mut buffer) {
+    while let Ok((length, from)) = receive(&track.rtp, &mut buffer) {
         assert_eq!(from.port(), stand.ports.0);
         numbers.push(Rtp::parse(&buffer[..length]).unwrap().seq);
     }
