@@ -18,6 +18,8 @@ use crate::{http, wait};
 pub struct Options {
     films: Vec<PathBuf>,
     settings: Vec<(String, String)>,
+    environment: Vec<(String, String)>,
+    flags: Vec<String>,
     prefix: Vec<String>,
     address: IpAddr,
     state: Option<PathBuf>,
@@ -47,6 +49,8 @@ impl Options {
         Options {
             films: vec![films.as_ref().to_owned()],
             settings: Vec::new(),
+            environment: Vec::new(),
+            flags: Vec::new(),
             prefix: Vec::new(),
             address: Ipv4Addr::LOCALHOST.into(),
             state: None,
@@ -71,6 +75,24 @@ impl Options {
     /// A key of the configuration file (`rtsp.timeout`) and its value as TOML.
     pub fn set(mut self, key: &str, value: impl std::fmt::Display) -> Options {
         self.settings.push((key.to_owned(), value.to_string()));
+        self
+    }
+
+    /// A variable of its environment.
+    pub fn env(mut self, name: &str, value: impl std::fmt::Display) -> Options {
+        self.environment.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// A flag and its value.
+    pub fn flag(mut self, name: &str, value: impl std::fmt::Display) -> Options {
+        self.flags.extend([name.to_owned(), value.to_string()]);
+        self
+    }
+
+    /// Runs under a program that becomes the server, such as `prlimit`.
+    pub fn under(mut self, program: &[&str]) -> Options {
+        self.prefix = program.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
@@ -174,12 +196,14 @@ impl Options {
             .arg("serve")
             .args(&self.films)
             .arg("--config")
-            .arg(&config_path);
+            .arg(&config_path)
+            .args(&self.flags);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("REELWAY_") {
                 command.env_remove(name);
             }
         }
+        command.envs(self.environment.iter().cloned());
         if let Some(cgroup) = &self.cgroup {
             // The shell enters the group and becomes the server.
             let inner = command;
@@ -188,8 +212,11 @@ impl Options {
                 .args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\""])
                 .arg(cgroup);
             command.arg(inner.get_program()).args(inner.get_args());
-            inner.get_envs().for_each(|(name, _)| {
-                command.env_remove(name);
+            inner.get_envs().for_each(|(name, value)| {
+                match value {
+                    Some(value) => command.env(name, value),
+                    None => command.env_remove(name),
+                };
             });
         }
         command

@@ -60,7 +60,7 @@ pub struct Serve {
     /// Address of the HTTP server, over --listen [default: port 8080]
     #[arg(long, value_name = "ADDR", env = "REELWAY_HTTP", value_parser = config::socket_address)]
     http: Option<SocketAddr>,
-    /// UDP ports for RTP and RTCP; 0,0 takes free ones [default: 8000,8001]
+    /// UDP ports for RTP and RTCP; 0,0 takes two free ones side by side [default: 8000,8001]
     #[arg(long, value_name = "RTP,RTCP", env = "REELWAY_RTP_PORTS", value_parser = port_pair)]
     rtp_ports: Option<(u16, u16)>,
     /// Where indexes and the API token are kept [default: /var/lib/reelway for root]
@@ -93,9 +93,10 @@ pub struct Index {
 
 /// Flags of `reelway bench`.
 #[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
 struct Bench {
     /// Experiment to run
-    #[arg(required_unless_present = "list")]
+    #[arg(required_unless_present_any = ["list", "help"])]
     name: Option<String>,
     /// List the experiments
     #[arg(long)]
@@ -106,7 +107,10 @@ struct Bench {
     /// Write the page of results to DIR/NAME.md
     #[arg(long, value_name = "DIR")]
     markdown: Option<PathBuf>,
-    /// What the experiment itself wants
+    /// Print help; after NAME, that of the experiment
+    #[arg(short, long)]
+    help: bool,
+    /// What the experiment itself wants (see reelway bench NAME --help)
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<String>,
 }
@@ -193,7 +197,18 @@ impl Serve {
 }
 
 impl Bench {
-    fn run(self) -> anyhow::Result<ExitCode> {
+    fn run(mut self) -> anyhow::Result<ExitCode> {
+        if self.help && self.name.is_none() {
+            let mut cli = Cli::command();
+            cli.build();
+            if let Some(bench) = cli.find_subcommand_mut("bench") {
+                bench.print_help()?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        if self.help {
+            self.rest.push("--help".to_owned());
+        }
         let Some(name) = self.name.filter(|_| !self.list) else {
             for (name, about) in reelway_bench::list() {
                 println!("{name:<10} {about}");

@@ -77,7 +77,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
         ..StoreConfig::default()
     })
     .context("block pool")?;
-    let media_from: Vec<IpAddr> = rtsp_listen.iter().map(SocketAddr::ip).collect();
+    let media_from = media_addresses(&rtsp_listen);
     let sender = Sender::new(
         SenderConfig {
             addresses: media_from,
@@ -130,8 +130,8 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     .context("RTSP server (choose another address: --rtsp)")?;
 
     let shown = reelway_http::Addresses {
-        rtsp: format!("rtsp://{}", lan::shown(rtsp.addresses()[0])),
-        http: format!("http://{}", lan::shown(http_address(&http_listen))),
+        rtsp: format!("rtsp://{}", lan::shown(rtsp.addresses()[0])[0]),
+        http: format!("http://{}", lan::shown(http_address(&http_listen))[0]),
     };
     let node = Arc::new(Node::new(sender.clone(), sessions.clone(), shown.clone()));
     let http = HttpServer::bind(
@@ -224,6 +224,15 @@ fn listen(config: &Config, given: Option<SocketAddr>, port: u16) -> Vec<SocketAd
     usable
         .map(|address| SocketAddr::new(address, port))
         .collect()
+}
+
+/// Where media leaves from: the addresses of RTSP. A UDP socket on all of IPv6 takes all of IPv4 too, so
+/// there is none beside it.
+fn media_addresses(rtsp: &[SocketAddr]) -> Vec<IpAddr> {
+    let all_of_v6 = IpAddr::from([0; 16]);
+    let both = rtsp.iter().any(|address| address.ip() == all_of_v6);
+    let addresses = rtsp.iter().map(SocketAddr::ip);
+    addresses.filter(|ip| !(both && ip.is_ipv4())).collect()
 }
 
 fn has_ipv6() -> bool {
@@ -335,24 +344,28 @@ fn announce(
     println!();
     println!("  index and token in {}", state.display());
     // As it is bound, not as it was wished: flags go over `listen`, and port 0 is any free one.
-    if tcp
-        .iter()
-        .copied()
-        .flatten()
-        .all(|at| at.ip().is_loopback())
-    {
+    let open = tcp.map(|bound| bound.iter().find(|at| !at.ip().is_loopback()));
+    let [rtsp, http] = open;
+    let Some(first) = rtsp.or(http) else {
         println!("  for this machine only; --listen lan opens it to the network");
         return;
+    };
+    if let [_, others @ ..] = &lan::shown(*first)[..]
+        && !others.is_empty()
+    {
+        let others: Vec<String> = others.iter().map(|at| lan::host(at.ip())).collect();
+        println!("  reached by {} as well", others.join(", "));
     }
-    let port = |addresses: &[SocketAddr]| addresses.first().map_or(0, SocketAddr::port);
+    let mut ports: Vec<String> = Vec::new();
+    ports.extend(rtsp.map(|rtsp| format!("TCP {}, UDP {} and {}", rtsp.port(), udp.0, udp.1)));
+    ports.extend(http.map(|http| format!("TCP {}", http.port())));
     println!(
-        "  open to the network: let TCP {} and {}, UDP {} and {} through the firewall",
-        port(tcp[0]),
-        port(tcp[1]),
-        udp.0,
-        udp.1
+        "  open to the network: let {} through the firewall",
+        ports.join(", ")
     );
-    if let Some(code) = lan::qr_code(&format!("{}/", shown.http)) {
+    if http.is_some()
+        && let Some(code) = lan::qr_code(&format!("{}/", shown.http))
+    {
         println!("\n{code}");
     }
 }

@@ -11,7 +11,7 @@ use reelway_rtp::PayloadOptions;
 pub struct SenderConfig {
     /// This machine's addresses that media leaves from, a socket each and thread; `[::]` serves IPv4 too.
     pub addresses: Vec<IpAddr>,
-    /// UDP port of all RTP; 0: as the system chooses.
+    /// UDP port of all RTP; 0: as the system chooses. Both 0: two neighbours, RTP's even.
     pub rtp_port: u16,
     /// UDP port of all RTCP; 0: as the system chooses.
     pub rtcp_port: u16,

@@ -83,6 +83,27 @@ fn bind(
     Ok(sockets)
 }
 
+/// The sockets for RTP and for RTCP. Where any ports will do, they are neighbours and RTP's is even, as
+/// RFC 3550 section 11 has it.
+fn bind_both(config: &SenderConfig) -> Result<(Vec<UdpSocket>, Vec<UdpSocket>), SenderError> {
+    let addresses = &config.addresses;
+    let both = |rtp, rtcp| Ok((bind(addresses, rtp, "RTP")?, bind(addresses, rtcp, "RTCP")?));
+    if (config.rtp_port, config.rtcp_port) != (0, 0) {
+        return both(config.rtp_port, config.rtcp_port);
+    }
+    // The neighbour of a free port is seldom taken.
+    let mut again = 0..32;
+    loop {
+        let probe = bind(&addresses[..1], 0, "RTP")?;
+        let even = probe[0].local_addr().port() & !1;
+        drop(probe);
+        match both(even, even + 1) {
+            Err(_) if again.next().is_some() => {}
+            result => return result,
+        }
+    }
+}
+
 impl Sender {
     /// Opens the sockets and starts the threads.
     pub fn new(config: SenderConfig, store: Store) -> Result<Sender, SenderError> {
@@ -93,8 +114,7 @@ impl Sender {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let rtp = bind(&config.addresses, config.rtp_port, "RTP")?;
-        let rtcp = bind(&config.addresses, config.rtcp_port, "RTCP")?;
+        let (rtp, rtcp) = bind_both(&config)?;
         let buffers = |socket: &UdpSocket, receive| {
             if let Err(error) = socket.set_buffers(config.send_buffer, receive) {
                 tracing::debug!("buffers of {}: {error}", socket.local_addr());

@@ -457,6 +457,16 @@ fn what_cannot_begin_says_why() {
 }
 
 #[test]
+fn where_any_ports_will_do_they_are_an_even_one_and_the_next() {
+    let store = store();
+    let senders: Vec<_> = (0..20).map(|_| sender(&store, |_| {})).collect();
+    for sender in &senders {
+        let (rtp, rtcp) = sender.ports();
+        assert_eq!((rtp % 2, rtcp), (0, rtp + 1));
+    }
+}
+
+#[test]
 fn receiver_reports_are_heard_only_from_where_the_media_goes() {
     let film = TestFilm::make(2, 1000);
     let store = store();
