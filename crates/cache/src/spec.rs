@@ -24,6 +24,16 @@ enum Kind {
     Sieve,
 }
 
+impl Default for Spec {
+    /// The least recently used block.
+    fn default() -> Spec {
+        Spec {
+            text: "lru".to_owned(),
+            kind: Kind::Lru,
+        }
+    }
+}
+
 /// Why a text names no policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {

@@ -74,6 +74,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
         pool_bytes: config.pool.size.as_u64(),
         block_bytes: config.pool.block.as_u64() as u32,
         depth: config.pool.depth,
+        policy: config.pool.policy.parse()?,
         ..StoreConfig::default()
     })
     .context("block pool")?;

@@ -60,6 +60,14 @@ pub enum ReadError {
         /// Most bytes of a request.
         most: u64,
     },
+    /// More blocks than one request may take of the pool.
+    #[error("{count} blocks are wanted at once; the pool allows {most} (make it larger)")]
+    TooManyBlocks {
+        /// What was asked for.
+        count: usize,
+        /// Most blocks of a request.
+        most: u64,
+    },
     /// The store was closed.
     #[error("the server is closing")]
     Closed,

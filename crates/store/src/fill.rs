@@ -39,7 +39,7 @@ impl Fill {
         let block_bytes = self.store.block_bytes();
         self.read
             .as_ref()
-            .map_or(0, |read| read.key.index * block_bytes)
+            .map_or(0, |read| u64::from(read.id.block) * block_bytes)
     }
 
     /// Bytes wanted: a block, less at the film's end.

@@ -3,7 +3,7 @@
 //! What lives here: a bounded pool of memory blocks that film files are read into by direct I/O, and
 //! the cache that keeps them for the next viewer. Bytes are asked for by range and deadline
 //! ([`Store::fetch`]) and given out as a [`Span`]: pinned blocks that nobody copies. Whoever holds a
-//! span keeps its blocks; what nobody holds may be overwritten, the longest unused first.
+//! span keeps its blocks; which of those that nobody holds is overwritten, a policy decides (`reelway-cache`).
 //!
 //! ```text
 //!   fetch ──▶ pool: in memory? ──no──▶ the lane's queue ──by deadline──▶ BlockSource ──▶ Fill::finish
@@ -15,28 +15,30 @@
 //! | `draft.rs` | a film file in the making |
 //! | `store.rs` | what others see |
 //! | `pool.rs` | which blocks hold what, who waits for what: pure bookkeeping under one lock |
-//! | `order.rs` | blocks in the order of their last use |
-//! | `span.rs`, `fill.rs` | pinned bytes; a block on its way |
+//! | `films.rs` | small numbers for films |
+//! | `span.rs`, `fill.rs`, `buffer.rs` | pinned bytes; a block on its way; a block to write into |
 //! | `source.rs`, `lane.rs` | where bytes come from, and how many at a time |
 //! | `local.rs`, `disk.rs` | local files, and the thread of each disk |
 #![forbid(unsafe_code)]
 
+mod buffer;
 mod disk;
 mod draft;
 mod error;
 mod fill;
+mod films;
 mod lane;
 mod local;
-mod order;
 mod pool;
 mod source;
 mod span;
 mod store;
 
+pub use buffer::Buffer;
 pub use draft::{Draft, remove_abandoned_drafts, sync_directory};
 pub use error::{ReadError, StoreError};
 pub use fill::Fill;
 pub use lane::{Lane, LaneStats};
 pub use source::{BlockSource, Opener, Source};
 pub use span::Span;
-pub use store::{ReadBy, Store, StoreConfig, StoreStats};
+pub use store::{Observer, ReadBy, Store, StoreConfig, StoreStats};

@@ -15,21 +15,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
+use reelway_cache::{BlockId, FilmId, Policy};
 use reelway_clock::Monotonic;
 use reelway_sys::FileIdentity;
 use reelway_sys::region::Page;
 
-use crate::order::Order;
+use crate::films::Films;
 use crate::{ReadError, Source};
-
-/// What a block holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
-    pub file: FileIdentity,
-    /// Number of the block within the file.
-    pub index: u64,
-}
 
 /// A block that has been read; in the cache as long as nobody needs its memory.
 #[derive(Debug)]
@@ -38,14 +32,28 @@ pub(crate) struct Block {
     number: u32,
 }
 
-/// Called with what was asked for, without the lock.
-pub(crate) type Done = Box<dyn FnOnce(Result<Vec<Arc<Block>>, ReadError>) + Send>;
+/// What was asked for.
+pub(crate) enum Given {
+    /// Blocks of a film.
+    Blocks(Vec<Arc<Block>>),
+    /// Empty blocks, by their numbers.
+    Pages(Vec<(u32, Page)>),
+}
 
-/// Bytes someone asked for.
+/// Called with what was asked for, without the lock.
+pub(crate) type Done = Box<dyn FnOnce(Result<Given, ReadError>) + Send>;
+
+/// What someone asks for.
+pub(crate) enum What {
+    /// Blocks of a film, by their numbers.
+    Film(Arc<Source>, Range<u32>),
+    /// So many blocks to write into.
+    Empty(usize),
+}
+
+/// Someone asks.
 pub(crate) struct Request {
-    pub source: Arc<Source>,
-    /// Numbers of the blocks.
-    pub blocks: Range<u64>,
+    pub what: What,
     pub deadline: Monotonic,
     pub done: Done,
 }
@@ -60,7 +68,7 @@ struct Pending {
 /// A read to be done by a source.
 pub(crate) struct Read {
     pub source: Arc<Source>,
-    pub key: Key,
+    pub id: BlockId,
     number: u32,
     /// `None` only while the kernel has it.
     pub page: Option<Page>,
@@ -91,7 +99,7 @@ struct Queue {
 /// Something to be called once the lock is released.
 pub(crate) struct Finished {
     done: Done,
-    result: Result<Vec<Arc<Block>>, ReadError>,
+    result: Result<Given, ReadError>,
 }
 
 impl Finished {
@@ -112,10 +120,19 @@ pub(crate) struct Counters {
 /// The bookkeeping.
 pub(crate) struct Pool {
     free: Vec<(u32, Page)>,
-    slots: HashMap<Key, Slot>,
+    slots: HashMap<BlockId, Slot>,
     /// What each block holds, by its number.
-    held: Vec<Option<Key>>,
-    order: Order,
+    held: Vec<Option<BlockId>>,
+    pub films: Films,
+    pub policy: Box<dyn Policy>,
+    /// The policy's time begins here.
+    born: Monotonic,
+    /// Empty blocks that somebody writes into.
+    lent: usize,
+    /// Whether what is asked for is noted in `seen`.
+    pub observed: bool,
+    /// Blocks asked for, and whether they were there or on their way.
+    pub seen: Vec<(BlockId, bool)>,
     waiting: BTreeMap<Urgency, Request>,
     /// By the lanes' numbers.
     queues: Vec<Queue>,
@@ -126,7 +143,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub fn new(pages: Vec<Page>) -> Pool {
+    pub fn new(pages: Vec<Page>, policy: Box<dyn Policy>) -> Pool {
         let count = pages.len();
         // From the last, so that the lowest addresses are used first.
         let free = pages
@@ -139,7 +156,12 @@ impl Pool {
             free,
             slots: HashMap::with_capacity(count),
             held: vec![None; count],
-            order: Order::new(count),
+            films: Films::default(),
+            policy,
+            born: reelway_clock::now(),
+            lent: 0,
+            observed: false,
+            seen: Vec::new(),
             waiting: BTreeMap::new(),
             queues: Vec::new(),
             pending: HashMap::new(),
@@ -147,6 +169,11 @@ impl Pool {
             closed: false,
             counters: Counters::default(),
         }
+    }
+
+    /// The policy's time.
+    pub fn now(&self) -> Duration {
+        reelway_clock::now().since(self.born)
     }
 
     fn next_serial(&mut self) -> u64 {
@@ -192,49 +219,77 @@ impl Pool {
     /// Finds the request's blocks, and room for those that are not there; gives it back where there
     /// is none, or where it is not its turn to take some.
     fn place(&mut self, request: Request, may_take: bool) -> Result<Option<Finished>, Request> {
-        let key = |index| Key {
-            file: request.source.identity(),
-            index,
+        let (source, blocks) = match &request.what {
+            What::Film(source, blocks) => (Arc::clone(source), blocks.clone()),
+            What::Empty(count) => {
+                let count = *count;
+                // It replaces no film's block: the policy is told of one there cannot be.
+                let none = BlockId {
+                    film: FilmId::MAX,
+                    block: u32::MAX,
+                };
+                if !(may_take && self.make_room(count, none)) {
+                    return Err(request);
+                }
+                self.lent += count;
+                let pages = self.free.split_off(self.free.len() - count);
+                return Ok(Some(Finished {
+                    done: request.done,
+                    result: Ok(Given::Pages(pages)),
+                }));
+            }
         };
-        let count = (request.blocks.end - request.blocks.start) as usize;
-        let mut parts: Vec<Option<Arc<Block>>> = Vec::with_capacity(count);
+        let film = source.number();
+        let id = |block| BlockId { film, block };
+        let mut parts: Vec<Option<Arc<Block>>> = Vec::with_capacity(blocks.len());
         let (mut absent, mut reading) = (0, 0);
-        for index in request.blocks.clone() {
-            parts.push(match self.slots.get(&key(index)) {
+        let mut first_absent = id(blocks.start);
+        for block in blocks.clone() {
+            parts.push(match self.slots.get(&id(block)) {
                 Some(Slot::Ready(block)) => Some(Arc::clone(block)),
                 Some(Slot::Reading { .. }) => {
                     reading += 1;
                     None
                 }
                 None => {
+                    if absent == 0 {
+                        first_absent = id(block);
+                    }
                     absent += 1;
                     None
                 }
             });
         }
-        if absent > 0 && !(may_take && self.make_room(absent)) {
+        if absent > 0 && !(may_take && self.make_room(absent, first_absent)) {
             return Err(request);
         }
         self.counters.misses += absent as u64;
-        self.counters.hits += (count - absent) as u64;
+        self.counters.hits += (blocks.len() - absent) as u64;
+        if self.observed {
+            for block in blocks.clone() {
+                let hit = self.slots.contains_key(&id(block));
+                self.seen.push((id(block), hit));
+            }
+        }
+        let now = self.now();
         for block in parts.iter().flatten() {
-            self.order.touch(block.number);
+            self.policy.hit(block.number, now);
         }
         if absent + reading == 0 {
             let blocks = parts.into_iter().flatten().collect();
             return Ok(Some(Finished {
                 done: request.done,
-                result: Ok(blocks),
+                result: Ok(Given::Blocks(blocks)),
             }));
         }
-        let id = self.next_serial();
-        for (part, index) in request.blocks.clone().enumerate() {
+        let pending = self.next_serial();
+        for (part, block) in blocks.enumerate() {
             if parts[part].is_none() {
-                self.want(key(index), &request.source, request.deadline, (id, part));
+                self.want(id(block), &source, request.deadline, (pending, part));
             }
         }
         self.pending.insert(
-            id,
+            pending,
             Pending {
                 parts,
                 missing: absent + reading,
@@ -245,9 +300,9 @@ impl Pool {
     }
 
     /// Notes that part `part` of a request wants a block that is not there; room has been made.
-    fn want(&mut self, key: Key, source: &Arc<Source>, deadline: Monotonic, part: (u64, usize)) {
+    fn want(&mut self, id: BlockId, source: &Arc<Source>, deadline: Monotonic, part: (u64, usize)) {
         let urgency = (deadline, self.next_serial());
-        match self.slots.get_mut(&key) {
+        match self.slots.get_mut(&id) {
             Some(Slot::Reading {
                 lane,
                 at,
@@ -269,8 +324,9 @@ impl Pool {
                 };
                 let lane = source.lane().0.number;
                 let wanted_by = vec![part];
+                self.films.hold(id.film);
                 self.slots.insert(
-                    key,
+                    id,
                     Slot::Reading {
                         lane,
                         at: urgency,
@@ -281,7 +337,7 @@ impl Pool {
                     urgency,
                     Read {
                         source: Arc::clone(source),
-                        key,
+                        id,
                         number,
                         page: Some(page),
                         deadline,
@@ -291,69 +347,76 @@ impl Pool {
         }
     }
 
-    /// Sees to it that `count` blocks are free, by forgetting those longest unused. All or nothing.
-    fn make_room(&mut self, count: usize) -> bool {
-        let lacking = count.saturating_sub(self.free.len());
-        if lacking == 0 {
-            return true;
-        }
-        let mut victims = Vec::with_capacity(lacking);
-        let mut in_use = Vec::new();
-        for number in self.order.iter() {
-            let key = self.held[number as usize];
-            match key.and_then(|key| self.slots.get(&key)) {
-                Some(Slot::Ready(block)) if Arc::strong_count(block) == 1 => victims.push(number),
-                _ => in_use.push(number),
-            }
-            if victims.len() == lacking {
-                break;
-            }
-        }
-        // What is in use now is not old; nor need the next search step over it again.
-        for number in in_use {
-            self.order.touch(number);
-        }
-        if victims.len() < lacking {
-            return false;
-        }
-        for number in victims {
-            self.order.remove(number);
-            let Some(key) = self.held[number as usize].take() else {
-                continue;
-            };
-            // Nobody can have taken a reference since: they come from here, under the lock.
-            if let Some(Slot::Ready(block)) = self.slots.remove(&key)
-                && let Some(block) = Arc::into_inner(block)
+    /// Sees to it that `count` blocks are free, by forgetting what the policy says, for `incoming`.
+    fn make_room(&mut self, count: usize, incoming: BlockId) -> bool {
+        let now = self.now();
+        while self.free.len() < count {
+            let (slots, held) = (&self.slots, &self.held);
+            let mut unused = |number: u32| match held[number as usize].and_then(|id| slots.get(&id))
             {
-                self.free.push((number, block.page));
-            }
+                Some(Slot::Ready(block)) => Arc::strong_count(block) == 1,
+                _ => false,
+            };
+            let Some(victim) = self.policy.victim(incoming, &mut unused, now) else {
+                return false;
+            };
+            self.free_block(victim);
         }
-        self.free.len() >= count
+        true
+    }
+
+    /// Frees a block that nobody uses and that the policy does not know any more.
+    fn free_block(&mut self, number: u32) {
+        let Some(id) = self.held[number as usize].take() else {
+            return;
+        };
+        self.films.let_go(id.film);
+        // Nobody can have taken a reference since: they come from here, under the lock.
+        if let Some(Slot::Ready(block)) = self.slots.remove(&id)
+            && let Some(block) = Arc::into_inner(block)
+        {
+            self.free.push((number, block.page));
+        }
+    }
+
+    /// An empty block comes back.
+    pub fn give_back(&mut self, number: u32, page: Page, finished: &mut Vec<Finished>) {
+        self.lent -= 1;
+        self.free.push((number, page));
+        self.dispatch(finished);
     }
 
     /// Forgets what is held of a file and nobody uses; how many blocks became free.
     pub fn forget(&mut self, file: FileIdentity) -> usize {
-        let of_file = |slot: &(&Key, &Slot)| match slot {
-            (key, Slot::Ready(block)) => key.file == file && Arc::strong_count(block) == 1,
-            _ => false,
+        let Some(film) = self.films.number(file) else {
+            return 0;
         };
-        let keys: Vec<Key> = self
-            .slots
-            .iter()
-            .filter(of_file)
-            .map(|(key, _)| *key)
-            .collect();
-        for key in &keys {
-            // Nobody can have taken a reference since: they come from here, under the lock.
-            if let Some(Slot::Ready(block)) = self.slots.remove(key)
-                && let Some(Block { page, number }) = Arc::into_inner(block)
-            {
-                self.order.remove(number);
-                self.held[number as usize] = None;
-                self.free.push((number, page));
+        let unused = |(id, slot): (&BlockId, &Slot)| match slot {
+            Slot::Ready(block) if id.film == film && Arc::strong_count(block) == 1 => {
+                Some(block.number)
             }
+            _ => None,
+        };
+        let numbers: Vec<u32> = self.slots.iter().filter_map(unused).collect();
+        let now = self.now();
+        for number in &numbers {
+            self.policy.remove(*number, now);
+            self.free_block(*number);
         }
-        keys.len()
+        numbers.len()
+    }
+
+    /// The blocks of a film that are in memory, in order.
+    pub fn blocks_of(&self, film: FilmId) -> Vec<u32> {
+        let mut blocks: Vec<u32> = self
+            .held
+            .iter()
+            .flatten()
+            .filter(|id| id.film == film)
+            .map(|id| id.block)
+            .collect();
+        blocks.sort_unstable();
+        blocks
     }
 
     /// A queue for a new lane; its number.
@@ -394,18 +457,20 @@ impl Pool {
     ) {
         let Read {
             source,
-            key,
+            id,
             number,
             page,
             ..
         } = read;
         self.queues[source.lane().0.number].under_way -= 1;
-        let slot = self.slots.remove(&key);
+        let slot = self.slots.remove(&id);
         let Some(page) = page else {
             // Only a broken ring keeps a page.
+            self.films.let_go(id.film);
             return;
         };
         let Some(Slot::Reading { wanted_by, .. }) = slot else {
+            self.films.let_go(id.film);
             self.free.push((number, page));
             return;
         };
@@ -413,15 +478,20 @@ impl Pool {
             Ok(()) => {
                 self.counters.bytes_read += len as u64;
                 let block = Arc::new(Block { page, number });
-                for (id, part) in wanted_by {
-                    self.give(id, part, &block, finished);
+                let now = self.now();
+                self.policy.insert(number, id, 1, now);
+                for (nth, (pending, part)) in wanted_by.into_iter().enumerate() {
+                    if nth > 0 {
+                        self.policy.hit(number, now);
+                    }
+                    self.give(pending, part, &block, finished);
                 }
-                self.slots.insert(key, Slot::Ready(block));
-                self.held[number as usize] = Some(key);
-                self.order.touch(number);
+                self.slots.insert(id, Slot::Ready(block));
+                self.held[number as usize] = Some(id);
             }
             Err(error) => {
                 self.counters.errors += 1;
+                self.films.let_go(id.film);
                 self.free.push((number, page));
                 for (id, _) in wanted_by {
                     if let Some(pending) = self.pending.remove(&id) {
@@ -449,7 +519,7 @@ impl Pool {
             let blocks = pending.parts.into_iter().flatten().collect();
             finished.push(Finished {
                 done: pending.done,
-                result: Ok(blocks),
+                result: Ok(Given::Blocks(blocks)),
             });
         }
     }
@@ -488,6 +558,10 @@ impl Pool {
             cached += 1;
             used += usize::from(Arc::strong_count(block) > 1);
         }
-        (self.held.len(), cached, used + self.slots.len() - cached)
+        (
+            self.held.len(),
+            cached,
+            used + self.slots.len() - cached + self.lent,
+        )
     }
 }

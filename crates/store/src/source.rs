@@ -2,13 +2,15 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
+use reelway_cache::FilmId;
 use reelway_sys::FileIdentity;
 
 use crate::fill::Fill;
 use crate::lane::Lane;
+use crate::store::Inner;
 
 /// Where the bytes of one film come from: a local file, an object at an HTTP origin.
 pub trait BlockSource: Send + Sync + std::fmt::Debug + 'static {
@@ -38,12 +40,25 @@ pub struct Source {
     lane: Lane,
     identity: FileIdentity,
     changed: AtomicBool,
+    /// The film's number in the pool, given back when this is dropped.
+    number: FilmId,
+    store: Weak<Inner>,
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        if let Some(store) = self.store.upgrade() {
+            store.closed(self.number);
+        }
+    }
 }
 
 impl Source {
-    pub(crate) fn new(from: Arc<dyn BlockSource>, lane: Lane) -> Source {
+    pub(crate) fn new(from: Arc<dyn BlockSource>, lane: Lane, store: &Arc<Inner>) -> Source {
         Source {
             identity: from.identity(),
+            number: store.opened(from.identity()),
+            store: Arc::downgrade(store),
             from,
             lane,
             changed: AtomicBool::new(false),
@@ -73,6 +88,11 @@ impl Source {
     /// The queue its reads go through.
     pub fn lane(&self) -> &Lane {
         &self.lane
+    }
+
+    /// The film's number as the cache policy knows it, the same as long as this is open.
+    pub fn number(&self) -> FilmId {
+        self.number
     }
 
     /// Whether it is known to have changed, without asking where it lies.

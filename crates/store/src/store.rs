@@ -5,17 +5,20 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
+use reelway_cache::{BlockId, Film, FilmId, Spec, ViewerId, Watching};
 use reelway_clock::Monotonic;
 use reelway_sys::FileIdentity;
-use reelway_sys::region::{ALIGNMENT, Paging, Region};
+use reelway_sys::region::{ALIGNMENT, Page, Paging, Region};
 
+use crate::buffer::Buffer;
 use crate::disk::{self, Disk};
 use crate::fill::Fill;
 use crate::lane::{Lane, LaneState, LaneStats};
 use crate::local::LocalFile;
-use crate::pool::{Finished, Pool, Read, Request};
+use crate::pool::{Finished, Given, Pool, Read, Request, What};
 use crate::source::Opener;
 use crate::span::Pin;
 use crate::{ReadError, Source, Span, StoreError};
@@ -31,7 +34,7 @@ pub enum ReadBy {
 }
 
 /// How large the pool is, and how it is filled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StoreConfig {
     /// Memory for film blocks in bytes, a hard limit; at least 8 blocks.
     pub pool_bytes: u64,
@@ -41,6 +44,8 @@ pub struct StoreConfig {
     pub depth: usize,
     /// Who reads.
     pub read_by: ReadBy,
+    /// Which block makes room for another.
+    pub policy: Spec,
 }
 
 impl Default for StoreConfig {
@@ -50,6 +55,7 @@ impl Default for StoreConfig {
             block_bytes: 256 << 10,
             depth: 8,
             read_by: ReadBy::Ring,
+            policy: Spec::default(),
         }
     }
 }
@@ -86,7 +92,18 @@ pub(crate) struct Inner {
     lanes: Mutex<Vec<Lane>>,
     disks: Mutex<HashMap<String, (Arc<Disk>, Lane)>>,
     openers: Mutex<Vec<(PathBuf, Arc<dyn Opener>)>>,
+    /// Numbers of sources that were closed. They may be closed under the pool's lock.
+    closed: Mutex<Vec<FilmId>>,
+    observer: OnceLock<Arc<dyn Observer>>,
     paging: Paging,
+}
+
+/// Told of every block that is asked for.
+pub trait Observer: Send + Sync + 'static {
+    /// A block was asked for; `hit` if it was in memory or on its way. `now` is the cache policy's time.
+    /// Called without the store's lock, on the thread that asked or on one that made room for it: must
+    /// be quick.
+    fn access(&self, block: BlockId, hit: bool, now: Duration);
 }
 
 /// What is to be done without the lock.
@@ -94,6 +111,8 @@ pub(crate) struct Inner {
 struct Work {
     finished: Vec<Finished>,
     starts: Vec<Read>,
+    seen: Vec<(BlockId, bool)>,
+    now: Duration,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -132,7 +151,14 @@ impl Inner {
         let mut work = Work::default();
         {
             let mut pool = lock(&self.pool);
+            for film in std::mem::take(&mut *lock(&self.closed)) {
+                pool.films.close(film);
+            }
             change(&mut pool, &mut work.finished);
+            if !pool.seen.is_empty() {
+                work.seen = std::mem::take(&mut pool.seen);
+                work.now = pool.now();
+            }
             self.starved.store(pool.waiting(), Ordering::SeqCst);
             if !pool.closed {
                 pool.starts(&mut work.starts);
@@ -142,7 +168,17 @@ impl Inner {
     }
 
     fn perform(self: &Arc<Self>, work: Work) {
-        let Work { finished, starts } = work;
+        let Work {
+            finished,
+            starts,
+            seen,
+            now,
+        } = work;
+        if let Some(observer) = self.observer.get() {
+            for (block, hit) in seen {
+                observer.access(block, hit, now);
+            }
+        }
         if finished.is_empty() && starts.is_empty() {
             return;
         }
@@ -194,6 +230,21 @@ impl Inner {
         self.with_pool(|pool, finished| pool.read_done(read, len, result, finished));
     }
 
+    /// A film is opened once more; its number.
+    pub fn opened(&self, identity: FileIdentity) -> FilmId {
+        lock(&self.pool).films.open(identity)
+    }
+
+    /// A source was closed.
+    pub fn closed(&self, number: FilmId) {
+        lock(&self.closed).push(number);
+    }
+
+    /// An empty block comes back.
+    pub fn give_back(self: &Arc<Self>, number: u32, page: Page) {
+        self.with_pool(|pool, finished| pool.give_back(number, page, finished));
+    }
+
     /// A block was let go.
     pub fn released(self: &Arc<Self>) {
         fence(Ordering::SeqCst);
@@ -223,14 +274,14 @@ impl Inner {
         Ok((disk, lane))
     }
 
-    fn open(&self, path: &Path) -> io::Result<Source> {
+    fn open(self: &Arc<Self>, path: &Path) -> io::Result<Source> {
         let opener = lock(&self.openers)
             .iter()
             .find(|(prefix, _)| path.starts_with(prefix))
             .map(|(_, opener)| Arc::clone(opener));
         if let Some(opener) = opener {
             let (source, lane) = opener.open(path)?;
-            return Ok(Source::new(source, lane));
+            return Ok(Source::new(source, lane, self));
         }
         let mut lane = None;
         let file = LocalFile::open(path, |device| {
@@ -239,7 +290,7 @@ impl Inner {
             Ok(disk)
         })?;
         let lane = lane.ok_or_else(|| io::Error::other("a file without a disk"))?;
-        Ok(Source::new(Arc::new(file), lane))
+        Ok(Source::new(Arc::new(file), lane, self))
     }
 }
 
@@ -294,14 +345,17 @@ impl Store {
                 reelway_sys::limits::locked_memory() >> 10,
             );
         }
+        let policy = config.policy.build(count, count as usize);
         let inner = Inner {
             config,
-            pool: Mutex::new(Pool::new(region.pages)),
+            pool: Mutex::new(Pool::new(region.pages, policy)),
             starved: AtomicUsize::new(0),
             sources: Mutex::default(),
             lanes: Mutex::default(),
             disks: Mutex::default(),
             openers: Mutex::default(),
+            closed: Mutex::default(),
+            observer: OnceLock::new(),
             paging: region.paging,
         };
         Ok(Store(Arc::new(Owner(Arc::new(inner)))))
@@ -337,15 +391,62 @@ impl Store {
         Ok(source)
     }
 
-    /// Most bytes of one request: a quarter of the pool, so that four can always be served at once.
+    /// Most blocks of one request: a quarter of the pool, so that four can always be served at once.
+    pub fn most_blocks(&self) -> u64 {
+        (self.0.0.config.pool_bytes / 4 / self.0.0.block_bytes()).max(2)
+    }
+
+    /// Most bytes of one request: [`Store::most_blocks`] less one, since a range of this length may touch
+    /// one block more than it fills.
     pub fn most_bytes(&self) -> u64 {
-        let StoreConfig {
-            pool_bytes,
-            block_bytes,
-            ..
-        } = self.0.0.config;
-        // A range of this length may touch one block more than it fills.
-        (pool_bytes / 4 / u64::from(block_bytes) - 1).max(1) * u64::from(block_bytes)
+        (self.most_blocks() - 1) * self.0.0.block_bytes()
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(&self) -> u32 {
+        self.0.0.config.block_bytes
+    }
+
+    /// Tells the cache policy how long a film plays.
+    pub fn film(&self, source: &Source, duration: Duration) {
+        let blocks = source.len().div_ceil(self.0.0.block_bytes());
+        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+        let mut pool = lock(&self.0.0.pool);
+        let now = pool.now();
+        pool.policy
+            .film(source.number(), Film { blocks, duration }, now);
+    }
+
+    /// Tells the cache policy that a viewer has come to this byte of a film and goes on at this speed
+    /// (1: as the film is meant, negative: backwards, 0: he pauses). Said before the bytes are asked for.
+    pub fn watching(&self, viewer: ViewerId, source: &Source, offset: u64, speed: f32) {
+        let watching = Watching {
+            film: source.number(),
+            block: u32::try_from(offset / self.0.0.block_bytes()).unwrap_or(u32::MAX),
+            speed,
+        };
+        let mut pool = lock(&self.0.0.pool);
+        let now = pool.now();
+        pool.policy.watch(viewer, watching, now);
+    }
+
+    /// Tells the cache policy that a viewer has left.
+    pub fn left(&self, viewer: ViewerId) {
+        let mut pool = lock(&self.0.0.pool);
+        let now = pool.now();
+        pool.policy.left(viewer, now);
+    }
+
+    /// Has `observer` told of every block that is asked for from now on. Only the first one given is.
+    pub fn observe(&self, observer: Arc<dyn Observer>) {
+        if self.0.0.observer.set(observer).is_ok() {
+            lock(&self.0.0.pool).observed = true;
+        }
+    }
+
+    /// The numbers of a film's blocks that are in memory, in order.
+    pub fn blocks_of(&self, source: &Source) -> Vec<u32> {
+        lock(&self.0.0.pool).blocks_of(source.number())
     }
 
     /// Gets the bytes `range` of a film, and calls `done` with them: at once on this thread where all
@@ -378,31 +479,70 @@ impl Store {
                 most,
             }));
         }
-        let block_bytes = u64::from(self.0.0.config.block_bytes);
-        let blocks = range.start / block_bytes
-            ..range
-                .end
-                .div_ceil(block_bytes)
-                .max(range.start / block_bytes);
+        let block_bytes = self.0.0.block_bytes();
+        let first = range.start / block_bytes;
+        let numbers = (
+            u32::try_from(first),
+            u32::try_from(range.end.div_ceil(block_bytes).max(first)),
+        );
+        let (Ok(first), Ok(end)) = numbers else {
+            // Blocks are counted in 32 bits: 1 PiB of 256 KiB each.
+            let error = io::Error::new(io::ErrorKind::FileTooLarge, "more blocks than are counted");
+            return done(Err(ReadError::Io {
+                path: path(),
+                offset: range.start,
+                error: Arc::new(error),
+            }));
+        };
         // What is still to be read must not keep the store open.
         let inner = Arc::downgrade(&self.0.0);
-        let done = Box::new(move |result: Result<Vec<_>, ReadError>| {
+        let done = Box::new(move |result: Result<Given, ReadError>| {
             let span = match (result, inner.upgrade()) {
-                (Ok(blocks), Some(inner)) => {
+                (Ok(Given::Blocks(blocks)), Some(inner)) => {
                     let pins = blocks
                         .into_iter()
                         .map(|block| Pin::new(block, Arc::clone(&inner)))
                         .collect();
                     Ok(Span::new(pins, range, block_bytes))
                 }
-                (Ok(_), None) => Err(ReadError::Closed),
+                (Ok(_), _) => Err(ReadError::Closed),
                 (Err(error), _) => Err(error),
             };
             done(span);
         });
         self.0.0.ask(Request {
-            source: Arc::clone(source),
-            blocks,
+            what: What::Film(Arc::clone(source), first..end),
+            deadline,
+            done,
+        });
+    }
+
+    /// Gets `count` blocks of the pool to write into, at most [`Store::most_blocks`], and calls `done`
+    /// with them as [`Store::fetch`] does: blocks that nobody uses make room, by the cache policy, and
+    /// where there are too few the request waits for its turn by its deadline.
+    pub fn allocate(
+        &self,
+        count: usize,
+        deadline: Monotonic,
+        done: impl FnOnce(Result<Vec<Buffer>, ReadError>) + Send + 'static,
+    ) {
+        let most = self.most_blocks();
+        if count as u64 > most {
+            return done(Err(ReadError::TooManyBlocks { count, most }));
+        }
+        let inner = Arc::downgrade(&self.0.0);
+        let done = Box::new(move |result: Result<Given, ReadError>| {
+            done(match (result, inner.upgrade()) {
+                (Ok(Given::Pages(pages)), Some(inner)) => Ok(pages
+                    .into_iter()
+                    .map(|(number, page)| Buffer::new(number, page, Arc::clone(&inner)))
+                    .collect()),
+                (Ok(_), _) => Err(ReadError::Closed),
+                (Err(error), _) => Err(error),
+            });
+        });
+        self.0.0.ask(Request {
+            what: What::Empty(count),
             deadline,
             done,
         });

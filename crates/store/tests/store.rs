@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
-use reelway_store::{ReadError, Source, Span, Store, StoreConfig, StoreError};
+use reelway_store::{ReadBy, ReadError, Source, Span, Store, StoreConfig, StoreError};
 
 const BLOCK: u64 = 4096;
 
@@ -416,4 +416,114 @@ fn the_blocks_of_a_film_that_is_no_more_are_dropped_and_no_others() {
         8,
         "a viewer of the old film reads it again"
     );
+}
+
+#[test]
+fn empty_blocks_are_of_the_pool_and_come_back_when_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 64 * BLOCK);
+    let store = store(8);
+    let source = store.open(&path).unwrap();
+    (0..8).for_each(|block| drop(get(&store, &source, block * BLOCK..(block + 1) * BLOCK)));
+    let allocate = |count| {
+        let (sender, receiver) = mpsc::channel();
+        store.allocate(count, Monotonic::ZERO, move |buffers| {
+            drop(sender.send(buffers));
+        });
+        receiver
+    };
+    let error = allocate(3).recv().unwrap().unwrap_err();
+    assert!(error.to_string().contains("the pool allows 2"), "{error}");
+    let mut lent: Vec<_> = (0..4)
+        .flat_map(|_| allocate(2).recv().unwrap().unwrap())
+        .collect();
+    assert_eq!((store.stats().in_use, store.stats().cached), (8, 0));
+    for (value, buffer) in lent.iter_mut().enumerate() {
+        assert_eq!(
+            (buffer.len() as u64, buffer.as_ptr() as u64 % 4096),
+            (BLOCK, 0)
+        );
+        buffer.fill(value as u8);
+    }
+    let waiting = ask(&store, &source, 0..BLOCK, 5);
+    assert!(waiting.try_recv().is_err() && store.stats().waiting == 1);
+    assert!(
+        lent.iter()
+            .enumerate()
+            .all(|(value, buffer)| buffer.iter().all(|byte| *byte == value as u8))
+    );
+    lent.pop();
+    let span = waiting.recv_timeout(Duration::from_secs(10)).unwrap();
+    assert_bytes(&span.unwrap(), 0..BLOCK);
+    drop(lent);
+    assert_eq!((store.stats().in_use, store.stats().cached), (0, 1));
+}
+
+#[test]
+fn the_policy_that_is_asked_for_chooses_the_victim() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 32 * BLOCK);
+    for (policy, kept) in [("lru", true), ("fifo", false), ("lfu", true), ("ons", true)] {
+        let store = Store::new(StoreConfig {
+            pool_bytes: 8 * BLOCK,
+            block_bytes: BLOCK as u32,
+            policy: policy.parse().unwrap(),
+            ..StoreConfig::default()
+        })
+        .unwrap();
+        let source = store.open(&path).unwrap();
+        let touch =
+            |block: u64| drop(get(&store, &source, block * BLOCK..block * BLOCK + 1).unwrap());
+        (0..8).for_each(touch);
+        touch(0);
+        touch(9);
+        assert_eq!(store.blocks_of(&source).contains(&0), kept, "{policy}");
+    }
+}
+
+#[test]
+fn who_watches_the_store_sees_every_block_that_is_asked_for() {
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<(u32, bool)>>);
+    impl reelway_store::Observer for Seen {
+        fn access(&self, block: reelway_cache::BlockId, hit: bool, _: Duration) {
+            self.0.lock().unwrap().push((block.block, hit));
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 32 * BLOCK);
+    let store = store(16);
+    let seen = Arc::new(Seen::default());
+    store.observe(Arc::clone(&seen) as Arc<dyn reelway_store::Observer>);
+    let source = store.open(&path).unwrap();
+    drop(get(&store, &source, BLOCK..2 * BLOCK).unwrap());
+    drop(get(&store, &source, 2 * BLOCK - 1..3 * BLOCK).unwrap());
+    assert_eq!(*seen.0.lock().unwrap(), [(1, false), (1, true), (2, false)]);
+}
+
+#[test]
+fn films_are_read_alike_by_threads_where_there_is_no_ring() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "film", 30 * BLOCK + 77);
+    for read_by in [ReadBy::Ring, ReadBy::Threads] {
+        let store = Store::new(StoreConfig {
+            pool_bytes: 256 * BLOCK,
+            block_bytes: BLOCK as u32,
+            depth: 2,
+            read_by,
+            ..StoreConfig::default()
+        })
+        .unwrap();
+        let source = store.open(&path).unwrap();
+        assert_bytes(
+            &get(&store, &source, 0..30 * BLOCK + 77).unwrap(),
+            0..30 * BLOCK + 77,
+        );
+        let lanes = store.lanes();
+        assert_eq!(
+            (lanes.len(), lanes[0].reads, lanes[0].bytes),
+            (1, 31, 30 * BLOCK + 77)
+        );
+        assert!(lanes[0].under_way == 0 && lanes[0].longest > Duration::ZERO);
+    }
 }
