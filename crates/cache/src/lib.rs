@@ -18,7 +18,9 @@ mod lru;
 mod ons;
 mod policy;
 mod sieve;
+pub mod sim;
 mod spec;
+mod timetable;
 
 pub use policy::{BlockId, Film, FilmId, Policy, Slot, ViewerId, Watching};
 pub use spec::{Spec, SpecError};

@@ -7,6 +7,7 @@ use crate::lfu::Lfu;
 use crate::lru::Lru;
 use crate::ons::{self, Ons};
 use crate::sieve::Sieve;
+use crate::timetable::Timetable;
 
 /// A policy and its parameters, from which any number of it can be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,7 @@ enum Kind {
     Lfu,
     Ons(ons::Options),
     Sieve,
+    Timetable,
 }
 
 impl Default for Spec {
@@ -110,7 +112,7 @@ impl<'a> Parameters<'a> {
 
 impl Spec {
     /// The names of all policies.
-    pub const NAMES: &[&str] = &["fifo", "lru", "lfu", "ons", "sieve"];
+    pub const NAMES: &[&str] = &["fifo", "lru", "lfu", "ons", "sieve", "timetable"];
 
     /// The text it was made from.
     pub fn name(&self) -> &str {
@@ -126,6 +128,7 @@ impl Spec {
             Kind::Lfu => Box::new(Lfu::new(slots)),
             Kind::Ons(options) => Box::new(Ons::new(options, capacity, slots)),
             Kind::Sieve => Box::new(Sieve::new(slots)),
+            Kind::Timetable => Box::new(Timetable::new(slots)),
         }
     }
 }
@@ -145,6 +148,7 @@ impl FromStr for Spec {
                 new: parameters.take("new", 0.7, 0.0..=1.0)?,
             }),
             "sieve" => Kind::Sieve,
+            "timetable" => Kind::Timetable,
             unknown => return Err(SpecError::Unknown(unknown.to_owned())),
         };
         parameters.end()?;

@@ -1,0 +1,77 @@
+//! Requests in the order of time, from wherever they come.
+
+use std::time::Duration;
+
+use crate::{BlockId, Film};
+
+/// Something that happens to the cache. 24 bytes, since there are millions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event {
+    /// A block is asked for.
+    Use {
+        /// Milliseconds since the beginning.
+        at: u64,
+        /// Number of the block among all (see [`Requests::id`]).
+        object: u32,
+        /// Bytes asked for; what it weighs.
+        bytes: u32,
+        /// Who asks; 0 when it is not known.
+        viewer: u32,
+        /// His speed in hundredths.
+        speed: i16,
+    },
+    /// A viewer leaves.
+    Left {
+        /// Milliseconds since the beginning.
+        at: u64,
+        /// Who.
+        viewer: u32,
+    },
+}
+
+impl Event {
+    /// Milliseconds since the beginning.
+    pub fn at(&self) -> u64 {
+        match self {
+            Event::Use { at, .. } | Event::Left { at, .. } => *at,
+        }
+    }
+}
+
+/// All that is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Requests {
+    /// What there is: films in blocks, or objects of one block each.
+    pub films: Vec<Film>,
+    /// Number of each film's first block.
+    pub(crate) first: Vec<u32>,
+    /// What happens, in the order of time.
+    pub events: Vec<Event>,
+    /// Events before this one are learned from but not counted.
+    pub warm: usize,
+    /// Bytes of all that there is, each object at its largest.
+    pub catalogue: u64,
+}
+
+impl Requests {
+    /// Blocks or objects in all.
+    pub fn objects(&self) -> usize {
+        let last = self.first.last().zip(self.films.last());
+        last.map_or(0, |(first, film)| (first + film.blocks) as usize)
+    }
+
+    /// Adds a film to the catalogue.
+    pub(crate) fn add(&mut self, blocks: u32, duration: Duration) {
+        self.first.push(self.objects() as u32);
+        self.films.push(Film { blocks, duration });
+    }
+
+    /// Which block of which film an object is.
+    pub fn id(&self, object: u32) -> BlockId {
+        let film = self.first.partition_point(|first| *first <= object) - 1;
+        BlockId {
+            film: film as u32,
+            block: object - self.first[film],
+        }
+    }
+}
