@@ -10,6 +10,8 @@
 //! | `spec.rs` | policies by name, with their parameters |
 //! | `lists.rs` | blocks in linked lists whose links are indices: what most policies are made of |
 //! | `lru.rs` … | the policies, one a file |
+//! | `timetable/` | the policy that knows the viewers |
+//! | `sim/` | made requests, and what each policy or Belady's optimum misses of them |
 #![forbid(unsafe_code)]
 
 mod lfu;

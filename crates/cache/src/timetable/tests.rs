@@ -23,26 +23,30 @@ fn at(block: u32) -> Watching {
 fn whole_film() -> Timetable {
     let mut policy = Timetable::new(100);
     policy.film(0, FILM, Duration::ZERO);
+    // Someone asks for them: blocks nobody is known to watch count as so many visits.
+    policy.watch(9, at(0), Duration::ZERO);
     for block in 0..100 {
         policy.insert(block, BlockId { film: 0, block }, 1, Duration::ZERO);
     }
+    policy.left(9, Duration::ZERO);
     policy
 }
 
 fn victim(policy: &mut Timetable) -> Option<u32> {
     let incoming = BlockId { film: 1, block: 0 };
-    policy.victim(incoming, &mut |_| true, Duration::from_secs(1))
+    policy.victim(incoming, &mut |_| true, Duration::from_secs(601))
 }
 
 #[test]
 fn what_nobody_is_behind_goes_first_then_what_the_nearest_viewer_reaches_last() {
     let mut policy = whole_film();
-    policy.watch(1, at(0), Duration::ZERO);
-    policy.watch(2, at(60), Duration::ZERO);
+    policy.watch(2, at(0), Duration::ZERO);
+    policy.watch(2, at(60), Duration::from_secs(600));
+    policy.watch(1, at(0), Duration::from_secs(600));
     // Viewer 1 is 600 seconds from block 60, viewer 2 only 390 from the film's end.
     assert_eq!(victim(&mut policy), Some(60));
     assert_eq!(victim(&mut policy), Some(59));
-    policy.left(2, Duration::from_secs(1));
+    policy.left(2, Duration::from_secs(601));
     // Nobody is nearer to the end now than viewer 1.
     assert_eq!(victim(&mut policy), Some(99));
 }
