@@ -1,10 +1,16 @@
-//! What of a film is due when.
+//! What of a film is due when, and what it needs.
 //!
-//! What lives here: where a play begins ([`Beginning`]). To come: what each second of a film needs
-//! (packets, bytes, blocks, disk time, memory) at any speed and position, for admission and for the
-//! cache. Pure: sample records come through [`reelway_media::Samples`].
+//! What lives here: where a play begins ([`Beginning`]); what each moment of a film needs, for admission and
+//! for caches ([`Demand`], [`Curve`]); how it is sent ahead within a viewer's buffer ([`Schedule`]). Pure:
+//! sample records come through [`reelway_media::Samples`].
 #![forbid(unsafe_code)]
 
 mod beginning;
+mod curve;
+mod demand;
+mod smooth;
 
 pub use beginning::{Beginning, PRIMING, TrackBeginning};
+pub use curve::{BIN, BINS, Curve, Play};
+pub use demand::{Carriage, Demand, ETHERNET};
+pub use smooth::{Schedule, smooth, smooth_film};

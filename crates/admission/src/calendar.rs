@@ -1,0 +1,339 @@
+//! One resource: what is promised of it in each second to come.
+
+use reelway_timetable::Play;
+
+/// A second of the clock that bookings are made by, counted from its zero.
+pub type Second = u64;
+
+/// Seconds of a block, whose largest load is kept.
+const BLOCK: usize = 64;
+
+/// Seconds that a new calendar has room for: four and a half hours.
+const FIRST: usize = 1 << 14;
+
+/// Most seconds ahead that can be booked (three days). A longer film's rest is booked when it comes near.
+pub const HORIZON: usize = 1 << 18;
+
+/// What is booked of one resource, in whole units, second by second: a ring that begins with the present
+/// second and grows with the longest booking.
+#[derive(Clone, Debug)]
+pub struct Calendar {
+    /// The present second.
+    now: Second,
+    /// Load of the second `s` at `s` modulo the length, a power of two. Seconds that are past hold 0.
+    loads: Vec<u64>,
+    /// At least the largest load of each block of seconds.
+    most: Vec<u64>,
+}
+
+impl Calendar {
+    /// An empty calendar that begins with the second `now`.
+    pub fn new(now: Second) -> Calendar {
+        Calendar {
+            now,
+            loads: vec![0; FIRST],
+            most: vec![0; FIRST / BLOCK],
+        }
+    }
+
+    /// The present second.
+    pub fn now(&self) -> Second {
+        self.now
+    }
+
+    /// What is booked in a second; 0 in the past.
+    pub fn load(&self, second: Second) -> u64 {
+        match second.checked_sub(self.now) {
+            Some(ahead) if ahead < self.loads.len() as u64 => self.loads[self.place(second)],
+            _ => 0,
+        }
+    }
+
+    fn place(&self, second: Second) -> usize {
+        (second % self.loads.len() as u64) as usize
+    }
+
+    /// Time has come to the second `now`; earlier ones are forgotten. A clock that steps back is not followed.
+    pub fn advance(&mut self, now: Second) {
+        let passed = now.saturating_sub(self.now);
+        if passed >= self.loads.len() as u64 {
+            self.loads.fill(0);
+            self.most.fill(0);
+        } else {
+            for second in self.now..now {
+                let place = self.place(second);
+                self.loads[place] = 0;
+                if place % BLOCK == BLOCK - 1 {
+                    self.most[place / BLOCK] = 0;
+                }
+            }
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// The first second of `play`, begun in the second `start`, that would hold more than `limit`: its number
+    /// within the play. `None`: it fits.
+    pub fn overfull(&self, start: Second, play: &Play, limit: u64) -> Option<usize> {
+        let over =
+            |number: usize| self.load(start + number as u64) + u64::from(play.need(number)) > limit;
+        let len = play.len();
+        if len == 0 {
+            return None;
+        }
+        if over(0) {
+            return Some(0);
+        }
+        let (inner, most) = (play.inner(), u64::from(play.most()));
+        let mut done = 0;
+        while done < inner.len() {
+            let second = start + 1 + done as u64;
+            // Beyond what the calendar holds nothing is booked.
+            if second >= self.now + self.loads.len() as u64 {
+                if most > limit
+                    && let Some(at) = inner[done..]
+                        .iter()
+                        .position(|need| u64::from(*need) > limit)
+                {
+                    return Some(1 + done + at);
+                }
+                break;
+            }
+            if second < self.now {
+                done += 1;
+                continue;
+            }
+            let place = self.place(second);
+            let count = (BLOCK - place % BLOCK).min(inner.len() - done);
+            if self.most[place / BLOCK] + most > limit {
+                let (loads, needs) = (
+                    &self.loads[place..place + count],
+                    &inner[done..done + count],
+                );
+                let beyond = |(load, need): (&u64, &u32)| load + u64::from(*need) > limit;
+                // Without a way out in the middle it is done several at once.
+                let any = loads
+                    .iter()
+                    .zip(needs)
+                    .fold(false, |any, both| any | beyond(both));
+                if any {
+                    let at = loads.iter().zip(needs).position(beyond).unwrap_or(0);
+                    return Some(1 + done + at);
+                }
+            }
+            done += count;
+        }
+        (len > 1 && over(len - 1)).then_some(len - 1)
+    }
+
+    /// The last second of `start..start + len` whose load is more than `load`.
+    pub fn last_above(&self, start: Second, len: usize, load: u64) -> Option<Second> {
+        let start = start.max(self.now);
+        let mut end = (start + len as u64).min(self.now + self.loads.len() as u64);
+        while end > start {
+            let place = self.place(end - 1);
+            let count = (place % BLOCK + 1).min((end - start) as usize);
+            if self.most[place / BLOCK] > load {
+                let loads = &self.loads[place + 1 - count..=place];
+                if let Some(at) = loads.iter().rposition(|of| *of > load) {
+                    return Some(end - (count - at) as u64);
+                }
+            }
+            end -= count as u64;
+        }
+        None
+    }
+
+    /// Books a play that begins in the second `start`, whatever is booked already.
+    pub fn add(&mut self, start: Second, play: &Play) {
+        let end = start.saturating_add(play.len() as u64);
+        self.reach(end);
+        self.change(start, play, |load, need| *load += u64::from(need));
+    }
+
+    /// Takes a play off that was booked at `start`: what of it is still to come.
+    pub fn remove(&mut self, start: Second, play: &Play) {
+        self.change(start, play, |load, need| *load -= u64::from(need));
+    }
+
+    /// Room up to the second `end`, as far as the calendar may reach.
+    fn reach(&mut self, end: Second) {
+        let wanted = end.saturating_sub(self.now).min(HORIZON as u64) as usize;
+        if wanted <= self.loads.len() {
+            return;
+        }
+        let mut longer = Calendar {
+            now: self.now,
+            loads: vec![0; wanted.next_power_of_two()],
+            most: vec![0; wanted.next_power_of_two() / BLOCK],
+        };
+        for second in self.now..self.now + self.loads.len() as u64 {
+            let place = longer.place(second);
+            longer.loads[place] = self.load(second);
+        }
+        for (most, loads) in longer.most.iter_mut().zip(longer.loads.chunks(BLOCK)) {
+            *most = loads.iter().copied().max().unwrap_or(0);
+        }
+        *self = longer;
+    }
+
+    fn change(&mut self, start: Second, play: &Play, by: impl Fn(&mut u64, u32)) {
+        // What is past, or beyond the horizon, is not in the ring.
+        let end = (start + play.len() as u64).min(self.now + self.loads.len() as u64);
+        let mut second = start.max(self.now);
+        while second < end {
+            let place = self.place(second);
+            let count = (BLOCK - place % BLOCK).min((end - second) as usize);
+            let number = (second - start) as usize;
+            let loads = &mut self.loads[place..place + count];
+            // Neither the first nor the last second of the play: a plain run of numbers.
+            if number > 0 && number + count < play.len() {
+                let needs = &play.inner()[number - 1..number - 1 + count];
+                for (load, need) in loads.iter_mut().zip(needs) {
+                    by(load, *need);
+                }
+            } else {
+                for (nth, load) in loads.iter_mut().enumerate() {
+                    by(load, play.need(number + nth));
+                }
+            }
+            let block = place / BLOCK;
+            let whole = &self.loads[block * BLOCK..(block + 1) * BLOCK];
+            self.most[block] = whole.iter().fold(0, |most, load| most.max(*load));
+            second += count as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use reelway_timetable::Curve;
+
+    use super::*;
+
+    /// What a calendar is: a number for each second.
+    #[derive(Default)]
+    struct Naive(HashMap<Second, u64>);
+
+    impl Naive {
+        fn load(&self, second: Second) -> u64 {
+            self.0.get(&second).copied().unwrap_or(0)
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Advance(u64),
+        Book {
+            wait: u64,
+            from: usize,
+            len: usize,
+            quarter: usize,
+        },
+        Leave(usize),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            (0u64..400).prop_map(Step::Advance),
+            (0u64..300, 0usize..300, 0usize..2400, 0usize..4).prop_map(
+                |(wait, from, len, quarter)| Step::Book {
+                    wait,
+                    from,
+                    len,
+                    quarter
+                }
+            ),
+            (0usize..50).prop_map(Step::Leave),
+        ];
+        prop::collection::vec(step, 1..60)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn it_is_to_the_byte_what_a_list_of_seconds_would_be(
+            steps in steps(), bins in prop::collection::vec(0u32..1000, 2400), limit in 0u64..9000,
+        ) {
+            let curve = Arc::new(Curve::new(bins));
+            let (mut calendar, mut naive) = (Calendar::new(5), Naive::default());
+            let mut present: Vec<(Second, Play)> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Advance(by) => {
+                        calendar.advance(calendar.now() + by);
+                        calendar.advance(calendar.now() - by.min(3));
+                        naive.0.retain(|second, _| *second >= calendar.now());
+                    }
+                    Step::Book { wait, from, len, quarter } => {
+                        let start = calendar.now() + wait;
+                        let play = Play::new(curve.clone(), from, from + len, quarter);
+                        let over = (0..play.len())
+                            .find(|nth| naive.load(start + *nth as u64) + u64::from(play.need(*nth)) > limit);
+                        prop_assert_eq!(calendar.overfull(start, &play, limit), over);
+                        if over.is_none() {
+                            for nth in 0..play.len() {
+                                *naive.0.entry(start + nth as u64).or_default() += u64::from(play.need(nth));
+                            }
+                            calendar.add(start, &play);
+                            present.push((start, play));
+                        }
+                    }
+                    Step::Leave(which) if which < present.len() => {
+                        let (start, play) = present.swap_remove(which);
+                        for nth in 0..play.len() {
+                            if let Some(load) = naive.0.get_mut(&(start + nth as u64)) {
+                                *load -= u64::from(play.need(nth));
+                            }
+                        }
+                        calendar.remove(start, &play);
+                    }
+                    Step::Leave(_) => {}
+                }
+                let now = calendar.now();
+                for second in now.saturating_sub(10)..now + 900 {
+                    prop_assert_eq!(calendar.load(second), if second < now { 0 } else { naive.load(second) });
+                }
+                let last = (now..now + 500).rev().find(|second| naive.load(*second) > limit / 2);
+                prop_assert_eq!(calendar.last_above(now, 500, limit / 2), last);
+            }
+        }
+    }
+
+    #[test]
+    fn a_film_longer_than_the_calendar_makes_it_grow_and_nothing_is_forgotten() {
+        let mut calendar = Calendar::new(1000);
+        let short = Play::new(Arc::new(Curve::new(vec![10; 4 * 3600])), 0, usize::MAX, 0);
+        calendar.add(1000, &short);
+        let long = Play::new(Arc::new(Curve::new(vec![1; 4 * 30_000])), 0, usize::MAX, 0);
+        assert_eq!(calendar.overfull(2000, &long, 44), None);
+        assert_eq!(calendar.overfull(2000, &long, 43), Some(0));
+        calendar.add(2000, &long);
+        assert_eq!(
+            (
+                calendar.load(1999),
+                calendar.load(2000),
+                calendar.load(31_999)
+            ),
+            (40, 44, 4)
+        );
+        calendar.remove(1000, &short);
+        calendar.remove(2000, &long);
+        assert_eq!((calendar.load(2000), calendar.load(31_999)), (0, 0));
+    }
+
+    #[test]
+    fn a_clock_that_jumps_by_a_year_leaves_an_empty_calendar() {
+        let mut calendar = Calendar::new(0);
+        let play = Play::new(Arc::new(Curve::new(vec![1; 400])), 0, usize::MAX, 0);
+        calendar.add(0, &play);
+        calendar.advance(31_536_000);
+        calendar.remove(0, &play);
+        assert_eq!(calendar.load(31_536_000), 0);
+        calendar.add(31_536_000, &play);
+        assert_eq!(calendar.load(31_536_000 + 99), 4);
+    }
+}

@@ -1,0 +1,97 @@
+//! What a machine can carry.
+
+use std::fmt;
+
+/// Something of which there is only so much in a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Resource {
+    /// Bytes a second that leave by the interface of this number, all headers and gaps included.
+    Network(u8),
+    /// Bytes a second that the processor can send, over all interfaces: its cost grows with packets.
+    Processor,
+    /// Bytes a second from the disks. Seeks are counted in: so many reads of a block each are so many bytes.
+    Disk,
+    /// Bytes of the block pool that viewers hold at once.
+    Memory,
+}
+
+impl Resource {
+    /// Its name in the API and in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Resource::Network(_) => "network",
+            Resource::Processor => "processor",
+            Resource::Disk => "disk",
+            Resource::Memory => "memory",
+        }
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Resource::Network(_) => "network",
+            Resource::Processor => "processor",
+            Resource::Disk => "disk",
+            Resource::Memory => "memory for film blocks",
+        })
+    }
+}
+
+/// Limits of the resources of a machine. What is not named is not limited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capacity {
+    limits: Vec<(Resource, u64)>,
+}
+
+impl Capacity {
+    /// No limits.
+    pub fn unlimited() -> Capacity {
+        Capacity::default()
+    }
+
+    /// With this much of a resource, of which `usable` thousandths are given out; the rest is headroom for what no
+    /// timetable knows. Replaces an earlier limit of the same resource.
+    pub fn with(mut self, resource: Resource, amount: u64, usable: u32) -> Capacity {
+        let limit = u128::from(amount) * u128::from(usable.min(1000)) / 1000;
+        self.limits.retain(|(of, _)| *of != resource);
+        self.limits.push((resource, limit as u64));
+        self.limits.sort_unstable();
+        self
+    }
+
+    /// How much of a resource may be given out; `None`: it is not limited.
+    pub fn limit(&self, resource: Resource) -> Option<u64> {
+        let found = self.limits.iter().find(|(of, _)| *of == resource);
+        found.map(|(_, limit)| *limit)
+    }
+
+    /// All limits.
+    pub fn limits(&self) -> &[(Resource, u64)] {
+        &self.limits
+    }
+
+    /// Whether nothing is limited.
+    pub fn is_unlimited(&self) -> bool {
+        self.limits.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headroom_is_taken_off_exactly_and_the_last_word_counts() {
+        let capacity = Capacity::unlimited()
+            .with(Resource::Disk, 5, 1000)
+            .with(Resource::Network(0), u64::MAX, 999)
+            .with(Resource::Disk, 1001, 970);
+        assert_eq!(capacity.limit(Resource::Disk), Some(970));
+        assert_eq!(
+            capacity.limit(Resource::Network(0)),
+            Some(u64::MAX - u64::MAX / 1000 - 1)
+        );
+        assert_eq!(capacity.limit(Resource::Memory), None);
+    }
+}

@@ -1,0 +1,132 @@
+//! How many viewers there are of a title, from an address, of a user.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Most viewers of one kind; 0: as many as come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Of one title.
+    pub title: u32,
+    /// From one address (IPv6: from one /64).
+    pub address: u32,
+    /// Of one user.
+    pub user: u32,
+}
+
+/// What viewers are counted by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Title(String),
+    Address(IpAddr),
+    User(String),
+}
+
+/// Whom a viewer counts with.
+#[derive(Clone, Debug)]
+pub(crate) struct Member(Vec<Key>);
+
+impl Member {
+    pub fn new(title: &str, address: IpAddr, user: Option<&str>) -> Member {
+        let mut keys = vec![Key::Title(title.into()), Key::Address(household(address))];
+        keys.extend(user.map(|user| Key::User(user.into())));
+        Member(keys)
+    }
+}
+
+/// The counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Crowd {
+    limits: Limits,
+    counts: HashMap<Key, u32>,
+}
+
+impl Crowd {
+    pub fn new(limits: Limits) -> Crowd {
+        Crowd {
+            limits,
+            counts: HashMap::new(),
+        }
+    }
+
+    /// Why there is no place for one more, in words.
+    pub fn full(&self, member: &Member) -> Option<String> {
+        member.0.iter().find_map(|key| {
+            let (most, whom) = match key {
+                Key::Title(title) => (self.limits.title, format!("of '{title}'")),
+                Key::Address(address) => (self.limits.address, format!("from {address}")),
+                Key::User(user) => (self.limits.user, format!("of user '{user}'")),
+            };
+            let present = self.counts.get(key).copied().unwrap_or(0);
+            (most > 0 && present >= most).then(|| {
+                format!("{present} viewers {whom} are here already, the most there may be")
+            })
+        })
+    }
+
+    pub fn enter(&mut self, member: &Member) {
+        for key in &member.0 {
+            *self.counts.entry(key.clone()).or_default() += 1;
+        }
+    }
+
+    pub fn leave(&mut self, member: &Member) {
+        for key in &member.0 {
+            if let Some(count) = self.counts.get_mut(key) {
+                *count -= 1;
+                if *count == 0 {
+                    self.counts.remove(key);
+                }
+            }
+        }
+    }
+}
+
+/// Who shares an address: with IPv6 one has a whole /64.
+fn household(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_an_address_and_a_user_are_counted_apart_and_who_leaves_makes_room() {
+        let mut crowd = Crowd::new(Limits {
+            title: 2,
+            address: 1,
+            user: 1,
+        });
+        let of =
+            |title: &str, address: &str, user| Member::new(title, address.parse().unwrap(), user);
+        let first = of("a", "10.0.0.1", Some("ann"));
+        crowd.enter(&first);
+        assert!(
+            crowd
+                .full(&of("b", "10.0.0.1", None))
+                .is_some_and(|words| words.contains("10.0.0.1"))
+        );
+        assert!(
+            crowd
+                .full(&of("b", "10.0.0.2", Some("ann")))
+                .is_some_and(|words| words.contains("ann"))
+        );
+        let second = of("a", "2001:db8::1", None);
+        assert_eq!(crowd.full(&second), None);
+        crowd.enter(&second);
+        assert!(crowd.full(&of("b", "2001:db8::2", None)).is_some());
+        assert!(
+            crowd
+                .full(&of("a", "10.0.0.3", None))
+                .is_some_and(|words| words.contains("'a'"))
+        );
+        crowd.leave(&first);
+        assert_eq!(crowd.full(&first), None);
+        crowd.leave(&second);
+        assert!(crowd.counts.is_empty());
+    }
+}

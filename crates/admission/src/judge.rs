@@ -1,0 +1,595 @@
+//! The judge: newcomers, bookings, verdicts.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reelway_timetable::{BIN, BINS, Curve, Play};
+
+use crate::calendar::{Calendar, HORIZON, Second};
+use crate::capacity::{Capacity, Resource};
+use crate::crowd::{Crowd, Limits, Member};
+use crate::policy::{Class, Policy};
+
+/// Places in the calendar that are tried to tell a refused newcomer when he could come: bounds what a refusal
+/// costs. What is said then is a time before which he need not ask.
+const TRIES: usize = 48;
+
+/// Most seconds of a play that are booked, and that a start may lie ahead: half of what a calendar holds each.
+const LONGEST: usize = HORIZON / 2;
+
+/// Refusals that are remembered for people to look at.
+const REMEMBERED: usize = 256;
+
+/// A viewer's booking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BookingId(u64);
+
+/// Someone who wants to watch.
+#[derive(Clone, Debug)]
+pub struct Newcomer<'a> {
+    /// What he wants to see.
+    pub title: &'a str,
+    /// Where he is.
+    pub address: IpAddr,
+    /// Who he is, where that is known.
+    pub user: Option<&'a str>,
+    /// His class, a number into what [`Admission::with_classes`] was given.
+    pub class: usize,
+    /// Whether he plays fast.
+    pub fast: bool,
+    /// What his film needs along its time, of each resource.
+    pub needs: &'a [(Resource, Arc<Curve>)],
+    /// The bins of those curves that he wants: from here …
+    pub from: usize,
+    /// … to here.
+    pub to: usize,
+}
+
+/// He may come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// His booking.
+    pub id: BookingId,
+    /// When his film is to begin, from now.
+    pub starts_in: Duration,
+}
+
+/// What stands in a newcomer's way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RefusedFor {
+    /// A second of a resource would be overfull.
+    Full {
+        /// Which.
+        resource: Resource,
+        /// How many seconds from now.
+        ahead: u64,
+        /// What is booked of that second.
+        load: u64,
+        /// What he needs of it.
+        need: u64,
+        /// How much there is for his class.
+        limit: u64,
+    },
+    /// There are as many viewers as there may be.
+    Count {
+        /// How many.
+        present: u32,
+    },
+    /// There are as many as there may be of his kind; in words.
+    Crowd(String),
+    /// Too many play fast.
+    Fast,
+}
+
+impl std::fmt::Display for RefusedFor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            RefusedFor::Full {
+                resource, ahead: 0, ..
+            } => write!(f, "the {resource} is fully booked now"),
+            RefusedFor::Full {
+                resource, ahead, ..
+            } => write!(
+                f,
+                "the {resource} would be overbooked in {}:{:02} minutes",
+                ahead / 60,
+                ahead % 60
+            ),
+            RefusedFor::Count { present } => {
+                write!(
+                    f,
+                    "{present} viewers are here already, the most there may be"
+                )
+            }
+            RefusedFor::Crowd(words) => f.write_str(words),
+            RefusedFor::Fast => f.write_str("one of five viewers plays fast already"),
+        }
+    }
+}
+
+/// He may not come in now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Why.
+    pub reason: RefusedFor,
+    /// When he could come in, as far as is booked now; where `is_exact` is not set, not before.
+    pub retry_after: Duration,
+    /// Whether a place was found then.
+    pub is_exact: bool,
+}
+
+/// A refusal, as it is remembered.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// When.
+    pub at: Second,
+    /// What was wanted.
+    pub title: String,
+    /// What came of it.
+    pub refused: Refused,
+}
+
+struct Booking {
+    member: Member,
+    class: usize,
+    fast: bool,
+    /// What is booked of him now; nothing while he rests.
+    plays: Vec<(Resource, Play)>,
+    start: Second,
+    end: Second,
+}
+
+/// The judge of a machine.
+pub struct Admission {
+    policy: Policy,
+    capacity: Capacity,
+    classes: Vec<Class>,
+    /// Thousandths of each limit that are there at the moment; all where nothing is said.
+    shares: BTreeMap<Resource, u32>,
+    calendars: BTreeMap<Resource, Calendar>,
+    bookings: HashMap<BookingId, Booking>,
+    /// When bookings end, the next first.
+    ends: BTreeSet<(Second, BookingId)>,
+    crowd: Crowd,
+    fast: u32,
+    serial: u64,
+    /// The present quarter second.
+    now: u64,
+    refusals: VecDeque<Seen>,
+}
+
+impl Admission {
+    /// A machine without viewers.
+    pub fn new(policy: Policy, capacity: Capacity, limits: Limits) -> Admission {
+        Admission {
+            policy,
+            capacity,
+            classes: vec![Class::default()],
+            shares: BTreeMap::new(),
+            calendars: BTreeMap::new(),
+            bookings: HashMap::new(),
+            ends: BTreeSet::new(),
+            crowd: Crowd::new(limits),
+            fast: 0,
+            serial: 0,
+            now: 0,
+            refusals: VecDeque::new(),
+        }
+    }
+
+    /// With classes of viewers, the first one first; none is one for everybody.
+    pub fn with_classes(mut self, classes: Vec<Class>) -> Admission {
+        if !classes.is_empty() {
+            self.classes = classes;
+        }
+        self
+    }
+
+    /// The rule it judges by.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// What the machine is taken to carry.
+    pub fn capacity(&self) -> &Capacity {
+        &self.capacity
+    }
+
+    /// How much of a resource there is at the moment for a class; `None`: it is not limited.
+    pub fn limit(&self, resource: Resource, class: usize) -> Option<u64> {
+        let limit = self.capacity.limit(resource)?;
+        let share = self.shares.get(&resource).copied().unwrap_or(1000);
+        let ceiling = self.classes.get(class).map_or(1000, |class| class.ceiling);
+        let part = u128::from(limit) * u128::from(share) * u128::from(ceiling.min(1000));
+        Some((part / 1_000_000) as u64)
+    }
+
+    /// From now on there are only so many thousandths of a resource: the disk is slower, the link is narrower. Who
+    /// is booked stays booked; newcomers see it.
+    pub fn set_share(&mut self, resource: Resource, thousandths: u32) {
+        self.shares.insert(resource, thousandths.min(1000));
+    }
+
+    /// Thousandths of a resource that are there.
+    pub fn share(&self, resource: Resource) -> u32 {
+        self.shares.get(&resource).copied().unwrap_or(1000)
+    }
+
+    /// Time has come to `now`, nanoseconds of a clock that does not jump. A step back is not followed.
+    pub fn advance(&mut self, now: u64) {
+        self.now = self.now.max(now / BIN as u64);
+        let second = self.second();
+        for calendar in self.calendars.values_mut() {
+            calendar.advance(second);
+        }
+    }
+
+    /// The present second.
+    pub fn second(&self) -> Second {
+        self.now / BINS as u64
+    }
+
+    /// Judges a newcomer at `now`, and books for him if he may come in. Where there is no room now, but a place to
+    /// begin within `wait` seconds, that is booked.
+    ///
+    /// # Errors
+    /// He may not come in; why, and when he could.
+    pub fn decide(
+        &mut self,
+        now: u64,
+        newcomer: &Newcomer<'_>,
+        wait: u32,
+    ) -> Result<Admitted, Refused> {
+        self.advance(now);
+        let judged = self.judge(newcomer, wait);
+        let start = match judged {
+            Ok(start) => start,
+            Err(refused) => {
+                if self.refusals.len() >= REMEMBERED {
+                    self.refusals.pop_front();
+                }
+                self.refusals.push_back(Seen {
+                    at: self.second(),
+                    title: newcomer.title.into(),
+                    refused: refused.clone(),
+                });
+                return Err(refused);
+            }
+        };
+        self.serial += 1;
+        let id = BookingId(self.serial);
+        let member = Member::new(newcomer.title, newcomer.address, newcomer.user);
+        self.crowd.enter(&member);
+        self.fast += u32::from(newcomer.fast);
+        let booking = Booking {
+            member,
+            class: newcomer.class,
+            fast: newcomer.fast,
+            plays: Vec::new(),
+            start,
+            end: 0,
+        };
+        self.bookings.insert(id, booking);
+        let quarter = self.quarter_at(start);
+        self.book(
+            id,
+            start,
+            self.plays(newcomer.needs, newcomer.from, newcomer.to, quarter),
+        );
+        let starts_in = (start * BINS as u64 + quarter as u64).saturating_sub(self.now);
+        Ok(Admitted {
+            id,
+            starts_in: Duration::from_nanos(starts_in * BIN as u64),
+        })
+    }
+
+    /// What would be answered to a newcomer at `now`: how long he would wait for his beginning.
+    ///
+    /// # Errors
+    /// He could not come in.
+    pub fn what_if(
+        &mut self,
+        now: u64,
+        newcomer: &Newcomer<'_>,
+        wait: u32,
+    ) -> Result<Duration, Refused> {
+        self.advance(now);
+        let start = self.judge(newcomer, wait)?;
+        Ok(Duration::from_secs(start.saturating_sub(self.second())))
+    }
+
+    /// The quarter of its second at which a play begins: now, or with the same quarter of a later second.
+    fn quarter_at(&self, _: Second) -> usize {
+        (self.now % BINS as u64) as usize
+    }
+
+    fn plays(
+        &self,
+        needs: &[(Resource, Arc<Curve>)],
+        from: usize,
+        to: usize,
+        quarter: usize,
+    ) -> Vec<(Resource, Play)> {
+        let to = to.min(from.saturating_add(LONGEST * BINS));
+        needs
+            .iter()
+            .map(|(resource, curve)| (*resource, Play::new(curve.clone(), from, to, quarter)))
+            .collect()
+    }
+
+    /// The second in which he may begin.
+    fn judge(&self, newcomer: &Newcomer<'_>, wait: u32) -> Result<Second, Refused> {
+        let now = self.second();
+        let member = Member::new(newcomer.title, newcomer.address, newcomer.user);
+        if let Some(words) = self.crowd.full(&member) {
+            return Err(self.refuse_for_now(RefusedFor::Crowd(words)));
+        }
+        let present = self.bookings.len() as u32;
+        match self.policy {
+            Policy::Count(most) if present >= most => {
+                return Err(self.refuse_for_now(RefusedFor::Count { present }));
+            }
+            // With the newcomer, a fifth of all.
+            Policy::Vodca if newcomer.fast && (self.fast + 1) * 5 > present + 1 => {
+                return Err(self.refuse_for_now(RefusedFor::Fast));
+            }
+            _ => {}
+        }
+        let plays = self.plays(
+            newcomer.needs,
+            newcomer.from,
+            newcomer.to,
+            self.quarter_at(now),
+        );
+        let Some((resource, place)) = self.overfull(now, &plays, newcomer.class) else {
+            return Ok(now);
+        };
+        let (start, is_exact) = self.earliest(now, &plays, newcomer.class);
+        if is_exact && start - now <= u64::from(wait).min(LONGEST as u64) {
+            return Ok(start);
+        }
+        let second = now + place as u64;
+        let need = plays
+            .iter()
+            .find(|(of, _)| *of == resource)
+            .map_or(0, |(_, play)| u64::from(play.need(place)));
+        Err(Refused {
+            reason: RefusedFor::Full {
+                resource,
+                ahead: place as u64,
+                load: self.load(resource, second),
+                need,
+                limit: self.limit(resource, newcomer.class).unwrap_or(u64::MAX),
+            },
+            retry_after: Duration::from_secs(start - now),
+            is_exact,
+        })
+    }
+
+    /// Until the next booking ends.
+    fn refuse_for_now(&self, reason: RefusedFor) -> Refused {
+        let now = self.second();
+        let next = self.ends.range((now + 1, BookingId(0))..).next();
+        Refused {
+            reason,
+            retry_after: Duration::from_secs(next.map_or(30, |(end, _)| end - now)),
+            is_exact: false,
+        }
+    }
+
+    /// The first second of a play from `start` that cannot be had.
+    fn overfull(
+        &self,
+        start: Second,
+        plays: &[(Resource, Play)],
+        class: usize,
+    ) -> Option<(Resource, usize)> {
+        let mut first: Option<(Resource, usize)> = None;
+        for (resource, play) in plays {
+            if !self.policy.asks(*resource) {
+                continue;
+            }
+            let Some(limit) = self.limit(*resource, class) else {
+                continue;
+            };
+            let at = match self.calendars.get(resource) {
+                Some(calendar) => calendar.overfull(start, play, limit),
+                None if u64::from(play.most()) <= limit => None,
+                None => Calendar::new(start).overfull(start, play, limit),
+            };
+            if let Some(at) = at.filter(|at| first.is_none_or(|(_, first)| *at < first)) {
+                first = Some((*resource, at));
+            }
+        }
+        first
+    }
+
+    /// The first second after `now` in which these could begin, or one before which they could not.
+    fn earliest(&self, now: Second, plays: &[(Resource, Play)], class: usize) -> (Second, bool) {
+        let mut start = now + 1;
+        let last = now + LONGEST as u64;
+        for _ in 0..TRIES {
+            let Some((resource, _)) = self.overfull(start, plays, class) else {
+                return (start, true);
+            };
+            // As long as a second that even the film's quietest second would overfill lies within, there is no use
+            // in trying.
+            let quietest = plays.iter().find(|(of, _)| *of == resource);
+            let limit = self.limit(resource, class).unwrap_or(u64::MAX);
+            let full = quietest.and_then(|(_, play)| {
+                let room = limit.checked_sub(u64::from(play.curve().least()))?;
+                self.calendars
+                    .get(&resource)?
+                    .last_above(start, play.len(), room)
+            });
+            start = full.unwrap_or(0).max(start + 1);
+            if start >= last {
+                break;
+            }
+        }
+        (start.min(last), false)
+    }
+
+    fn book(&mut self, id: BookingId, start: Second, plays: Vec<(Resource, Play)>) {
+        let now = self.second();
+        let len = plays.iter().map(|(_, play)| play.len()).max().unwrap_or(0);
+        for (resource, play) in &plays {
+            let calendar = self
+                .calendars
+                .entry(*resource)
+                .or_insert_with(|| Calendar::new(now));
+            calendar.add(start, play);
+        }
+        let Some(booking) = self.bookings.get_mut(&id) else {
+            return;
+        };
+        (booking.plays, booking.start, booking.end) = (plays, start, start + len as u64);
+        self.ends.insert((booking.end, id));
+    }
+
+    fn unbook(&mut self, id: BookingId) {
+        let Some(booking) = self.bookings.get_mut(&id) else {
+            return;
+        };
+        for (resource, play) in booking.plays.drain(..) {
+            if let Some(calendar) = self.calendars.get_mut(&resource) {
+                calendar.remove(booking.start, &play);
+            }
+        }
+        self.ends.remove(&(booking.end, id));
+    }
+
+    /// He pauses: what he does not take others may have. He keeps his place in the crowd.
+    pub fn rest(&mut self, now: u64, id: BookingId) {
+        self.advance(now);
+        self.unbook(id);
+    }
+
+    /// Whether anything is booked for him now.
+    pub fn is_booked(&self, id: BookingId) -> bool {
+        self.bookings
+            .get(&id)
+            .is_some_and(|booking| !booking.plays.is_empty())
+    }
+
+    /// He goes on, or somewhere else: books the bins `from..to` of `needs` from now on instead of what was booked. He
+    /// may always go on; with `ask`, only if there is room, and what was booked stays if there is not.
+    ///
+    /// # Errors
+    /// There is no room, and he has to ask.
+    pub fn rebook(
+        &mut self,
+        now: u64,
+        id: BookingId,
+        needs: &[(Resource, Arc<Curve>)],
+        (from, to): (usize, usize),
+        ask: bool,
+    ) -> Result<(), Refused> {
+        self.advance(now);
+        let Some(booking) = self.bookings.get(&id) else {
+            return Ok(());
+        };
+        let (class, before, start) = (booking.class, booking.plays.clone(), booking.start);
+        self.unbook(id);
+        let second = self.second();
+        let plays = self.plays(needs, from, to, self.quarter_at(second));
+        if ask && let Some((resource, place)) = self.overfull(second, &plays, class) {
+            let (at, is_exact) = self.earliest(second, &plays, class);
+            let need = plays.iter().find(|(of, _)| *of == resource);
+            let refused = Refused {
+                reason: RefusedFor::Full {
+                    resource,
+                    ahead: place as u64,
+                    load: self.load(resource, second + place as u64),
+                    need: need.map_or(0, |(_, play)| play.need(place).into()),
+                    limit: self.limit(resource, class).unwrap_or(u64::MAX),
+                },
+                retry_after: Duration::from_secs(at - second),
+                is_exact,
+            };
+            if !before.is_empty() {
+                self.book(id, start, before);
+            }
+            return Err(refused);
+        }
+        self.book(id, second, plays);
+        Ok(())
+    }
+
+    /// He leaves.
+    pub fn end(&mut self, now: u64, id: BookingId) {
+        self.advance(now);
+        self.unbook(id);
+        if let Some(booking) = self.bookings.remove(&id) {
+            self.crowd.leave(&booking.member);
+            self.fast -= u32::from(booking.fast);
+        }
+    }
+
+    /// Viewers there are.
+    pub fn viewers(&self) -> usize {
+        self.bookings.len()
+    }
+
+    /// What is booked of a resource in a second.
+    pub fn load(&self, resource: Resource, second: Second) -> u64 {
+        self.calendars
+            .get(&resource)
+            .map_or(0, |calendar| calendar.load(second))
+    }
+
+    /// Resources of which anything was ever booked.
+    pub fn resources(&self) -> impl Iterator<Item = Resource> + '_ {
+        self.calendars.keys().copied()
+    }
+
+    /// The last refusals, the oldest first.
+    pub fn refusals(&self) -> impl Iterator<Item = &Seen> {
+        self.refusals.iter()
+    }
+
+    /// Who must go so that no second of the next `seconds` is overfull: the newest of the last class first.
+    pub fn too_many(&self, seconds: u64) -> Vec<BookingId> {
+        let now = self.second();
+        let mut over: BTreeMap<(Resource, Second), u64> = BTreeMap::new();
+        for (resource, calendar) in &self.calendars {
+            let Some(limit) = self.limit(*resource, 0) else {
+                continue;
+            };
+            for second in now..now + seconds {
+                let load = calendar.load(second);
+                if load > limit {
+                    over.insert((*resource, second), load - limit);
+                }
+            }
+        }
+        let mut candidates: Vec<(&BookingId, &Booking)> = self.bookings.iter().collect();
+        candidates.sort_unstable_by_key(|(id, booking)| std::cmp::Reverse((booking.class, **id)));
+        let mut leave = Vec::new();
+        for (id, booking) in candidates {
+            if over.is_empty() {
+                break;
+            }
+            let mut helps = false;
+            for (resource, play) in &booking.plays {
+                over.retain(|(of, second), excess| {
+                    if of == resource && *second >= booking.start {
+                        let need = u64::from(play.need((*second - booking.start) as usize));
+                        helps |= need > 0;
+                        *excess = excess.saturating_sub(need);
+                    }
+                    *excess > 0
+                });
+            }
+            if helps {
+                leave.push(*id);
+            }
+        }
+        leave
+    }
+}
+
+#[cfg(test)]
+mod tests;

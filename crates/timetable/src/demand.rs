@@ -1,0 +1,207 @@
+//! What a film's tracks need, from the sample table alone: known as soon as the film is indexed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use reelway_media::{Kind, Nanos, Samples, SamplesError, TimedSample, Title};
+use reelway_rtp::{Bytes, Payload, PayloadOptions};
+
+use crate::curve::{BIN, Curve};
+
+/// What a frame of Ethernet takes beside the IP packet: header 14, check sequence 4, preamble 8, and the
+/// gap to the next, 12 (IEEE 802.3). Counted so that a link of 100 Mbit/s is full at 100 Mbit/s.
+pub const ETHERNET: u32 = 14 + 4 + 8 + 12;
+
+/// How media gets to the viewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Carriage {
+    /// RTP over UDP and IPv4.
+    UdpV4,
+    /// RTP over UDP and IPv6.
+    UdpV6,
+    /// RTP interleaved in RTSP's TCP connection.
+    Tcp,
+    /// Segments or files over HTTP.
+    Http,
+}
+
+impl Carriage {
+    /// Bytes on the wire of `bytes` of media that make `packets` of RTP.
+    fn wire(self, bytes: u32, packets: u32) -> u32 {
+        const RTP: u32 = 12;
+        const UDP: u32 = 8;
+        // TCP with timestamps over IPv6, the longer of the two: 1428 bytes of a packet of 1500.
+        const TCP: u64 = 1500 + ETHERNET as u64;
+        const OF_TCP: u64 = 1500 - 40 - 32;
+        let in_tcp = |bytes: u64| u32::try_from((bytes * TCP).div_ceil(OF_TCP)).unwrap_or(u32::MAX);
+        let datagram = |ip: u32| {
+            let each = RTP + UDP + ip + ETHERNET;
+            bytes.saturating_add(packets.saturating_mul(each))
+        };
+        match self {
+            Carriage::UdpV4 => datagram(20),
+            Carriage::UdpV6 => datagram(40),
+            // Four bytes of RTSP's frame (RFC 2326 section 10.12).
+            Carriage::Tcp => in_tcp(u64::from(bytes) + u64::from(packets) * u64::from(RTP + 4)),
+            // Boxes of a fragment take about 12 bytes a sample.
+            Carriage::Http => in_tcp(u64::from(bytes) + u64::from(packets) * 4),
+        }
+    }
+}
+
+/// Media bytes and RTP packets of a track in each quarter second of its decode times.
+#[derive(Clone, Debug, Default)]
+struct Track {
+    bytes: Vec<u32>,
+    packets: Vec<u32>,
+}
+
+/// What a film needs. Made once for a film, by one pass over its sample table.
+#[derive(Debug)]
+pub struct Demand {
+    tracks: Vec<Track>,
+    /// The tracks a player takes that says nothing: the first picture, the first sound.
+    usual: Vec<usize>,
+    /// What has been asked for, for all who watch.
+    curves: Mutex<HashMap<Wish, Arc<Curve>>>,
+}
+
+/// Which curve.
+type Wish = (Vec<usize>, Option<Carriage>);
+
+/// Curves of a film that are kept.
+const KEPT: usize = 16;
+
+/// Sound is planned from sizes alone.
+struct NoBytes;
+
+impl Bytes for NoBytes {
+    fn read_at(&self, _: u64, _: &mut [u8]) -> bool {
+        false
+    }
+}
+
+impl Demand {
+    /// What `title` needs; `payload` says how large its packets are.
+    ///
+    /// Packets of pictures are reckoned from the samples' sizes, as if each were a single NAL unit, with one
+    /// packet more at a sync sample (parameter sets): the film's bytes need not be read. That is exact but for
+    /// pictures of several slices.
+    ///
+    /// # Errors
+    /// The sample table cannot be read.
+    pub fn of(
+        title: &Title,
+        samples: &dyn Samples,
+        payload: PayloadOptions,
+    ) -> Result<Demand, SamplesError> {
+        let bins = usize::try_from(title.duration.max(0) / BIN).unwrap_or(0) + 1;
+        let mut tracks = Vec::with_capacity(title.tracks.len());
+        for (index, track) in title.tracks.iter().enumerate() {
+            let mut needs = Track {
+                bytes: vec![0; bins],
+                packets: vec![0; bins],
+            };
+            let sound = match track.kind {
+                Kind::Audio => Payload::new(track, payload).ok(),
+                Kind::Video => None,
+            };
+            for group in 0..track.groups.len() {
+                let read = track.read_group(index, group, samples)?;
+                let planned = sound
+                    .as_ref()
+                    .and_then(|sound| sound.plan(&read, &NoBytes).ok());
+                match planned {
+                    Some(plan) => {
+                        for frame in &plan.frames {
+                            let bytes = plan.payload_bytes(frame);
+                            needs.add(frame.due, bytes, frame.packets.len() as u64);
+                        }
+                    }
+                    None => {
+                        for sample in &read {
+                            let packets = packets_of(sample, payload);
+                            needs.add(track.decode(sample.dts), sample.sample.size.into(), packets);
+                        }
+                    }
+                }
+            }
+            tracks.push(needs);
+        }
+        let first = |kind| title.tracks.iter().position(|track| track.kind == kind);
+        let usual = [title.video().map(|(index, _)| index), first(Kind::Audio)];
+        Ok(Demand {
+            tracks,
+            usual: usual.into_iter().flatten().collect(),
+            curves: Mutex::default(),
+        })
+    }
+
+    /// What a player takes that chooses nothing: picture and the first sound.
+    pub fn usual_tracks(&self) -> &[usize] {
+        &self.usual
+    }
+
+    /// Bytes on the wire of these tracks (indices in `Title::tracks`) along the film's time.
+    pub fn wire(&self, tracks: &[usize], carriage: Carriage) -> Arc<Curve> {
+        self.curve((tracks.to_vec(), Some(carriage)))
+    }
+
+    /// Bytes of the file that must have been read: of all tracks, which lie side by side in its blocks.
+    pub fn disk(&self) -> Arc<Curve> {
+        self.curve(((0..self.tracks.len()).collect(), None))
+    }
+
+    fn curve(&self, mut wish: Wish) -> Arc<Curve> {
+        wish.0.sort_unstable();
+        wish.0.dedup();
+        let mut curves = self.curves.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(curve) = curves.get(&wish) {
+            return curve.clone();
+        }
+        let bins = self.tracks.first().map_or(0, |track| track.bytes.len());
+        let need = |track: &Track, bin: usize| {
+            let (bytes, packets) = (track.bytes[bin], track.packets[bin]);
+            wish.1
+                .map_or(bytes, |carriage| carriage.wire(bytes, packets))
+        };
+        let chosen: Vec<&Track> = wish
+            .0
+            .iter()
+            .filter_map(|track| self.tracks.get(*track))
+            .collect();
+        let sums = (0..bins).map(|bin| {
+            chosen
+                .iter()
+                .fold(0u32, |sum, track| sum.saturating_add(need(track, bin)))
+        });
+        let curve = Arc::new(Curve::new(sums.collect()));
+        if curves.len() >= KEPT {
+            curves.clear();
+        }
+        curves.insert(wish, curve.clone());
+        curve
+    }
+}
+
+impl Track {
+    fn add(&mut self, due: Nanos, bytes: u64, packets: u64) {
+        // What lies beyond the film's ends counts at them.
+        let last = self.bytes.len().saturating_sub(1);
+        let bin = usize::try_from(due.max(0) / BIN).unwrap_or(last).min(last);
+        let grow = |to: Option<&mut u32>, by: u64| {
+            if let Some(to) = to {
+                *to = to.saturating_add(u32::try_from(by).unwrap_or(u32::MAX));
+            }
+        };
+        grow(self.bytes.get_mut(bin), bytes);
+        grow(self.packets.get_mut(bin), packets);
+    }
+}
+
+fn packets_of(sample: &TimedSample, payload: PayloadOptions) -> u64 {
+    // A fragment has a header of two or three bytes (RFC 6184 section 5.8, RFC 7798 section 4.4.3).
+    const FRAGMENT: u64 = 3;
+    let room = (payload.max_payload as u64).saturating_sub(FRAGMENT).max(1);
+    u64::from(sample.sample.size).div_ceil(room) + u64::from(sample.sample.sync)
+}
