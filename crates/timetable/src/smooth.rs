@@ -89,9 +89,9 @@ fn taut(lower: &[i64], ahead: usize) -> Vec<i64> {
             i128::from(a.0) * b.1 as i128 > i128::from(b.0) * a.1 as i128
         };
         let mut next = None;
-        for at in anchor + 1..=last {
+        for (at, due) in lower.iter().enumerate().skip(anchor + 1) {
             let run = at - anchor;
-            let (least, most) = ((lower[at] - base, run), (upper(at) - base, run));
+            let (least, most) = ((due - base, run), (upper(at) - base, run));
             if below.is_some_and(|below| steeper(least, below)) {
                 next = below;
                 break;
