@@ -12,10 +12,12 @@ Writes JSON, one object a line:
     {"end": true, "run": 1}                                       the film's end was reached
 `run` counts the seeks; `at` is the film's time in seconds (null where there is none). `hashes` are
 length and CRC-32 of the NAL units without access unit delimiters and parameter sets, or of the
-sound's access unit. Ends with 1 and words on standard error when something fails.
+sound's access unit. LATENCY_MS in the environment is what it waits for late packets, 200 by
+default. Ends with 1 and words on standard error when something fails.
 """
 
 import json
+import os
 import re
 import sys
 import threading
@@ -67,7 +69,7 @@ class Viewer:
         self.pipeline = Gst.Pipeline.new()
         self.source = Gst.ElementFactory.make("rtspsrc")
         self.source.set_property("location", url)
-        self.source.set_property("latency", 200)
+        self.source.set_property("latency", int(os.environ.get("LATENCY_MS", 200)))
         Gst.util_set_object_arg(self.source, "protocols", protocol)
         self.source.connect("pad-added", self.pad_added)
         self.pipeline.add(self.source)

@@ -32,6 +32,10 @@ impl Header {
     }
 }
 
+/// Bytes that a packet sent again has before the payload of the lost one: its sequence number
+/// (RFC 4588 section 4, in network order).
+pub const RTX_BYTES: usize = 2;
+
 #[cfg(test)]
 mod tests {
     use super::*;

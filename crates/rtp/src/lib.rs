@@ -21,7 +21,7 @@ mod plan;
 pub mod rtcp;
 pub mod sdp;
 
-pub use header::Header;
+pub use header::{Header, RTX_BYTES};
 pub use payload::{Bytes, Payload, PayloadOptions, PlanError, Unsupported};
 pub use plan::{Frame, MAX_PIECES, Packet, Piece, Plan};
 pub use sdp::SdpMedia;

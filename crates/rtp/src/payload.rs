@@ -48,15 +48,17 @@ impl PayloadOptions {
     pub const MOST: usize = 65_507 - crate::Header::BYTES;
 
     /// For links that carry IP packets of `mtu` bytes, IPv4 and IPv6 alike: an IPv6 header of 40
-    /// bytes, UDP's 8 and RTP's 12 are taken off, so that one plan serves both.
+    /// bytes, UDP's 8 and RTP's 12 are taken off, so that one plan serves both, and the 2 that a
+    /// packet sent again has more.
     pub fn for_mtu(mtu: usize) -> Self {
+        let headers = 40 + 8 + crate::Header::BYTES + crate::RTX_BYTES;
         PayloadOptions {
-            max_payload: mtu.saturating_sub(40 + 8 + crate::Header::BYTES),
+            max_payload: mtu.saturating_sub(headers),
         }
     }
 }
 
-/// Ethernet: 1500 bytes of IP packet, 1440 of payload.
+/// Ethernet: 1500 bytes of IP packet, 1438 of payload.
 impl Default for PayloadOptions {
     fn default() -> Self {
         PayloadOptions::for_mtu(1500)

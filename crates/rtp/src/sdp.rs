@@ -5,6 +5,10 @@ use std::net::IpAddr;
 
 use reelway_media::{Nanos, SECOND, Track};
 
+/// How long after it was due a packet can be had again (`rtx-time`, RFC 4588 section 8.6): what
+/// players hold at most.
+pub const RTX_TIME: Nanos = 2 * SECOND;
+
 /// A track's part of the session description.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SdpMedia {
@@ -24,6 +28,27 @@ pub struct SdpMedia {
     pub frame_size: Option<(u16, u16)>,
 }
 
+/// Profiles of RTP, as the two sides agree on them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Without feedback between reports (RFC 3551): what every player knows. Some look at no section
+    /// of any other.
+    #[default]
+    Avp,
+    /// With feedback as soon as something is missing (RFC 4585).
+    Avpf,
+}
+
+impl Profile {
+    /// As `m=` and `Transport` name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::Avp => "RTP/AVP",
+            Profile::Avpf => "RTP/AVPF",
+        }
+    }
+}
+
 /// One `m=` section: a track and how it is named here.
 #[derive(Clone, Copy, Debug)]
 pub struct Section<'a> {
@@ -33,6 +58,9 @@ pub struct Section<'a> {
     pub payload_type: u8,
     /// Its URL relative to the film's, such as `track=1`.
     pub control: &'a str,
+    /// Payload type under which lost packets can be had again, 96 to 127 (RFC 4588); `None`: they
+    /// cannot.
+    pub rtx: Option<u8>,
 }
 
 /// A film's whole description.
@@ -50,6 +78,8 @@ pub struct Description<'a> {
     pub tool: &'a str,
     /// The film's length.
     pub duration: Nanos,
+    /// The profile its sections are offered in.
+    pub profile: Profile,
     /// Its tracks.
     pub sections: &'a [Section<'a>],
 }
@@ -80,12 +110,22 @@ impl Description<'_> {
             media,
             payload_type,
             control,
+            rtx,
         } in self.sections
         {
             let _ = write!(
                 out,
-                "m={} 0 RTP/AVP {payload_type}\r\nb=AS:{}\r\na=rtpmap:{payload_type} {}\r\n",
-                media.media, media.bandwidth_kbps, media.encoding
+                "m={} 0 {} {payload_type}",
+                media.media,
+                self.profile.name()
+            );
+            if let Some(rtx) = rtx {
+                let _ = write!(out, " {rtx}");
+            }
+            let _ = write!(
+                out,
+                "\r\nb=AS:{}\r\na=rtpmap:{payload_type} {}\r\n",
+                media.bandwidth_kbps, media.encoding
             );
             if !media.fmtp.is_empty() {
                 let _ = write!(out, "a=fmtp:{payload_type} {}\r\n", media.fmtp);
@@ -95,6 +135,15 @@ impl Description<'_> {
             }
             if let Some(language) = &media.language {
                 let _ = write!(out, "a=lang:{}\r\n", one_line(language));
+            }
+            if let Some(rtx) = rtx {
+                let clock_rate = media.encoding.split('/').nth(1).unwrap_or("90000");
+                let time = RTX_TIME / 1_000_000;
+                let _ = write!(
+                    out,
+                    "a=rtcp-fb:{payload_type} nack\r\na=rtpmap:{rtx} rtx/{clock_rate}\r\n\
+                     a=fmtp:{rtx} apt={payload_type};rtx-time={time}\r\n"
+                );
             }
             let _ = write!(out, "a=control:{control}\r\n");
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reelway_media::{Index, IndexOptions, Kind, index_with};
 use reelway_rtp::rtcp::{self, SenderReport};
-use reelway_rtp::sdp::{Description, Section};
+use reelway_rtp::sdp::{Description, Profile, Section};
 use reelway_rtp::{Header, Payload, PayloadOptions, Plan};
 use reelway_tests::films::{film, temp_dir};
 use reelway_tests::probe::{Received, Wanted, receive, without_declared_sei};
@@ -175,6 +175,7 @@ fn over_rtp(path: &Path, max_payload: usize) -> (Received, Index) {
             media: track.payload.sdp(),
             payload_type: 96 + track.index as u8,
             control: "x",
+            rtx: None,
         })
         .collect();
     let mut sdp = Description {
@@ -184,6 +185,7 @@ fn over_rtp(path: &Path, max_payload: usize) -> (Received, Index) {
         name: "film",
         tool: "test",
         duration: index.title.duration,
+        profile: Profile::Avp,
         sections: &sections,
     }
     .to_text();

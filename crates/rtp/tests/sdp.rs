@@ -4,7 +4,7 @@ mod common;
 
 use common::{aac, h264, h265, opus, payload, track};
 use reelway_media::{Group, SECOND, Track};
-use reelway_rtp::sdp::{Description, Section, npt};
+use reelway_rtp::sdp::{Description, Profile, Section, npt};
 use sdp_types::Session;
 
 fn describe(tracks: &[Track], name: &str, server: &str) -> Session {
@@ -22,6 +22,7 @@ fn describe(tracks: &[Track], name: &str, server: &str) -> Session {
             media,
             payload_type,
             control,
+            rtx: Some(payload_type ^ 16),
         })
         .collect();
     let text = Description {
@@ -31,6 +32,7 @@ fn describe(tracks: &[Track], name: &str, server: &str) -> Session {
         name,
         tool: "Reelway",
         duration: 90 * SECOND + SECOND / 2,
+        profile: Profile::Avp,
         sections: &sections,
     }
     .to_text();
@@ -78,6 +80,19 @@ fn a_film_of_picture_and_sound_says_all_a_player_needs() {
         attribute(&session, 1, "rtpmap"),
         Some("97 mpeg4-generic/48000/2")
     );
+    // Lost packets can be had again by who knows how; the profile is the one that all players know.
+    assert_eq!(session.medias[1].proto, "RTP/AVP");
+    assert_eq!(session.medias[1].fmt, "97 113");
+    assert_eq!(attribute(&session, 1, "rtcp-fb"), Some("97 nack"));
+    let of_rtx = |attribute: &&sdp_types::Attribute| {
+        attribute
+            .value
+            .as_ref()
+            .is_some_and(|value| value.starts_with("113 "))
+    };
+    let of_rtx: Vec<_> = session.medias[1].attributes.iter().filter(of_rtx).collect();
+    assert_eq!(of_rtx[0].value.as_deref(), Some("113 rtx/48000"));
+    assert_eq!(of_rtx[1].value.as_deref(), Some("113 apt=97;rtx-time=2000"));
     assert_eq!(attribute(&session, 1, "control"), Some("track=7"));
     assert_eq!(attribute(&session, 1, "lang"), Some("deu"));
     assert_eq!(

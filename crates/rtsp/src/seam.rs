@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use reelway_media::Nanos;
+use reelway_rtp::sdp::Profile;
 use reelway_session::{NewSession, Refusal};
 
 use crate::watch::Watch;
@@ -27,8 +28,9 @@ pub trait Film: Send + Sync + fmt::Debug {
         None
     }
 
-    /// The session description (SDP), for a client that reached the server at `server`.
-    fn sdp(&self, server: IpAddr) -> String;
+    /// The session description (SDP), for a client that reached the server at `server`, with its
+    /// tracks offered in this profile.
+    fn sdp(&self, server: IpAddr, profile: Profile) -> String;
 }
 
 /// A track that can be had over RTP.
@@ -40,6 +42,13 @@ pub struct FilmTrack {
     pub payload_type: u8,
     /// Ticks a second of its RTP timestamps.
     pub clock_rate: u32,
+}
+
+impl FilmTrack {
+    /// RTP payload type of what is sent again (RFC 4588): another than the track's own.
+    pub fn rtx_type(&self) -> u8 {
+        self.payload_type ^ 16
+    }
 }
 
 /// Something that will be known soon.
@@ -132,8 +141,21 @@ pub struct TrackOrder<W> {
     pub seq: u16,
     /// RTP timestamp of presentation time 0.
     pub rtp_base: u32,
+    /// How lost packets are sent again; `None`: they are not.
+    pub again: Option<Again>,
     /// Where to.
     pub out: Out<W>,
+}
+
+/// The stream in which lost packets are sent again (RFC 4588).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// RTP payload type.
+    pub payload_type: u8,
+    /// What its packets are marked with.
+    pub ssrc: u32,
+    /// Its first sequence number.
+    pub seq: u16,
 }
 
 /// Where a track's packets go.

@@ -105,6 +105,42 @@ fn describe_gives_the_description_and_where_tracks_are_below() {
 }
 
 #[test]
+fn feedback_is_offered_to_who_reads_it_and_had_by_who_asks_for_it() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    let describe = "DESCRIBE rtsp://h/nature/bunny\nUser-Agent:";
+    let told = server.must(conn, &format!("{describe} GStreamer/1.22.0"));
+    assert!(told.body.contains("RTP/AVPF"), "{told:?}");
+    for other in [
+        "LibVLC/3.0.20 (LIVE555 Streaming Media v2020.01.19)",
+        "Lavf60",
+    ] {
+        let told = server.must(conn, &format!("{describe} {other}"));
+        assert!(!told.body.contains("RTP/AVPF"), "{told:?}");
+    }
+    let first =
+        "SETUP rtsp://h/nature/bunny/track=1\nTransport: RTP/AVPF;unicast;client_port=5000-5001";
+    let answer = server.must(conn, first);
+    let session = answer.session();
+    assert!(
+        answer
+            .get("Transport")
+            .unwrap()
+            .starts_with("RTP/AVPF;unicast;client_port=5000-5001;")
+    );
+    server.must(
+        conn,
+        &format!("SETUP rtsp://h/nature/bunny/track=2\n{UDP}\nSession: {session}"),
+    );
+    server.play(conn, &session, "");
+    let tracks = &server.playbacks[&session].order.tracks;
+    let again = tracks[0].again.expect("lost packets are sent again");
+    assert_ne!(again.payload_type, tracks[0].track.payload_type);
+    assert!(tracks.iter().all(|track| track.ssrc != again.ssrc));
+    assert_eq!(tracks[1].again, None, "who did not ask does not get");
+}
+
+#[test]
 fn a_film_that_cannot_be_had_says_why() {
     let mut server = Server::new();
     let conn = server.connect();

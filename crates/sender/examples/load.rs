@@ -166,6 +166,7 @@ fn main() {
                 ssrc: number << 1 | track as u32,
                 seq: 0,
                 rtp_base: 0,
+                again: None,
                 out: Out::Udp {
                     from: None,
                     rtp: to,

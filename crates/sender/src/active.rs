@@ -10,6 +10,7 @@ use reelway_sys::udp::Destination;
 use reelway_timetable::Beginning;
 
 use crate::FrameWriter;
+use crate::again::Resend;
 use crate::cursor::Cursor;
 use crate::inbox::{Inbox, Reply, StreamId};
 use crate::pacing::Window;
@@ -65,7 +66,18 @@ pub(crate) struct Track {
     /// Sent so far, as sender reports count.
     pub packets: u32,
     pub octets: u32,
+    /// What it sends again, if it does.
+    pub resend: Option<Box<Resend>>,
     pub cursor: Cursor,
+}
+
+impl Track {
+    /// Has what it sends again, if it does, do something.
+    fn resends(&mut self, act: fn(&mut Resend)) {
+        if let Some(resend) = &mut self.resend {
+            act(resend);
+        }
+    }
 }
 
 /// What may leave now.
@@ -113,7 +125,7 @@ pub(crate) struct Active {
     pub reply: Option<Reply>,
     pub state: State,
     /// Counts beginnings.
-    epoch: u32,
+    pub epoch: u32,
     /// Film time `film` leaves at `wall`.
     wall: u64,
     film: Nanos,
@@ -213,6 +225,7 @@ impl Active {
         self.moved = true;
         for track in &mut self.tracks {
             track.cursor.ask_again();
+            track.resends(Resend::ask_again);
         }
     }
 
@@ -228,7 +241,7 @@ impl Active {
     }
 
     /// When something due at this film time should leave.
-    fn wall_of(&self, film: Nanos) -> u64 {
+    pub fn wall_of(&self, film: Nanos) -> u64 {
         self.wall
             .saturating_add_signed(film.saturating_sub(self.film))
     }
@@ -269,6 +282,7 @@ impl Active {
         self.reply = reply.or(self.reply.take());
         for track in &mut self.tracks {
             track.cursor.place(None, 0);
+            track.resends(Resend::leave);
         }
         self.shared.position.store(start, Ordering::Relaxed);
         self.enter(State::Preparing);
@@ -332,13 +346,15 @@ impl Active {
             return false;
         };
         let waited = !to.cursor.is_ready();
+        let resend = to.resend.as_mut();
+        let missed = resend.is_some_and(|resend| resend.give(group, result.as_ref().ok()));
         if let Err(error) = to.cursor.give(group, result) {
             self.fail(error);
             return false;
         }
         self.want(now);
         self.check_ready(now);
-        waited
+        waited || missed
     }
 
     fn check_ready(&mut self, now: u64) {
@@ -415,6 +431,7 @@ impl Active {
         self.shared.behind.store(0, Ordering::Relaxed);
         for track in &mut self.tracks {
             track.cursor.let_go();
+            track.resends(Resend::let_go);
         }
         self.enter(State::Paused);
     }
@@ -457,6 +474,7 @@ impl Active {
         self.over_at = None;
         for track in &mut self.tracks {
             track.cursor.let_go();
+            track.resends(Resend::let_go);
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use reelway_media::Nanos;
 use reelway_rtp::{Packet, Plan};
 
+use crate::again::Place;
 use crate::plans::{Planned, Script};
 use crate::stream::StreamError;
 
@@ -133,6 +134,24 @@ impl Cursor {
             duration: frame.duration,
             rtp_time,
         })
+    }
+
+    /// Where the next packet lies, and how many packets the preface has; `preface`: packets of the
+    /// unit at hand, if the film has one.
+    pub fn at(&self, preface: Option<u32>) -> Option<(Place, u16)> {
+        let frame = self.current.as_deref()?.plan.frames.get(self.frame)?;
+        let before = self.preface.zip(preface);
+        let place = Place {
+            group: self.group as u32,
+            packet: frame.packets.start + self.packet,
+            preface: before.map(|(sent, _)| sent as u16),
+        };
+        Some((place, before.map_or(0, |(_, of)| of as u16)))
+    }
+
+    /// A group's plan and bytes, if it is the one at hand.
+    pub fn group(&self, group: usize) -> Option<&Arc<Planned>> {
+        self.current.as_ref().filter(|_| group == self.group)
     }
 
     /// Moves on by `packets` of the unit at hand, which has `of` in all. An error is one of the group it

@@ -53,18 +53,26 @@ pub(crate) enum Command {
         group: usize,
         result: Result<Arc<Planned>, StreamError>,
     },
+    /// The receiver of a track misses packets.
+    Missed {
+        stream: StreamId,
+        track: usize,
+        /// Their sequence numbers.
+        lost: Vec<u16>,
+    },
     /// All streams say BYE, and the thread ends.
     Close,
 }
 
 impl Command {
-    /// The stream it comes to from its handle.
+    /// The stream it comes to by way of the thread that had it first.
     pub fn of_handle(&self) -> Option<StreamId> {
         match self {
             Command::Go(id)
             | Command::Pause(id, _)
             | Command::Resume(id, _)
             | Command::Seek { stream: id, .. }
+            | Command::Missed { stream: id, .. }
             | Command::Stop(id) => Some(*id),
             _ => None,
         }

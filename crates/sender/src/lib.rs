@@ -22,6 +22,7 @@
 //! | `pacing.rs` | which packets may leave when: pure |
 //! | `plans.rs`, `planner.rs` | plans of groups, made once, shared by all viewers |
 //! | `cursor.rs`, `active.rs`, `active/playing.rs`, `shared.rs` | a stream as a sender thread has it; what others see of it |
+//! | `again.rs`, `resend.rs` | lost packets, sent again from the timetable |
 //! | `thread.rs`, `wheel.rs`, `inbox.rs` | the turns, and what a thread is told |
 //! | `send.rs`, `backend.rs` | packets put together, and the ways to the kernel |
 //! | `histogram.rs` | how late packets left |
@@ -30,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod active;
+mod again;
 mod backend;
 mod config;
 mod cursor;
@@ -39,6 +41,7 @@ mod inbox;
 mod pacing;
 mod planner;
 mod plans;
+mod resend;
 mod rtcp;
 mod send;
 mod sender;
@@ -53,7 +56,7 @@ pub use handle::StreamHandle;
 pub use histogram::LatenessCounts;
 pub use sender::Sender;
 pub use stream::{
-    FileStream, FilmStream, Lateness, Out, PlayInfo, Progress, Reception, SenderStats, State,
-    Stream, StreamError, StreamEvent, TrackInfo, TrackOut, What,
+    Again, FileStream, FilmStream, Lateness, Out, PlayInfo, Progress, Reception, SenderStats,
+    State, Stream, StreamError, StreamEvent, TrackInfo, TrackOut, What,
 };
 pub use writer::{FrameWriter, WriterError};

@@ -1,11 +1,12 @@
 //! What viewers say over RTCP: one socket an address for all of them, sorted by SSRC.
 //!
-//! A report is believed only if it comes from where that stream's media goes.
+//! A report is believed, and a request for lost packets heard, only if it comes from where that
+//! stream's media goes.
 
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -18,10 +19,15 @@ use crate::stream::StreamEvent;
 /// Longest RTCP datagram listened to: compound packets of receivers stay far below.
 const LONGEST: usize = 2048;
 
+/// Sequence numbers that one datagram may ask for, to a few: more than a player asks for at a time.
+const MOST_LOST: usize = 128;
+
 /// Who is who.
 #[derive(Default)]
 pub(crate) struct Directory {
     by_ssrc: RwLock<HashMap<u32, (Weak<Shared>, IpAddr)>>,
+    /// Packets that receivers asked for again.
+    missed: AtomicU64,
     /// For packets that speak of no SSRC of ours.
     by_address: RwLock<HashMap<SocketAddr, Weak<Shared>>>,
 }
@@ -69,22 +75,46 @@ impl Directory {
         }
     }
 
+    /// Packets that receivers asked for again.
+    pub fn missed(&self) -> u64 {
+        self.missed.load(Ordering::Relaxed)
+    }
+
+    /// The stream of an SSRC, if its media goes to where this comes from.
+    fn of_ssrc(&self, ssrc: u32, from: SocketAddr) -> Option<Arc<Shared>> {
+        let by_ssrc = self.by_ssrc.read().unwrap_or_else(PoisonError::into_inner);
+        let (stream, to) = by_ssrc.get(&ssrc)?;
+        (*to == from.ip()).then(|| stream.upgrade()).flatten()
+    }
+
     fn heard(&self, datagram: &[u8], from: SocketAddr) {
         let Ok(packets) = rtcp::read(datagram) else {
             return;
         };
         let ntp = reelway_clock::real().ntp();
         let mut reported = false;
+        let mut lost: Option<(u32, Vec<u16>)> = None;
         for packet in &packets {
-            if let Packet::Report(report) = packet {
-                let by_ssrc = self.by_ssrc.read().unwrap_or_else(PoisonError::into_inner);
-                let stream = by_ssrc
-                    .get(&report.source)
-                    .filter(|(_, to)| *to == from.ip());
-                let stream = stream.and_then(|(stream, _)| stream.upgrade());
-                drop(by_ssrc);
-                reported |= stream.is_some_and(|stream| stream.reported(report, ntp));
+            match packet {
+                Packet::Report(report) => {
+                    let stream = self.of_ssrc(report.source, from);
+                    reported |= stream.is_some_and(|stream| stream.reported(report, ntp));
+                }
+                // What one datagram asks for goes on together; it is of one track.
+                Packet::Nack(nack) => {
+                    let (source, lost) = lost.get_or_insert((nack.source, Vec::new()));
+                    if *source == nack.source && lost.len() < MOST_LOST {
+                        lost.extend(nack.lost());
+                    }
+                }
+                _ => {}
             }
+        }
+        if let Some((source, lost)) = lost
+            && let Some(stream) = self.of_ssrc(source, from)
+        {
+            let missed = stream.missed(source, &lost, reelway_clock::now().nanos());
+            self.missed.fetch_add(missed as u64, Ordering::Relaxed);
         }
         let byes = packets.iter().filter_map(|packet| match packet {
             Packet::Bye { from } => Some(*from),

@@ -15,7 +15,7 @@ use crate::thread::{Thread, now};
 
 /// Bytes before the payload that a packet needs of its own: a frame header of RTSP's interleaving, the
 /// RTP header, a short payload header.
-const CELL: usize = 32;
+pub(crate) const CELL: usize = 32;
 /// Bytes of interleaving: `$`, channel, length (RFC 2326 section 10.12).
 const FRAMING: usize = 4;
 /// Packets put together at most before they are handed to the kernel.
@@ -28,7 +28,7 @@ const TCP_FRAMES: usize = 4;
 const TCP_RETRY: u64 = 10_000_000;
 
 /// Memory for the headers of a turn's packets.
-pub(crate) struct Cells(Box<[[u8; CELL]]>);
+pub(crate) struct Cells(pub Box<[[u8; CELL]]>);
 
 impl Default for Cells {
     fn default() -> Self {
@@ -157,6 +157,7 @@ impl Thread {
         self.dues = due;
         self.send_jobs();
         for place in places {
+            self.resend(*place);
             let Some(stream) = self.streams[*place as usize].as_mut() else {
                 continue;
             };
@@ -345,7 +346,7 @@ fn header(track: &Track, unit: &Unit<'_>, number: u32, nth: u32) -> [u8; Header:
 
 /// Puts the payload of a packet behind its `used` bytes of header in `cell`: a short payload header is
 /// copied there, everything else is pointed to.
-fn payload<'d>(
+pub(crate) fn payload<'d>(
     unit: &Unit<'d>,
     number: u32,
     cell: &'d mut [u8; CELL],
@@ -378,7 +379,7 @@ fn payload<'d>(
 }
 
 /// A cell of its own for a packet.
-fn next_cell<'d>(cells: &mut &'d mut [[u8; CELL]]) -> Option<&'d mut [u8; CELL]> {
+pub(crate) fn next_cell<'d>(cells: &mut &'d mut [[u8; CELL]]) -> Option<&'d mut [u8; CELL]> {
     let (cell, rest) = std::mem::take(cells).split_first_mut()?;
     *cells = rest;
     Some(cell)

@@ -13,6 +13,7 @@ use reelway_sys::wake;
 use tokio::sync::oneshot;
 
 use crate::active::{Active, Means, Path, Rules, Track, UdpPath};
+use crate::again::Resend;
 use crate::backend::{self, Offers};
 use crate::config::{SenderConfig, SenderError};
 use crate::cursor::Cursor;
@@ -54,6 +55,7 @@ struct Inner {
     rules: Arc<Rules>,
     backend: &'static str,
     why: String,
+    directory: Arc<Directory>,
     serial: AtomicU64,
     closed: Arc<AtomicBool>,
 }
@@ -218,6 +220,7 @@ impl Sender {
             rules,
             backend,
             why,
+            directory,
             serial,
             closed,
         })))
@@ -265,6 +268,7 @@ impl Sender {
             addresses.collect(),
             wish.0,
             Place::new(Arc::clone(&inner.loads), number),
+            lane.inbox.clone(),
         ));
         let handle = StreamHandle::new(Arc::clone(&shared), lane.inbox.clone(), first);
         let tracks = script.and_then(|script| {
@@ -312,6 +316,8 @@ impl Sender {
                 }))
             }
         };
+        // Over TCP nothing is lost.
+        let again = out.again.filter(|_| matches!(path, Path::Udp(_)));
         Ok(Track {
             path,
             payload_type: out.payload_type & 0x7f,
@@ -320,6 +326,7 @@ impl Sender {
             rtp_base: out.rtp_base,
             packets: 0,
             octets: 0,
+            resend: again.map(|again| Box::new(Resend::new(again))),
             cursor: Cursor::new(out.track, script.groups(out.track)),
         })
     }
@@ -373,6 +380,8 @@ impl Sender {
             refused: sum(|counters| &counters.refused),
             shifts: sum(|counters| &counters.shifts),
             dropped: sum(|counters| &counters.dropped),
+            missed: self.0.directory.missed(),
+            resent: sum(|counters| &counters.resent),
             plans: self.0.planner.plans(),
             cpu: Duration::from_nanos(sum(|counters| &counters.cpu)),
             late: Histogram::summary(lanes.iter().map(|lane| &lane.counters.late)),

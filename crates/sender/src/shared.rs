@@ -9,7 +9,7 @@ use reelway_media::Nanos;
 use reelway_rtp::rtcp;
 
 use crate::histogram::Histogram;
-use crate::inbox::StreamId;
+use crate::inbox::{Command, Inbox, StreamId};
 use crate::stream::{Progress, Reception, State, StreamEvent};
 
 /// One thread writes, any may read.
@@ -18,6 +18,8 @@ pub(crate) struct Shared {
     pub events: Box<dyn Fn(StreamEvent) + Send + Sync>,
     /// SSRC and clock rate of each track.
     sources: Vec<(u32, u32)>,
+    /// The thread that had it first.
+    inbox: Inbox,
     /// Where its RTCP goes over UDP.
     pub addresses: Vec<SocketAddr>,
     /// Which thread it counts for.
@@ -30,6 +32,10 @@ pub(crate) struct Shared {
     pub refused: AtomicU64,
     pub shifts: AtomicU32,
     pub dropped: AtomicU64,
+    /// Packets sent again.
+    pub resent: AtomicU64,
+    /// What its receiver missed lately.
+    misses: Misses,
     pub late: Histogram,
     reception: Mutex<Vec<Option<Reception>>>,
     /// Who receives each track.
@@ -84,6 +90,33 @@ impl Place {
     }
 }
 
+/// How many packets a receiver may miss in a while: to look for one costs, and what costs is bounded
+/// whatever comes in.
+#[derive(Default)]
+struct Misses(AtomicU64);
+
+impl Misses {
+    /// Sequence numbers in a tenth of a second: all packets of a stream of 30 Mb/s, or one in fifty of
+    /// 1.5 Gb/s.
+    const MOST: u64 = 256;
+    const WHILE: u64 = 100_000_000;
+
+    /// Takes as many of `wanted` as may be looked for at `now` (ns).
+    fn take(&self, now: u64, wanted: usize) -> usize {
+        let span = now / Self::WHILE;
+        // The span in the upper bits, how many were taken in it in the lower 16.
+        let before = self.0.load(Ordering::Relaxed);
+        let taken = if before >> 16 == span {
+            before & 0xffff
+        } else {
+            0
+        };
+        let may = (Self::MOST - taken).min(wanted as u64);
+        self.0.store(span << 16 | (taken + may), Ordering::Relaxed);
+        may as usize
+    }
+}
+
 /// Adds to a counter that only this thread writes.
 pub(crate) fn add(counter: &AtomicU64, more: u64) {
     counter.store(
@@ -115,6 +148,7 @@ impl Shared {
         addresses: Vec<SocketAddr>,
         position: Nanos,
         lane: Place,
+        inbox: Inbox,
     ) -> Shared {
         let reception = Mutex::new(vec![None; sources.len()]);
         let receivers = Mutex::new(vec![Receiver::default(); sources.len()]);
@@ -132,6 +166,9 @@ impl Shared {
             refused: AtomicU64::new(0),
             shifts: AtomicU32::new(0),
             dropped: AtomicU64::new(0),
+            resent: AtomicU64::new(0),
+            misses: Misses::default(),
+            inbox,
             late: Histogram::default(),
             reception,
             receivers,
@@ -159,6 +196,7 @@ impl Shared {
             refused: load(&self.refused),
             shifts: self.shifts.load(Ordering::Relaxed),
             dropped: load(&self.dropped),
+            resent: load(&self.resent),
             reception: self
                 .reception
                 .lock()
@@ -170,6 +208,21 @@ impl Shared {
     /// SSRCs of the tracks.
     pub fn ssrcs(&self) -> impl Iterator<Item = u32> + '_ {
         self.sources.iter().map(|(ssrc, _)| *ssrc)
+    }
+
+    /// The receiver misses packets of the track with this SSRC: those that it may ask for at this time
+    /// (ns) are passed on to the stream's thread. How many it were.
+    pub fn missed(&self, ssrc: u32, lost: &[u16], now: u64) -> usize {
+        let track = self.sources.iter().position(|(source, _)| *source == ssrc);
+        let may = self.misses.take(now, lost.len());
+        if let Some(track) = track.filter(|_| may > 0) {
+            self.inbox.send(Command::Missed {
+                stream: self.id,
+                track,
+                lost: lost[..may].to_vec(),
+            });
+        }
+        may
     }
 
     /// Takes in what a receiver says of one of the tracks; `ntp` is the wall clock as in sender reports.

@@ -55,8 +55,22 @@ pub struct TrackOut {
     pub seq: u16,
     /// RTP timestamp of the film's presentation time 0.
     pub rtp_base: u32,
+    /// How packets that its receiver misses are sent again; `None`: they are not.
+    pub again: Option<Again>,
     /// Where packets go.
     pub out: Out,
+}
+
+/// The RTP stream beside a track's own in which lost packets are sent again (RFC 4588, SSRC
+/// multiplexing).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// RTP payload type, below 128; another than the track's.
+    pub payload_type: u8,
+    /// RTP synchronisation source, different from all others.
+    pub ssrc: u32,
+    /// Sequence number of the first packet sent again.
+    pub seq: u16,
 }
 
 /// Any file from a position on, in packets of equal size at equal intervals (the MSSC paper's stream).
@@ -197,6 +211,8 @@ pub struct Progress {
     pub shifts: u32,
     /// Frames left out because they came too late and no other frame needs them.
     pub dropped: u64,
+    /// Packets sent again; `packets` and `bytes` are without them.
+    pub resent: u64,
     /// How each track arrives, by the last report of its receiver; in the order of the tracks.
     pub reception: Vec<Option<Reception>>,
 }
@@ -246,6 +262,10 @@ pub struct SenderStats {
     pub shifts: u64,
     /// Frames left out because they came too late and no other frame needs them.
     pub dropped: u64,
+    /// Packets that receivers asked for again.
+    pub missed: u64,
+    /// Packets sent again; `packets` and `bytes` are without them.
+    pub resent: u64,
     /// Plans in memory.
     pub plans: usize,
     /// CPU time of the sender threads.

@@ -46,6 +46,7 @@ pub(crate) struct Counters {
     pub refused: AtomicU64,
     pub shifts: AtomicU64,
     pub dropped: AtomicU64,
+    pub resent: AtomicU64,
     pub cpu: AtomicU64,
     pub late: Histogram,
 }
@@ -486,6 +487,14 @@ impl Thread {
             } => self.stream(stream).and_then(|(place, stream)| {
                 let waited = stream.planned(epoch, track, group, result, now);
                 waited.then_some(place)
+            }),
+            Command::Missed {
+                stream,
+                track,
+                lost,
+            } => self.stream(stream).map(|(place, stream)| {
+                stream.miss(track, &lost);
+                place
             }),
             Command::Close => {
                 for id in self.places.keys().copied().collect::<Vec<_>>() {

@@ -33,6 +33,7 @@ fn a_file_is_sent_from_its_position_at_its_interval() {
                 ssrc: 5,
                 seq: 65_000,
                 rtp_base: 9,
+                again: None,
                 out: receiver.out(),
             },
         };

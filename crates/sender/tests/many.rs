@@ -31,6 +31,7 @@ fn trickle(film: &TestFilm, store: &reelway_store::Store, sink: &UdpSocket, numb
                 ssrc: number,
                 seq: 0,
                 rtp_base: 0,
+                again: None,
                 out: reelway_sender::Out::Udp {
                     from: None,
                     rtp: sink.local_addr(),

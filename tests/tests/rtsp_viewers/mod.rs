@@ -136,6 +136,18 @@ pub struct Line {
 /// Runs a viewer of `players` with these steps to the film's end.
 #[track_caller]
 pub fn watch(script: &str, url: &str, protocol: &str, steps: &[&str]) -> Vec<Line> {
+    watch_with(script, url, protocol, steps, &[])
+}
+
+/// The same with variables in its environment.
+#[track_caller]
+pub fn watch_with(
+    script: &str,
+    url: &str,
+    protocol: &str,
+    steps: &[&str],
+    environment: &[(&str, &str)],
+) -> Vec<Line> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("players")
         .join(script);
@@ -144,6 +156,7 @@ pub fn watch(script: &str, url: &str, protocol: &str, steps: &[&str]) -> Vec<Lin
         .arg(path)
         .args([url, protocol])
         .args(steps)
+        .envs(environment.iter().copied())
         .env("GST_REGISTRY_FORK", "no");
     let ran = run(command, Duration::from_secs(90)).expect(script);
     let text = String::from_utf8(ran.out.clone()).unwrap();

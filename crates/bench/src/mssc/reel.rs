@@ -217,6 +217,7 @@ fn track(
         ssrc,
         seq: 0,
         rtp_base: 0,
+        again: None,
         out,
     }
 }

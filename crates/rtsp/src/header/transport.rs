@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use reelway_rtp::sdp::Profile;
+
 /// One of the transports a client offers, as far as it can be had here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
@@ -12,11 +14,15 @@ pub enum Offer {
         rtp: u16,
         /// Port for RTCP; the same where the client wants both on one.
         rtcp: u16,
+        /// With feedback or without.
+        profile: Profile,
     },
     /// Interleaved in the RTSP connection.
     Tcp {
         /// Channels for RTP and RTCP, if the client says which.
         channels: Option<(u8, u8)>,
+        /// With feedback or without: over TCP nothing is lost, and it makes no difference.
+        profile: Profile,
     },
 }
 
@@ -40,13 +46,16 @@ pub fn offers(value: &str, peer: IpAddr) -> (Vec<Offer>, Vec<String>) {
 fn offer(spec: &str, peer: IpAddr) -> Result<Offer, String> {
     let mut parameters = split_quoted(spec, ';').map(str::trim);
     let protocol = parameters.next().unwrap_or_default();
-    let mut lower = match protocol.to_ascii_uppercase().as_str() {
-        "RTP/AVP" => None,
-        "RTP/AVP/UDP" => Some(Lower::Udp),
-        "RTP/AVP/TCP" => Some(Lower::Tcp),
+    let (profile, mut lower) = match protocol.to_ascii_uppercase().as_str() {
+        "RTP/AVP" => (Profile::Avp, None),
+        "RTP/AVP/UDP" => (Profile::Avp, Some(Lower::Udp)),
+        "RTP/AVP/TCP" => (Profile::Avp, Some(Lower::Tcp)),
+        "RTP/AVPF" => (Profile::Avpf, None),
+        "RTP/AVPF/UDP" => (Profile::Avpf, Some(Lower::Udp)),
+        "RTP/AVPF/TCP" => (Profile::Avpf, Some(Lower::Tcp)),
         _ => {
             return Err(format!(
-                "'{}' is not RTP/AVP over UDP or TCP",
+                "'{}' is not RTP/AVP or RTP/AVPF over UDP or TCP",
                 excerpt(protocol)
             ));
         }
@@ -89,8 +98,8 @@ fn offer(spec: &str, peer: IpAddr) -> Result<Offer, String> {
         lower = Some(Lower::Udp);
     }
     match (lower, ports) {
-        (Some(Lower::Tcp), _) => Ok(Offer::Tcp { channels }),
-        (_, Some((rtp, rtcp))) if rtp != 0 && rtcp != 0 => Ok(Offer::Udp { rtp, rtcp }),
+        (Some(Lower::Tcp), _) => Ok(Offer::Tcp { channels, profile }),
+        (_, Some((rtp, rtcp))) if rtp != 0 && rtcp != 0 => Ok(Offer::Udp { rtp, rtcp, profile }),
         (_, Some(_)) => Err("port 0 cannot be sent to".to_owned()),
         (_, None) => Err("UDP without client_port".to_owned()),
     }
@@ -151,6 +160,8 @@ pub enum Agreed {
         source: IpAddr,
         /// SSRC of what will be sent.
         ssrc: u32,
+        /// With feedback or without.
+        profile: Profile,
     },
     /// Interleaved.
     Tcp {
@@ -158,6 +169,8 @@ pub enum Agreed {
         channels: (u8, u8),
         /// SSRC of what will be sent.
         ssrc: u32,
+        /// With feedback or without.
+        profile: Profile,
     },
 }
 
@@ -169,16 +182,27 @@ impl fmt::Display for Agreed {
                 server,
                 source,
                 ssrc,
+                profile,
             } => write!(
                 f,
-                "RTP/AVP;unicast;client_port={}-{};server_port={}-{};source={source};ssrc={ssrc:08X};mode=\"PLAY\"",
-                client.0, client.1, server.0, server.1
+                "{};unicast;client_port={}-{};server_port={}-{};source={source};ssrc={ssrc:08X};mode=\"PLAY\"",
+                profile.name(),
+                client.0,
+                client.1,
+                server.0,
+                server.1
             ),
-            Agreed::Tcp { channels, ssrc } => {
+            Agreed::Tcp {
+                channels,
+                ssrc,
+                profile,
+            } => {
                 write!(
                     f,
-                    "RTP/AVP/TCP;unicast;interleaved={}-{};ssrc={ssrc:08X};mode=\"PLAY\"",
-                    channels.0, channels.1
+                    "{}/TCP;unicast;interleaved={}-{};ssrc={ssrc:08X};mode=\"PLAY\"",
+                    profile.name(),
+                    channels.0,
+                    channels.1
                 )
             }
         }
@@ -196,12 +220,14 @@ mod tests {
     }
 
     fn udp(rtp: u16, rtcp: u16) -> Option<Offer> {
-        Some(Offer::Udp { rtp, rtcp })
+        let profile = Profile::Avp;
+        Some(Offer::Udp { rtp, rtcp, profile })
     }
 
     fn tcp(rtp: u8, rtcp: u8) -> Option<Offer> {
         Some(Offer::Tcp {
             channels: Some((rtp, rtcp)),
+            profile: Profile::Avp,
         })
     }
 
@@ -235,6 +261,20 @@ mod tests {
     }
 
     #[test]
+    fn feedback_is_had_by_who_asks_for_it() {
+        let (rtp, rtcp, profile) = (50000, 50001, Profile::Avpf);
+        let wanted = Some(Offer::Udp { rtp, rtcp, profile });
+        assert_eq!(
+            first("RTP/AVPF;unicast;client_port=50000-50001"),
+            wanted,
+            "GStreamer"
+        );
+        let channels = Some((0, 1));
+        let wanted = Some(Offer::Tcp { channels, profile });
+        assert_eq!(first("RTP/AVPF/TCP;unicast;interleaved=0-1"), wanted);
+    }
+
+    #[test]
     fn ports_may_be_single_odd_or_the_same() {
         assert_eq!(first("RTP/AVP;unicast;client_port=5000"), udp(5000, 5001));
         assert_eq!(
@@ -257,14 +297,12 @@ mod tests {
 
     #[test]
     fn channels_that_are_none_are_chosen_by_the_server() {
-        assert_eq!(
-            first("RTP/AVP/TCP;unicast"),
-            Some(Offer::Tcp { channels: None })
-        );
-        assert_eq!(
-            first("RTP/AVP/TCP;unicast;interleaved=255"),
-            Some(Offer::Tcp { channels: None })
-        );
+        let anywhere = Some(Offer::Tcp {
+            channels: None,
+            profile: Profile::Avp,
+        });
+        assert_eq!(first("RTP/AVP/TCP;unicast"), anywhere);
+        assert_eq!(first("RTP/AVP/TCP;unicast;interleaved=255"), anywhere);
         assert_eq!(first("RTP/AVP/TCP;unicast;interleaved=9"), tcp(9, 10));
         assert_eq!(
             first("RTP/AVP;unicast;interleaved=0-1"),
@@ -347,16 +385,18 @@ mod tests {
             server: (8000, 8001),
             source: PEER,
             ssrc: 0xab,
+            profile: Profile::Avp,
         };
         let wanted = "RTP/AVP;unicast;client_port=4-5;server_port=8000-8001;source=10.0.0.7;ssrc=000000AB;mode=\"PLAY\"";
         assert_eq!(udp.to_string(), wanted);
         let tcp = Agreed::Tcp {
             channels: (2, 3),
             ssrc: 0xdead_beef,
+            profile: Profile::Avpf,
         };
         assert_eq!(
             tcp.to_string(),
-            "RTP/AVP/TCP;unicast;interleaved=2-3;ssrc=DEADBEEF;mode=\"PLAY\""
+            "RTP/AVPF/TCP;unicast;interleaved=2-3;ssrc=DEADBEEF;mode=\"PLAY\""
         );
     }
 }

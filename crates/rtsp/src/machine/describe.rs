@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use reelway_rtp::sdp::Profile;
+
 use crate::header::accepts_sdp;
 use crate::machine::{ConnId, METHODS, Machine, Pending, Refused, Step};
 use crate::message::Request;
@@ -63,9 +65,10 @@ impl<W: Clone> Machine<W> {
             titles.push(target.title());
         }
         let origin = self.origin(conn, target);
+        let profile = profile_for(request.headers.get("User-Agent").unwrap_or_default());
         Ok(Step::Wait(
             Job::Film { titles },
-            Pending::Describe { origin },
+            Pending::Describe { origin, profile },
         ))
     }
 
@@ -73,6 +76,7 @@ impl<W: Clone> Machine<W> {
         &mut self,
         conn: ConnId,
         origin: &str,
+        profile: Profile,
         film: Result<Arc<dyn Film>, FilmError>,
     ) -> Result<Step<W>, Refused> {
         let film = film.map_err(refuse_film)?;
@@ -84,7 +88,7 @@ impl<W: Clone> Machine<W> {
         let answer = Response::ok()
             .header("Content-Base", target::base(origin, film.title()))
             .header("Cache-Control", "no-cache")
-            .body("application/sdp", film.sdp(server));
+            .body("application/sdp", film.sdp(server, profile));
         Ok(Step::Answer(answer))
     }
 
@@ -97,6 +101,17 @@ impl<W: Clone> Machine<W> {
                 Some(connection) => format!("rtsp://{}", connection.local),
                 None => "rtsp://localhost".to_owned(),
             })
+    }
+}
+
+/// The profile to offer to who calls himself so. GStreamer asks for lost packets only where its
+/// description says RTP/AVPF; live555 (VLC) passes over such a section altogether, and ffmpeg would
+/// ask without understanding the answer. Whoever else wants feedback says so in SETUP.
+fn profile_for(user_agent: &str) -> Profile {
+    if user_agent.starts_with("GStreamer/") {
+        Profile::Avpf
+    } else {
+        Profile::Avp
     }
 }
 

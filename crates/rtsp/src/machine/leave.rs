@@ -93,6 +93,9 @@ impl<W: Clone> Machine<W> {
         };
         let track = session.tracks.remove(at);
         self.ssrcs.remove(&track.order.ssrc);
+        if let Some(again) = track.order.again {
+            self.ssrcs.remove(&again.ssrc);
+        }
         if let Out::Tcp { rtp, rtcp, .. } = track.order.out {
             if let Some(connection) = session
                 .media

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
+use reelway_rtp::sdp::Profile;
 use reelway_session::EndReason;
 
 use crate::config::RtspConfig;
@@ -207,7 +208,7 @@ struct Asked {
 }
 
 enum Pending<W> {
-    Describe { origin: String },
+    Describe { origin: String, profile: Profile },
     Newcomer(Box<Newcomer>),
     Admission(Box<setup::Admitted<W>>),
     Play(Playing),
@@ -388,8 +389,8 @@ impl<W: Clone> Machine<W> {
             return self.too_late(outcome);
         };
         let step = match (pending, outcome) {
-            (Pending::Describe { origin }, Outcome::Film(film)) => {
-                self.described(conn, &origin, film)
+            (Pending::Describe { origin, profile }, Outcome::Film(film)) => {
+                self.described(conn, &origin, profile, film)
             }
             (Pending::Newcomer(newcomer), Outcome::Film(film)) => {
                 self.newcomer(conn, *newcomer, film)

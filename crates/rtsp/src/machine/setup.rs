@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
+use reelway_rtp::sdp::Profile;
 use reelway_session::{EndReason, NewSession, Protocol, Refusal};
 
 use crate::header::rtp_info;
@@ -14,7 +15,7 @@ use crate::machine::session::{Phase, Session, Track};
 use crate::machine::{Action, ConnId, Machine, Pending, Refused, Step, timeout_seconds};
 use crate::message::Request;
 use crate::response::{Response, Status};
-use crate::seam::{Admission, Film, FilmError, FilmTrack, Job, Out, TrackOrder};
+use crate::seam::{Admission, Again, Film, FilmError, FilmTrack, Job, Out, TrackOrder};
 use crate::target::{self, Target};
 
 /// A first SETUP whose film is being fetched.
@@ -268,7 +269,7 @@ impl<W: Clone> Machine<W> {
         let mut cannot = wish.cannot;
         for offer in wish.offers {
             let (out, agreed) = match offer {
-                Offer::Udp { rtp, rtcp } => {
+                Offer::Udp { rtp, rtcp, profile } => {
                     let server = match connection.peer {
                         SocketAddr::V4(_) => self.settings.udp_v4,
                         SocketAddr::V6(_) => self.settings.udp_v6,
@@ -286,6 +287,7 @@ impl<W: Clone> Machine<W> {
                         server,
                         source,
                         ssrc,
+                        profile,
                     };
                     (
                         Out::Udp {
@@ -300,7 +302,7 @@ impl<W: Clone> Machine<W> {
                     cannot.push("this session's media goes into another connection".to_owned());
                     continue;
                 }
-                Offer::Tcp { channels } => {
+                Offer::Tcp { channels, profile } => {
                     let wanted =
                         channels.filter(|(rtp, rtcp)| rtp != rtcp && !taken(*rtp) && !taken(*rtcp));
                     // A client that gives all its tracks the same channels is told others.
@@ -317,6 +319,7 @@ impl<W: Clone> Machine<W> {
                     let agreed = Agreed::Tcp {
                         channels: (rtp, rtcp),
                         ssrc,
+                        profile,
                     };
                     (
                         Out::Tcp {
@@ -337,11 +340,22 @@ impl<W: Clone> Machine<W> {
                     track.number
                 )
             };
+            // Who asks for feedback has lost packets again; over TCP none are lost.
+            let feedback = match agreed {
+                Agreed::Udp { profile, .. } => profile == Profile::Avpf,
+                Agreed::Tcp { .. } => false,
+            };
+            let again = feedback.then(|| Again {
+                payload_type: track.rtx_type(),
+                ssrc: self.free_ssrc(),
+                seq: (self.settings.random)() as u16,
+            });
             let order = TrackOrder {
                 track,
                 ssrc,
                 seq,
                 rtp_base,
+                again,
                 out,
             };
             return Ok((Track { order, url }, agreed));
@@ -358,6 +372,7 @@ impl<W: Clone> Machine<W> {
             return;
         };
         self.ssrcs.insert(track.order.ssrc);
+        self.ssrcs.extend(track.order.again.map(|again| again.ssrc));
         if let Out::Tcp { rtp, rtcp, .. } = track.order.out {
             session.media = Some(conn);
             if let Some(connection) = self.connections.get_mut(&conn) {

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use reelway_catalogue::{Catalogue, CatalogueError, Film as CatalogueFilm, Protocols};
 use reelway_media::Nanos;
-use reelway_rtp::sdp::{Description, Section};
+use reelway_rtp::sdp::{Description, Profile, Section};
 use reelway_rtp::{Payload, PayloadOptions};
 use reelway_sender::{
-    FilmStream, Out as SenderOut, Sender, State, Stream, StreamError, StreamEvent, StreamHandle,
-    TrackOut, What,
+    Again as SenderAgain, FilmStream, Out as SenderOut, Sender, State, Stream, StreamError,
+    StreamEvent, StreamHandle, TrackOut, What,
 };
 use reelway_session::{NewSession, Refusal, Session, Sessions};
 use reelway_store::Store;
@@ -170,6 +170,11 @@ fn track_out(order: TrackOrder<Writer>) -> TrackOut {
         ssrc: order.ssrc,
         seq: order.seq,
         rtp_base: order.rtp_base,
+        again: order.again.map(|again| SenderAgain {
+            payload_type: again.payload_type,
+            ssrc: again.ssrc,
+            seq: again.seq,
+        }),
         out: match order.out {
             Out::Udp { from, rtp, rtcp } => SenderOut::Udp {
                 from: Some(from),
@@ -258,7 +263,7 @@ impl Film for RtspFilm {
         &self.tracks
     }
 
-    fn sdp(&self, server: IpAddr) -> String {
+    fn sdp(&self, server: IpAddr, profile: Profile) -> String {
         let controls: Vec<String> = self
             .tracks
             .iter()
@@ -270,6 +275,7 @@ impl Film for RtspFilm {
                 media: payload.sdp(),
                 payload_type: track.payload_type,
                 control,
+                rtx: Some(track.rtx_type()),
             })
             .collect();
         let identity = &self.film.identity;
@@ -281,6 +287,7 @@ impl Film for RtspFilm {
             name: self.film.title.name.as_deref().unwrap_or(file_name),
             tool: SERVER,
             duration: self.duration(),
+            profile,
             sections: &sections,
         }
         .to_text()

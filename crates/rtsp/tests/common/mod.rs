@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use reelway_media::{Nanos, SECOND};
+use reelway_rtp::sdp::Profile;
 use reelway_rtsp::RtspConfig;
 use reelway_rtsp::machine::{Action, ConnId, Event, Machine, Settings};
 use reelway_rtsp::message::Message;
@@ -44,17 +45,21 @@ impl Film for TestFilm {
         &self.tracks
     }
 
-    fn sdp(&self, server: IpAddr) -> String {
-        format!("v=0\r\no=- 1 1 IN IP4 {server}\r\ns={}\r\n", self.title)
+    fn sdp(&self, server: IpAddr, profile: Profile) -> String {
+        let mut sdp = format!("v=0\r\no=- 1 1 IN IP4 {server}\r\ns={}\r\n", self.title);
+        if profile == Profile::Avpf {
+            sdp += "m=video 0 RTP/AVPF 96 112\r\n";
+        }
+        sdp
     }
 }
 
 /// What a stream is made to do is written here.
 type Story = Arc<Mutex<Vec<String>>>;
 
-struct TestPlayback {
+pub struct TestPlayback {
     story: Story,
-    order: PlayOrder<u64>,
+    pub order: PlayOrder<u64>,
     position: Mutex<Nanos>,
 }
 
@@ -143,7 +148,7 @@ pub struct Server {
     /// Jobs are not done until [`Server::do_jobs`].
     pub hold_jobs: bool,
     held: Vec<(ConnId, Job<u64>)>,
-    playbacks: HashMap<String, Arc<TestPlayback>>,
+    pub playbacks: HashMap<String, Arc<TestPlayback>>,
     story: Story,
     next_conn: u64,
     next_session: u64,

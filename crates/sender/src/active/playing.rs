@@ -13,6 +13,9 @@ use crate::pacing::{Pace, TURN};
 use crate::planner::Waiter;
 use crate::stream::{State, StreamError};
 
+/// From the first sender report to the second, at most.
+const SECOND_REPORT: u64 = 1_000_000_000;
+
 impl Active {
     /// Asks for groups that will be needed soon.
     pub fn want(&mut self, now: u64) {
@@ -118,6 +121,10 @@ impl Active {
         };
         if self.next_report > 0 {
             next = next.min(self.next_report);
+        }
+        if self.resends() {
+            let opens = self.window.opens_for(now, self.resend_cap(), 1);
+            next = next.min(opens.max(self.retry_at));
         }
         for (number, track) in self.tracks.iter().enumerate() {
             if !track.cursor.is_ready() {
@@ -239,7 +246,11 @@ impl Active {
             && self.next_report <= now
             && self.tracks.iter().any(|track| track.packets > 0);
         if due {
-            self.next_report = now + self.rules.report_interval;
+            // The second soon after the first: players that missed the first one or threw it away know
+            // a second later how sound and picture belong together.
+            let first = self.next_report == 0;
+            let after = if first { SECOND_REPORT } else { u64::MAX };
+            self.next_report = now + self.rules.report_interval.min(after);
         }
         due
     }
@@ -271,6 +282,14 @@ impl Active {
             .flatten();
         let has_preface = payload.is_some_and(|payload| !payload.preface().packets.is_empty());
         let track = &mut self.tracks[due.track];
+        if let Some((resend, (place, preface))) = track
+            .resend
+            .as_mut()
+            .zip(track.cursor.at(has_preface.then_some(of)))
+        {
+            resend.trail.note(track.packets, place, preface);
+            resend.earn(octets);
+        }
         track.seq = track.seq.wrapping_add(count as u16);
         track.packets = track.packets.wrapping_add(count);
         track.octets = track.octets.wrapping_add(octets);

@@ -401,6 +401,19 @@ impl Report {
     }
 }
 
+/// Says that packets of `source` with these numbers are missing (RFC 4585 section 6.2.1).
+pub fn nack(source: u32, lost: &[u16]) -> Vec<u8> {
+    let mut out = vec![0x81, 205];
+    out.extend_from_slice(&(2 + lost.len() as u16).to_be_bytes());
+    out.extend_from_slice(&[7; 4]);
+    out.extend_from_slice(&source.to_be_bytes());
+    for seq in lost {
+        out.extend_from_slice(&seq.to_be_bytes());
+        out.extend_from_slice(&[0; 2]);
+    }
+    out
+}
+
 /// Both tracks of a film to two receivers.
 #[derive(Default)]
 pub struct Viewer {
@@ -449,6 +462,7 @@ pub fn stream(
             ssrc: VIDEO_SSRC,
             seq: VIDEO_SEQ,
             rtp_base: VIDEO_BASE,
+            again: None,
             out: video,
         },
         TrackOut {
@@ -457,6 +471,7 @@ pub fn stream(
             ssrc: AUDIO_SSRC,
             seq: 7,
             rtp_base: AUDIO_BASE,
+            again: None,
             out: audio,
         },
     ];

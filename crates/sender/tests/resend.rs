@@ -1,0 +1,180 @@
+//! Lost packets are sent again, from the timetable; whatever is asked for, no more than is right.
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use reelway_sender::{Again, Sender, State, Stream, StreamEvent, StreamHandle, What};
+use reelway_sys::udp::Destination;
+
+const SECOND: i64 = 1_000_000_000;
+const AGAIN: u32 = 0x3333_3333;
+
+fn with_again(mut stream: Stream) -> Stream {
+    if let What::Film(film) = &mut stream.what {
+        film.tracks[0].again = Some(Again {
+            payload_type: 112,
+            ssrc: AGAIN,
+            seq: 65_534,
+        });
+    }
+    stream
+}
+
+/// The viewer says which of its pictures' packets it misses.
+fn miss(viewer: &Viewer, sender: &Sender, lost: &[u16]) {
+    for lost in lost.chunks(100) {
+        let to = ([127, 0, 0, 1], sender.ports().1).into();
+        let socket = &viewer.video.rtcp_socket;
+        socket
+            .send(&nack(VIDEO_SSRC, lost), &Destination::new(to, None, false))
+            .unwrap();
+    }
+}
+
+/// What came of the track itself, and what was sent again.
+fn sorted(viewer: &Viewer) -> (Vec<Got>, Vec<Got>) {
+    viewer
+        .video
+        .packets()
+        .into_iter()
+        .partition(|packet| packet.ssrc == VIDEO_SSRC)
+}
+
+fn plays(film: &TestFilm, viewer: &Viewer) -> (Sender, StreamHandle) {
+    let store = store();
+    let sender = sender(&store, |_| ());
+    let handle = sender.play(with_again(viewer.stream(film, &store, 0, None)));
+    block(handle.ready()).unwrap();
+    handle.go();
+    (sender, handle)
+}
+
+/// Every packet sent again is the one that was sent, with its number before it.
+fn assert_same(first: &[Got], again: &[Got]) {
+    for (nth, packet) in again.iter().enumerate() {
+        assert_eq!((packet.payload_type, packet.ssrc), (112, AGAIN));
+        assert_eq!(
+            packet.seq,
+            65_534u16.wrapping_add(nth as u16),
+            "numbers of its own"
+        );
+        let lost = u16::from_be_bytes([packet.payload[0], packet.payload[1]]);
+        let of = first
+            .iter()
+            .find(|first| first.seq == lost)
+            .expect("it was sent before");
+        assert!(
+            packet.payload[2..] == of.payload
+                && packet.timestamp == of.timestamp
+                && packet.marker == of.marker
+        );
+    }
+}
+
+#[test]
+fn what_is_missed_is_sent_again_wherever_it_lies() {
+    let film = TestFilm::make(5, 4000);
+    let viewer = Viewer::default();
+    let (sender, handle) = plays(&film, &viewer);
+    let mut missed = Vec::new();
+    // From the parameter sets on, over four groups, asked for each as late as it may be.
+    for part in 0..6 {
+        let from = VIDEO_SEQ.wrapping_add(part * 150);
+        wait_until("more packets", || {
+            viewer.video.count() > usize::from(part + 1) * 150 + missed.len()
+        });
+        let lost: Vec<u16> = (0..10).map(|nth| from.wrapping_add(nth * 3)).collect();
+        miss(&viewer, &sender, &lost);
+        missed.extend(lost);
+        wait_until("what is missed", || sorted(&viewer).1.len() == missed.len());
+    }
+    wait_until("the end", || {
+        viewer.has(|event| *event == StreamEvent::Ended)
+    });
+    let (first, again) = sorted(&viewer);
+    assert_whole(&first, VIDEO_SEQ);
+    assert_same(&first, &again);
+    let numbers: Vec<u16> = again
+        .iter()
+        .map(|packet| u16::from_be_bytes([packet.payload[0], packet.payload[1]]))
+        .collect();
+    assert_eq!(numbers, missed);
+    let times: Vec<u64> = viewer
+        .video
+        .packets()
+        .iter()
+        .chain(&viewer.audio.packets())
+        .map(|packet| packet.at)
+        .collect();
+    assert_bursts(&times, 8);
+    assert_eq!(
+        handle.progress().packets as usize,
+        first.len() + viewer.audio.count(),
+        "counted apart"
+    );
+    let stats = sender.stats();
+    assert_eq!((stats.missed, stats.resent), (60, 60));
+}
+
+#[test]
+fn after_a_seek_nothing_of_the_old_place_is_sent_again() {
+    let film = TestFilm::make(6, 2000);
+    let viewer = Viewer::default();
+    let (sender, handle) = plays(&film, &viewer);
+    wait_until("packets", || viewer.video.count() > 50);
+    block(handle.seek(3 * SECOND, None)).unwrap();
+    let before = viewer.video.count() as u16;
+    handle.go();
+    wait_until("more packets", || {
+        viewer.video.count() > usize::from(before) + 20
+    });
+    let old: Vec<u16> = (0..before).map(|nth| VIDEO_SEQ.wrapping_add(nth)).collect();
+    miss(&viewer, &sender, &old);
+    miss(&viewer, &sender, &[VIDEO_SEQ.wrapping_add(before + 3)]);
+    wait_until("what is missed", || !sorted(&viewer).1.is_empty());
+    std::thread::sleep(Duration::from_millis(200));
+    let (first, again) = sorted(&viewer);
+    assert_same(&first, &again);
+    assert_eq!(again.len(), 1, "only what was sent from the new place");
+}
+
+#[test]
+fn junk_old_future_and_repeated_numbers_get_no_more_than_a_share() {
+    let film = TestFilm::make(4, 4000);
+    let viewer = Viewer::default();
+    let (sender, handle) = plays(&film, &viewer);
+    let every: Vec<u16> = (0..=u16::MAX).step_by(3).collect();
+    while handle.progress().state != State::Ended {
+        // All numbers there are, and again and again those just sent.
+        miss(&viewer, &sender, &every);
+        let last = viewer.video.packets().last().map_or(0, |packet| packet.seq);
+        for _ in 0..20 {
+            miss(&viewer, &sender, &[last; 100]);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    let (first, again) = sorted(&viewer);
+    assert_whole(&first, VIDEO_SEQ);
+    assert_same(&first, &again);
+    let bytes = |packets: &[Got]| {
+        packets
+            .iter()
+            .map(|packet| packet.payload.len())
+            .sum::<usize>()
+    };
+    assert!(!again.is_empty() && bytes(&again) <= bytes(&first) / 4 + (64 << 10));
+    let times: Vec<u64> = viewer
+        .video
+        .packets()
+        .iter()
+        .chain(&viewer.audio.packets())
+        .map(|packet| packet.at)
+        .collect();
+    assert_bursts(&times, 8);
+    // Looked for were at most 256 in a tenth of a second.
+    let took = times.iter().max().unwrap() - times.iter().min().unwrap();
+    assert!(sender.stats().missed <= (took / 100_000_000 + 3) * 256);
+}

@@ -1,0 +1,79 @@
+//! A cable that loses one packet in fifty, and GStreamer asking for what it lacks: what it gets in the
+//! end is the film, bit by bit. Needs root, for the hosts are network namespaces.
+
+mod rtsp_viewers;
+
+use std::process::Command;
+
+use reelway_tests::films::{film, library};
+use reelway_tests::network::{Network, SERVER};
+use reelway_tests::server::Options;
+use rtsp_viewers::{Expected, watch_with, without_holes};
+
+/// Runs `nft` on the viewer's host; what it says.
+#[track_caller]
+fn nft(network: &Network, arguments: &str) -> String {
+    let output = Command::new("ip")
+        .args(["netns", "exec", network.viewer(), "nft"])
+        .args(arguments.split(' '))
+        .output()
+        .expect("ip");
+    let (out, err) = (output.stdout, output.stderr);
+    assert!(
+        output.status.success(),
+        "nft {arguments}: {}; apt-get install nftables",
+        String::from_utf8_lossy(&err)
+    );
+    String::from_utf8(out).expect("text")
+}
+
+/// Packets that were lost on the way.
+fn lost(network: &Network) -> u64 {
+    let said = nft(network, "list counter inet loss lost");
+    let mut words = said
+        .split_whitespace()
+        .skip_while(|word| *word != "packets");
+    let count = words.nth(1).and_then(|count| count.parse().ok());
+    count.unwrap_or_else(|| panic!("no count: {said}"))
+}
+
+#[test]
+fn what_is_lost_on_the_way_is_sent_again_and_the_film_arrives_whole() {
+    let library = library(&["big_pictures"]);
+    let network = Network::new();
+    let options = Options::new(library.path()).namespace(network.server(), SERVER);
+    let server = network.as_viewer(|| {
+        let server = options.start();
+        server.wait_indexed();
+        server
+    });
+    nft(&network, "add table inet loss");
+    nft(&network, "add counter inet loss lost");
+    nft(
+        &network,
+        "add chain inet loss input { type filter hook input priority 0 ; }",
+    );
+    nft(
+        &network,
+        &format!(
+            "add rule inet loss input udp sport {} numgen random mod 50 0 counter name lost drop",
+            server.rtp
+        ),
+    );
+    let url = server.rtsp_url("big_pictures");
+    let environment = [("LATENCY_MS", "2000")];
+    let lines = network.as_viewer(|| {
+        watch_with(
+            "rtspsrc.py",
+            &url,
+            "udp",
+            &["play:1", "end:60"],
+            &environment,
+        )
+    });
+    let expected = Expected::of(&film("big_pictures").path);
+    let lost = lost(&network);
+    assert!(lost > 20, "only {lost} packets were lost");
+    without_holes("video", &lines, &expected.video, &[], 0);
+    without_holes("audio", &lines, &expected.audio, &[], 0);
+}
