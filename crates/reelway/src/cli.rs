@@ -11,7 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::config::{Config, Listen, LogFormat};
 use crate::yardstick::Yardstick;
-use crate::{check, config, index, serve};
+use crate::{cachesim, check, config, index, serve};
 
 /// Serves films over RTSP, HLS and DASH, untranscoded, each packet in time.
 ///
@@ -33,6 +33,8 @@ enum Command {
     Yardstick(Box<Yardstick>),
     /// Run one of the experiments, or list them
     Bench(Bench),
+    /// Simulate replacement policies of the block cache over a made workload
+    Cachesim(Box<cachesim::Cachesim>),
     /// Tell what this machine offers, and what Reelway will use
     Check {
         /// Film directories whose disks are tried
@@ -145,6 +147,7 @@ impl Cli {
             }
             Command::Index(flags) => index::run(&flags),
             Command::Yardstick(yardstick) => yardstick.run(),
+            Command::Cachesim(flags) => cachesim::simulate(&flags),
             Command::Bench(bench) => bench.run(),
             Command::Check { films } => {
                 check::run(&films)?;
