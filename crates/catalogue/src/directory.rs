@@ -1,9 +1,10 @@
-//! Watched directories of film files: what is known of them, and how a film is had. A thread of its
-//! own looks after them (`keeper.rs`).
+//! A library: watched directories of film files, or films elsewhere. What is known of them, and how a
+//! film is had. A thread of its own looks after them (`keeper.rs`).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,8 +16,9 @@ use tracing::warn;
 use crate::Catalogue;
 use crate::entry::{CatalogueError, Entry, Film, State};
 use crate::index_file::IndexFile;
-use crate::indexing::index_path;
 use crate::keeper::{Event, Keeper};
+use crate::local::Local;
+use crate::shelf::{Found, Shelf};
 
 /// Which directories, and where indexes are kept.
 #[derive(Clone, Debug)]
@@ -51,7 +53,7 @@ pub struct Change {
 /// Titles kept in memory after their last use; one of two hours takes about a megabyte.
 const TITLES_KEPT: usize = 16;
 
-/// A library of watched directories.
+/// A library of watched directories, or of another [`Shelf`].
 pub struct Directory {
     shared: Arc<Shared>,
     wake: mpsc::Sender<Event>,
@@ -62,8 +64,12 @@ type Listener = Box<dyn Fn(&Change) + Send + Sync>;
 
 /// What the library and its keeper share.
 pub(crate) struct Shared {
-    pub config: DirectoryConfig,
+    pub shelf: Arc<dyn Shelf>,
+    /// Where index files are kept.
+    pub index: Option<PathBuf>,
     pub library: Mutex<Library>,
+    /// The shelf was looked at once, or could not be.
+    pub looked: AtomicBool,
     listeners: Mutex<Vec<Listener>>,
 }
 
@@ -81,21 +87,38 @@ impl Directory {
     /// Walks the directories once (films are then listed as being indexed) and starts looking
     /// after them. Problems with single folders are logged; the library is what could be read.
     pub fn open(config: DirectoryConfig) -> Directory {
-        let config = DirectoryConfig {
-            index: usable_index_directory(config.index),
-            ..config
-        };
+        let (wake, events) = mpsc::channel();
+        let shelf = Local::new(config.films, config.rescan, wake.clone());
+        Directory::start(Arc::new(shelf), config.index, (wake, events), true)
+    }
+
+    /// A library of the films on a shelf, with index files in a directory of its own. What is there is found
+    /// out on the library's thread: at first it is empty.
+    pub fn of(shelf: Arc<dyn Shelf>, index: Option<PathBuf>) -> Directory {
+        Directory::start(shelf, index, mpsc::channel(), false)
+    }
+
+    fn start(
+        shelf: Arc<dyn Shelf>,
+        index: Option<PathBuf>,
+        (wake, events): (mpsc::Sender<Event>, mpsc::Receiver<Event>),
+        look_first: bool,
+    ) -> Directory {
         let shared = Arc::new(Shared {
-            config,
+            shelf,
+            index: usable_index_directory(index),
             library: Mutex::default(),
+            looked: AtomicBool::new(false),
             listeners: Mutex::default(),
         });
-        let (wake, events) = mpsc::channel();
-        let mut keeper = Keeper::new(shared.clone(), wake.clone());
-        let first = keeper.look();
+        let mut keeper = Keeper::new(shared.clone());
+        let first = look_first.then(|| keeper.look());
         let keeper = std::thread::Builder::new()
             .name("library".into())
-            .spawn(move || keeper.run(first, &events))
+            .spawn(move || {
+                let first = first.unwrap_or_else(|| keeper.look());
+                keeper.run(first, &events);
+            })
             .map_err(|error| warn!("no thread to watch the films: {error}; changes go unnoticed"))
             .ok();
         Directory {
@@ -103,6 +126,18 @@ impl Directory {
             wake,
             keeper,
         }
+    }
+
+    /// Whether it is known which films there are, and of each whether it plays.
+    pub fn is_settled(&self) -> bool {
+        let indexing = |entry: &Arc<Entry>| matches!(entry.state, State::Indexing);
+        self.shared.looked.load(Ordering::Relaxed) && !self.list().iter().any(indexing)
+    }
+
+    /// A way to have it look again at once.
+    pub fn waker(&self) -> impl Fn() + Send + Sync + 'static {
+        let wake = self.wake.clone();
+        move || drop(wake.send(Event::Changed))
     }
 
     /// Calls `listener` after every change, on the library's own thread.
@@ -185,7 +220,7 @@ impl Shared {
     }
 
     fn read_index(&self, entry: &Entry) -> Option<Arc<Film>> {
-        let path = IndexFile::path_for(self.config.index.as_ref()?, &entry.identity);
+        let path = IndexFile::path_for(self.index.as_ref()?, &entry.identity);
         match IndexFile::open(&path, &entry.identity) {
             Ok((title, samples)) => Some(Arc::new(Film {
                 name: entry.name.clone(),
@@ -206,13 +241,19 @@ impl Shared {
     }
 
     fn index_again(&self, entry: &Entry) -> Option<Arc<Film>> {
-        let (identity, index) = index_path(&entry.path).ok()?;
+        let found = Found {
+            path: entry.path.clone(),
+            file: entry.file.clone(),
+            identity: entry.identity,
+            problem: None,
+        };
+        let (identity, index) = self.shelf.index(&found).ok()?;
         (identity == entry.identity).then(|| self.keep(&entry.name, &entry.path, identity, index))
     }
 
     /// Saves an index; where that cannot be, keeps it in memory. Returns the film.
     pub fn keep(&self, name: &str, path: &Path, identity: FileIdentity, index: Index) -> Arc<Film> {
-        let saved = self.config.index.as_ref().is_some_and(|directory| {
+        let saved = self.index.as_ref().is_some_and(|directory| {
             let path = IndexFile::path_for(directory, &identity);
             IndexFile::write(&path, &identity, &index)
                 .map_err(|error| warn!("index file {}: {error}; kept in memory", path.display()))

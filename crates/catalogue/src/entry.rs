@@ -37,6 +37,16 @@ pub struct Entry {
     pub state: State,
 }
 
+impl Entry {
+    /// Why it does not play, if it does not and that is known.
+    pub fn reason(&self) -> Option<&String> {
+        match &self.state {
+            State::NotReady { reason } | State::Unplayable { reason } => Some(reason),
+            State::Indexing | State::Ready(_) => None,
+        }
+    }
+}
+
 /// Whether a film plays.
 #[derive(Clone, Debug)]
 pub enum State {

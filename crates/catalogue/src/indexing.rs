@@ -29,6 +29,14 @@ pub enum IndexingError {
         /// Box, offset, and what is wrong.
         error: IndexError,
     },
+    /// A film elsewhere could not be read now.
+    #[error("{}: {reason}", path.display())]
+    Elsewhere {
+        /// Its address.
+        path: PathBuf,
+        /// In words.
+        reason: String,
+    },
 }
 
 impl IndexingError {
@@ -37,12 +45,18 @@ impl IndexingError {
         match self {
             IndexingError::Io { error, .. } => error.to_string(),
             IndexingError::Container { error, .. } => error.to_string(),
+            IndexingError::Elsewhere { reason, .. } => reason.clone(),
         }
     }
 
-    /// Whether more bytes may mend it: the file ends before its contents do, as while it is copied.
-    pub fn is_incomplete(&self) -> bool {
-        matches!(self, IndexingError::Container { error, .. } if error.kind == Trouble::Incomplete)
+    /// Whether time may mend it: the file ends before its contents do, as while it is copied, or the film
+    /// lies elsewhere and cannot be reached.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            IndexingError::Container { error, .. } => error.kind == Trouble::Incomplete,
+            IndexingError::Elsewhere { .. } => true,
+            IndexingError::Io { .. } => false,
+        }
     }
 }
 

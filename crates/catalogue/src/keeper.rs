@@ -1,30 +1,30 @@
-//! The thread that looks after a library: it walks the directories, indexes what is new or changed,
-//! and then waits for the kernel to tell of changes (inotify), walking again at least once a minute
-//! for file systems that tell nothing.
+//! The thread that looks after a library: it looks at its shelf, indexes what is new or changed, and
+//! then waits to be woken (by the kernel, where there are directories), looking again now and then all
+//! the same: file systems of networks tell nothing, nor do sources elsewhere.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tracing::{debug, info, warn};
 
 use crate::directory::{Change, Shared, lock};
 use crate::entry::{Entry, State, Summary};
 use crate::index_file::IndexFile;
-use crate::indexing::{foreign_container, index_path};
+use crate::indexing::foreign_container;
 use crate::naming;
-use crate::scan::{Found, scan};
+use crate::shelf::Found;
 
 /// How long to wait after a change for more of them before looking.
 const SETTLE: Duration = Duration::from_millis(200);
 /// How long changes may keep coming before looking all the same.
 const SETTLE_AT_MOST: Duration = Duration::from_secs(1);
 /// A file changed more recently than this that cannot be read may still be in the making.
-const YOUNG: Duration = Duration::from_secs(5);
+pub(crate) const YOUNG: Duration = Duration::from_secs(5);
 
 /// What wakes the keeper.
 pub(crate) enum Event {
@@ -35,35 +35,19 @@ pub(crate) enum Event {
 /// Looks after the library, on its own thread.
 pub(crate) struct Keeper {
     shared: Arc<Shared>,
-    watcher: Option<RecommendedWatcher>,
-    watched: HashSet<PathBuf>,
-    /// Problems already told, so that each is told once.
-    told: HashSet<(PathBuf, String)>,
+    /// What the last look that failed said, so that it is told once.
+    told: Option<String>,
 }
 
 /// What one walk leaves to do.
+#[derive(Default)]
 pub(crate) struct Work {
     to_index: Vec<(String, Found)>,
 }
 
 impl Keeper {
-    pub fn new(shared: Arc<Shared>, wake: mpsc::Sender<Event>) -> Keeper {
-        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Reading a film is no change to it; without this the server would wake itself.
-            let only_read = event.as_ref().is_ok_and(|event| event.kind.is_access());
-            if !only_read {
-                let _ = wake.send(Event::Changed);
-            }
-        });
-        let watcher = watcher
-            .map_err(|error| warn!("changes to films are noticed late, by looking: {error}"))
-            .ok();
-        Keeper {
-            shared,
-            watcher,
-            watched: HashSet::new(),
-            told: HashSet::new(),
-        }
+    pub fn new(shared: Arc<Shared>) -> Keeper {
+        Keeper { shared, told: None }
     }
 
     pub fn run(&mut self, first: Work, events: &mpsc::Receiver<Event>) {
@@ -74,12 +58,8 @@ impl Keeper {
                 .entries
                 .values()
                 .any(|entry| matches!(entry.state, State::NotReady { .. }));
-            let patience = if unfinished {
-                YOUNG
-            } else {
-                self.shared.config.rescan
-            };
-            match events.recv_timeout(patience.min(self.shared.config.rescan)) {
+            let patience = self.shared.shelf.patience(unfinished);
+            match events.recv_timeout(patience) {
                 Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(Event::Changed) if !settle(events) => return,
                 Ok(Event::Changed) | Err(RecvTimeoutError::Timeout) => {
@@ -90,29 +70,39 @@ impl Keeper {
         }
     }
 
-    /// Walks the directories and brings the list up to date; new and changed films are listed as
+    /// Looks at the shelf and brings the list up to date; new and changed films are listed as
     /// being indexed.
     pub fn look(&mut self) -> Work {
-        let scan = scan(&self.shared.config.films);
-        for (path, problem) in &scan.problems {
-            if self.told.insert((path.clone(), problem.clone())) {
-                warn!("{}: {problem}", path.display());
+        let looked = self.shared.shelf.look();
+        let found = match looked {
+            Ok(found) => {
+                self.told = None;
+                found
             }
-        }
-        self.told.retain(|problem| scan.problems.contains(problem));
-        self.watch(&scan.folders);
-
-        let files: Vec<String> = scan.films.iter().map(|found| found.file.clone()).collect();
+            Err(problem) => {
+                if self.told.as_ref() != Some(&problem) {
+                    warn!("{problem}");
+                }
+                self.told = Some(problem);
+                self.shared.looked.store(true, Ordering::Relaxed);
+                return Work::default();
+            }
+        };
+        let files: Vec<String> = found.iter().map(|found| found.file.clone()).collect();
         let names = naming::names(&files);
         let mut change = Change::default();
         let mut to_index = Vec::new();
         let mut entries = BTreeMap::new();
         let mut library = lock(&self.shared.library);
-        for (name, found) in names.into_iter().zip(scan.films) {
+        for (name, found) in names.into_iter().zip(found) {
             let old = library.entries.remove(&name);
             let entry = match old {
-                Some(old) if old.identity == found.identity && old.path == found.path => {
-                    if matches!(old.state, State::NotReady { .. }) {
+                Some(old)
+                    if old.identity == found.identity
+                        && old.path == found.path
+                        && (found.problem.is_none() || found.problem.as_ref() == old.reason()) =>
+                {
+                    if matches!(old.state, State::NotReady { .. }) && found.problem.is_none() {
                         to_index.push((name.clone(), found));
                     }
                     old
@@ -146,23 +136,27 @@ impl Keeper {
             .recent
             .retain(|film| present.contains(&film.identity));
         drop(library);
+        self.shared.looked.store(true, Ordering::Relaxed);
         self.shared.tell(&change);
         Work { to_index }
     }
 
     /// The state of a film that need not be indexed.
     fn known_state(&self, found: &Found) -> Option<State> {
+        if let Some(reason) = found.problem.clone() {
+            return Some(State::NotReady { reason });
+        }
         if let Some(reason) = foreign_container(&found.path) {
             return Some(State::Unplayable { reason });
         }
-        let path = IndexFile::path_for(self.shared.config.index.as_ref()?, &found.identity);
+        let path = IndexFile::path_for(self.shared.index.as_ref()?, &found.identity);
         let summary = IndexFile::summary(&path, &found.identity).ok()?;
         Some(State::Ready(Arc::new(summary)))
     }
 
     fn index(&self, work: Work) {
         for (name, found) in work.to_index {
-            let state = match index_path(&found.path) {
+            let state = match self.shared.shelf.index(&found) {
                 Ok((identity, index)) if identity == found.identity => {
                     let summary = Arc::new(Summary::of(&index.title));
                     for note in &index.title.notes {
@@ -174,7 +168,7 @@ impl Keeper {
                 Ok(_) => State::NotReady {
                     reason: "it is being written".into(),
                 },
-                Err(error) if error.is_incomplete() || is_young(&found) => State::NotReady {
+                Err(error) if error.may_pass() || is_young(&found) => State::NotReady {
                     reason: error.reason(),
                 },
                 Err(error) => {
@@ -212,41 +206,9 @@ impl Keeper {
         }
     }
 
-    /// Watches folders that are not watched yet. Each by itself: which folders there are is what
-    /// the walk found, links included.
-    fn watch(&mut self, folders: &[PathBuf]) {
-        let Some(watcher) = &mut self.watcher else {
-            return;
-        };
-        let films = self
-            .shared
-            .config
-            .films
-            .iter()
-            .filter(|film| film.is_file());
-        let parents = films.filter_map(|film| Some(film.parent()?.to_owned()));
-        let wanted: HashSet<PathBuf> = folders.iter().cloned().chain(parents).collect();
-        for folder in &wanted {
-            // Again each time: a folder that went and came back has lost its watch.
-            if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive) {
-                let problem = (folder.clone(), error.to_string());
-                if self.told.insert(problem) {
-                    warn!(
-                        "{}: changes are noticed late, by looking: {error} (more watches: sysctl fs.inotify.max_user_watches)",
-                        folder.display()
-                    );
-                }
-            }
-        }
-        for gone in self.watched.difference(&wanted) {
-            let _ = watcher.unwatch(gone);
-        }
-        self.watched = wanted;
-    }
-
     /// Removes index files of films that are no longer there.
     fn prune(&self) {
-        let Some(directory) = &self.shared.config.index else {
+        let Some(directory) = &self.shared.index else {
             return;
         };
         let present: HashSet<PathBuf> = lock(&self.shared.library)

@@ -1,7 +1,7 @@
 //! Which films there are, and where their parts are.
 //!
 //! What lives here: the [`Catalogue`] trait that the protocols ask; [`Directory`], watched
-//! directories of film files; the names that films get from their paths; and the index files, in
+//! directories of film files, or films on another [`Shelf`]; [`Several`] of them as one; the names that films get from their paths; and the index files, in
 //! which what was learnt of a film is kept so that it is learnt once. Indexing itself is `media`'s;
 //! this room gives it the bytes.
 #![forbid(unsafe_code)]
@@ -11,13 +11,19 @@ mod entry;
 mod index_file;
 mod indexing;
 mod keeper;
+mod local;
 mod naming;
 mod scan;
+mod several;
+mod shelf;
 
 pub use directory::{Change, Directory, DirectoryConfig};
 pub use entry::{CatalogueError, Entry, Film, Protocols, State, Summary, TrackSummary};
 pub use index_file::{IndexFile, IndexFileError};
 pub use indexing::{IndexingError, index_path};
+pub use naming::is_film;
+pub use several::Several;
+pub use shelf::{Found, Shelf};
 
 use std::sync::Arc;
 

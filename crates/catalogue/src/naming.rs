@@ -14,7 +14,7 @@ pub(crate) const FILM_EXTENSIONS: [&str; 20] = [
 ];
 
 /// Whether a path looks like a film's, by its extension.
-pub(crate) fn is_film(path: &Path) -> bool {
+pub fn is_film(path: &Path) -> bool {
     path.extension().is_some_and(|extension| {
         FILM_EXTENSIONS
             .iter()

@@ -9,20 +9,12 @@ use reelway_sys::FileIdentity;
 use tracing::warn;
 
 use crate::naming::{is_film, path_text};
+use crate::shelf::Found;
 
 /// Deepest nesting of folders that is followed.
 const MAX_DEPTH: usize = 64;
 /// Most films of one server; more are left out with a warning.
 const MAX_FILMS: usize = 1_000_000;
-
-/// A film file that was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub path: PathBuf,
-    /// Path below its film directory as text.
-    pub file: String,
-    pub identity: FileIdentity,
-}
 
 /// What a walk found, and what it could not read.
 #[derive(Debug, Default)]
@@ -48,6 +40,7 @@ pub(crate) fn scan(roots: &[PathBuf]) -> Scan {
                     path: root.clone(),
                     file,
                     identity: FileIdentity::from(&metadata),
+                    problem: None,
                 });
             }
             Err(error) => scan.problems.push((root.clone(), error.to_string())),
@@ -111,6 +104,7 @@ fn walk(
                 path,
                 file,
                 identity: FileIdentity::from(&metadata),
+                problem: None,
             });
         }
     }

@@ -1,0 +1,111 @@
+//! Film directories of this machine: walked, and watched by the kernel (inotify).
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
+
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use reelway_media::Index;
+use reelway_sys::FileIdentity;
+use tracing::warn;
+
+use crate::directory::lock;
+use crate::indexing::{IndexingError, index_path};
+use crate::keeper::{Event, YOUNG};
+use crate::scan::scan;
+use crate::shelf::{Found, Shelf};
+
+/// Directories, and what is known of the ways into them.
+pub(crate) struct Local {
+    films: Vec<PathBuf>,
+    rescan: Duration,
+    eyes: Mutex<Eyes>,
+}
+
+struct Eyes {
+    watcher: Option<RecommendedWatcher>,
+    watched: HashSet<PathBuf>,
+    /// Problems already told, so that each is told once.
+    told: HashSet<(PathBuf, String)>,
+}
+
+impl Local {
+    /// Changes in the directories wake the keeper.
+    pub fn new(films: Vec<PathBuf>, rescan: Duration, wake: mpsc::Sender<Event>) -> Local {
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // Reading a film is no change to it; without this the server would wake itself.
+            let only_read = event.as_ref().is_ok_and(|event| event.kind.is_access());
+            if !only_read {
+                let _ = wake.send(Event::Changed);
+            }
+        });
+        let watcher = watcher
+            .map_err(|error| warn!("changes to films are noticed late, by looking: {error}"))
+            .ok();
+        Local {
+            films,
+            rescan,
+            eyes: Mutex::new(Eyes {
+                watcher,
+                watched: HashSet::new(),
+                told: HashSet::new(),
+            }),
+        }
+    }
+}
+
+impl Shelf for Local {
+    fn look(&self) -> Result<Vec<Found>, String> {
+        let scan = scan(&self.films);
+        let mut eyes = lock(&self.eyes);
+        for (path, problem) in &scan.problems {
+            if eyes.told.insert((path.clone(), problem.clone())) {
+                warn!("{}: {problem}", path.display());
+            }
+        }
+        eyes.told.retain(|problem| scan.problems.contains(problem));
+        eyes.watch(&self.films, &scan.folders);
+        Ok(scan.films)
+    }
+
+    fn index(&self, found: &Found) -> Result<(FileIdentity, Index), IndexingError> {
+        index_path(&found.path)
+    }
+
+    fn patience(&self, unfinished: bool) -> Duration {
+        match unfinished {
+            true => self.rescan.min(YOUNG),
+            false => self.rescan,
+        }
+    }
+}
+
+impl Eyes {
+    /// Watches folders that are not watched yet. Each by itself: which folders there are is what
+    /// the walk found, links included.
+    fn watch(&mut self, films: &[PathBuf], folders: &[PathBuf]) {
+        let Some(watcher) = &mut self.watcher else {
+            return;
+        };
+        let single = films.iter().filter(|film| film.is_file());
+        let parents = single.filter_map(|film| Some(film.parent()?.to_owned()));
+        let wanted: HashSet<PathBuf> = folders.iter().cloned().chain(parents).collect();
+        for folder in &wanted {
+            // Again each time: a folder that went and came back has lost its watch.
+            if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive) {
+                let problem = (folder.clone(), error.to_string());
+                if self.told.insert(problem) {
+                    warn!(
+                        "{}: changes are noticed late, by looking: {error} (more watches: sysctl fs.inotify.max_user_watches)",
+                        folder.display()
+                    );
+                }
+            }
+        }
+        for gone in self.watched.difference(&wanted) {
+            let _ = watcher.unwatch(gone);
+        }
+        self.watched = wanted;
+    }
+}

@@ -1,0 +1,35 @@
+//! Where a library's films are: directories of this machine (`local.rs`), or a source elsewhere.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reelway_media::Index;
+use reelway_sys::FileIdentity;
+
+use crate::indexing::IndexingError;
+
+/// A film that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// By what the store opens it: a path, or the address of a film elsewhere.
+    pub path: PathBuf,
+    /// Path below its film directory or source as text: its name comes from it.
+    pub file: String,
+    /// Which film it is: another one, another identity.
+    pub identity: FileIdentity,
+    /// Why it cannot be read now, in words.
+    pub problem: Option<String>,
+}
+
+/// Where films are. Asked by the library's keeper, on its own thread, for which it may wait; indexing may also
+/// be wanted by others.
+pub trait Shelf: Send + Sync + 'static {
+    /// Which films there are. An error, in words: that cannot be known now, and what was known stays.
+    fn look(&self) -> Result<Vec<Found>, String>;
+
+    /// Reads a film's tables. The identity is that of what was read.
+    fn index(&self, found: &Found) -> Result<(FileIdentity, Index), IndexingError>;
+
+    /// Longest time between two looks; `unfinished`: there are films that may be ready soon.
+    fn patience(&self, unfinished: bool) -> Duration;
+}

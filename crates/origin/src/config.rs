@@ -1,0 +1,80 @@
+//! What is to be known of a source.
+
+use std::time::Duration;
+
+use crate::address::Address;
+use crate::retry::Patience;
+use crate::secret::Secret;
+
+/// Most connections to one source.
+pub const MOST_CONNECTIONS: usize = 256;
+
+/// A source of films: one or several places that have the same ones.
+#[derive(Clone, Debug)]
+pub struct SourceConfig {
+    /// Where the films are: first the one that is asked while it is well.
+    pub places: Vec<Address>,
+    /// Which of what lies there are films.
+    pub films: Wanted,
+    /// For `Authorization: Bearer`, at web servers.
+    pub token: Secret,
+    /// For S3.
+    pub s3: S3Config,
+    /// Folder below which the films appear; empty: none.
+    pub at: String,
+    /// Requests under way at once.
+    pub connections: usize,
+    /// Time for a connection to be made.
+    pub connect: Duration,
+    /// Longest time without a byte, before an answer begins and within it.
+    pub stall: Duration,
+    /// How long and how often to try.
+    pub patience: Patience,
+    /// Time between two looks at which films there are.
+    pub refresh: Duration,
+}
+
+/// Which films of a place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// All that it lists: a Reelway server its `/api/films`, a web server its folders' pages, S3 its keys.
+    #[default]
+    Listed,
+    /// These, by their paths below the place.
+    These(Vec<String>),
+    /// Those in this document below the place: an address or path a line (M3U will do).
+    Document(String),
+}
+
+/// How S3 is reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct S3Config {
+    /// `https://host:port` of a compatible server; empty: Amazon's.
+    pub endpoint: String,
+    /// Empty: `AWS_REGION` of the environment, or us-east-1.
+    pub region: String,
+    /// Empty: what the environment has (`AWS_ACCESS_KEY_ID`, …), or the machine's role.
+    pub access_key: Secret,
+    /// The key's secret.
+    pub secret_key: Secret,
+    /// Ask without a signature, as public buckets allow.
+    pub anonymous: bool,
+}
+
+impl SourceConfig {
+    /// All films of one place, with the defaults.
+    pub fn new(place: Address) -> SourceConfig {
+        SourceConfig {
+            places: vec![place],
+            films: Wanted::Listed,
+            token: Secret::default(),
+            s3: S3Config::default(),
+            at: String::new(),
+            connections: 8,
+            connect: Duration::from_secs(5),
+            stall: Duration::from_secs(5),
+            patience: Patience::default(),
+            refresh: Duration::from_secs(60),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What can go wrong between here and a place that has films, by what is to be done about it.
+
+use std::time::Duration;
+
+/// Why bytes could not be had from one place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The film there is not the one that was indexed any more.
+    #[error("the film there is another now ({0})")]
+    Changed(String),
+    /// There is nothing at this address (404, 410).
+    #[error("there is no such film there any more (status {0})")]
+    Gone(u16),
+    /// Whoever asks is not let in (401, 403).
+    #[error(
+        "access is refused (status {0}): look at the credentials of this source, and at the rights there"
+    )]
+    Forbidden(u16),
+    /// The server sends whole files only.
+    #[error(
+        "the server there sends no byte ranges (it answered a request for some with status 200); films need a server that does"
+    )]
+    NoRanges,
+    /// An answer that does not belong to what was asked.
+    #[error("a wrong answer: {0}")]
+    Wrong(String),
+    /// Asked to come back later (429, 503, S3's SlowDown).
+    #[error("the server there asks for fewer requests (status {status})")]
+    SlowDown {
+        /// 429 or 503.
+        status: u16,
+        /// What `Retry-After` says.
+        after: Option<Duration>,
+    },
+    /// No connection, a connection that broke, a server's error (5xx).
+    #[error("{0}")]
+    Broken(String),
+    /// Nothing came for too long.
+    #[error("nothing came for {} s", .0.as_secs_f32())]
+    Stalled(Duration),
+}
+
+/// What a fault means for the next attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// The place may be well again soon.
+    Passing,
+    /// The place is no use for this film.
+    Final,
+}
+
+impl Fault {
+    /// Whether asking the same place again may help.
+    pub fn meaning(&self) -> Meaning {
+        match self {
+            Fault::Changed(_) | Fault::Gone(_) | Fault::Forbidden(_) | Fault::NoRanges => {
+                Meaning::Final
+            }
+            Fault::Wrong(_) | Fault::SlowDown { .. } | Fault::Broken(_) | Fault::Stalled(_) => {
+                Meaning::Passing
+            }
+        }
+    }
+
+    /// Its kind in a word, for metrics and tests.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Fault::Changed(_) => "changed",
+            Fault::Gone(_) => "gone",
+            Fault::Forbidden(_) => "forbidden",
+            Fault::NoRanges => "no_ranges",
+            Fault::Wrong(_) => "wrong",
+            Fault::SlowDown { .. } => "slow_down",
+            Fault::Broken(_) => "broken",
+            Fault::Stalled(_) => "stalled",
+        }
+    }
+}

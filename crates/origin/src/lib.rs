@@ -1,0 +1,26 @@
+//! Films that lie elsewhere.
+//!
+//! What lives here: the network side of a film on another server. A *source* is one or several *places*
+//! (web servers, another Reelway, S3 and what is compatible) that have the same films. It is read by byte
+//! ranges, each of the version that was indexed (its ETag is pinned), with retries at the other places and in
+//! time, and it lists which films there are. To the rooms around, a source is a [`reelway_store::Opener`]
+//! and a [`reelway_catalogue::Shelf`]: films on it play like those on a disk.
+#![forbid(unsafe_code)]
+
+mod address;
+mod check;
+mod config;
+mod fault;
+mod retry;
+mod s3;
+mod secret;
+mod turns;
+mod version;
+mod web;
+
+pub use address::{Address, AddressError, Scheme};
+pub use config::{MOST_CONNECTIONS, S3Config, SourceConfig, Wanted};
+pub use fault::{Fault, Meaning};
+pub use retry::{Attempts, Health, Next, Patience};
+pub use secret::{Secret, SecretError};
+pub use version::Version;

@@ -1,0 +1,64 @@
+//! One place: a web server or a bucket, asked in the same words.
+
+use std::ops::Range;
+
+use crate::address::{Address, Scheme};
+use crate::config::SourceConfig;
+use crate::fault::Fault;
+use crate::s3::S3;
+use crate::version::Version;
+use crate::web::Web;
+
+/// A place.
+#[derive(Debug)]
+pub(crate) enum Place {
+    Web(Web),
+    S3(S3),
+}
+
+impl Place {
+    /// A client for this place of the source.
+    pub fn new(address: &Address, config: &SourceConfig) -> Result<Place, String> {
+        let address = address.clone();
+        let (connect, stall) = (config.connect, config.stall);
+        Ok(match address.scheme {
+            Scheme::Web => {
+                let token = config.token.resolve().map_err(|error| error.to_string())?;
+                Place::Web(Web::new(address, &token, connect, stall)?)
+            }
+            Scheme::S3 => Place::S3(S3::new(address, &config.s3, connect, stall)?),
+        })
+    }
+
+    /// How it is shown.
+    pub fn shown(&self) -> &str {
+        match self {
+            Place::Web(web) => web.address().shown(),
+            Place::S3(s3) => s3.address().shown(),
+        }
+    }
+
+    /// Which version of a film is there.
+    pub async fn probe(&self, path: &str) -> Result<Version, Fault> {
+        match self {
+            Place::Web(web) => web.probe(path).await,
+            Place::S3(s3) => s3.probe(path).await,
+        }
+    }
+
+    /// Fills `into` with the bytes `range` of this version, or with the first of them; `have` counts
+    /// those that came, also before a fault.
+    pub async fn part(
+        &self,
+        path: &str,
+        version: &Version,
+        range: Range<u64>,
+        into: &mut [u8],
+        have: &mut usize,
+    ) -> Result<(), Fault> {
+        match self {
+            Place::Web(web) => web.part(path, version, range, into, have).await,
+            Place::S3(s3) => s3.part(path, version, range, into, have).await,
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! When and where to ask again. Pure: time and chance are arguments.
+//!
+//! A read goes to the first place that is well. After a fault the place rests for a moment that
+//! doubles with each fault in a row, of which chance takes up to half away (many readers that were
+//! refused at once must not come back at once), and the read goes on at the next place that is well,
+//! or waits for the one that rests least. What makes a place useless for the film (it is gone or
+//! another there) excludes it for this read. A read ends with its patience or its attempts; where no
+//! place has answered for longer than a read's patience, new reads get a single attempt, so that viewers
+//! of a dead origin are told soon and hold nothing for long.
+
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+
+use crate::fault::{Fault, Meaning};
+
+/// How long and how often to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Time for one read in all.
+    pub whole: Duration,
+    /// Most attempts of one read.
+    pub attempts: u32,
+    /// Rest of a place after its first fault.
+    pub first: Duration,
+    /// Longest rest.
+    pub most: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience {
+            whole: Duration::from_secs(20),
+            attempts: 8,
+            first: Duration::from_millis(200),
+            most: Duration::from_secs(5),
+        }
+    }
+}
+
+/// How the places of a source are.
+#[derive(Clone, Debug)]
+pub struct Health {
+    places: Vec<Place>,
+    /// No place has answered since.
+    silent_since: Option<Monotonic>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    faults: u32,
+    rests_until: Monotonic,
+}
+
+/// One read's attempts.
+#[derive(Clone, Debug)]
+pub struct Attempts {
+    patience: Patience,
+    began: Monotonic,
+    left: u32,
+    excluded: Vec<bool>,
+}
+
+/// Where to ask, and after what time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// Number of the place.
+    pub place: usize,
+    /// How long to wait before.
+    pub after: Duration,
+}
+
+impl Health {
+    /// All well.
+    pub fn new(places: usize) -> Health {
+        Health {
+            places: vec![Place::default(); places.max(1)],
+            silent_since: None,
+        }
+    }
+
+    /// A place has answered as it should. True where it had failed before.
+    pub fn good(&mut self, place: usize) -> bool {
+        self.silent_since = None;
+        let place = self.places.get_mut(place);
+        place.is_some_and(|place| std::mem::take(place).faults > 0)
+    }
+
+    /// A place has failed. `chance` is any number. True where it had been well before.
+    pub fn bad(
+        &mut self,
+        place: usize,
+        fault: &Fault,
+        patience: &Patience,
+        now: Monotonic,
+        chance: u64,
+    ) -> bool {
+        if fault.meaning() == Meaning::Final {
+            // It answers: that this film is not there is no fault of the place.
+            self.silent_since = None;
+            return false;
+        }
+        self.silent_since.get_or_insert(now);
+        let Some(place) = self.places.get_mut(place) else {
+            return false;
+        };
+        let was_well = place.faults == 0;
+        let rest = patience
+            .first
+            .saturating_mul(1 << place.faults.min(16))
+            .min(patience.most);
+        let half = rest.as_nanos() as u64 / 2;
+        let mut rest = rest - Duration::from_nanos(chance % (half + 1));
+        if let Fault::SlowDown {
+            after: Some(after), ..
+        } = fault
+        {
+            rest = rest.max(*after);
+        }
+        // Those who were refused together are one fault, not many.
+        if now >= place.rests_until {
+            place.faults = place.faults.saturating_add(1);
+        }
+        place.rests_until = place.rests_until.max(now + rest);
+        was_well
+    }
+
+    /// How many places rest.
+    pub fn resting(&self, now: Monotonic) -> usize {
+        self.places
+            .iter()
+            .filter(|place| place.rests_until > now)
+            .count()
+    }
+}
+
+impl Attempts {
+    /// A read begins.
+    pub fn new(health: &Health, patience: Patience, now: Monotonic) -> Attempts {
+        let dead = health
+            .silent_since
+            .is_some_and(|since| now.since(since) > patience.whole);
+        Attempts {
+            patience,
+            began: now,
+            left: if dead { 1 } else { patience.attempts.max(1) },
+            excluded: vec![false; health.places.len()],
+        }
+    }
+
+    /// This place has had a fault in this read.
+    pub fn note(&mut self, place: usize, fault: &Fault) {
+        if fault.meaning() == Meaning::Final
+            && let Some(excluded) = self.excluded.get_mut(place)
+        {
+            *excluded = true;
+        }
+    }
+
+    /// The next attempt; `None`: give up.
+    pub fn next(&mut self, health: &Health, now: Monotonic) -> Option<Next> {
+        let spent = now.since(self.began);
+        if self.left == 0 || spent >= self.patience.whole {
+            return None;
+        }
+        let usable = || {
+            let places = health.places.iter().enumerate();
+            places.filter(|(number, _)| !self.excluded[*number])
+        };
+        let well = usable().find(|(_, place)| place.rests_until <= now);
+        let (place, after) = match well {
+            Some((number, _)) => (number, Duration::ZERO),
+            None => {
+                let (number, place) = usable().min_by_key(|(_, place)| place.rests_until)?;
+                (number, place.rests_until.since(now))
+            }
+        };
+        if spent + after >= self.patience.whole {
+            return None;
+        }
+        self.left -= 1;
+        Some(Next { place, after })
+    }
+
+    /// The last attempt brought some of the bytes without a fault: it does not count.
+    pub fn refund(&mut self) {
+        self.left += 1;
+    }
+
+    /// Time that is left to this read.
+    pub fn left(&self, now: Monotonic) -> Duration {
+        self.patience.whole.saturating_sub(now.since(self.began))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Monotonic {
+        Monotonic::from_nanos(1_000_000_000 + millis * 1_000_000)
+    }
+
+    fn broken() -> Fault {
+        Fault::Broken("reset".into())
+    }
+
+    const PATIENCE: Patience = Patience {
+        whole: Duration::from_secs(20),
+        attempts: 8,
+        first: Duration::from_millis(200),
+        most: Duration::from_secs(5),
+    };
+
+    #[test]
+    fn the_first_place_is_asked_while_it_is_well() {
+        let health = Health::new(3);
+        let mut read = Attempts::new(&health, PATIENCE, at(0));
+        assert_eq!(
+            read.next(&health, at(0)),
+            Some(Next {
+                place: 0,
+                after: Duration::ZERO
+            })
+        );
+    }
+
+    #[test]
+    fn a_place_that_fails_rests_and_the_next_one_is_asked_at_once() {
+        let mut health = Health::new(2);
+        let mut read = Attempts::new(&health, PATIENCE, at(0));
+        read.next(&health, at(0));
+        health.bad(0, &broken(), &PATIENCE, at(0), 0);
+        assert_eq!(
+            read.next(&health, at(0)),
+            Some(Next {
+                place: 1,
+                after: Duration::ZERO
+            })
+        );
+        // Rested, it is the first again.
+        assert_eq!(read.next(&health, at(200)).map(|next| next.place), Some(0));
+    }
+
+    #[test]
+    fn rests_double_and_chance_shortens_them_by_at_most_half() {
+        for chance in [0, 1, 12_345_678, u64::MAX] {
+            let mut health = Health::new(1);
+            let mut now = at(0);
+            for rest in [200, 400, 800, 1600, 3200, 5000, 5000] {
+                health.bad(0, &broken(), &PATIENCE, now, chance);
+                let mut read = Attempts::new(&Health::new(1), PATIENCE, now);
+                let after = read.next(&health, now).unwrap().after.as_millis() as u64;
+                assert!((rest / 2..=rest).contains(&after), "{after} of {rest}");
+                now = now + Duration::from_millis(after);
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_that_says_how_long_is_given_that_long() {
+        let mut health = Health::new(1);
+        let fault = Fault::SlowDown {
+            status: 503,
+            after: Some(Duration::from_secs(3)),
+        };
+        health.bad(0, &fault, &PATIENCE, at(0), 7);
+        let mut read = Attempts::new(&health, PATIENCE, at(0));
+        assert_eq!(
+            read.next(&health, at(0)).unwrap().after,
+            Duration::from_secs(3)
+        );
+    }
+
+    #[test]
+    fn a_place_without_the_film_is_left_out_for_the_read_alone() {
+        let mut health = Health::new(2);
+        let mut read = Attempts::new(&health, PATIENCE, at(0));
+        let gone = Fault::Gone(404);
+        health.bad(0, &gone, &PATIENCE, at(0), 0);
+        read.note(0, &gone);
+        assert_eq!(read.next(&health, at(0)).unwrap().place, 1);
+        read.note(1, &gone);
+        assert_eq!(read.next(&health, at(0)), None, "nowhere");
+        let mut other = Attempts::new(&health, PATIENCE, at(0));
+        assert_eq!(other.next(&health, at(0)).unwrap().place, 0);
+    }
+
+    #[test]
+    fn attempts_and_time_are_bounded() {
+        let mut health = Health::new(1);
+        let mut read = Attempts::new(&health, PATIENCE, at(0));
+        let mut now = at(0);
+        let mut count = 0;
+        while let Some(next) = read.next(&health, now) {
+            count += 1;
+            now = now + next.after;
+            health.bad(0, &broken(), &PATIENCE, now, 3);
+            assert!(count < 100);
+        }
+        assert!(
+            count <= 8 && now.since(at(0)) < PATIENCE.whole,
+            "{count} in {:?}",
+            now.since(at(0))
+        );
+        let mut late = Attempts::new(&Health::new(1), PATIENCE, at(0));
+        assert_eq!(late.next(&Health::new(1), at(20_000)), None);
+    }
+
+    #[test]
+    fn readers_of_a_dead_source_get_one_attempt_until_it_answers() {
+        let mut health = Health::new(1);
+        health.bad(0, &broken(), &PATIENCE, at(0), 0);
+        health.bad(0, &broken(), &PATIENCE, at(15_000), 0);
+        let now = at(25_000);
+        let mut read = Attempts::new(&health, PATIENCE, now);
+        assert!(read.next(&health, now).is_some());
+        assert_eq!(read.next(&health, now), None);
+        health.good(0);
+        let mut read = Attempts::new(&health, PATIENCE, now);
+        assert!(read.next(&health, now).is_some() && read.next(&health, now).is_some());
+    }
+}

@@ -1,0 +1,294 @@
+//! A source: its places, the versions that are pinned at each, and reading with all of them.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+use reelway_sys::FileIdentity;
+use tracing::{debug, info, warn};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::config::SourceConfig;
+use crate::fault::Fault;
+use crate::place::Place;
+use crate::retry::{Attempts, Health};
+use crate::turns::Turns;
+use crate::version::Version;
+
+/// A film is compared between two places by this many spots of this many bytes, spread over it.
+const SPOTS: u64 = 8;
+const SPOT: u64 = 4096;
+
+/// The network side of a source.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub config: SourceConfig,
+    pub places: Vec<Place>,
+    health: Mutex<Health>,
+    turns: Turns,
+    pub counters: Counters,
+}
+
+/// What a source has done.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub requests: AtomicU64,
+    pub bytes: AtomicU64,
+    pub faults: AtomicU64,
+}
+
+/// A film of a source, in one version.
+#[derive(Debug)]
+pub(crate) struct Film {
+    /// Path below the places, decoded.
+    pub path: String,
+    /// The name by which the store opens it and messages show it: the address at the first place.
+    pub address: PathBuf,
+    pub identity: FileIdentity,
+    /// Which version of each place it is.
+    pins: Mutex<Vec<Pin>>,
+    /// Digest of its spots, where there are several places.
+    spots: OnceLock<u128>,
+}
+
+/// What is known of a place's version of a film.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Pin {
+    /// It was not looked at.
+    Unknown,
+    /// It is the film in this version.
+    Is(Version),
+    /// It is another film.
+    Other,
+}
+
+impl Film {
+    /// The film in the version that was found at a place.
+    pub fn new(path: String, address: PathBuf, places: usize, place: usize, version: Version) -> Film {
+        let identity = version.identity(&address.to_string_lossy());
+        let mut pins = vec![Pin::Unknown; places];
+        pins[place] = Pin::Is(version);
+        Film {
+            path,
+            address,
+            identity,
+            pins: Mutex::new(pins),
+            spots: OnceLock::new(),
+        }
+    }
+
+    fn pins(&self) -> MutexGuard<'_, Vec<Pin>> {
+        self.pins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of a place.
+    pub fn pin(&self, place: usize) -> Pin {
+        self.pins()[place].clone()
+    }
+
+    fn set_pin(&self, place: usize, pin: Pin) {
+        self.pins()[place] = pin;
+    }
+}
+
+impl Source {
+    /// Clients for all places; nothing is asked yet.
+    pub fn new(config: SourceConfig) -> Result<Source, String> {
+        let places = config.places.iter().map(|address| {
+            Place::new(address, &config).map_err(|error| format!("{}: {error}", address.shown()))
+        });
+        let places = places.collect::<Result<Vec<_>, _>>()?;
+        Ok(Source {
+            health: Mutex::new(Health::new(places.len())),
+            turns: Turns::new(config.connections),
+            places,
+            config,
+            counters: Counters::default(),
+        })
+    }
+
+    /// How it is shown.
+    pub fn shown(&self) -> &str {
+        self.places.first().map_or("", Place::shown)
+    }
+
+    fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn well(&self, place: usize) {
+        if self.health().good(place) {
+            info!("{}: answers again", self.places[place].shown());
+        }
+    }
+
+    fn ill(&self, place: usize, path: &str, fault: &Fault) {
+        self.counters.faults.fetch_add(1, Ordering::Relaxed);
+        let now = reelway_clock::now();
+        let chance = getrandom::u64().unwrap_or(now.nanos());
+        let shown = self.places[place].shown();
+        if self.health().bad(place, fault, &self.config.patience, now, chance) {
+            warn!("{shown}: {path}: {fault}; trying again, here and at the source's other places");
+        } else {
+            debug!("{shown}: {path}: {fault}");
+        }
+    }
+
+    /// Fills `into` with the bytes `range` of the film: from any place, in as many pieces and attempts as it
+    /// takes and patience allows, all of them of the film's one version.
+    pub async fn read(
+        &self,
+        film: &Film,
+        range: Range<u64>,
+        into: &mut [u8],
+        deadline: Monotonic,
+    ) -> Result<(), Fault> {
+        let mut attempts = Attempts::new(&self.health(), self.config.patience, reelway_clock::now());
+        let mut worst: Option<Fault> = None;
+        let mut at = 0;
+        while at < into.len() {
+            let next = attempts.next(&self.health(), reelway_clock::now());
+            let Some(next) = next else {
+                return Err(worst.unwrap_or(Fault::Stalled(self.config.patience.whole)));
+            };
+            if !next.after.is_zero() {
+                tokio::time::sleep(next.after).await;
+            }
+            let left = || attempts.left(reelway_clock::now());
+            let Ok(turn) = tokio::time::timeout(left(), self.turns.take(deadline)).await else {
+                return Err(worst.unwrap_or(Fault::Stalled(self.config.patience.whole)));
+            };
+            let mut have = 0;
+            let rest = range.start + at as u64..range.end;
+            let limit = left();
+            let attempt = self.attempt(film, next.place, rest, &mut into[at..], &mut have);
+            let result = tokio::time::timeout(limit, attempt)
+                .await
+                .unwrap_or(Err(Fault::Stalled(limit)));
+            drop(turn);
+            at += have;
+            self.counters.bytes.fetch_add(have as u64, Ordering::Relaxed);
+            match result {
+                Ok(()) => {
+                    self.well(next.place);
+                    if have > 0 {
+                        attempts.refund();
+                    }
+                }
+                Err(fault) => {
+                    self.ill(next.place, &film.path, &fault);
+                    attempts.note(next.place, &fault);
+                    // That the film is another is the truest reason, whatever other places say.
+                    if !matches!(worst, Some(Fault::Changed(_))) {
+                        worst = Some(fault);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn attempt(
+        &self,
+        film: &Film,
+        place: usize,
+        range: Range<u64>,
+        into: &mut [u8],
+        have: &mut usize,
+    ) -> Result<(), Fault> {
+        let version = match film.pin(place) {
+            Pin::Is(version) => version,
+            Pin::Other => return Err(Fault::Changed("another film at this place".into())),
+            Pin::Unknown => {
+                let version = self.probe(place, &film.path).await?;
+                if !self.compare(film, place, &version).await? {
+                    return Err(Fault::Changed("another film at this place".into()));
+                }
+                version
+            }
+        };
+        self.part(place, &film.path, &version, range, into, have).await
+    }
+
+    /// Which version of a film a place has.
+    pub async fn probe(&self, place: usize, path: &str) -> Result<Version, Fault> {
+        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        self.places[place].probe(path).await
+    }
+
+    async fn part(
+        &self,
+        place: usize,
+        path: &str,
+        version: &Version,
+        range: Range<u64>,
+        into: &mut [u8],
+        have: &mut usize,
+    ) -> Result<(), Fault> {
+        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        self.places[place].part(path, version, range, into, have).await
+    }
+
+    /// Whether a place's version is this film, and pins it. The same strong tag and length says so; else the
+    /// same bytes at the spots that were looked at when the film was found.
+    pub async fn compare(&self, film: &Film, place: usize, version: &Version) -> Result<bool, Fault> {
+        let same_tag = film.pins().iter().any(|pin| match pin {
+            Pin::Is(other) => other.len == version.len && version.strong().is_some() && other.strong() == version.strong(),
+            _ => false,
+        });
+        let same = same_tag
+            || match film.spots.get() {
+                Some(spots) if version.len == film.identity.size => {
+                    self.spots(place, &film.path, version).await? == *spots
+                }
+                _ => false,
+            };
+        if !same {
+            warn!(
+                "{}: {} is not the film that {} has (another length, or other bytes): not used for it",
+                self.places[place].shown(),
+                film.path,
+                self.shown()
+            );
+        }
+        film.set_pin(place, if same { Pin::Is(version.clone()) } else { Pin::Other });
+        Ok(same)
+    }
+
+    /// Looks at the film's spots, where other places may have to be compared with it.
+    pub async fn look_at_spots(&self, film: &Film, place: usize) -> Result<(), Fault> {
+        if let (true, None, Pin::Is(version)) = (self.places.len() > 1, film.spots.get(), film.pin(place)) {
+            let digest = self.spots(place, &film.path, &version).await?;
+            let _ = film.spots.set(digest);
+        }
+        Ok(())
+    }
+
+    async fn spots(&self, place: usize, path: &str, version: &Version) -> Result<u128, Fault> {
+        let mut hash = Xxh3::new();
+        let step = version.len.saturating_sub(SPOT) / (SPOTS - 1);
+        let starts = (0..SPOTS).map(|spot| spot * step);
+        let mut bytes = [0; SPOT as usize];
+        for start in starts {
+            let range = start..(start + SPOT).min(version.len);
+            let wanted = (range.end - range.start) as usize;
+            let mut at = 0;
+            // A server may send less at once than it is asked for, but at least something.
+            while at < wanted {
+                let (mut have, rest) = (0, range.start + at as u64..range.end);
+                self.part(place, path, version, rest, &mut bytes[at..wanted], &mut have).await?;
+                at += have.max(1);
+            }
+            hash.update(&bytes[..wanted]);
+        }
+        Ok(hash.digest128())
+    }
+
+    /// How long a read may take at most: what a caller who blocks has to reckon with.
+    pub fn longest(&self) -> Duration {
+        self.config.patience.whole
+    }
+}

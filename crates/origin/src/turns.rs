@@ -1,0 +1,116 @@
+//! At most so many requests at once; who waits longest for a viewer's sake comes next: in order of deadline.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use reelway_clock::Monotonic;
+use tokio::sync::oneshot;
+
+/// Turns to be taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Turns(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    serial: u64,
+    waiting: BTreeMap<(Monotonic, u64), oneshot::Sender<Turn>>,
+}
+
+/// A turn; given on when dropped. `None`: given on already.
+#[derive(Debug)]
+pub(crate) struct Turn(Option<Turns>);
+
+impl Turns {
+    pub fn new(count: usize) -> Turns {
+        Turns(Arc::new(Mutex::new(State {
+            free: count.max(1),
+            serial: 0,
+            waiting: BTreeMap::new(),
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a turn.
+    pub async fn take(&self, deadline: Monotonic) -> Turn {
+        let turn = {
+            let mut state = self.lock();
+            if state.free > 0 {
+                state.free -= 1;
+                return Turn(Some(self.clone()));
+            }
+            state.serial += 1;
+            let place = (deadline, state.serial);
+            let (sender, receiver) = oneshot::channel();
+            state.waiting.insert(place, sender);
+            receiver
+        };
+        // A sender is not dropped unused while this queue is there.
+        turn.await.unwrap_or(Turn(None))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let Some(turns) = self.0.take() else { return };
+        let mut turn = Turn(None);
+        loop {
+            let next = {
+                let mut state = turns.lock();
+                match state.waiting.pop_first() {
+                    Some((_, next)) => next,
+                    None => {
+                        state.free += 1;
+                        return;
+                    }
+                }
+            };
+            turn.0 = Some(turns.clone());
+            // Whoever does not wait any more is passed over.
+            match next.send(turn) {
+                Ok(()) => return,
+                Err(mut unwanted) => {
+                    unwanted.0 = None;
+                    turn = unwanted;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn at(seconds: u64) -> Monotonic {
+        Monotonic::from_nanos(0) + Duration::from_secs(seconds)
+    }
+
+    #[tokio::test]
+    async fn the_most_urgent_comes_next_and_who_left_is_passed_over() {
+        let turns = Turns::new(1);
+        let first = turns.take(at(9)).await;
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = Vec::new();
+        for deadline in [5, 3, 4] {
+            let (turns, order) = (turns.clone(), order.clone());
+            tasks.push(tokio::spawn(async move {
+                let _turn = turns.take(at(deadline)).await;
+                order.lock().unwrap().push(deadline);
+            }));
+            tokio::task::yield_now().await;
+        }
+        tasks.remove(1).abort();
+        tokio::task::yield_now().await;
+        drop(first);
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), [4, 5]);
+        assert_eq!(turns.lock().free, 1, "none was lost");
+    }
+}

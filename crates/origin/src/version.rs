@@ -1,0 +1,113 @@
+//! Which version of a film a place has: what must not change while it is read.
+
+use reelway_sys::FileIdentity;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// A version of a film at a place.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Version {
+    /// Length in bytes.
+    pub len: u64,
+    /// Entity tag as it came, quotes and `W/` included (RFC 9110 8.8.3).
+    pub etag: Option<String>,
+    /// `Last-Modified` in seconds since 1970.
+    pub modified: Option<i64>,
+}
+
+impl Version {
+    /// The entity tag if it is strong: the same tag, the same bytes. Only such a one may stand in
+    /// `If-Match` (RFC 9110 13.1.1).
+    pub fn strong(&self) -> Option<&str> {
+        self.etag.as_deref().filter(|tag| !tag.starts_with("W/"))
+    }
+
+    /// Whether an answer's tag and date are of this version. What either does not tell is not
+    /// compared, but for a tag that was there once: a server does not stop to have them.
+    pub fn fits(&self, etag: Option<&str>, modified: Option<i64>) -> bool {
+        match (&self.etag, etag) {
+            (Some(mine), Some(theirs)) => {
+                mine.trim_start_matches("W/") == theirs.trim_start_matches("W/")
+            }
+            (Some(_), None) => false,
+            (None, _) => match (self.modified, modified) {
+                (Some(mine), Some(theirs)) => mine == theirs,
+                _ => true,
+            },
+        }
+    }
+
+    /// The film's identity for indexes and cached blocks: the same place, address and version. The
+    /// highest bit of `device` keeps it apart from those of files.
+    pub fn identity(&self, address: &str) -> FileIdentity {
+        let text = format!(
+            "{address}\n{}\n{}\n{}",
+            self.len,
+            self.etag.as_deref().unwrap_or_default(),
+            self.modified.unwrap_or_default()
+        );
+        let hash = xxh3_128(text.as_bytes());
+        FileIdentity {
+            device: (hash >> 64) as u64 | 1 << 63,
+            inode: hash as u64,
+            size: self.len,
+            mtime_ns: self
+                .modified
+                .unwrap_or_default()
+                .saturating_mul(1_000_000_000),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(etag: Option<&str>, modified: Option<i64>) -> Version {
+        Version {
+            len: 10,
+            etag: etag.map(str::to_owned),
+            modified,
+        }
+    }
+
+    #[test]
+    fn a_tag_decides_where_there_is_one() {
+        let tagged = version(Some("\"a\""), Some(5));
+        assert!(tagged.fits(Some("\"a\""), Some(5)));
+        assert!(
+            tagged.fits(Some("W/\"a\""), Some(6)),
+            "as told by a proxy that compresses"
+        );
+        assert!(!tagged.fits(Some("\"b\""), Some(5)));
+        assert!(!tagged.fits(None, Some(5)));
+        assert_eq!(version(Some("W/\"a\""), None).strong(), None);
+    }
+
+    #[test]
+    fn without_a_tag_the_date_decides() {
+        let dated = version(None, Some(5));
+        assert!(dated.fits(None, Some(5)) && dated.fits(None, None));
+        assert!(!dated.fits(None, Some(6)));
+    }
+
+    #[test]
+    fn every_part_of_a_version_makes_another_identity() {
+        let base = version(Some("\"a\""), Some(5));
+        let identities = [
+            base.identity("http://a/x"),
+            base.identity("http://a/y"),
+            version(Some("\"b\""), Some(5)).identity("http://a/x"),
+            version(Some("\"a\""), Some(6)).identity("http://a/x"),
+            Version {
+                len: 11,
+                ..base.clone()
+            }
+            .identity("http://a/x"),
+        ];
+        for (place, one) in identities.iter().enumerate() {
+            assert!(one.device >> 63 == 1, "no device of a file has it");
+            assert!(!identities[place + 1..].contains(one));
+        }
+        assert_eq!(base.identity("http://a/x"), identities[0]);
+    }
+}

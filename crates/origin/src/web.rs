@@ -1,0 +1,228 @@
+//! A web server asked for byte ranges.
+
+use std::ops::Range;
+use std::sync::Once;
+use std::time::Duration;
+
+use reqwest::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE,
+};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, StatusCode};
+
+use crate::address::Address;
+use crate::check;
+use crate::fault::Fault;
+use crate::secret::Secret;
+use crate::version::Version;
+
+/// Redirects that are followed.
+const REDIRECTS: usize = 5;
+
+/// How a web server is asked.
+#[derive(Debug)]
+pub(crate) struct Web {
+    client: Client,
+    address: Address,
+    stall: Duration,
+}
+
+/// Whoever sends TLS needs to say whose cryptography it is.
+pub(crate) fn choose_cryptography() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // An error says that there is one already: as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+}
+
+impl Web {
+    /// A client for this place. `token`: for `Authorization: Bearer`.
+    pub fn new(
+        address: Address,
+        token: &Secret,
+        connect: Duration,
+        stall: Duration,
+    ) -> Result<Web, String> {
+        choose_cryptography();
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        if !token.is_empty() {
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", token.tell()))
+                .map_err(|_| "the token has characters that cannot be sent".to_owned())?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        let client = Client::builder()
+            .user_agent(concat!("Reelway/", env!("CARGO_PKG_VERSION"), " (edge)"))
+            .default_headers(headers)
+            .connect_timeout(connect)
+            .redirect(Policy::limited(REDIRECTS))
+            .referer(false)
+            .build()
+            .map_err(|error| told(&error))?;
+        Ok(Web {
+            client,
+            address,
+            stall,
+        })
+    }
+
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    async fn ask(&self, path: &str, query: &str, headers: HeaderMap) -> Result<Response, Fault> {
+        let mut request = self
+            .client
+            .get(self.address.below(path, query))
+            .headers(headers);
+        if let Some((user, password)) = &self.address.user {
+            request = request.basic_auth(user, Some(password.tell()));
+        }
+        match tokio::time::timeout(self.stall, request.send()).await {
+            Ok(answer) => answer.map_err(|error| Fault::Broken(told(&error))),
+            Err(_) => Err(Fault::Stalled(self.stall)),
+        }
+    }
+
+    /// Which version of a film is there.
+    pub async fn probe(&self, path: &str) -> Result<Version, Fault> {
+        let mut headers = HeaderMap::new();
+        headers.insert(RANGE, HeaderValue::from_static("bytes=0-0"));
+        let answer = self.ask(path, "", headers).await?;
+        check::probed(answer.status(), answer.headers())
+    }
+
+    /// Fills `into` with the film's bytes `range`; `have` counts those that came, also before a fault.
+    pub async fn part(
+        &self,
+        path: &str,
+        version: &Version,
+        range: Range<u64>,
+        into: &mut [u8],
+        have: &mut usize,
+    ) -> Result<(), Fault> {
+        let mut answer = self.ask(path, "", conditions(version, &range)).await?;
+        let coming = check::part(answer.status(), answer.headers(), &range, version)?;
+        let coming = usize::try_from(coming)
+            .unwrap_or(usize::MAX)
+            .min(into.len());
+        let mut at = 0;
+        while at < coming {
+            let Some(chunk) = self.chunk(&mut answer).await? else {
+                return Err(Fault::Broken(format!(
+                    "the answer ended after {at} of {coming} bytes"
+                )));
+            };
+            // More than was announced: nothing of it can be trusted.
+            let Some(place) = into[..coming].get_mut(at..at + chunk.len()) else {
+                *have = 0;
+                return Err(Fault::Wrong(format!(
+                    "more than the {coming} bytes announced"
+                )));
+            };
+            place.copy_from_slice(&chunk);
+            at += chunk.len();
+            *have = at;
+        }
+        // Read to its end, the connection can be used again.
+        match self.chunk(&mut answer).await {
+            Ok(Some(more)) if !more.is_empty() => {
+                *have = 0;
+                Err(Fault::Wrong(format!(
+                    "more than the {coming} bytes announced"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn chunk(&self, answer: &mut Response) -> Result<Option<bytes::Bytes>, Fault> {
+        match tokio::time::timeout(self.stall, answer.chunk()).await {
+            Ok(chunk) => chunk.map_err(|error| Fault::Broken(told(&error))),
+            Err(_) => Err(Fault::Stalled(self.stall)),
+        }
+    }
+
+    /// A small document as text, `None` where there is none (404) or it is something else (a type that does
+    /// not begin with `media_type`).
+    pub async fn document(
+        &self,
+        path: &str,
+        query: &str,
+        media_type: &str,
+        most: usize,
+    ) -> Result<Option<String>, Fault> {
+        let mut answer = self.ask(path, query, HeaderMap::new()).await?;
+        match answer.status() {
+            StatusCode::OK => {}
+            StatusCode::NOT_FOUND => return Ok(None),
+            status => return Err(check::refusal(status, answer.headers())),
+        }
+        let given = answer.headers().get(reqwest::header::CONTENT_TYPE);
+        let given = given
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        if !given.starts_with(media_type) {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = self.chunk(&mut answer).await? {
+            if bytes.len() + chunk.len() > most {
+                return Err(Fault::Wrong(format!("a list of more than {most} bytes")));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        String::from_utf8(bytes)
+            .map(Some)
+            .map_err(|_| Fault::Wrong("a list that is not UTF-8".into()))
+    }
+}
+
+/// Only these bytes, and only of this version.
+fn conditions(version: &Version, range: &Range<u64>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let mut set = |name, text: &str| {
+        if let Ok(value) = HeaderValue::from_str(text) {
+            headers.insert(name, value);
+        }
+    };
+    set(
+        RANGE,
+        &format!("bytes={}-{}", range.start, range.end.saturating_sub(1)),
+    );
+    if let Some(tag) = version.strong() {
+        set(IF_MATCH, tag);
+    } else if let Some(modified) = version
+        .modified
+        .and_then(|seconds| u64::try_from(seconds).ok())
+    {
+        let time = std::time::UNIX_EPOCH + Duration::from_secs(modified);
+        set(IF_UNMODIFIED_SINCE, &httpdate::fmt_http_date(time));
+    }
+    headers
+}
+
+/// What reqwest says, without the address (it may hold a secret) and with the causes, which tell most.
+pub(crate) fn told(error: &reqwest::Error) -> String {
+    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
+    let mut deepest = None;
+    while let Some(inner) = cause {
+        deepest = Some(inner.to_string());
+        cause = inner.source();
+    }
+    let what = if error.is_connect() {
+        "no connection"
+    } else if error.is_redirect() {
+        "too many redirects"
+    } else if error.is_body() || error.is_decode() {
+        "the connection broke"
+    } else {
+        "the request failed"
+    };
+    match deepest {
+        Some(deepest) => format!("{what}: {deepest}"),
+        None => what.to_owned(),
+    }
+}
