@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::entry::{CatalogueError, Entry, Film};
-use crate::{Catalogue, Directory};
+use crate::{Catalogue, Change, Directory};
 
 /// Libraries in their order: where two have a film of the same name, it is the first one's.
 pub struct Several(pub Vec<Arc<Directory>>);
@@ -12,6 +12,15 @@ pub struct Several(pub Vec<Arc<Directory>>);
 impl Several {
     fn with(&self, name: &str) -> Option<&Arc<Directory>> {
         self.0.iter().find(|library| library.entry(name).is_some())
+    }
+
+    /// Calls `listener` after every change of one of them, on that library's own thread.
+    pub fn on_change(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
+        let listener = Arc::new(listener);
+        for library in &self.0 {
+            let listener = listener.clone();
+            library.on_change(move |change| listener(change));
+        }
     }
 
     /// Whether it is known of every film whether it plays.

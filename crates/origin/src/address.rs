@@ -141,18 +141,21 @@ impl Address {
         parent
     }
 
-    /// What to ask a web server for: the address of `path` (decoded, relative) below this place, secrets of
-    /// the query included.
+    /// What to ask a web server for: the address of `path` (decoded, relative; a slash at its end stays)
+    /// below this place, secrets of the query included.
     pub(crate) fn below(&self, path: &str, more: &str) -> Url {
         let mut url = self.url.clone();
         let base = self.url.path().trim_end_matches('/').to_owned();
         let parts = path.split('/').filter(|part| !part.is_empty());
-        let path = parts.fold(base, |mut path, part| {
-            path.push('/');
-            path.extend(utf8_percent_encode(part, ENCODED));
-            path
+        let mut whole = parts.fold(base, |mut whole, part| {
+            whole.push('/');
+            whole.extend(utf8_percent_encode(part, ENCODED));
+            whole
         });
-        url.set_path(&path);
+        if path.ends_with('/') {
+            whole.push('/');
+        }
+        url.set_path(&whole);
         let query = [self.query.tell(), more]
             .into_iter()
             .filter(|part| !part.is_empty());
@@ -161,6 +164,13 @@ impl Address {
             url.set_query(Some(&query.join("&")));
         }
         url
+    }
+
+    /// The whole address of a path that begins at the host's root.
+    pub(crate) fn at_root(&self, path: &str) -> String {
+        let mut url = self.url.clone();
+        url.set_path("");
+        format!("{}{path}", url.as_str().trim_end_matches('/'))
     }
 
     /// The path, decoded and below this place, of an entry in a list: a path below it, or a whole address. None

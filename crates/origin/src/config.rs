@@ -61,7 +61,30 @@ pub struct S3Config {
     pub anonymous: bool,
 }
 
+/// Names of documents that list films.
+const LISTS: [&str; 3] = [".txt", ".m3u", ".m3u8"];
+
 impl SourceConfig {
+    /// What an address alone means: a film, where its name is a film's; the films in a list (`.txt`, `.m3u`);
+    /// else all films there.
+    pub fn of(address: Address) -> SourceConfig {
+        let last = address.last();
+        let films = if reelway_catalogue::is_film(std::path::Path::new(&last)) {
+            Wanted::These(vec![last])
+        } else if LISTS
+            .iter()
+            .any(|end| last.to_ascii_lowercase().ends_with(end))
+        {
+            Wanted::Document(last)
+        } else {
+            return SourceConfig::new(address);
+        };
+        SourceConfig {
+            films,
+            ..SourceConfig::new(address.parent())
+        }
+    }
+
     /// All films of one place, with the defaults.
     pub fn new(place: Address) -> SourceConfig {
         SourceConfig {

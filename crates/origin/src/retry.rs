@@ -251,7 +251,8 @@ mod tests {
                 health.bad(0, &broken(), &PATIENCE, now, chance);
                 let mut read = Attempts::new(&Health::new(1), PATIENCE, now);
                 let after = read.next(&health, now).unwrap().after.as_millis() as u64;
-                assert!((rest / 2..=rest).contains(&after), "{after} of {rest}");
+                // Whole milliseconds, rounded down.
+                assert!((rest / 2 - 1..=rest).contains(&after), "{after} of {rest}");
                 now = now + Duration::from_millis(after);
             }
         }

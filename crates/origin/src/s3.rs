@@ -152,6 +152,20 @@ impl S3 {
         Ok(())
     }
 
+    /// A small object as text.
+    pub async fn document(&self, path: &str, most: usize) -> Result<String, Fault> {
+        let version = self.probe(path).await?;
+        let len = usize::try_from(version.len).ok().filter(|len| *len <= most);
+        let len = len.ok_or_else(|| Fault::Wrong(format!("a list of more than {most} bytes")))?;
+        let (mut bytes, mut have) = (vec![0; len], 0);
+        if len > 0 {
+            self.part(path, &version, 0..len as u64, &mut bytes, &mut have)
+                .await?;
+        }
+        bytes.truncate(have);
+        String::from_utf8(bytes).map_err(|_| Fault::Wrong("a list that is not UTF-8".into()))
+    }
+
     /// All objects below the prefix with their versions, at most `most`.
     pub async fn list(&self, most: usize) -> Result<Vec<(String, Version)>, Fault> {
         let prefix = match self.prefix.as_str() {

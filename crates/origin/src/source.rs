@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use reelway_sys::FileIdentity;
@@ -13,6 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::config::SourceConfig;
 use crate::fault::Fault;
+use crate::origin::OriginStats;
 use crate::place::Place;
 use crate::retry::{Attempts, Health};
 use crate::turns::Turns;
@@ -29,15 +29,15 @@ pub(crate) struct Source {
     pub places: Vec<Place>,
     health: Mutex<Health>,
     turns: Turns,
-    pub counters: Counters,
+    counters: Counters,
 }
 
 /// What a source has done.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub requests: AtomicU64,
-    pub bytes: AtomicU64,
-    pub faults: AtomicU64,
+struct Counters {
+    requests: AtomicU64,
+    bytes: AtomicU64,
+    faults: AtomicU64,
 }
 
 /// A film of a source, in one version.
@@ -67,7 +67,13 @@ pub(crate) enum Pin {
 
 impl Film {
     /// The film in the version that was found at a place.
-    pub fn new(path: String, address: PathBuf, places: usize, place: usize, version: Version) -> Film {
+    pub fn new(
+        path: String,
+        address: PathBuf,
+        places: usize,
+        place: usize,
+        version: Version,
+    ) -> Film {
         let identity = version.identity(&address.to_string_lossy());
         let mut pins = vec![Pin::Unknown; places];
         pins[place] = Pin::Is(version);
@@ -130,7 +136,10 @@ impl Source {
         let now = reelway_clock::now();
         let chance = getrandom::u64().unwrap_or(now.nanos());
         let shown = self.places[place].shown();
-        if self.health().bad(place, fault, &self.config.patience, now, chance) {
+        if self
+            .health()
+            .bad(place, fault, &self.config.patience, now, chance)
+        {
             warn!("{shown}: {path}: {fault}; trying again, here and at the source's other places");
         } else {
             debug!("{shown}: {path}: {fault}");
@@ -146,7 +155,8 @@ impl Source {
         into: &mut [u8],
         deadline: Monotonic,
     ) -> Result<(), Fault> {
-        let mut attempts = Attempts::new(&self.health(), self.config.patience, reelway_clock::now());
+        let mut attempts =
+            Attempts::new(&self.health(), self.config.patience, reelway_clock::now());
         let mut worst: Option<Fault> = None;
         let mut at = 0;
         while at < into.len() {
@@ -170,7 +180,9 @@ impl Source {
                 .unwrap_or(Err(Fault::Stalled(limit)));
             drop(turn);
             at += have;
-            self.counters.bytes.fetch_add(have as u64, Ordering::Relaxed);
+            self.counters
+                .bytes
+                .fetch_add(have as u64, Ordering::Relaxed);
             match result {
                 Ok(()) => {
                     self.well(next.place);
@@ -210,7 +222,8 @@ impl Source {
                 version
             }
         };
-        self.part(place, &film.path, &version, range, into, have).await
+        self.part(place, &film.path, &version, range, into, have)
+            .await
     }
 
     /// Which version of a film a place has.
@@ -229,14 +242,25 @@ impl Source {
         have: &mut usize,
     ) -> Result<(), Fault> {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
-        self.places[place].part(path, version, range, into, have).await
+        self.places[place]
+            .part(path, version, range, into, have)
+            .await
     }
 
     /// Whether a place's version is this film, and pins it. The same strong tag and length says so; else the
     /// same bytes at the spots that were looked at when the film was found.
-    pub async fn compare(&self, film: &Film, place: usize, version: &Version) -> Result<bool, Fault> {
+    pub async fn compare(
+        &self,
+        film: &Film,
+        place: usize,
+        version: &Version,
+    ) -> Result<bool, Fault> {
         let same_tag = film.pins().iter().any(|pin| match pin {
-            Pin::Is(other) => other.len == version.len && version.strong().is_some() && other.strong() == version.strong(),
+            Pin::Is(other) => {
+                other.len == version.len
+                    && version.strong().is_some()
+                    && other.strong() == version.strong()
+            }
             _ => false,
         });
         let same = same_tag
@@ -254,13 +278,22 @@ impl Source {
                 self.shown()
             );
         }
-        film.set_pin(place, if same { Pin::Is(version.clone()) } else { Pin::Other });
+        film.set_pin(
+            place,
+            if same {
+                Pin::Is(version.clone())
+            } else {
+                Pin::Other
+            },
+        );
         Ok(same)
     }
 
     /// Looks at the film's spots, where other places may have to be compared with it.
     pub async fn look_at_spots(&self, film: &Film, place: usize) -> Result<(), Fault> {
-        if let (true, None, Pin::Is(version)) = (self.places.len() > 1, film.spots.get(), film.pin(place)) {
+        if let (true, None, Pin::Is(version)) =
+            (self.places.len() > 1, film.spots.get(), film.pin(place))
+        {
             let digest = self.spots(place, &film.path, &version).await?;
             let _ = film.spots.set(digest);
         }
@@ -279,7 +312,15 @@ impl Source {
             // A server may send less at once than it is asked for, but at least something.
             while at < wanted {
                 let (mut have, rest) = (0, range.start + at as u64..range.end);
-                self.part(place, path, version, rest, &mut bytes[at..wanted], &mut have).await?;
+                self.part(
+                    place,
+                    path,
+                    version,
+                    rest,
+                    &mut bytes[at..wanted],
+                    &mut have,
+                )
+                .await?;
                 at += have.max(1);
             }
             hash.update(&bytes[..wanted]);
@@ -287,8 +328,13 @@ impl Source {
         Ok(hash.digest128())
     }
 
-    /// How long a read may take at most: what a caller who blocks has to reckon with.
-    pub fn longest(&self) -> Duration {
-        self.config.patience.whole
+    /// What was done since the start.
+    pub fn stats(&self) -> OriginStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        OriginStats {
+            requests: read(&self.counters.requests),
+            bytes: read(&self.counters.bytes),
+            faults: read(&self.counters.faults),
+        }
     }
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, State};
+use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, Several, State};
 use reelway_http::{HttpConfig, HttpServer};
+use reelway_origin::{Address, Origin, SourceConfig};
 use reelway_rtsp::{RtspConfig, RtspServer};
 use reelway_sender::{Sender, SenderConfig};
 use reelway_session::{EndReason, Limits, Sessions};
@@ -64,7 +65,8 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
 
 async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     let state = config.state_directory()?;
-    require_films(&config.films)?;
+    let (films, elsewhere) = places(&config.films)?;
+    require_films(&films)?;
     let token = api_token(&state);
 
     // What can fail because another program is in the way comes first.
@@ -100,11 +102,15 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
         sessions: config.sessions.max,
         idle: Duration::from_secs(config.http.timeout.into()),
     });
-    let library = Arc::new(Directory::open(DirectoryConfig {
-        films: config.films.clone(),
+    let mut libraries = vec![Arc::new(Directory::open(DirectoryConfig {
+        films,
         index: Some(state.join("index")),
         ..DirectoryConfig::default()
-    }));
+    }))];
+    for source in elsewhere {
+        libraries.push(library_elsewhere(source, &store, &state)?);
+    }
+    let library = Arc::new(Several(libraries));
     let watched = sessions.clone();
     library.on_change(move |change| {
         for title in &change.replaced {
@@ -204,6 +210,32 @@ fn require_films(films: &[PathBuf]) -> anyhow::Result<()> {
     }
 }
 
+/// Which of the films are paths on this machine, and which are addresses of sources elsewhere.
+fn places(films: &[PathBuf]) -> anyhow::Result<(Vec<PathBuf>, Vec<SourceConfig>)> {
+    let (mut local, mut elsewhere) = (Vec::new(), Vec::new());
+    for film in films {
+        match film.to_str().filter(|text| Address::is_meant(text)) {
+            Some(text) => elsewhere.push(SourceConfig::of(Address::parse(text)?)),
+            None => local.push(film.clone()),
+        }
+    }
+    Ok((local, elsewhere))
+}
+
+/// The library of a source elsewhere; its index files have a folder of their own.
+fn library_elsewhere(
+    source: SourceConfig,
+    store: &Store,
+    state: &Path,
+) -> anyhow::Result<Arc<Directory>> {
+    let runtime = tokio::runtime::Handle::current();
+    let origin = Origin::new(source, store, runtime).map_err(anyhow::Error::msg)?;
+    let index = state.join("index").join(origin.folder());
+    let library = Arc::new(Directory::of(origin.clone(), Some(index)));
+    origin.on_changed(library.waker());
+    Ok(library)
+}
+
 /// Payload bytes of an RTP packet that fits the MTU whatever the IP version.
 fn payload_options(mtu: u16) -> reelway_rtp::PayloadOptions {
     const IPV6_UDP_RTP: usize = 40 + 8 + 12;
@@ -248,17 +280,12 @@ fn http_address(listen: &[SocketAddr]) -> SocketAddr {
 }
 
 /// Once a second: gives up silent viewers, takes rates, notices when the library is settled.
-async fn tick(sessions: Sessions, node: Arc<Node>, library: Arc<Directory>) {
+async fn tick(sessions: Sessions, node: Arc<Node>, library: Arc<Several>) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut settled = false;
     loop {
-        if !settled
-            && library
-                .list()
-                .iter()
-                .all(|entry| !matches!(entry.state, State::Indexing))
-        {
+        if !settled && library.is_settled() {
             settled = true;
             node.set_settled();
             let films = library.list();
@@ -334,7 +361,17 @@ fn announce(
 ) {
     println!("Reelway {} serves", env!("CARGO_PKG_VERSION"));
     for film in &config.films {
-        println!("  {}", film.display());
+        match film.to_str().filter(|text| Address::is_meant(text)) {
+            // Without what may be secret in it.
+            Some(text) => println!(
+                "  {}",
+                Address::parse(text).map_or_else(
+                    |error| error.to_string(),
+                    |address| address.shown().to_owned()
+                )
+            ),
+            None => println!("  {}", film.display()),
+        }
     }
     println!();
     println!("  page   {}/", shown.http);

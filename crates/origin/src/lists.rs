@@ -1,0 +1,159 @@
+//! Which films a place has: read from what it tells. Pure: text in, paths out.
+
+use serde::Deserialize;
+
+use crate::address::{Address, is_path};
+
+/// Films of a page of `/api/films` that are asked for.
+pub(crate) const PER_PAGE: usize = 200;
+
+/// A film that a Reelway server tells of.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct Told {
+    title: String,
+    file: String,
+    size: u64,
+    modified: String,
+    state: String,
+}
+
+/// A page of `/api/films`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Page {
+    pub total: usize,
+    pub films: Vec<Told>,
+}
+
+impl Told {
+    /// Path of its bytes below the server's address, its name there, and what tells that it was not changed.
+    /// None where it does not play there.
+    pub fn film(&self) -> Option<(String, String, String)> {
+        let path = format!("{}/file", self.title);
+        let plays = self.state == "ready" && is_path(&path) && is_path(&self.file);
+        plays.then(|| {
+            (
+                path,
+                self.file.clone(),
+                format!("{} {}", self.size, self.modified),
+            )
+        })
+    }
+}
+
+/// The entries of a document with a path or address a line; `#` begins a comment, as in M3U.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.trim_start_matches('\u{feff}')
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// What a folder's page (nginx' autoindex, Apache's and others') leads to below itself: paths below the place,
+/// folders with a slash at their end.
+pub(crate) fn links(html: &str, place: &Address, folder: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let lower = html.to_ascii_lowercase();
+    let mut at = 0;
+    while let Some(next) = lower[at..].find("href") {
+        at += next + "href".len();
+        let rest = html[at..].trim_start();
+        let Some(rest) = rest.strip_prefix('=').map(str::trim_start) else {
+            continue;
+        };
+        let Some(quote) = rest
+            .chars()
+            .next()
+            .filter(|quote| matches!(quote, '"' | '\''))
+        else {
+            continue;
+        };
+        let Some(link) = rest[1..].split(quote).next() else {
+            continue;
+        };
+        let link = link.replace("&amp;", "&");
+        let link = link.split(['?', '#']).next().unwrap_or_default();
+        let is_folder = link.ends_with('/');
+        let link = link.trim_end_matches('/');
+        let path = match link {
+            "" => None,
+            whole if Address::is_meant(whole) => place.relative(whole),
+            rooted if rooted.starts_with('/') => place.relative(&place.at_root(rooted)),
+            below => place.relative(below).map(|below| match folder {
+                "" => below,
+                folder => format!("{folder}/{below}"),
+            }),
+        };
+        // Only down, never back up or to a neighbour.
+        let inside = |path: &String| {
+            folder.is_empty()
+                || path
+                    .strip_prefix(folder)
+                    .is_some_and(|rest| rest.starts_with('/'))
+        };
+        if let Some(path) = path.filter(inside) {
+            found.push(if is_folder { path + "/" } else { path });
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folders_page_leads_down_only() {
+        let place = Address::parse("http://h/films/").unwrap();
+        let html = r##"<html><body><h1>Index of /films/</h1><pre><a href="../">../</a>
+            <a href="?C=M;O=A">Date</a> <A HREF='sub%20folder/'>x</a> <a href="a%26b.mp4">a&amp;b</a>
+            <a href="/films/c.mp4">c</a> <a href="/other/d.mp4">d</a> <a href="http://elsewhere/e.mp4">e</a>
+            <a href="a%26b.mp4">twice</a> <a href=unquoted.mp4> <a href="#top"> <a href"##;
+        assert_eq!(links(html, &place, ""), ["a&b.mp4", "c.mp4", "sub folder/"]);
+        assert_eq!(
+            links(r#"<a href="x.mp4"><a href="/films/c.mp4">"#, &place, "sub"),
+            ["sub/x.mp4"]
+        );
+    }
+
+    #[test]
+    fn a_list_of_lines_may_be_a_playlist() {
+        let text =
+            "\u{feff}#EXTM3U\r\n#EXTINF:10,Bunny\r\nbunny.mp4\r\n\r\n  http://h/films/b.mp4 \n";
+        assert_eq!(
+            lines(text).collect::<Vec<_>>(),
+            ["bunny.mp4", "http://h/films/b.mp4"]
+        );
+    }
+
+    #[test]
+    fn films_of_another_server_that_play_there_are_taken() {
+        let page: Page = serde_json::from_str(
+            r#"{"total": 2, "page": 1, "films": [
+            {"title": "a/b", "file": "a/b.mp4", "size": 7, "modified": "2026-01-01T00:00:00Z", "state": "ready", "more": 1},
+            {"title": "c", "file": "c.mkv", "size": 7, "modified": "x", "state": "unplayable"},
+            {"title": "../d", "file": "d.mp4", "size": 7, "modified": "x", "state": "ready"}]}"#,
+        )
+        .unwrap();
+        let films: Vec<_> = page.films.iter().filter_map(Told::film).collect();
+        assert_eq!(
+            films,
+            [(
+                "a/b/file".into(),
+                "a/b.mp4".into(),
+                "7 2026-01-01T00:00:00Z".into()
+            )]
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_page_is_read_without_harm(html in "(<a href=[\"'][^>]{0,12}[\"']?>|href|.){0,20}") {
+            let place = Address::parse("http://h/films/").unwrap();
+            for path in links(&html, &place, "sub") {
+                proptest::prop_assert!(path.starts_with("sub/"));
+            }
+        }
+    }
+}
