@@ -97,7 +97,7 @@ pub(crate) fn probed(status: StatusCode, headers: &HeaderMap) -> Result<Version,
         StatusCode::PARTIAL_CONTENT => {
             let given = content_range(headers)?;
             match (given.range, given.len) {
-                (Some(range), Some(len)) if range == (0..1) => len,
+                (Some(Range { start: 0, end: 1 }), Some(len)) => len,
                 _ => return Err(wrong_range(headers, &(0..1))),
             }
         }

@@ -45,7 +45,7 @@ enum Command {
 /// Flags of `reelway serve`. Each goes over its environment variable, and both over the file.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Film directories, or single films
+    /// Film directories, single films, or addresses of films elsewhere (http://, https://, s3://)
     films: Vec<PathBuf>,
     /// Configuration file (see --print-config)
     #[arg(long, value_name = "FILE", env = "REELWAY_CONFIG")]
