@@ -253,7 +253,7 @@ mod tests {
                 let after = read.next(&health, now).unwrap().after.as_millis() as u64;
                 // Whole milliseconds, rounded down.
                 assert!((rest / 2 - 1..=rest).contains(&after), "{after} of {rest}");
-                now = now + Duration::from_millis(after);
+                now += Duration::from_millis(after);
             }
         }
     }
@@ -295,7 +295,7 @@ mod tests {
         let mut count = 0;
         while let Some(next) = read.next(&health, now) {
             count += 1;
-            now = now + next.after;
+            now += next.after;
             health.bad(0, &broken(), &PATIENCE, now, 3);
             assert!(count < 100);
         }
