@@ -250,10 +250,10 @@ mod tests {
             for rest in [200, 400, 800, 1600, 3200, 5000, 5000] {
                 health.bad(0, &broken(), &PATIENCE, now, chance);
                 let mut read = Attempts::new(&Health::new(1), PATIENCE, now);
-                let after = read.next(&health, now).unwrap().after.as_millis() as u64;
-                // Whole milliseconds, rounded down.
-                assert!((rest / 2 - 1..=rest).contains(&after), "{after} of {rest}");
-                now += Duration::from_millis(after);
+                let after = read.next(&health, now).unwrap().after;
+                let rest = Duration::from_millis(rest);
+                assert!((rest / 2..=rest).contains(&after), "{after:?} of {rest:?}");
+                now += after;
             }
         }
     }
