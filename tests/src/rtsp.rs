@@ -160,6 +160,8 @@ impl Client {
                 Ok(0) => bail!("the server closed the connection"),
                 Ok(read) => self.buffer.extend_from_slice(&bytes[..read]),
                 Err(error) if is_timeout(&error) => return Ok(None),
+                // By a ring of a server in this process that is being let go of.
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }
         }

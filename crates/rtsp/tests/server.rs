@@ -184,7 +184,7 @@ fn who_is_ended_by_the_operator_hears_bye_and_the_connection_closes() {
     assert!(
         over_tcp
             .stream()
-            .read(&mut [0; 1])
+            .read_to_end(&mut Vec::new())
             .is_ok_and(|read| read == 0),
         "the connection closes"
     );
@@ -201,7 +201,7 @@ fn who_is_ended_by_the_operator_hears_bye_and_the_connection_closes() {
     assert!(
         over_udp
             .stream()
-            .read(&mut [0; 1])
+            .read_to_end(&mut Vec::new())
             .is_ok_and(|read| read == 0),
         "the connection closes"
     );
