@@ -41,7 +41,9 @@ fn lost(network: &Network) -> u64 {
 fn what_is_lost_on_the_way_is_sent_again_and_the_film_arrives_whole() {
     let library = library(&["big_pictures"]);
     let network = Network::new();
-    let options = Options::new(library.path()).namespace(network.server(), SERVER);
+    let options = Options::new(library.path())
+        .set("rtsp.offer_retransmission", true)
+        .namespace(network.server(), SERVER);
     let server = network.as_viewer(|| {
         let server = options.start();
         server.wait_indexed();

@@ -47,6 +47,7 @@ pub struct Rtsp {
     pub timeout: u32,
     pub paused_timeout: u32,
     pub max_lag: u32,
+    pub offer_retransmission: bool,
     pub max_connections: usize,
     pub max_connections_per_peer: usize,
 }
@@ -137,6 +138,7 @@ impl Default for Rtsp {
             timeout: 60,
             paused_timeout: 600,
             max_lag: 10,
+            offer_retransmission: false,
             max_connections: 12_000,
             max_connections_per_peer: 4096,
         }

@@ -124,6 +124,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
             session_timeout: Duration::from_secs(config.rtsp.timeout.into()),
             paused_timeout: Duration::from_secs(config.rtsp.paused_timeout.into()),
             connections: config.rtsp.max_connections,
+            offer_retransmission: config.rtsp.offer_retransmission,
             payload: sender.payload_options(),
             connections_per_peer: config.rtsp.max_connections_per_peer,
             ..RtspConfig::default()

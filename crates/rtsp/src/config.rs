@@ -37,6 +37,10 @@ pub struct RtspConfig {
     /// Most sessions that one connection controls. Players use one, or two while they change from
     /// UDP to TCP.
     pub sessions_per_connection: usize,
+    /// Offer GStreamer that lost packets are sent again. Its jitter buffer (1.22) is better off without
+    /// on a network that loses nothing: after a seek it misses packets that never were, asks for pictures
+    /// that come before their time, and may lose its timestamps over it.
+    pub offer_retransmission: bool,
     /// How media is cut into packets: as the sender does it. Descriptions say the rate with it.
     pub payload: PayloadOptions,
     /// Bounds of a message.
@@ -55,6 +59,7 @@ impl Default for RtspConfig {
             connections: 12_000,
             connections_per_peer: 4_096,
             sessions_per_connection: 8,
+            offer_retransmission: false,
             payload: PayloadOptions::default(),
             bounds: Bounds::default(),
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use common::{Answer, Server};
 use reelway_clock::Monotonic;
 use reelway_media::SECOND;
+use reelway_rtsp::RtspConfig;
 use reelway_rtsp::machine::Event;
 use reelway_session::Refusal;
 
@@ -106,9 +107,16 @@ fn describe_gives_the_description_and_where_tracks_are_below() {
 
 #[test]
 fn feedback_is_offered_to_who_reads_it_and_had_by_who_asks_for_it() {
+    let describe = "DESCRIBE rtsp://h/nature/bunny\nUser-Agent:";
     let mut server = Server::new();
     let conn = server.connect();
-    let describe = "DESCRIBE rtsp://h/nature/bunny\nUser-Agent:";
+    let told = server.must(conn, &format!("{describe} GStreamer/1.22.0"));
+    assert!(!told.body.contains("RTP/AVPF"), "{told:?}");
+    let mut server = Server::with(RtspConfig {
+        offer_retransmission: true,
+        ..RtspConfig::default()
+    });
+    let conn = server.connect();
     let told = server.must(conn, &format!("{describe} GStreamer/1.22.0"));
     assert!(told.body.contains("RTP/AVPF"), "{told:?}");
     for other in [

@@ -141,8 +141,10 @@ pub(crate) struct Active {
     pub retry_at: u64,
     /// Whether runs may be cut by the kernel on this stream's way.
     pub gso: bool,
-    /// When sender reports are due; 0: with the first packets.
+    /// When sender reports are due.
     next_report: u64,
+    /// The first one has left since the stream was put where it is.
+    reported: bool,
     /// When BYE is due.
     over_at: Option<u64>,
     /// BYE was sent for what was sent.
@@ -193,6 +195,7 @@ impl Active {
             retry_at: 0,
             gso: true,
             next_report: 0,
+            reported: false,
             over_at: None,
             bye: true,
             not_before: 0,
@@ -395,7 +398,7 @@ impl Active {
             State::Ready => {
                 self.wall = now;
                 self.go = false;
-                self.next_report = 0;
+                self.report_first();
                 self.bye = false;
                 self.not_before = 0;
                 self.enter(State::Playing);

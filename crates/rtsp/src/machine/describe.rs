@@ -65,7 +65,11 @@ impl<W: Clone> Machine<W> {
             titles.push(target.title());
         }
         let origin = self.origin(conn, target);
-        let profile = profile_for(request.headers.get("User-Agent").unwrap_or_default());
+        let user_agent = request.headers.get("User-Agent").unwrap_or_default();
+        let profile = match self.settings.config.offer_retransmission && reads_avpf(user_agent) {
+            true => Profile::Avpf,
+            false => Profile::Avp,
+        };
         Ok(Step::Wait(
             Job::Film { titles },
             Pending::Describe { origin, profile },
@@ -104,15 +108,11 @@ impl<W: Clone> Machine<W> {
     }
 }
 
-/// The profile to offer to who calls himself so. GStreamer asks for lost packets only where its
-/// description says RTP/AVPF; live555 (VLC) passes over such a section altogether, and ffmpeg would
-/// ask without understanding the answer. Whoever else wants feedback says so in SETUP.
-fn profile_for(user_agent: &str) -> Profile {
-    if user_agent.starts_with("GStreamer/") {
-        Profile::Avpf
-    } else {
-        Profile::Avp
-    }
+/// Whether who calls himself so plays what is described as RTP/AVPF. GStreamer asks for lost packets only
+/// then; live555 (VLC) passes over such a section altogether, and ffmpeg would ask without understanding
+/// the answer. Whoever else wants feedback says so in SETUP.
+fn reads_avpf(user_agent: &str) -> bool {
+    user_agent.starts_with("GStreamer/")
 }
 
 pub(super) fn no_film_named() -> Response {

@@ -13,8 +13,11 @@ use crate::pacing::{Pace, TURN};
 use crate::planner::Waiter;
 use crate::stream::{State, StreamError};
 
-/// From the first sender report to the second, at most.
-const SECOND_REPORT: u64 = 1_000_000_000;
+/// From the first sender report to the second, at most: who missed the first one, or threw it away,
+/// knows how sound and picture belong together before what came first is shown. No later: GStreamer's
+/// jitter buffer learns within two seconds that pictures come before their time (by decode time, which
+/// reordering puts first), takes that for a skewed clock, and a report in between would make it jump.
+const SECOND_REPORT: u64 = 100_000_000;
 
 impl Active {
     /// Asks for groups that will be needed soon.
@@ -119,7 +122,7 @@ impl Active {
             None if done => (now / TURN + 1) * TURN,
             None => u64::MAX,
         };
-        if self.next_report > 0 {
+        if self.has_begun() {
             next = next.min(self.next_report);
         }
         if self.resends() {
@@ -169,7 +172,7 @@ impl Active {
     pub fn shift(&mut self, nanos: u64) {
         self.wall += nanos;
         self.over_at = self.over_at.map(|at| at + nanos);
-        self.next_report = 0;
+        self.report_first();
         self.shared.shifts.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -239,16 +242,22 @@ impl Active {
         self.state == State::Playing && self.over_at.is_some_and(|at| at <= now)
     }
 
+    fn has_begun(&self) -> bool {
+        self.tracks.iter().any(|track| track.packets > 0)
+    }
+
+    /// Sender reports begin anew, with the next packets.
+    pub(super) fn report_first(&mut self) {
+        self.next_report = self.wall;
+        self.reported = false;
+    }
+
     /// Whether sender reports are due now; counts as sent then. At the beginning they follow the first
     /// packets.
     pub fn takes_report(&mut self, now: u64) -> bool {
-        let due = self.state == State::Playing
-            && self.next_report <= now
-            && self.tracks.iter().any(|track| track.packets > 0);
+        let due = self.state == State::Playing && self.next_report <= now && self.has_begun();
         if due {
-            // The second soon after the first: players that missed the first one or threw it away know
-            // a second later how sound and picture belong together.
-            let first = self.next_report == 0;
+            let first = !std::mem::replace(&mut self.reported, true);
             let after = if first { SECOND_REPORT } else { u64::MAX };
             self.next_report = now + self.rules.report_interval.min(after);
         }
