@@ -20,6 +20,7 @@ mod reference;
 mod reports;
 pub mod rtsp;
 mod socket;
+mod stream;
 pub mod verdict;
 
 pub use histogram::Histogram;

@@ -4,7 +4,7 @@
 
 pub mod viewer;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -18,13 +18,10 @@ use nix::sys::socket::{setsockopt, sockopt};
 use crate::histogram::Histogram;
 use crate::meter::parse;
 use crate::socket::{BUFFER, receive_from};
+use crate::stream::{StreamMeter, Tally};
 
 /// Receive buffer of a socket: a second of some thousand streams.
 const RECEIVE: usize = 256 << 20;
-/// Share of a stream's access units that may be ahead of what lateness is measured from: servers
-/// may begin with a burst.
-const EARLY: f64 = 0.1;
-
 /// What many viewers of one kind of track saw, all together.
 #[derive(Clone, Debug, Default)]
 pub struct LightStory {
@@ -60,36 +57,18 @@ impl LightStory {
     }
 }
 
-/// An access unit's arrival: its time in the film, ns, and when its first and last packet came.
-#[derive(Clone, Copy, Debug)]
-struct Unit {
-    media: i64,
-    first: u64,
-    last: u64,
-    packets: u32,
-}
-
-/// A stream as it is received.
-#[derive(Debug)]
-struct Stream {
-    expected: u16,
-    first_time: u32,
-    current: u32,
-    unit: Unit,
-    units: Vec<Unit>,
-    /// Arrivals of the last millisecond.
-    recent: VecDeque<(u64, u32)>,
-    within: u32,
-}
-
 /// Largest burst told apart.
 const MOST_BURST: usize = 512;
 
 #[derive(Debug)]
 struct Judge {
     rate: u32,
-    streams: HashMap<u32, Stream>,
+    streams: HashMap<u32, StreamMeter>,
     story: LightStory,
+    /// What is counted while nothing is judged.
+    aside: Tally,
+    judged: Tally,
+    judging: bool,
 }
 
 impl Judge {
@@ -102,6 +81,9 @@ impl Judge {
             rate,
             streams: HashMap::new(),
             story,
+            aside: Tally::default(),
+            judged: Tally::default(),
+            judging: false,
         }
     }
 
@@ -109,101 +91,50 @@ impl Judge {
         let Some((header, payload)) = parse(packet) else {
             return;
         };
-        let Some(ssrc) = packet
-            .get(8..12)
-            .map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-        else {
-            return;
+        if judging && !self.judging {
+            // What happened before, such as a slow beginning, is not judged.
+            self.judging = true;
+            self.streams.values_mut().for_each(StreamMeter::forget);
+        }
+        let stream = self
+            .streams
+            .entry(header.ssrc)
+            .or_insert_with(|| StreamMeter::new(self.rate));
+        let tally = if judging {
+            &mut self.judged
+        } else {
+            &mut self.aside
         };
-        let stream = self.streams.entry(ssrc).or_insert_with(|| Stream {
-            expected: header.seq,
-            first_time: header.rtp_time,
-            current: header.rtp_time,
-            unit: Unit {
-                media: 0,
-                first: at,
-                last: at,
-                packets: 0,
-            },
-            units: Vec::new(),
-            recent: Default::default(),
-            within: 0,
-        });
-        let ahead = header.seq.wrapping_sub(stream.expected);
-        if ahead >= 0x8000 {
-            self.story.disordered += u64::from(judging);
-            return;
-        }
-        stream.expected = header.seq.wrapping_add(1);
-        if header.rtp_time != stream.current {
-            stream.units.push(stream.unit);
-            let ticks = i64::from(header.rtp_time.wrapping_sub(stream.first_time) as i32);
-            let media = ticks * 1_000_000_000 / i64::from(self.rate.max(1));
-            stream.unit = Unit {
-                media,
-                first: at,
-                last: at,
-                packets: 0,
-            };
-            stream.current = header.rtp_time;
-        }
-        stream.unit.last = at;
-        stream.unit.packets += 1;
-        while let Some((then, count)) = stream.recent.front().copied() {
-            if at.saturating_sub(then) < 1_000_000 {
-                break;
-            }
-            stream.within -= count;
-            stream.recent.pop_front();
-        }
-        match stream.recent.back_mut() {
-            Some((then, count)) if *then == at => *count += 1,
-            _ => stream.recent.push_back((at, 1)),
-        }
-        stream.within += 1;
+        stream.packet(&header, payload.len(), at, tally);
         if judging {
-            self.story.packets += 1;
-            self.story.bytes += payload.len() as u64;
-            self.story.lost += u64::from(ahead);
-            self.story.bursts[(stream.within as usize).min(MOST_BURST)] += 1;
+            self.story.bursts[(stream.within() as usize).min(MOST_BURST)] += 1;
         }
     }
 
-    /// Judges what came from `from` to `to`, ns since 1970.
-    fn finish(mut self, from: u64, to: u64) -> LightStory {
-        for stream in self.streams.values_mut() {
-            stream.units.push(stream.unit);
-            // In order of their time in the film, as pictures may leave in another.
-            let mut media: Vec<i64> = stream.units.iter().map(|unit| unit.media).collect();
-            media.sort_unstable();
-            let mut steps: Vec<i64> = media.windows(2).map(|pair| pair[1] - pair[0]).collect();
-            steps.sort_unstable();
-            let frame = steps.get(steps.len() / 2).copied().unwrap_or(0);
-            // What happened before, such as a slow beginning, is not judged.
-            let judged: Vec<&Unit> = stream
-                .units
-                .iter()
-                .filter(|unit| (from..to).contains(&unit.first))
-                .collect();
-            let mut offsets: Vec<i64> = judged
-                .iter()
-                .map(|unit| unit.first as i64 - unit.media)
-                .collect();
-            offsets.sort_unstable();
-            let Some(base) = offsets.get((offsets.len() as f64 * EARLY) as usize) else {
-                continue;
-            };
-            for unit in judged {
-                let spread = if unit.packets > 1 { frame } else { 0 };
-                let due = unit.media + base;
-                let late = (unit.first as i64 - due).max(unit.last as i64 - due - spread);
-                self.story
-                    .late
-                    .add(Duration::from_nanos(late.max(0) as u64));
+    /// All that was judged.
+    fn finish(mut self) -> LightStory {
+        if self.judging {
+            for stream in self.streams.values_mut() {
+                stream.finish(&mut self.judged);
             }
         }
-        self.story.streams = self.streams.len() as u64;
-        self.story
+        let Tally {
+            packets,
+            bytes,
+            lost,
+            reordered,
+            repeated,
+            late,
+        } = self.judged;
+        LightStory {
+            streams: self.streams.len() as u64,
+            packets,
+            bytes,
+            lost,
+            disordered: reordered + repeated,
+            late,
+            ..self.story
+        }
     }
 }
 
@@ -330,8 +261,7 @@ fn receive(socket: &UdpSocket, rate: u32, window: &Window) -> io::Result<LightSt
             break;
         }
     }
-    let from = window.from.load(Ordering::Relaxed);
-    Ok(judge.finish(from, window.to.load(Ordering::Relaxed)))
+    Ok(judge.finish())
 }
 
 #[cfg(test)]
@@ -360,7 +290,7 @@ mod tests {
                 }
             }
         }
-        let story = judge.finish(0, u64::MAX);
+        let story = judge.finish();
         assert_eq!(
             (story.streams, story.packets, story.lost, story.disordered),
             (1, 199, 1, 0)
@@ -376,7 +306,7 @@ mod tests {
             let at = 1_000_000_000 + u64::from(if frame < 5 { 0 } else { frame }) * 40_000_000;
             judge.packet(&packet(frame as u16, frame * 3600), at, true);
         }
-        assert_eq!(judge.finish(0, u64::MAX).late.max(), Duration::ZERO);
+        assert_eq!(judge.finish().late.max(), Duration::ZERO);
     }
 
     #[test]

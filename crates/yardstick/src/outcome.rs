@@ -8,7 +8,7 @@ use crate::histogram::Histogram;
 use crate::playback::Playback;
 use crate::rtsp::Watched;
 use crate::verdict::{Fault, Finding, Verdict};
-use crate::{Story, Trouble};
+use crate::{Story, TrackStory, Trouble};
 
 /// Packets of a stream within a millisecond that the queues of small routers hold: more at once are
 /// noticed, even if nothing was lost here.
@@ -103,9 +103,9 @@ impl Outcome {
         findings.extend(story.lies.iter().cloned());
         findings.extend(packets(story));
         findings.extend(shown(&story.playback));
-        findings.extend(bytes(story));
+        findings.extend(bytes(&story.tracks));
         findings.extend(bursts(story, tcp, agreed));
-        let total = |field: fn(&crate::TrackStory) -> u64| story.tracks.iter().map(field).sum();
+        let total = |field: fn(&TrackStory) -> u64| story.tracks.iter().map(field).sum();
         Outcome {
             url: url.to_owned(),
             protocol: format!("RTSP over {}", if tcp { "TCP" } else { "UDP" }),
@@ -219,54 +219,45 @@ pub(crate) fn shown(playback: &Playback) -> Vec<Finding> {
 }
 
 /// What differs from the film.
-fn bytes(story: &Story) -> Vec<Finding> {
+pub(crate) fn bytes(tracks: &[TrackStory]) -> Vec<Finding> {
     let mut findings = Vec::new();
     // Where a film's zero lies is the server's choice, as long as it is one for all tracks.
-    let first = story.tracks.first().and_then(|track| track.displaced_by);
+    let first = tracks.first().and_then(|track| track.displaced_by);
     let shifted = first.is_some_and(|first| {
-        let by = |track: &crate::TrackStory| track.displaced_by;
-        story
-            .tracks
+        let by = |track: &TrackStory| track.displaced_by;
+        tracks
             .iter()
             .all(|track| by(track).is_some_and(|by| (by - first).abs() < SAME_ZERO))
     });
-    for track in &story.tracks {
+    for track in tracks {
         let name = track.kind();
-        if track.different > 0 {
-            findings.push(Finding::seen(
-                Fault::Changed,
-                format!(
-                    "{} of the {name} are not the film's: bytes were changed",
-                    many(track.different, "frame")
-                ),
-            ));
+        let mut count = |frames: u64, fault, what: &str| {
+            if frames > 0 {
+                let words = format!("{} of the {name} {what}", many(frames, "frame"));
+                findings.push(Finding::seen(fault, words));
+            }
+        };
+        count(
+            track.different,
+            Fault::Changed,
+            "are not the film's: bytes were changed",
+        );
+        count(track.unknown, Fault::Changed, "are not in the film");
+        if track.lost == 0 && track.displaced == 0 {
+            count(
+                track.missing,
+                Fault::Skipped,
+                "were left out, though no packet is missing",
+            );
         }
         if let (Some(by), false) = (track.displaced_by, shifted) {
             findings.push(Finding::noticed(
                 Fault::Displaced,
                 format!(
-                    "{} of the {name} are the film's of another time than RTP-Info says: {} ms {}",
+                    "{} of the {name} are the film's of another time than the server says: {} ms {}",
                     many(track.displaced, "frame"),
                     by.abs() / 1_000_000,
                     if by > 0 { "later" } else { "earlier" }
-                ),
-            ));
-        }
-        if track.unknown > 0 {
-            findings.push(Finding::seen(
-                Fault::Changed,
-                format!(
-                    "{} of the {name} are not in the film",
-                    many(track.unknown, "frame")
-                ),
-            ));
-        }
-        if track.missing > 0 && track.lost == 0 && track.displaced == 0 {
-            findings.push(Finding::seen(
-                Fault::Skipped,
-                format!(
-                    "{} of the {name} were left out, though no packet is missing",
-                    many(track.missing, "frame")
                 ),
             ));
         }

@@ -1,0 +1,315 @@
+//! One RTP stream judged as it comes, in memory that does not grow: for those who watch thousands of
+//! streams for hours without looking into the packets.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::histogram::Histogram;
+use crate::meter::Header;
+
+/// Access units that are judged together.
+const BLOCK: usize = 64;
+/// How far pictures may leave in another order than they are shown: more than any codec's reference
+/// frames.
+const REORDER: usize = 16;
+/// Share of a block's access units that may be ahead of what lateness is measured from: servers may
+/// begin with a burst.
+const EARLY: f64 = 0.1;
+/// How many packets back a missing one may still come.
+const WINDOW: u32 = 128;
+
+/// An access unit that came: its time in the film by the RTP clock, and when its first and last packet
+/// came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unit {
+    /// Presentation time, ns.
+    pub media: i64,
+    /// ns since 1970.
+    pub first: u64,
+    pub last: u64,
+    pub packets: u32,
+    /// Packets are missing in it or before it.
+    pub broken: bool,
+}
+
+/// What was counted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub packets: u64,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Packets that did not come (those that came late after all are taken off again).
+    pub lost: u64,
+    /// Packets that came after a later one.
+    pub reordered: u64,
+    pub repeated: u64,
+    /// How late access units came: the first packet against its time, the last against the end of its
+    /// frame; see [`StreamMeter::flush`].
+    pub late: Histogram,
+}
+
+/// What is known of a stream.
+#[derive(Debug)]
+pub(crate) struct StreamMeter {
+    rate: u32,
+    /// The film's time `from` (ns) has this RTP timestamp; the first packet's where it was not said.
+    rtp_from: Option<u32>,
+    from: i64,
+    /// The next sequence number, its 16 bits.
+    expected: Option<u16>,
+    /// Which of the packets before `expected` came: bit 0 is the one just before.
+    came: u128,
+    gap: bool,
+    current: Option<(u32, Unit)>,
+    /// Not judged yet, in order of arrival, and their times in the film.
+    waiting: Vec<Unit>,
+    /// What lateness is measured from: arrival less time in the film, ns.
+    base: Option<i64>,
+    /// Arrivals of the last millisecond.
+    recent: VecDeque<(u64, u32)>,
+    within: u32,
+}
+
+impl StreamMeter {
+    /// Of a stream whose clock has so many ticks a second.
+    pub fn new(rate: u32) -> StreamMeter {
+        StreamMeter {
+            rate: rate.max(1),
+            rtp_from: None,
+            from: 0,
+            expected: None,
+            came: 0,
+            gap: false,
+            current: None,
+            waiting: Vec::new(),
+            base: None,
+            recent: VecDeque::new(),
+            within: 0,
+        }
+    }
+
+    #[cfg_attr(not(test), expect(dead_code, reason = "for virtual viewers"))]
+    /// The packets that follow are of another place: `seq` is the first of them, `rtp_time` that of the
+    /// film's time `from`, where the server said so.
+    pub fn announce(
+        &mut self,
+        seq: Option<u16>,
+        rtp_time: Option<u32>,
+        from: i64,
+        tally: &mut Tally,
+    ) -> Option<Unit> {
+        let open = self.finish(tally);
+        self.base = None;
+        self.rtp_from = rtp_time;
+        self.from = from;
+        self.expected = seq;
+        self.came = u128::MAX;
+        self.gap = false;
+        open
+    }
+
+    /// The film's time of an RTP timestamp, ns.
+    fn media(&mut self, rtp_time: u32) -> i64 {
+        let zero = *self.rtp_from.get_or_insert(rtp_time);
+        let ticks = i64::from(rtp_time.wrapping_sub(zero) as i32);
+        self.from + ticks * 1_000_000_000 / i64::from(self.rate)
+    }
+
+    /// Takes a packet of `bytes` payload that came at `at` (ns since 1970); gives the access unit that it
+    /// closes.
+    pub fn packet(
+        &mut self,
+        header: &Header,
+        bytes: usize,
+        at: u64,
+        tally: &mut Tally,
+    ) -> Option<Unit> {
+        if self.expected.is_none() {
+            self.came = u128::MAX;
+        }
+        let expected = *self.expected.get_or_insert(header.seq);
+        let ahead = header.seq.wrapping_sub(expected);
+        tally.packets += 1;
+        tally.bytes += bytes as u64;
+        self.count_within(at);
+        if ahead >= 0x8000 {
+            let bit = u32::from(ahead.wrapping_neg()) - 1;
+            if bit < WINDOW && self.came >> bit & 1 == 0 {
+                self.came |= 1 << bit;
+                tally.lost = tally.lost.saturating_sub(1);
+                tally.reordered += 1;
+            } else {
+                tally.repeated += 1;
+            }
+            return None;
+        }
+        self.came = self
+            .came
+            .checked_shl(u32::from(ahead) + 1)
+            .unwrap_or_default()
+            | 1;
+        self.expected = Some(header.seq.wrapping_add(1));
+        tally.lost += u64::from(ahead);
+        self.gap |= ahead > 0;
+        if let Some((time, unit)) = &mut self.current
+            && *time == header.rtp_time
+        {
+            unit.last = at;
+            unit.packets += 1;
+            unit.broken |= std::mem::take(&mut self.gap);
+            return None;
+        }
+        let next = Unit {
+            media: self.media(header.rtp_time),
+            first: at,
+            last: at,
+            packets: 1,
+            broken: std::mem::take(&mut self.gap),
+        };
+        let closed = self.current.replace((header.rtp_time, next))?.1;
+        self.close(closed, tally);
+        Some(closed)
+    }
+
+    fn close(&mut self, unit: Unit, tally: &mut Tally) {
+        self.waiting.push(unit);
+        if self.waiting.len() >= BLOCK + REORDER {
+            self.flush(BLOCK, tally);
+        }
+    }
+
+    /// Nothing more comes of this place: the access unit that was open.
+    pub fn finish(&mut self, tally: &mut Tally) -> Option<Unit> {
+        let open = self.current.take().map(|(_, unit)| unit);
+        self.waiting.extend(open);
+        self.flush(self.waiting.len(), tally);
+        open
+    }
+
+    /// Forgets what came and was not judged.
+    pub fn forget(&mut self) {
+        self.waiting.clear();
+        self.base = None;
+    }
+
+    /// Judges the first `count` units that wait, in order of arrival.
+    ///
+    /// What counts is when they are to be decoded, as servers send by that: the i-th that comes has the
+    /// i-th of all presentation times, which is the same but for a constant. They are measured from the
+    /// tenth earliest of a hundred.
+    fn flush(&mut self, count: usize, tally: &mut Tally) {
+        if count == 0 {
+            return;
+        }
+        let mut times: Vec<i64> = self.waiting.iter().map(|unit| unit.media).collect();
+        times.sort_unstable();
+        let frame = crate::playback::usual_step(times.iter().copied());
+        let judged = self.waiting[..count].iter().zip(&times);
+        let mut offsets: Vec<i64> = judged
+            .clone()
+            .map(|(unit, decode)| unit.first as i64 - decode)
+            .collect();
+        offsets.sort_unstable();
+        let early = offsets[(offsets.len() as f64 * EARLY) as usize];
+        let base = self.base.map_or(early, |base| base.min(early));
+        self.base = Some(base);
+        for (unit, decode) in judged {
+            let due = decode + base;
+            let spread = if unit.packets > 1 { frame } else { 0 };
+            let late = (unit.first as i64 - due).max(unit.last as i64 - due - spread);
+            tally.late.add(Duration::from_nanos(late.max(0) as u64));
+        }
+        // What stays is paired with the times that stay.
+        self.waiting.drain(..count);
+        for (unit, media) in self.waiting.iter_mut().zip(&times[count..]) {
+            unit.media = *media;
+        }
+    }
+
+    fn count_within(&mut self, at: u64) {
+        while let Some((_, count)) = self
+            .recent
+            .pop_front_if(|(then, _)| at.saturating_sub(*then) >= 1_000_000)
+        {
+            self.within -= count;
+        }
+        match self.recent.back_mut() {
+            Some((then, count)) if *then == at => *count += 1,
+            _ => self.recent.push_back((at, 1)),
+        }
+        self.within += 1;
+    }
+
+    /// Packets within the millisecond that ends with the latest.
+    pub fn within(&self) -> u32 {
+        self.within
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(seq: u16, rtp_time: u32) -> Header {
+        Header {
+            seq,
+            rtp_time,
+            marker: false,
+            ssrc: 7,
+        }
+    }
+
+    /// Pictures of 40 ms in the order of these times in frames, each sent when it is to be decoded.
+    fn play(order: impl Iterator<Item = u32>, late: impl Fn(u32) -> u64) -> Tally {
+        let (mut meter, mut tally) = (StreamMeter::new(90_000), Tally::default());
+        for (number, frame) in order.enumerate() {
+            let at = 1_000_000_000 + number as u64 * 40_000_000 + late(number as u32);
+            meter.packet(&header(number as u16, frame * 3600), 100, at, &mut tally);
+        }
+        meter.finish(&mut tally);
+        tally
+    }
+
+    #[test]
+    fn pictures_that_leave_in_another_order_than_they_are_shown_are_not_late() {
+        // I B B P …: decoded as 0 3 1 2 6 4 5 …
+        let order = (0..900).map(|n: u32| match n % 3 {
+            _ if n == 0 => 0,
+            1 => n + 2,
+            _ => n - 1,
+        });
+        let tally = play(order, |_| 0);
+        assert_eq!(
+            (tally.late.count(), tally.late.max()),
+            (900, Duration::ZERO)
+        );
+    }
+
+    #[test]
+    fn what_is_late_is_late_by_that_much() {
+        let tally = play(0..1000, |frame| if frame == 500 { 9_000_000 } else { 0 });
+        assert_eq!(tally.late.max(), Duration::from_millis(9));
+        assert_eq!(tally.late.percentile(0.99), Duration::from_micros(1));
+    }
+
+    #[test]
+    fn a_missing_packet_that_comes_late_is_out_of_order_and_not_lost() {
+        let (mut meter, mut tally) = (StreamMeter::new(90_000), Tally::default());
+        for seq in [65_534, 65_535, 1, 0, 0, 5, 4] {
+            meter.packet(&header(seq, 0), 1, 0, &mut tally);
+        }
+        assert_eq!(
+            (tally.lost, tally.reordered, tally.repeated, tally.packets),
+            (2, 2, 1, 7)
+        );
+    }
+
+    #[test]
+    fn what_was_lost_before_the_first_packet_is_lost_where_it_was_announced() {
+        let (mut meter, mut tally) = (StreamMeter::new(90_000), Tally::default());
+        meter.announce(Some(10), Some(0), 0, &mut tally);
+        let _ = meter.packet(&header(13, 3600), 1, 0, &mut tally);
+        let unit = meter.finish(&mut tally).unwrap();
+        assert_eq!((tally.lost, unit.media, unit.broken), (3, 40_000_000, true));
+    }
+}
