@@ -2,9 +2,9 @@
  *
  *     step
  *
- * A child without the library sets the clock, back and forth; this program, which only reads, must
- * show the new time within two milliseconds, and the monotonic clock must not notice. Then a leap
- * second is inserted at midnight. */
+ * The clock is set past the library, back and forth. Its readings must follow within milliseconds, as
+ * often as its tracker looks (a busy host may hold it up once, not every second time), and the
+ * monotonic clock must not notice. Then a leap second is inserted at midnight. */
 #include "check.h"
 #include <sys/timex.h>
 
@@ -22,6 +22,12 @@ static int64_t time_to_follow(void)
     }
 }
 
+static int compare(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
 static void set(int64_t nanos)
 {
     /* By the system call: the library in this process does not see it. */
@@ -32,7 +38,8 @@ static void set(int64_t nanos)
 
 int main(void)
 {
-    int64_t worst = 0;
+    int64_t took[5 * 9];
+    size_t count = 0;
     const int64_t steps[] = {3600000000000, -3600000000000, 1000000000, -1000000000, 100000000,
                              -100000000,    1000000,        -1000000,   86400000000000};
     for (int round = 0; round < 5; round++) {
@@ -43,17 +50,18 @@ int main(void)
             }
             int64_t monotonic = ours(CLOCK_MONOTONIC);
             set(kernel(CLOCK_REALTIME) + steps[i]);
-            int64_t took = time_to_follow();
-            if (took > worst)
-                worst = took;
+            took[count++] = time_to_follow();
             int64_t now = ours(CLOCK_MONOTONIC);
             CHECK(now >= monotonic && now - monotonic < 900000000, "monotonic moved by %ld ns",
                   now - monotonic);
             usleep(15000);
         }
     }
-    printf("a step by another is followed within %ld us\n", worst / 1000);
-    /* The tracker looks every few milliseconds; on a busy host it may wait for its turn. */
+    qsort(took, count, sizeof(took[0]), compare);
+    int64_t median = took[count / 2], worst = took[count - 1];
+    printf("a step by another is followed in %ld us, at the latest in %ld us\n", median / 1000,
+           worst / 1000);
+    CHECK(median < 20000000, "%ld ns", median);
     CHECK(worst < 500000000, "%ld ns", worst);
 
     /* 2030-12-31 23:59:58, and a leap second to insert. */

@@ -101,16 +101,29 @@ impl Report {
     /// The page that docs/benchmarks keeps of this experiment.
     pub fn markdown(&self) -> String {
         let mut page = format!(
-            "# {}\n\n`{}` on {}, {}.\n\n| figure | value | must | |\n|---|---|---|---|\n",
-            self.bench, self.command, self.machine, self.when
+            "# {}\n\n`{}` on {}, {}.\n\n{}\n",
+            self.bench,
+            self.command,
+            self.machine,
+            self.when,
+            self.table()
         );
+        for line in &self.text {
+            page += &format!("    {}\n", line.trim());
+        }
+        page + "\n" + &self.page
+    }
+
+    /// Its figures beside what they must be, as Markdown.
+    pub fn table(&self) -> String {
+        let mut table = "| figure | value | must | |\n|---|---:|---|---|\n".to_owned();
         for figure in &self.figures {
             let spread = figure
                 .spread
                 .map(|(low, high)| format!(" ({low:.3} – {high:.3})"));
-            page += &format!(
+            table += &format!(
                 "| {} | {:.3} {}{} | {} | {} |\n",
-                figure.id,
+                figure.id.replace('_', " "),
                 figure.value,
                 figure.unit,
                 spread.unwrap_or_default(),
@@ -118,11 +131,7 @@ impl Report {
                 if figure.met { "met" } else { "**missed**" }
             );
         }
-        page.push('\n');
-        for line in &self.text {
-            page += &format!("    {}\n", line.trim());
-        }
-        page + "\n" + &self.page
+        table
     }
 
     /// Whether every goal was reached.

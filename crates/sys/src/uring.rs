@@ -63,12 +63,18 @@ impl Ring {
         })
     }
 
-    /// Whether rings can be had here: one is made, and used once.
+    /// Whether rings can be had here: one is made, and used once, by a thread of its own: when a ring goes,
+    /// the kernel interrupts the waits of every thread that used it.
     ///
     /// # Errors
     ///
     /// What the kernel said; [`why_not`] puts it in words.
     pub fn probe() -> io::Result<()> {
+        std::thread::scope(|scope| scope.spawn(Ring::try_out).join())
+            .unwrap_or_else(|_| Err(io::Error::other("the trial panicked")))
+    }
+
+    fn try_out() -> io::Result<()> {
         let mut ring = Ring::new(&[UdpSocket::bind(([127, 0, 0, 1], 0).into())?])?;
         ring.enable()?;
         let nothing = opcode::Nop::new().build();

@@ -94,18 +94,7 @@ pub fn page(
         },
         args.seconds
     );
-    out.push_str("| | measured | must | |\n|---|---:|---|---|\n");
-    for figure in &report.figures {
-        let _ = writeln!(
-            out,
-            "| {} | {:.3} {} | {} | {} |",
-            figure.id.replace('_', " "),
-            figure.value,
-            figure.unit,
-            figure.must,
-            if figure.met { "met" } else { "**missed**" }
-        );
-    }
+    out.push_str(&report.table());
     let _ = writeln!(
         out,
         "\n| server | version | CPU ms a stream-second, {n} viewers | of it its process | dropped | late p99, ms | greatest | packets in a ms p50 / p99 | memory a viewer | keeps up with |\n\

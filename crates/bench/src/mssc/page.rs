@@ -59,7 +59,7 @@ pub fn page<'a>(
         },
         results.disturbance
     );
-    figures(&mut out, report);
+    let _ = writeln!(out, "## Figures\n\n{}", report.table());
     if !results.sessions.is_empty() {
         sessions(&mut out, results, args);
         for chart in charts.iter().filter(|name| name.starts_with("figure")) {
@@ -76,26 +76,6 @@ pub fn page<'a>(
     }
     table_5(&mut out, results);
     out
-}
-
-fn figures(out: &mut String, report: &Report) {
-    out.push_str("## Figures\n\n| | measured | must | |\n|---|---:|---|---|\n");
-    for figure in &report.figures {
-        let spread = figure
-            .spread
-            .map(|(low, high)| format!(" ({low:.2} – {high:.2})"))
-            .unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "| {} | {:.2} {}{spread} | {} | {} |",
-            figure.id.replace('_', " "),
-            figure.value,
-            figure.unit,
-            figure.must,
-            if figure.met { "met" } else { "**missed**" }
-        );
-    }
-    out.push('\n');
 }
 
 fn sessions(out: &mut String, results: &Results, args: &Args) {

@@ -210,38 +210,18 @@ fn figures(results: &Results) -> Vec<Figure> {
         "",
         0.0,
     ));
-    let micros = |nanos: u64| nanos as f64 / 1e3;
-    for (name, error) in [
-        ("monotonic", &results.error.monotonic),
-        ("real", &results.error.real),
-    ] {
-        figures.push(Figure::at_most(
-            &format!("{name} error, p99.9"),
-            micros(error.p999),
-            "µs",
-            1.0,
-        ));
-        figures.push(Figure::at_most(
-            &format!("{name} error, maximum"),
-            micros(error.max),
-            "µs",
-            5.0,
-        ));
-    }
+    let mut errors = |name: &str, p999: u64, max: u64| {
+        for (of, nanos, most) in [("p99.9", p999, 1.0), ("maximum", max, 5.0)] {
+            let id = format!("{name}, {of}");
+            figures.push(Figure::at_most(&id, nanos as f64 / 1e3, "µs", most));
+        }
+    };
+    let error = &results.error;
+    errors("monotonic error", error.monotonic.p999, error.monotonic.max);
+    errors("real error", error.real.p999, error.real.max);
     for slewed in &results.slewed {
         let name = format!("{} error, slewed by ±500 ppm", slewed.clock);
-        figures.push(Figure::at_most(
-            &format!("{name}, p99.9"),
-            micros(slewed.p999),
-            "µs",
-            1.0,
-        ));
-        figures.push(Figure::at_most(
-            &format!("{name}, maximum"),
-            micros(slewed.max),
-            "µs",
-            5.0,
-        ));
+        errors(&name, slewed.p999, slewed.max);
     }
     for source in &results.lab {
         for (function, kernel, ours) in &source.costs {

@@ -292,40 +292,47 @@ fn cost(results: &Results) -> String {
         });
     }
     let whole = results.ordered.mean("syscall-gettimeofday").median;
-    let mut bar = |name: &str, cost: Spread, colour: usize| {
-        all.push(Bar {
+    let readings = [
+        (
+            "here: system call",
+            &results.ordered,
+            "syscall-gettimeofday",
+            1,
+        ),
+        ("here: vDSO", &results.ordered, "vdso-gettimeofday", 1),
+        (
+            "Reelway preload, ordered",
+            &results.ordered,
+            "ours-gettimeofday",
+            0,
+        ),
+        (
+            "Reelway preload, unordered",
+            &results.unordered,
+            "ours-gettimeofday",
+            0,
+        ),
+        ("Reelway now()", &results.library, "now", 0),
+        (
+            "Reelway now_unordered()",
+            &results.library,
+            "now_unordered",
+            0,
+        ),
+        ("Reelway coarse()", &results.library, "coarse", 0),
+        ("quanta", &results.library, "quanta", 2),
+        ("minstant", &results.library, "minstant", 2),
+        ("fastant", &results.library, "fastant", 2),
+    ];
+    all.extend(readings.map(|(name, costs, reading, colour)| {
+        let cost = costs.mean(reading);
+        Bar {
             name: name.to_owned(),
             value: cost.median / whole * 100.0,
             colour,
             spread: Some((cost.low / whole * 100.0, cost.high / whole * 100.0)),
-        });
-    };
-    bar(
-        "here: system call",
-        results.ordered.mean("syscall-gettimeofday"),
-        1,
-    );
-    bar("here: vDSO", results.ordered.mean("vdso-gettimeofday"), 1);
-    bar(
-        "Reelway preload, ordered",
-        results.ordered.mean("ours-gettimeofday"),
-        0,
-    );
-    bar(
-        "Reelway preload, unordered",
-        results.unordered.mean("ours-gettimeofday"),
-        0,
-    );
-    bar("Reelway now()", results.library.mean("now"), 0);
-    bar(
-        "Reelway now_unordered()",
-        results.library.mean("now_unordered"),
-        0,
-    );
-    bar("Reelway coarse()", results.library.mean("coarse"), 0);
-    bar("quanta", results.library.mean("quanta"), 2);
-    bar("minstant", results.library.mean("minstant"), 2);
-    bar("fastant", results.library.mean("fastant"), 2);
+        }
+    }));
     bars(
         "A reading of the time, the paper's machine and this one",
         "% of a gettimeofday system call",

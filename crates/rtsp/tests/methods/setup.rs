@@ -1,0 +1,222 @@
+//! DESCRIBE and SETUP: what there is, and over what it comes.
+
+use reelway_rtsp::RtspConfig;
+
+use crate::UDP;
+use crate::common::{Answer, Server};
+
+#[test]
+fn describe_gives_the_description_and_where_tracks_are_below() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    for url in [
+        "rtsp://h:8554/nature/bunny",
+        "rtsp://me:pw@h:8554//nature/bunny/",
+        "rtsp://h:8554/nature/bunny/track=1",
+    ] {
+        let answer = server.must(conn, &format!("DESCRIBE {url}\nAccept: application/sdp"));
+        assert_eq!(
+            answer.get("Content-Base"),
+            Some("rtsp://h:8554/nature/bunny/"),
+            "{url}"
+        );
+        assert_eq!(answer.get("Content-Type"), Some("application/sdp"));
+        assert!(
+            answer
+                .body
+                .starts_with("v=0\r\no=- 1 1 IN IP4 10.0.0.1\r\n")
+        );
+    }
+    let path = server.must(conn, "DESCRIBE /nature/bunny");
+    assert_eq!(
+        path.get("Content-Base"),
+        Some("rtsp://10.0.0.1:8554/nature/bunny/")
+    );
+    let odd = server.must(conn, "DESCRIBE rtsp://h/a,%20\"b\"%20🎬");
+    assert_eq!(
+        odd.get("Content-Base"),
+        Some("rtsp://h/a%2C%20%22b%22%20%F0%9F%8E%AC/")
+    );
+    let film = server.must(conn, "DESCRIBE rtsp://h/track=9");
+    assert_eq!(film.get("Content-Base"), Some("rtsp://h/track%3D9/"));
+}
+
+#[test]
+fn feedback_is_offered_to_who_reads_it_and_had_by_who_asks_for_it() {
+    let describe = "DESCRIBE rtsp://h/nature/bunny\nUser-Agent:";
+    let mut server = Server::new();
+    let conn = server.connect();
+    let told = server.must(conn, &format!("{describe} GStreamer/1.22.0"));
+    assert!(!told.body.contains("RTP/AVPF"), "{told:?}");
+    let mut server = Server::with(RtspConfig {
+        offer_retransmission: true,
+        ..RtspConfig::default()
+    });
+    let conn = server.connect();
+    let told = server.must(conn, &format!("{describe} GStreamer/1.22.0"));
+    assert!(told.body.contains("RTP/AVPF"), "{told:?}");
+    for other in [
+        "LibVLC/3.0.20 (LIVE555 Streaming Media v2020.01.19)",
+        "Lavf60",
+    ] {
+        let told = server.must(conn, &format!("{describe} {other}"));
+        assert!(!told.body.contains("RTP/AVPF"), "{told:?}");
+    }
+    let first =
+        "SETUP rtsp://h/nature/bunny/track=1\nTransport: RTP/AVPF;unicast;client_port=5000-5001";
+    let answer = server.must(conn, first);
+    let session = answer.session();
+    assert!(
+        answer
+            .get("Transport")
+            .unwrap()
+            .starts_with("RTP/AVPF;unicast;client_port=5000-5001;")
+    );
+    server.must(
+        conn,
+        &format!("SETUP rtsp://h/nature/bunny/track=2\n{UDP}\nSession: {session}"),
+    );
+    server.play(conn, &session, "");
+    let tracks = &server.playbacks[&session].order.tracks;
+    let again = tracks[0].again.expect("lost packets are sent again");
+    assert_ne!(again.payload_type, tracks[0].track.payload_type);
+    assert!(tracks.iter().all(|track| track.ssrc != again.ssrc));
+    assert_eq!(tracks[1].again, None, "who did not ask does not get");
+}
+
+#[test]
+fn a_film_that_cannot_be_had_says_why() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    for (film, code, words) in [
+        ("nothing", 404, "there is no film 'nothing'"),
+        ("copying", 503, "still growing"),
+        ("av1", 415, "AV1 does not go over RTP yet"),
+        ("", 404, "no film is named"),
+    ] {
+        let answer = server.ask(conn, &format!("DESCRIBE rtsp://h/{film}"));
+        assert_eq!(answer.code, code);
+        assert!(answer.line.contains(words), "{}", answer.line);
+        let setup = server.ask(conn, &format!("SETUP rtsp://h/{film}/track=1\n{UDP}"));
+        assert_eq!(setup.code, code, "{}", setup.line);
+    }
+    let accept = server.ask(conn, "DESCRIBE rtsp://h/nature/bunny\nAccept: text/html");
+    assert_eq!(accept.code, 406);
+}
+
+#[test]
+fn setup_over_udp_names_ports_address_and_ssrc() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    let answer = server.must(conn, &format!("SETUP rtsp://h/nature/bunny/track=1\n{UDP}"));
+    assert_eq!(
+        answer.get("Transport"),
+        Some(
+            "RTP/AVP;unicast;client_port=5000-5001;server_port=8000-8001;source=10.0.0.1;ssrc=000003E9;mode=\"PLAY\""
+        )
+    );
+    assert_eq!(answer.get("Session"), Some("session1;timeout=60"));
+    assert!(
+        server
+            .story()
+            .contains(&"rtsp/udp from 10.0.0.7:40000 wants nature/bunny".to_owned())
+    );
+}
+
+#[test]
+fn setup_over_tcp_honours_the_client_s_channels_and_moves_away_from_used_ones() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    let channels = |answer: &Answer| {
+        let transport = answer.get("Transport").unwrap();
+        transport
+            .split(';')
+            .find_map(|part| part.strip_prefix("interleaved="))
+            .unwrap()
+            .to_owned()
+    };
+    let tcp = "Transport: RTP/AVP/TCP;unicast;interleaved=";
+    let first = server.must(
+        conn,
+        &format!("SETUP rtsp://h/nature/bunny/track=1\n{tcp}6-7"),
+    );
+    assert_eq!(channels(&first), "6-7");
+    let session = first.session();
+    let second = format!("SETUP rtsp://h/nature/bunny/track=2\n{tcp}6-7\nSession: {session}");
+    assert_eq!(channels(&server.must(conn, &second)), "0-1");
+    let again = format!("SETUP rtsp://h/nature/bunny/track=1\n{tcp}6-7\nSession: {session}");
+    assert_eq!(
+        channels(&server.must(conn, &again)),
+        "6-7",
+        "the track's own channels are free for it"
+    );
+}
+
+#[test]
+fn a_transport_that_cannot_be_had_is_461_with_the_reason() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    for (transport, words) in [
+        ("RTP/AVP;multicast;client_port=5000-5001", "multicast"),
+        (
+            "RTP/AVP;unicast;client_port=5000-5001;destination=10.0.0.8",
+            "media goes to 10.0.0.7",
+        ),
+        ("RTP/SAVP;unicast;client_port=5000-5001", "RTP/SAVP"),
+        ("", "RTP/AVP"),
+    ] {
+        let answer = server.ask(
+            conn,
+            &format!("SETUP rtsp://h/nature/bunny/track=1\nTransport: {transport}"),
+        );
+        assert!(
+            answer.code == 461 && answer.line.contains(words),
+            "{transport}: {}",
+            answer.line
+        );
+    }
+    assert_eq!(
+        server.ask(conn, "SETUP rtsp://h/nature/bunny/track=1").code,
+        461
+    );
+    assert_eq!(server.machine.sessions(), 0, "nobody came in");
+}
+
+#[test]
+fn the_film_as_a_whole_is_set_up_only_where_it_has_one_track() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    assert_eq!(
+        server
+            .ask(conn, &format!("SETUP rtsp://h/nature/bunny\n{UDP}"))
+            .code,
+        459
+    );
+    assert_eq!(
+        server
+            .ask(conn, &format!("SETUP rtsp://h/nature/bunny/track=7\n{UDP}"))
+            .code,
+        404
+    );
+    server.must(conn, &format!("SETUP rtsp://h/sound\n{UDP}"));
+    server.must(conn, &format!("SETUP rtsp://h/track=9/track=2\n{UDP}"));
+}
+
+#[test]
+fn another_film_wants_another_session() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    let session = server
+        .must(conn, &format!("SETUP rtsp://h/nature/bunny/track=1\n{UDP}"))
+        .session();
+    let other = server.ask(
+        conn,
+        &format!("SETUP rtsp://h/sound/track=2\n{UDP}\nSession: {session}"),
+    );
+    assert_eq!(other.code, 459);
+    let relative = server.ask(conn, &format!("SETUP track=2\n{UDP}\nSession: {session}"));
+    assert_eq!(
+        relative.code, 200,
+        "a client that does not resolve a=control"
+    );
+}
