@@ -37,6 +37,40 @@ pub fn get(server: SocketAddr, path: &str) -> Result<Response> {
     request(server, "GET", path, &[])
 }
 
+/// A request with a body, on a connection of its own. A server that answers before it has all of the
+/// body is listened to.
+pub fn send(
+    server: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Result<Response> {
+    let mut stream = begin(server, method, path, headers, body.len() as u64)?;
+    // Told by the answer, if it went wrong.
+    let _ = stream.write_all(body);
+    read(&mut BufReader::new(stream), false)
+}
+
+/// Begins a request with a body of `length` bytes, which the caller writes.
+pub fn begin(
+    server: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    length: u64,
+) -> Result<TcpStream> {
+    let mut stream = TcpStream::connect_timeout(&server, Duration::from_secs(5))?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {server}\r\n");
+    for (name, value) in headers {
+        text += &format!("{name}: {value}\r\n");
+    }
+    text += &format!("Content-Length: {length}\r\nConnection: close\r\n\r\n");
+    stream.write_all(text.as_bytes())?;
+    Ok(stream)
+}
+
 /// A request without a body, on a connection of its own.
 pub fn request(
     server: SocketAddr,

@@ -16,6 +16,7 @@ use tracing::warn;
 use crate::Catalogue;
 use crate::entry::{CatalogueError, Entry, Film, State};
 use crate::index_file::IndexFile;
+use crate::intake::Intake;
 use crate::keeper::{Event, Keeper};
 use crate::local::Local;
 use crate::shelf::{Found, Shelf};
@@ -55,7 +56,9 @@ const TITLES_KEPT: usize = 16;
 
 /// A library of watched directories, or of another [`Shelf`].
 pub struct Directory {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
+    /// Its film directories; `None`: its films lie elsewhere.
+    films: Option<Vec<PathBuf>>,
     wake: mpsc::Sender<Event>,
     keeper: Option<JoinHandle<()>>,
 }
@@ -88,8 +91,10 @@ impl Directory {
     /// after them. Problems with single folders are logged; the library is what could be read.
     pub fn open(config: DirectoryConfig) -> Directory {
         let (wake, events) = mpsc::channel();
-        let shelf = Local::new(config.films, config.rescan, wake.clone());
-        Directory::start(Arc::new(shelf), config.index, (wake, events), true)
+        let shelf = Local::new(config.films.clone(), config.rescan, wake.clone());
+        let mut library = Directory::start(Arc::new(shelf), config.index, (wake, events), true);
+        library.films = Some(config.films);
+        library
     }
 
     /// A library of the films on a shelf, with index files in a directory of its own. What is there is found
@@ -123,9 +128,21 @@ impl Directory {
             .ok();
         Directory {
             shared,
+            films: None,
             wake,
             keeper,
         }
+    }
+
+    /// Its film directories on this machine.
+    pub(crate) fn films(&self) -> &[PathBuf] {
+        self.films.as_deref().unwrap_or_default()
+    }
+
+    /// Has the keeper look again.
+    pub(crate) fn wake(&self) {
+        // Without a keeper changes go unnoticed, which was said at the start.
+        let _ = self.wake.send(Event::Changed);
     }
 
     /// Whether it is known which films there are, and of each whether it plays.
@@ -188,6 +205,10 @@ impl Catalogue for Directory {
                 reason: reason.clone(),
             }),
         }
+    }
+
+    fn intake(&self) -> Option<&dyn Intake> {
+        self.films.is_some().then_some(self)
     }
 }
 

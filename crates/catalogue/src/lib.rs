@@ -10,6 +10,7 @@ mod directory;
 mod entry;
 mod index_file;
 mod indexing;
+mod intake;
 mod keeper;
 mod local;
 mod naming;
@@ -21,6 +22,7 @@ pub use directory::{Change, Directory, DirectoryConfig};
 pub use entry::{CatalogueError, Entry, Film, Protocols, State, Summary, TrackSummary};
 pub use index_file::{IndexFile, IndexFileError};
 pub use indexing::{IndexingError, index_path};
+pub use intake::{Intake, IntakeError, Place, judge_beginning};
 pub use naming::is_film;
 pub use several::Several;
 pub use shelf::{Found, Shelf};
@@ -37,4 +39,9 @@ pub trait Catalogue: Send + Sync {
 
     /// The film of this name with its index, loaded if it was not in memory.
     fn film(&self, name: &str) -> Result<Arc<Film>, CatalogueError>;
+
+    /// Where films can be put and taken away; `None` where they cannot.
+    fn intake(&self) -> Option<&dyn Intake> {
+        None
+    }
 }

@@ -1,9 +1,14 @@
 //! Several libraries as one.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use reelway_sys::FileIdentity;
+
 use crate::entry::{CatalogueError, Entry, Film};
+use crate::indexing::IndexingError;
+use crate::intake::{Intake, IntakeError, Place};
 use crate::{Catalogue, Change, Directory};
 
 /// Libraries in their order: where two have a film of the same name, it is the first one's.
@@ -47,5 +52,64 @@ impl Catalogue for Several {
             Some(library) => library.film(name),
             None => Err(CatalogueError::Unknown(name.to_owned())),
         }
+    }
+
+    fn intake(&self) -> Option<&dyn Intake> {
+        let own = self.0.iter().any(|library| library.intake().is_some());
+        own.then_some(self)
+    }
+}
+
+impl Several {
+    /// Of the library that has the film, or of the first that takes new ones.
+    fn intake_of(&self, title: &str) -> Result<&dyn Intake, IntakeError> {
+        match self.with(title) {
+            Some(library) => library.intake().ok_or_else(|| IntakeError::Taken {
+                path: PathBuf::from(title),
+                reason: "this film lies elsewhere, where it is only read".into(),
+            }),
+            None => {
+                let first = self.0.iter().find_map(|library| library.intake());
+                first.ok_or(IntakeError::NoFolder)
+            }
+        }
+    }
+}
+
+impl Intake for Several {
+    fn holds(&self, title: &str) -> bool {
+        let library = self.with(title).and_then(|library| library.intake());
+        library.is_some_and(|intake| intake.holds(title))
+    }
+
+    fn place(&self, title: &str) -> Result<Place, IntakeError> {
+        self.intake_of(title)?.place(title)
+    }
+
+    fn judge(
+        &self,
+        title: &str,
+        file: &Path,
+        place: &Place,
+    ) -> Result<FileIdentity, IndexingError> {
+        match self.intake_of(title) {
+            Ok(intake) => intake.judge(title, file, place),
+            // Meanwhile a film elsewhere has taken the name.
+            Err(error) => Err(IndexingError::Elsewhere {
+                path: file.to_owned(),
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    fn look_again(&self) {
+        for intake in self.0.iter().filter_map(|library| library.intake()) {
+            intake.look_again();
+        }
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        let intakes = self.0.iter().filter_map(|library| library.intake());
+        intakes.flat_map(|intake| intake.folders()).collect()
     }
 }

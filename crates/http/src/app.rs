@@ -29,7 +29,8 @@ use crate::limits::Limits;
 use crate::metrics::{Metrics, Route};
 use crate::node::{NodeState, NodeView};
 use crate::pace::Pace;
-use crate::route;
+use crate::route::{self, Target};
+use crate::upload::{self, Uploads};
 use crate::viewers::{Caller, Viewers};
 use crate::{metrics, watch, web};
 
@@ -55,6 +56,7 @@ pub(crate) struct App {
     pub events: Events,
     /// Pieces for posters that may be on their way at once.
     pub posters: Arc<Semaphore>,
+    pub uploads: Arc<Uploads>,
     started: Monotonic,
 }
 
@@ -81,6 +83,7 @@ impl App {
             metrics: Arc::default(),
             events: Events::default(),
             posters: Arc::new(Semaphore::new(POSTERS)),
+            uploads: Arc::default(),
             started: reelway_clock::now(),
             config,
             catalogue,
@@ -167,10 +170,14 @@ pub(crate) async fn handle(
         None if is_api(path) => Route::Api,
         None => Route::Web,
     };
-    let mut answer = match check(&app, &parts) {
+    let is_upload = is_change(&parts) && matches!(film, Some((_, Target::File)));
+    let mut answer = match check(&app, &parts, is_upload) {
         Err((status, words)) if way == Route::Api => answer::api_error(status, words),
         Err((status, words)) => answer::error(status, words),
         Ok(()) => match film {
+            Some((title, Target::File)) if is_change(&parts) => {
+                upload::answer(&app, &title, &parts, body).await
+            }
             Some((title, target)) => {
                 let caller = caller(&parts, peer);
                 watch::answer(&app, &title, target, &parts, caller).await
@@ -223,7 +230,12 @@ fn is_film_below_api(app: &App, path: &str, title: &str) -> bool {
         && app.catalogue.entry(title).is_some()
 }
 
-fn check(app: &App, request: &Parts) -> Result<(), Refused> {
+/// Whether a film is to be put or deleted.
+fn is_change(request: &Parts) -> bool {
+    matches!(request.method, Method::PUT | Method::DELETE)
+}
+
+fn check(app: &App, request: &Parts, is_upload: bool) -> Result<(), Refused> {
     let path = request.uri.path();
     // Probes of a supervisor or balancer come under any name, and learn nothing.
     if !matches!(path, "/healthz" | "/readyz") {
@@ -232,7 +244,7 @@ fn check(app: &App, request: &Parts) -> Result<(), Refused> {
     let length = request.headers.get(header::CONTENT_LENGTH);
     let has_body = length.is_some_and(|length| length != "0")
         || request.headers.contains_key(header::TRANSFER_ENCODING);
-    if has_body {
+    if has_body && !is_upload {
         return Err((
             StatusCode::PAYLOAD_TOO_LARGE,
             "nothing here wants a request with a body".into(),

@@ -65,6 +65,27 @@ pub(crate) fn judge(
     }
 }
 
+/// Whether a request that changes a representation (PUT, DELETE) may do so, `present` being the entity
+/// tag of what is there (RFC 9110 13.1.1 and 13.1.2); else why not.
+pub(crate) fn allows_change(
+    headers: &HeaderMap,
+    present: Option<&str>,
+) -> Result<(), &'static str> {
+    if let Some(tags) = text(headers, &header::IF_MATCH) {
+        match present {
+            Some(etag) if matches(&tags, etag, Comparison::Strong) => {}
+            Some(_) => return Err("the film is not what you think it is (If-Match)"),
+            None => return Err("there is no such film (If-Match)"),
+        }
+    }
+    if let Some(tags) = text(headers, &header::IF_NONE_MATCH)
+        && present.is_some_and(|etag| matches(&tags, etag, Comparison::Weak))
+    {
+        return Err("there is such a film already (If-None-Match)");
+    }
+    Ok(())
+}
+
 fn range_applies(headers: &HeaderMap, validators: &Validators) -> bool {
     let Some(if_range) = text(headers, &header::IF_RANGE) else {
         return true;
@@ -167,6 +188,23 @@ mod tests {
 
     const DAY: &str = "Sun, 09 Sep 2001 01:46:40 GMT";
     const NEXT_DAY: &str = "Mon, 10 Sep 2001 01:46:40 GMT";
+
+    #[test]
+    fn changes_can_be_bound_to_what_is_there() {
+        let allowed = |name: &'static str, value: &str, present: Option<&str>| {
+            let headers =
+                HeaderMap::from_iter([(HeaderName::from_static(name), value.parse().unwrap())]);
+            allows_change(&headers, present).is_ok()
+        };
+        assert!(allowed("if-match", "\"a\"", Some("\"a\"")));
+        assert!(allowed("if-match", "*", Some("\"a\"")));
+        assert!(!allowed("if-match", "\"a\"", Some("\"b\"")));
+        assert!(!allowed("if-match", "*", None));
+        assert!(allowed("if-none-match", "*", None));
+        assert!(!allowed("if-none-match", "*", Some("\"a\"")));
+        assert!(allowed("if-none-match", "\"b\"", Some("\"a\"")));
+        assert!(allows_change(&HeaderMap::new(), None).is_ok());
+    }
 
     fn judged(headers: &[(&'static str, &str)]) -> Verdict {
         judged_of(&Method::GET, headers, 1000)

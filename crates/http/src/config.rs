@@ -24,6 +24,10 @@ pub struct HttpConfig {
     pub pace: f64,
     /// Whether addresses of segments carry the viewer's token.
     pub tokens_in_segments: bool,
+    /// Whether films can be put and deleted, with the token.
+    pub uploads: bool,
+    /// Most bytes of a film that is put.
+    pub max_upload: u64,
     /// Most connections at once.
     pub max_connections: usize,
     /// Most connections of one address (of one /64 of IPv6).
@@ -47,6 +51,8 @@ impl Default for HttpConfig {
             ahead: Duration::from_secs(20),
             pace: 2.0,
             tokens_in_segments: true,
+            uploads: false,
+            max_upload: 256 << 30,
             max_connections: 12_000,
             max_connections_per_peer: 4096,
             request_timeout: Duration::from_secs(30),

@@ -152,6 +152,22 @@ impl Films {
         }
     }
 
+    /// The entity tag of a film's file.
+    pub fn etag(&self, identity: &FileIdentity) -> String {
+        format!("\"{}\"", version(identity, self.options))
+    }
+
+    /// Lets go of a film that was deleted or replaced, so that the disk gets its room back.
+    pub fn forget(&self, name: &str, identity: &FileIdentity) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if slots
+            .get(name)
+            .is_some_and(|slot| slot.identity == *identity)
+        {
+            slots.remove(name);
+        }
+    }
+
     /// The film of this name.
     pub async fn get(&self, name: &str) -> Result<Arc<Show>, ShowError> {
         let entry = self

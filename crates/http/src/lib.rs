@@ -13,6 +13,7 @@
 //! | `films.rs` | films, packaged and opened |
 //! | `viewers.rs`, `viewer.rs`, `pace.rs` | who watches, and how fast he is sent |
 //! | `body.rs`, `pieces.rs` | bodies of media |
+//! | `upload.rs`, `upload/` | films that are put and deleted |
 //! | `api/` | the control API of `docs/reference/api.md` |
 //! | `metrics.rs` | counters, Prometheus |
 //! | `web.rs` | the web pages in the binary |
@@ -35,6 +36,7 @@ mod pace;
 mod pieces;
 mod route;
 mod server;
+mod upload;
 mod viewer;
 mod viewers;
 mod watch;

@@ -63,6 +63,9 @@ impl HttpServer {
                 .map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))?;
             listeners.push(listener);
         }
+        if let Some(intake) = catalogue.intake().filter(|_| config.uploads) {
+            crate::upload::clean_up(intake);
+        }
         let app = Arc::new(App::new(config, catalogue, sessions, store, node));
         Ok(HttpServer { app, listeners })
     }
@@ -87,6 +90,7 @@ impl HttpServer {
         for listener in self.listeners {
             loops.spawn(accept(self.app.clone(), listener));
         }
+        loops.spawn(crate::upload::expire(self.app.clone()));
         loops.spawn(crate::api::tell(self.app));
         while loops.join_next().await.is_some() {}
     }

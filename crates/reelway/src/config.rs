@@ -73,6 +73,8 @@ pub struct Http {
     pub ahead: u32,
     pub tokens_in_segments: bool,
     pub allowed_origins: Vec<String>,
+    pub uploads: bool,
+    pub max_upload: ByteSize,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -168,6 +170,8 @@ impl Default for Http {
             ahead: 20,
             tokens_in_segments: true,
             allowed_origins: Vec::new(),
+            uploads: false,
+            max_upload: ByteSize::gib(256),
         }
     }
 }

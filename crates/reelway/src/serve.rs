@@ -147,6 +147,8 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
             listen: http_listen,
             names: config.names.clone(),
             allowed_origins: config.http.allowed_origins.clone(),
+            uploads: config.http.uploads,
+            max_upload: config.http.max_upload.as_u64(),
             api_token: token,
             segment: Duration::from_secs(config.http.segment.into()),
             viewer_timeout: Duration::from_secs(config.http.timeout.into()),

@@ -1,0 +1,265 @@
+//! Where films are put and taken away: which file a title is, or would be.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use reelway_media::{IndexError, IndexOptions, ReadIndexError, Trouble, index_with};
+use reelway_sys::FileIdentity;
+use reelway_sys::files::room;
+
+use crate::directory::{Directory, lock};
+use crate::indexing::{IndexingError, foreign_container, index_path};
+use crate::scan::scan;
+
+/// Longest part of a title in bytes; with the extension it must fit a file name (255 on Linux).
+const LONGEST_PART: usize = 240;
+/// Most parts of a title.
+const MOST_PARTS: usize = 16;
+
+/// Where films come and go by request. What lies elsewhere is not among it.
+pub trait Intake: Send + Sync {
+    /// Whether the film of this name is a file that can be taken away.
+    fn holds(&self, title: &str) -> bool;
+
+    /// The file of a title. Reads the file system.
+    fn place(&self, title: &str) -> Result<Place, IntakeError>;
+
+    /// Whether a whole file, to become `place`, is a film; keeps what was learnt of it. Reads it.
+    fn judge(&self, title: &str, file: &Path, place: &Place)
+    -> Result<FileIdentity, IndexingError>;
+
+    /// Something was put or taken away: look again, soon.
+    fn look_again(&self);
+
+    /// All folders in which films may lie. Reads the file system.
+    fn folders(&self) -> Vec<PathBuf>;
+}
+
+/// The file of a title.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where it lies, or would lie.
+    pub path: PathBuf,
+    /// Which file is there; `None`: none.
+    pub present: Option<FileIdentity>,
+}
+
+/// Why a title has no file.
+#[derive(Debug, thiserror::Error)]
+pub enum IntakeError {
+    /// It cannot be a title.
+    #[error("'{title}' cannot be a film's title: {reason}")]
+    Title {
+        /// What was asked for.
+        title: String,
+        /// In words.
+        reason: &'static str,
+    },
+    /// Another file is in the way.
+    #[error("{}: {reason}", path.display())]
+    Taken {
+        /// That file.
+        path: PathBuf,
+        /// In words.
+        reason: String,
+    },
+    /// There is no folder for new films.
+    #[error("this server has single films, no film directory to put others into")]
+    NoFolder,
+    /// The file system does not let us.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl Place {
+    /// Makes the folders on the way to it.
+    pub fn make_folders(&self) -> Result<(), IntakeError> {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        fs::create_dir_all(folder).map_err(|error| match error.kind() {
+            // A film is called as the folder would be.
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => IntakeError::Taken {
+                path: folder.to_owned(),
+                reason: "a file, where a folder is wanted".into(),
+            },
+            _ => IntakeError::Io {
+                path: folder.to_owned(),
+                error,
+            },
+        })
+    }
+}
+
+impl Intake for Directory {
+    fn holds(&self, title: &str) -> bool {
+        lock(&self.shared.library).entries.contains_key(title)
+    }
+
+    fn place(&self, title: &str) -> Result<Place, IntakeError> {
+        let entry = lock(&self.shared.library).entries.get(title).cloned();
+        if let Some(entry) = entry {
+            if let Some(reason) = foreign_container(&entry.path) {
+                return Err(IntakeError::Taken {
+                    path: entry.path.clone(),
+                    reason: format!("{reason}; delete it to put another in its place"),
+                });
+            }
+            return Ok(Place {
+                path: entry.path.clone(),
+                present: Some(entry.identity),
+            });
+        }
+        check_title(title)?;
+        let folders = self.films().iter().filter(|film| film.is_dir());
+        // Of several disks the emptiest.
+        let folder = folders.max_by_key(|folder| room(folder).unwrap_or(0));
+        let folder = folder.ok_or(IntakeError::NoFolder)?;
+        let path = folder.join(format!("{title}.mp4"));
+        match path.symlink_metadata() {
+            Ok(_) => Err(IntakeError::Taken {
+                path,
+                reason: "there already, as a film of another title or not listed yet".into(),
+            }),
+            Err(_) => Ok(Place {
+                path,
+                present: None,
+            }),
+        }
+    }
+
+    fn judge(
+        &self,
+        title: &str,
+        file: &Path,
+        place: &Place,
+    ) -> Result<FileIdentity, IndexingError> {
+        let (identity, index) = index_path(file)?;
+        self.shared.keep(title, &place.path, identity, index);
+        Ok(identity)
+    }
+
+    fn look_again(&self) {
+        self.wake();
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        scan(self.films()).folders
+    }
+}
+
+/// Whether the beginning of a file of `len` bytes can be a film's; `read` fails for bytes that are
+/// not there yet.
+pub fn judge_beginning(
+    len: u64,
+    read: impl Fn(u64, &mut [u8]) -> io::Result<()>,
+) -> Result<(), IndexError> {
+    let read = |range: std::ops::Range<u64>, bytes: &mut Vec<u8>| {
+        bytes.resize((range.end - range.start) as usize, 0);
+        read(range.start, bytes)
+    };
+    match index_with(read, len, IndexOptions::default()) {
+        Err(ReadIndexError::Film(error)) if error.kind != Trouble::Incomplete => Err(error),
+        // What is not there cannot be judged.
+        _ => Ok(()),
+    }
+}
+
+fn check_title(title: &str) -> Result<(), IntakeError> {
+    let refuse = |reason| {
+        Err(IntakeError::Title {
+            title: title.to_owned(),
+            reason,
+        })
+    };
+    if title.split('/').count() > MOST_PARTS {
+        return refuse("too many folders");
+    }
+    for part in title.split('/') {
+        if part.is_empty() {
+            return refuse("a part of it is empty");
+        }
+        if part.starts_with('.') {
+            return refuse("files whose names begin with a dot are hidden");
+        }
+        if part.len() > LONGEST_PART {
+            return refuse("a part of it is longer than 240 bytes");
+        }
+        if part.chars().any(char::is_control) {
+            return refuse("it has control characters");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DirectoryConfig;
+
+    #[test]
+    fn titles_stay_inside_the_film_directory() {
+        for title in [
+            "..", "a/../b", "", "/a", "a/", "a//b", ".hidden", "a/.b", "a\0b", "a\nb",
+        ] {
+            assert!(check_title(title).is_err(), "{title:?}");
+        }
+        assert!(check_title(&"x/".repeat(40)).is_err());
+        assert!(check_title(&"x".repeat(241)).is_err());
+        for title in ["a", "a/b c", "ü/🎬 #1", "100% \"sure\"?", "a.b", "x\\..\\y"] {
+            assert!(check_title(title).is_ok(), "{title:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_title_goes_into_the_film_directory_and_never_over_another_film() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.mp4"), b"x").unwrap();
+        fs::write(dir.path().join("a.mov"), b"x").unwrap();
+        fs::write(dir.path().join("b.mkv"), b"x").unwrap();
+        let library = Directory::open(DirectoryConfig {
+            films: vec![dir.path().to_owned()],
+            ..DirectoryConfig::default()
+        });
+        let place = library.place("new/film").unwrap();
+        assert_eq!(place.path, dir.path().join("new/film.mp4"));
+        assert_eq!(place.present, None);
+        let taken = |title: &str| matches!(library.place(title), Err(IntakeError::Taken { .. }));
+        assert!(taken("a"), "a.mp4 is the film 'a.mp4' here");
+        assert!(taken("b"), "Matroska by its name");
+        assert!(library.place("a.mov").unwrap().present.is_some());
+        let below = library.place("a.mp4/film").unwrap().make_folders();
+        assert!(matches!(below, Err(IntakeError::Taken { .. })), "{below:?}");
+    }
+
+    #[test]
+    fn where_only_single_films_are_served_there_is_no_place_for_others() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.mp4"), b"x").unwrap();
+        let library = Directory::open(DirectoryConfig {
+            films: vec![dir.path().join("a.mp4")],
+            ..DirectoryConfig::default()
+        });
+        assert!(matches!(library.place("b"), Err(IntakeError::NoFolder)));
+        assert!(library.place("a").unwrap().present.is_some());
+    }
+
+    #[test]
+    fn what_is_no_film_is_known_by_its_beginning() {
+        let text = b"It was a dark and stormy night; the rain fell in torrents.".repeat(100);
+        let read = |from: &[u8], at: u64, into: &mut [u8]| {
+            let piece = from.get(at as usize..at as usize + into.len());
+            into.copy_from_slice(piece.ok_or(io::ErrorKind::UnexpectedEof)?);
+            Ok(())
+        };
+        assert!(judge_beginning(1 << 30, |at, into| read(&text, at, into)).is_err());
+        // A beginning with its tables at the end: nothing is known yet.
+        let mut film = b"\x00\x00\x00\x10ftypisom\0\0\0\0".to_vec();
+        film.extend(b"\x3f\x00\x00\x00mdat");
+        assert!(judge_beginning(1 << 30, |at, into| read(&film, at, into)).is_ok());
+    }
+}

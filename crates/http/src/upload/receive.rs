@@ -1,0 +1,137 @@
+//! A body becomes blocks on the disk: while one megabyte is written the next comes in, and no more than
+//! these are held.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use reelway_catalogue::judge_beginning;
+use reelway_store::Draft;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::{Refused, disk_error, refuse};
+
+/// Bytes that are handed to the disk at once.
+const GATHERED: usize = 1 << 20;
+/// What a film is first judged by.
+const BEGINNING: usize = 64 << 10;
+/// How long a sender may be silent.
+const SILENCE: Duration = Duration::from_secs(60);
+/// What is read of a body that nobody wants, so that its sender gets to read the answer.
+const DISCARDED: usize = 16 << 20;
+
+/// Why an upload ended early.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Trouble {
+    #[error("the connection broke: {0}")]
+    Lost(hyper::Error),
+    #[error("nothing came for {} s", SILENCE.as_secs())]
+    Silent,
+    #[error("it cannot be written: {0}")]
+    Disk(io::Error),
+    #[error("{0}")]
+    NoFilm(String),
+}
+
+impl Trouble {
+    /// Whether what has come is of use.
+    pub fn may_be_resumed(&self) -> bool {
+        matches!(self, Trouble::Lost(_) | Trouble::Silent)
+    }
+
+    pub fn answer(&self, path: &Path) -> Refused {
+        match self {
+            Trouble::Lost(_) | Trouble::Silent => refuse(StatusCode::REQUEST_TIMEOUT, self),
+            Trouble::Disk(error) => disk_error(path, error),
+            Trouble::NoFilm(_) => refuse(StatusCode::UNPROCESSABLE_ENTITY, self),
+        }
+    }
+}
+
+type Written = (Draft, Result<(), Trouble>);
+
+/// Writes a body to the end of a draft.
+pub(super) async fn receive(draft: Draft, mut body: Incoming) -> Written {
+    // The beginning of a film tells whether it can be one: nobody should send gigabytes in vain.
+    let (gathered, mut end) = gather(&mut body, BEGINNING).await;
+    let (mut draft, mut written) = done(hand_over(draft, gathered)).await;
+    let mut next = Vec::new();
+    while written.is_ok() {
+        // While this is written the next comes in.
+        let writing = hand_over(draft, std::mem::take(&mut next));
+        if end.is_none() {
+            (next, end) = gather(&mut body, GATHERED).await;
+        }
+        (draft, written) = done(writing).await;
+        if next.is_empty()
+            && let Some(end) = end.take()
+        {
+            return (draft, written.and(end));
+        }
+    }
+    discard(body);
+    (draft, written)
+}
+
+async fn done(writing: JoinHandle<Written>) -> Written {
+    writing
+        .await
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+}
+
+/// Some of the body, and how it ended if it did.
+async fn gather(body: &mut Incoming, most: usize) -> (Vec<Bytes>, Option<Result<(), Trouble>>) {
+    let mut gathered = Vec::new();
+    let mut len = 0;
+    while len < most {
+        match timeout(SILENCE, body.frame()).await {
+            Ok(Some(Ok(frame))) => {
+                if let Ok(data) = frame.into_data() {
+                    len += data.len();
+                    gathered.push(data);
+                }
+            }
+            Ok(Some(Err(error))) => return (gathered, Some(Err(Trouble::Lost(error)))),
+            Ok(None) => return (gathered, Some(Ok(()))),
+            Err(_) => return (gathered, Some(Err(Trouble::Silent))),
+        }
+    }
+    (gathered, None)
+}
+
+fn hand_over(mut draft: Draft, pieces: Vec<Bytes>) -> JoinHandle<Written> {
+    tokio::task::spawn_blocking(move || {
+        let written = write(&mut draft, &pieces);
+        (draft, written)
+    })
+}
+
+fn write(draft: &mut Draft, pieces: &[Bytes]) -> Result<(), Trouble> {
+    let is_first = draft.received() == 0;
+    for piece in pieces {
+        draft.write(piece).map_err(Trouble::Disk)?;
+    }
+    if is_first && draft.received() > 0 {
+        let read = |offset, into: &mut [u8]| draft.read_at(offset, into);
+        judge_beginning(draft.len(), read).map_err(|error| Trouble::NoFilm(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Reads on for a while without keeping anything: a connection that is closed while its sender still
+/// sends is reset, and the answer lost with it.
+pub(super) fn discard(mut body: Incoming) {
+    tokio::spawn(timeout(Duration::from_secs(5), async move {
+        let mut len = 0;
+        while len < DISCARDED
+            && let Some(Ok(frame)) = body.frame().await
+        {
+            len += frame.into_data().map_or(0, |data| data.len());
+        }
+    }));
+}
