@@ -103,9 +103,17 @@ export interface Node {
   sending: {
     rate: number;
     packets_per_second: number;
+    late_p50_ms: number | null;
     late_p99_ms: number | null;
+    late_p999_ms: number | null;
     late_max_ms: number | null;
     backend: string;
+    packets_per_send: number | null;
+    cpu_ms_per_stream_second: number | null;
+    missed: number;
+    resent: number;
+    dropped_frames: number;
+    refused: number;
   };
   pool: { bytes: number; used: number; hits: number; misses: number };
   addresses: { rtsp: string; http: string };

@@ -10,7 +10,7 @@ use reelway_catalogue::State;
 use reelway_session::State as Doing;
 
 use crate::app::App;
-use crate::node::NodeState;
+use crate::node::{NodeState, Sending};
 
 /// Kinds of requests that are counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -170,26 +170,99 @@ fn node(out: &mut Exposition, app: &App) {
     ] {
         out.value("reelway_state", &[("state", name)], u8::from(is));
     }
-    let sending = app.node.sending();
-    out.single(
-        "reelway_rtp_sent_packets_total",
-        "counter",
-        "RTP packets sent.",
-        sending.packets_total,
+    sender(out, &app.node.sending());
+}
+
+fn sender(out: &mut Exposition, sending: &Sending) {
+    out.family(
+        "reelway_rtp_backend",
+        "gauge",
+        "1 for the way in which RTP packets get to the kernel.",
     );
-    out.single(
-        "reelway_rtp_sent_bytes_total",
-        "counter",
-        "Bytes of RTP packets sent.",
-        sending.bytes_total,
-    );
-    if let Some(late) = sending.late_p99_ms {
-        let help = "99th percentile of how late packets left against the timetable, over the last seconds.";
-        out.single("reelway_rtp_late_p99_seconds", "gauge", help, late / 1e3);
+    out.value("reelway_rtp_backend", &[("backend", &sending.backend)], 1);
+    for (name, help, total) in [
+        ("sent_packets", "RTP packets sent.", sending.packets_total),
+        (
+            "sent_bytes",
+            "Bytes of RTP packets sent.",
+            sending.bytes_total,
+        ),
+        (
+            "sends",
+            "Sends: packets of a viewer that were handed to the kernel together.",
+            sending.sends_total,
+        ),
+        (
+            "system_calls",
+            "System calls made to send RTP packets.",
+            sending.calls_total,
+        ),
+        (
+            "missed_packets",
+            "RTP packets that receivers asked for again.",
+            sending.missed_total,
+        ),
+        (
+            "resent_packets",
+            "RTP packets sent again (RFC 4588); not among those sent.",
+            sending.resent_total,
+        ),
+        (
+            "dropped_frames",
+            "Frames left out, as they would have come too late and no other frame needs them.",
+            sending.dropped_frames_total,
+        ),
+        (
+            "retried_packets",
+            "RTP packets offered again, as the kernel had no room.",
+            sending.retried_total,
+        ),
+        (
+            "refused_packets",
+            "RTP packets that the kernel refused: lost.",
+            sending.refused_total,
+        ),
+        (
+            "timetable_shifts",
+            "Times that a stream went on later after a stall.",
+            sending.shifts_total,
+        ),
+    ] {
+        out.single(&format!("reelway_rtp_{name}_total"), "counter", help, total);
     }
-    if let Some(late) = sending.late_max_ms {
-        let help = "Greatest lateness of a packet against the timetable, over the last seconds.";
-        out.single("reelway_rtp_late_max_seconds", "gauge", help, late / 1e3);
+    out.single(
+        "reelway_rtp_cpu_seconds_total",
+        "counter",
+        "CPU time of the threads that send RTP.",
+        sending.cpu_total.as_secs_f64(),
+    );
+    let late = [
+        ("p50", "Median", sending.late_p50_ms),
+        ("p99", "99th percentile", sending.late_p99_ms),
+        ("p999", "99.9th percentile", sending.late_p999_ms),
+        ("max", "Greatest", sending.late_max_ms),
+    ];
+    for (name, which, millis) in late {
+        if let Some(millis) = millis {
+            let help = format!(
+                "{which} of how late packets left against the timetable, over the last seconds."
+            );
+            let name = format!("reelway_rtp_late_{name}_seconds");
+            out.single(&name, "gauge", &help, millis / 1e3);
+        }
+    }
+    if let Some(packets) = sending.packets_per_send {
+        let help = "Packets of a send, over the last seconds.";
+        out.single("reelway_rtp_packets_per_send", "gauge", help, packets);
+    }
+    if let Some(millis) = sending.cpu_ms_per_stream_second {
+        let help = "CPU time that a stream takes of the sender threads in a second, over the last seconds.";
+        out.single(
+            "reelway_rtp_cpu_seconds_per_stream_second",
+            "gauge",
+            help,
+            millis / 1e3,
+        );
     }
 }
 

@@ -81,22 +81,88 @@ impl NodeView for Node {
             ),
             None => (1.0, SenderStats::default()),
         };
-        let a_second = |count: u64| (count as f64 / seconds.max(0.001)) as u64;
-        let packets = now.packets - before.packets;
-        let late = now.late_counts.since(&before.late_counts);
-        let millis = |duration: Duration| (packets > 0).then_some(duration.as_secs_f64() * 1e3);
-        Sending {
-            rate: a_second((now.bytes - before.bytes) * 8),
-            packets_per_second: a_second(packets),
-            late_p99_ms: millis(late.p99),
-            late_max_ms: millis(late.max),
-            backend: now.backend.to_owned(),
-            packets_total: now.packets,
-            bytes_total: now.bytes,
-        }
+        let playing = history
+            .iter()
+            .map(|(_, stats)| stats.playing)
+            .sum::<usize>()
+            + now.playing;
+        let stream_seconds = playing as f64 / (history.len() + 1) as f64 * seconds;
+        sending(&now, &before, seconds, stream_seconds)
     }
 
     fn addresses(&self) -> Addresses {
         self.addresses.clone()
+    }
+}
+
+/// What was done from `before` to `now`.
+fn sending(now: &SenderStats, before: &SenderStats, seconds: f64, stream_seconds: f64) -> Sending {
+    let a_second = |count: u64| (count as f64 / seconds.max(0.001)) as u64;
+    let packets = now.packets - before.packets;
+    let sends = now.runs - before.runs;
+    let late = now.late_counts.since(&before.late_counts);
+    let millis = |duration: Duration| (packets > 0).then_some(duration.as_secs_f64() * 1e3);
+    let cpu = now.cpu.saturating_sub(before.cpu).as_secs_f64() * 1e3;
+    Sending {
+        rate: a_second((now.bytes - before.bytes) * 8),
+        packets_per_second: a_second(packets),
+        late_p50_ms: millis(late.p50),
+        late_p99_ms: millis(late.p99),
+        late_p999_ms: millis(late.p999),
+        late_max_ms: millis(late.max),
+        backend: now.backend.to_owned(),
+        packets_per_send: (sends > 0).then(|| packets as f64 / sends as f64),
+        cpu_ms_per_stream_second: (packets > 0 && stream_seconds > 0.0)
+            .then(|| cpu / stream_seconds),
+        packets_total: now.packets,
+        bytes_total: now.bytes,
+        cpu_total: now.cpu,
+        calls_total: now.calls,
+        sends_total: now.runs,
+        missed_total: now.missed,
+        resent_total: now.resent,
+        dropped_frames_total: now.dropped,
+        retried_total: now.retried,
+        refused_total: now.refused,
+        shifts_total: now.shifts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_of_the_time_between_and_counts_of_all_time() {
+        let before = SenderStats {
+            packets: 1000,
+            runs: 200,
+            bytes: 1_000_000,
+            dropped: 3,
+            cpu: Duration::from_millis(10),
+            ..SenderStats::default()
+        };
+        let now = SenderStats {
+            packets: 1800,
+            runs: 300,
+            bytes: 2_000_000,
+            dropped: 5,
+            resent: 7,
+            cpu: Duration::from_millis(16),
+            ..before.clone()
+        };
+        let sending = sending(&now, &before, 4.0, 20.0);
+        assert_eq!((sending.rate, sending.packets_per_second), (2_000_000, 200));
+        assert_eq!(sending.packets_per_send, Some(8.0));
+        assert!((sending.cpu_ms_per_stream_second.unwrap() - 0.3).abs() < 1e-9);
+        assert_eq!((sending.dropped_frames_total, sending.resent_total), (5, 7));
+    }
+
+    #[test]
+    fn where_nothing_was_sent_nothing_is_said_of_packets() {
+        let sending = sending(&SenderStats::default(), &SenderStats::default(), 5.0, 0.0);
+        assert_eq!(sending.late_p50_ms, None);
+        assert_eq!(sending.packets_per_send, None);
+        assert_eq!(sending.cpu_ms_per_stream_second, None);
     }
 }

@@ -1,12 +1,18 @@
 //! Where a viewer stands in a track: the group, the frame, the packet. It moves on as packets leave,
 //! and asks for the next group in time.
+//!
+//! Which packets are next is worked out once, when the cursor comes to them ([`Head`]): a visit asks for it
+//! up to eight times, and each time would go through the plan's memory, which other viewers' plans have
+//! pushed out of the processor's cache.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use reelway_media::Nanos;
 use reelway_rtp::{Packet, Plan};
 
 use crate::again::Place;
+use crate::pacing::Pace;
 use crate::plans::{Planned, Script};
 use crate::stream::StreamError;
 
@@ -16,6 +22,10 @@ pub(crate) struct Cursor {
     pub track: usize,
     /// Groups of the track.
     groups: usize,
+    /// Packets of the track's preface.
+    preface_packets: u32,
+    /// Packets that may leave within a millisecond.
+    burst: u16,
     group: usize,
     /// Frame within the group, and packet within the frame: the next to be sent.
     frame: usize,
@@ -25,13 +35,32 @@ pub(crate) struct Cursor {
     from: Option<Nanos>,
     /// Frames due from here on are left out.
     end: Nanos,
-    /// Packets of the preface sent; `None`: it has been sent, or is not wanted.
+    /// Packets of the preface sent; `None`: it has been sent, or is not wanted, or there is none.
     preface: Option<u32>,
+    /// What the place says; `None`: the plan is not here.
+    head: Option<Head>,
+    /// When the group behind the one at hand is due, once somebody has asked.
+    following: Option<(usize, Nanos)>,
     current: Option<Arc<Planned>>,
     next: Option<Result<Arc<Planned>, StreamError>>,
     /// The last group asked for.
     asked: Option<usize>,
     done: bool,
+}
+
+/// The packets that leave next together.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    /// Their numbers within the unit at hand.
+    pub packets: Range<u32>,
+    /// When they are due on the film's timeline.
+    pub due: Nanos,
+    /// Packets that may leave within their millisecond.
+    pub cap: u32,
+    /// When their frame is due.
+    frame_due: Nanos,
+    /// The frame can be left out: nothing of it was sent, and no other frame is decoded from it.
+    droppable: bool,
 }
 
 /// What is to be sent next: a frame, or the parameter sets before the first one.
@@ -42,8 +71,6 @@ pub(crate) struct Unit<'a> {
     pub bytes: &'a Planned,
     /// All packets of the unit.
     pub packets: &'a [Packet],
-    /// The first one not sent yet.
-    pub at: u32,
     pub due: Nanos,
     pub duration: Nanos,
     /// RTP timestamp less the viewer's base.
@@ -51,17 +78,21 @@ pub(crate) struct Unit<'a> {
 }
 
 impl Cursor {
-    /// A place that is nowhere yet.
-    pub fn new(track: usize, groups: usize) -> Cursor {
+    /// A place that is nowhere yet, in a script's track whose preface has so many packets.
+    pub fn new(track: usize, groups: usize, preface_packets: u32, burst: u16) -> Cursor {
         Cursor {
             track,
             groups,
+            preface_packets,
+            burst,
             group: 0,
             frame: 0,
             packet: 0,
             from: None,
             end: Nanos::MAX,
             preface: None,
+            head: None,
+            following: None,
             current: None,
             next: None,
             asked: None,
@@ -72,13 +103,12 @@ impl Cursor {
     /// Moves to the frame due at `from`, or that it lies in, in `group` or later; nothing is left of the
     /// place before. `None`: the track has nothing there.
     pub fn place(&mut self, at: Option<(usize, Nanos)>, end: Nanos) {
-        let (track, groups) = (self.track, self.groups);
-        *self = Cursor::new(track, groups);
+        *self = Cursor::new(self.track, self.groups, self.preface_packets, self.burst);
         if let Some((group, from)) = at {
             self.group = group;
             self.from = Some(from);
-            self.preface = Some(0);
-            self.done = group >= groups;
+            self.preface = (self.preface_packets > 0).then_some(0);
+            self.done = group >= self.groups;
         }
         self.end = end;
     }
@@ -86,6 +116,7 @@ impl Cursor {
     /// Lets go of all memory, keeping the place.
     pub fn let_go(&mut self) {
         self.current = None;
+        self.head = None;
         self.next = None;
         self.asked = None;
     }
@@ -105,48 +136,61 @@ impl Cursor {
         self.done || self.current.is_some()
     }
 
-    /// What is to be sent next, if it is in memory.
+    /// Which packets leave next, if that is known.
+    pub fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
+    }
+
+    fn find_head(&mut self) {
+        let frame = self
+            .current
+            .as_deref()
+            .and_then(|current| current.plan.frames.get(self.frame));
+        self.head = frame.map(|frame| {
+            let (at, of, duration) = match self.preface {
+                Some(sent) => (sent, self.preface_packets, 0),
+                None => (self.packet, frame.packets.len() as u32, frame.duration),
+            };
+            let pace = Pace::new(of, duration, self.burst);
+            let slice = pace.slice_at(at);
+            Head {
+                packets: slice.packets,
+                due: frame.due.saturating_add(slice.after),
+                cap: pace.cap,
+                frame_due: frame.due,
+                droppable: frame.droppable && self.packet == 0 && self.preface.is_none(),
+            }
+        });
+    }
+
+    /// What is to be sent next, if it is in memory; `preface`: the track's.
     pub fn unit<'a>(&'a self, preface: Option<&'a Plan>) -> Option<Unit<'a>> {
         let bytes = self.current.as_deref()?;
         let frame = bytes.plan.frames.get(self.frame)?;
-        let (due, rtp_time) = (frame.due, frame.rtp_time);
-        if let (Some(at), Some(plan)) = (
-            self.preface,
-            preface.filter(|plan| !plan.packets.is_empty()),
-        ) {
-            return Some(Unit {
-                plan,
-                bytes,
-                packets: &plan.packets,
-                at,
-                due,
-                duration: 0,
-                rtp_time,
-            });
-        }
-        let packets = bytes.plan.packets_of(frame);
+        let (plan, packets, duration) = match preface.filter(|_| self.preface.is_some()) {
+            Some(plan) => (plan, &*plan.packets, 0),
+            None => (&bytes.plan, bytes.plan.packets_of(frame), frame.duration),
+        };
         Some(Unit {
-            plan: &bytes.plan,
+            plan,
             bytes,
             packets,
-            at: self.packet,
-            due,
-            duration: frame.duration,
-            rtp_time,
+            due: frame.due,
+            duration,
+            rtp_time: frame.rtp_time,
         })
     }
 
-    /// Where the next packet lies, and how many packets the preface has; `preface`: packets of the
-    /// unit at hand, if the film has one.
-    pub fn at(&self, preface: Option<u32>) -> Option<(Place, u16)> {
+    /// Where the next packet lies, and how many packets the preface before it has.
+    pub fn at(&self) -> Option<(Place, u16)> {
         let frame = self.current.as_deref()?.plan.frames.get(self.frame)?;
-        let before = self.preface.zip(preface);
         let place = Place {
             group: self.group as u32,
             packet: frame.packets.start + self.packet,
-            preface: before.map(|(sent, _)| sent as u16),
+            preface: self.preface.map(|sent| sent as u16),
         };
-        Some((place, before.map_or(0, |(_, of)| of as u16)))
+        let before = self.preface.map_or(0, |_| self.preface_packets as u16);
+        Some((place, before))
     }
 
     /// A group's plan and bytes, if it is the one at hand.
@@ -154,16 +198,20 @@ impl Cursor {
         self.current.as_ref().filter(|_| group == self.group)
     }
 
-    /// Moves on by `packets` of the unit at hand, which has `of` in all. An error is one of the group it
-    /// comes to.
-    pub fn advance(&mut self, packets: u32, of: u32, has_preface: bool) -> Result<(), StreamError> {
-        if let Some(sent) = self.preface.filter(|_| has_preface) {
-            self.preface = Some(sent + packets).filter(|sent| *sent < of);
+    /// Moves on by `packets` of the unit at hand. An error is one of the group it comes to.
+    pub fn advance(&mut self, packets: u32) -> Result<(), StreamError> {
+        if let Some(sent) = self.preface {
+            self.preface = Some(sent + packets).filter(|sent| *sent < self.preface_packets);
+            self.find_head();
             return Ok(());
         }
-        self.preface = None;
         self.packet += packets;
-        if self.packet < of {
+        let frame = self
+            .current
+            .as_deref()
+            .and_then(|current| current.plan.frames.get(self.frame));
+        if frame.is_some_and(|frame| self.packet < frame.packets.len() as u32) {
+            self.find_head();
             return Ok(());
         }
         self.packet = 0;
@@ -174,9 +222,8 @@ impl Cursor {
     /// When the frame at hand is due, if it can be left out: nothing of it was sent, and no other frame
     /// is decoded from it.
     pub fn droppable(&self) -> Option<Nanos> {
-        let frame = self.current.as_deref()?.plan.frames.get(self.frame)?;
-        let whole = self.packet == 0 && self.preface.is_none();
-        (frame.droppable && whole && !self.done).then_some(frame.due)
+        let head = self.head.as_ref().filter(|head| head.droppable)?;
+        Some(head.frame_due)
     }
 
     /// Leaves the frame at hand out.
@@ -187,6 +234,12 @@ impl Cursor {
 
     /// Goes on to a frame that is to be sent, over the ends of groups.
     fn settle(&mut self) -> Result<(), StreamError> {
+        let settled = self.find_frame();
+        self.find_head();
+        settled
+    }
+
+    fn find_frame(&mut self) -> Result<(), StreamError> {
         while let Some(current) = self.current.as_deref() {
             let frames = &current.plan.frames;
             if let Some(from) = self.from {
@@ -241,6 +294,7 @@ impl Cursor {
     /// one behind it if it is due before `ahead`. It counts as asked for.
     pub fn want(&mut self, script: &Script, ahead: Nanos) -> Option<(usize, Nanos)> {
         let (group, due) = self.lacking(script)?;
+        self.following = Some((group, due));
         if group != self.group && due >= ahead {
             return None;
         }
@@ -259,7 +313,10 @@ impl Cursor {
         if group >= self.groups || self.asked == Some(group) {
             return None;
         }
-        let due = script.group_due(self.track, group);
+        let due = match self.following {
+            Some((following, due)) if following == group => due,
+            _ => script.group_due(self.track, group),
+        };
         (group == self.group || due < self.end).then_some((group, due))
     }
 }

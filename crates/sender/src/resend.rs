@@ -93,7 +93,6 @@ impl Active {
             plan,
             bytes,
             packets: &plan.packets,
-            at: number,
             due: frame.due,
             duration: frame.duration,
             rtp_time: frame.rtp_time,

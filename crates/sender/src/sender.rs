@@ -298,7 +298,8 @@ impl Sender {
     }
 
     fn track(&self, script: &Script, out: TrackOut) -> Result<Track, StreamError> {
-        script.payload(out.track).map_err(StreamError)?;
+        let payload = script.payload(out.track).map_err(StreamError)?;
+        let preface = payload.map_or(0, |payload| payload.preface().packets.len());
         let path = match out.out {
             Out::Tcp { conn, rtp, rtcp } => Path::Tcp { conn, rtp, rtcp },
             Out::Udp { from, rtp, rtcp } => {
@@ -327,7 +328,12 @@ impl Sender {
             packets: 0,
             octets: 0,
             resend: again.map(|again| Box::new(Resend::new(again))),
-            cursor: Cursor::new(out.track, script.groups(out.track)),
+            cursor: Cursor::new(
+                out.track,
+                script.groups(out.track),
+                preface as u32,
+                self.0.rules.burst,
+            ),
         })
     }
 

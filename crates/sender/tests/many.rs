@@ -119,9 +119,7 @@ fn five_thousand_who_leave_within_a_second_do_not_disturb_one_who_stays() {
         handle.go();
     }
     let viewer = Viewer::default();
-    let handle = sender.play(viewer.stream(&film, &store, 0, None));
-    block(handle.ready()).unwrap();
-    handle.go();
+    let handle = viewer.plays(&sender, &film, &store);
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(sender.stats().playing, 5001);
     let began = reelway_clock::now();
@@ -129,9 +127,7 @@ fn five_thousand_who_leave_within_a_second_do_not_disturb_one_who_stays() {
     wait_until("all to be gone", || sender.stats().playing == 1);
     let took = reelway_clock::now().since(began);
     assert!(took < Duration::from_secs(1), "{took:?}");
-    wait_until("the end", || {
-        viewer.has(|event| *event == StreamEvent::Ended)
-    });
+    viewer.wait_for_the_end();
     std::thread::sleep(Duration::from_millis(100));
     assert_whole(&viewer.video.packets(), VIDEO_SEQ);
     let progress = handle.progress();
@@ -207,12 +203,8 @@ fn a_fault_ends_the_streams_of_its_thread_with_a_word_and_new_ones_play() {
     });
     assert_eq!(second.progress().state, State::Failed);
     let third = Viewer::default();
-    let handle = sender.play(third.stream(&film, &store, 0, None));
-    block(handle.ready()).unwrap();
-    handle.go();
-    wait_until("the end", || {
-        third.has(|event| *event == StreamEvent::Ended)
-    });
+    let handle = third.plays(&sender, &film, &store);
+    third.wait_for_the_end();
     assert_eq!(sender.stats().playing, 0);
 }
 
@@ -233,9 +225,7 @@ fn a_thread_that_falls_behind_leaves_out_whole_pictures_that_no_other_needs() {
     block(slow.ready()).unwrap();
     handle.go();
     slow.go();
-    wait_until("the end", || {
-        viewer.has(|event| *event == StreamEvent::Ended)
-    });
+    viewer.wait_for_the_end();
     std::thread::sleep(Duration::from_millis(100));
     let (video, audio) = (viewer.video.packets(), viewer.audio.packets());
     assert_whole(&video, VIDEO_SEQ);

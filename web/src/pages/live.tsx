@@ -118,14 +118,16 @@ function Figures({ node }: { node: api.Node | null }) {
     [
       "Lateness",
       node?.sending.late_p99_ms != null ? milliseconds(node.sending.late_p99_ms) : "–",
-      node?.sending.late_max_ms != null ? `99th percentile; at most ${milliseconds(node.sending.late_max_ms)}` : "of 99 % of packets",
+      node ? latenesses(node) : "of 99 % of packets",
     ],
+    ["A stream a second", node?.sending.cpu_ms_per_stream_second != null ? `${node.sending.cpu_ms_per_stream_second.toFixed(2)} ms` : "–", node ? sends(node) : ""],
+    ["Sent again", node ? String(node.sending.resent) : "–", node ? losses(node) : ""],
     [
       "Memory for films",
       node ? size(node.pool.used) : "–",
       node ? `of ${size(node.pool.bytes)}${asked > 0 ? `; ${Math.round((node.pool.hits / asked) * 100)} % of reads found there` : ""}` : "",
     ],
-    ["Up", node ? lasting(node.uptime) : "–", node ? `sends by ${node.sending.backend}` : ""],
+    ["Up", node ? lasting(node.uptime) : "–", ""],
   ];
   return (
     <section class="figures" aria-label="Server">
@@ -144,6 +146,26 @@ function Figures({ node }: { node: api.Node | null }) {
       ))}
     </section>
   );
+}
+
+/** How late packets leave, beside the 99th percentile. */
+function latenesses({ sending }: api.Node): string {
+  if (sending.late_p999_ms == null || sending.late_max_ms == null) return "of 99 % of packets";
+  return `of 99 % of packets; of 99.9 %: ${milliseconds(sending.late_p999_ms)}, at most ${milliseconds(sending.late_max_ms)}`;
+}
+
+/** What a stream costs, and how it is sent. */
+function sends({ sending }: api.Node): string {
+  const packets = sending.packets_per_send;
+  return `of CPU; by ${sending.backend}${packets != null ? `, ${packets.toFixed(1)} packets a send` : ""}`;
+}
+
+/** What did not arrive as it was sent first. */
+function losses({ sending }: api.Node): string {
+  const parts = [`of ${count(sending.missed, "packet")} missed`];
+  if (sending.dropped_frames > 0) parts.push(`${count(sending.dropped_frames, "frame")} left out`);
+  if (sending.refused > 0) parts.push(`${sending.refused} refused by the kernel`);
+  return parts.join("; ");
 }
 
 const protocolNames: Record<string, string> = {

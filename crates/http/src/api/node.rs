@@ -40,9 +40,17 @@ struct Sessions {
 struct Sending {
     rate: u64,
     packets_per_second: u64,
+    late_p50_ms: Option<f64>,
     late_p99_ms: Option<f64>,
+    late_p999_ms: Option<f64>,
     late_max_ms: Option<f64>,
     backend: String,
+    packets_per_send: Option<f64>,
+    cpu_ms_per_stream_second: Option<f64>,
+    missed: u64,
+    resent: u64,
+    dropped_frames: u64,
+    refused: u64,
 }
 
 #[derive(Serialize)]
@@ -93,9 +101,17 @@ impl Node {
             sending: Sending {
                 rate: sending.rate,
                 packets_per_second: sending.packets_per_second,
+                late_p50_ms: sending.late_p50_ms,
                 late_p99_ms: sending.late_p99_ms,
+                late_p999_ms: sending.late_p999_ms,
                 late_max_ms: sending.late_max_ms,
                 backend: sending.backend,
+                packets_per_send: sending.packets_per_send,
+                cpu_ms_per_stream_second: sending.cpu_ms_per_stream_second,
+                missed: sending.missed_total,
+                resent: sending.resent_total,
+                dropped_frames: sending.dropped_frames_total,
+                refused: sending.refused_total,
             },
             http: Http {
                 connections: app.metrics.connections.load(Ordering::Relaxed),

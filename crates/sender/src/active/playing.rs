@@ -9,7 +9,7 @@ use reelway_rtp::Header;
 
 use super::{Active, BEFORE_BYE, BYE_LATEST, Due};
 use crate::cursor::Unit;
-use crate::pacing::{Pace, TURN};
+use crate::pacing::TURN;
 use crate::planner::Waiter;
 use crate::stream::{State, StreamError};
 
@@ -56,21 +56,16 @@ impl Active {
 
     /// The next slice of a track, and how many packets may leave in its millisecond.
     pub fn slice(&self, track: usize) -> Option<(Due, u32)> {
-        let unit = self.unit_of(track)?;
-        let pace = Pace::new(unit.packets.len() as u32, unit.duration, self.rules.burst);
-        let slice = pace.slice_at(unit.at);
+        let head = self.tracks.get(track)?.cursor.head()?;
         // What is due before the play began (sound packed with what comes before) is not late at its
         // beginning.
-        let at = self.wall_of(unit.due.saturating_add(slice.after).max(self.film));
-        Some((
-            Due {
-                track,
-                first: slice.packets.start,
-                end: slice.packets.end,
-                at,
-            },
-            pace.cap,
-        ))
+        let due = Due {
+            track,
+            first: head.packets.start,
+            end: head.packets.end,
+            at: self.wall_of(head.due.max(self.film)),
+        };
+        Some((due, head.cap))
     }
 
     /// What may leave now of what is due before `horizon`: at most one slice a track, the earliest
@@ -274,7 +269,6 @@ impl Active {
         let Some(unit) = self.unit_of(due.track) else {
             return 0;
         };
-        let of = unit.packets.len() as u32;
         let octets_of = |packets: u32| {
             let packets = &unit.packets[due.first as usize..(due.first + packets) as usize];
             packets
@@ -284,17 +278,9 @@ impl Active {
         };
         let octets = octets_of(count);
         let bytes = u64::from(octets_of(taken)) + u64::from(taken) * Header::BYTES as u64;
-        let payload = self
-            .script
-            .payload(self.tracks[due.track].cursor.track)
-            .ok()
-            .flatten();
-        let has_preface = payload.is_some_and(|payload| !payload.preface().packets.is_empty());
         let track = &mut self.tracks[due.track];
-        if let Some((resend, (place, preface))) = track
-            .resend
-            .as_mut()
-            .zip(track.cursor.at(has_preface.then_some(of)))
+        if let Some(resend) = track.resend.as_mut()
+            && let Some((place, preface)) = track.cursor.at()
         {
             resend.trail.note(track.packets, place, preface);
             resend.earn(octets);
@@ -302,7 +288,7 @@ impl Active {
         track.seq = track.seq.wrapping_add(count as u16);
         track.packets = track.packets.wrapping_add(count);
         track.octets = track.octets.wrapping_add(octets);
-        let moved = track.cursor.advance(count, of, has_preface);
+        let moved = track.cursor.advance(count);
         self.window.note(after, count);
         let shared = &self.shared;
         shared.late.note(after.saturating_sub(due.at), count);

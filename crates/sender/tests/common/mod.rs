@@ -1,212 +1,21 @@
 //! A film made in memory, and receivers that look closely.
-#![allow(dead_code)] // Each test uses a part.
+#![allow(dead_code, unused_imports)] // Each test uses a part.
 
-use std::io::Write;
+mod film;
+
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use reelway_catalogue::Film;
-use reelway_media::{
-    AacConfig, Codec, Container, Group, H264Config, Kind, Sample, SampleTable, Samples, Sound,
-    Title, Track,
+use reelway_sender::{
+    FilmStream, Out, Sender, SenderConfig, Stream, StreamEvent, StreamHandle, TrackOut, What,
 };
-use reelway_sender::{FilmStream, Out, Sender, SenderConfig, Stream, StreamEvent, TrackOut, What};
 use reelway_store::{Store, StoreConfig};
-use reelway_sys::FileIdentity;
 use reelway_sys::udp::UdpSocket;
 
-pub const PICTURES_A_SECOND: u32 = 25;
-const SOUND_RATE: u32 = 48_000;
-
-/// A film of H.264 and AAC whose bytes are noise that can be told apart, in a file of its own.
-pub struct TestFilm {
-    pub film: Arc<Film>,
-    pub dir: tempfile::TempDir,
-    /// NAL units of each picture, and the sound's access units.
-    pub pictures: Vec<Vec<u8>>,
-    pub sounds: Vec<Vec<u8>>,
-}
-
-fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut out = Vec::with_capacity(len + 8);
-    while out.len() < len {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        out.extend_from_slice(&state.to_le_bytes());
-    }
-    out.truncate(len);
-    out
-}
-
-struct Making {
-    bytes: Vec<u8>,
-    table: SampleTable,
-    groups: Vec<Group>,
-    low: u64,
-    dts: i64,
-    total: u64,
-}
-
-impl Making {
-    fn new() -> Making {
-        Making {
-            bytes: Vec::new(),
-            table: SampleTable::default(),
-            groups: Vec::new(),
-            low: 0,
-            dts: 0,
-            total: 0,
-        }
-    }
-
-    fn push(&mut self, offset: u64, size: u32, duration: u32, sync: bool, all_sync: bool) {
-        self.table.push(Sample {
-            offset,
-            size,
-            duration,
-            cts: 0,
-            sync,
-        });
-        let fits = |group: &Group| {
-            (all_sync || !sync)
-                && group.count < Group::MAX_SAMPLES
-                && offset + u64::from(size) - self.low <= Group::MAX_SPAN
-        };
-        match self.groups.last_mut().filter(|group| fits(group)) {
-            Some(group) => {
-                group.count += 1;
-                group.bytes += size;
-            }
-            None => {
-                let first = self.table.len() - 1;
-                self.groups.push(Group {
-                    first,
-                    count: 1,
-                    dts: self.dts,
-                    cts: 0,
-                    bytes: size,
-                    sync,
-                });
-                self.low = offset;
-            }
-        }
-        self.dts += i64::from(duration);
-        self.total += u64::from(size);
-    }
-}
-
-impl TestFilm {
-    /// A film of `seconds`, a sync sample each second, at about `kbit` kb/s of picture.
-    pub fn make(seconds: u32, kbit: u32) -> TestFilm {
-        TestFilm::make_with(seconds, kbit, |_| false)
-    }
-
-    /// The same, in which no other picture is decoded from some (by number).
-    pub fn make_with(seconds: u32, kbit: u32, droppable: impl Fn(u32) -> bool) -> TestFilm {
-        let mut bytes = noise(1, 1000);
-        let (mut video, mut audio) = (Making::new(), Making::new());
-        let (mut pictures, mut sounds) = (Vec::new(), Vec::new());
-        let second = kbit as usize * 125;
-        for picture in 0..seconds * PICTURES_A_SECOND {
-            let sync = picture % PICTURES_A_SECOND == 0;
-            // A quarter of each second is its first picture.
-            let size = if sync {
-                second / 4
-            } else {
-                second * 3 / 4 / (PICTURES_A_SECOND as usize - 1)
-            };
-            let mut nal = noise(u64::from(picture) + 100, size.max(8));
-            nal[0] = match sync {
-                true => 0x65,
-                false if droppable(picture) => 0x01,
-                false => 0x41,
-            };
-            let offset = bytes.len() as u64;
-            bytes.extend_from_slice(&(nal.len() as u32).to_be_bytes());
-            bytes.extend_from_slice(&nal);
-            video.push(offset, nal.len() as u32 + 4, 512, sync, false);
-            pictures.push(nal);
-            while u64::from(audio.table.len()) * 1024 * u64::from(PICTURES_A_SECOND)
-                < u64::from(picture + 1) * u64::from(SOUND_RATE)
-            {
-                let unit = noise(sounds.len() as u64 + 1_000_000, 250);
-                audio.push(bytes.len() as u64, 250, 1024, true, true);
-                bytes.extend_from_slice(&unit);
-                sounds.push(unit);
-            }
-        }
-        let codec = Codec::H264(H264Config {
-            fourcc: *b"avc1",
-            length_size: 4,
-            profile: [66, 0, 30],
-            sps: vec![vec![0x67, 66, 0, 30, 1, 2, 3, 4]],
-            pps: vec![vec![0x68, 1, 2, 3]],
-        });
-        let sound = Codec::Aac(AacConfig {
-            config: vec![0x11, 0x90],
-            object_type: 2,
-            rate: SOUND_RATE,
-            channels: 2,
-            frame_length: 1024,
-        });
-        let track = |id, kind, codec, timescale, making: &Making| Track {
-            id,
-            kind,
-            codec,
-            timescale,
-            shift: 0,
-            language: None,
-            name: None,
-            enabled: true,
-            samples: making.table.len(),
-            bytes: making.total,
-            duration: making.dts as u64,
-            groups: making.groups.clone(),
-            picture: None,
-            sound: (kind == Kind::Audio).then_some(Sound {
-                rate: SOUND_RATE,
-                channels: 2,
-            }),
-            sample_entry: Vec::new(),
-        };
-        let title = Title {
-            container: Container::Mp4,
-            name: None,
-            tracks: vec![
-                track(1, Kind::Video, codec, 512 * PICTURES_A_SECOND, &video),
-                track(2, Kind::Audio, sound, SOUND_RATE, &audio),
-            ],
-            duration: i64::from(seconds) * 1_000_000_000,
-            notes: Vec::new(),
-        };
-        let dir = tempfile::tempdir().unwrap();
-        let path: PathBuf = dir.path().join("film.mp4");
-        let mut file = std::fs::File::create(&path).unwrap();
-        file.write_all(&bytes).unwrap();
-        file.sync_all().unwrap();
-        let identity = FileIdentity::from(&std::fs::metadata(&path).unwrap());
-        let samples: Arc<dyn Samples> = Arc::new(vec![video.table, audio.table]);
-        let film = Arc::new(Film {
-            name: "film".into(),
-            path,
-            identity,
-            title: Arc::new(title),
-            samples,
-        });
-        TestFilm {
-            film,
-            dir,
-            pictures,
-            sounds,
-        }
-    }
-}
+pub use film::*;
 
 pub fn store() -> Store {
     Store::new(StoreConfig {
@@ -414,6 +223,13 @@ pub fn nack(source: u32, lost: &[u16]) -> Vec<u8> {
     out
 }
 
+/// An ordinary sender with one viewer.
+pub fn one_viewer() -> (Store, Sender, Viewer) {
+    let store = store();
+    let sender = sender(&store, |_| {});
+    (store, sender, Viewer::default())
+}
+
 /// Both tracks of a film to two receivers.
 #[derive(Default)]
 pub struct Viewer {
@@ -439,6 +255,18 @@ impl Viewer {
             self.audio.out(),
             &self.events,
         )
+    }
+
+    /// A film from its beginning on, as soon as it is ready.
+    pub fn plays(&self, sender: &Sender, film: &TestFilm, store: &Store) -> StreamHandle {
+        let handle = sender.play(self.stream(film, store, 0, None));
+        block(handle.ready()).unwrap();
+        handle.go();
+        handle
+    }
+
+    pub fn wait_for_the_end(&self) {
+        wait_until("the end", || self.has(|event| *event == StreamEvent::Ended));
     }
 
     pub fn has(&self, event: impl Fn(&StreamEvent) -> bool) -> bool {
@@ -584,4 +412,46 @@ pub fn units(packets: &[Got]) -> Vec<(u32, Vec<u8>)> {
         }
     }
     out
+}
+
+/// Pictures and sound that a viewer got equal the film's from these on.
+pub fn assert_film(
+    film: &TestFilm,
+    video: &[Got],
+    audio: &[Got],
+    pictures: std::ops::Range<usize>,
+    sounds: std::ops::Range<usize>,
+) {
+    let nals = nals(video);
+    let kinds: Vec<_> = nals[..2].iter().map(|(_, nal)| nal[0] & 0x1f).collect();
+    assert_eq!(
+        kinds,
+        [7, 8],
+        "parameter sets come before the first picture"
+    );
+    assert_eq!(nals.len() - 2, pictures.len());
+    for ((timestamp, nal), number) in nals[2..].iter().zip(pictures) {
+        assert!(*nal == film.pictures[number], "picture {number}");
+        assert_eq!(
+            *timestamp,
+            VIDEO_BASE.wrapping_add(number as u32 * 3600),
+            "picture {number}"
+        );
+    }
+    let units = units(audio);
+    assert_eq!(units.len(), sounds.len());
+    for ((timestamp, unit), number) in units.iter().zip(sounds) {
+        assert!(*unit == film.sounds[number], "sound {number}");
+        assert_eq!(
+            *timestamp,
+            AUDIO_BASE + number as u32 * 1024,
+            "sound {number}"
+        );
+    }
+}
+
+/// Pictures and sound that a viewer got are all of the film's.
+pub fn assert_whole_film(film: &TestFilm, video: &[Got], audio: &[Got]) {
+    let (pictures, sounds) = (0..film.pictures.len(), 0..film.sounds.len());
+    assert_film(film, video, audio, pictures, sounds);
 }
