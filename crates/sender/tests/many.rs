@@ -203,7 +203,7 @@ fn a_fault_ends_the_streams_of_its_thread_with_a_word_and_new_ones_play() {
     });
     assert_eq!(second.progress().state, State::Failed);
     let third = Viewer::default();
-    let handle = third.plays(&sender, &film, &store);
+    let _handle = third.plays(&sender, &film, &store);
     third.wait_for_the_end();
     assert_eq!(sender.stats().playing, 0);
 }

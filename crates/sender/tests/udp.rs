@@ -86,7 +86,7 @@ fn reports_come_at_once_and_put_all_tracks_on_one_clock_and_bye_comes_last() {
         config.report_interval = Duration::from_millis(400)
     });
     let viewer = Viewer::default();
-    let handle = viewer.plays(&sender, &film, &store);
+    let _handle = viewer.plays(&sender, &film, &store);
     viewer.wait_for_the_end();
     std::thread::sleep(Duration::from_millis(100));
     let first = viewer.video.packets()[0].at;
@@ -312,7 +312,7 @@ fn ipv6_viewers_get_the_same() {
         audio: Receiver::at("127.0.0.1:0"),
         ..Viewer::default()
     };
-    let handle = viewer.plays(&sender, &film, &store);
+    let _handle = viewer.plays(&sender, &film, &store);
     viewer.wait_for_the_end();
     std::thread::sleep(Duration::from_millis(60));
     assert_whole_film(&film, &viewer.video.packets(), &viewer.audio.packets());
@@ -406,7 +406,7 @@ fn receiver_reports_are_heard_only_from_where_the_media_goes() {
 fn a_viewer_has_left_when_the_receivers_of_all_his_tracks_have_said_bye() {
     let film = TestFilm::make(2, 1000);
     let (store, sender, viewer) = one_viewer();
-    let handle = viewer.plays(&sender, &film, &store);
+    let _handle = viewer.plays(&sender, &film, &store);
     let to =
         reelway_sys::udp::Destination::new(([127, 0, 0, 1], sender.ports().1).into(), None, false);
     let report = |from: u8, source: u32| {
