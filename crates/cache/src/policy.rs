@@ -76,7 +76,11 @@ pub trait Policy: Send {
     /// replaced.
     fn remove(&mut self, slot: Slot, now: Duration);
 
-    /// What `film` is. Told before the first viewer of it; told again when a number means another film.
+    /// The number `film` means another film from now on, or its first: what was learned of the one before
+    /// does not hold for it. No block or viewer of the one before is left.
+    fn new_film(&mut self, _film: FilmId, _now: Duration) {}
+
+    /// What `film` is. Told before the first viewer of it; told again when more is known.
     fn film(&mut self, _film: FilmId, _shape: Film, _now: Duration) {}
 
     /// A viewer begins, has come to another block, seeks, changes his speed, or turns to another film.

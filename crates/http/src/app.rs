@@ -73,7 +73,7 @@ impl App {
         };
         App {
             films: Films::new(catalogue.clone(), store.clone(), options),
-            viewers: Viewers::new(sessions.clone(), config.viewer_timeout),
+            viewers: Viewers::new(sessions.clone(), store.clone(), config.viewer_timeout),
             budget: Budget::new(&store),
             pace: Pace {
                 ahead: config.ahead.as_secs_f64(),

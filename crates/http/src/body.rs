@@ -18,7 +18,7 @@ use http_body::{Frame, SizeHint};
 use reelway_clock::Monotonic;
 use reelway_media::SamplesError;
 use reelway_session::EndReason;
-use reelway_store::{ReadError, Span, Store};
+use reelway_store::{ReadError, Source, Span, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::films::Show;
@@ -70,6 +70,8 @@ pub(crate) enum Flow {
         number: u32,
         /// Film seconds that a byte plays.
         seconds_per_byte: f64,
+        /// Whether it tells where the viewer is.
+        main: bool,
         /// Tells that his answer is under way.
         _sending: Sending,
     },
@@ -79,13 +81,24 @@ pub(crate) enum Flow {
 
 impl Flow {
     /// A viewer's flow.
-    pub fn of(viewer: Arc<Viewer>, number: u32, seconds_per_byte: f64) -> Flow {
+    pub fn of(viewer: Arc<Viewer>, number: u32, seconds_per_byte: f64, main: bool) -> Flow {
         let _sending = viewer.sending();
         Flow::Viewer {
             viewer,
             number,
             seconds_per_byte,
+            main,
             _sending,
+        }
+    }
+
+    /// The film's bytes from here on are asked for.
+    fn comes_to(&self, source: &Source, offset: u64) {
+        if let Flow::Viewer {
+            viewer, main: true, ..
+        } = self
+        {
+            viewer.comes_to(source, offset);
         }
     }
 
@@ -196,6 +209,7 @@ impl Producer {
             return Ok(None);
         };
         let span = window.film.clone().map(|range| {
+            self.flow.comes_to(&self.show.source, range.start);
             let (sender, receiver) = oneshot::channel();
             let deadline: Monotonic =
                 reelway_clock::now() + Duration::from_secs_f64(ahead.clamp(0.0, 3600.0));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use reelway_catalogue::{Catalogue, CatalogueError, Film, State};
 use reelway_clock::Real;
@@ -56,6 +56,8 @@ impl Show {
         }
         let package = Package::new(film.title.clone(), &*film.samples, options)
             .map_err(|error| ShowError::Package(name(), error))?;
+        let length = u64::try_from(film.title.duration).unwrap_or(0);
+        store.film(&source, Duration::from_nanos(length));
         let version = version(&film.identity, options);
         Ok(Show {
             film,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use reelway_clock::Monotonic;
 use reelway_media::{Nanos, SECOND};
 use reelway_session::{Progress, Session, State};
+use reelway_store::{Source, Watcher};
 
 use crate::films::Show;
 use crate::pace::{Pace, Pacer};
@@ -32,6 +33,8 @@ pub(crate) struct Viewer {
     bytes: AtomicU64,
     answers: AtomicU64,
     place: Mutex<Place>,
+    /// Tells the store's cache where he is.
+    watcher: Watcher,
 }
 
 /// Where a viewer is, as far as what he asks for tells.
@@ -103,7 +106,13 @@ pub(crate) struct Piece {
 
 impl Viewer {
     /// One who has asked for nothing yet.
-    pub fn new(session: Session, token: String, show: &Show, timeout: Duration) -> Viewer {
+    pub fn new(
+        session: Session,
+        token: String,
+        show: &Show,
+        timeout: Duration,
+        watcher: Watcher,
+    ) -> Viewer {
         let idle = timeout.min(UNDECIDED);
         session.set_idle_limit(idle);
         Viewer {
@@ -123,7 +132,13 @@ impl Viewer {
                 sending: 0,
                 flows: HashMap::new(),
             }),
+            watcher,
         }
+    }
+
+    /// The bytes of his film from here on are asked for next.
+    pub fn comes_to(&self, source: &Source, offset: u64) {
+        self.watcher.comes_to(source, offset, 1.0);
     }
 
     /// Whether this is his film.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use reelway_session::{EndReason, NewSession, Protocol, Refusal, Sessions};
+use reelway_store::Store;
 
 use crate::films::Show;
 use crate::viewer::Viewer;
@@ -64,6 +65,7 @@ pub(crate) struct Viewers(Arc<Inner>);
 
 struct Inner {
     sessions: Sessions,
+    store: Store,
     timeout: Duration,
     present: Mutex<HashMap<Key, Arc<Viewer>>>,
     /// Who was here.
@@ -81,9 +83,10 @@ struct Past {
 }
 
 impl Viewers {
-    pub fn new(sessions: Sessions, timeout: Duration) -> Viewers {
+    pub fn new(sessions: Sessions, store: Store, timeout: Duration) -> Viewers {
         Viewers(Arc::new(Inner {
             sessions,
+            store,
             timeout,
             present: Mutex::default(),
             past: Mutex::default(),
@@ -181,7 +184,9 @@ impl Viewers {
             Key::Token(token) => token.clone(),
             Key::Anonymous { .. } => String::new(),
         };
-        let viewer = Arc::new(Viewer::new(session.clone(), token, show, self.0.timeout));
+        let watcher = self.0.store.watcher();
+        let viewer = Viewer::new(session.clone(), token, show, self.0.timeout, watcher);
+        let viewer = Arc::new(viewer);
         present.insert(key.clone(), viewer.clone());
         drop(present);
         let probed = Arc::downgrade(&viewer);

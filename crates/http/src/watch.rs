@@ -257,7 +257,7 @@ async fn segment(
         viewer.asks(piece, app.pace);
         let seconds_per_byte =
             Duration::from_nanos(duration.max(0) as u64).as_secs_f64() / len.max(1) as f64;
-        Flow::of(viewer, id, seconds_per_byte)
+        Flow::of(viewer, id, seconds_per_byte, main)
     };
     let slices = track
         .slices(number, range.clone())
@@ -306,7 +306,7 @@ async fn file(app: &Arc<App>, show: Arc<Show>, request: &Parts, caller: Caller) 
     };
     viewer.asks(piece, app.pace);
     let windows = Windows::of_file(range.clone());
-    let flow = Flow::of(viewer, FILE, seconds_per_byte);
+    let flow = Flow::of(viewer, FILE, seconds_per_byte, true);
     send(app, show, flow, answer, range, windows).await
 }
 

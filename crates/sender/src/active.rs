@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use reelway_media::Nanos;
+use reelway_store::Watcher;
 use reelway_sys::udp::Destination;
 use reelway_timetable::Beginning;
 
@@ -108,6 +109,8 @@ pub(crate) struct Means {
     pub rules: Arc<Rules>,
     /// Of the thread.
     pub counters: Arc<Counters>,
+    /// The viewer, as the store's cache knows him.
+    pub watcher: Arc<Watcher>,
 }
 
 /// A stream on its thread.
@@ -119,6 +122,10 @@ pub(crate) struct Active {
     pub planner: Planner,
     pub rules: Arc<Rules>,
     counters: Arc<Counters>,
+    /// Told of where the viewer is.
+    watcher: Arc<Watcher>,
+    /// The track that tells where he is: the picture, if there is one.
+    leader: usize,
     /// What was asked for first.
     pub wish: (Nanos, Option<Nanos>),
     /// Who waits for it to be ready.
@@ -172,7 +179,10 @@ impl Active {
             planner,
             rules,
             counters,
+            watcher,
         } = means;
+        let is_picture = |track: &Track| script.is_picture(track.cursor.track);
+        let leader = tracks.iter().position(is_picture).unwrap_or(0);
         Active {
             shared,
             script,
@@ -181,6 +191,8 @@ impl Active {
             planner,
             rules,
             counters,
+            watcher,
+            leader,
             wish,
             reply: Some(reply),
             state: State::Preparing,
@@ -430,6 +442,7 @@ impl Active {
     fn stand(&mut self, position: Nanos) {
         self.epoch += 1;
         self.over_at = None;
+        self.watcher.pauses();
         self.shared.position.store(position, Ordering::Relaxed);
         self.shared.behind.store(0, Ordering::Relaxed);
         for track in &mut self.tracks {
@@ -472,9 +485,11 @@ impl Active {
         }
     }
 
+    /// Sends no more, for now or for good.
     fn let_go(&mut self) {
         self.epoch += 1;
         self.over_at = None;
+        self.watcher.leaves();
         for track in &mut self.tracks {
             track.cursor.let_go();
             track.resends(Resend::let_go);

@@ -5,12 +5,13 @@ use std::io;
 use std::ops::ControlFlow;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use reelway_catalogue::Film;
 use reelway_clock::Monotonic;
 use reelway_media::{Nanos, TimedSample};
 use reelway_rtp::PayloadOptions;
-use reelway_store::{ReadError, Source, Span, Store};
+use reelway_store::{ReadError, Source, Span, Store, Watcher};
 use reelway_sys::FileIdentity;
 use reelway_timetable::{Beginning, TrackBeginning};
 
@@ -32,9 +33,18 @@ pub(crate) struct Waiter {
     pub group: usize,
     /// Whether the stream waits for it: then its thread is woken.
     pub urgent: bool,
+    /// The viewer, if the group tells where he is.
+    pub watcher: Option<Arc<Watcher>>,
 }
 
 impl Waiter {
+    /// The group begins at this byte of the film: that is where the viewer comes to.
+    fn comes_to(&self, source: &Source, offset: u64) {
+        if let Some(watcher) = &self.watcher {
+            watcher.comes_to(source, offset, 1.0);
+        }
+    }
+
     fn tell(self, result: Result<Arc<Planned>, StreamError>) {
         let Waiter {
             inbox,
@@ -43,6 +53,7 @@ impl Waiter {
             track,
             group,
             urgent,
+            watcher: _,
         } = self;
         let command = Command::Planned {
             stream,
@@ -169,9 +180,16 @@ impl Planner {
         }
         films.retain(|_, script| script.strong_count() > 0);
         let identity = film.identity;
+        let length = u64::try_from(film.title.duration).unwrap_or(0);
+        self.0.store.film(&source, Duration::from_nanos(length));
         let script = Arc::new(Script::film(film, source, self.0.options));
         films.insert(identity, Arc::downgrade(&script));
         Ok(script)
+    }
+
+    /// A viewer that the store's cache is to know of.
+    pub fn watcher(&self) -> Arc<Watcher> {
+        Arc::new(self.0.store.watcher())
     }
 
     /// Plans in memory.
@@ -236,10 +254,16 @@ impl Planner {
         {
             let mut plans = script.plans();
             match plans.get_mut(&id) {
-                Some(Entry::Making(waiters)) => return waiters.push(waiter),
+                Some(Entry::Making { waiters, begins }) => {
+                    if let Some(offset) = *begins {
+                        waiter.comes_to(&script.source, offset);
+                    }
+                    return waiters.push(waiter);
+                }
                 Some(Entry::Made(plan)) => {
                     if let Some(plan) = plan.upgrade() {
                         drop(plans);
+                        waiter.comes_to(&script.source, plan.span.range().start);
                         return waiter.tell(Ok(plan));
                     }
                 }
@@ -250,7 +274,11 @@ impl Planner {
                     }
                 }
             }
-            plans.insert(id, Entry::Making(vec![waiter]));
+            let making = Entry::Making {
+                waiters: vec![waiter],
+                begins: None,
+            };
+            plans.insert(id, making);
         }
         self.push(
             deadline,
@@ -338,6 +366,12 @@ impl Planner {
             Ok(wanted) => wanted,
             Err(error) => return tell(&script, id, Err(error)),
         };
+        if let Some(Entry::Making { waiters, begins }) = script.plans().get_mut(&id) {
+            *begins = Some(wanted.range.start);
+            for waiter in waiters {
+                waiter.comes_to(&script.source, wanted.range.start);
+            }
+        }
         let planner = Arc::downgrade(&self.0);
         let source = Arc::clone(&script.source);
         self.0
@@ -386,7 +420,7 @@ fn tell(script: &Script, id: GroupId, result: Result<Planned, StreamError>) {
         Err(_) => plans.remove(&id),
     };
     drop(plans);
-    if let Some(Entry::Making(waiters)) = before {
+    if let Some(Entry::Making { waiters, .. }) = before {
         for waiter in waiters {
             waiter.tell(result.clone());
         }

@@ -38,7 +38,12 @@ impl Bytes for InSpan<'_> {
 
 /// A plan that exists or is being made.
 pub(crate) enum Entry {
-    Making(Vec<Waiter>),
+    Making {
+        /// Who is told when it is there.
+        waiters: Vec<Waiter>,
+        /// The first byte of the film that is read for it, once that is known.
+        begins: Option<u64>,
+    },
     Made(Weak<Planned>),
 }
 
@@ -118,6 +123,13 @@ impl Script {
             Kind::Film { film, .. } => Some(film),
             Kind::File(_) => None,
         }
+    }
+
+    /// Whether a track is a film's picture.
+    pub fn is_picture(&self, track: usize) -> bool {
+        let film = self.as_film();
+        let track = film.and_then(|film| film.title.tracks.get(track));
+        track.is_some_and(|track| track.kind == reelway_media::Kind::Video)
     }
 
     /// Plans by group.

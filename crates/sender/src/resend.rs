@@ -136,6 +136,8 @@ impl Active {
             track,
             group: group as usize,
             urgent: true,
+            // It lies behind where the viewer is.
+            watcher: None,
         };
         let id = (self.tracks[track].cursor.track, group as usize);
         self.planner

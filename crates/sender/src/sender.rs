@@ -285,6 +285,7 @@ impl Sender {
                     planner: inner.planner.clone(),
                     rules: Arc::clone(&inner.rules),
                     counters: Arc::clone(&lane.counters),
+                    watcher: inner.planner.watcher(),
                 };
                 let active = Active::new(shared, script, tracks, means, wish, reply);
                 lane.inbox.send(Command::Add(Box::new(active)));

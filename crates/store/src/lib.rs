@@ -16,6 +16,7 @@
 //! | `store.rs` | what others see |
 //! | `pool.rs` | which blocks hold what, who waits for what: pure bookkeeping under one lock |
 //! | `films.rs` | small numbers for films |
+//! | `watcher.rs` | what the cache policy is told of viewers |
 //! | `span.rs`, `fill.rs`, `buffer.rs` | pinned bytes; a block on its way; a block to write into |
 //! | `source.rs`, `lane.rs` | where bytes come from, and how many at a time |
 //! | `local.rs`, `disk.rs` | local files, and the thread of each disk |
@@ -33,6 +34,7 @@ mod pool;
 mod source;
 mod span;
 mod store;
+mod watcher;
 
 pub use buffer::Buffer;
 pub use draft::{Draft, remove_abandoned_drafts, sync_directory};
@@ -42,3 +44,4 @@ pub use lane::{Lane, LaneStats};
 pub use source::{BlockSource, Opener, Source};
 pub use span::Span;
 pub use store::{Observer, ReadBy, Store, StoreConfig, StoreStats};
+pub use watcher::Watcher;

@@ -23,6 +23,7 @@ use reelway_sys::FileIdentity;
 use reelway_sys::region::Page;
 
 use crate::films::Films;
+use crate::watcher::News;
 use crate::{ReadError, Source};
 
 /// A block that has been read; in the cache as long as nobody needs its memory.
@@ -125,6 +126,8 @@ pub(crate) struct Pool {
     held: Vec<Option<BlockId>>,
     pub films: Films,
     pub policy: Box<dyn Policy>,
+    /// What the policy is still to be told.
+    pub news: Vec<News>,
     /// The policy's time begins here.
     born: Monotonic,
     /// Empty blocks that somebody writes into.
@@ -158,6 +161,7 @@ impl Pool {
             held: vec![None; count],
             films: Films::default(),
             policy,
+            news: Vec::new(),
             born: reelway_clock::now(),
             lent: 0,
             observed: false,
@@ -174,6 +178,17 @@ impl Pool {
     /// The policy's time.
     pub fn now(&self) -> Duration {
         reelway_clock::now().since(self.born)
+    }
+
+    /// Tells the policy what has happened.
+    pub fn tell_news(&mut self) {
+        if self.news.is_empty() {
+            return;
+        }
+        let now = self.now();
+        for news in self.news.drain(..) {
+            news.tell(&mut *self.policy, now);
+        }
     }
 
     fn next_serial(&mut self) -> u64 {

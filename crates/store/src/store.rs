@@ -4,11 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use reelway_cache::{BlockId, Film, FilmId, Spec, ViewerId, Watching};
+use reelway_cache::{BlockId, Film, FilmId, Spec};
 use reelway_clock::Monotonic;
 use reelway_sys::FileIdentity;
 use reelway_sys::region::{ALIGNMENT, Page, Paging, Region};
@@ -16,11 +16,13 @@ use reelway_sys::region::{ALIGNMENT, Page, Paging, Region};
 use crate::buffer::Buffer;
 use crate::disk::{self, Disk};
 use crate::fill::Fill;
+use crate::films::Numbered;
 use crate::lane::{Lane, LaneState, LaneStats};
 use crate::local::LocalFile;
 use crate::pool::{Finished, Given, Pool, Read, Request, What};
 use crate::source::Opener;
 use crate::span::Pin;
+use crate::watcher::{News, Watcher};
 use crate::{ReadError, Source, Span, StoreError};
 
 /// Who reads local files.
@@ -94,9 +96,16 @@ pub(crate) struct Inner {
     openers: Mutex<Vec<(PathBuf, Arc<dyn Opener>)>>,
     /// Numbers of sources that were closed. They may be closed under the pool's lock.
     closed: Mutex<Vec<FilmId>>,
+    /// What the policy is still to be told.
+    news: Mutex<Vec<News>>,
+    /// Number of the next viewer.
+    viewers: AtomicU64,
     observer: OnceLock<Arc<dyn Observer>>,
     paging: Paging,
 }
+
+/// News that wait for the pool to be changed, at most.
+const MOST_NEWS: usize = 1024;
 
 /// Told of every block that is asked for.
 pub trait Observer: Send + Sync + 'static {
@@ -154,6 +163,9 @@ impl Inner {
             for film in std::mem::take(&mut *lock(&self.closed)) {
                 pool.films.close(film);
             }
+            // Swapped, so that who brings news waits for no policy, and nothing is allocated.
+            std::mem::swap(&mut pool.news, &mut *lock(&self.news));
+            pool.tell_news();
             change(&mut pool, &mut work.finished);
             if !pool.seen.is_empty() {
                 work.seen = std::mem::take(&mut pool.seen);
@@ -232,12 +244,31 @@ impl Inner {
 
     /// A film is opened once more; its number.
     pub fn opened(&self, identity: FileIdentity) -> FilmId {
-        lock(&self.pool).films.open(identity)
+        let mut pool = lock(&self.pool);
+        let numbered = pool.films.open(identity);
+        if let Numbered::New(film) = numbered {
+            let now = pool.now();
+            pool.policy.new_film(film, now);
+        }
+        numbered.number()
     }
 
     /// A source was closed.
     pub fn closed(&self, number: FilmId) {
         lock(&self.closed).push(number);
+    }
+
+    /// The policy is to know of something before it is asked next.
+    pub fn tell(self: &Arc<Self>, news: News) {
+        let waiting = {
+            let mut list = lock(&self.news);
+            list.push(news);
+            list.len()
+        };
+        // Blocks are asked for much more often than this; where not, the list is bounded all the same.
+        if waiting >= MOST_NEWS {
+            self.with_pool(|_, _| ());
+        }
     }
 
     /// An empty block comes back.
@@ -355,6 +386,8 @@ impl Store {
             disks: Mutex::default(),
             openers: Mutex::default(),
             closed: Mutex::default(),
+            news: Mutex::default(),
+            viewers: AtomicU64::new(1),
             observer: OnceLock::new(),
             paging: region.paging,
         };
@@ -411,30 +444,15 @@ impl Store {
     pub fn film(&self, source: &Source, duration: Duration) {
         let blocks = source.len().div_ceil(self.0.0.block_bytes());
         let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
-        let mut pool = lock(&self.0.0.pool);
-        let now = pool.now();
-        pool.policy
-            .film(source.number(), Film { blocks, duration }, now);
+        self.0
+            .0
+            .tell(News::Film(source.number(), Film { blocks, duration }));
     }
 
-    /// Tells the cache policy that a viewer has come to this byte of a film and goes on at this speed
-    /// (1: as the film is meant, negative: backwards, 0: he pauses). Said before the bytes are asked for.
-    pub fn watching(&self, viewer: ViewerId, source: &Source, offset: u64, speed: f32) {
-        let watching = Watching {
-            film: source.number(),
-            block: u32::try_from(offset / self.0.0.block_bytes()).unwrap_or(u32::MAX),
-            speed,
-        };
-        let mut pool = lock(&self.0.0.pool);
-        let now = pool.now();
-        pool.policy.watch(viewer, watching, now);
-    }
-
-    /// Tells the cache policy that a viewer has left.
-    pub fn left(&self, viewer: ViewerId) {
-        let mut pool = lock(&self.0.0.pool);
-        let now = pool.now();
-        pool.policy.left(viewer, now);
+    /// A viewer that the cache policy is to know of, who is nowhere yet.
+    pub fn watcher(&self) -> Watcher {
+        let viewer = self.0.0.viewers.fetch_add(1, Ordering::Relaxed);
+        Watcher::new(&self.0.0, viewer)
     }
 
     /// Has `observer` told of every block that is asked for from now on. Only the first one given is.

@@ -9,6 +9,9 @@ use crate::{Slot, ViewerId};
 /// Viewers behind a block that are looked at: whoever comes after them is too late to matter.
 const LOOK_BACK: usize = 6;
 
+/// A viewer from whom nothing is heard for this long, in seconds of film beyond a block, pauses.
+const SILENT: f64 = 120.0;
+
 /// A viewer who pauses is taken to go on after this many seconds.
 const PAUSE: f64 = 300.0;
 
@@ -69,6 +72,17 @@ impl Film {
             .map(|((_, viewer), _)| *viewer)
     }
 
+    /// How long until a viewer comes to what lies `film_time` seconds ahead of him.
+    fn delay(&self, front: &Front, film_time: f64, now: f64) -> f64 {
+        let here = now - front.since;
+        // He has not come to the next block when he should have: a player that pauses says nothing, and
+        // one with a long buffer asks in bursts.
+        if front.speed <= 0.0 || here * front.speed > self.block_seconds + SILENT {
+            return film_time + PAUSE;
+        }
+        film_time / front.speed - here
+    }
+
     /// How long `block` waits for its next use, in seconds of memory spent for each use that comes of it.
     ///
     /// The next use is uncertain: the viewers behind may leave before they are here, and those who have
@@ -83,11 +97,7 @@ impl Film {
         let mut count = 0;
         for ((behind, _), front) in self.viewers.range(..(block, 0)).rev().take(LOOK_BACK) {
             let film_time = f64::from(block - behind) * self.block_seconds;
-            let delay = if front.speed > 0.0 {
-                film_time / front.speed - (now - front.since)
-            } else {
-                film_time + PAUSE
-            };
+            let delay = self.delay(front, film_time, now);
             let comes = self.staying.share(self.place(*behind), place);
             // In the order of coming; a fast one may come before one that is nearer.
             let mut at = count;

@@ -305,6 +305,16 @@ impl Policy for Timetable {
         self.forget(slot, now.as_secs_f64());
     }
 
+    fn new_film(&mut self, film: FilmId, now: Duration) {
+        let now = now.as_secs_f64();
+        let fresh = Film::new(&self.all, now);
+        let entry = self.film_mut(film, now);
+        if entry.viewers.is_empty() && entry.resident.is_empty() {
+            let version = entry.version;
+            *entry = Film { version, ..fresh };
+        }
+    }
+
     fn film(&mut self, film: FilmId, shape: crate::Film, now: Duration) {
         let entry = self.film_mut(film, now.as_secs_f64());
         entry.blocks = shape.blocks.max(1);

@@ -1,6 +1,7 @@
 //! What a stream does while it plays: which packets may leave now, when to look at it again, how far
 //! behind it is.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use reelway_clock::Monotonic;
@@ -40,6 +41,7 @@ impl Active {
                 track: number,
                 group,
                 urgent: !self.tracks[number].cursor.is_ready(),
+                watcher: (number == self.leader).then(|| Arc::clone(&self.watcher)),
             };
             let id = (self.tracks[number].cursor.track, group);
             self.planner

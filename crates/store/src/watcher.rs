@@ -1,0 +1,107 @@
+//! What the cache policy is told of viewers.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use reelway_cache::{Film, FilmId, Policy, ViewerId, Watching};
+
+use crate::Source;
+use crate::store::Inner;
+
+/// News for the policy. It is told when the pool is changed next, before it is asked for anything: who
+/// brings news never waits for the pool's lock.
+pub(crate) enum News {
+    /// A film's shape is known.
+    Film(FilmId, Film),
+    /// A viewer has come to a place.
+    Watches(ViewerId, Watching),
+    /// A viewer has left.
+    Left(ViewerId),
+}
+
+impl News {
+    pub fn tell(self, policy: &mut dyn Policy, now: Duration) {
+        match self {
+            News::Film(film, shape) => policy.film(film, shape, now),
+            News::Watches(viewer, watching) => policy.watch(viewer, watching, now),
+            News::Left(viewer) => policy.left(viewer, now),
+        }
+    }
+}
+
+/// A viewer as the cache policy knows him: says where he is, and with its end that he has left.
+///
+/// None of its calls waits for anything, so that a sender thread may make them.
+pub struct Watcher {
+    store: Weak<Inner>,
+    viewer: ViewerId,
+    /// Where he is, if he is anywhere.
+    place: Mutex<Option<Watching>>,
+}
+
+impl std::fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Watcher({})", self.viewer)
+    }
+}
+
+impl Watcher {
+    pub(crate) fn new(store: &Arc<Inner>, viewer: ViewerId) -> Watcher {
+        Watcher {
+            store: Arc::downgrade(store),
+            viewer,
+            place: Mutex::default(),
+        }
+    }
+
+    /// He has come to this byte of a film and goes on at this speed (1: as the film is meant, negative:
+    /// backwards). To be said before the bytes are asked for.
+    pub fn comes_to(&self, source: &Source, offset: u64, speed: f32) {
+        if let Some(store) = self.store.upgrade() {
+            let watching = Watching {
+                film: source.number(),
+                block: u32::try_from(offset / store.block_bytes()).unwrap_or(u32::MAX),
+                speed,
+            };
+            self.stands_at(&store, Some(watching));
+        }
+    }
+
+    /// He pauses where he is.
+    pub fn pauses(&self) {
+        let place = *self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(place), Some(store)) = (place, self.store.upgrade()) {
+            self.stands_at(
+                &store,
+                Some(Watching {
+                    speed: 0.0,
+                    ..place
+                }),
+            );
+        }
+    }
+
+    /// He has left, at the film's end or before; he may come again.
+    pub fn leaves(&self) {
+        if let Some(store) = self.store.upgrade() {
+            self.stands_at(&store, None);
+        }
+    }
+
+    fn stands_at(&self, store: &Arc<Inner>, new: Option<Watching>) {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut *place, new) != new {
+            // Under the lock, so that news come in the order of what happened.
+            store.tell(match new {
+                Some(watching) => News::Watches(self.viewer, watching),
+                None => News::Left(self.viewer),
+            });
+        }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.leaves();
+    }
+}

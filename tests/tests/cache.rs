@@ -1,0 +1,128 @@
+//! The cache policy in a running server: what it is told of viewers shows in what it keeps.
+
+use std::fs;
+
+use reelway_tests::films::{self, temp_dir};
+use reelway_tests::http;
+use reelway_tests::rtsp::Client;
+use reelway_tests::server::{Options, Server};
+
+const BLOCK: u64 = 64 << 10;
+/// Blocks of the pool.
+const POOL: u64 = 32;
+
+/// A server of three films of two hours, a block of which plays for two minutes: what the machine has to
+/// do besides moves no viewer by much.
+fn server(policy: &str) -> (Server, tempfile::TempDir) {
+    let dir = temp_dir("library");
+    let film = films::film("two_hours").path;
+    fs::hard_link(&film, dir.path().join("kept.mp4")).expect("a link");
+    for other in ["second.mp4", "third.mp4"] {
+        fs::copy(&film, dir.path().join(other)).expect("a copy");
+    }
+    let server = Options::new(dir.path())
+        .set("pool.policy", format!("\"{policy}\""))
+        .set("pool.block", BLOCK)
+        .set("pool.size", POOL * BLOCK)
+        .set("http.ahead", 3600)
+        .start();
+    server.wait_indexed();
+    (server, dir)
+}
+
+/// Someone called `agent` fetches blocks of a film's file, one after the other.
+fn fetch(server: &Server, title: &str, agent: &str, blocks: std::ops::Range<u64>) {
+    for block in blocks {
+        let range = format!("bytes={}-{}", block * BLOCK, (block + 1) * BLOCK - 1);
+        let headers = [("Range", range.as_str()), ("User-Agent", agent)];
+        let answer = http::request(server.http, "GET", &format!("/{title}/file"), &headers);
+        assert_eq!(answer.expect("an answer").status, 206);
+    }
+}
+
+fn misses(server: &Server) -> u64 {
+    let node = server.get("/api/node").json();
+    node["pool"]["misses"].as_u64().expect("a number")
+}
+
+/// How many of eight blocks ahead of a viewer had to be read anew after others needed room: who watches
+/// is what `viewer` makes.
+fn misses_ahead<T>(policy: &str, viewer: impl FnOnce(&Server) -> T) -> u64 {
+    let (server, _dir) = server(policy);
+    fetch(&server, "kept", "one who goes before", 20..32);
+    let viewer = viewer(&server);
+    // As much as the pool holds, of films that more viewers came to: popularity speaks for these.
+    for agent in ["first"] {
+        fetch(&server, "second", agent, 32..33);
+        fetch(&server, "third", agent, 40..41);
+    }
+    fetch(&server, "second", "one who needs room", 32..32 + 20);
+    fetch(&server, "third", "another", 40..40 + POOL - 20);
+    let before = misses(&server);
+    fetch(&server, "kept", "one who looks", 23..31);
+    let misses = misses(&server) - before;
+    drop(viewer);
+    misses
+}
+
+/// Seconds of the film before block 20.
+fn place(server: &Server) -> f64 {
+    let film = server.get("/api/films/kept").json();
+    let number = |name: &str| film[name].as_f64().expect(name);
+    number("duration") * 20.0 * BLOCK as f64 / number("size")
+}
+
+fn rtsp(server: &Server) -> Client {
+    let url = server.rtsp_url("kept");
+    let mut client = Client::connect(server.rtsp).expect("a connection");
+    client.setup_tcp(&url).expect("SETUP");
+    let range = format!("npt={:.1}-", place(server));
+    let answer = client.request("PLAY", &url, &[("Range", &range)]);
+    assert_eq!(answer.expect("an answer").status, 200);
+    client
+}
+
+#[test]
+fn without_knowing_viewers_the_blocks_ahead_of_one_make_room() {
+    assert_eq!(misses_ahead("lru", rtsp), 8);
+}
+
+#[test]
+fn blocks_ahead_of_an_rtsp_viewer_are_kept() {
+    assert_eq!(misses_ahead("timetable", rtsp), 0);
+}
+
+#[test]
+fn blocks_ahead_of_one_who_has_left_make_room() {
+    let misses = misses_ahead("timetable", |server| {
+        let mut client = rtsp(server);
+        let url = server.rtsp_url("kept");
+        let answer = client.request("TEARDOWN", &url, &[]).expect("an answer");
+        assert_eq!(answer.status, 200);
+    });
+    assert!(misses > 0);
+}
+
+#[test]
+fn blocks_ahead_of_one_who_reads_the_file_are_kept() {
+    let viewer = |server: &Server| fetch(server, "kept", "a player", 20..21);
+    assert_eq!(misses_ahead("timetable", viewer), 0);
+}
+
+#[test]
+fn blocks_ahead_of_an_hls_viewer_are_kept() {
+    let viewer = |server: &Server| {
+        let main = server.get("/kept/hls/main.m3u8").text();
+        let playlists = main.split(['"', '\n']);
+        let playlist = playlists
+            .filter(|word| word.contains(".m3u8?"))
+            .next_back()
+            .expect("a playlist");
+        let text = server.get(&format!("/kept/hls/{playlist}")).text();
+        let segments: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let target = 7200.0 / segments.len() as f64;
+        let segment = segments[(place(server) / target) as usize].trim_start_matches("../");
+        assert_eq!(server.get(&format!("/kept/{segment}")).status, 200);
+    };
+    assert_eq!(misses_ahead("timetable", viewer), 0);
+}
