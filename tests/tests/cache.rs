@@ -113,11 +113,9 @@ fn blocks_ahead_of_one_who_reads_the_file_are_kept() {
 fn blocks_ahead_of_an_hls_viewer_are_kept() {
     let viewer = |server: &Server| {
         let main = server.get("/kept/hls/main.m3u8").text();
-        let playlists = main.split(['"', '\n']);
-        let playlist = playlists
-            .filter(|word| word.contains(".m3u8?"))
-            .next_back()
-            .expect("a playlist");
+        let words: Vec<&str> = main.split(['"', '\n']).collect();
+        let playlist = words.iter().rfind(|word| word.contains(".m3u8?"));
+        let playlist = playlist.expect("a playlist");
         let text = server.get(&format!("/kept/hls/{playlist}")).text();
         let segments: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         let target = 7200.0 / segments.len() as f64;
