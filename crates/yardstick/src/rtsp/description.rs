@@ -16,9 +16,12 @@ pub struct Media {
 /// The media sections of a session description; `base` is what relative controls are relative to.
 pub fn parse(sdp: &str, base: &str) -> Result<Vec<Media>, Trouble> {
     let mut all: Vec<Media> = Vec::new();
+    // The section's own payload type: the first one, beside which others may be described.
+    let mut own = "";
     for line in sdp.lines() {
         if let Some(media) = line.strip_prefix("m=") {
             let is_video = media.starts_with("video");
+            own = media.split_whitespace().nth(3).unwrap_or_default();
             all.push(Media {
                 is_video,
                 control: base.to_owned(),
@@ -31,8 +34,11 @@ pub fn parse(sdp: &str, base: &str) -> Result<Vec<Media>, Trouble> {
         };
         if let Some(control) = line.strip_prefix("a=control:") {
             media.control = absolute(base, control);
-        } else if let Some(map) = line.strip_prefix("a=rtpmap:") {
-            let encoding = map.split_once(' ').map_or("", |pair| pair.1);
+        } else if let Some((_, encoding)) = line
+            .strip_prefix("a=rtpmap:")
+            .and_then(|map| map.split_once(' '))
+            .filter(|(payload_type, _)| *payload_type == own)
+        {
             let mut parts = encoding.split('/');
             let name = parts.next().unwrap_or_default().to_ascii_uppercase();
             media.clock_rate = parts
@@ -135,6 +141,16 @@ mod tests {
         );
         assert_eq!(end("v=0\r\na=range:npt=0-12.5\r\n"), Some(12_500_000_000));
         assert_eq!(end("a=range:npt=0-\r\n"), None);
+    }
+
+    #[test]
+    fn a_section_is_what_its_first_payload_type_is() {
+        let sdp = "m=video 0 RTP/AVP 96 112\r\na=rtpmap:112 rtx/1000\r\na=rtpmap:96 H264/90000\r\na=rtpmap:112 rtx/1000\r\n";
+        let media = parse(sdp, "rtsp://h/a/").unwrap();
+        assert_eq!(
+            (media[0].clock_rate, media[0].format),
+            (90_000, Format::H264)
+        );
     }
 
     #[test]
