@@ -10,7 +10,8 @@
 //! ```
 //!
 //! A request gets all the blocks it lacks at once or none: what waits for room holds nothing, so
-//! those who wait can never block each other.
+//! those who wait can never block each other. What is read from afar gets a part of the pool only, and
+//! waits beside the line when that part is taken: a place that stalls holds up nobody else.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -95,6 +96,26 @@ struct Queue {
     reads: BTreeMap<Urgency, Read>,
     under_way: usize,
     depth: usize,
+    /// Whether it leads afar, where a read may take as long as patience lasts: only a part of the pool
+    /// is given to its reads, so that a place that stalls leaves the rest to others.
+    afar: bool,
+    /// Requests that wait until the lane's part of the pool has room.
+    held_back: BTreeMap<Urgency, Request>,
+}
+
+impl Queue {
+    /// Blocks that its reads have.
+    fn has(&self) -> usize {
+        self.reads.len() + self.under_way
+    }
+}
+
+/// Why a request must wait.
+enum Wait {
+    /// For room in the pool, or for its turn to take some.
+    Room,
+    /// For reads of this lane to be done.
+    Lane(usize),
 }
 
 /// Something to be called once the lock is released.
@@ -205,27 +226,73 @@ impl Pool {
             });
         }
         let urgency = (request.deadline, self.next_serial());
-        let first_in_line = self
-            .waiting
-            .first_key_value()
-            .is_none_or(|(first, _)| urgency < *first);
+        let first_in_line = self.next(&[]).is_none_or(|(first, _)| urgency < first);
         match self.place(request, first_in_line) {
             Ok(finished) => finished,
-            Err(request) => {
-                self.waiting.insert(urgency, request);
+            Err((request, wait)) => {
+                self.wait(urgency, request, wait);
                 None
             }
         }
     }
 
+    fn wait(&mut self, urgency: Urgency, request: Request, wait: Wait) {
+        let line = match wait {
+            Wait::Room => &mut self.waiting,
+            Wait::Lane(lane) => &mut self.queues[lane].held_back,
+        };
+        line.insert(urgency, request);
+    }
+
+    /// The most urgent of those who wait, and where: those for whose lane there is no room, or whose lane
+    /// is among `full`, are not asked.
+    fn next(&self, full: &[usize]) -> Option<(Urgency, Wait)> {
+        let first = self.waiting.keys().next().map(|first| (*first, Wait::Room));
+        let lanes = self.queues.iter().enumerate().filter_map(|(lane, queue)| {
+            let first = queue.held_back.keys().next()?;
+            let may = !full.contains(&lane) && self.lane_takes(lane, 1);
+            may.then_some((*first, Wait::Lane(lane)))
+        });
+        first
+            .into_iter()
+            .chain(lanes)
+            .min_by_key(|(first, _)| *first)
+    }
+
+    /// Whether a lane may have so many blocks more: all places afar together get half of the pool, each
+    /// the same part of it.
+    fn lane_takes(&self, lane: usize, blocks: usize) -> bool {
+        let queue = &self.queues[lane];
+        let afar = self.queues.iter().filter(|queue| queue.afar).count();
+        let part = self.held.len() / 2 / afar.max(1);
+        !queue.afar || queue.has() == 0 || queue.has() + blocks <= part
+    }
+
     /// Gives those who wait for room what there is, the most urgent first.
     pub fn dispatch(&mut self, finished: &mut Vec<Finished>) {
-        while let Some((urgency, request)) = self.waiting.pop_first() {
+        let mut full = Vec::new();
+        while let Some((urgency, wait)) = self.next(&full) {
+            let line = match wait {
+                Wait::Room => &mut self.waiting,
+                Wait::Lane(lane) => &mut self.queues[lane].held_back,
+            };
+            let Some(request) = line.remove(&urgency) else {
+                return;
+            };
             match self.place(request, true) {
                 Ok(done) => finished.extend(done),
-                Err(request) => {
-                    self.waiting.insert(urgency, request);
-                    return;
+                Err((request, wait)) => {
+                    let for_room = match wait {
+                        Wait::Room => true,
+                        Wait::Lane(lane) => {
+                            full.push(lane);
+                            false
+                        }
+                    };
+                    self.wait(urgency, request, wait);
+                    if for_room {
+                        return;
+                    }
                 }
             }
         }
@@ -233,7 +300,11 @@ impl Pool {
 
     /// Finds the request's blocks, and room for those that are not there; gives it back where there
     /// is none, or where it is not its turn to take some.
-    fn place(&mut self, request: Request, may_take: bool) -> Result<Option<Finished>, Request> {
+    fn place(
+        &mut self,
+        request: Request,
+        may_take: bool,
+    ) -> Result<Option<Finished>, (Request, Wait)> {
         let (source, blocks) = match &request.what {
             What::Film(source, blocks) => (Arc::clone(source), blocks.clone()),
             What::Empty(count) => {
@@ -244,7 +315,7 @@ impl Pool {
                     block: u32::MAX,
                 };
                 if !(may_take && self.make_room(count, none)) {
-                    return Err(request);
+                    return Err((request, Wait::Room));
                 }
                 self.lent += count;
                 let pages = self.free.split_off(self.free.len() - count);
@@ -275,8 +346,12 @@ impl Pool {
                 }
             });
         }
+        let lane = source.lane().0.number;
+        if absent > 0 && !self.lane_takes(lane, absent) {
+            return Err((request, Wait::Lane(lane)));
+        }
         if absent > 0 && !(may_take && self.make_room(absent, first_absent)) {
-            return Err(request);
+            return Err((request, Wait::Room));
         }
         self.counters.misses += absent as u64;
         self.counters.hits += (blocks.len() - absent) as u64;
@@ -435,11 +510,13 @@ impl Pool {
     }
 
     /// A queue for a new lane; its number.
-    pub fn add_queue(&mut self, depth: usize) -> usize {
+    pub fn add_queue(&mut self, depth: usize, afar: bool) -> usize {
         self.queues.push(Queue {
             reads: BTreeMap::new(),
             under_way: 0,
             depth: depth.max(1),
+            afar,
+            held_back: BTreeMap::new(),
         });
         self.queues.len() - 1
     }
@@ -542,12 +619,12 @@ impl Pool {
     /// Takes no more requests; all that are open fail.
     pub fn close(&mut self, finished: &mut Vec<Finished>) {
         self.closed = true;
+        let mut waiting = std::mem::take(&mut self.waiting);
         for queue in &mut self.queues {
             queue.reads.clear();
+            waiting.append(&mut queue.held_back);
         }
-        let waiting = std::mem::take(&mut self.waiting)
-            .into_values()
-            .map(|request| request.done);
+        let waiting = waiting.into_values().map(|request| request.done);
         let pending = std::mem::take(&mut self.pending)
             .into_values()
             .map(|pending| pending.done);
@@ -559,7 +636,8 @@ impl Pool {
 
     /// Requests that wait for room.
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        let held_back = self.queues.iter().map(|queue| queue.held_back.len());
+        self.waiting.len() + held_back.sum::<usize>()
     }
 
     /// Blocks in all, blocks that hold something, and those of them that somebody uses.

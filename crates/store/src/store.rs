@@ -284,9 +284,9 @@ impl Inner {
         }
     }
 
-    fn lane(&self, name: &str, depth: usize) -> Lane {
+    fn lane(&self, name: &str, depth: usize, afar: bool) -> Lane {
         let mut lanes = lock(&self.lanes);
-        let number = lock(&self.pool).add_queue(depth);
+        let number = lock(&self.pool).add_queue(depth, afar);
         let lane = Lane(Arc::new(LaneState::new(name, number, depth)));
         lanes.push(lane.clone());
         lane
@@ -300,7 +300,7 @@ impl Inner {
             return Ok((Arc::clone(disk), lane.clone()));
         }
         let disk = Disk::start(&name, self.config.depth, self.config.read_by)?;
-        let lane = self.lane(&name, self.config.depth);
+        let lane = self.lane(&name, self.config.depth, false);
         disks.insert(name, (Arc::clone(&disk), lane.clone()));
         Ok((disk, lane))
     }
@@ -395,9 +395,10 @@ impl Store {
     }
 
     /// A queue for sources that lie afar, for at most `depth` reads at once (at least 1); `name` is
-    /// what the figures call it.
+    /// what the figures call it. Reads from afar, which may last, get half of the pool among all such
+    /// queues.
     pub fn lane(&self, name: &str, depth: usize) -> Lane {
-        self.0.0.lane(name, depth)
+        self.0.0.lane(name, depth, true)
     }
 
     /// Has paths that begin with `prefix` opened by `opener`, and no longer as local files.

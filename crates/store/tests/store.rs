@@ -7,7 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
-use reelway_store::{ReadBy, ReadError, Source, Span, Store, StoreConfig, StoreError};
+use reelway_store::{
+    BlockSource, Fill, Lane, Opener, ReadBy, ReadError, Source, Span, Store, StoreConfig,
+    StoreError,
+};
+use reelway_sys::FileIdentity;
 
 const BLOCK: u64 = 4096;
 
@@ -526,4 +530,75 @@ fn films_are_read_alike_by_threads_where_there_is_no_ring() {
         );
         assert!(lanes[0].under_way == 0 && lanes[0].longest > Duration::ZERO);
     }
+}
+
+/// A place that never answers.
+#[derive(Debug, Default)]
+struct Stalled(Mutex<Vec<Fill>>);
+
+impl BlockSource for Stalled {
+    fn path(&self) -> &Path {
+        Path::new("http://stalled/film")
+    }
+
+    fn identity(&self) -> FileIdentity {
+        FileIdentity {
+            device: 1 << 63,
+            inode: 1,
+            size: 1000 * BLOCK,
+            mtime_ns: 0,
+        }
+    }
+
+    fn read(self: Arc<Self>, fill: Fill) {
+        self.0.lock().unwrap().push(fill);
+    }
+}
+
+struct Door(Arc<Stalled>, Lane);
+
+impl Opener for Door {
+    fn open(&self, _: &Path) -> std::io::Result<(Arc<dyn BlockSource>, Lane)> {
+        Ok((self.0.clone(), self.1.clone()))
+    }
+}
+
+#[test]
+fn a_place_afar_that_stalls_leaves_half_of_the_pool_to_others() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let store = store(16);
+    let stalled = Arc::new(Stalled::default());
+    let lane = store.lane("http://stalled", 2);
+    store.mount("http://stalled", Arc::new(Door(stalled.clone(), lane)));
+    let afar = store.open(Path::new("http://stalled/film")).unwrap();
+    let here = store.open(&file(dir.path(), "film", 64 * BLOCK)).unwrap();
+    // More than the pool is, and more urgent than the others.
+    let waiting: Vec<_> = (0..40)
+        .map(|n| ask(&store, &afar, n * BLOCK..(n + 1) * BLOCK, n))
+        .collect();
+    let stats = store.stats();
+    assert_eq!((stats.in_use, stats.waiting), (8, 32), "half of the pool");
+    // Twice round the rest of it.
+    for n in 0..21 {
+        let range = n * 3 * BLOCK..(n * 3 + 3) * BLOCK;
+        assert_bytes(&get(&store, &here, range.clone()).unwrap(), range);
+    }
+    // When it goes on, all get what they asked for, in their order.
+    let mut done = 0;
+    while let Some(mut fill) = {
+        let mut fills = stalled.0.lock().unwrap();
+        (!fills.is_empty()).then(|| fills.remove(0))
+    } {
+        assert_eq!(fill.range().start, done * BLOCK);
+        let range = fill.range();
+        for (byte, at) in fill.buffer().iter_mut().zip(range) {
+            *byte = byte_at(at);
+        }
+        fill.finish(Ok(()));
+        let n = done as usize;
+        let span = waiting[n].try_recv().expect("an answer").unwrap();
+        assert_bytes(&span, done * BLOCK..(done + 1) * BLOCK);
+        done += 1;
+    }
+    assert_eq!((done, store.stats().waiting), (40, 0));
 }
