@@ -2,7 +2,7 @@
 //! tools see in them ([`probe`]), a server of our own under test ([`server`]), real players
 //! ([`players`]), small clients that see every byte ([`http`], [`rtsp`]), and the surroundings: two
 //! hosts and a cable with a capture ([`network`], [`capture`]), a control group that counts memory
-//! ([`cgroup`]), a disk that breaks ([`faulty`]).
+//! ([`cgroup`]), a disk that breaks ([`faulty`]), servers that films lie on ([`elsewhere`]).
 //!
 //! Nothing here shares code with the server's data path: a mistake in both would go unseen.
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@
 pub mod boxes;
 pub mod capture;
 pub mod cgroup;
+pub mod elsewhere;
 pub mod faulty;
 pub mod films;
 pub mod http;

@@ -105,9 +105,14 @@ impl Health {
             return false;
         };
         let was_well = place.faults == 0;
+        // A wrong answer may be wrong for one film only: those who want others are not to wait longer each time.
+        let faults = match fault {
+            Fault::Wrong(_) => 0,
+            _ => place.faults.min(16),
+        };
         let rest = patience
             .first
-            .saturating_mul(1 << place.faults.min(16))
+            .saturating_mul(1 << faults)
             .min(patience.most);
         let half = rest.as_nanos() as u64 / 2;
         let mut rest = rest - Duration::from_nanos(chance % (half + 1));
@@ -211,6 +216,20 @@ mod tests {
         first: Duration::from_millis(200),
         most: Duration::from_secs(5),
     };
+
+    #[test]
+    fn wrong_answers_for_one_film_do_not_keep_others_waiting_longer_each_time() {
+        let mut health = Health::new(1);
+        let wrong = Fault::Wrong("no Content-Range".into());
+        for n in 0..20 {
+            let now = at(n * 1000);
+            health.bad(0, &wrong, &PATIENCE, now, 0);
+            let mut other = Attempts::new(&health, PATIENCE, now);
+            let next = other.next(&health, now).expect("an attempt");
+            assert!(next.after <= PATIENCE.first, "{:?}", next.after);
+            other.note(0, &wrong);
+        }
+    }
 
     #[test]
     fn the_first_place_is_asked_while_it_is_well() {

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
+use crate::address::{Address, AddressError};
+
 /// A password, a key, a token.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
@@ -54,6 +56,11 @@ impl Secret {
             ));
         }
         Ok(self.clone())
+    }
+
+    /// The words as an address of films, which may hold user and password.
+    pub fn address(&self) -> Result<Address, AddressError> {
+        Address::parse(&self.0)
     }
 
     /// The words, to be sent to whom they are for.

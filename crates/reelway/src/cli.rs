@@ -134,11 +134,11 @@ impl Cli {
             }
             Command::Serve(flags) => {
                 let (config, addresses) = flags.into_config()?;
-                if config.films.is_empty() {
+                if config.films.is_empty() && config.source.is_empty() {
                     Cli::command()
                         .error(
                             ErrorKind::MissingRequiredArgument,
-                            "no films: name a directory (reelway serve /srv/films), or set `films` in the configuration",
+                            "no films: name a directory (reelway serve /srv/films), or set `films` or a `[[source]]` in the configuration",
                         )
                         .exit();
                 }

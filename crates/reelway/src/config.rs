@@ -9,6 +9,8 @@ use bytesize::ByteSize;
 use reelway_sender::BackendChoice;
 use serde::Deserialize;
 
+use crate::sources::Source;
+
 /// The commented reference, printed by `reelway serve --print-config`; a test holds it equal to
 /// the defaults below.
 pub const REFERENCE: &str = include_str!("config.toml");
@@ -28,6 +30,7 @@ pub struct Config {
     pub sessions: Sessions,
     pub sender: Sender,
     pub log: Log,
+    pub source: Vec<Source>,
 }
 
 /// Who may reach the server.
@@ -129,6 +132,7 @@ impl Default for Config {
             sessions: Sessions::default(),
             sender: Sender::default(),
             log: Log::default(),
+            source: Vec::new(),
         }
     }
 }
@@ -310,6 +314,9 @@ impl Config {
             self.pool.size,
             self.pool.block
         );
+        for source in &self.source {
+            source.config().context("source")?;
+        }
         if self.rtp.port != 0 {
             ensure!(
                 self.rtp.port != self.rtp.rtcp_port,
@@ -400,7 +407,8 @@ mod tests {
         ];
         let keys = debug
             .lines()
-            .filter(|line| line.contains(": "))
+            // Sources have none by default; their keys are judged in `sources.rs`.
+            .filter(|line| line.contains(": ") && !line.contains(" source: ["))
             .filter(|line| {
                 !sections
                     .iter()

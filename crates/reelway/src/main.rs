@@ -11,6 +11,7 @@ mod index;
 mod lan;
 mod node;
 mod serve;
+mod sources;
 mod yardstick;
 
 use std::process::ExitCode;

@@ -65,7 +65,10 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
 
 async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     let state = config.state_directory()?;
-    let (films, elsewhere) = places(&config.films)?;
+    let (films, mut elsewhere) = places(&config.films)?;
+    for source in &config.source {
+        elsewhere.push(source.config()?);
+    }
     require_films(&films)?;
     let token = api_token(&state);
 
@@ -374,6 +377,12 @@ fn announce(
                 )
             ),
             None => println!("  {}", film.display()),
+        }
+    }
+    for source in &config.source {
+        match source.url.address() {
+            Ok(address) => println!("  {}", address.shown()),
+            Err(error) => println!("  {error}"),
         }
     }
     println!();

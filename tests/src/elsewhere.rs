@@ -1,0 +1,285 @@
+//! Films elsewhere: a real nginx, a server that speaks S3 (moto), and a server between that spoils
+//! answers where a test wants it to.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::films::{target_dir, temp_dir};
+use crate::{http, wait};
+
+/// A process that ends with its owner, and where it listens.
+#[derive(Debug)]
+pub struct Elsewhere {
+    child: Child,
+    /// Its address.
+    pub at: SocketAddr,
+    _dir: tempfile::TempDir,
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// A port that nobody listens on.
+fn free_port() -> u16 {
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
+    socket.local_addr().expect("an address").port()
+}
+
+fn started(command: &mut Command, at: SocketAddr, dir: tempfile::TempDir) -> Elsewhere {
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let child = child
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let server = Elsewhere {
+        child,
+        at,
+        _dir: dir,
+    };
+    let answers = || http::get(at, "/").ok();
+    let answer = wait::until(Duration::from_secs(60), answers);
+    answer.unwrap_or_else(|| panic!("{command:?} does not answer"));
+    server
+}
+
+/// Starts an nginx that shows a folder and its entries.
+pub fn nginx(folder: &Path) -> Elsewhere {
+    let dir = temp_dir("nginx");
+    let at = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|name| format!("  {name}_temp_path {}/{name};\n", dir.path().display()))
+        .concat();
+    let config = format!(
+        "daemon off; master_process off; pid {0}/pid; error_log {0}/error.log;\n\
+         events {{}}\n\
+         http {{\n{temporary}  access_log off;\n\
+           server {{ listen {at}; root {1}; autoindex on; }}\n}}\n",
+        dir.path().display(),
+        folder.display()
+    );
+    let path = dir.path().join("nginx.conf");
+    std::fs::write(&path, config).expect("a configuration");
+    // Not on everybody's path.
+    let program = if Path::new("/usr/sbin/nginx").exists() {
+        "/usr/sbin/nginx"
+    } else {
+        "nginx"
+    };
+    let mut command = Command::new(program);
+    command
+        .arg("-c")
+        .arg(&path)
+        .arg("-e")
+        .arg(dir.path().join("error.log"));
+    started(&mut command, at, dir)
+}
+
+/// Starts a server that speaks S3, with one bucket.
+pub fn s3(bucket: &str) -> Elsewhere {
+    let dir = temp_dir("s3");
+    let at = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let own = target_dir().join("moto/bin/moto_server");
+    let mut command = Command::new(if own.exists() {
+        own.as_path()
+    } else {
+        Path::new("moto_server")
+    });
+    command.args(["-H", "127.0.0.1", "-p", &at.port().to_string()]);
+    let server = started(&mut command, at, dir);
+    server.put(&format!("/{bucket}"), &[]);
+    server
+}
+
+impl Elsewhere {
+    /// PUTs an object or, by its name alone, a bucket.
+    #[track_caller]
+    pub fn put(&self, path: &str, bytes: &[u8]) {
+        let signed = [(
+            "Authorization",
+            "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0",
+        )];
+        let answer = http::send(self.at, "PUT", path, &signed, bytes).expect("an answer");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+
+    /// Ends it as a crash would.
+    pub fn kill(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// What is done to an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spoil {
+    /// Nothing.
+    Not,
+    /// The connection is cut after so many bytes of the body.
+    Cut(usize),
+    /// Nothing comes after so many bytes of the body, as long as this is wanted.
+    Stall(usize),
+    /// The range is told, and sent, one byte too early.
+    WrongRange,
+    /// All of the film, with status 200.
+    NoRange,
+    /// This is the entity tag.
+    Tag(&'static str),
+    /// This is the status, without a body.
+    Status(u16),
+}
+
+type Plan = Box<dyn FnMut(&str, Option<u64>) -> Spoil + Send>;
+
+/// A server that gives what another one gives, spoilt.
+pub struct Spoiler {
+    /// Its address.
+    pub at: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    upstream: SocketAddr,
+    plan: Mutex<Plan>,
+    closed: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Spoiler {
+    /// Stands in front of `upstream`, and spoils nothing yet.
+    pub fn of(upstream: SocketAddr) -> Spoiler {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let at = listener.local_addr().expect("an address");
+        let shared = Arc::new(Shared {
+            upstream,
+            plan: Mutex::new(Box::new(|_, _| Spoil::Not)),
+            closed: AtomicBool::new(false),
+        });
+        let its = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if its.closed.load(Ordering::SeqCst) {
+                    return;
+                }
+                let its = Arc::clone(&its);
+                // A client that went away is nobody's trouble here.
+                std::thread::spawn(move || drop(its.answer(stream)));
+            }
+        });
+        Spoiler { at, shared }
+    }
+
+    /// From now on `plan` says, by the path and the range's first byte, how each answer is spoilt.
+    pub fn spoil(&self, plan: impl FnMut(&str, Option<u64>) -> Spoil + Send + 'static) {
+        *lock(&self.shared.plan) = Box::new(plan);
+    }
+}
+
+impl Drop for Spoiler {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+        // Ends the wait for a connection.
+        TcpStream::connect(self.at).ok();
+    }
+}
+
+impl Shared {
+    fn answer(&self, stream: TcpStream) -> Result<()> {
+        let mut reader = BufReader::new(stream.try_clone()?);
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let mut words = line.split_whitespace();
+        let method = words.next().context("a method")?.to_owned();
+        let path = words.next().context("a path")?.to_owned();
+        let mut headers = Vec::new();
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line)?;
+            let Some((name, value)) = line.trim_end().split_once(':') else {
+                break;
+            };
+            let name = name.to_ascii_lowercase();
+            if !matches!(name.as_str(), "host" | "connection") {
+                headers.push((name, value.trim().to_owned()));
+            }
+        }
+        let range = headers
+            .iter()
+            .find(|(name, _)| name == "range")
+            .map(|(_, value)| value.clone());
+        let bounds = range.and_then(|range| {
+            let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
+            Some((first.parse::<u64>().ok()?, last.parse::<u64>().ok()?))
+        });
+        let spoil = (lock(&self.plan))(&path, bounds.map(|(first, _)| first));
+        if spoil == Spoil::WrongRange
+            && let Some((first @ 1.., last)) = bounds
+        {
+            headers.retain(|(name, _)| name != "range");
+            headers.push(("range".into(), format!("bytes={}-{}", first - 1, last - 1)));
+        }
+        if spoil == Spoil::NoRange {
+            headers.retain(|(name, _)| name != "range");
+        }
+        if let Spoil::Tag(_) = spoil {
+            // Whoever has changed a film answers to no condition of the old one as it did.
+            headers.retain(|(name, _)| !name.starts_with("if-"));
+        }
+        let given: Vec<(&str, &str)> = headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        let mut answer = http::request(self.upstream, &method, &path, &given)?;
+        match spoil {
+            Spoil::Status(status) => {
+                answer.status = status;
+                answer.headers.retain(|name, _| name == "date");
+                answer.body.clear();
+            }
+            Spoil::Tag(tag) => {
+                answer.headers.insert("etag".into(), tag.into());
+            }
+            _ => {}
+        }
+        answer.headers.remove("transfer-encoding");
+        answer.headers.remove("connection");
+        answer
+            .headers
+            .insert("content-length".into(), answer.body.len().to_string());
+        let mut head = format!(
+            "HTTP/1.1 {} As told\r\nConnection: close\r\n",
+            answer.status
+        );
+        for (name, value) in &answer.headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        let mut stream = reader.into_inner();
+        stream.write_all(format!("{head}\r\n").as_bytes())?;
+        let sent = match spoil {
+            Spoil::Cut(bytes) | Spoil::Stall(bytes) => bytes.min(answer.body.len()),
+            _ => answer.body.len(),
+        };
+        stream.write_all(&answer.body[..sent])?;
+        if let Spoil::Stall(_) = spoil {
+            // Until the other side has enough of it.
+            stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+            while stream.read(&mut [0; 64])? > 0 {}
+        }
+        Ok(())
+    }
+}

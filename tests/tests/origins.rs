@@ -1,0 +1,295 @@
+//! Films that lie elsewhere, on real servers: they play byte for byte as they are there, and where an
+//! origin fails, viewers get the right bytes, or an end and its reason; never wrong ones.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use reelway_tests::elsewhere::{Spoil, Spoiler, nginx, s3};
+use reelway_tests::server::{Options, Server};
+use reelway_tests::{films, wait};
+
+/// Where a film's media begins for sure: what lies before it is read when it is indexed.
+const LATER: u64 = 1 << 20;
+
+/// A film of some megabytes: most of it is skipped by players, and delivered as a file.
+fn long_film() -> Vec<u8> {
+    let mut bytes = fs::read(films::film("faststart").path).expect("a film");
+    let padding = 5_000_000u32;
+    bytes.extend(padding.to_be_bytes());
+    bytes.extend(b"free");
+    bytes.extend((8..padding).map(|at| (at * 31 + at / 255) as u8));
+    bytes
+}
+
+/// A folder with the long film in a folder below, and a short one.
+fn folder() -> (tempfile::TempDir, Vec<u8>) {
+    let dir = films::library(&["faststart"]);
+    let film = long_film();
+    fs::create_dir(dir.path().join("a folder")).expect("a folder");
+    fs::write(dir.path().join("a folder/long.mp4"), &film).expect("a film");
+    // nginx' own user reads them.
+    open_to_all(dir.path());
+    (dir, film)
+}
+
+fn open_to_all(dir: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("our directory");
+}
+
+const LONG: &str = "/a%20folder/long/file";
+
+/// A server of what this source has, as `[[source]]` says it.
+fn edge(source: &str) -> Server {
+    Options::nothing()
+        .set("source", format!("[{{ {source} }}]"))
+        .set("http.ahead", 3600)
+        .start()
+}
+
+fn edge_of(source: &str) -> Server {
+    let server = edge(source);
+    server.wait_indexed();
+    server
+}
+
+/// What comes of an answer's body, whole or not.
+fn body(server: SocketAddr, path: &str) -> Vec<u8> {
+    let mut stream = TcpStream::connect(server).expect("a connection");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .expect("a limit");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("a request");
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    loop {
+        line.clear();
+        reader.read_line(&mut line).expect("a header");
+        if line.trim_end().is_empty() {
+            break;
+        }
+    }
+    let mut bytes = Vec::new();
+    // However it ends, what has come is judged.
+    let _ = reader.read_to_end(&mut bytes);
+    bytes
+}
+
+#[test]
+fn the_films_of_a_web_server_are_those_of_its_folder() {
+    let (dir, film) = folder();
+    let origin = nginx(dir.path());
+    let edge = edge_of(&format!("url = 'http://{}/', at = 'web'", origin.at));
+    let short = fs::read(films::film("faststart").path).expect("a film");
+    assert!(edge.get("/web/faststart/file").body == short);
+    assert!(edge.get("/web/a%20folder/long/file").body == film);
+    let playlist = edge.get("/web/faststart/hls/main.m3u8");
+    assert_eq!(playlist.status, 200);
+    // Nothing of it may be put or deleted here.
+    assert_eq!(edge.get("/api/films").json()["total"], 2);
+}
+
+#[test]
+fn the_films_of_another_reelway_are_its_own_to_the_byte() {
+    let (dir, film) = folder();
+    let origin = Server::start(dir.path());
+    let edge = edge_of(&format!("url = 'http://{}/'", origin.http));
+    assert!(edge.get(LONG).body == film);
+    let told = |server: &Server| {
+        let films = server.get("/api/films").json();
+        let list = films["films"].as_array().expect("films").clone();
+        list.iter()
+            .map(|film| (film["title"].clone(), film["duration"].clone()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told(&edge), told(&origin));
+}
+
+#[test]
+fn the_films_of_a_bucket_are_read_with_a_key_that_is_told_nowhere() {
+    let film = long_film();
+    let origin = s3("films");
+    origin.put("/films/archive/long.mp4", &film);
+    origin.put("/films/elsewhere/other.mp4", &film[..1000]);
+    let server = edge_of(&format!(
+        "url = 's3://films/archive', endpoint = 'http://{}', region = 'us-east-1', \
+         access_key = 'AKIDOPEN', secret_key = 'hunter2-not-told'",
+        origin.at
+    ));
+    assert!(server.get("/long/file").body == film);
+    assert_eq!(
+        server.get("/other/file").status,
+        404,
+        "not below the prefix"
+    );
+    let log = server.log();
+    assert!(
+        !log.contains("hunter2") && !log.contains("AKIDOPEN"),
+        "{log}"
+    );
+    // A bucket that is not there is told, with its address.
+    let server = edge(&format!(
+        "url = 's3://nothing', endpoint = 'http://{}', access_key = 'k', secret_key = 'hunter2'",
+        origin.at
+    ));
+    let said = server.wait_for_log(&["s3://nothing"], Duration::from_secs(20));
+    assert!(!said.contains("hunter2"), "{said}");
+}
+
+#[test]
+fn an_origin_that_cuts_and_lies_costs_time_and_no_byte() {
+    let (dir, film) = folder();
+    let origin = nginx(dir.path());
+    let spoiler = Spoiler::of(origin.at);
+    let edge = edge_of(&format!("url = 'http://{}/', stall = 1", spoiler.at));
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    spoiler.spoil(
+        move |_, first| match (first, counted.fetch_add(1, Ordering::SeqCst) % 6) {
+            (None | Some(0), _) => Spoil::Not,
+            (_, 0) => Spoil::Cut(100_000),
+            (_, 2) => Spoil::WrongRange,
+            (_, 4) => Spoil::Status(503),
+            _ => Spoil::Not,
+        },
+    );
+    assert!(edge.get(LONG).body == film);
+    assert!(
+        count.load(Ordering::SeqCst) > 20,
+        "spoilt answers were among them"
+    );
+}
+
+#[test]
+fn an_origin_that_stays_wrong_ends_the_film_with_the_reason() {
+    for (spoil, reason) in [
+        (Spoil::WrongRange, "Content-Range"),
+        (Spoil::NoRange, "range"),
+        (Spoil::Status(403), "403"),
+    ] {
+        let (dir, film) = folder();
+        let origin = nginx(dir.path());
+        let spoiler = Spoiler::of(origin.at);
+        let edge = edge_of(&format!(
+            "url = 'http://{}/', stall = 1, patience = 2",
+            spoiler.at
+        ));
+        spoiler.spoil(move |_, first| match first {
+            Some(LATER..) => spoil,
+            _ => Spoil::Not,
+        });
+        let got = body(edge.http, LONG);
+        assert!(got.len() < film.len(), "{spoil:?}");
+        assert!(got == film[..got.len()], "{spoil:?}: a wrong byte");
+        edge.wait_for_log(&["long.mp4", reason], Duration::from_secs(20));
+        // The other film is not touched by it.
+        assert_eq!(edge.get("/faststart/file").status, 200);
+    }
+}
+
+#[test]
+fn a_film_that_changes_at_its_origin_is_never_mixed_with_the_new_one() {
+    let (dir, film) = folder();
+    let origin = nginx(dir.path());
+    let spoiler = Spoiler::of(origin.at);
+    let edge = edge_of(&format!("url = 'http://{}/', refresh = 1", spoiler.at));
+    spoiler.spoil(|path, first| match first {
+        // From here on it is another film of the same length.
+        Some(LATER..) if path.ends_with("long.mp4") => Spoil::Tag("\"new\""),
+        _ => Spoil::Not,
+    });
+    let got = body(edge.http, LONG);
+    assert!(
+        got.len() < film.len() && got == film[..got.len()],
+        "{} bytes",
+        got.len()
+    );
+    edge.wait_for_log(
+        &["long.mp4", "changed or replaced"],
+        Duration::from_secs(20),
+    );
+    // Now it is another film in truth, and found so by itself.
+    let mut other = film.clone();
+    other[LATER as usize * 2] ^= 1;
+    other.extend(b"\0\0\0\x08free");
+    fs::write(dir.path().join("a folder/long.mp4"), &other).expect("the new film");
+    spoiler.spoil(|_, _| Spoil::Not);
+    let new = wait::until(Duration::from_secs(30), || {
+        (body(edge.http, LONG) == other).then_some(())
+    });
+    assert!(new.is_some(), "{}", edge.log());
+}
+
+#[test]
+fn an_origin_that_stalls_holds_up_only_its_own_viewers() {
+    let (dir, film) = folder();
+    let origin = nginx(dir.path());
+    let spoiler = Spoiler::of(origin.at);
+    let here = films::library(&["video_only"]);
+    fs::write(here.path().join("here.mp4"), &film).expect("a film");
+    let edge = Options::new(here.path())
+        .set(
+            "source",
+            format!(
+                "[{{ url = 'http://{}/', stall = 600, patience = 3600 }}]",
+                spoiler.at
+            ),
+        )
+        .set("http.ahead", 3600)
+        .set("pool.size", "\"4MiB\"")
+        .start();
+    edge.wait_indexed();
+    let known = wait::until(Duration::from_secs(30), || {
+        (edge.get("/api/films").json()["total"] == 4).then_some(())
+    });
+    known.expect("films of both");
+    edge.wait_indexed();
+    spoiler.spoil(|_, first| match first {
+        Some(LATER..) => Spoil::Stall(1000),
+        _ => Spoil::Not,
+    });
+    // Ten viewers of what does not come, each asking for more than he gets.
+    let waiting: Vec<TcpStream> = (0..10)
+        .map(|n| {
+            let mut stream = TcpStream::connect(edge.http).expect("a connection");
+            let first = LATER + n * 400_000;
+            write!(
+                stream,
+                "GET {LONG} HTTP/1.1\r\nHost: {}\r\nRange: bytes={first}-\r\n\r\n",
+                edge.http
+            )
+            .expect("a request");
+            stream
+        })
+        .collect();
+    let full = wait::until(Duration::from_secs(20), || {
+        edge.get("/metrics")
+            .text()
+            .lines()
+            .any(|line| {
+                line.starts_with("reelway_") && line.contains("waiting") && !line.ends_with(" 0")
+            })
+            .then_some(())
+    });
+    assert!(full.is_some(), "{}", edge.get("/metrics").text());
+    // A disk's film is larger than what is left of the pool, and comes whole.
+    assert!(edge.get("/here/file").body == film);
+    drop(waiting);
+}
+
+#[test]
+fn where_one_address_fails_the_film_goes_on_from_another() {
+    let (dir, film) = folder();
+    let (mut first, second) = (nginx(dir.path()), nginx(dir.path()));
+    let edge = edge_of(&format!(
+        "url = 'http://{}/', mirrors = ['http://{}/']",
+        first.at, second.at
+    ));
+    first.kill();
+    assert!(edge.get(LONG).body == film);
+}
