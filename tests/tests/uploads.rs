@@ -488,3 +488,53 @@ fn who_watches_a_film_that_is_replaced_is_told_goodbye() {
     assert_eq!(old.status, 410, "{}", old.text());
     assert!(server.get("/seeks/file").body == film("progressive"));
 }
+
+#[test]
+fn a_server_that_is_killed_in_the_middle_leaves_no_half_film() {
+    let library = films::library(&["tiny_sound"]);
+    let start = |state: &Path| {
+        let server = Options::new(library.path())
+            .set("http.uploads", true)
+            .state(state)
+            .start();
+        server.wait_indexed();
+        server
+    };
+    let (state, film) = (temp_dir("state"), long_film());
+    let before = names(library.path());
+    let server = start(state.path());
+    // A new film, and one in place of another, both half here.
+    let mut uploads = ["/new/file", "/tiny_sound/file"].map(|path| {
+        let mut stream = begin(&server, path, &[], film.len() as u64);
+        stream.write_all(&film[..3_000_000]).expect("a part");
+        stream
+    });
+    let written = wait::until(Duration::from_secs(20), || {
+        let drafts = fs::read_dir(library.path()).expect("a directory");
+        let drafts = drafts.filter_map(|entry| entry.ok()?.metadata().ok());
+        (drafts.filter(|file| file.len() > 1_000_000).count() == 2).then_some(())
+    });
+    written.expect("two drafts");
+    server.signal("KILL");
+    for stream in &mut uploads {
+        // Until the end of the connection: the server is gone.
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    drop(server);
+    assert_eq!(
+        names(library.path()).len(),
+        before.len() + 2,
+        "drafts were left"
+    );
+
+    let server = start(state.path());
+    assert_eq!(names(library.path()), before);
+    assert_eq!(server.get("/api/films").json()["total"], 1);
+    assert!(server.get("/tiny_sound/file").body == self::film("tiny_sound"));
+    assert_eq!(put(&server, "/new/file", &film).status, 201);
+    // Once it is said to be there, it stays, whatever comes.
+    server.signal("KILL");
+    drop(server);
+    let server = start(state.path());
+    assert!(server.get("/new/file").body == film);
+}
