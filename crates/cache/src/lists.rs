@@ -40,6 +40,7 @@ const EMPTY: Node = Node {
 struct Ends {
     oldest: u32,
     newest: u32,
+    weight: u64,
 }
 
 /// Slots on numbered lists; a slot is on one of them at most.
@@ -71,7 +72,9 @@ impl Lists {
         let ends = self.ends.entry(list).or_insert(Ends {
             oldest: NONE,
             newest: NONE,
+            weight: 0,
         });
+        ends.weight += u64::from(weight);
         let before = std::mem::replace(&mut ends.newest, slot);
         if before == NONE {
             ends.oldest = slot;
@@ -92,6 +95,7 @@ impl Lists {
         let node = *self.nodes.get(slot as usize)?;
         let ends = self.ends.get_mut(&node.list)?;
         self.len -= 1;
+        ends.weight -= u64::from(node.weight);
         match node.older {
             NONE => ends.oldest = node.newer,
             older => self.nodes[older as usize].newer = node.newer,
@@ -126,6 +130,22 @@ impl Lists {
     pub fn list(&self, slot: Slot) -> Option<ListId> {
         let list = self.nodes.get(slot as usize)?.list;
         (list != UNLISTED).then_some(list)
+    }
+
+    /// The block in a slot that is on a list.
+    pub fn id(&self, slot: Slot) -> Option<BlockId> {
+        let node = self.nodes.get(slot as usize)?;
+        (node.list != UNLISTED).then_some(node.id)
+    }
+
+    /// The oldest slot of a list.
+    pub fn oldest(&self, list: ListId) -> Option<Slot> {
+        self.ends.get(&list).map(|ends| ends.oldest)
+    }
+
+    /// What the blocks of a list weigh together.
+    pub fn weight(&self, list: ListId) -> u64 {
+        self.ends.get(&list).map_or(0, |ends| ends.weight)
     }
 
     /// Slots on any list.

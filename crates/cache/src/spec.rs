@@ -3,11 +3,18 @@
 use std::str::FromStr;
 
 use crate::Policy;
+use crate::arc::Arc;
+use crate::fbr::{self, Fbr};
 use crate::lfu::Lfu;
 use crate::lru::Lru;
+use crate::lru_k::LruK;
 use crate::ons::{self, Ons};
+use crate::s3_fifo::S3Fifo;
 use crate::sieve::Sieve;
+use crate::slru::Slru;
 use crate::timetable::Timetable;
+use crate::two_q::TwoQ;
+use crate::w_tiny_lfu::WTinyLfu;
 
 /// A policy and its parameters, from which any number of it can be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +29,14 @@ enum Kind {
     Lru,
     Lfu,
     Ons(ons::Options),
+    Slru { protected: f64 },
+    TwoQ { share_in: f64, share_out: f64 },
+    LruK { k: usize, history: f64 },
+    Fbr(fbr::Options),
+    Arc,
+    S3Fifo { small: f64 },
     Sieve,
+    WTinyLfu { window: f64 },
     Timetable,
 }
 
@@ -112,7 +126,21 @@ impl<'a> Parameters<'a> {
 
 impl Spec {
     /// The names of all policies.
-    pub const NAMES: &[&str] = &["fifo", "lru", "lfu", "ons", "sieve", "timetable"];
+    pub const NAMES: &[&str] = &[
+        "fifo",
+        "lru",
+        "lfu",
+        "ons",
+        "slru",
+        "2q",
+        "lru-k",
+        "fbr",
+        "arc",
+        "s3-fifo",
+        "sieve",
+        "w-tinylfu",
+        "timetable",
+    ];
 
     /// The text it was made from.
     pub fn name(&self) -> &str {
@@ -127,6 +155,16 @@ impl Spec {
             Kind::Lru => Box::new(Lru::new(slots)),
             Kind::Lfu => Box::new(Lfu::new(slots)),
             Kind::Ons(options) => Box::new(Ons::new(options, capacity, slots)),
+            Kind::Slru { protected } => Box::new(Slru::new(protected, capacity, slots)),
+            Kind::TwoQ {
+                share_in,
+                share_out,
+            } => Box::new(TwoQ::new(share_in, share_out, capacity, slots)),
+            Kind::LruK { k, history } => Box::new(LruK::new(k, history, capacity, slots)),
+            Kind::Fbr(options) => Box::new(Fbr::new(options, capacity, slots)),
+            Kind::Arc => Box::new(Arc::new(capacity, slots)),
+            Kind::S3Fifo { small } => Box::new(S3Fifo::new(small, capacity, slots)),
+            Kind::WTinyLfu { window } => Box::new(WTinyLfu::new(window, capacity, slots)),
             Kind::Sieve => Box::new(Sieve::new(slots)),
             Kind::Timetable => Box::new(Timetable::new(slots)),
         }
@@ -147,6 +185,32 @@ impl FromStr for Spec {
                 exceed: parameters.take("exceed", 0, 0..=1)? == 1,
                 new: parameters.take("new", 0.7, 0.0..=1.0)?,
             }),
+            "slru" => Kind::Slru {
+                protected: parameters.take("protected", 0.8, 0.0..=1.0)?,
+            },
+            "2q" => Kind::TwoQ {
+                share_in: parameters.take("in", 0.25, 0.0..=1.0)?,
+                share_out: parameters.take("out", 0.5, 0.0..=1.0)?,
+            },
+            "lru-k" => Kind::LruK {
+                k: parameters.take("k", 2, 1..=3)?,
+                history: parameters.take("history", 0.25, 0.0..=1.0)?,
+            },
+            "fbr" => {
+                let new = parameters.take("new", 0.25, 0.0..=1.0)?;
+                Kind::Fbr(fbr::Options {
+                    new,
+                    old: parameters.take("old", 0.5_f64.min(1.0 - new), 0.0..=1.0 - new)?,
+                    average: parameters.take("average", 100, 1..=1_000_000)?,
+                })
+            }
+            "arc" => Kind::Arc,
+            "s3-fifo" => Kind::S3Fifo {
+                small: parameters.take("small", 0.1, 0.0..=1.0)?,
+            },
+            "w-tinylfu" => Kind::WTinyLfu {
+                window: parameters.take("window", 0.01, 0.0..=1.0)?,
+            },
             "sieve" => Kind::Sieve,
             "timetable" => Kind::Timetable,
             unknown => return Err(SpecError::Unknown(unknown.to_owned())),

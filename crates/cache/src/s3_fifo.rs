@@ -1,0 +1,116 @@
+//! S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO queues are all you need for cache eviction", SOSP
+//! 2023): a small queue that most of what is read only once does not come out of, and a main queue.
+//!
+//! A block that is read enters the small queue, or the main one if it is remembered to have left the
+//! small one lately. Hits only count, up to three. What comes to the small queue's end goes over to the
+//! main one if it was hit more than once, else it leaves and is remembered. What comes to the main
+//! queue's end begins anew there with one hit less, or leaves if it has none.
+
+use std::time::Duration;
+
+use crate::ghosts::Ghosts;
+use crate::lists::Lists;
+use crate::{BlockId, Policy, Slot};
+
+const SMALL: u32 = 0;
+const MAIN: u32 = 1;
+/// The only list of what is remembered.
+const PAST: u32 = 0;
+/// Hits that are counted.
+const MOST: u8 = 3;
+/// Hits that take a block from the small queue to the main one.
+const ENOUGH: u8 = 2;
+
+#[derive(Debug)]
+pub(crate) struct S3Fifo {
+    lists: Lists,
+    hits: Vec<u8>,
+    past: Ghosts,
+    main: u64,
+}
+
+impl S3Fifo {
+    /// `small` is the small queue's share of the cache (the paper: 0.1). As much as the main queue holds
+    /// is remembered.
+    pub fn new(small: f64, capacity: u64, slots: usize) -> S3Fifo {
+        let main = capacity - (capacity as f64 * small) as u64;
+        S3Fifo {
+            lists: Lists::new(slots),
+            hits: vec![0; slots],
+            past: Ghosts::new(slots),
+            main,
+        }
+    }
+
+    /// Whether the main queue makes room.
+    fn main_is_full(&self) -> bool {
+        self.lists.weight(MAIN) > self.main || self.lists.weight(SMALL) == 0
+    }
+
+    fn leaves(&mut self, slot: Slot) -> Option<Slot> {
+        let (id, weight, list) = self.lists.take(slot)?;
+        if list == SMALL {
+            self.past.push(id, weight, PAST);
+            self.past.trim(PAST, self.main, None);
+        }
+        Some(slot)
+    }
+}
+
+impl Policy for S3Fifo {
+    fn hit(&mut self, slot: Slot, _now: Duration) {
+        if let Some(hits) = self.hits.get_mut(slot as usize) {
+            *hits = (*hits + 1).min(MOST);
+        }
+    }
+
+    fn insert(&mut self, slot: Slot, id: BlockId, weight: u32, _now: Duration) {
+        let at = slot as usize;
+        if at >= self.hits.len() {
+            self.hits.resize(at + 1, 0);
+        }
+        self.hits[at] = 0;
+        let list = match self.past.take(id) {
+            Some(_) => MAIN,
+            None => SMALL,
+        };
+        self.lists.push(slot, id, weight, list);
+    }
+
+    fn victim(
+        &mut self,
+        _incoming: BlockId,
+        evictable: &mut dyn FnMut(Slot) -> bool,
+        _now: Duration,
+    ) -> Option<Slot> {
+        // Each step takes a hit away, or moves a block that cannot leave behind those that may.
+        let most = (usize::from(MOST) + 2) * self.lists.len();
+        for _ in 0..most {
+            let list = match self.main_is_full() {
+                true => MAIN,
+                false => SMALL,
+            };
+            let slot = self.lists.oldest(list)?;
+            let hits = &mut self.hits[slot as usize];
+            if list == SMALL && *hits >= ENOUGH {
+                *hits = 0;
+                self.lists.to(slot, MAIN);
+            } else if list == MAIN && *hits > 0 {
+                *hits -= 1;
+                self.lists.to(slot, MAIN);
+            } else if evictable(slot) {
+                return self.leaves(slot);
+            } else {
+                // In use: looked at again when all others were.
+                self.lists.to(slot, list);
+                self.lists.across(..).find(|slot| evictable(*slot))?;
+            }
+        }
+        let slot = self.lists.across(..).find(|slot| evictable(*slot))?;
+        self.leaves(slot)
+    }
+
+    fn remove(&mut self, slot: Slot, _now: Duration) {
+        self.lists.take(slot);
+    }
+}
