@@ -2,6 +2,7 @@
 //!
 //! What lives here: the flags, and what is printed. The viewers are in the crate `yardstick`.
 
+mod load;
 mod print;
 
 use std::path::PathBuf;
@@ -48,6 +49,8 @@ pub struct Yardstick {
     /// Write the verdict and all figures to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    load: load::Load,
 }
 
 fn address(text: &str) -> Result<String, String> {
@@ -81,6 +84,14 @@ fn positive_seconds(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
+fn exit(well: bool) -> ExitCode {
+    if well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    }
+}
+
 impl Yardstick {
     /// Plays and judges; the exit code says whether it played well.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
@@ -91,21 +102,31 @@ impl Yardstick {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
+        if self.load.is_wanted() {
+            let options = self
+                .load
+                .options(&self.urls, self.duration, self.buffer, self.patience);
+            let story = runtime.block_on(load::run(options))?;
+            load::print(&story);
+            self.write_json(&print::load_json(&story))?;
+            return Ok(exit(story.harmed == 0 && story.refused == 0));
+        }
         let outcomes = runtime.block_on(self.measure(reference.as_ref()));
         for outcome in &outcomes {
             print::outcome(outcome);
         }
-        if let Some(path) = &self.json {
-            let text = serde_json::to_string_pretty(&print::json(&outcomes))?;
-            std::fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
-        }
-        Ok(
-            if outcomes.iter().all(|outcome| outcome.verdict.is_well()) {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::from(1)
-            },
-        )
+        self.write_json(&print::json(&outcomes))?;
+        Ok(exit(
+            outcomes.iter().all(|outcome| outcome.verdict.is_well()),
+        ))
+    }
+
+    fn write_json(&self, value: &serde_json::Value) -> anyhow::Result<()> {
+        let Some(path) = &self.json else {
+            return Ok(());
+        };
+        let text = serde_json::to_string_pretty(value)?;
+        std::fs::write(path, text + "\n").with_context(|| path.display().to_string())
     }
 
     /// All films at once, each by a viewer of its own.

@@ -60,6 +60,22 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
+    /// What was added since `earlier`, an earlier state of this one; its greatest is that of the bucket.
+    pub fn since(&self, earlier: &Histogram) -> Histogram {
+        let counts = self.counts.iter().zip(&earlier.counts);
+        let counts: Box<[u32]> = counts
+            .map(|(now, then)| now.saturating_sub(*then))
+            .collect();
+        let max = counts.iter().rposition(|count| *count > 0);
+        Histogram {
+            total: self.total.saturating_sub(earlier.total),
+            max: max.map_or(Duration::ZERO, |bucket| {
+                Duration::from_micros(upper(bucket)).min(self.max)
+            }),
+            counts,
+        }
+    }
+
     /// How many were counted.
     pub fn count(&self) -> u64 {
         self.total

@@ -11,6 +11,7 @@ mod burst;
 mod depacketise;
 mod histogram;
 pub mod light;
+pub mod load;
 mod meter;
 mod mp4;
 mod order;

@@ -99,7 +99,7 @@ impl Judge {
         let stream = self
             .streams
             .entry(header.ssrc)
-            .or_insert_with(|| StreamMeter::new(self.rate));
+            .or_insert_with(|| StreamMeter::new(true, self.rate));
         let tally = if judging {
             &mut self.judged
         } else {

@@ -222,9 +222,10 @@ impl TrackMeter {
             self.story.announced = self.announced_seq.map(|seq| seq == header.seq);
             // What was lost before the first packet that came is lost all the same, unless what was
             // announced is another stream altogether.
+            let begins = begins(self.story.is_video, self.media(header.rtp_time), self.from);
             let first = self
                 .announced_seq
-                .filter(|seq| header.seq.wrapping_sub(*seq) < MOST_MISSING_FIRST);
+                .filter(|seq| !begins && header.seq.wrapping_sub(*seq) < MOST_MISSING_FIRST);
             self.first_seq = first.unwrap_or(header.seq);
             self.order.begin(self.first_seq);
             self.story.first_media = self.media(header.rtp_time);
@@ -377,7 +378,12 @@ impl TrackMeter {
         }
         if let (Some(false), Some(announced)) = (story.announced, self.announced_seq) {
             let off = i32::from(self.first_seq.wrapping_sub(announced) as i16);
-            if off != 0 {
+            if off > 0 && off < i32::from(MOST_MISSING_FIRST) {
+                lie(format!(
+                    "RTP-Info announced packet {announced} as the first of the {name}, which begins {} later",
+                    crate::outcome::many(off as u64, "packet")
+                ));
+            } else if off != 0 {
                 lie(format!(
                     "RTP-Info announced packet {announced} as the first of the {name}, and none came within {MOST_MISSING_FIRST} of it"
                 ));
@@ -421,6 +427,14 @@ impl TrackMeter {
     }
 }
 
+/// Whether a first packet of the film's time `media` is where the play begins, so that what was announced
+/// before it holds nothing to be shown: GStreamer's server counts the sound that it cuts off there.
+pub(crate) fn begins(is_video: bool, media: i64, from: i64) -> bool {
+    !is_video && media <= from + ROUNDING
+}
+
+/// Times closer than this are one but for the rounding of clocks, ns.
+const ROUNDING: i64 = 1_000_000;
 /// How far the first packet may lie beside the place that was announced, ms: a packet of sound or a
 /// picture shown long.
 const BESIDE_MS: i64 = 500;
@@ -428,6 +442,7 @@ const BESIDE_MS: i64 = 500;
 const MOST_MISSING_FIRST: u16 = 2000;
 
 /// What of an RTP header is looked at.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     pub seq: u16,
     pub rtp_time: u32,

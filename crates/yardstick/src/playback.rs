@@ -121,6 +121,81 @@ pub fn simulate(tracks: &[&[Arrived]], from: u64, depth: Duration) -> Playback {
     playback
 }
 
+/// A player who is told as it comes: what [`simulate`] tells of a whole film, but for one thing: as
+/// nothing newer is known yet, he waits for what is late instead of going on without it.
+#[derive(Clone, Debug)]
+pub(crate) struct OnlinePlayer {
+    depth: i64,
+    from: i64,
+    /// What is shown at the time `t` of the film is shown at `base + t`, ns since 1970.
+    base: Option<i64>,
+    stall: u64,
+    stalled_until: i64,
+    shown: Playback,
+}
+
+impl OnlinePlayer {
+    /// With a buffer so deep.
+    pub fn new(depth: Duration) -> OnlinePlayer {
+        OnlinePlayer {
+            depth: depth.as_nanos() as i64,
+            from: 0,
+            base: None,
+            stall: 0,
+            stalled_until: i64::MIN,
+            shown: Playback::default(),
+        }
+    }
+
+    /// From here on the film plays from `from` (ns), with an empty buffer.
+    pub fn begin(&mut self, from: i64) {
+        self.from = from;
+        self.base = None;
+        self.stalled_until = i64::MIN;
+    }
+
+    /// Something came at `at`, ns since 1970.
+    pub fn came(&mut self, at: u64) {
+        self.base.get_or_insert(at as i64 + self.depth - self.from);
+    }
+
+    /// An access unit has come, as far as it comes at all.
+    pub fn unit(&mut self, unit: Option<crate::stream::Unit>) {
+        let Some((unit, base)) = unit.zip(self.base) else {
+            return;
+        };
+        if unit.broken {
+            self.shown.skipped += 1;
+            return;
+        }
+        self.shown.shown += 1;
+        self.due(base + unit.media.max(self.from), unit.last as i64);
+    }
+
+    /// What was due at `due` was there at `at`, ns since 1970.
+    fn due(&mut self, due: i64, at: i64) {
+        let late = at - due;
+        if late <= 0 {
+            return;
+        }
+        self.shown.late += 1;
+        self.base = self.base.map(|base| base + late);
+        self.shown.stalled += late as u64;
+        if due > self.stalled_until.saturating_add(ONE_STALL) {
+            self.shown.stalls += 1;
+            self.stall = 0;
+        }
+        self.stall += late as u64;
+        self.stalled_until = at;
+        self.shown.longest_stall = self.shown.longest_stall.max(self.stall);
+    }
+
+    /// What he showed until now.
+    pub fn shown(&self) -> &Playback {
+        &self.shown
+    }
+}
+
 /// Access units of which nothing came at all. Films may have holes of their own: they are looked for
 /// only where packets are missing.
 fn holes(units: &[Arrived]) -> u64 {

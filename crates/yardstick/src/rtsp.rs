@@ -269,6 +269,7 @@ impl<'a> Viewer<'a> {
                                 len: frame.len(),
                                 segment: frame.len(),
                                 at,
+                                dropped: None,
                             },
                         );
                     }

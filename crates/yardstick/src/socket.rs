@@ -24,6 +24,8 @@ pub struct Received {
     pub segment: usize,
     /// When the kernel got it, ns since 1970.
     pub at: u64,
+    /// Datagrams that this socket had no room for since it was opened, where it tells (`RxqOvfl`).
+    pub dropped: Option<u32>,
 }
 
 /// A pair of sockets on an even port and the next (RFC 3550 section 11), for RTP and RTCP.
@@ -69,7 +71,7 @@ fn try_receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Received> {
 
 /// The next datagrams of any UDP socket, blocking or not, with the kernel's time of arrival.
 pub fn receive_from(socket: RawFd, buffer: &mut [u8]) -> io::Result<Received> {
-    let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec, i32);
+    let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec, i32, u32);
     let mut iov = [IoSliceMut::new(buffer)];
     let message =
         recvmsg::<SockaddrStorage>(socket, &mut iov, Some(&mut control), MsgFlags::empty())?;
@@ -77,12 +79,14 @@ pub fn receive_from(socket: RawFd, buffer: &mut [u8]) -> io::Result<Received> {
         len: message.bytes,
         segment: message.bytes,
         at: 0,
+        dropped: None,
     };
     for control in message.cmsgs()? {
         match control {
             ControlMessageOwned::ScmTimestampns(time) => {
                 received.at = time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64;
             }
+            ControlMessageOwned::RxqOvfl(dropped) => received.dropped = Some(dropped),
             ControlMessageOwned::UdpGroSegments(size) => received.segment = size as usize,
             _ => {}
         }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::histogram::Histogram;
-use crate::meter::Header;
+use crate::meter::{Header, begins};
 
 /// Access units that are judged together.
 const BLOCK: usize = 64;
@@ -51,12 +51,15 @@ pub(crate) struct Tally {
 /// What is known of a stream.
 #[derive(Debug)]
 pub(crate) struct StreamMeter {
+    is_video: bool,
     rate: u32,
     /// The film's time `from` (ns) has this RTP timestamp; the first packet's where it was not said.
     rtp_from: Option<u32>,
     from: i64,
     /// The next sequence number, its 16 bits.
     expected: Option<u16>,
+    /// Nothing has come since the place was announced.
+    fresh: bool,
     /// Which of the packets before `expected` came: bit 0 is the one just before.
     came: u128,
     gap: bool,
@@ -72,12 +75,14 @@ pub(crate) struct StreamMeter {
 
 impl StreamMeter {
     /// Of a stream whose clock has so many ticks a second.
-    pub fn new(rate: u32) -> StreamMeter {
+    pub fn new(is_video: bool, rate: u32) -> StreamMeter {
         StreamMeter {
+            is_video,
             rate: rate.max(1),
             rtp_from: None,
             from: 0,
             expected: None,
+            fresh: true,
             came: 0,
             gap: false,
             current: None,
@@ -88,7 +93,6 @@ impl StreamMeter {
         }
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "for virtual viewers"))]
     /// The packets that follow are of another place: `seq` is the first of them, `rtp_time` that of the
     /// film's time `from`, where the server said so.
     pub fn announce(
@@ -103,6 +107,7 @@ impl StreamMeter {
         self.rtp_from = rtp_time;
         self.from = from;
         self.expected = seq;
+        self.fresh = true;
         self.came = u128::MAX;
         self.gap = false;
         open
@@ -124,8 +129,12 @@ impl StreamMeter {
         at: u64,
         tally: &mut Tally,
     ) -> Option<Unit> {
-        if self.expected.is_none() {
+        if std::mem::take(&mut self.fresh) {
             self.came = u128::MAX;
+            let media = self.media(header.rtp_time);
+            if begins(self.is_video, media, self.from) {
+                self.expected = None;
+            }
         }
         let expected = *self.expected.get_or_insert(header.seq);
         let ahead = header.seq.wrapping_sub(expected);
@@ -261,7 +270,7 @@ mod tests {
 
     /// Pictures of 40 ms in the order of these times in frames, each sent when it is to be decoded.
     fn play(order: impl Iterator<Item = u32>, late: impl Fn(u32) -> u64) -> Tally {
-        let (mut meter, mut tally) = (StreamMeter::new(90_000), Tally::default());
+        let (mut meter, mut tally) = (StreamMeter::new(true, 90_000), Tally::default());
         for (number, frame) in order.enumerate() {
             let at = 1_000_000_000 + number as u64 * 40_000_000 + late(number as u32);
             meter.packet(&header(number as u16, frame * 3600), 100, at, &mut tally);
@@ -294,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_missing_packet_that_comes_late_is_out_of_order_and_not_lost() {
-        let (mut meter, mut tally) = (StreamMeter::new(90_000), Tally::default());
+        let (mut meter, mut tally) = (StreamMeter::new(true, 90_000), Tally::default());
         for seq in [65_534, 65_535, 1, 0, 0, 5, 4] {
             meter.packet(&header(seq, 0), 1, 0, &mut tally);
         }
@@ -306,10 +315,21 @@ mod tests {
 
     #[test]
     fn what_was_lost_before_the_first_packet_is_lost_where_it_was_announced() {
-        let (mut meter, mut tally) = (StreamMeter::new(90_000), Tally::default());
+        let (mut meter, mut tally) = (StreamMeter::new(true, 90_000), Tally::default());
         meter.announce(Some(10), Some(0), 0, &mut tally);
         let _ = meter.packet(&header(13, 3600), 1, 0, &mut tally);
         let unit = meter.finish(&mut tally).unwrap();
         assert_eq!((tally.lost, unit.media, unit.broken), (3, 40_000_000, true));
+    }
+
+    #[test]
+    fn sound_that_is_cut_off_before_the_beginning_is_not_missed() {
+        let (mut meter, mut tally) = (StreamMeter::new(false, 48_000), Tally::default());
+        meter.announce(Some(10), Some(0), 0, &mut tally);
+        let _ = meter.packet(&header(11, 0), 1, 0, &mut tally);
+        assert_eq!(tally.lost, 0);
+        meter.announce(Some(20), Some(0), 0, &mut tally);
+        let _ = meter.packet(&header(21, 1024), 1, 0, &mut tally);
+        assert_eq!(tally.lost, 1);
     }
 }

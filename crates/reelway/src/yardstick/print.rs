@@ -1,9 +1,10 @@
 //! What is printed for people, and written for machines.
 
+use reelway_yardstick::load::LoadStory;
 use reelway_yardstick::{Histogram, Outcome};
 use serde_json::{Value, json};
 
-fn millis(duration: std::time::Duration) -> f64 {
+pub(super) fn millis(duration: std::time::Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
@@ -81,5 +82,35 @@ pub fn json(outcomes: &[Outcome]) -> Value {
         "stalled_ms": total(|outcome| outcome.playback.stalled) / 1_000_000,
         "skipped_frames": total(|outcome| outcome.playback.skipped),
         "each": outcomes,
+    })
+}
+
+/// A run of virtual viewers for machines: what [`json`] has, and every second of it.
+pub fn load_json(story: &LoadStory) -> Value {
+    let stalled: f64 = story.each.iter().map(|viewer| viewer.stalled_ms).sum();
+    let stalls: u64 = story
+        .each
+        .iter()
+        .map(|viewer| u64::from(viewer.stalls))
+        .sum();
+    json!({
+        "verdict": story.word(),
+        "viewers": story.viewers,
+        "admitted": story.admitted,
+        "refused": story.refused,
+        "harmed": story.harmed,
+        "packets": story.packets,
+        "bytes": story.bytes,
+        "lost": story.lost,
+        "late_p50_ms": millis(story.late.percentile(0.5)),
+        "late_p99_ms": millis(story.late.percentile(0.99)),
+        "late_p999_ms": millis(story.late.percentile(0.999)),
+        "late_max_ms": millis(story.late.max()),
+        "stalls": stalls,
+        "stalled_ms": stalled,
+        "dropped_here": story.dropped,
+        "cpu_s": story.cpu_s,
+        "samples": story.samples,
+        "each": story.each,
     })
 }

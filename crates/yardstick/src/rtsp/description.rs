@@ -114,7 +114,6 @@ pub fn rtp_info(info: &str, control: &str) -> (Option<u16>, Option<u32>) {
 }
 
 /// A parameter of an answer's `Transport`.
-#[cfg_attr(not(test), expect(dead_code, reason = "for light viewers"))]
 pub fn transport_field<'a>(transport: &'a str, name: &str) -> Option<&'a str> {
     let mut parts = transport.split(';');
     parts.find_map(|part| part.trim().strip_prefix(name)?.strip_prefix('='))

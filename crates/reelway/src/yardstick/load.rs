@@ -1,0 +1,182 @@
+//! Virtual viewers: flags, progress, and what is printed.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use clap::Args;
+use reelway_yardstick::load::{
+    self, Arrivals, Choice, Habits, LoadStory, Options, Plan, Sample, Watch,
+};
+
+/// Flags of virtual viewers.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Virtual viewers (they count and time, and decode nothing)")]
+pub struct Load {
+    /// So many virtual viewers (RTSP over UDP)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub clients: Option<u32>,
+    /// When they come: poisson:RATE a second, burst:N, steps:8+6/10min, trace:FILE [default: 100 a second]
+    #[arg(long, value_name = "HOW")]
+    arrivals: Option<Arrivals>,
+    /// Which of the films they take: even, zipf:EXPONENT, weights:5,3,1
+    #[arg(long, value_name = "HOW", default_value = "even")]
+    films: Choice,
+    /// How long they watch: film, 90s, 1min-20min, exp:10min
+    #[arg(long, value_name = "HOW", default_value = "film")]
+    watch: Watch,
+    /// Percent of them who pause once
+    #[arg(long, value_name = "PCT", default_value = "0", value_parser = percent)]
+    pause: f64,
+    /// Percent of them who seek once
+    #[arg(long, value_name = "PCT", default_value = "0", value_parser = percent)]
+    seek: f64,
+    /// Percent of them who play fast for a while
+    #[arg(long, value_name = "PCT", default_value = "0", value_parser = percent)]
+    fast_play: f64,
+    /// What all of this is drawn from: the same seed is the same run
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Threads that receive
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    threads: u8,
+}
+
+/// A share, from 0 to 100.
+fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').parse::<f64>() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("a number of percent from 0 to 100".to_owned()),
+    }
+}
+
+impl Load {
+    /// Whether virtual viewers are asked for.
+    pub fn is_wanted(&self) -> bool {
+        self.clients.is_some() || self.arrivals.is_some()
+    }
+
+    /// What is to be run.
+    pub fn options(
+        &self,
+        urls: &[String],
+        duration: Option<Duration>,
+        depth: Duration,
+        patience: Duration,
+    ) -> Options {
+        let gently = Arrivals::Steps {
+            first: 10,
+            more: 10,
+            every: Duration::from_millis(100),
+        };
+        Options {
+            plan: Plan {
+                arrivals: self.arrivals.clone().unwrap_or(gently),
+                viewers: self.clients.map(|clients| clients as usize),
+                choice: self.films.clone(),
+                watch: self.watch,
+                habits: Habits {
+                    pause: self.pause,
+                    seek: self.seek,
+                    fast: self.fast_play,
+                },
+                seed: self.seed,
+            },
+            urls: urls.to_vec(),
+            duration,
+            depth,
+            patience,
+            threads: self.threads.into(),
+        }
+    }
+}
+
+/// Runs virtual viewers, with a line of progress where a terminal shows it.
+pub async fn run(options: Options) -> anyhow::Result<LoadStory> {
+    let shows = std::io::stderr().is_terminal();
+    let story = load::run(options, |sample| {
+        if shows {
+            let mut error = std::io::stderr().lock();
+            let _ = write!(error, "\r\x1b[K{}", progress(sample));
+            let _ = error.flush();
+        }
+    })
+    .await;
+    if shows {
+        eprint!("\r\x1b[K");
+    }
+    Ok(story?)
+}
+
+fn progress(sample: &Sample) -> String {
+    let verdict = match sample.harmed {
+        0 => "all well".to_owned(),
+        harmed => format!("{harmed} HARMED"),
+    };
+    let refused = match sample.refused {
+        0 => String::new(),
+        refused => format!(", {refused} refused"),
+    };
+    format!(
+        "{:.0} s: {} came, {} there{refused}, {verdict}; {:.2} Gb/s, late p99 {:.2} ms, {:.0}% of a core here",
+        sample.at_s,
+        sample.came,
+        sample.playing,
+        sample.bytes as f64 * 8e-9,
+        sample.late_p99_ms,
+        sample.cpu * 100.0,
+    )
+}
+
+/// What all of them saw.
+pub fn print(story: &LoadStory) {
+    let well = story.harmed == 0 && story.refused == 0;
+    println!(
+        "{} viewers: {}",
+        story.viewers,
+        match (well, story.harmed) {
+            (true, _) => "played well".to_owned(),
+            (false, 0) => format!(
+                "{} refused, and the other {} played well",
+                story.refused, story.admitted
+            ),
+            (false, harmed) => format!(
+                "did not play well: {harmed} of {} harmed, {} refused",
+                story.admitted, story.refused
+            ),
+        }
+    );
+    for (fault, count) in story.faults() {
+        let example = story
+            .each
+            .iter()
+            .flat_map(|viewer| &viewer.findings)
+            .find(|finding| finding.fault == fault && finding.seen);
+        let words = example.map_or("", |finding| finding.words.as_str());
+        println!("  ✗ {count} × {fault}, such as: {words}");
+    }
+    println!(
+        "  {} packets, {:.1} MB; {} lost",
+        story.packets,
+        story.bytes as f64 / 1e6,
+        story.lost
+    );
+    let late = |share| super::print::millis(story.late.percentile(share));
+    println!(
+        "  lateness p50 {:.2} ms, p99 {:.2}, p99.9 {:.2}, greatest {:.2}",
+        late(0.5),
+        late(0.99),
+        late(0.999),
+        super::print::millis(story.late.max()),
+    );
+    println!(
+        "  this process: {:.2} s of CPU, {:.3} ms a viewer-second",
+        story.cpu_s,
+        story.cpu_s * 1e3 / story.watched_s.max(1e-3)
+    );
+    if story.dropped > 0 {
+        println!(
+            "  ! {} packets came and this machine had no room for them: what is lost may be the yardstick's own fault (more --threads, a greater net.core.rmem_max)",
+            story.dropped
+        );
+    }
+}

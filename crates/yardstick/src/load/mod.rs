@@ -1,0 +1,25 @@
+//! Virtual viewers (the VODCA paper's virtual load): as many as possible on a core. They ask for films
+//! as people do (who comes when, which film, for how long, who pauses, seeks, plays fast), count and time
+//! what comes, and decode nothing.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `arrivals.rs`, `plan.rs`, `random.rs` | who comes when and does what, from a seed; pure |
+//! | `run.rs` | the run: viewers begin when they are due, a sample is taken every second |
+//! | `rtsp.rs` | one viewer's control connection |
+//! | `receiver.rs`, `viewing.rs` | threads that receive for thousands; what one viewer got |
+//! | `story.rs` | what is told |
+
+mod arrivals;
+mod plan;
+mod random;
+mod receiver;
+mod rtsp;
+mod run;
+mod story;
+mod viewing;
+
+pub use arrivals::{Arrivals, Wish};
+pub use plan::{Choice, Deed, Habits, Plan, Visit, Watch};
+pub use run::{Options, run};
+pub use story::{LoadStory, Sample, ViewerStory};

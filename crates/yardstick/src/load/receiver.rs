@@ -1,0 +1,425 @@
+//! A thread that receives for thousands of viewers: through one pair of sockets where the server names
+//! each stream's SSRC, through a pair a stream where it does not.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver as Queue, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::socket::{setsockopt, sockopt};
+use tokio::sync::oneshot;
+
+use super::viewing::{Live, Place, Seen, Viewing};
+use crate::histogram::Histogram;
+use crate::meter::parse;
+use crate::reports;
+use crate::socket::{BUFFER, receive_from};
+
+/// Receive buffer of the shared socket: a quarter of a second of some thousand streams; the kernel gives
+/// what it may.
+const SHARED_BUFFER: usize = 256 << 20;
+/// Of a stream's own: a second of 16 Mb/s.
+const OWN_BUFFER: usize = 2 << 20;
+/// Datagrams (or runs of them) taken from a socket before the others have their turn.
+const TURN: usize = 64;
+/// How long a command waits at most where nothing comes.
+const TICK_MS: u8 = 10;
+
+/// How a viewer's packets are told from others'.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// They come through the shared pair, with these SSRCs.
+    Shared(Vec<u32>),
+    /// Each track through a pair of its own.
+    Own(Vec<(UdpSocket, UdpSocket)>),
+}
+
+#[derive(Debug)]
+enum Command {
+    Add {
+        viewer: usize,
+        clocks: Vec<(bool, u32)>,
+        way: Way,
+        depth: Duration,
+        live: Arc<Live>,
+        taken: oneshot::Sender<bool>,
+    },
+    Hold(usize),
+    Play(usize, Place),
+    End(usize, oneshot::Sender<Seen>),
+    Sample(oneshot::Sender<Sampled>),
+    Stop,
+}
+
+/// What all viewers of a thread got until now.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sampled {
+    pub packets: u64,
+    pub bytes: u64,
+    pub lost: u64,
+    pub late: Histogram,
+    /// Viewers present who were harmed.
+    pub harmed: usize,
+    /// Packets that the yardstick itself had no room for.
+    pub dropped: u64,
+}
+
+/// A receiving thread.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    commands: Sender<Command>,
+    port: u16,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl Receiver {
+    /// Begins to receive on free ports of all addresses.
+    pub fn start() -> io::Result<Receiver> {
+        let (rtp, rtcp) = pair(SHARED_BUFFER)?;
+        let port = rtp.local_addr()?.port();
+        let (commands, queue) = channel();
+        let mut state = State::new(rtp, rtcp)?;
+        let thread = std::thread::Builder::new()
+            .name("receiver".to_owned())
+            .spawn(move || state.receive(&queue))?;
+        Ok(Receiver {
+            commands,
+            port,
+            thread,
+        })
+    }
+
+    /// The shared RTP port; RTCP is the next one.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Receives for a viewer from now on; whether his SSRCs were free.
+    pub async fn add(
+        &self,
+        viewer: usize,
+        clocks: Vec<(bool, u32)>,
+        way: Way,
+        depth: Duration,
+        live: Arc<Live>,
+    ) -> bool {
+        let (taken, answer) = oneshot::channel();
+        self.tell(Command::Add {
+            viewer,
+            clocks,
+            way,
+            depth,
+            live,
+            taken,
+        });
+        answer.await.unwrap_or(false)
+    }
+
+    /// Keeps his packets aside: he is about to ask for something else.
+    pub fn hold(&self, viewer: usize) {
+        self.tell(Command::Hold(viewer));
+    }
+
+    /// He plays from there.
+    pub fn play(&self, viewer: usize, place: Place) {
+        self.tell(Command::Play(viewer, place));
+    }
+
+    /// What he got, and no more.
+    pub async fn end(&self, viewer: usize) -> Seen {
+        let (seen, answer) = oneshot::channel();
+        self.tell(Command::End(viewer, seen));
+        answer.await.unwrap_or_default()
+    }
+
+    /// What all got.
+    pub async fn sample(&self) -> Sampled {
+        let (sampled, answer) = oneshot::channel();
+        self.tell(Command::Sample(sampled));
+        answer.await.unwrap_or_default()
+    }
+
+    /// Ends the thread.
+    pub fn stop(self) -> io::Result<()> {
+        self.tell(Command::Stop);
+        let panicked = || io::Error::other("the receiving thread panicked");
+        self.thread.join().map_err(|_| panicked())?
+    }
+
+    fn tell(&self, command: Command) {
+        // A thread that has failed says so when it is stopped.
+        let _ = self.commands.send(command);
+    }
+}
+
+/// A pair of sockets on neighbouring ports (RFC 3550 section 11) of all addresses.
+pub(super) fn pair(buffer: usize) -> io::Result<(UdpSocket, UdpSocket)> {
+    let bind = |port| {
+        UdpSocket::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)))
+            .or_else(|_| UdpSocket::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))))
+    };
+    for _ in 0..256 {
+        let rtp = bind(0)?;
+        let port = rtp.local_addr()?.port();
+        if !port.is_multiple_of(2) {
+            continue;
+        }
+        let Ok(rtcp) = bind(port + 1) else {
+            continue;
+        };
+        for socket in [&rtp, &rtcp] {
+            socket.set_nonblocking(true)?;
+        }
+        setsockopt(&rtp, sockopt::ReceiveTimestampns, &true)?;
+        if setsockopt(&rtp, sockopt::RcvBufForce, &buffer).is_err() {
+            setsockopt(&rtp, sockopt::RcvBuf, &buffer)?;
+        }
+        // Without GRO packets come one by one: slower, not wrong.
+        let _ = setsockopt(&rtp, sockopt::UdpGroSegment, &true);
+        let _ = setsockopt(&rtp, sockopt::RxqOvfl, &1);
+        return Ok((rtp, rtcp));
+    }
+    Err(io::Error::new(
+        io::ErrorKind::AddrInUse,
+        "no pair of neighbouring UDP ports is free",
+    ))
+}
+
+/// A pair for one stream.
+pub(super) fn own_pair() -> io::Result<(UdpSocket, UdpSocket)> {
+    pair(OWN_BUFFER)
+}
+
+/// A socket and whose it is: nobody's own is shared.
+#[derive(Debug)]
+struct Port {
+    socket: UdpSocket,
+    is_rtcp: bool,
+    owner: Option<(usize, usize)>,
+    /// Its own count of what it dropped.
+    dropped: u32,
+}
+
+struct State {
+    epoll: Epoll,
+    ports: HashMap<u64, Port>,
+    next_port: u64,
+    viewers: HashMap<usize, (Viewing, Vec<u32>, Vec<u64>)>,
+    /// Viewer and track of an SSRC on the shared pair.
+    ssrcs: HashMap<u32, (usize, usize)>,
+    /// What those who left got.
+    gone: Sampled,
+}
+
+impl State {
+    fn new(rtp: UdpSocket, rtcp: UdpSocket) -> io::Result<State> {
+        let mut state = State {
+            epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?,
+            ports: HashMap::new(),
+            next_port: 0,
+            viewers: HashMap::new(),
+            ssrcs: HashMap::new(),
+            gone: Sampled::default(),
+        };
+        state.open(rtp, false, None)?;
+        state.open(rtcp, true, None)?;
+        Ok(state)
+    }
+
+    fn open(
+        &mut self,
+        socket: UdpSocket,
+        is_rtcp: bool,
+        owner: Option<(usize, usize)>,
+    ) -> io::Result<u64> {
+        let number = self.next_port;
+        self.next_port += 1;
+        self.epoll
+            .add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, number))?;
+        let port = Port {
+            socket,
+            is_rtcp,
+            owner,
+            dropped: 0,
+        };
+        self.ports.insert(number, port);
+        Ok(number)
+    }
+
+    fn receive(&mut self, queue: &Queue<Command>) -> io::Result<()> {
+        let mut buffer = vec![0; BUFFER];
+        let mut events = vec![EpollEvent::empty(); 256];
+        loop {
+            let ready = match self.epoll.wait(&mut events, EpollTimeout::from(TICK_MS)) {
+                Ok(ready) => ready,
+                Err(nix::errno::Errno::EINTR) => 0,
+                Err(error) => return Err(error.into()),
+            };
+            // Before the packets: whoever asked for them was here before they came.
+            while let Ok(command) = queue.try_recv() {
+                if matches!(command, Command::Stop) {
+                    return Ok(());
+                }
+                self.command(command)?;
+            }
+            for event in &events[..ready] {
+                self.take(event.data(), &mut buffer)?;
+            }
+        }
+    }
+
+    fn command(&mut self, command: Command) -> io::Result<()> {
+        match command {
+            Command::Add {
+                viewer,
+                clocks,
+                way,
+                depth,
+                live,
+                taken,
+            } => {
+                let (mut ssrcs, mut ports) = (Vec::new(), Vec::new());
+                match way {
+                    Way::Shared(all) => {
+                        if all.iter().any(|ssrc| self.ssrcs.contains_key(ssrc)) {
+                            let _ = taken.send(false);
+                            return Ok(());
+                        }
+                        for (track, ssrc) in all.iter().enumerate() {
+                            self.ssrcs.insert(*ssrc, (viewer, track));
+                        }
+                        ssrcs = all;
+                    }
+                    Way::Own(pairs) => {
+                        for (track, (rtp, rtcp)) in pairs.into_iter().enumerate() {
+                            ports.push(self.open(rtp, false, Some((viewer, track)))?);
+                            ports.push(self.open(rtcp, true, Some((viewer, track)))?);
+                        }
+                    }
+                }
+                let viewing = Viewing::new(&clocks, depth, live);
+                self.viewers.insert(viewer, (viewing, ssrcs, ports));
+                let _ = taken.send(true);
+            }
+            Command::Hold(viewer) => {
+                if let Some((viewing, ..)) = self.viewers.get_mut(&viewer) {
+                    viewing.hold();
+                }
+            }
+            Command::Play(viewer, place) => {
+                if let Some((viewing, ..)) = self.viewers.get_mut(&viewer) {
+                    viewing.play(&place);
+                }
+            }
+            Command::End(viewer, answer) => {
+                let _ = answer.send(self.end(viewer));
+            }
+            Command::Sample(answer) => {
+                let mut sampled = self.gone.clone();
+                let own: u64 = self
+                    .ports
+                    .values()
+                    .map(|port| u64::from(port.dropped))
+                    .sum();
+                sampled.dropped += own;
+                for (viewing, ..) in self.viewers.values() {
+                    sampled.packets += viewing.tally().packets;
+                    sampled.bytes += viewing.tally().bytes;
+                    sampled.lost += viewing.tally().lost;
+                    sampled.late.merge(&viewing.tally().late);
+                    sampled.harmed += usize::from(viewing.is_harmed());
+                }
+                let _ = answer.send(sampled);
+            }
+            Command::Stop => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, viewer: usize) -> Seen {
+        let Some((viewing, ssrcs, ports)) = self.viewers.remove(&viewer) else {
+            return Seen::default();
+        };
+        for ssrc in ssrcs {
+            self.ssrcs.remove(&ssrc);
+        }
+        for port in ports {
+            if let Some(port) = self.ports.remove(&port) {
+                self.gone.dropped += u64::from(port.dropped);
+                // Closing it would do as well.
+                let _ = self.epoll.delete(&port.socket);
+            }
+        }
+        let seen = viewing.finish();
+        self.gone.packets += seen.tally.packets;
+        self.gone.bytes += seen.tally.bytes;
+        self.gone.lost += seen.tally.lost;
+        self.gone.late.merge(&seen.tally.late);
+        seen
+    }
+
+    /// Takes what a socket has.
+    fn take(&mut self, port: u64, buffer: &mut [u8]) -> io::Result<()> {
+        for _ in 0..TURN {
+            let Some(open) = self.ports.get_mut(&port) else {
+                return Ok(());
+            };
+            let received = match receive_from(open.socket.as_raw_fd(), buffer) {
+                Ok(received) => received,
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Ok(()),
+                    // Reports that nobody reads come back as refused.
+                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused => continue,
+                    _ => return Err(error),
+                },
+            };
+            if let Some(dropped) = received.dropped {
+                open.dropped = dropped;
+            }
+            let (owner, is_rtcp) = (open.owner, open.is_rtcp);
+            let datagrams = buffer[..received.len].chunks(received.segment.max(1));
+            if is_rtcp {
+                datagrams.for_each(|datagram| self.report(datagram, owner));
+                continue;
+            }
+            // The packets of a run are of one stream mostly.
+            let mut last: Option<(u32, (usize, usize))> = None;
+            for packet in datagrams {
+                let Some((header, payload)) = parse(packet) else {
+                    continue;
+                };
+                let whose = owner.or_else(|| match last {
+                    Some((ssrc, whose)) if ssrc == header.ssrc => Some(whose),
+                    _ => self.ssrcs.get(&header.ssrc).copied(),
+                });
+                let Some((viewer, track)) = whose else {
+                    continue;
+                };
+                last = Some((header.ssrc, (viewer, track)));
+                if let Some((viewing, ..)) = self.viewers.get_mut(&viewer) {
+                    viewing.packet(track, header, payload.len(), received.at);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, datagram: &[u8], owner: Option<(usize, usize)>) {
+        // The sender of a compound is in its first packet, whatever that is (RFC 3550 section 6.4).
+        let sender = datagram
+            .get(4..8)
+            .map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+        let whose = owner.or_else(|| self.ssrcs.get(&sender?).copied());
+        if let (Some((viewer, track)), Ok(compound)) = (whose, reports::parse(datagram))
+            && compound.bye
+            && let Some((viewing, ..)) = self.viewers.get_mut(&viewer)
+        {
+            viewing.bye(track);
+        }
+    }
+}

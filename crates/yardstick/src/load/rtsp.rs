@@ -1,0 +1,377 @@
+//! A virtual viewer's control connection over RTSP. What he asks for comes over UDP to a [`Receiver`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::time;
+
+use super::plan::{Deed, USUAL, Visit};
+use super::receiver::{Receiver, Way, own_pair};
+use super::viewing::{Live, Place, Seen};
+use crate::Trouble;
+use crate::rtsp::connection::{Answer, Connection, Incoming};
+use crate::rtsp::description::{self, Media};
+
+/// Signs of life are given this often; every server waits longer.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+/// How often a viewer looks around.
+const LOOK: Duration = Duration::from_millis(500);
+/// Silence after which a film whose end has come counts as ended, for servers that do not say so.
+const END: Duration = Duration::from_secs(1);
+/// How near to the film's end its last access unit is, ns.
+const NEAR_END: i64 = 1_000_000_000;
+/// What is asked for by those who play fast.
+const FAST: f64 = 4.0;
+
+/// What all viewers share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub receivers: Vec<Receiver>,
+    pub depth: Duration,
+    pub patience: Duration,
+    /// The run is over: everybody leaves.
+    pub over: AtomicBool,
+    /// A server did not name its SSRCs: everybody takes sockets of his own.
+    pub own: AtomicBool,
+    /// When the run began, ns since 1970.
+    pub began: u64,
+}
+
+impl Shared {
+    /// Seconds from the beginning of the run.
+    pub fn at(&self) -> f64 {
+        reelway_clock::real().nanos().saturating_sub(self.began) as f64 / 1e9
+    }
+}
+
+/// What a viewer tells.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub seen: Seen,
+    pub trouble: Option<Trouble>,
+    /// The server ended the film so many ns before its end.
+    pub short: Option<i64>,
+    pub events: Vec<(f64, String)>,
+}
+
+/// Most that is noted of a viewer.
+const MOST_EVENTS: usize = 100;
+
+/// Plays as the visit has it.
+pub(super) async fn watch(visit: &Visit, url: &str, shared: &Shared) -> Told {
+    let receiver = &shared.receivers[visit.number % shared.receivers.len()];
+    let mut told = Told::default();
+    let mut viewer = match begin(visit.number, url, shared, receiver).await {
+        Ok(viewer) => viewer,
+        Err(trouble) => {
+            told.seen = receiver.end(visit.number).await;
+            told.trouble = Some(trouble);
+            return told;
+        }
+    };
+    told.trouble = viewer.watch(visit, &mut told.events).await.err();
+    told.short = viewer.short();
+    if told.trouble.is_none() {
+        // A server that does not answer goodbye has still served the film.
+        let _ = viewer
+            .connection
+            .request("TEARDOWN", &viewer.base, &[])
+            .await;
+    }
+    told.seen = receiver.end(visit.number).await;
+    told
+}
+
+struct Viewer<'a> {
+    number: usize,
+    connection: Connection,
+    base: String,
+    controls: Vec<String>,
+    /// The film's end, ns.
+    to: Option<i64>,
+    receiver: &'a Receiver,
+    shared: &'a Shared,
+    live: Arc<Live>,
+    /// He has played fast: RTP's clock no longer tells the film's time.
+    was_fast: bool,
+}
+
+async fn begin<'a>(
+    number: usize,
+    url: &str,
+    shared: &'a Shared,
+    receiver: &'a Receiver,
+) -> Result<Viewer<'a>, Trouble> {
+    let mut own = shared.own.load(Ordering::Relaxed);
+    loop {
+        if let Some(mut viewer) = set_up(number, url, own, shared, receiver).await? {
+            viewer.play(&["Range: npt=0.000-"], 0).await?;
+            return Ok(viewer);
+        }
+        own = true;
+    }
+}
+
+/// Everything before PLAY; `None`: the streams cannot be told from others', so they need sockets of
+/// their own.
+async fn set_up<'a>(
+    number: usize,
+    url: &str,
+    own: bool,
+    shared: &'a Shared,
+    receiver: &'a Receiver,
+) -> Result<Option<Viewer<'a>>, Trouble> {
+    let mut connection = Connection::open(url).await?;
+    let answer = connection
+        .request("DESCRIBE", url, &["Accept: application/sdp"])
+        .await?;
+    let base = answer.header("content-base").unwrap_or(url).to_owned();
+    let media: Vec<Media> = description::parse(&answer.body, &base)?;
+    let to = description::end(&answer.body);
+    let (mut ssrcs, mut pairs) = (Vec::new(), Vec::new());
+    for media in &media {
+        let port = if own {
+            let pair = own_pair()?;
+            let port = pair.0.local_addr()?.port();
+            pairs.push(pair);
+            port
+        } else {
+            receiver.port()
+        };
+        let transport = format!("Transport: RTP/AVP;unicast;client_port={port}-{}", port + 1);
+        let answer = connection
+            .request("SETUP", &media.control, &[&transport])
+            .await?;
+        let ssrc = answer
+            .header("transport")
+            .and_then(|transport| description::transport_field(transport, "ssrc"))
+            .and_then(|ssrc| u32::from_str_radix(ssrc.trim(), 16).ok());
+        ssrcs.extend(ssrc);
+    }
+    let named = ssrcs.len() == media.len();
+    let way = if own {
+        Way::Own(pairs)
+    } else {
+        Way::Shared(ssrcs)
+    };
+    let live = Arc::new(Live::default());
+    let clocks = media
+        .iter()
+        .map(|media| (media.is_video, media.clock_rate))
+        .collect();
+    if !own {
+        if !named {
+            shared.own.store(true, Ordering::Relaxed);
+        }
+        // Where another stream has the same SSRC by chance, this one needs its own sockets, too.
+        if !named
+            || !receiver
+                .add(number, clocks, way, shared.depth, Arc::clone(&live))
+                .await
+        {
+            let _ = connection.request("TEARDOWN", &base, &[]).await;
+            return Ok(None);
+        }
+    } else {
+        receiver
+            .add(number, clocks, way, shared.depth, Arc::clone(&live))
+            .await;
+    }
+    Ok(Some(Viewer {
+        number,
+        connection,
+        base,
+        controls: media.into_iter().map(|media| media.control).collect(),
+        to,
+        receiver,
+        shared,
+        live,
+        was_fast: false,
+    }))
+}
+
+impl Viewer<'_> {
+    /// Asks to play, by default from `from` (ns); where it plays from.
+    async fn play(&mut self, headers: &[&str], from: i64) -> Result<Answer, Trouble> {
+        let asked = reelway_clock::real().nanos();
+        let answer = self.connection.request("PLAY", &self.base, headers).await?;
+        let info = answer.header("rtp-info").unwrap_or_default();
+        let tracks = self
+            .controls
+            .iter()
+            .map(|control| description::rtp_info(info, control))
+            .collect();
+        let from = answer
+            .header("range")
+            .and_then(description::npt_start)
+            .unwrap_or(from);
+        let place = Place {
+            asked,
+            from,
+            tracks,
+        };
+        self.receiver.play(self.number, place);
+        Ok(answer)
+    }
+
+    fn newest(&self) -> i64 {
+        self.live.newest.load(Ordering::Relaxed)
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.to.is_some_and(|to| self.newest() > to - NEAR_END)
+    }
+
+    /// By how much the server ended the film too early, if it did, ns.
+    fn short(&self) -> Option<i64> {
+        let ended = self.live.bye.load(Ordering::Relaxed);
+        let short = self.to? - self.newest();
+        (ended && !self.was_fast && short > NEAR_END + 500_000_000).then_some(short)
+    }
+
+    async fn watch(
+        &mut self,
+        visit: &Visit,
+        events: &mut Vec<(f64, String)>,
+    ) -> Result<(), Trouble> {
+        let began = reelway_clock::now();
+        let mut alive = began;
+        let scale = match (visit.watch, self.to) {
+            // Where only the film bounds it, all is to happen within the film.
+            (None, Some(to)) => (to as f64 / 1e9 / USUAL.as_secs_f64()).min(1.0),
+            _ => 1.0,
+        };
+        let mut deeds = visit
+            .deeds
+            .iter()
+            .map(|(at, deed)| (at.mul_f64(scale), deed.scaled(scale)));
+        let mut next = deeds.next();
+        loop {
+            let now = reelway_clock::now();
+            let passed = now.since(began);
+            if visit.watch.is_some_and(|watch| passed >= watch)
+                || self.shared.over.load(Ordering::Relaxed)
+                || self.live.bye.load(Ordering::Relaxed)
+            {
+                return Ok(());
+            }
+            let last = self.live.last.load(Ordering::Relaxed);
+            if last > 0 {
+                let silent = reelway_clock::real().nanos().saturating_sub(last);
+                if silent > END.as_nanos() as u64 && self.is_at_end() {
+                    return Ok(());
+                }
+                if silent > self.shared.patience.as_nanos() as u64 {
+                    return Err(Trouble::Silence(self.shared.patience.as_secs()));
+                }
+            }
+            if now.since(alive) > KEEPALIVE {
+                alive = now;
+                self.connection.send("OPTIONS", &self.base, &[]).await?;
+            }
+            if let Some((at, deed)) = next
+                && passed >= at
+            {
+                next = deeds.next();
+                self.does(deed, events).await?;
+                continue;
+            }
+            let mut wait = LOOK;
+            for due in [visit.watch, next.map(|next| next.0)].into_iter().flatten() {
+                wait = wait.min(due.saturating_sub(passed) + Duration::from_millis(1));
+            }
+            tokio::select! {
+                () = time::sleep(wait) => {}
+                incoming = self.connection.incoming() => match incoming? {
+                    Incoming::Closed if self.is_at_end() => return Ok(()),
+                    Incoming::Closed => {
+                        return Err(Trouble::Protocol("the server closed the connection".into()));
+                    }
+                    // An answer to a sign of life.
+                    Incoming::Answer(_) | Incoming::Frame(..) => {}
+                },
+            }
+        }
+    }
+
+    async fn does(&mut self, deed: Deed, events: &mut Vec<(f64, String)>) -> Result<(), Trouble> {
+        let mut note = |shared: &Shared, words: String| {
+            if events.len() < MOST_EVENTS {
+                events.push((shared.at(), words));
+            }
+        };
+        let seek = match deed {
+            Deed::Seek(share) => match self.to {
+                Some(to) => Some(to as f64 / 1e9 * share),
+                // Nobody knows how long the film is.
+                None => return Ok(()),
+            },
+            _ => None,
+        };
+        let from = self.newest();
+        self.receiver.hold(self.number);
+        self.connection.request("PAUSE", &self.base, &[]).await?;
+        match deed {
+            Deed::Pause(long) => {
+                note(
+                    self.shared,
+                    format!("pauses for {:.1} s", long.as_secs_f64()),
+                );
+                self.sleep(long).await?;
+                self.play(&[], from).await?;
+                note(self.shared, "goes on".to_owned());
+            }
+            Deed::Seek(_) => {
+                let to = seek.unwrap_or(0.0);
+                let range = format!("Range: npt={to:.3}-");
+                self.play(&[&range], (to * 1e9) as i64).await?;
+                note(self.shared, format!("seeks to {to:.1} s"));
+            }
+            Deed::Fast(long) => {
+                let scale = format!("Scale: {FAST:.1}");
+                let said = match self.play(&[&scale], from).await {
+                    Ok(answer) => answer
+                        .header("scale")
+                        .and_then(|scale| scale.trim().parse::<f64>().ok())
+                        // GStreamer's server does it and does not say so.
+                        .unwrap_or(FAST),
+                    Err(Trouble::Refused { status, .. }) => {
+                        note(self.shared, format!("fast play is refused: {status}"));
+                        self.play(&[], from).await?;
+                        return Ok(());
+                    }
+                    Err(trouble) => return Err(trouble),
+                };
+                if said <= 1.0 {
+                    note(
+                        self.shared,
+                        "asks for fast play; the server plays at the film's pace".to_owned(),
+                    );
+                    return Ok(());
+                }
+                note(self.shared, format!("plays fast ({said} times)"));
+                self.was_fast = true;
+                self.sleep(long).await?;
+                let from = self.newest();
+                self.receiver.hold(self.number);
+                self.connection.request("PAUSE", &self.base, &[]).await?;
+                self.play(&["Scale: 1.0"], from).await?;
+                note(self.shared, "plays at the film's pace again".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits, alive.
+    async fn sleep(&mut self, long: Duration) -> Result<(), Trouble> {
+        let mut left = long;
+        while !left.is_zero() && !self.shared.over.load(Ordering::Relaxed) {
+            let some = left.min(KEEPALIVE);
+            time::sleep(some).await;
+            left -= some;
+            self.connection.request("OPTIONS", &self.base, &[]).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,321 @@
+//! A run: viewers begin when they are due, and every second it is told how it goes.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
+use nix::sys::time::TimeValLike;
+use tokio::task::JoinSet;
+use tokio::time;
+
+use super::plan::{Plan, Visit};
+use super::receiver::{Receiver, Sampled};
+use super::rtsp::{self, Shared, Told};
+use super::story::{LoadStory, Sample, ViewerStory};
+use crate::histogram::Histogram;
+use crate::outcome::{HOME_QUEUE, many, shown, trouble};
+use crate::verdict::{Fault, Finding, Verdict};
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who comes and does what.
+    pub plan: Plan,
+    /// The films.
+    pub urls: Vec<String>,
+    /// How long at most; then everybody leaves.
+    pub duration: Option<Duration>,
+    /// How deep a player's buffer is.
+    pub depth: Duration,
+    /// Silence after which a stream counts as dead.
+    pub patience: Duration,
+    /// Receiving threads.
+    pub threads: usize,
+}
+
+/// Most samples that are kept: of a longer run every second, fourth, … of them.
+const MOST_SAMPLES: usize = 3600;
+
+/// Runs, telling `tell` every second how it goes.
+///
+/// # Errors
+/// The plan and the films do not fit, or there are no sockets.
+pub async fn run(options: Options, mut tell: impl FnMut(&Sample)) -> io::Result<LoadStory> {
+    let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
+    if options.plan.arrivals.is_endless()
+        && options.plan.viewers.is_none()
+        && options.duration.is_none()
+    {
+        return Err(invalid(
+            "viewers come for ever: say how many, or how long".to_owned(),
+        ));
+    }
+    let visits = options.plan.visits(options.urls.len()).map_err(invalid)?;
+    raise_descriptors();
+    let receivers = (0..options.threads.max(1))
+        .map(|_| Receiver::start())
+        .collect::<io::Result<_>>()?;
+    let shared = Arc::new(Shared {
+        receivers,
+        depth: options.depth,
+        patience: options.patience,
+        over: AtomicBool::new(false),
+        own: AtomicBool::new(false),
+        began: reelway_clock::real().nanos(),
+    });
+    let mut run = Run {
+        visits: Box::new(visits),
+        options,
+        shared: Arc::clone(&shared),
+        viewers: JoinSet::new(),
+        came: 0,
+        story: LoadStory::default(),
+        before: Sampled::default(),
+        cpu: cpu(),
+        keep_every: 1,
+        taken: 0,
+    };
+    run.all(&mut tell).await?;
+    let Run { mut story, .. } = run;
+    let whole = story_of(&shared).await;
+    story.packets += whole.packets;
+    story.bytes += whole.bytes;
+    story.lost += whole.lost;
+    story.dropped = whole.dropped;
+    story.late.merge(&whole.late);
+    if let Ok(shared) = Arc::try_unwrap(shared) {
+        for receiver in shared.receivers {
+            receiver.stop()?;
+        }
+    }
+    Ok(story)
+}
+
+async fn story_of(shared: &Shared) -> Sampled {
+    let mut all = Sampled::default();
+    for receiver in &shared.receivers {
+        let one = receiver.sample().await;
+        all.packets += one.packets;
+        all.bytes += one.bytes;
+        all.lost += one.lost;
+        all.late.merge(&one.late);
+        all.harmed += one.harmed;
+        all.dropped += one.dropped;
+    }
+    all
+}
+
+struct Run {
+    visits: Box<dyn Iterator<Item = Visit> + Send>,
+    options: Options,
+    shared: Arc<Shared>,
+    viewers: JoinSet<ViewerStory>,
+    came: usize,
+    story: LoadStory,
+    /// As of the sample before.
+    before: Sampled,
+    cpu: Duration,
+    keep_every: u64,
+    taken: u64,
+}
+
+impl Run {
+    async fn all(&mut self, tell: &mut impl FnMut(&Sample)) -> io::Result<()> {
+        let began = reelway_clock::now();
+        let first_cpu = self.cpu;
+        let mut next = self.visits.next();
+        let mut sampled = Duration::ZERO;
+        loop {
+            let passed = reelway_clock::now().since(began);
+            if self.options.duration.is_some_and(|most| passed >= most) {
+                self.shared.over.store(true, Ordering::Relaxed);
+                next = None;
+            }
+            while let Some(visit) = next.take_if(|visit| visit.at <= passed) {
+                self.begin(visit);
+                next = self.visits.next();
+            }
+            if passed >= sampled + Duration::from_secs(1) {
+                let sample = self.sample(passed, passed - sampled).await;
+                sampled = passed;
+                tell(&sample);
+                self.keep(sample);
+            }
+            if next.is_none() && self.viewers.is_empty() {
+                break;
+            }
+            let mut wait = (sampled + Duration::from_secs(1)).saturating_sub(passed);
+            for due in [
+                next.as_ref().map(|visit| visit.at),
+                self.options
+                    .duration
+                    .filter(|_| !self.shared.over.load(Ordering::Relaxed)),
+            ]
+            .into_iter()
+            .flatten()
+            {
+                wait = wait.min(due.saturating_sub(passed));
+            }
+            tokio::select! {
+                () = time::sleep(wait) => {}
+                Some(ended) = self.viewers.join_next() => {
+                    self.story.add(ended.map_err(io::Error::other)?);
+                }
+            }
+        }
+        let passed = reelway_clock::now().since(began);
+        let sample = self.sample(passed, passed - sampled).await;
+        self.keep(sample);
+        self.story.viewers = self.came;
+        self.story.cpu_s = (cpu() - first_cpu).as_secs_f64();
+        self.story.each.sort_by_key(|story| story.viewer);
+        Ok(())
+    }
+
+    fn begin(&mut self, visit: Visit) {
+        self.came += 1;
+        let url = self.options.urls[visit.film].clone();
+        let shared = Arc::clone(&self.shared);
+        self.viewers.spawn(async move {
+            let came = shared.at();
+            let told = rtsp::watch(&visit, &url, &shared).await;
+            story(&visit, url, came, shared.at(), told)
+        });
+    }
+
+    async fn sample(&mut self, at: Duration, since: Duration) -> Sample {
+        let now = story_of(&self.shared).await;
+        let late: Histogram = now.late.since(&self.before.late);
+        let cpu = cpu();
+        let sample = Sample {
+            at_s: at.as_secs_f64(),
+            came: self.came,
+            playing: self.viewers.len(),
+            refused: self.story.refused,
+            harmed: self.story.harmed + now.harmed,
+            packets: now.packets - self.before.packets,
+            bytes: now.bytes - self.before.bytes,
+            lost: now.lost as i64 - self.before.lost as i64,
+            late_p50_ms: millis(late.percentile(0.5)),
+            late_p99_ms: millis(late.percentile(0.99)),
+            late_p999_ms: millis(late.percentile(0.999)),
+            late_max_ms: millis(late.max()),
+            dropped: now.dropped,
+            cpu: (cpu - self.cpu).as_secs_f64() / since.as_secs_f64().max(1e-3),
+        };
+        self.cpu = cpu;
+        self.before = now;
+        sample
+    }
+
+    fn keep(&mut self, sample: Sample) {
+        self.taken += 1;
+        if !self.taken.is_multiple_of(self.keep_every) {
+            return;
+        }
+        self.story.samples.push(sample);
+        if self.story.samples.len() >= MOST_SAMPLES {
+            let mut number = 0;
+            self.story.samples.retain(|_| {
+                number += 1;
+                number % 2 == 0
+            });
+            self.keep_every *= 2;
+        }
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// What a viewer's receiving and control tell together.
+fn story(visit: &Visit, url: String, came: f64, left: f64, told: Told) -> ViewerStory {
+    let Told {
+        seen,
+        trouble: stopped,
+        short,
+        events,
+    } = told;
+    let mut findings: Vec<Finding> = stopped.iter().map(trouble).collect();
+    if let (Some(finding), Some(_)) = (findings.first_mut(), seen.start) {
+        // It had begun.
+        finding.fault = Fault::BrokenOff;
+        finding.words = format!("the film broke off: {}", finding.words);
+    }
+    if stopped.is_none() && seen.start.is_none() {
+        findings.push(Finding::seen(Fault::BrokenOff, "nothing came"));
+    }
+    if let Some(short) = short {
+        findings.push(Finding::seen(
+            Fault::BrokenOff,
+            format!(
+                "the server ended the film {:.1} s before its end",
+                short as f64 / 1e9
+            ),
+        ));
+    }
+    let tally = seen.tally;
+    if tally.lost > 0 {
+        let share = 100.0 * tally.lost as f64 / (tally.lost + tally.packets) as f64;
+        findings.push(Finding::seen(
+            Fault::Lost,
+            format!("{} never came ({share:.2}%)", many(tally.lost, "packet")),
+        ));
+    }
+    findings.extend(shown(&seen.playback));
+    for (count, fault, words) in [
+        (tally.reordered, Fault::Reordered, "came out of order"),
+        (tally.repeated, Fault::Repeated, "came twice"),
+    ] {
+        if count > 0 {
+            let words = format!("{} {words}", many(count, "packet"));
+            findings.push(Finding::noticed(fault, words));
+        }
+    }
+    if seen.burst > HOME_QUEUE {
+        findings.push(Finding::noticed(
+            Fault::Burst,
+            format!("a burst of {} packets within a millisecond", seen.burst),
+        ));
+    }
+    let verdict = Verdict::of(findings);
+    ViewerStory {
+        viewer: visit.number + 1,
+        url,
+        protocol: "RTSP over UDP".to_owned(),
+        came_s: came,
+        left_s: left,
+        verdict: verdict.word(),
+        findings: verdict.findings,
+        start_ms: seen.start.map(millis),
+        packets: tally.packets,
+        bytes: tally.bytes,
+        lost: tally.lost,
+        late_p99_ms: millis(tally.late.percentile(0.99)),
+        late_max_ms: millis(tally.late.max()),
+        stalls: seen.playback.stalls,
+        stalled_ms: millis(seen.playback.stalled()),
+        burst: seen.burst,
+        events,
+    }
+}
+
+/// User and system time of this process until now.
+fn cpu() -> Duration {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
+        return Duration::ZERO;
+    };
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Duration::from_micros(micros.max(0) as u64)
+}
+
+/// A viewer takes a descriptor at least.
+fn raise_descriptors() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Where it may not, connecting will tell.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+}

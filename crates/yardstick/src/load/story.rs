@@ -1,0 +1,168 @@
+//! What a run of virtual viewers tells.
+
+use serde::Serialize;
+
+use crate::histogram::Histogram;
+use crate::verdict::{Fault, Finding};
+
+/// Stories that are kept in full; of the others those of harmed viewers.
+pub(super) const MOST_STORIES: usize = 20_000;
+
+/// What became of one viewer.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ViewerStory {
+    /// Counted from 1 in order of coming.
+    pub viewer: usize,
+    /// What he asked for.
+    pub url: String,
+    /// `RTSP over UDP`, `HLS`, …
+    pub protocol: String,
+    /// When he came, s from the beginning of the run.
+    pub came_s: f64,
+    /// When he left.
+    pub left_s: f64,
+    /// `well`, or the worst fault.
+    pub verdict: String,
+    /// All that is wrong, the worst first.
+    pub findings: Vec<Finding>,
+    /// From asking to play to the first media, ms.
+    pub start_ms: Option<f64>,
+    /// Packets or segments.
+    pub packets: u64,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Packets that never came.
+    pub lost: u64,
+    /// Of 100 access units 99 were not later, ms.
+    pub late_p99_ms: f64,
+    /// The latest, ms.
+    pub late_max_ms: f64,
+    /// Times the picture stood still.
+    pub stalls: u32,
+    /// For how long in all, ms.
+    pub stalled_ms: f64,
+    /// Most packets of a stream within a millisecond.
+    pub burst: u32,
+    /// What he did and what was answered: seconds from the beginning of the run, words.
+    pub events: Vec<(f64, String)>,
+}
+
+impl ViewerStory {
+    /// Whether he was turned away before anything came.
+    pub fn is_refused(&self) -> bool {
+        self.packets == 0 && self.verdict != "well"
+    }
+
+    /// Whether he was let in, and a person would have seen something wrong.
+    pub fn is_harmed(&self) -> bool {
+        self.packets > 0 && self.verdict != "well"
+    }
+}
+
+/// One second of a run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Sample {
+    /// s from the beginning.
+    pub at_s: f64,
+    /// Viewers who have come until now.
+    pub came: usize,
+    /// Who are there.
+    pub playing: usize,
+    /// Who were turned away until now.
+    pub refused: usize,
+    /// Who were harmed until now.
+    pub harmed: usize,
+    /// Packets (or segments) since the sample before.
+    pub packets: u64,
+    /// Payload bytes since.
+    pub bytes: u64,
+    /// Packets lost since.
+    pub lost: i64,
+    /// Lateness of the access units judged since: half were not later, ms.
+    pub late_p50_ms: f64,
+    /// 99 of 100.
+    pub late_p99_ms: f64,
+    /// 999 of 1000.
+    pub late_p999_ms: f64,
+    /// All.
+    pub late_max_ms: f64,
+    /// Packets that the yardstick's own sockets had no room for until now.
+    pub dropped: u64,
+    /// Share of a core that this process took.
+    pub cpu: f64,
+}
+
+/// What a run tells.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LoadStory {
+    /// Viewers who came.
+    pub viewers: usize,
+    /// Who were let in.
+    pub admitted: usize,
+    /// Who were turned away.
+    pub refused: usize,
+    /// Who were let in and harmed.
+    pub harmed: usize,
+    /// Packets (or segments).
+    pub packets: u64,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Packets that never came.
+    pub lost: u64,
+    /// Packets that the yardstick's own sockets had no room for: not the server's fault.
+    pub dropped: u64,
+    /// Lateness of all access units.
+    #[serde(skip)]
+    pub late: Histogram,
+    /// CPU seconds of this process.
+    pub cpu_s: f64,
+    /// Seconds that all viewers together watched.
+    pub watched_s: f64,
+    /// Every second of it (every second, fourth, … of a long run).
+    pub samples: Vec<Sample>,
+    /// Each viewer's story: of long runs the first, and those of harmed viewers.
+    pub each: Vec<ViewerStory>,
+}
+
+impl LoadStory {
+    /// `well`, or the worst of any viewer.
+    pub fn word(&self) -> String {
+        let worst = self
+            .each
+            .iter()
+            .flat_map(|story| &story.findings)
+            .filter(|finding| finding.seen)
+            .min_by_key(|finding| finding.fault);
+        worst.map_or_else(|| "well".to_owned(), |finding| finding.fault.to_string())
+    }
+
+    /// Faults and how many viewers had each, the worst first.
+    pub fn faults(&self) -> Vec<(Fault, usize)> {
+        let mut counts = std::collections::BTreeMap::new();
+        for story in &self.each {
+            let mut faults: Vec<Fault> = story
+                .findings
+                .iter()
+                .filter(|finding| finding.seen)
+                .map(|finding| finding.fault)
+                .collect();
+            faults.dedup();
+            for fault in faults {
+                *counts.entry(fault).or_insert(0) += 1;
+            }
+        }
+        counts.into_iter().collect()
+    }
+
+    /// Notes what became of a viewer.
+    pub(super) fn add(&mut self, story: ViewerStory) {
+        self.refused += usize::from(story.is_refused());
+        self.harmed += usize::from(story.is_harmed());
+        self.admitted += usize::from(!story.is_refused());
+        self.watched_s += story.left_s - story.came_s;
+        let is_well = story.verdict == "well";
+        if self.each.len() < MOST_STORIES || (!is_well && self.each.len() < 2 * MOST_STORIES) {
+            self.each.push(story);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What one virtual viewer gets: his streams together, and what a player with a buffer would show.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::meter::Header;
+use crate::playback::{OnlinePlayer, Playback};
+use crate::stream::{StreamMeter, Tally, Unit};
+
+/// Most packets of a stream that are kept aside while it is not known which of them belong to what is
+/// asked for: some seconds.
+const MOST_HELD: usize = 8192;
+
+/// What the viewer's task sees of the receiving without asking.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    /// When the latest packet came, ns since 1970; 0: none yet.
+    pub last: AtomicU64,
+    /// The film's time of the newest packet, ns.
+    pub newest: AtomicI64,
+    /// Every stream said goodbye.
+    pub bye: AtomicBool,
+}
+
+/// What one viewer got in the end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    /// From asking to play to the first packet.
+    pub start: Option<Duration>,
+    pub tally: Tally,
+    /// Most packets of a stream within a millisecond.
+    pub burst: u32,
+    pub playback: Playback,
+}
+
+/// A packet kept aside.
+#[derive(Debug)]
+struct Held {
+    header: Header,
+    bytes: usize,
+    at: u64,
+}
+
+/// A stream of a viewer.
+#[derive(Debug)]
+struct Stream {
+    meter: StreamMeter,
+    bye: bool,
+    held: Vec<Held>,
+}
+
+/// A viewer as he is received.
+#[derive(Debug)]
+pub(super) struct Viewing {
+    streams: Vec<Stream>,
+    /// Whether packets are kept aside.
+    holding: bool,
+    live: Arc<Live>,
+    tally: Tally,
+    burst: u32,
+    player: OnlinePlayer,
+    asked: u64,
+    start: Option<Duration>,
+    newest: i64,
+}
+
+/// What the server said of a place that it plays from.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// When it was asked for, ns since 1970.
+    pub asked: u64,
+    /// Where it is in the film, ns.
+    pub from: i64,
+    /// RTP-Info of each track: first sequence number, timestamp of `from`.
+    pub tracks: Vec<(Option<u16>, Option<u32>)>,
+}
+
+impl Viewing {
+    /// Of streams (picture or not) with these clocks; packets are kept aside until the place is known.
+    pub fn new(clocks: &[(bool, u32)], depth: Duration, live: Arc<Live>) -> Viewing {
+        let stream = |(is_video, rate): &(bool, u32)| Stream {
+            meter: StreamMeter::new(*is_video, *rate),
+            bye: false,
+            held: Vec::new(),
+        };
+        Viewing {
+            streams: clocks.iter().map(stream).collect(),
+            holding: true,
+            live,
+            tally: Tally::default(),
+            burst: 0,
+            player: OnlinePlayer::new(depth),
+            asked: 0,
+            start: None,
+            newest: 0,
+        }
+    }
+
+    /// Whether something is wrong that a person would see.
+    pub fn is_harmed(&self) -> bool {
+        self.tally.lost > 0 || !self.player.shown().is_smooth()
+    }
+
+    /// Counts until now.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Keeps aside what comes: the viewer is about to ask for something else.
+    pub fn hold(&mut self) {
+        if !self.holding {
+            self.holding = true;
+            for stream in &mut self.streams {
+                let open = stream.meter.finish(&mut self.tally);
+                self.player.unit(open);
+            }
+        }
+    }
+
+    /// What was asked for plays, and what was kept aside of it is judged.
+    pub fn play(&mut self, place: &Place) {
+        self.holding = false;
+        self.asked = place.asked;
+        self.newest = place.from;
+        self.player.begin(place.from);
+        for number in 0..self.streams.len() {
+            let (seq, rtp_time) = place.tracks.get(number).copied().unwrap_or_default();
+            let stream = &mut self.streams[number];
+            stream.bye = false;
+            stream
+                .meter
+                .announce(seq, rtp_time, place.from, &mut self.tally);
+            for held in std::mem::take(&mut stream.held) {
+                // Of what was played before, some was still under way.
+                let belongs = match seq {
+                    Some(seq) => held.header.seq.wrapping_sub(seq) < 0x8000,
+                    None => held.at >= place.asked,
+                };
+                if belongs {
+                    self.judge(number, &held.header, held.bytes, held.at);
+                }
+            }
+        }
+        self.live.bye.store(false, Ordering::Relaxed);
+        self.live
+            .last
+            .fetch_max(reelway_clock::real().nanos(), Ordering::Relaxed);
+    }
+
+    /// Takes a packet.
+    pub fn packet(&mut self, stream: usize, header: Header, bytes: usize, at: u64) {
+        if !self.holding {
+            return self.judge(stream, &header, bytes, at);
+        }
+        if let Some(stream) = self.streams.get_mut(stream)
+            && stream.held.len() < MOST_HELD
+        {
+            stream.held.push(Held { header, bytes, at });
+        }
+    }
+
+    fn judge(&mut self, number: usize, header: &Header, bytes: usize, at: u64) {
+        let Some(stream) = self.streams.get_mut(number) else {
+            return;
+        };
+        let closed: Option<Unit> = stream.meter.packet(header, bytes, at, &mut self.tally);
+        self.burst = self.burst.max(stream.meter.within());
+        self.live.last.store(at, Ordering::Relaxed);
+        self.player.came(at);
+        if self.start.is_none() {
+            self.start = Some(Duration::from_nanos(at.saturating_sub(self.asked)));
+        }
+        if let Some(unit) = closed {
+            self.newest = self.newest.max(unit.media);
+            self.live.newest.store(self.newest, Ordering::Relaxed);
+            self.player.unit(Some(unit));
+        }
+    }
+
+    /// A stream said goodbye.
+    pub fn bye(&mut self, stream: usize) {
+        if let Some(stream) = self.streams.get_mut(stream) {
+            stream.bye = true;
+        }
+        if !self.holding && self.streams.iter().all(|stream| stream.bye) {
+            self.live.bye.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What came in all.
+    pub fn finish(mut self) -> Seen {
+        self.hold();
+        Seen {
+            start: self.start,
+            tally: self.tally,
+            burst: self.burst,
+            playback: self.player.shown().clone(),
+        }
+    }
+}
