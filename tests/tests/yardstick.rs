@@ -13,6 +13,7 @@ use std::time::Duration;
 use reelway_tests::films::{film, library, temp_dir};
 use reelway_tests::server::{Server, binary};
 use serde_json::Value;
+use socket2::{Domain, Socket, Type};
 
 /// What stands between does with a packet: when it goes on, in ms, and how it looks then; nothing is
 /// dropping it.
@@ -406,9 +407,14 @@ fn listener(answer: fn(TcpStream)) -> SocketAddr {
 
 #[test]
 fn what_is_no_server_is_told_in_clear_words() {
-    let closed = TcpListener::bind("127.0.0.1:0")
-        .expect("a port")
+    // Bound and not listening: nobody else gets the port meanwhile.
+    let nobody = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    let any: SocketAddr = ([127, 0, 0, 1], 0).into();
+    nobody.bind(&any.into()).expect("a port");
+    let closed = nobody
         .local_addr()
+        .ok()
+        .and_then(|address| address.as_socket())
         .expect("an address");
     let web = listener(|mut client| {
         let _request = client.read(&mut [0; 4096]);

@@ -17,6 +17,7 @@ mod server;
 mod start;
 mod stats;
 mod vtime;
+mod yardstick;
 
 pub use report::{Figure, Report};
 
@@ -58,6 +59,11 @@ const EXPERIMENTS: &[Experiment] = &[
         name: "vtime",
         about: "the vtime paper's table again: what a reading of the clock costs, how right it is, what it saves",
         run: vtime::run,
+    },
+    Experiment {
+        name: "yardstick",
+        about: "virtual viewers a core: how many streams of 4 Mb/s the yardstick counts and times, and how well",
+        run: yardstick::run,
     },
 ];
 

@@ -169,9 +169,10 @@ pub fn print(story: &LoadStory) {
         super::print::millis(story.late.max()),
     );
     println!(
-        "  this process: {:.2} s of CPU, {:.3} ms a viewer-second",
+        "  this process: {:.2} s of CPU, {:.3} ms a viewer-second; its own times are right within {:.3} ms (p99)",
         story.cpu_s,
-        story.cpu_s * 1e3 / story.watched_s.max(1e-3)
+        story.cpu_s * 1e3 / story.watched_s.max(1e-3),
+        story.timing_error_p99_ms,
     );
     if story.dropped > 0 {
         println!(

@@ -109,6 +109,7 @@ pub fn load_json(story: &LoadStory) -> Value {
         "stalls": stalls,
         "stalled_ms": stalled,
         "dropped_here": story.dropped,
+        "timing_error_p99_ms": story.timing_error_p99_ms,
         "cpu_s": story.cpu_s,
         "samples": story.samples,
         "each": story.each,

@@ -8,10 +8,12 @@
 //! | `run.rs` | the run: viewers begin when they are due, a sample is taken every second |
 //! | `rtsp.rs` | one viewer's control connection |
 //! | `receiver.rs`, `viewing.rs` | threads that receive for thousands; what one viewer got |
+//! | `probe.rs` | how wrong the yardstick's own times are |
 //! | `story.rs` | what is told |
 
 mod arrivals;
 mod plan;
+mod probe;
 mod random;
 mod receiver;
 mod rtsp;

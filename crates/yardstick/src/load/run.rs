@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time;
 
 use super::plan::{Plan, Visit};
+use super::probe::Probe;
 use super::receiver::{Receiver, Sampled};
 use super::rtsp::{self, Shared, Told};
 use super::story::{LoadStory, Sample, ViewerStory};
@@ -77,8 +78,12 @@ pub async fn run(options: Options, mut tell: impl FnMut(&Sample)) -> io::Result<
         keep_every: 1,
         taken: 0,
     };
-    run.all(&mut tell).await?;
+    let probe = Probe::start()?;
+    let ran = run.all(&mut tell).await;
+    let errors = probe.finish();
+    ran?;
     let Run { mut story, .. } = run;
+    story.timing_error_p99_ms = millis(errors.percentile(0.99));
     let whole = story_of(&shared).await;
     story.packets += whole.packets;
     story.bytes += whole.bytes;

@@ -114,6 +114,9 @@ pub struct LoadStory {
     /// Lateness of all access units.
     #[serde(skip)]
     pub late: Histogram,
+    /// How wrong this machine's own times of arrival were, as far as it can tell: 99 of 100 probes
+    /// less, ms.
+    pub timing_error_p99_ms: f64,
     /// CPU seconds of this process.
     pub cpu_s: f64,
     /// Seconds that all viewers together watched.

@@ -1,0 +1,92 @@
+//! How wrong the yardstick's own times are: while a run lasts, packets are sent to itself, and the kernel's
+//! time of arrival, by which everything is judged, is held against the moment of sending.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::sys::socket::{setsockopt, sockopt};
+
+use crate::histogram::Histogram;
+use crate::socket::receive_from;
+
+/// From probe to probe.
+const EVERY: Duration = Duration::from_millis(20);
+/// What a probe holds: when it was sent, ns.
+const SIZE: usize = 8;
+
+/// A thread that probes.
+#[derive(Debug)]
+pub(super) struct Probe {
+    stop: Arc<AtomicBool>,
+    errors: Arc<Mutex<Histogram>>,
+    thread: JoinHandle<()>,
+}
+
+impl Probe {
+    /// Begins.
+    pub fn start() -> io::Result<Probe> {
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        socket.connect(socket.local_addr()?)?;
+        socket.set_read_timeout(Some(EVERY))?;
+        setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let errors = Arc::new(Mutex::new(Histogram::default()));
+        let (stopped, all) = (Arc::clone(&stop), Arc::clone(&errors));
+        let thread = std::thread::Builder::new()
+            .name("probe".to_owned())
+            .spawn(move || {
+                while !stopped.load(Ordering::Relaxed) {
+                    if let (Some(error), Ok(mut all)) = (probe(&socket), all.lock()) {
+                        all.add(error);
+                    }
+                    std::thread::sleep(EVERY);
+                }
+            })?;
+        Ok(Probe {
+            stop,
+            errors,
+            thread,
+        })
+    }
+
+    /// What was found.
+    pub fn finish(self) -> Histogram {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.thread.join();
+        self.errors
+            .lock()
+            .map_or_else(|_| Histogram::default(), |errors| errors.clone())
+    }
+}
+
+/// How far the kernel's time of arrival is from the moment of sending, the way through the kernel
+/// included.
+fn probe(socket: &UdpSocket) -> Option<Duration> {
+    let before = reelway_clock::real().nanos();
+    socket.send(&before.to_be_bytes()).ok()?;
+    let mut buffer = [0; SIZE];
+    let received = receive_from(socket.as_raw_fd(), &mut buffer).ok()?;
+    // An earlier one that was given up may come late.
+    let mine = received.len == SIZE && buffer == before.to_be_bytes();
+    mine.then(|| Duration::from_nanos(received.at.abs_diff(before)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_found_and_counted() {
+        let probe = Probe::start().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        let errors = probe.finish();
+        assert!(errors.count() > 0);
+        // The clocks are the same: an hour would be another clock.
+        assert!(errors.percentile(0.5) < Duration::from_secs(3600));
+    }
+}
