@@ -175,6 +175,8 @@ fn who_is_ended_by_the_operator_hears_bye_and_the_connection_closes() {
     let mut over_tcp = stand.connect();
     over_tcp.setup_tcp(&url).unwrap();
     play(&mut over_tcp, &url, "");
+    // Who has sent nothing says no BYE (RFC 3550 section 6.6).
+    assert!(over_tcp.frame(5 * SECOND).unwrap().is_some());
     assert!(stand.sessions.end(&stand.session().id, EndReason::Kicked));
     let mut bye = false;
     while let Ok(Some(frame)) = over_tcp.frame(5 * SECOND) {
@@ -192,6 +194,8 @@ fn who_is_ended_by_the_operator_hears_bye_and_the_connection_closes() {
     let mut over_udp = stand.connect();
     let tracks = over_udp.setup_udp(&url).unwrap();
     play(&mut over_udp, &url, "");
+    tracks[0].rtp.set_read_timeout(Some(5 * SECOND)).unwrap();
+    receive(&tracks[0].rtp, &mut [0; 2048]).expect("a packet");
     assert!(stand.sessions.end(&stand.session().id, EndReason::Kicked));
     until_bye(&stand, &tracks[0]);
     over_udp
