@@ -36,6 +36,8 @@ pub struct Frame {
 pub struct Response {
     /// Status code.
     pub status: u16,
+    /// The words after it.
+    pub reason: String,
     /// Headers by lower-case name.
     pub headers: HashMap<String, String>,
     /// The body as text.
@@ -194,11 +196,10 @@ impl Client {
         let mut lines = head.split("\r\n");
         let first = lines.next().unwrap_or_default();
         ensure!(first.starts_with("RTSP/1.0 "), "no status line: {first:?}");
-        let status = first
-            .split(' ')
-            .nth(1)
-            .and_then(|code| code.parse().ok())
-            .context("no status")?;
+        let mut words = first.splitn(3, ' ').skip(1);
+        let code = words.next().and_then(|code| code.parse().ok());
+        let status = code.context("no status")?;
+        let reason = words.next().unwrap_or_default().to_owned();
         let headers: HashMap<String, String> = lines
             .filter_map(|line| line.split_once(':'))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
@@ -213,6 +214,7 @@ impl Client {
         self.buffer.drain(..end + 4 + length);
         Ok(Some(Message::Response(Response {
             status,
+            reason,
             headers,
             body,
             frames_before: 0,

@@ -119,6 +119,25 @@ export interface Node {
   addresses: { rtsp: string; http: string };
 }
 
+/** Something that the machine has only so much of. */
+export interface Resource {
+  name: "network" | "processor" | "disk" | "memory";
+  interface: string | null;
+  unit: "bit/s" | "byte/s" | "byte";
+  limit: number | null;
+  share: number; // of the limit that is there at the moment, 0 to 1
+  booked: number[]; // the most in each step from now on
+}
+
+export interface Admission {
+  policy: string;
+  viewers: number;
+  step: number; // seconds
+  resources: Resource[];
+  refused_total: number;
+  refused: { ago: number; title: string; reason: string; retry_after: number }[]; // the oldest first
+}
+
 /** What the server answered instead of what was asked for; `status` 0: it did not answer. */
 export class ApiError extends Error {
   constructor(
@@ -166,6 +185,8 @@ export const node = (signal?: AbortSignal): Promise<Node> => get("/api/node", si
 
 export const sessions = async (signal?: AbortSignal): Promise<Session[]> =>
   (await get<{ sessions: Session[] }>("/api/sessions", signal)).sessions;
+
+export const admission = (signal?: AbortSignal): Promise<Admission> => get("/api/admission?ahead=900", signal);
 
 /** Ends a session. The token is the one in the server's state directory. */
 export async function endSession(id: string, token: string): Promise<void> {

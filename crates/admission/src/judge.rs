@@ -158,6 +158,7 @@ pub struct Admission {
     /// The present quarter second.
     now: u64,
     refusals: VecDeque<Seen>,
+    refused: u64,
 }
 
 impl Admission {
@@ -176,6 +177,7 @@ impl Admission {
             serial: 0,
             now: 0,
             refusals: VecDeque::new(),
+            refused: 0,
         }
     }
 
@@ -247,6 +249,7 @@ impl Admission {
         let start = match judged {
             Ok(start) => start,
             Err(refused) => {
+                self.refused += 1;
                 if self.refusals.len() >= REMEMBERED {
                     self.refusals.pop_front();
                 }
@@ -543,6 +546,11 @@ impl Admission {
     /// Resources of which anything was ever booked.
     pub fn resources(&self) -> impl Iterator<Item = Resource> + '_ {
         self.calendars.keys().copied()
+    }
+
+    /// Newcomers refused since the beginning.
+    pub fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// The last refusals, the oldest first.

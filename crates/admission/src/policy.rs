@@ -1,5 +1,7 @@
 //! Rules to judge newcomers by.
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use reelway_timetable::Curve;
@@ -25,6 +27,47 @@ pub enum Policy {
     /// The same, of films that are sent up to so many seconds ahead into the viewer's buffer, as evenly as that
     /// allows ([`reelway_timetable::smooth`]).
     Smoothed(u32),
+}
+
+/// Most seconds that a film is sent ahead: more than any player holds.
+const MOST_AHEAD: u32 = 120;
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Policy, String> {
+        let (name, number) = match text.split_once(':') {
+            Some((name, number)) => (name, Some(number.parse::<u32>())),
+            None => (text, None),
+        };
+        match (name, number) {
+            ("everybody", None) => Ok(Policy::Everybody),
+            ("count", Some(Ok(most @ 1..))) => Ok(Policy::Count(most)),
+            ("vodca", None) => Ok(Policy::Vodca),
+            ("peak", None) => Ok(Policy::Peak),
+            ("mean", None) => Ok(Policy::Mean),
+            ("exact", None) => Ok(Policy::Exact),
+            ("smoothed", Some(Ok(seconds @ 1..=MOST_AHEAD))) => Ok(Policy::Smoothed(seconds)),
+            _ => Err(format!(
+                "there is no policy `{text}`; there are everybody, count:N (viewers), vodca, peak, mean, exact, and \
+                 smoothed:S (1 to {MOST_AHEAD} seconds)"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Policy::Everybody => f.write_str("everybody"),
+            Policy::Count(most) => write!(f, "count:{most}"),
+            Policy::Vodca => f.write_str("vodca"),
+            Policy::Peak => f.write_str("peak"),
+            Policy::Mean => f.write_str("mean"),
+            Policy::Exact => f.write_str("exact"),
+            Policy::Smoothed(seconds) => write!(f, "smoothed:{seconds}"),
+        }
+    }
 }
 
 impl Policy {
@@ -66,6 +109,39 @@ impl Default for Class {
         Class {
             name: "everybody".into(),
             ceiling: 1000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_read_as_they_are_written() {
+        for text in [
+            "everybody",
+            "count:200",
+            "vodca",
+            "peak",
+            "mean",
+            "exact",
+            "smoothed:10",
+        ] {
+            assert_eq!(text.parse::<Policy>().unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "count",
+            "count:0",
+            "exact:3",
+            "smoothed",
+            "smoothed:121",
+            "smoothed:-1",
+            "fair",
+        ] {
+            let error = text.parse::<Policy>().unwrap_err();
+            assert!(error.contains("smoothed:S"), "{error}");
         }
     }
 }

@@ -4,7 +4,9 @@
 //! test: it is run by people, and continuous integration never fails on a clock.
 #![forbid(unsafe_code)]
 
+mod admission;
 mod bed;
+pub mod calibrate;
 mod chart;
 mod density;
 pub mod film;
@@ -54,6 +56,11 @@ const EXPERIMENTS: &[Experiment] = &[
         name: "density",
         about: "viewers a core, against gst-rtsp-server, VLC and others: CPU a stream-second, the most that are kept up with",
         run: density::run,
+    },
+    Experiment {
+        name: "admission",
+        about: "who is let in to a link of 100 Mbit/s: seven policies on the same arrivals, and the VODCA paper's figure",
+        run: admission::run,
     },
     Experiment {
         name: "vtime",

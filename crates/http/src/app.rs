@@ -117,6 +117,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/api/sessions/{id}", delete(api::end_session))
         .route("/api/node", get(api::node))
         .route("/api/events", get(api::events))
+        .route("/api/admission", get(api::admission))
         .route("/metrics", get(metrics_page))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
@@ -161,7 +162,8 @@ pub(crate) async fn handle(
     peer: SocketAddr,
 ) -> Answer {
     let started = reelway_clock::now();
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(api::Peer(peer));
     let path = parts.uri.path();
     let film = route::film(path)
         .filter(|(title, _)| !path.starts_with("/api/") || is_film_below_api(&app, path, title));

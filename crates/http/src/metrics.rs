@@ -7,8 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reelway_catalogue::State;
-use reelway_session::State as Doing;
+use reelway_session::{Resource, State as Doing};
 
+use crate::api::interface;
 use crate::app::App;
 use crate::node::{NodeState, Sending};
 
@@ -135,6 +136,7 @@ pub(crate) fn exposition(app: &App) -> String {
     let mut out = Exposition::default();
     node(&mut out, app);
     films_and_sessions(&mut out, app);
+    admission(&mut out, app);
     store(&mut out, app);
     http(&mut out, &app.metrics);
     out.0
@@ -299,6 +301,48 @@ fn films_and_sessions(out: &mut Exposition, app: &App) {
             count,
         );
     }
+}
+
+fn admission(out: &mut Exposition, app: &App) {
+    let judge = app.sessions.gate().judge();
+    out.single(
+        "reelway_admission_refused_total",
+        "counter",
+        "Newcomers refused because there was no room.",
+        judge.refused(),
+    );
+    let limits = judge.capacity().limits();
+    if limits.is_empty() {
+        return;
+    }
+    let labelled =
+        |out: &mut Exposition, name: &str, help: &str, value: &dyn Fn(Resource) -> u64| {
+            out.family(name, "gauge", help);
+            for (resource, _) in limits {
+                let interface = interface(app, *resource).unwrap_or_default();
+                let labels = [("resource", resource.name()), ("interface", &interface)];
+                out.value(name, &labels, value(*resource));
+            }
+        };
+    let help = "Bytes (of memory) or bytes a second that may be booked.";
+    labelled(out, "reelway_admission_limit_bytes", help, &|resource| {
+        judge.limit(resource, 0).unwrap_or(u64::MAX)
+    });
+    let help = "Of it, booked for the second that is now.";
+    labelled(out, "reelway_admission_booked_bytes", help, &|resource| {
+        judge.load(resource, judge.second())
+    });
+    let help = "Of it, booked in the fullest second of the coming hour.";
+    labelled(
+        out,
+        "reelway_admission_booked_most_bytes",
+        help,
+        &|resource| {
+            let now = judge.second();
+            let loads = (now..now + 3600).map(|second| judge.load(resource, second));
+            loads.max().unwrap_or(0)
+        },
+    );
 }
 
 /// A film's state as the API and the metrics name it.

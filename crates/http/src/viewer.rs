@@ -184,6 +184,8 @@ impl Viewer {
         }
         if main {
             if jump || place.anchor.is_none() {
+                // Where he is now is what is booked; he was let in and may always go on.
+                let _ = self.session.plays(time.start, Nanos::MAX, false);
                 place.anchor = Some((now, time.start));
                 place.reached = time.end;
             }
@@ -227,6 +229,11 @@ impl Viewer {
         place.sending += 1;
         self.set_limit(&place);
         Sending(self.clone())
+    }
+
+    /// Whether nothing has been answered to him yet.
+    pub fn is_new(&self) -> bool {
+        self.answers.load(Ordering::Relaxed) == 0
     }
 
     /// An answer was begun.

@@ -14,8 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
-use reelway_session::{EndReason, NewSession, Protocol, Refusal, Sessions};
+use reelway_session::{EndReason, NewSession, Protocol, Refusal, Sessions, Wants};
 use reelway_store::Store;
+use reelway_timetable::Carriage;
 
 use crate::films::Show;
 use crate::viewer::Viewer;
@@ -171,6 +172,20 @@ impl Viewers {
             title: show.film.name.clone(),
             duration: Duration::from_nanos(show.package.duration().max(0) as u64),
             user_agent: caller.agent.clone(),
+            wants: self
+                .0
+                .sessions
+                .gate()
+                .demand(&show.film)
+                .map(|demand| Wants {
+                    tracks: match protocol {
+                        // A file is all its tracks.
+                        Protocol::File => (0..show.film.title.tracks.len()).collect(),
+                        _ => Vec::new(),
+                    },
+                    demand,
+                    carriage: Carriage::Http,
+                }),
         };
         // The lock is held so that two requests of one newcomer do not make two of him.
         let mut present = lock(&self.0.present);

@@ -20,7 +20,7 @@ use crate::media::{Media, bodiless};
 use crate::metrics::Route;
 use crate::pieces::Windows;
 use crate::route::{Target, flag, query};
-use crate::viewer::{FILE, Piece};
+use crate::viewer::{FILE, Piece, Viewer};
 use crate::viewers::{Caller, Denied, TOKEN_LENGTH};
 
 const HLS: &str = "application/vnd.apple.mpegurl";
@@ -129,6 +129,7 @@ async fn film(
                     .viewers
                     .begin(protocol, &show, &caller)
                     .map_err(denied)?;
+                wait_for_turn(&viewer).await;
                 viewer.answered();
                 viewer.token.clone()
             };
@@ -291,6 +292,7 @@ async fn file(app: &Arc<App>, show: Arc<Show>, request: &Parts, caller: Caller) 
         .viewers
         .resume(Protocol::File, &show, &caller)
         .map_err(denied)?;
+    wait_for_turn(&viewer).await;
     let seconds_per_byte = show.seconds() / len.max(1) as f64;
     let at = |byte: u64| (byte as f64 * seconds_per_byte * 1e9) as Nanos;
     // The tables at a file's beginning or end are no film: they go freely on top.
@@ -308,6 +310,14 @@ async fn file(app: &Arc<App>, show: Arc<Show>, request: &Parts, caller: Caller) 
     let windows = Windows::of_file(range.clone());
     let flow = Flow::of(viewer, FILE, seconds_per_byte, true);
     send(app, show, flow, answer, range, windows).await
+}
+
+/// One who is let in a little later than he came waits for his answer, at the beginning and never after.
+async fn wait_for_turn(viewer: &Viewer) {
+    let wait = viewer.session.starts_in();
+    if !wait.is_zero() && viewer.is_new() {
+        tokio::time::sleep(wait).await;
+    }
 }
 
 /// Starts a body of media.

@@ -11,7 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::config::{Config, Listen, LogFormat};
 use crate::yardstick::Yardstick;
-use crate::{cachesim, check, config, index, serve};
+use crate::{cachesim, capacity, check, config, index, serve};
 
 /// Serves films over RTSP, HLS and DASH, untranscoded, each packet in time.
 ///
@@ -71,6 +71,13 @@ pub struct Serve {
     /// Memory for film blocks [default: 256MiB]
     #[arg(long, value_name = "SIZE", env = "REELWAY_POOL", value_parser = config::size)]
     pool: Option<ByteSize>,
+    /// What this machine can carry: net=100Mbit,disk=80MB/s,mem=128MiB,cpu=2Gbit, any of them [default: what the links
+    /// say]
+    #[arg(long, value_name = "AMOUNTS", env = "REELWAY_CAPACITY", value_parser = capacity::flag)]
+    capacity: Option<capacity::Amounts>,
+    /// Find out in some minutes what this machine's disks and processor carry, keep it in the state directory, and leave
+    #[arg(long)]
+    calibrate: bool,
     /// Log filter: error, warn, info, debug, trace, or info,reelway_rtsp=debug [default: info]
     #[arg(long, value_name = "FILTER", env = "REELWAY_LOG")]
     log: Option<String>,
@@ -133,6 +140,7 @@ impl Cli {
                 Ok(ExitCode::SUCCESS)
             }
             Command::Serve(flags) => {
+                let calibrate = flags.calibrate;
                 let (config, addresses) = flags.into_config()?;
                 if config.films.is_empty() && config.source.is_empty() {
                     Cli::command()
@@ -142,7 +150,11 @@ impl Cli {
                         )
                         .exit();
                 }
-                serve::serve(config, addresses)?;
+                if calibrate {
+                    capacity::calibrate(&config)?;
+                } else {
+                    serve::serve(config, addresses)?;
+                }
                 Ok(ExitCode::SUCCESS)
             }
             Command::Index(flags) => index::run(&flags),
@@ -181,6 +193,9 @@ impl Serve {
         over(&mut config.listen, self.listen);
         over(&mut config.state, self.state);
         over(&mut config.pool.size, self.pool);
+        if let Some(amounts) = self.capacity {
+            amounts.over(&mut config.capacity);
+        }
         over(&mut config.log.level, self.log);
         over(&mut config.log.format, self.log_format);
         over(&mut config.rtp.port, self.rtp_ports.map(|ports| ports.0));

@@ -28,6 +28,8 @@ pub struct Config {
     pub http: Http,
     pub pool: Pool,
     pub sessions: Sessions,
+    pub capacity: Capacity,
+    pub admission: Admission,
     pub sender: Sender,
     pub log: Log,
     pub source: Vec<Source>,
@@ -95,6 +97,26 @@ pub struct Sessions {
     pub max: usize,
 }
 
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Capacity {
+    pub net: String,
+    pub disk: String,
+    pub mem: String,
+    pub cpu: String,
+    pub headroom: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Admission {
+    pub policy: String,
+    pub wait: u32,
+    pub ask_again: bool,
+    pub per_title: u32,
+    pub per_address: u32,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sender {
@@ -130,6 +152,8 @@ impl Default for Config {
             http: Http::default(),
             pool: Pool::default(),
             sessions: Sessions::default(),
+            capacity: Capacity::default(),
+            admission: Admission::default(),
             sender: Sender::default(),
             log: Log::default(),
             source: Vec::new(),
@@ -194,6 +218,30 @@ impl Default for Pool {
 impl Default for Sessions {
     fn default() -> Self {
         Sessions { max: 10_000 }
+    }
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Capacity {
+            net: "auto".into(),
+            disk: "auto".into(),
+            mem: "none".into(),
+            cpu: "auto".into(),
+            headroom: 2,
+        }
+    }
+}
+
+impl Default for Admission {
+    fn default() -> Self {
+        Admission {
+            policy: "exact".into(),
+            wait: 0,
+            ask_again: false,
+            per_title: 0,
+            per_address: 0,
+        }
     }
 }
 
@@ -297,6 +345,16 @@ impl Config {
         range("http.ahead", self.http.ahead.into(), 1, 3_600)?;
         range("pool.depth", self.pool.depth as u64, 1, 256)?;
         range("sender.threads", self.sender.threads as u64, 0, 256)?;
+        range("capacity.headroom", self.capacity.headroom.into(), 0, 90)?;
+        range("admission.wait", self.admission.wait.into(), 0, 600)?;
+        for (key, value, what) in self.capacity.amounts() {
+            if let Err(error) = what.read(value) {
+                bail!("{key} = \"{value}\": {error}");
+            }
+        }
+        if let Err(error) = self.admission.policy.parse::<reelway_admission::Policy>() {
+            bail!("admission.policy = \"{}\": {error}", self.admission.policy);
+        }
         if let Err(error) = self.pool.policy.parse::<reelway_cache::Spec>() {
             bail!("pool.policy = \"{}\": {error}", self.pool.policy);
         }
@@ -402,6 +460,8 @@ mod tests {
             "http:",
             "pool:",
             "sessions:",
+            "capacity:",
+            "admission:",
             "sender:",
             "log:",
         ];
@@ -443,6 +503,18 @@ mod tests {
             (
                 "[pool]\npolicy = \"random\"\n",
                 "line 2: pool.policy = \"random\": there is no cache policy `random`",
+            ),
+            (
+                "[capacity]\nnet = \"0Mbit\"\n",
+                "line 2: capacity.net = \"0Mbit\": must be more than 0",
+            ),
+            (
+                "[capacity]\nnet = \"-5Mbit\"\n",
+                "line 2: capacity.net = \"-5Mbit\": a rate is wanted, such as 100Mbit",
+            ),
+            (
+                "admission.policy = \"fair\"\n",
+                "line 1: admission.policy = \"fair\": there is no policy `fair`",
             ),
             (
                 "rtsp.max_lag = 0",

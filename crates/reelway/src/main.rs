@@ -4,9 +4,11 @@
 #![forbid(unsafe_code)]
 
 mod cachesim;
+mod capacity;
 mod check;
 mod cli;
 mod config;
+mod disks;
 mod index;
 mod lan;
 mod node;

@@ -12,13 +12,15 @@ use reelway_http::{HttpConfig, HttpServer};
 use reelway_origin::{Address, Origin, SourceConfig};
 use reelway_rtsp::{RtspConfig, RtspServer};
 use reelway_sender::{Sender, SenderConfig};
-use reelway_session::{EndReason, Limits, Sessions};
+use reelway_session::{EndReason, Gate, Limits, Sessions};
 use reelway_store::{Store, StoreConfig};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
+use crate::capacity;
 use crate::cli::Addresses;
 use crate::config::{Config, Listen, LogFormat};
+use crate::disks::Disks;
 use crate::lan;
 use crate::node::Node;
 
@@ -101,10 +103,12 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     )
     .context("RTP sender (choose other ports: --rtp-ports)")?;
 
-    let sessions = Sessions::new(Limits {
+    let gate = Gate::new(capacity::gate(&config, sender.payload_options())?);
+    let limits = Limits {
         sessions: config.sessions.max,
         idle: Duration::from_secs(config.http.timeout.into()),
-    });
+    };
+    let sessions = Sessions::with_gate(limits, gate);
     let mut libraries = vec![Arc::new(Directory::open(DirectoryConfig {
         films,
         index: Some(state.join("index")),
@@ -179,7 +183,12 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
         [rtsp.addresses(), &http.addresses()],
         sender.ports(),
     );
-    let ticking = tokio::spawn(tick(sessions.clone(), node.clone(), library.clone()));
+    let ticking = tokio::spawn(tick(
+        sessions.clone(),
+        node.clone(),
+        library.clone(),
+        store.clone(),
+    ));
     let serving = tokio::spawn(async move { tokio::join!(rtsp.run(), http.run()) });
 
     stop_signal().await?;
@@ -217,7 +226,7 @@ fn require_films(films: &[PathBuf]) -> anyhow::Result<()> {
 }
 
 /// Which of the films are paths on this machine, and which are addresses of sources elsewhere.
-fn places(films: &[PathBuf]) -> anyhow::Result<(Vec<PathBuf>, Vec<SourceConfig>)> {
+pub fn places(films: &[PathBuf]) -> anyhow::Result<(Vec<PathBuf>, Vec<SourceConfig>)> {
     let (mut local, mut elsewhere) = (Vec::new(), Vec::new());
     for film in films {
         match film.to_str().filter(|text| Address::is_meant(text)) {
@@ -286,7 +295,8 @@ fn http_address(listen: &[SocketAddr]) -> SocketAddr {
 }
 
 /// Once a second: gives up silent viewers, takes rates, notices when the library is settled.
-async fn tick(sessions: Sessions, node: Arc<Node>, library: Arc<Several>) {
+async fn tick(sessions: Sessions, node: Arc<Node>, library: Arc<Several>, store: Store) {
+    let mut disks = Disks::default();
     let mut second = tokio::time::interval(Duration::from_secs(1));
     second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut settled = false;
@@ -304,6 +314,7 @@ async fn tick(sessions: Sessions, node: Arc<Node>, library: Arc<Several>) {
                 warn!("no film yet: copy some into the directory, they appear by themselves");
             }
         }
+        disks.look(&store, sessions.gate());
         sessions.tick();
         node.tick();
         // Looked at often until the first films are ready, since somebody waits for them.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use reelway_media::Nanos;
 use reelway_rtp::sdp::Profile;
 use reelway_session::{NewSession, Refusal};
+use reelway_timetable::{Demand, Schedule};
 
 use crate::watch::Watch;
 
@@ -31,6 +32,11 @@ pub trait Film: Send + Sync + fmt::Debug {
     /// The session description (SDP), for a client that reached the server at `server`, with its
     /// tracks offered in this profile.
     fn sdp(&self, server: IpAddr, profile: Profile) -> String;
+
+    /// What it needs, for admission; none if that is not known.
+    fn demand(&self) -> Option<Arc<Demand>> {
+        None
+    }
 }
 
 /// A track that can be had over RTP.
@@ -58,6 +64,9 @@ pub type Soon<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
 pub trait Playback: Send + Sync {
     /// Lets it flow: after it was made, moved or resumed, when the answer has been queued.
     fn go(&self);
+
+    /// Sends it by this schedule from where it waits for [`Playback::go`] on; `None`: by the film's own time.
+    fn send_by(&self, schedule: Option<Arc<Schedule>>);
 
     /// Moves it to the sync sample at or before `start`, where it waits for [`Playback::go`].
     /// Nothing of the old place is sent after that.
@@ -197,6 +206,8 @@ pub enum Job<W> {
     Seek {
         /// Which.
         playback: Arc<dyn Playback>,
+        /// Whose.
+        session: String,
         /// Presentation time wished for.
         start: Nanos,
         /// Where to end.
@@ -206,11 +217,17 @@ pub enum Job<W> {
     Resume {
         /// Which.
         playback: Arc<dyn Playback>,
+        /// Whose.
+        session: String,
+        /// Where to end.
+        end: Nanos,
     },
     /// Hold a stream: nothing is sent after this is done.
     Pause {
         /// Which.
         playback: Arc<dyn Playback>,
+        /// Whose.
+        session: String,
     },
 }
 
@@ -224,6 +241,9 @@ pub enum Outcome {
     Made(Result<(Arc<dyn Playback>, PlayInfo), String>),
     /// Of [`Job::Seek`] and [`Job::Resume`].
     Moved(Result<PlayInfo, String>),
+    /// Of [`Job::Play`], [`Job::Seek`] and [`Job::Resume`]: there is no room. A stream that was there before is as it
+    /// was.
+    Refused(Refusal),
     /// Of [`Job::Pause`]: where it stands.
     Paused(Result<Nanos, String>),
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use reelway_media::Nanos;
 use reelway_store::Watcher;
 use reelway_sys::udp::Destination;
-use reelway_timetable::Beginning;
+use reelway_timetable::{Beginning, Schedule};
 
 use crate::FrameWriter;
 use crate::again::Resend;
@@ -131,6 +131,8 @@ pub(crate) struct Active {
     /// Who waits for it to be ready.
     pub reply: Option<Reply>,
     pub state: State,
+    /// What to send by, if not the film's own times.
+    pub schedule: Option<Arc<Schedule>>,
     /// Counts beginnings.
     pub epoch: u32,
     /// Film time `film` leaves at `wall`.
@@ -196,6 +198,7 @@ impl Active {
             wish,
             reply: Some(reply),
             state: State::Preparing,
+            schedule: None,
             epoch: 0,
             wall: 0,
             film: 0,
@@ -261,6 +264,11 @@ impl Active {
             .saturating_add_signed(film.saturating_sub(self.film))
     }
 
+    /// How far ahead of its time anything may leave.
+    fn most_ahead(&self) -> Nanos {
+        self.schedule.as_ref().map_or(0, |schedule| schedule.most())
+    }
+
     /// What film time it is.
     fn film_at(&self, now: u64) -> Nanos {
         self.film.saturating_add(now.wrapping_sub(self.wall) as i64)
@@ -290,6 +298,7 @@ impl Active {
     /// Leaves the place it is at, and looks for the beginning of another.
     pub fn seek(&mut self, start: Nanos, end: Option<Nanos>, reply: Option<Reply>) {
         self.wish = (start, end);
+        self.schedule = None;
         self.epoch += 1;
         self.go = false;
         self.over_at = None;

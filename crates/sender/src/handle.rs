@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use reelway_media::Nanos;
+use reelway_timetable::Schedule;
 use tokio::sync::oneshot;
 
 use crate::inbox::{Command, Inbox};
@@ -67,6 +68,12 @@ impl StreamHandle {
     /// Begins to send, from now on; as soon as it is ready if it is not yet.
     pub fn go(&self) {
         self.inbox.send(Command::Go(self.shared.id));
+    }
+
+    /// Sends by this schedule, ahead of the film's own times, from where it waits for [`StreamHandle::go`] on, until
+    /// it is moved again; `None`: by the film's own times.
+    pub fn send_by(&self, schedule: Option<Arc<Schedule>>) {
+        self.inbox.send(Command::SendBy(self.shared.id, schedule));
     }
 
     /// Stands still; returns the presentation time at which it does. When this returns nothing more

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender};
 use reelway_media::Nanos;
 use reelway_sys::wake::Waker;
-use reelway_timetable::Beginning;
+use reelway_timetable::{Beginning, Schedule};
 use tokio::sync::oneshot;
 
 use crate::active::Active;
@@ -37,6 +37,8 @@ pub(crate) enum Command {
         end: Option<Nanos>,
         reply: Reply,
     },
+    /// Send by this schedule from the next beginning on.
+    SendBy(StreamId, Option<Arc<Schedule>>),
     /// Leave, saying BYE.
     Stop(StreamId),
     /// Where a stream begins has been found.
@@ -73,6 +75,7 @@ impl Command {
             | Command::Resume(id, _)
             | Command::Seek { stream: id, .. }
             | Command::Missed { stream: id, .. }
+            | Command::SendBy(id, _)
             | Command::Stop(id) => Some(*id),
             _ => None,
         }

@@ -443,6 +443,10 @@ impl Thread {
                 stream.go(now);
                 place
             }),
+            Command::SendBy(id, schedule) => self.stream(id).map(|(place, stream)| {
+                stream.schedule = schedule;
+                place
+            }),
             Command::Pause(id, reply) => {
                 if let Some((_, stream)) = self.stream(id) {
                     let _ = reply.send(stream.pause(now));

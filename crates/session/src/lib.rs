@@ -1,17 +1,22 @@
 //! A viewer of any protocol.
 //!
 //! What lives here: who watches what, since when, how far; when a viewer without a sign of life is
-//! given up; whether a newcomer may come in ([`Admit`], where admission by resources and access
-//! rules find their place); and the one line of the log that tells a session's story. Protocols
+//! given up; whether a newcomer may come in ([`Gate`], which asks [`reelway_admission`]; access
+//! rules will find their place beside it); and the one line of the log that tells a session's story. Protocols
 //! open a [`Session`], say signs of life, and are called when it is ended by somebody else.
 #![forbid(unsafe_code)]
 
+mod gate;
 mod identity;
+mod links;
 mod registry;
 mod session;
 mod view;
 
+pub use gate::{Gate, GateConfig, Members, WHOLE_NETWORK, Wants};
 pub use identity::new_token;
-pub use registry::{Admit, Limits, NewSession, Protocol, Refusal, Sessions};
+pub use links::{Link, Links};
+pub use reelway_admission::Resource;
+pub use registry::{Limits, NewSession, Protocol, Refusal, Sessions};
 pub use session::{EndReason, Session};
 pub use view::{Progress, SessionView, State};

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
+use crate::gate::{Gate, GateConfig, Wants};
 use crate::session::{EndReason, Session};
 use crate::view::SessionView;
 
@@ -65,6 +66,8 @@ pub struct NewSession {
     pub duration: Duration,
     /// What the viewer's program calls itself, already cut to a sane length by the protocol.
     pub user_agent: Option<String>,
+    /// What he takes of the film; where that is not known, nothing is booked for him.
+    pub wants: Option<Wants>,
 }
 
 /// Why a newcomer may not come in.
@@ -74,12 +77,6 @@ pub struct Refusal {
     pub reason: String,
     /// When it is worth asking again.
     pub retry_after: Option<Duration>,
-}
-
-/// Who may come in. Admission by resources and access rules stand here.
-pub trait Admit: Send + Sync {
-    /// Judges a newcomer, given how many sessions there are.
-    fn admit(&self, newcomer: &NewSession, present: usize) -> Result<(), Refusal>;
 }
 
 /// Plain numbers that bound the register.
@@ -100,9 +97,9 @@ impl Default for Limits {
     }
 }
 
-/// Admission by count alone, from [`Limits::sessions`].
-impl Admit for Limits {
-    fn admit(&self, _: &NewSession, present: usize) -> Result<(), Refusal> {
+impl Limits {
+    /// Whether there is room in the register for one more.
+    fn admit(&self, present: usize) -> Result<(), Refusal> {
         if present < self.sessions {
             return Ok(());
         }
@@ -121,8 +118,8 @@ impl Admit for Limits {
 pub struct Sessions(Arc<Registry>);
 
 pub(crate) struct Registry {
-    admit: Box<dyn Admit>,
-    idle: Duration,
+    limits: Limits,
+    pub(crate) gate: Gate,
     draining: AtomicBool,
     /// Goes up with every session that comes or goes.
     changes: AtomicU64,
@@ -132,15 +129,14 @@ pub(crate) struct Registry {
 impl Sessions {
     /// An empty register that admits by count.
     pub fn new(limits: Limits) -> Self {
-        let idle = limits.idle;
-        Self::with_admission(Box::new(limits), idle)
+        Self::with_gate(limits, Gate::new(GateConfig::default()))
     }
 
-    /// An empty register with a judge of its own.
-    pub fn with_admission(admit: Box<dyn Admit>, idle: Duration) -> Self {
+    /// An empty register that also asks whether the machine can carry the newcomer.
+    pub fn with_gate(limits: Limits, gate: Gate) -> Self {
         Sessions(Arc::new(Registry {
-            admit,
-            idle,
+            limits,
+            gate,
             draining: AtomicBool::new(false),
             changes: AtomicU64::new(0),
             by_token: Mutex::default(),
@@ -155,14 +151,36 @@ impl Sessions {
                 retry_after: Some(Duration::from_secs(10)),
             });
         }
+        self.0.limits.admit(self.len())?;
+        // Not under the lock: a film's curves may be made here.
+        let (booked, wait) = self.0.gate.enter(&newcomer)?;
         let mut all = self.0.all();
-        self.0.admit.admit(&newcomer, all.len())?;
+        // Others may have come meanwhile.
+        if let Err(refusal) = self.0.limits.admit(all.len()) {
+            drop(all);
+            if let Some(booked) = booked {
+                self.0.gate.leaves(booked.id);
+            }
+            return Err(refusal);
+        }
         let now = reelway_clock::now();
         let started = reelway_clock::real().to_string();
-        let session = Session::new(Arc::downgrade(&self.0), newcomer, self.0.idle, now, started);
+        let session = Session::new(
+            Arc::downgrade(&self.0),
+            newcomer,
+            (booked, wait),
+            self.0.limits.idle,
+            now,
+            started,
+        );
         all.insert(session.token().to_owned(), session.clone());
         self.0.changes.fetch_add(1, Ordering::Relaxed);
         Ok(session)
+    }
+
+    /// The gate that newcomers come through.
+    pub fn gate(&self) -> &Gate {
+        &self.0.gate
     }
 
     /// The session that this secret stands for.
@@ -218,6 +236,16 @@ impl Sessions {
                 session.tick(now);
             }
         }
+        let too_many = self.0.gate.look_at_the_world();
+        if too_many.is_empty() {
+            return;
+        }
+        for session in self.snapshot() {
+            if session.booking().is_some_and(|id| too_many.contains(&id)) {
+                let words = "network or disks became slower, and who came last has to leave";
+                session.end(EndReason::Failed(words.into()));
+            }
+        }
     }
 
     /// From now on nobody comes in.
@@ -271,6 +299,7 @@ mod tests {
             title: "bunny".into(),
             duration: Duration::from_secs(10),
             user_agent: None,
+            wants: None,
         }
     }
 

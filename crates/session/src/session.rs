@@ -6,10 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use reelway_admission::BookingId;
 use reelway_clock::Monotonic;
+use reelway_media::Nanos;
+use reelway_timetable::{Carriage, Schedule};
 use tracing::info;
 
-use crate::registry::{NewSession, Protocol, Registry};
+use crate::gate::Booked;
+use crate::registry::{NewSession, Protocol, Refusal, Registry};
 use crate::view::{Progress, SessionView, State};
 
 /// Why a session ended.
@@ -63,7 +67,14 @@ struct Inner {
     idle_limit: AtomicU64,
     ended: AtomicBool,
     live: Mutex<Live>,
+    /// What is booked for him.
+    booked: Mutex<Option<Booked>>,
+    /// How long he waits for his beginning.
+    wait: Duration,
 }
+
+/// How long a place is kept for one who was let in and does not begin.
+const KEPT: Duration = Duration::from_secs(10);
 
 /// What changes while the session lives.
 #[derive(Default)]
@@ -80,6 +91,7 @@ impl Session {
     pub(crate) fn new(
         registry: Weak<Registry>,
         viewer: NewSession,
+        (booked, wait): (Option<Booked>, Duration),
         idle: Duration,
         now: Monotonic,
         started: String,
@@ -95,6 +107,8 @@ impl Session {
             idle_limit: AtomicU64::new(nanos(idle)),
             ended: AtomicBool::new(false),
             live: Mutex::default(),
+            booked: Mutex::new(booked),
+            wait,
         }))
     }
 
@@ -126,6 +140,80 @@ impl Session {
     /// Corrects the protocol once the viewer has chosen (RTSP over UDP or TCP).
     pub fn set_protocol(&self, protocol: Protocol) {
         self.live().protocol = Some(protocol);
+    }
+
+    /// How long the viewer is to wait before his film begins: 0, unless he came when there was no room and is
+    /// let in a little later.
+    pub fn starts_in(&self) -> Duration {
+        self.0.wait
+    }
+
+    /// Which tracks he really takes, and how; before [`Session::plays`].
+    pub fn takes(&self, tracks: Vec<usize>, carriage: Carriage) {
+        if let Some(booked) = &mut *self.booked() {
+            booked.takes(tracks, carriage);
+        }
+    }
+
+    /// He plays the film times `from..to` from now on, instead of what he did before. The schedule to send by, where
+    /// it is not the film's own time.
+    ///
+    /// A viewer who was let in may always go on, unless the configuration wants him to ask again, or he let his place
+    /// go before he ever began; then `may_refuse` must say that he can be refused here.
+    ///
+    /// # Errors
+    /// There is no room for him.
+    pub fn plays(
+        &self,
+        from: Nanos,
+        to: Nanos,
+        may_refuse: bool,
+    ) -> Result<Option<Arc<Schedule>>, Refusal> {
+        let (mut booked, registry) = (self.booked(), self.0.registry.upgrade());
+        let (Some(booked), Some(registry)) = (booked.as_mut(), registry) else {
+            return Ok(None);
+        };
+        registry.gate.plays(booked, (from, to), may_refuse)
+    }
+
+    /// He does not play at the moment: what was booked for him is free.
+    pub fn rests(&self) {
+        if let (Some(booked), Some(registry)) = (self.booked().as_ref(), self.0.registry.upgrade())
+        {
+            registry.gate.rests(booked);
+        }
+    }
+
+    /// Gives back what is booked for one who does not play, and books for one who does.
+    fn keep_books(&self, registry: &Registry, progress: &Progress) {
+        let mut booked = self.booked();
+        let Some(booked) = booked.as_mut().filter(|booked| registry.gate.keeps(booked)) else {
+            return;
+        };
+        let idle = registry.gate.booked_for(booked);
+        match (progress.state, idle) {
+            (State::Paused, Some(_)) => registry.gate.rests(booked),
+            (State::Ready, Some(idle)) if idle > KEPT.saturating_add(self.0.wait) => {
+                registry.gate.rests(booked);
+            }
+            (State::Playing, None) => {
+                let from = progress.position.unwrap_or(0.0) * 1e9;
+                // He may always go on, and does.
+                let _ = registry
+                    .gate
+                    .plays(booked, (from as Nanos, Nanos::MAX), false);
+            }
+            _ => {}
+        }
+    }
+
+    /// His booking, where he has one.
+    pub(crate) fn booking(&self) -> Option<BookingId> {
+        self.booked().as_ref().map(|booked| booked.id)
+    }
+
+    fn booked(&self) -> MutexGuard<'_, Option<Booked>> {
+        self.0.booked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A sign of life.
@@ -177,6 +265,9 @@ impl Session {
         }
         if let Some(registry) = self.0.registry.upgrade() {
             registry.remove(self);
+            if let Some(booked) = self.booked().take() {
+                registry.gate.leaves(booked.id);
+            }
         }
         self.tell_story(&reason, &progress);
         // The probe may hold the stream or the connection; they go now, not with the last handle.
@@ -216,8 +307,12 @@ impl Session {
 
     /// Takes the rate over the time since the last tick.
     pub(crate) fn tick(&self, now: Monotonic) {
+        let progress = self.live().progress();
+        if let Some(registry) = self.0.registry.upgrade() {
+            self.keep_books(&registry, &progress);
+        }
         let mut live = self.live();
-        let bytes = live.progress().bytes;
+        let bytes = progress.bytes;
         if let Some((then, before)) = live.at_tick {
             let seconds = now.since(then).as_secs_f64();
             if seconds < 0.5 {

@@ -13,4 +13,4 @@ mod smooth;
 pub use beginning::{Beginning, PRIMING, TrackBeginning};
 pub use curve::{BIN, BINS, Curve, Play};
 pub use demand::{Carriage, Demand, ETHERNET};
-pub use smooth::{Schedule, smooth, smooth_film};
+pub use smooth::{Schedule, smooth};

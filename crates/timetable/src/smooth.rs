@@ -6,11 +6,9 @@
 //! Video: Reducing Rate Variability and End-to-End Resource Requirements through Optimal Smoothing* (1996).
 //! Computed in whole bytes.
 
-use std::sync::Arc;
-
 use reelway_media::Nanos;
 
-use crate::curve::{BIN, BINS, Curve};
+use crate::curve::{BIN, Curve};
 
 /// A schedule for a film from some place on: how far ahead of its time everything leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +40,7 @@ impl Schedule {
 }
 
 /// The smoothest way to send the bins `from..` of what is due (`curve`), at most `ahead` bins early: what
-/// leaves in each quarter second, and the schedule that does it.
+/// leaves in each quarter second (nothing before `from`), and the schedule that does it.
 pub fn smooth(curve: &Curve, from: usize, ahead: usize) -> (Curve, Schedule) {
     let due = curve.bins().get(from..).unwrap_or_default();
     // Bytes due before each quarter second's beginning.
@@ -54,9 +52,9 @@ pub fn smooth(curve: &Curve, from: usize, ahead: usize) -> (Curve, Schedule) {
         lower.push(sum);
     }
     let sent = taut(&lower, ahead);
-    let bins = sent
-        .windows(2)
-        .map(|pair| u32::try_from(pair[1] - pair[0]).unwrap_or(u32::MAX));
+    let sent_in = |pair: &[i64]| u32::try_from(pair[1] - pair[0]).unwrap_or(u32::MAX);
+    let before = curve.bins().len() - due.len();
+    let bins = std::iter::repeat_n(0, before).chain(sent.windows(2).map(sent_in));
     let lead = leads(&lower, &sent);
     let most = lead.iter().copied().max().unwrap_or(0);
     let schedule = Schedule {
@@ -65,12 +63,6 @@ pub fn smooth(curve: &Curve, from: usize, ahead: usize) -> (Curve, Schedule) {
         lead,
     };
     (Curve::new(bins.collect()), schedule)
-}
-
-/// The same for a whole film and a buffer of so many seconds.
-pub fn smooth_film(curve: &Curve, seconds: u32) -> (Arc<Curve>, Arc<Schedule>) {
-    let (curve, schedule) = smooth(curve, 0, seconds as usize * BINS);
-    (Arc::new(curve), Arc::new(schedule))
 }
 
 /// The string pulled tight between `lower` and the same `ahead` steps earlier.
@@ -165,7 +157,7 @@ mod tests {
             let curve = Curve::new(bins.clone());
             let from = from.min(bins.len());
             let (sent, schedule) = smooth(&curve, from, ahead);
-            let (due, sent) = (cumulative(&bins[from..]), cumulative(sent.bins()));
+            let (due, sent) = (cumulative(&bins[from..]), cumulative(&sent.bins()[from..]));
             prop_assert_eq!(due.last(), sent.last());
             for at in 0..due.len() {
                 prop_assert!(sent[at] >= due[at], "late at {}", at);

@@ -1,6 +1,7 @@
 // The live page: who watches what, how well, and how the server does.
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api";
+import { Booked } from "../components/booked";
 import { Notice } from "../components/notice";
 import { Sparkline } from "../components/sparkline";
 import { forgetToken, knownToken, rememberToken, TokenDialog } from "../components/token-dialog";
@@ -63,6 +64,7 @@ export function Live() {
         </Notice>
       )}
       <Figures node={node} />
+      <Booked />
       <section aria-labelledby="sessions">
         <h2 id="sessions">Sessions</h2>
         <p class="live-said" role="status">

@@ -18,7 +18,7 @@ pub fn viewers() -> String {
 }
 
 /// Cores of the machine, whatever this process may use at the moment.
-fn configured() -> usize {
+pub fn configured() -> usize {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let is_core = |line: &&str| {
         line.strip_prefix("cpu")

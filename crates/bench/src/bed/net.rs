@@ -164,6 +164,17 @@ impl Net {
         Ok(true)
     }
 
+    /// Lets the server's end of the cable carry no more than this (`100mbit`), with a queue of 200 ms.
+    pub fn limit(&self, rate: &str) -> anyhow::Result<()> {
+        let Some((server, _)) = &self.names else {
+            return Ok(());
+        };
+        let words = format!(
+            "netns exec {server} tc qdisc replace dev {CABLE} root tbf rate {rate} burst 32kb latency 200ms"
+        );
+        output("ip", &words.split(' ').collect::<Vec<_>>()).map(drop)
+    }
+
     /// Makes the server's end of the cable a device that cannot cut runs of packets itself (GSO is
     /// then done by the kernel, in software), or one that can again.
     pub fn without_offload(&self, yes: bool) -> anyhow::Result<bool> {

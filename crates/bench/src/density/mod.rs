@@ -10,10 +10,10 @@
 
 mod films;
 mod page;
-mod search;
-mod servers;
-mod trial;
-mod viewers;
+pub(crate) mod search;
+pub(crate) mod servers;
+pub(crate) mod trial;
+pub(crate) mod viewers;
 
 use std::path::PathBuf;
 use std::time::Duration;

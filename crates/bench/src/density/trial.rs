@@ -98,7 +98,8 @@ impl Trial {
     }
 }
 
-fn answer(lines: &Receiver<String>, patience: f64) -> anyhow::Result<String> {
+/// The next line of the viewers' process that is an answer.
+pub fn answer(lines: &Receiver<String>, patience: f64) -> anyhow::Result<String> {
     loop {
         let line = lines
             .recv_timeout(Duration::from_secs_f64(patience))

@@ -33,6 +33,9 @@ pub struct Begun {
     pub playing: u32,
     /// Why others do not, in the server's words; the first few.
     pub refused: Vec<String>,
+    /// How long each of those waited for that, from his connection on, ms.
+    #[serde(default)]
+    pub refused_ms: Vec<f64>,
     /// Tracks of a film.
     pub tracks: u32,
 }
@@ -76,10 +79,11 @@ pub fn work(task: &str) -> anyhow::Result<()> {
     let start = |media: &LightMedia| LightReceiver::start(task.at, 0, media.clock_rate);
     let receivers: Vec<LightReceiver> = media.iter().map(start).collect::<Result<_, _>>()?;
     let ports: Vec<u16> = receivers.iter().map(LightReceiver::port).collect();
-    let (viewers, refused) = runtime.block_on(begin(&task, &ports));
+    let (viewers, refused, refused_ms) = runtime.block_on(begin(&task, &ports));
     let begun = Begun {
         playing: viewers.len() as u32,
         refused,
+        refused_ms,
         tracks: media.len() as u32,
     };
     println!("{}", serde_json::to_string(&begun)?);
@@ -125,29 +129,34 @@ async fn first_answer(urls: &[String]) -> anyhow::Result<Vec<LightMedia>> {
     bail!("there are no films")
 }
 
-async fn begin(task: &Task, ports: &[u16]) -> (Vec<LightViewer>, Vec<String>) {
+async fn begin(task: &Task, ports: &[u16]) -> (Vec<LightViewer>, Vec<String>, Vec<f64>) {
     let began = reelway_clock::now();
-    let (mut viewers, mut refused) = (Vec::new(), Vec::new());
+    let (mut viewers, mut refused, mut waited) = (Vec::new(), Vec::new(), Vec::new());
     let mut under_way = VecDeque::new();
-    let mut take = |outcome: Result<Result<LightViewer, _>, tokio::task::JoinError>| match outcome {
-        Ok(Ok(viewer)) => viewers.push(viewer),
-        Ok(Err(error)) => note(&mut refused, &error),
+    type Begun = (Result<LightViewer, reelway_yardstick::Trouble>, Duration);
+    let mut take = |outcome: Result<Begun, tokio::task::JoinError>| match outcome {
+        Ok((Ok(viewer), _)) => viewers.push(viewer),
+        Ok((Err(error), took)) => {
+            waited.push(took.as_secs_f64() * 1e3);
+            note(&mut refused, &error);
+        }
         Err(error) => note(&mut refused, &error),
     };
     for number in 0..task.viewers {
         let due = Duration::from_secs_f64(f64::from(number) / task.per_second);
         let passed = reelway_clock::now().since(began);
         if passed > Duration::from_secs_f64(task.patience) {
-            take(Ok(Err(reelway_yardstick::Trouble::Silence(
-                task.patience as u64,
-            ))));
+            let late = reelway_yardstick::Trouble::Silence(task.patience as u64);
+            take(Ok((Err(late), passed)));
             break;
         }
         tokio::time::sleep(due.saturating_sub(passed)).await;
         let url = task.urls[number as usize % task.urls.len()].clone();
         let ports = ports.to_vec();
         under_way.push_back(tokio::spawn(async move {
-            LightViewer::begin(&url, &ports).await
+            let began = reelway_clock::now();
+            let begun = LightViewer::begin(&url, &ports).await;
+            (begun, reelway_clock::now().since(began))
         }));
         if under_way.len() >= AT_ONCE
             && let Some(oldest) = under_way.pop_front()
@@ -158,7 +167,7 @@ async fn begin(task: &Task, ports: &[u16]) -> (Vec<LightViewer>, Vec<String>) {
     for rest in under_way {
         take(rest.await);
     }
-    (viewers, refused)
+    (viewers, refused, waited)
 }
 
 fn note(refused: &mut Vec<String>, error: &dyn std::fmt::Display) {

@@ -1,11 +1,13 @@
 //! The control API: docs/reference/api.md, put into practice.
 
+mod admission;
 mod events;
 mod films;
 mod node;
 mod sessions;
 mod tracks;
 
+pub(crate) use admission::{Peer, admission, interface};
 pub(crate) use events::{Events, events, tell};
 pub(crate) use films::{film, films};
 pub(crate) use node::node;

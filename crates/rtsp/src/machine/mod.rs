@@ -38,6 +38,7 @@ use crate::seam::{Job, Outcome, Playback};
 use crate::target::Target;
 
 pub use receive::{Reported, Said};
+pub(crate) use setup::carriage;
 
 use play::Playing;
 use session::Session;
@@ -400,6 +401,7 @@ impl<W: Clone> Machine<W> {
             }
             (Pending::Play(playing), Outcome::Made(made)) => self.made(playing, made),
             (Pending::Play(playing), Outcome::Moved(info)) => self.moved(playing, info),
+            (Pending::Play(playing), Outcome::Refused(refusal)) => self.no_room(&playing, refusal),
             (Pending::Pause { session }, Outcome::Paused(at)) => self.paused(&session, at),
             (_, outcome) => {
                 self.too_late(outcome);

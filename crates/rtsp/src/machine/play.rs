@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use reelway_media::Nanos;
+use reelway_session::Refusal;
 
 use crate::header::range::{self, NptRange, NptStart, RangeError};
 use crate::header::rtp_info;
@@ -92,11 +93,14 @@ impl<W: Clone> Machine<W> {
         let job = match (&session.playback, start) {
             (Some(playback), Some(start)) => Job::Seek {
                 playback: playback.clone(),
+                session: name.clone(),
                 start,
                 end,
             },
             (Some(playback), None) => Job::Resume {
                 playback: playback.clone(),
+                session: name.clone(),
+                end,
             },
             (None, start) => Job::Play(Box::new(PlayOrder {
                 session: name.clone(),
@@ -138,6 +142,18 @@ impl<W: Clone> Machine<W> {
             info
         });
         self.moved(playing, info)
+    }
+
+    /// There is no room; what it did before it goes on doing.
+    pub(super) fn no_room(
+        &mut self,
+        playing: &Playing,
+        refusal: Refusal,
+    ) -> Result<Step<W>, Refused> {
+        if let Some(session) = self.sessions.get_mut(&playing.session) {
+            session.busy = false;
+        }
+        Err(Response::not_enough(refusal))
     }
 
     pub(super) fn moved(
@@ -201,6 +217,7 @@ impl<W: Clone> Machine<W> {
             Some(playback) if matches!(session.phase, Phase::Playing { .. }) => {
                 let job = Job::Pause {
                     playback: playback.clone(),
+                    session: name.clone(),
                 };
                 session.busy = true;
                 Ok(Step::Wait(job, Pending::Pause { session: name }))

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use reelway_rtp::sdp::Profile;
-use reelway_session::{EndReason, NewSession, Protocol, Refusal};
+use reelway_session::{EndReason, NewSession, Protocol, Refusal, Wants};
+use reelway_timetable::Carriage;
 
 use crate::header::rtp_info;
 use crate::header::transport::{Agreed, Offer, offers};
@@ -171,6 +172,12 @@ impl<W: Clone> Machine<W> {
             title: film.title().to_owned(),
             duration: Duration::from_nanos(film.duration().max(0) as u64),
             user_agent: newcomer.user_agent,
+            wants: film.demand().map(|demand| Wants {
+                demand,
+                // Which he will set up is not known yet.
+                tracks: Vec::new(),
+                carriage: carriage(&track.order.out),
+            }),
         };
         let admitted = Admitted {
             film,
@@ -193,14 +200,7 @@ impl<W: Clone> Machine<W> {
         let Admission {
             session: name,
             watch,
-        } = admission.map_err(|refusal| {
-            // The viewer's own film is not at fault: there is no room for him now.
-            let refused = Response::refuse(Status::NOT_ENOUGH_BANDWIDTH, refusal.reason);
-            match refusal.retry_after {
-                Some(after) => refused.header("Retry-After", after.as_secs().max(1).to_string()),
-                None => refused,
-            }
-        })?;
+        } = admission.map_err(Response::not_enough)?;
         let Some(connection) = self.connections.get_mut(&conn) else {
             self.actions.push(Action::Leave {
                 session: name,
@@ -400,6 +400,15 @@ impl<W: Clone> Machine<W> {
                 return ssrc;
             }
         }
+    }
+}
+
+/// How a track gets to its viewer.
+pub(crate) fn carriage<W>(out: &Out<W>) -> Carriage {
+    match out {
+        Out::Udp { rtp, .. } if rtp.is_ipv4() => Carriage::UdpV4,
+        Out::Udp { .. } => Carriage::UdpV6,
+        Out::Tcp { .. } => Carriage::Tcp,
     }
 }
 

@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use reelway_media::Nanos;
 use reelway_sender::FrameWriter;
-use reelway_session::{EndReason, Session};
+use reelway_session::{EndReason, Refusal, Session};
+use reelway_timetable::Schedule;
 use tokio::sync::{Notify, mpsc};
 
 use crate::machine::{Action, ConnId, Event, Machine, Said, Settings};
-use crate::seam::{FilmError, Job, Outcome};
-use crate::shell::library::Library;
+use crate::seam::{FilmError, Job, Outcome, Playback};
+use crate::shell::library::{Library, taken};
 
 /// A connection's write side.
 pub(super) type Writer = Arc<FrameWriter>;
@@ -145,30 +147,102 @@ impl Hub {
             }
             Job::Admit(viewer) => {
                 let admitted = self.library.admit(*viewer, &self.ears);
-                Outcome::Admitted(admitted.map(|(session, admission)| {
+                let wait = admitted
+                    .as_ref()
+                    .map_or(Duration::ZERO, |(session, _)| session.starts_in());
+                let admitted = admitted.map(|(session, admission)| {
                     lock(&self.sessions).insert(admission.session.clone(), session);
                     admission
-                }))
+                });
+                if !wait.is_zero() {
+                    tokio::time::sleep(wait).await;
+                }
+                Outcome::Admitted(admitted)
             }
             Job::Play(order) => {
-                let made = in_time(self.library.play(*order, &self.ears)).await;
-                Outcome::Made(made.and_then(|made| made))
+                let (name, end) = (order.session.clone(), order.end);
+                if let Some(session) = self.session(&name) {
+                    let (tracks, carriage) = taken(&order.tracks);
+                    session.takes(tracks, carriage);
+                }
+                match in_time(self.library.play(*order, &self.ears)).await {
+                    Ok(Ok((playback, info))) => match self.book(&name, info.start, end, true) {
+                        Ok(schedule) => {
+                            if schedule.is_some() {
+                                playback.send_by(schedule);
+                            }
+                            Outcome::Made(Ok((playback, info)))
+                        }
+                        Err(refusal) => {
+                            playback.stop();
+                            Outcome::Refused(refusal)
+                        }
+                    },
+                    Ok(Err(reason)) | Err(reason) => Outcome::Made(Err(reason)),
+                }
             }
             Job::Seek {
                 playback,
+                session,
                 start,
                 end,
-            } => Outcome::Moved(
-                in_time(playback.seek(start, end))
-                    .await
-                    .and_then(|info| info),
-            ),
-            Job::Resume { playback } => {
-                Outcome::Moved(in_time(playback.resume()).await.and_then(|info| info))
+            } => {
+                // Judged before it is moved, so that who is refused goes on where he was.
+                if let Err(refusal) = self.book(&session, start, end, true) {
+                    return Outcome::Refused(refusal);
+                }
+                let moved = in_time(playback.seek(start, end)).await;
+                Outcome::Moved(moved.and_then(|info| info).inspect(|info| {
+                    // It may begin a group earlier.
+                    self.book_on(&session, &playback, info.start, end);
+                }))
             }
-            Job::Pause { playback } => {
-                Outcome::Paused(in_time(playback.pause()).await.and_then(|at| at))
+            Job::Resume {
+                playback,
+                session,
+                end,
+            } => {
+                let from = playback.progress().position;
+                if let Err(refusal) = self.book(&session, from, end, true) {
+                    return Outcome::Refused(refusal);
+                }
+                let moved = in_time(playback.resume()).await;
+                Outcome::Moved(moved.and_then(|info| info).inspect(|info| {
+                    self.book_on(&session, &playback, info.start, end);
+                }))
             }
+            Job::Pause { playback, session } => {
+                let paused = in_time(playback.pause()).await.and_then(|at| at);
+                if let Some(session) = self.session(&session) {
+                    session.rests();
+                }
+                Outcome::Paused(paused)
+            }
+        }
+    }
+
+    fn session(&self, name: &str) -> Option<Session> {
+        lock(&self.sessions).get(name).cloned()
+    }
+
+    /// Books what a viewer is going to be sent; the schedule to send by.
+    fn book(
+        &self,
+        session: &str,
+        from: Nanos,
+        to: Nanos,
+        may_refuse: bool,
+    ) -> Result<Option<Arc<Schedule>>, Refusal> {
+        match self.session(session) {
+            Some(session) => session.plays(from, to, may_refuse),
+            None => Ok(None),
+        }
+    }
+
+    /// The same for one who has been let go on: from where it really is.
+    fn book_on(&self, session: &str, playback: &Arc<dyn Playback>, from: Nanos, to: Nanos) {
+        if let Ok(schedule @ Some(_)) = self.book(session, from, to, false) {
+            playback.send_by(schedule);
         }
     }
 

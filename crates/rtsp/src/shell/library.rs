@@ -14,9 +14,10 @@ use reelway_sender::{
 };
 use reelway_session::{NewSession, Refusal, Session, Sessions};
 use reelway_store::Store;
+use reelway_timetable::{Carriage, Demand, Schedule};
 use tokio::task::spawn_blocking;
 
-use crate::machine::{Reported, Said};
+use crate::machine::{Reported, Said, carriage};
 use crate::response::SERVER;
 use crate::seam::{
     Admission, Film, FilmError, FilmTrack, FirstPacket, Out, PlayInfo, PlayOrder, Playback, Sent,
@@ -58,12 +59,16 @@ impl Library {
     /// The first of these that there is.
     pub async fn film(&self, titles: Vec<String>) -> Result<Arc<dyn Film>, FilmError> {
         let (catalogue, payload) = (self.catalogue.clone(), self.payload);
+        let gate = self.sessions.gate().clone();
         // An index that is not in memory is read from disk.
         let found = spawn_blocking(move || {
             let mut unknown = None;
             for title in &titles {
                 match catalogue.film(title) {
-                    Ok(film) => return RtspFilm::new(film, payload),
+                    Ok(film) => {
+                        let demand = gate.demand(&film);
+                        return RtspFilm::new(film, payload, demand);
+                    }
                     Err(CatalogueError::Unknown(_)) => unknown = unknown.or(Some(title)),
                     Err(error @ CatalogueError::NotReady { .. }) => {
                         return Err(FilmError::NotReady(error.to_string()));
@@ -163,6 +168,18 @@ fn tell(ears: &Ears, session: &str, event: StreamEvent) {
     }
 }
 
+/// Which tracks of its title an order is for, and how they get to the viewer.
+pub(super) fn taken(tracks: &[TrackOrder<Writer>]) -> (Vec<usize>, Carriage) {
+    let numbers = tracks
+        .iter()
+        .map(|order| order.track.number as usize - 1)
+        .collect();
+    let carriage = tracks
+        .first()
+        .map_or(Carriage::UdpV4, |order| carriage(&order.out));
+    (numbers, carriage)
+}
+
 fn track_out(order: TrackOrder<Writer>) -> TrackOut {
     TrackOut {
         track: order.track.number as usize - 1,
@@ -207,10 +224,15 @@ struct RtspFilm {
     film: Arc<CatalogueFilm>,
     tracks: Vec<FilmTrack>,
     payloads: Vec<Payload>,
+    demand: Option<Arc<Demand>>,
 }
 
 impl RtspFilm {
-    fn new(film: Arc<CatalogueFilm>, options: PayloadOptions) -> Result<RtspFilm, FilmError> {
+    fn new(
+        film: Arc<CatalogueFilm>,
+        options: PayloadOptions,
+        demand: Option<Arc<Demand>>,
+    ) -> Result<RtspFilm, FilmError> {
         let name = &film.name;
         if let Some(reason) = Protocols::of(&film.title).rtsp {
             return Err(FilmError::Unplayable(format!(
@@ -246,6 +268,7 @@ impl RtspFilm {
             film,
             tracks,
             payloads,
+            demand,
         })
     }
 }
@@ -296,6 +319,10 @@ impl Film for RtspFilm {
     fn in_catalogue(&self) -> Option<Arc<CatalogueFilm>> {
         Some(self.film.clone())
     }
+
+    fn demand(&self) -> Option<Arc<Demand>> {
+        self.demand.clone()
+    }
 }
 
 /// A stream of the sender's. It is over when its handle is dropped.
@@ -343,6 +370,12 @@ impl Playback for FilmPlayback {
 
     fn seek(&self, start: Nanos, end: Nanos) -> Soon<PlayInfo> {
         self.ask(move |handle| async move { handle.seek(start, Some(end)).await.map(play_info) })
+    }
+
+    fn send_by(&self, schedule: Option<Arc<Schedule>>) {
+        if let Some(handle) = self.handle() {
+            handle.send_by(schedule);
+        }
     }
 
     fn pause(&self) -> Soon<Nanos> {

@@ -89,6 +89,8 @@ impl Playback for TestPlayback {
         self.tell("go");
     }
 
+    fn send_by(&self, _: Option<Arc<reelway_timetable::Schedule>>) {}
+
     fn seek(&self, start: Nanos, end: Nanos) -> Soon<PlayInfo> {
         self.tell(format!("seek {} to {}", seconds(start), seconds(end)));
         let info = self.place(start / (2 * SECOND) * 2 * SECOND);
@@ -449,9 +451,10 @@ impl Server {
                 playback,
                 start,
                 end,
+                ..
             } => Outcome::Moved(at_once(playback.seek(start, end))),
-            Job::Resume { playback } => Outcome::Moved(at_once(playback.resume())),
-            Job::Pause { playback } => Outcome::Paused(at_once(playback.pause())),
+            Job::Resume { playback, .. } => Outcome::Moved(at_once(playback.resume())),
+            Job::Pause { playback, .. } => Outcome::Paused(at_once(playback.pause())),
         };
         self.happen(Event::Done { conn, outcome });
     }

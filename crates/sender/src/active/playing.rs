@@ -25,7 +25,9 @@ impl Active {
     pub fn want(&mut self, now: u64) {
         let playing = self.state == State::Playing;
         let ahead = if playing {
-            self.film_at(now).saturating_add(self.rules.ahead)
+            self.film_at(now)
+                .saturating_add(self.rules.ahead)
+                .saturating_add(self.most_ahead())
         } else {
             Nanos::MIN
         };
@@ -33,7 +35,11 @@ impl Active {
             let Some((group, due)) = self.tracks[number].cursor.want(&self.script, ahead) else {
                 continue;
             };
-            let deadline = if playing { self.wall_of(due) } else { now };
+            let deadline = if playing {
+                self.wall_of(self.leaves(due))
+            } else {
+                now
+            };
             let waiter = Waiter {
                 inbox: self.inbox.clone(),
                 stream: self.id(),
@@ -46,6 +52,14 @@ impl Active {
             let id = (self.tracks[number].cursor.track, group);
             self.planner
                 .request(&self.script, id, Monotonic::from_nanos(deadline), waiter);
+        }
+    }
+
+    /// When what is due at `due` leaves, in film time.
+    fn leaves(&self, due: Nanos) -> Nanos {
+        match &self.schedule {
+            Some(schedule) => schedule.leaves(due),
+            None => due,
         }
     }
 
@@ -65,7 +79,7 @@ impl Active {
             track,
             first: head.packets.start,
             end: head.packets.end,
-            at: self.wall_of(head.due.max(self.film)),
+            at: self.wall_of(self.leaves(head.due).max(self.film)),
         };
         Some((due, head.cap))
     }
@@ -150,7 +164,8 @@ impl Active {
                 next = next.min(look);
             }
             if let Some((_, due)) = track.cursor.lacking(&self.script) {
-                let ask = self.wall_of(due.saturating_sub(self.rules.ahead));
+                let early = self.rules.ahead.saturating_add(self.most_ahead());
+                let ask = self.wall_of(due.saturating_sub(early));
                 next = next.min(ask.max((now / TURN + 1) * TURN));
             }
         }
@@ -229,7 +244,8 @@ impl Active {
         }
         if self.over_at.is_none() && self.tracks.iter().all(|track| track.cursor.is_done()) {
             let end = self.wall_of(self.end);
-            self.over_at = Some(end.clamp(now + BEFORE_BYE, now + BYE_LATEST));
+            let latest = now + BYE_LATEST + self.most_ahead() as u64;
+            self.over_at = Some(end.clamp(now + BEFORE_BYE, latest));
         }
         shift
     }

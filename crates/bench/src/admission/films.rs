@@ -1,0 +1,168 @@
+//! Films and arrivals made to order, from a seed: what admission is judged on.
+
+use std::sync::Arc;
+
+use reelway_timetable::{BIN, BINS, Curve, smooth};
+
+/// A small generator (xorshift64*), so that a run is the same on every machine.
+#[derive(Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The numbers of this seed.
+    pub fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// Between 0 (never) and 1.
+    pub fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    fn between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.unit()
+    }
+
+    /// Of the normal distribution (Box and Muller).
+    fn normal(&mut self) -> f64 {
+        (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
+    }
+
+    /// Until the next of a Poisson process, `rate` a second.
+    pub fn interval(&mut self, rate: f64) -> f64 {
+        -self.unit().ln() / rate
+    }
+}
+
+/// How films are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Every second within a twentieth of the mean.
+    Constant,
+    /// Scenes of 3 to 20 s, each of a rate of its own: the fullest second has three to six times the mean.
+    Scenes,
+    /// The VODCA paper's films, GOP by GOP: their largest, mean and smallest GOP.
+    Vodca,
+}
+
+impl Kind {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Constant => "near constant rate",
+            Kind::Scenes => "scenes, peak 3–6 × mean",
+            Kind::Vodca => "the VODCA paper's films",
+        }
+    }
+}
+
+/// A film: what it needs of the link, as it is and sent ahead.
+#[derive(Clone, Debug)]
+pub struct Film {
+    /// Bytes on the wire.
+    pub curve: Arc<Curve>,
+    /// The same sent up to [`AHEAD`] seconds ahead.
+    pub smoothed: Arc<Curve>,
+}
+
+/// Seconds that a player holds.
+pub const AHEAD: usize = 10;
+
+/// Mean rate of all films, bytes a second on the wire: 1.5 Mbit/s.
+const MEAN: f64 = 1_500_000.0 / 8.0;
+
+/// So many films, of 20 to 40 minutes each.
+pub fn make(kind: Kind, count: usize, random: &mut Random) -> Vec<Film> {
+    (0..count)
+        .map(|_| {
+            let seconds = random.between(1200.0, 2400.0) as usize;
+            let rates = match kind {
+                Kind::Constant => constant(seconds, random),
+                Kind::Scenes => scenes(seconds, random),
+                Kind::Vodca => vodca(seconds, random),
+            };
+            film(&rates)
+        })
+        .collect()
+}
+
+/// A film of these weights of quarter seconds.
+fn film(weights: &[f64]) -> Film {
+    let mean = weights.iter().sum::<f64>() / weights.len().max(1) as f64;
+    let bins = weights
+        .iter()
+        .map(|weight| (weight / mean * MEAN / BINS as f64) as u32);
+    let curve = Curve::new(bins.collect());
+    let (smoothed, _) = smooth(&curve, 0, AHEAD * BINS);
+    Film {
+        curve: Arc::new(curve),
+        smoothed: Arc::new(smoothed),
+    }
+}
+
+fn constant(seconds: usize, random: &mut Random) -> Vec<f64> {
+    (0..seconds * BINS)
+        .map(|_| random.between(0.95, 1.05))
+        .collect()
+}
+
+fn scenes(seconds: usize, random: &mut Random) -> Vec<f64> {
+    let mut weights = Vec::with_capacity(seconds * BINS);
+    while weights.len() < seconds * BINS {
+        let length = random.between(3.0, 20.0) * BINS as f64;
+        // Most scenes are calm; a few need many times as much.
+        let level = (0.75 * random.normal()).exp().clamp(0.2, 6.0);
+        let within = |random: &mut Random| level * random.between(0.85, 1.15);
+        weights.extend((0..length as usize).map(|_| within(random)));
+    }
+    weights.truncate(seconds * BINS);
+    weights
+}
+
+/// GOPs of 124.1 KB on average, of 7.4 to 252.9 KB (film 1 of the paper), which at 1.5 Mbit/s play for the same time
+/// each.
+fn vodca(seconds: usize, random: &mut Random) -> Vec<f64> {
+    const GOP: f64 = 124_100.0 / MEAN;
+    let end = seconds as f64;
+    let mut weights = vec![0.0; seconds * BINS];
+    let mut at = 0.0;
+    while at < end {
+        let size: f64 = (124.1 + 42.0 * random.normal()).clamp(7.4, 252.9);
+        let until = (at + GOP).min(end);
+        // Laid into the quarter seconds it plays in.
+        let bin = BIN as f64 / 1e9;
+        let (first, last) = ((at / bin) as usize, (until / bin).ceil() as usize);
+        for number in first..last.min(weights.len()) {
+            let (from, to) = (number as f64 * bin, (number + 1) as f64 * bin);
+            weights[number] += size * (to.min(until) - from.max(at)).max(0.0) / GOP;
+        }
+        at = until;
+    }
+    weights
+}
+
+/// Who comes when (ns), and to which film.
+pub fn arrivals(films: usize, rate: f64, seconds: f64, random: &mut Random) -> Vec<(u64, usize)> {
+    // Zipf with an exponent of 0.8, as catalogues are asked for.
+    let weights: Vec<f64> = (1..=films).map(|rank| (rank as f64).powf(-0.8)).collect();
+    let all: f64 = weights.iter().sum();
+    let mut arrivals = Vec::new();
+    let mut at = random.interval(rate);
+    while at < seconds {
+        let mut left = random.unit() * all;
+        let film = weights.iter().position(|weight| {
+            left -= weight;
+            left <= 0.0
+        });
+        arrivals.push(((at * 1e9) as u64, film.unwrap_or(films - 1)));
+        at += random.interval(rate);
+    }
+    arrivals
+}

@@ -1,0 +1,441 @@
+//! `reelway bench admission`: as many viewers as go without harm, and not one more. The policies compared on the same
+//! arrivals, beyond what a link of 100 Mbit/s carries; and the VODCA paper's figure, the most clients of a node.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `films.rs` | films and arrivals, from a seed |
+//! | `model.rs` | the server's own judge on simulated time, beside a link: hours pass in seconds, the same on every machine |
+//! | `real.rs` | a real server, real viewers, a link that carries 100 Mbit/s, and a storm of newcomers |
+
+mod films;
+mod model;
+mod real;
+
+use anyhow::Context;
+use clap::Parser;
+use reelway_admission::Policy;
+use serde_json::json;
+
+use crate::chart::{self, Axis, Bar, Mark, Series};
+use crate::stats::Spread;
+use crate::{Figure, Report};
+use films::{AHEAD, Film, Kind, Random};
+use model::Outcome;
+
+/// What it can be told.
+#[derive(Debug, Parser)]
+#[command(
+    name = "reelway bench admission",
+    about = "Who is let in to a link of 100 Mbit/s: seven policies on the same arrivals"
+)]
+struct Args {
+    /// Runs of each policy
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
+    /// Seconds of arrivals in a run
+    #[arg(long, default_value_t = 3 * 3600, value_parser = clap::value_parser!(u32).range(3600..=36_000))]
+    seconds: u32,
+    /// Only what is simulated: no server is started
+    #[arg(long)]
+    model: bool,
+    /// Write the charts into this folder
+    #[arg(long, value_name = "DIR")]
+    svg: Option<std::path::PathBuf>,
+}
+
+/// Films of a catalogue.
+const FILMS: usize = 20;
+/// Newcomers a second: with films of half an hour at 1.5 Mbit/s about twice what the link carries.
+const ARRIVALS: f64 = 0.075;
+
+/// All policies on one kind of films: the outcomes of each, run by run.
+struct Compared {
+    kind: Kind,
+    runs: Vec<(Policy, Vec<Outcome>)>,
+    /// Against the naive booker: admitted, naive.
+    naive: (usize, usize),
+    bounds: Vec<f64>,
+    /// Largest second against the mean, of the film where that is least and most.
+    peaks: (f64, f64),
+}
+
+fn policies() -> Vec<Policy> {
+    // A count as an operator would set it: the link by the films' mean rate.
+    let count = (model::SPEED * 8 / 1_500_000) as u32;
+    vec![
+        Policy::Everybody,
+        Policy::Count(count),
+        Policy::Vodca,
+        Policy::Peak,
+        Policy::Mean,
+        Policy::Exact,
+        Policy::Smoothed(AHEAD as u32),
+    ]
+}
+
+fn compare(kind: Kind, args: &Args) -> Compared {
+    let seconds = args.seconds as usize;
+    let mut compared = Compared {
+        kind,
+        runs: policies()
+            .into_iter()
+            .map(|policy| (policy, Vec::new()))
+            .collect(),
+        naive: (0, 0),
+        bounds: Vec::new(),
+        peaks: (f64::INFINITY, 0.0),
+    };
+    for run in 0..args.runs {
+        let mut random = Random::new(u64::from(run) + 1);
+        let films = films::make(kind, FILMS, &mut random);
+        let arrivals = films::arrivals(FILMS, ARRIVALS, f64::from(args.seconds), &mut random);
+        for film in &films {
+            let ratio = f64::from(film.curve.peak()) / f64::from(film.curve.mean());
+            compared.peaks = (compared.peaks.0.min(ratio), compared.peaks.1.max(ratio));
+        }
+        for (policy, outcomes) in &mut compared.runs {
+            let outcome = model::run(*policy, &films, &arrivals, seconds);
+            if matches!(policy, Policy::Exact | Policy::Smoothed(_)) {
+                let smoothed = *policy != Policy::Exact;
+                compared.naive.0 += outcome.admitted;
+                compared.naive.1 += model::naive(smoothed, &films, &arrivals, seconds);
+            }
+            outcomes.push(outcome);
+        }
+        compared
+            .bounds
+            .push(model::bound(&films, &arrivals, seconds));
+    }
+    compared
+}
+
+impl Compared {
+    fn of(&self, policy: Policy) -> &[Outcome] {
+        let found = self.runs.iter().find(|(of, _)| *of == policy);
+        found.map_or(&[], |(_, outcomes)| outcomes)
+    }
+}
+
+fn spread(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> Spread {
+    Spread::of(outcomes.iter().map(of).collect())
+}
+
+fn sum(outcomes: &[Outcome], of: impl Fn(&Outcome) -> usize) -> usize {
+    outcomes.iter().map(of).sum()
+}
+
+/// Runs the experiment.
+pub fn run(args: &[String]) -> anyhow::Result<Report> {
+    let name = "reelway bench admission".to_owned();
+    let args = Args::parse_from(std::iter::once(name).chain(args.iter().cloned()));
+    let kinds = [Kind::Constant, Kind::Scenes, Kind::Vodca];
+    let all: Vec<Compared> = kinds.map(|kind| compare(kind, &args)).into();
+    let mut report = Report::new("admission");
+    figures(&mut report, &all);
+    report.page += &pages(&all);
+    if !args.model {
+        let runs = real::runs()?;
+        really(&mut report, &runs);
+        report
+            .details
+            .insert("real".into(), serde_json::to_value(&runs)?);
+    }
+    if let Some(dir) = &args.svg {
+        for (name, svg) in charts(&all) {
+            let path = dir.join(format!("{name}.svg"));
+            std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+            std::fs::write(&path, svg).with_context(|| path.display().to_string())?;
+        }
+    }
+    let details = all.iter().map(|compared| {
+        let runs = compared.runs.iter().map(|(policy, outcomes)| {
+            json!({"policy": policy.to_string(), "runs": outcomes})
+        });
+        json!({"films": compared.kind.name(), "bounds": compared.bounds, "policies": runs.collect::<Vec<_>>()})
+    });
+    report.details.insert("compared".into(), details.collect());
+    Ok(report)
+}
+
+fn figures(report: &mut Report, all: &[Compared]) {
+    let smoothed = Policy::Smoothed(AHEAD as u32);
+    let [constant, scenes, vodca] = all else {
+        return;
+    };
+    let (admitted, naive) = all.iter().fold((0, 0), |sum, compared| {
+        (sum.0 + compared.naive.0, sum.1 + compared.naive.1)
+    });
+    let share = 100.0 * admitted as f64 / naive.max(1) as f64;
+    let mut figures = vec![Figure::at_least(
+        "admitted, of a naive exact booker's",
+        share,
+        "%",
+        97.0,
+    )];
+    for (id, compared, policy, must) in [
+        (
+            "link carried, near constant rate",
+            constant,
+            Policy::Exact,
+            95.0,
+        ),
+        (
+            "link carried, scenes, sent 10 s ahead",
+            scenes,
+            smoothed,
+            85.0,
+        ),
+    ] {
+        let of = spread(compared.of(policy), |outcome| 100.0 * outcome.share);
+        figures.push(Figure::at_least(id, of.median, "%", must).spread(of.low, of.high));
+        let bound = 100.0 * Spread::of(compared.bounds.clone()).median;
+        report.text.push(format!(
+            "  {id}: no admission could have carried more than {bound:.1} %"
+        ));
+    }
+    let peak = sum(scenes.of(Policy::Peak), |outcome| outcome.admitted);
+    let gain =
+        |policy| sum(scenes.of(policy), |outcome| outcome.admitted) as f64 / peak.max(1) as f64;
+    figures.push(Figure::at_least(
+        "viewers against peak rate, scenes, sent 10 s ahead",
+        gain(smoothed),
+        "×",
+        2.5,
+    ));
+    report.text.push(format!(
+        "  viewers against peak rate, scenes: exact {:.2} ×, mean rate {:.2} × (with harm)",
+        gain(Policy::Exact),
+        gain(Policy::Mean)
+    ));
+    let harmed: usize = all
+        .iter()
+        .flat_map(|compared| [compared.of(Policy::Exact), compared.of(smoothed)])
+        .map(|outcomes| sum(outcomes, |outcome| outcome.harmed))
+        .sum();
+    figures.push(Figure::at_most(
+        "harmed viewers, exact and sent ahead",
+        harmed as f64,
+        "",
+        0.0,
+    ));
+    let mut random = Random::new(1);
+    let films: Vec<Film> = films::make(Kind::Scenes, 1, &mut random);
+    let decisions = model::decisions(10_000, &films);
+    figures.push(Figure::at_least(
+        "decisions a second, 10,000 booked",
+        decisions,
+        "/s",
+        100_000.0,
+    ));
+    let of = spread(vodca.of(smoothed), |outcome| outcome.most as f64);
+    // Groups of six nodes: 230 to 232 clients of one film, 354.1 of two in two groups of three.
+    figures.push(
+        Figure::at_least(
+            "the paper's films: most clients on one node (the paper: 38.5 to 59)",
+            of.median,
+            "",
+            59.0,
+        )
+        .spread(of.low, of.high),
+    );
+    let rule = model::MEMORY / (2 * 252_900);
+    report.text.push(format!(
+        "  the paper's rule admits {rule} to such a node by memory (at 1.3 to 1.5 MB a stream, as it measured, 187 to 201); \
+         its link carries 66"
+    ));
+    report.figures = figures;
+}
+
+/// What the real server did.
+fn really(report: &mut Report, runs: &[real::Run]) {
+    let find = |policy: &str, storm| {
+        runs.iter()
+            .find(|run| run.policy == policy && run.storm == storm)
+    };
+    let (Some(exact), Some(storm)) = (find("exact", false), find("exact", true)) else {
+        let words = "  no real server was measured: network namespaces need root";
+        report.text.push(words.into());
+        return;
+    };
+    let lost: u64 = runs
+        .iter()
+        .filter(|run| run.policy != "everybody")
+        .map(|run| run.seen.lost)
+        .sum();
+    let latest = exact.seen.late_max_ms.max(storm.seen.late_max_ms);
+    let moved = storm.seen.late_p999_ms - exact.seen.late_p999_ms;
+    let mut waits = storm
+        .refused
+        .as_ref()
+        .map_or(Vec::new(), |begun| begun.refused_ms.clone());
+    waits.sort_by(f64::total_cmp);
+    report.figures.extend([
+        Figure::at_most(
+            "real link of 100 Mbit/s: packets lost to those let in",
+            lost as f64,
+            "",
+            0.0,
+        ),
+        Figure::at_most(
+            "real link: latest frame (a player bears 2 s)",
+            latest,
+            "ms",
+            2000.0,
+        ),
+        Figure::at_most(
+            "storm: p99.9 lateness of those who watch moves by",
+            moved,
+            "ms",
+            1.0,
+        ),
+        Figure::at_most(
+            "storm: a newcomer's way to his refusal, p99",
+            crate::stats::at(&waits, 0.99),
+            "ms",
+            10.0,
+        ),
+    ]);
+    report.page += "## A real server on a link of 100 Mbit/s\n\nFour films of 1.5 Mbit/s over RTSP/UDP, 100 newcomers; between the \
+                    server's and the viewers' network namespace stands a token bucket filter (TBF) of 100 Mbit/s with a queue \
+                    of 200 ms. In the storm, 620 more newcomers come at 200 a second while those who watch are judged.\n\n\
+                    | policy | let in | packets lost | late, p99.9 | latest |\n|---|---|---|---|---|\n";
+    for run in runs {
+        report.page += &format!(
+            "| {}{} | {} | {} of {} | {:.1} ms | {:.1} ms |\n",
+            run.policy,
+            if run.storm { ", in the storm" } else { "" },
+            run.begun.playing,
+            run.seen.lost,
+            run.seen.lost + run.seen.packets,
+            run.seen.late_p999_ms,
+            run.seen.late_max_ms
+        );
+    }
+    if let Some(words) = exact.begun.refused.first() {
+        report.page += &format!("\nA refused newcomer is told: `{words}`.\n");
+    }
+    report.page.push('\n');
+}
+
+/// Tables, a kind of films each.
+fn pages(all: &[Compared]) -> String {
+    let mut page = String::new();
+    for compared in all {
+        let (low, high) = compared.peaks;
+        page += &format!(
+            "## {}\n\nFilms of 20 to 40 minutes, 1.5 Mbit/s on the wire; their fullest second needs {low:.1} to {high:.1} times \
+             the mean.\n\n![Share of the link](admission/{}.svg)\n\n\
+             | policy | link carried | viewers admitted | at once, most | harmed | wrongly refused |\n|---|---|---|---|---|---|\n",
+            capital(compared.kind.name()),
+            slug(compared.kind)
+        );
+        for (policy, outcomes) in &compared.runs {
+            let share = spread(outcomes, |outcome| 100.0 * outcome.share);
+            let admitted = spread(outcomes, |outcome| outcome.admitted as f64);
+            let most = spread(outcomes, |outcome| outcome.most as f64);
+            page += &format!(
+                "| {policy} | {:.1} % ({:.1} – {:.1}) | {:.0} ({:.0} – {:.0}) | {:.0} | {} | {} |\n",
+                share.median,
+                share.low,
+                share.high,
+                admitted.median,
+                admitted.low,
+                admitted.high,
+                most.median,
+                sum(outcomes, |outcome| outcome.harmed),
+                sum(outcomes, |outcome| outcome.wrong),
+            );
+        }
+        if compared.kind == Kind::Scenes {
+            page += "\n![Viewers admitted](admission/admitted.svg)\n";
+        }
+        page += &format!(
+            "\nNo admission could have carried more than {:.1} % with these arrivals. Shares and viewers: the median of {} runs \
+             with the smallest and the largest; harmed and wrongly refused: of all runs together.\n\n",
+            100.0 * Spread::of(compared.bounds.clone()).median,
+            compared.bounds.len()
+        );
+    }
+    page
+}
+
+fn slug(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Constant => "constant",
+        Kind::Scenes => "scenes",
+        Kind::Vodca => "vodca",
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+fn charts(all: &[Compared]) -> Vec<(String, String)> {
+    let mut charts = Vec::new();
+    for compared in all {
+        let shown = [
+            Policy::Peak,
+            Policy::Exact,
+            Policy::Smoothed(AHEAD as u32),
+            Policy::Everybody,
+        ];
+        let series = shown.iter().enumerate().filter_map(|(colour, policy)| {
+            let first = compared.of(*policy).first()?;
+            let minutes = first.minutes.iter().enumerate();
+            Some(Series {
+                name: policy.to_string(),
+                mark: if *policy == Policy::Everybody {
+                    Mark::Dashed
+                } else {
+                    Mark::Line
+                },
+                colour,
+                points: minutes
+                    .map(|(minute, share)| (minute as f64, 100.0 * share))
+                    .collect(),
+            })
+        });
+        let series: Vec<Series> = series.collect();
+        let last = series
+            .iter()
+            .map(|series| series.points.len())
+            .max()
+            .unwrap_or(1);
+        let x = Axis::linear("minutes", 0.0, last as f64);
+        let y = Axis::linear("% of the link asked for", 0.0, 220.0);
+        let title = format!("Load of a 100 Mbit/s link: {}", compared.kind.name());
+        charts.push((
+            slug(compared.kind).to_owned(),
+            chart::lines(&title, &x, &y, &series),
+        ));
+    }
+    let Some(scenes) = all.get(1) else {
+        return charts;
+    };
+    let bars: Vec<Bar> = scenes
+        .runs
+        .iter()
+        .map(|(policy, outcomes)| {
+            let admitted = spread(outcomes, |outcome| outcome.admitted as f64);
+            let harmed = sum(outcomes, |outcome| outcome.harmed);
+            Bar {
+                name: if harmed == 0 {
+                    policy.to_string()
+                } else {
+                    format!("{policy} (harms)")
+                },
+                value: admitted.median,
+                colour: if harmed == 0 { 0 } else { 1 },
+                spread: Some((admitted.low, admitted.high)),
+            }
+        })
+        .collect();
+    charts.push((
+        "admitted".into(),
+        chart::bars("Viewers admitted: scenes", "viewers", &bars),
+    ));
+    charts
+}

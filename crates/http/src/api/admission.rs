@@ -1,0 +1,226 @@
+//! What is booked of what the machine can carry, and what a newcomer would be told.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Extension, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use reelway_session::{NewSession, Protocol, Resource, Wants};
+use reelway_timetable::Carriage;
+use serde::Serialize;
+
+use super::json;
+use crate::answer::{self, Answer};
+use crate::app::App;
+use crate::films::ShowError;
+
+/// The address a request came from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub SocketAddr);
+
+/// Seconds to come that are shown, unless another number is asked for; and the most.
+const AHEAD: u64 = 600;
+const FURTHEST: u64 = 4 * 3600;
+/// Numbers of a calendar that are shown at most: more than a picture has columns.
+const POINTS: u64 = 300;
+
+/// `GET /api/admission`.
+#[derive(Serialize)]
+struct Calendar {
+    policy: String,
+    /// Viewers there are, as admission counts them.
+    viewers: usize,
+    /// Seconds that each number of `booked` stands for.
+    step: u64,
+    resources: Vec<Booked>,
+    refused_total: u64,
+    refused: Vec<Refused>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    newcomer: Option<Newcomer>,
+}
+
+/// One resource.
+#[derive(Serialize)]
+struct Booked {
+    name: &'static str,
+    interface: Option<String>,
+    /// `bit/s`, `byte/s`, or `byte`.
+    unit: &'static str,
+    /// What may be booked at the moment.
+    limit: Option<u64>,
+    /// Thousandths of it that are there at the moment, as 0 to 1.
+    share: f64,
+    /// The most that is booked in each step from now on.
+    booked: Vec<u64>,
+}
+
+#[derive(Serialize)]
+struct Refused {
+    /// Seconds ago.
+    ago: u64,
+    title: String,
+    reason: String,
+    retry_after: u64,
+}
+
+/// What would be answered to one who came now.
+#[derive(Serialize)]
+struct Newcomer {
+    title: String,
+    admitted: bool,
+    /// Seconds that he would wait for his beginning.
+    starts_in: Option<f64>,
+    reason: Option<String>,
+    /// Seconds after which he could come; `exact` where there will be room then as far as is booked now.
+    retry_after: Option<u64>,
+    exact: Option<bool>,
+}
+
+/// A resource's unit, and how many of them a byte is.
+fn unit(resource: Resource) -> (&'static str, u64) {
+    match resource {
+        Resource::Network(_) | Resource::Processor => ("bit/s", 8),
+        Resource::Disk => ("byte/s", 1),
+        Resource::Memory => ("byte", 1),
+    }
+}
+
+/// The interface of a resource that has one of its own.
+pub(crate) fn interface(app: &App, resource: Resource) -> Option<String> {
+    match resource {
+        Resource::Network(number @ 1..) => {
+            Some(app.sessions.gate().config().links.name(number).to_owned())
+        }
+        _ => None,
+    }
+}
+
+impl Calendar {
+    fn of(app: &App, ahead: u64) -> Calendar {
+        let step = ahead.div_ceil(POINTS).max(1);
+        let gate = app.sessions.gate();
+        let judge = gate.judge();
+        let now = judge.second();
+        let resources = judge.capacity().limits().iter().map(|(resource, _)| {
+            let (unit, of_byte) = unit(*resource);
+            let most = |from: u64| {
+                let load = (from..from + step).map(|second| judge.load(*resource, second));
+                load.max().unwrap_or(0) * of_byte
+            };
+            Booked {
+                name: resource.name(),
+                interface: interface(app, *resource),
+                unit,
+                limit: judge
+                    .limit(*resource, 0)
+                    .map(|limit| limit.saturating_mul(of_byte)),
+                share: f64::from(judge.share(*resource)) / 1e3,
+                booked: (now..now + ahead)
+                    .step_by(step as usize)
+                    .map(most)
+                    .collect(),
+            }
+        });
+        let refused = judge.refusals().map(|seen| Refused {
+            ago: now.saturating_sub(seen.at),
+            title: seen.title.clone(),
+            reason: seen.refused.reason.to_string(),
+            retry_after: seen.refused.retry_after.as_secs(),
+        });
+        Calendar {
+            policy: judge.policy().to_string(),
+            viewers: judge.viewers(),
+            step,
+            resources: resources.collect(),
+            refused_total: judge.refused(),
+            refused: refused.collect(),
+            newcomer: None,
+        }
+    }
+}
+
+/// What one who asks for `title` from `peer` would be told.
+async fn newcomer(
+    app: &App,
+    title: &str,
+    protocol: Protocol,
+    peer: SocketAddr,
+) -> Result<Newcomer, ShowError> {
+    let show = app.films.get(title).await?;
+    let carriage = match protocol {
+        Protocol::RtspUdp if peer.ip().to_canonical().is_ipv4() => Carriage::UdpV4,
+        Protocol::RtspUdp => Carriage::UdpV6,
+        Protocol::RtspTcp => Carriage::Tcp,
+        _ => Carriage::Http,
+    };
+    let viewer = NewSession {
+        protocol,
+        peer,
+        title: title.to_owned(),
+        duration: Duration::from_nanos(show.package.duration().max(0) as u64),
+        user_agent: None,
+        wants: app.sessions.gate().demand(&show.film).map(|demand| Wants {
+            demand,
+            tracks: Vec::new(),
+            carriage,
+        }),
+    };
+    let judged = app.sessions.gate().what_if(&viewer, 0);
+    let (starts_in, refused) = match judged {
+        Ok(wait) => (Some(wait.as_secs_f64()), None),
+        Err(refused) => (None, Some(refused)),
+    };
+    Ok(Newcomer {
+        title: title.to_owned(),
+        admitted: refused.is_none(),
+        starts_in,
+        reason: refused.as_ref().map(|refused| refused.reason.to_string()),
+        retry_after: refused
+            .as_ref()
+            .map(|refused| refused.retry_after.as_secs()),
+        exact: refused.as_ref().map(|refused| refused.is_exact),
+    })
+}
+
+fn bad(words: String) -> Answer {
+    answer::api_error(StatusCode::BAD_REQUEST, words)
+}
+
+pub(crate) async fn admission(
+    State(app): State<Arc<App>>,
+    Extension(Peer(peer)): Extension<Peer>,
+    Query(query): Query<HashMap<String, String>>,
+    headers: HeaderMap,
+) -> Answer {
+    let ahead = match query.get("ahead").map(|text| text.parse::<u64>()) {
+        None => AHEAD,
+        Some(Ok(ahead @ 1..=FURTHEST)) => ahead,
+        Some(_) => return bad(format!("ahead: seconds from 1 to {FURTHEST} are wanted")),
+    };
+    let protocol = match query.get("protocol").map(String::as_str) {
+        None | Some("rtsp/udp") => Protocol::RtspUdp,
+        Some("rtsp/tcp") => Protocol::RtspTcp,
+        Some("hls") => Protocol::Hls,
+        Some("dash") => Protocol::Dash,
+        Some("file") => Protocol::File,
+        Some(_) => {
+            return bad("protocol: rtsp/udp, rtsp/tcp, hls, dash or file is wanted".into());
+        }
+    };
+    let newcomer = match query.get("title") {
+        Some(title) => match newcomer(&app, title, protocol, peer).await {
+            Ok(newcomer) => Some(newcomer),
+            Err(error) => {
+                return answer::api_error(StatusCode::NOT_FOUND, error.to_string());
+            }
+        },
+        None => None,
+    };
+    let calendar = Calendar {
+        newcomer,
+        ..Calendar::of(&app, ahead)
+    };
+    json(&headers, &calendar)
+}

@@ -1,0 +1,318 @@
+//! Amounts of what a machine can carry, as people write them: in the configuration and in `--capacity`.
+
+use anyhow::Context;
+use bytesize::ByteSize;
+use reelway_admission::{Capacity, Limits, Policy, Resource};
+use reelway_bench::calibrate::Calibration;
+use reelway_session::{GateConfig, Links, WHOLE_NETWORK};
+use tracing::{info, warn};
+
+use crate::config::{self, Config};
+
+/// What is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Bytes a second on the wire.
+    Net,
+    /// Bytes a second from the disks.
+    Disk,
+    /// Bytes of the pool.
+    Mem,
+    /// Bytes a second that the processor can send.
+    Cpu,
+}
+
+/// How much there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// What the machine says.
+    Auto,
+    /// No limit.
+    None,
+    /// Bytes, or bytes a second.
+    Bytes(u64),
+}
+
+impl What {
+    /// Reads an amount.
+    ///
+    /// # Errors
+    /// It is none, or 0; in words.
+    pub fn read(self, text: &str) -> Result<Amount, String> {
+        let amount = match (self, text) {
+            (What::Net | What::Disk | What::Cpu, "auto") => return Ok(Amount::Auto),
+            (_, "none") => return Ok(Amount::None),
+            (What::Net | What::Cpu, _) => {
+                bits(text).ok_or("a rate is wanted, such as 100Mbit or 2.5Gbit")
+            }
+            (What::Disk, _) => {
+                let bytes = text.strip_suffix("/s").unwrap_or(text);
+                size(bytes).ok_or("bytes a second are wanted, such as 80MB/s")
+            }
+            (What::Mem, _) => size(text).ok_or("a size is wanted, such as 128MiB"),
+        }?;
+        match amount {
+            0 => Err("must be more than 0; \"none\" is no limit".into()),
+            bytes => Ok(Amount::Bytes(bytes)),
+        }
+    }
+}
+
+fn size(text: &str) -> Option<u64> {
+    text.parse::<ByteSize>().ok().map(|size| size.as_u64())
+}
+
+/// `100Mbit`, `2.5Gbit/s`: as bytes a second.
+fn bits(text: &str) -> Option<u64> {
+    let text = text.strip_suffix("/s").unwrap_or(text);
+    let number = text.strip_suffix("bit")?;
+    let (number, unit) = match number.char_indices().next_back()? {
+        (at, 'k' | 'K') => (&number[..at], 1e3),
+        (at, 'M') => (&number[..at], 1e6),
+        (at, 'G') => (&number[..at], 1e9),
+        (at, 'T') => (&number[..at], 1e12),
+        _ => (number, 1.0),
+    };
+    let number = number.trim_end();
+    let plain = !number.is_empty()
+        && number
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let number: f64 = number.parse().ok().filter(|_| plain)?;
+    let bytes = number * unit / 8.0;
+    // Beyond what counts exactly there is no machine.
+    (bytes < 9e15).then_some(bytes as u64)
+}
+
+/// What `--capacity` names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Amounts(Vec<(What, String)>);
+
+/// Reads `--capacity`.
+pub fn flag(text: &str) -> Result<Amounts, String> {
+    let mut amounts = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let what = part.split_once('=').and_then(|(key, value)| {
+            let what = match key.trim() {
+                "net" => What::Net,
+                "disk" => What::Disk,
+                "mem" => What::Mem,
+                "cpu" => What::Cpu,
+                _ => return None,
+            };
+            Some((what, value.trim()))
+        });
+        let (what, value) = what.ok_or_else(|| {
+            format!("`{part}`: net=RATE, disk=RATE, mem=SIZE or cpu=RATE is wanted")
+        })?;
+        what.read(value)
+            .map_err(|error| format!("`{part}`: {error}"))?;
+        amounts.push((what, value.to_owned()));
+    }
+    Ok(Amounts(amounts))
+}
+
+impl Amounts {
+    /// Goes over what the file says.
+    pub fn over(self, config: &mut config::Capacity) {
+        for (what, value) in self.0 {
+            *match what {
+                What::Net => &mut config.net,
+                What::Disk => &mut config.disk,
+                What::Mem => &mut config.mem,
+                What::Cpu => &mut config.cpu,
+            } = value;
+        }
+    }
+}
+
+impl config::Capacity {
+    /// Its keys, what they say, and of what.
+    pub fn amounts(&self) -> [(&'static str, &str, What); 4] {
+        [
+            ("capacity.net", &self.net, What::Net),
+            ("capacity.disk", &self.disk, What::Disk),
+            ("capacity.mem", &self.mem, What::Mem),
+            ("capacity.cpu", &self.cpu, What::Cpu),
+        ]
+    }
+}
+
+/// How newcomers are judged.
+pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Result<GateConfig> {
+    let usable = 1000 - 10 * u32::from(config.capacity.headroom);
+    let mut capacity = Capacity::unlimited();
+    let mut links = Links::default();
+    for (_, value, what) in config.capacity.amounts() {
+        let resource = match what {
+            What::Net => WHOLE_NETWORK,
+            What::Disk => Resource::Disk,
+            What::Mem => Resource::Memory,
+            What::Cpu => Resource::Processor,
+        };
+        match what.read(value).map_err(anyhow::Error::msg)? {
+            Amount::None => {}
+            Amount::Bytes(bytes) => {
+                warn_if_beyond(what, bytes, config);
+                capacity = capacity.with(resource, bytes, usable);
+            }
+            Amount::Auto if what != What::Net => {
+                let found = calibration(config)?.and_then(|found| match what {
+                    What::Disk => found.disk,
+                    _ => found.cpu,
+                });
+                if let Some(bytes) = found {
+                    capacity = capacity.with(resource, bytes, usable);
+                }
+            }
+            Amount::Auto => {
+                links = Links::of_machine();
+                for (number, link) in links.iter() {
+                    info!("{} carries {} Mbit/s", link.name, link.speed / 125_000);
+                    capacity = capacity.with(Resource::Network(number), link.speed, usable);
+                }
+            }
+        }
+    }
+    Ok(GateConfig {
+        policy: config.admission.policy.parse().unwrap_or(Policy::Exact),
+        capacity,
+        links,
+        limits: Limits {
+            title: config.admission.per_title,
+            address: config.admission.per_address,
+            user: 0,
+        },
+        wait: config.admission.wait,
+        ask_again: config.admission.ask_again,
+        payload,
+        ..GateConfig::default()
+    })
+}
+
+/// Where what was found is kept.
+const CALIBRATION: &str = "calibration.json";
+
+/// What `reelway serve --calibrate` found, if it was run here.
+fn calibration(config: &Config) -> anyhow::Result<Option<Calibration>> {
+    let path = config.state_directory()?.join(CALIBRATION);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            warn!(
+                "{}: {error}: what was calibrated is not used",
+                path.display()
+            );
+            return Ok(None);
+        }
+    };
+    let read = serde_json::from_str(&text);
+    read.map(Some).with_context(|| {
+        format!(
+            "{}: delete it, or run reelway serve --calibrate again",
+            path.display()
+        )
+    })
+}
+
+/// Finds out what the machine carries, and keeps it where the next start finds it.
+pub fn calibrate(config: &Config) -> anyhow::Result<()> {
+    let state = config.state_directory()?;
+    std::fs::create_dir_all(&state).with_context(|| state.display().to_string())?;
+    let (films, _) = crate::serve::places(&config.films)?;
+    println!("This takes about four minutes; nothing else should use the machine meanwhile.");
+    let found = reelway_bench::calibrate::calibrate(&films, &|words| println!("{words}"))?;
+    let keep = |name: &str, text: String| -> anyhow::Result<()> {
+        let path = state.join(name);
+        std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+        println!("  {}", path.display());
+        Ok(())
+    };
+    println!("kept in");
+    keep(CALIBRATION, serde_json::to_string_pretty(&found)? + "\n")?;
+    keep("calibration.svg", found.chart())?;
+    println!(
+        "From the next start on, capacity.disk and capacity.cpu are as found where they are \"auto\":"
+    );
+    let rate = |bytes: Option<u64>, of_byte: f64, unit: &str| match bytes {
+        Some(bytes) => format!("\"{:.0}{unit}\"", bytes as f64 * of_byte / 1e6),
+        None => "\"none\"".to_owned(),
+    };
+    println!("  disk = {}", rate(found.disk, 1.0, "MB/s"));
+    println!("  cpu = {}", rate(found.cpu, 8.0, "Mbit"));
+    Ok(())
+}
+
+/// What nobody can have is told, and believed: it may be known better than what is seen here.
+fn warn_if_beyond(what: What, bytes: u64, config: &Config) {
+    let links = Links::of_machine();
+    let fastest: u64 = links.iter().map(|(_, link)| link.speed).sum();
+    if what == What::Net && !links.is_empty() && bytes > fastest {
+        warn!(
+            "capacity.net = \"{}\" is more than all links together carry ({} Mbit/s)",
+            config.capacity.net,
+            fastest / 125_000
+        );
+    }
+    let pool = config.pool.size.as_u64();
+    if what == What::Mem && bytes > pool {
+        warn!(
+            "capacity.mem = \"{}\" is more than the pool (pool.size = \"{}\")",
+            config.capacity.mem, config.pool.size
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_sizes_are_read_as_people_write_them() {
+        for (text, bytes) in [
+            ("100Mbit", 12_500_000),
+            ("2.5Gbit/s", 312_500_000),
+            ("64 kbit", 8_000),
+            ("8bit", 1),
+        ] {
+            assert_eq!(What::Net.read(text), Ok(Amount::Bytes(bytes)), "{text}");
+        }
+        assert_eq!(What::Disk.read("80MB/s"), Ok(Amount::Bytes(80_000_000)));
+        assert_eq!(What::Mem.read("128MiB"), Ok(Amount::Bytes(128 << 20)));
+        assert_eq!(What::Net.read("auto"), Ok(Amount::Auto));
+        for text in [
+            "",
+            "fast",
+            "-1Mbit",
+            "100",
+            "1e3Mbit",
+            "nanbit",
+            "infbit",
+            "0bit",
+            "1Pbit",
+            "Mbit",
+            "1.2.3Mbit",
+        ] {
+            assert!(What::Net.read(text).is_err(), "{text}");
+        }
+        assert!(What::Mem.read("auto").is_err());
+    }
+
+    #[test]
+    fn the_flag_goes_over_what_it_names_and_over_nothing_else() {
+        let mut config = config::Capacity::default();
+        flag("net=100Mbit, disk=80MB/s").unwrap().over(&mut config);
+        assert_eq!(
+            (config.net.as_str(), config.disk.as_str()),
+            ("100Mbit", "80MB/s")
+        );
+        assert_eq!(config.mem, "none");
+        let error = flag("net=100Mbit,tape=3").unwrap_err();
+        assert!(
+            error.contains("tape=3") && error.contains("disk=RATE"),
+            "{error}"
+        );
+        assert!(flag("net=0bit").unwrap_err().contains("more than 0"));
+    }
+}

@@ -1,0 +1,159 @@
+//! The machine's network interfaces: how fast their links are, and by which of them a viewer is reached.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
+
+use nix::ifaddrs::getifaddrs;
+
+/// A network interface whose link has a speed that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its name, such as `eth0`.
+    pub name: String,
+    /// Bytes a second that its link carries.
+    pub speed: u64,
+}
+
+/// The interfaces that are limited one by one, as the machine had them when the server started. They are numbered from
+/// 1, the numbers of [`reelway_admission::Resource::Network`]. The default: none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Links(Vec<Link>);
+
+/// Where the kernel shows interfaces.
+const SYSFS: &str = "/sys/class/net";
+
+impl Links {
+    /// Those of this machine: interfaces of a real device with a cable, at the speed that was agreed on. Others (loopback,
+    /// tunnels, Wi-Fi, most virtual machines') have no speed, or one that means nothing.
+    pub fn of_machine() -> Links {
+        Links::below(Path::new(SYSFS))
+    }
+
+    fn below(dir: &Path) -> Links {
+        let mut links: Vec<Link> = std::fs::read_dir(dir)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter(|entry| entry.path().join("device").exists())
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let speed = speed(dir, &name)?;
+                Some(Link { name, speed })
+            })
+            .collect();
+        links.sort_by(|a, b| a.name.cmp(&b.name));
+        links.truncate(u8::MAX.into());
+        Links(links)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each with its number.
+    pub fn iter(&self) -> impl Iterator<Item = (u8, &Link)> {
+        (1..=u8::MAX).zip(&self.0)
+    }
+
+    /// The name of one; empty where there is no such.
+    pub fn name(&self, number: u8) -> &str {
+        let link = usize::from(number).checked_sub(1);
+        link.and_then(|place| self.0.get(place))
+            .map_or("", |link| &link.name)
+    }
+
+    /// The interface by which packets to `peer` leave; `None`: one that is not limited.
+    pub fn leaving_to(&self, peer: IpAddr) -> Option<u8> {
+        if self.is_empty() || peer.to_canonical().is_loopback() {
+            return None;
+        }
+        let from = source_address(peer.to_canonical())?;
+        let interface = getifaddrs().ok()?.find(|interface| {
+            interface.address.is_some_and(|address| {
+                let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+                let v6 = || address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip()));
+                v4.or_else(v6) == Some(from)
+            })
+        })?;
+        let found = self
+            .iter()
+            .find(|(_, link)| link.name == interface.interface_name);
+        found.map(|(number, _)| number)
+    }
+
+    /// Thousandths of its speed that each has now. One without a cable keeps what it had: nobody can be reached over
+    /// it, and whoever is comes back with it.
+    pub(crate) fn shares(&self) -> Vec<(u8, u32)> {
+        self.shares_below(Path::new(SYSFS))
+    }
+
+    fn shares_below(&self, dir: &Path) -> Vec<(u8, u32)> {
+        self.iter()
+            .filter_map(|(number, link)| {
+                let now = u128::from(speed(dir, &link.name)?);
+                let share = (now * 1000 / u128::from(link.speed)).min(1000);
+                Some((number, share as u32))
+            })
+            .collect()
+    }
+}
+
+/// Bytes a second that an interface's link carries, as it agreed on with the other end; none without a cable.
+fn speed(dir: &Path, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(dir.join(name).join("speed")).ok()?;
+    // In Mbit/s; -1 or 2^32-1: not known.
+    let speed: i64 = text.trim().parse().ok()?;
+    (1..i64::from(u32::MAX))
+        .contains(&speed)
+        .then(|| speed as u64 * 125_000)
+}
+
+/// The address that packets to `peer` leave from. Nothing is sent: connecting a UDP socket asks the routing table only.
+fn source_address(peer: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = match peer {
+        IpAddr::V4(_) => [0; 4].into(),
+        IpAddr::V6(_) => [0; 16].into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect(SocketAddr::new(peer, 9)).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_counts_that_has_a_device_and_a_speed_and_is_followed_when_it_gets_slower() {
+        let dir = std::env::temp_dir().join(format!("reelway-links-{}", std::process::id()));
+        let set = |name: &str, file: &str, text: &str| {
+            std::fs::create_dir_all(dir.join(name)).unwrap();
+            std::fs::write(dir.join(name).join(file), text).unwrap();
+        };
+        for (name, speed) in [("eth1", "1000\n"), ("eth0", "100\n"), ("wlan0", "-1\n")] {
+            set(name, "device", "");
+            set(name, "speed", speed);
+        }
+        // A tunnel says 10 Mbit/s, which nobody ever measured.
+        set("tun0", "speed", "10\n");
+        let links = Links::below(&dir);
+        let found: Vec<_> = links
+            .iter()
+            .map(|(number, link)| (number, link.name.as_str(), link.speed))
+            .collect();
+        assert_eq!(found, [(1, "eth0", 12_500_000), (2, "eth1", 125_000_000)]);
+        assert_eq!(links.shares_below(&dir), [(1, 1000), (2, 1000)]);
+        set("eth1", "speed", "100\n");
+        set("eth0", "speed", "-1\n");
+        assert_eq!(links.shares_below(&dir), [(2, 100)], "eth0's cable is out");
+        set("eth0", "speed", "10000\n");
+        assert_eq!(
+            links.shares_below(&dir)[0],
+            (1, 1000),
+            "no more than was judged by"
+        );
+        assert_eq!(links.leaving_to("127.0.0.1".parse().unwrap()), None);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}

@@ -1,0 +1,163 @@
+//! Who may come in: over what the machine carries only the newcomer is refused, and told when to come again.
+
+use std::time::Duration;
+
+use reelway_tests::films;
+use reelway_tests::http;
+use reelway_tests::rtsp::{Client, Response, Rtp};
+use reelway_tests::server::{Options, Server};
+use reelway_tests::wait;
+
+const FILM: &str = "seeks";
+
+/// A server of one film whose network carries this much.
+fn server(net: &str) -> (Server, tempfile::TempDir) {
+    let library = films::library(&[FILM]);
+    let server = Options::new(library.path())
+        .flag("--capacity", format!("net={net}"))
+        .start();
+    server.wait_indexed();
+    (server, library)
+}
+
+/// SETs UP the film's first track over TCP.
+fn set_up(server: &Server) -> (Client, Response) {
+    let mut client = Client::connect(server.rtsp).expect("a connection");
+    let (_, media) = client.describe(&server.rtsp_url(FILM)).expect("DESCRIBE");
+    let transport = [("Transport", "RTP/AVP/TCP;unicast;interleaved=0-1")];
+    let answer = client.request("SETUP", &media[0], &transport);
+    (client, answer.expect("SETUP"))
+}
+
+fn play(server: &Server, client: &mut Client) {
+    let answer = client.request("PLAY", &server.rtsp_url(FILM), &[]);
+    assert_eq!(answer.expect("PLAY").status, 200);
+}
+
+/// Takes this many packets of the picture, and counts those that are missing between them.
+fn missing(client: &mut Client, packets: usize) -> usize {
+    let (mut missing, mut last) = (0, None::<u16>);
+    for _ in 0..packets {
+        let frame = loop {
+            let frame = client.frame(Duration::from_secs(20)).expect("frames");
+            let frame = frame.expect("the film goes on");
+            if frame.channel == 0 {
+                break frame;
+            }
+        };
+        let seq = Rtp::parse(&frame.data).expect("RTP").seq;
+        if let Some(last) = last {
+            missing += usize::from(seq.wrapping_sub(last).wrapping_sub(1));
+        }
+        last = Some(seq);
+    }
+    missing
+}
+
+fn retry_after(header: Option<&str>) -> u64 {
+    let text = header.expect("Retry-After");
+    text.parse()
+        .unwrap_or_else(|_| panic!("Retry-After: {text}"))
+}
+
+#[test]
+fn over_what_the_network_carries_the_newcomer_is_refused_whatever_he_speaks_and_others_lose_nothing()
+ {
+    let (server, _library) = server("3Mbit");
+    let mut viewers = Vec::new();
+    let refused = loop {
+        let (mut client, answer) = set_up(&server);
+        if answer.status != 200 {
+            break answer;
+        }
+        play(&server, &mut client);
+        viewers.push(client);
+        assert!(viewers.len() < 30, "nobody is refused");
+    };
+    // Of a film of some 340 kbit/s.
+    assert!(
+        (3..=9).contains(&viewers.len()),
+        "{} viewers",
+        viewers.len()
+    );
+    assert_eq!(refused.status, 453, "{refused:?}");
+    assert!(refused.reason.contains("network"), "{refused:?}");
+    let after = retry_after(Some(refused.header("Retry-After")));
+    assert!((1..=41).contains(&after), "in {after} s of a film of 40 s");
+
+    for path in ["hls/main.m3u8", "dash/main.mpd", "file"] {
+        let answer = server.get(&format!("/{FILM}/{path}"));
+        assert_eq!(answer.status, 503, "{path}: {}", answer.text());
+        let after = answer.headers.get("retry-after").map(String::as_str);
+        assert!((1..=41).contains(&retry_after(after)), "{path}");
+        assert!(
+            answer.text().contains("network"),
+            "{path}: {}",
+            answer.text()
+        );
+    }
+    let head = http::request(server.http, "HEAD", &format!("/{FILM}/file"), &[]).expect("HEAD");
+    assert_eq!(head.status, 200, "asking for a length is no watching");
+
+    for viewer in &mut viewers {
+        assert_eq!(missing(viewer, 40), 0);
+    }
+    // Two of them leave, one by a word and one without: there is room again.
+    let mut leaving = viewers.split_off(viewers.len() - 2);
+    let answer = leaving[0].request("TEARDOWN", &server.rtsp_url(FILM), &[]);
+    assert_eq!(answer.expect("TEARDOWN").status, 200);
+    drop(leaving);
+    let comes_in = wait::until(Duration::from_secs(10), || {
+        (set_up(&server).1.status == 200).then_some(())
+    });
+    assert!(comes_in.is_some(), "no room though two have left");
+}
+
+#[test]
+fn one_who_pauses_makes_room_and_may_go_on_all_the_same() {
+    let (server, _library) = server("1Mbit");
+    let (mut first, answer) = set_up(&server);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    play(&server, &mut first);
+    let mut others = Vec::new();
+    while let (mut client, Response { status: 200, .. }) = set_up(&server) {
+        play(&server, &mut client);
+        others.push(client);
+        assert!(others.len() < 30, "nobody is refused");
+    }
+    let answer = first.request("PAUSE", &server.rtsp_url(FILM), &[]);
+    assert_eq!(answer.expect("PAUSE").status, 200);
+    first.frames.clear();
+    let (mut next, answer) = set_up(&server);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    play(&server, &mut next);
+    // He was let in once: he is not refused, though all is booked.
+    play(&server, &mut first);
+    assert_eq!(missing(&mut first, 20), 0);
+    assert_eq!(missing(&mut next, 20), 0);
+}
+
+#[test]
+fn by_default_nobody_on_this_machine_is_refused() {
+    let library = films::library(&[FILM]);
+    let server = Options::new(library.path()).start();
+    server.wait_indexed();
+    for _ in 0..60 {
+        let (_, answer) = set_up(&server);
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_limit_for_an_address_is_told_in_words() {
+    let library = films::library(&[FILM]);
+    let server = Options::new(library.path())
+        .set("admission.per_address", 1)
+        .start();
+    server.wait_indexed();
+    let (_first, answer) = set_up(&server);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let (_, refused) = set_up(&server);
+    assert_eq!(refused.status, 453);
+    assert!(refused.reason.contains("127.0.0.1"), "{refused:?}");
+}
