@@ -1,0 +1,470 @@
+//! `libreelway_store`: the store for programs in C, with the interface of the EXT3NS paper.
+//!
+//! A pool of memory of a fixed size is made, and cut into blocks. A program gets empty blocks of it, or
+//! asks for a block of a file: where that block is in the pool already, the program's *pointer* is moved
+//! to it, and no byte is copied. Of a read into a buffer the buffer's address decides the way: one in the
+//! pool is read into directly from the disk, past the page cache; any other through the page cache, as
+//! `pread` does. Files are written in large blocks past the cache, and appear whole or not at all.
+//!
+//! The functions are declared in `include/reelway_store.h` and described in `man/reelway_store.3`;
+//! `examples/blocks.c` uses them. With `sys` and the preload library, this is the only crate with
+//! `unsafe` code: its arguments are raw pointers of programs in C.
+#![allow(
+    non_camel_case_types,
+    reason = "the names are those of the header for C"
+)]
+
+mod held;
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use reelway_sys::open_direct;
+use store::{Draft, ReadError, Source, Span, Store, StoreConfig};
+
+use held::Held;
+
+/// A pool of blocks, and what reads into it. Made by rw_store_new, freed by rw_store_free. May be used by
+/// several threads at once.
+pub struct rw_store {
+    store: Store,
+    held: Held,
+}
+
+/// A file whose blocks are read. Made by rw_open, freed by rw_close. May be used by several threads at
+/// once.
+pub struct rw_file {
+    store: *const rw_store,
+    source: Arc<Source>,
+    buffered: File,
+    direct: Option<File>,
+}
+
+/// A file in the making. Made by rw_create, ended by rw_publish or rw_discard. One thread at a time.
+pub struct rw_draft {
+    draft: Draft,
+}
+
+/// What a store holds and has done.
+#[repr(C)]
+pub struct rw_stats {
+    /// Blocks in all.
+    pub blocks: u64,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Blocks that are in use or being read.
+    pub in_use: u64,
+    /// Blocks that hold bytes of files.
+    pub cached: u64,
+    /// Blocks that were asked for and there.
+    pub hits: u64,
+    /// Blocks that had to be read.
+    pub misses: u64,
+    /// Bytes read from disks into the pool by rw_read_block.
+    pub bytes_read: u64,
+    /// Reads that failed.
+    pub errors: u64,
+}
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+/// Remembers why a call failed.
+fn fail(words: impl std::fmt::Display) {
+    let words: Vec<u8> = words.to_string().into_bytes();
+    let words = words
+        .into_iter()
+        .filter(|byte| *byte != 0)
+        .collect::<Vec<_>>();
+    LAST.with_borrow_mut(|last| *last = CString::new(words).unwrap_or_default());
+}
+
+/// A text that the caller gave; none for NULL or what is no UTF-8.
+///
+/// # Safety
+/// NULL, or a string that ends in zero and lives as long as the result.
+unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
+    // SAFETY: as the caller promises.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
+}
+
+/// Why the last call of this thread failed, in words; valid until its next call that fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn rw_error() -> *const c_char {
+    LAST.with_borrow(|last| last.as_ptr())
+}
+
+/// Makes a pool of `pool_bytes` bytes in blocks of `block_bytes` (a power of two from 4096 to 16 MiB; at
+/// least 8 blocks). `policy` names the cache policy ("lru", "ons:threshold=5", ...; NULL: the default).
+/// Returns NULL on failure.
+///
+/// # Safety
+/// `policy` is NULL or a string that ends in zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rw_store_new(
+    pool_bytes: u64,
+    block_bytes: u32,
+    policy: *const c_char,
+) -> *mut rw_store {
+    let mut config = StoreConfig {
+        pool_bytes,
+        block_bytes,
+        ..StoreConfig::default()
+    };
+    // SAFETY: as the caller promises.
+    if let Some(policy) = unsafe { text(policy) } {
+        match policy.to_string_lossy().parse() {
+            Ok(policy) => config.policy = policy,
+            Err(error) => {
+                fail(error);
+                return std::ptr::null_mut();
+            }
+        }
+    }
+    match Store::new(config) {
+        Ok(store) => Box::into_raw(Box::new(rw_store {
+            store,
+            held: Held::default(),
+        })),
+        Err(error) => {
+            fail(error);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// Frees a pool. Its files must have been closed; its blocks are gone. NULL is nothing.
+///
+/// # Safety
+/// `store` is of rw_store_new, was not freed, and nobody uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rw_store_free(store: *mut rw_store) {
+    if !store.is_null() {
+        // SAFETY: made by `Box::into_raw`, and freed once, as the caller promises.
+        drop(unsafe { Box::from_raw(store) });
+    }
+}
+
+/// Gets an empty block of the pool to write into, or NULL where for `wait_ms` milliseconds there is none:
+/// nothing is allocated beside the pool. What it holds at first is anything. Given back by rw_release.
+///
+/// # Safety
+/// `store` is of rw_store_new.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rw_alloc(store: *const rw_store, wait_ms: u32) -> *mut u8 {
+    // SAFETY: as the caller promises.
+    let Some(store) = (unsafe { store.as_ref() }) else {
+        fail("no store");
+        return std::ptr::null_mut();
+    };
+    let (sender, receiver) = sync_channel(1);
+    store.store.allocate(1, reelway_clock::now(), move |given| {
+        // Who waited no longer leaves it to the pool.
+        let _ = sender.send(given);
+    });
+    match receiver.recv_timeout(Duration::from_millis(wait_ms.into())) {
+        Ok(Ok(mut buffers)) => match buffers.pop() {
+            Some(buffer) => store.held.lend(buffer),
+            None => std::ptr::null_mut(),
+        },
+        Ok(Err(error)) => {
+            fail(error);
+            std::ptr::null_mut()
+        }
+        Err(_) => {
+            fail("all blocks of the pool are in use");
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// Lets a block go, of rw_alloc or rw_read_block. Blocks of files stay in the pool as long as nothing else
+/// needs their room. 0, or -1 where the block is not the caller's.
+///
+/// # Safety
+/// `store` is of rw_store_new; what `block` points to is not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rw_release(store: *const rw_store, block: *const u8) -> c_int {
+    // SAFETY: as the caller promises.
+    match unsafe { store.as_ref() } {
+        Some(store) if store.held.release(block) => 0,
+        _ => {
+            fail("this is no block that was given out");
+            -1
+        }
+    }
+}
+
+/// Opens a file to be read; NULL on failure.
+///
+/// # Safety
+/// `store` is of rw_store_new and freed after the file is closed; `path` is a string that ends in zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rw_open(store: *const rw_store, path: *const c_char) -> *mut rw_file {
+    // SAFETY: as the caller promises.
+    let (Some(its), Some(path)) = (unsafe { store.as_ref() }, unsafe { text(path) }) else {
+        fail("no store or no path");
+        return std::ptr::null_mut();
+    };
+    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+    let opened = its.store.open(path).and_then(|source| {
+        Ok(rw_file {
+            store,
+            source,
+            buffered: File::open(path)?,
+            direct: open_direct(path).ok(),
+        })
+    });
+    match opened {
+        Ok(file) => Box::into_raw(Box::new(file)),
+        Err(error) => {
+            fail(format_args!("{}: {error}", path.display()));
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// Closes a file. Blocks of it that were read stay the caller's until they are released. NULL is nothing.
+///
+/// # Safety
+/// `file` is of rw_open, was not closed, and nobody uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rw_close(file: *mut rw_file) {
+    if !file.is_null() {
+        // SAFETY: made by `Box::into_raw`, and freed once, as the caller promises.
+        drop(unsafe { Box::from_raw(file) });
+    }
+}
+
+/// Bytes of a file; 0 for NULL.
+///
+/// # Safety
+/// `file` is NULL or of rw_open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rw_size(file: *const rw_file) -> u64 {
+    // SAFETY: as the caller promises.
+    unsafe { file.as_ref() }.map_or(0, |file| file.source.len())
+}
+
+/// Moves `*block` to the block of this number of the file: read past the page cache, or, where it is in the
+/// pool already, not read at all; no byte is copied. A block that `*block` pointed to before is let go
+/// (NULL: none); it stays where the read fails. Returns the block's bytes (the last one of a file may have
+/// fewer than others, and there are 0 past its end, where `*block` becomes NULL), or -1. The bytes must not
+/// be changed.
+///
+/// # Safety
+/// `file` is of rw_open; `block` points to NULL or to a block that is the caller's and not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rw_read_block(
+    file: *const rw_file,
+    number: u64,
+    block: *mut *const u8,
+) -> i64 {
+    // SAFETY: as the caller promises; the store lives longer than the file.
+    let (Some(file), false) = (unsafe { file.as_ref() }, block.is_null()) else {
+        fail("no file, or nowhere to put the block");
+        return -1;
+    };
+    // SAFETY: as above.
+    let store = unsafe { &*file.store };
+    let bytes = u64::from(store.store.block_bytes());
+    let start = number.saturating_mul(bytes);
+    let end = start.saturating_add(bytes).min(file.source.len());
+    // SAFETY: a place of the caller's, as he promises.
+    let before = unsafe { *block };
+    let now = if start >= end {
+        std::ptr::null()
+    } else {
+        match read(&store.store, &file.source, start..end) {
+            Ok(span) => store.held.show(span),
+            Err(error) => {
+                fail(error);
+                return -1;
+            }
+        }
+    };
+    if !before.is_null() && !store.held.release(before) {
+        if !now.is_null() {
+            store.held.release(now);
+        }
+        fail("*block is no block that was given out");
+        return -1;
+    }
+    // SAFETY: as above.
+    unsafe { *block = now };
+    end.saturating_sub(start) as i64
+}
+
+fn read(
+    store: &Store,
+    source: &Arc<Source>,
+    range: std::ops::Range<u64>,
+) -> Result<Span, ReadError> {
+    let (sender, receiver) = sync_channel(1);
+    store.fetch(source, range, reelway_clock::now(), move |result| {
+        let _ = sender.send(result);
+    });
+    receiver.recv().unwrap_or(Err(ReadError::Closed))
+}
+
+/// Reads `len` bytes of the file from `offset` on into `buffer`; returns how many (fewer at the file's end),
+/// or -1. A buffer in a block of rw_alloc is read into directly from the disk, past the page cache: address
+/// and offset must then be multiples of 4096, and so must `len`, and all of it lies in that block. Any other
+/// is filled through the page cache.
+///
+/// # Safety
+/// `file` is of rw_open; `buffer` has room for `len` bytes, which nobody else uses meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rw_pread(
+    file: *const rw_file,
+    buffer: *mut c_void,
+    len: usize,
+    offset: u64,
+) -> i64 {
+    // SAFETY: as the caller promises; the store lives longer than the file.
+    let (Some(file), false) = (unsafe { file.as_ref() }, buffer.is_null()) else {
+        fail("no file or no buffer");
+        return -1;
+    };
+    // SAFETY: as above.
+    let store = unsafe { &*file.store };
+    let direct = |into: &mut [u8]| match &file.direct {
+        Some(direct) => direct.read_at(into, offset),
+        // Where direct reads are refused there is this way only.
+        None => file.buffered.read_at(into, offset),
+    };
+    let read = match store.held.with(buffer as usize, len, direct) {
+        Some(read) => read,
+        None => {
+            // SAFETY: room for `len` bytes that nobody else uses, as the caller promises.
+            let into = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), len) };
+            file.buffered.read_at(into, offset)
+        }
+    };
+    match read {
+        Ok(bytes) => bytes as i64,
+        Err(error) => {
+            fail(format_args!(
+                "{}: reading {len} bytes at byte {offset}: {error}",
+                file.source.path().display()
+            ));
+            -1
+        }
+    }
+}
+
+/// Begins a file of `len` bytes that is to be `path`: room for it is reserved in whole blocks. Until
+/// rw_publish it has a hidden name in the same directory. NULL on failure.
+///
+/// # Safety
+/// `store` is of rw_store_new; `path` is a string that ends in zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rw_create(
+    store: *const rw_store,
+    path: *const c_char,
+    len: u64,
+) -> *mut rw_draft {
+    // SAFETY: as the caller promises.
+    let (Some(store), Some(path)) = (unsafe { store.as_ref() }, unsafe { text(path) }) else {
+        fail("no store or no path");
+        return std::ptr::null_mut();
+    };
+    let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+    match Draft::create(path, len, store.store.block_bytes()) {
+        Ok(draft) => Box::into_raw(Box::new(rw_draft { draft })),
+        Err(error) => {
+            fail(format_args!("{}: {error}", path.display()));
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// Writes the next bytes of a file in the making, in blocks past the page cache. 0, or -1.
+///
+/// # Safety
+/// `draft` is of rw_create; `bytes` points to `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rw_write(draft: *mut rw_draft, bytes: *const c_void, len: usize) -> c_int {
+    // SAFETY: as the caller promises.
+    let (Some(draft), false) = (unsafe { draft.as_mut() }, bytes.is_null()) else {
+        fail("no file or no bytes");
+        return -1;
+    };
+    // SAFETY: as above.
+    let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), len) };
+    match draft.draft.write(bytes) {
+        Ok(()) => 0,
+        Err(error) => {
+            fail(error);
+            -1
+        }
+    }
+}
+
+/// All bytes were written: brings them to the disk and gives the file its name, in place of what had it
+/// where `replace` is not 0. 0, or -1, and then nothing is left of it. The draft is ended in any case.
+///
+/// # Safety
+/// `draft` is of rw_create and not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rw_publish(draft: *mut rw_draft, replace: c_int) -> c_int {
+    if draft.is_null() {
+        fail("no file");
+        return -1;
+    }
+    // SAFETY: made by `Box::into_raw`, and ended once, as the caller promises.
+    let mut draft = unsafe { Box::from_raw(draft) }.draft;
+    let done = draft.complete().map(drop);
+    match done.and_then(|()| draft.publish(replace != 0)) {
+        Ok(()) => 0,
+        Err(error) => {
+            fail(error);
+            -1
+        }
+    }
+}
+
+/// Gives up a file in the making: nothing is left of it. NULL is nothing.
+///
+/// # Safety
+/// `draft` is of rw_create and not used any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rw_discard(draft: *mut rw_draft) {
+    if !draft.is_null() {
+        // SAFETY: made by `Box::into_raw`, and ended once, as the caller promises.
+        drop(unsafe { Box::from_raw(draft) });
+    }
+}
+
+/// What the store holds and has done, into `stats`. 0, or -1.
+///
+/// # Safety
+/// `store` is of rw_store_new; `stats` points to room for them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rw_store_stats(store: *const rw_store, stats: *mut rw_stats) -> c_int {
+    // SAFETY: as the caller promises.
+    let (Some(store), Some(into)) = (unsafe { store.as_ref() }, unsafe { stats.as_mut() }) else {
+        fail("no store, or nowhere to put its figures");
+        return -1;
+    };
+    let stats = store.store.stats();
+    *into = rw_stats {
+        blocks: stats.blocks,
+        block_bytes: stats.block_bytes.into(),
+        in_use: stats.in_use,
+        cached: stats.cached,
+        hits: stats.hits,
+        misses: stats.misses,
+        bytes_read: stats.bytes_read,
+        errors: stats.errors,
+    };
+    0
+}
