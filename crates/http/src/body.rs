@@ -21,12 +21,22 @@ use reelway_session::EndReason;
 use reelway_store::{ReadError, Source, Span, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::connection::Speed;
 use crate::films::Show;
+use crate::pace::Pace;
 use crate::pieces::{Window, Windows};
 use crate::viewer::{Sending, Viewer};
 
 /// What one connection may copy at once when it may not pin.
 const COPIED: u64 = 64 << 10;
+
+/// A viewer who has enough ahead gets a window now and then; the kernel spreads it over the time to the
+/// next, up to this many times as fast as he gets them on average: bulk makes no bursts, and nobody
+/// waits for a window's end when the next is due.
+const HEADROOM: f64 = 2.0;
+
+/// Bytes a second that a connection is never held below.
+const LEAST_SPEED: u64 = 256 << 10;
 
 /// Seconds within which a poster's bytes are wanted: after those of all who watch.
 const POSTER_DUE: f64 = 60.0;
@@ -72,6 +82,10 @@ pub(crate) enum Flow {
         seconds_per_byte: f64,
         /// Whether it tells where the viewer is.
         main: bool,
+        /// The connection's.
+        speed: Speed,
+        /// What it is held to once the viewer has enough ahead, bytes a second.
+        most: Option<u64>,
         /// Tells that his answer is under way.
         _sending: Sending,
     },
@@ -80,14 +94,24 @@ pub(crate) enum Flow {
 }
 
 impl Flow {
-    /// A viewer's flow.
-    pub fn of(viewer: Arc<Viewer>, number: u32, seconds_per_byte: f64, main: bool) -> Flow {
+    /// A viewer's flow over a connection, on average as fast as `pace` says.
+    pub fn of(
+        viewer: Arc<Viewer>,
+        number: u32,
+        seconds_per_byte: f64,
+        main: bool,
+        pace: Pace,
+        speed: Speed,
+    ) -> Flow {
         let _sending = viewer.sending();
+        let most = HEADROOM * pace.factor / seconds_per_byte;
         Flow::Viewer {
             viewer,
             number,
             seconds_per_byte,
             main,
+            speed,
+            most: (most.is_normal() && most > 0.0).then(|| (most as u64).max(LEAST_SPEED)),
             _sending,
         }
     }
@@ -104,17 +128,28 @@ impl Flow {
 
     /// Waits until it is time for more; gives the seconds of film that are ahead already.
     async fn turn(&self) -> Result<f64, MediaError> {
-        let Flow::Viewer { viewer, number, .. } = self else {
+        let Flow::Viewer {
+            viewer,
+            number,
+            speed,
+            most,
+            ..
+        } = self
+        else {
             return Ok(POSTER_DUE);
         };
+        let mut waited = false;
         loop {
             if viewer.session.is_ended() {
                 return Err(MediaError::Ended);
             }
             let (wait, ahead) = viewer.wait(*number);
             if wait.is_zero() {
+                // The first seconds go as fast as the network does.
+                speed.limit(most.filter(|_| waited));
                 return Ok(ahead);
             }
+            waited = true;
             // Looks up now and then whether the session was ended.
             tokio::time::sleep(wait.min(Duration::from_secs(1))).await;
         }

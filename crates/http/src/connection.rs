@@ -2,34 +2,76 @@
 
 use std::future::Future;
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use reelway_sys::tcp;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use crate::metrics::Metrics;
 
+/// How fast a connection may send, bytes a second; told by what it carries, done by the kernel
+/// (`SO_MAX_PACING_RATE`) from the next write on.
+#[derive(Clone, Debug)]
+pub(crate) struct Speed(Arc<AtomicU64>);
+
+impl Default for Speed {
+    fn default() -> Speed {
+        Speed(Arc::new(AtomicU64::new(tcp::NO_LIMIT)))
+    }
+}
+
+impl Speed {
+    /// At most so many bytes a second; `None`: as fast as the network goes.
+    pub fn limit(&self, bytes_per_second: Option<u64>) {
+        self.0
+            .store(bytes_per_second.unwrap_or(tcp::NO_LIMIT), Ordering::Relaxed);
+    }
+}
+
 /// A TCP stream that fails with `TimedOut` when a write has waited for `patience`.
 pub(crate) struct Watched {
     stream: TcpStream,
     metrics: Arc<Metrics>,
     patience: Duration,
+    speed: Speed,
+    /// The speed that the kernel knows.
+    known: u64,
     /// Set while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl Watched {
-    pub fn new(stream: TcpStream, metrics: Arc<Metrics>, patience: Duration) -> Watched {
+    pub fn new(
+        stream: TcpStream,
+        metrics: Arc<Metrics>,
+        patience: Duration,
+        speed: Speed,
+    ) -> Watched {
         Watched {
             stream,
             metrics,
             patience,
+            speed,
+            known: tcp::NO_LIMIT,
             stalled: None,
+        }
+    }
+
+    /// Tells the kernel the speed, if it is another one.
+    fn keep_speed(&mut self) {
+        let speed = self.speed.0.load(Ordering::Relaxed);
+        if speed != self.known {
+            self.known = speed;
+            if let Err(error) = tcp::set_max_rate(self.stream.as_fd(), speed) {
+                tracing::debug!("a connection is not held to its speed: {error}");
+            }
         }
     }
 
@@ -83,6 +125,7 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.keep_speed();
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.watch(cx, written)
     }
@@ -92,6 +135,7 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.keep_speed();
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
         self.watch(cx, written)
     }
@@ -106,5 +150,33 @@ impl AsyncWrite for Watched {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_kernel_is_told_a_speed_with_the_next_write_and_that_there_is_none_any_more() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        let _other = listener.accept().await.unwrap();
+        let speed = Speed::default();
+        let (metrics, patience) = (Arc::default(), Duration::from_secs(1));
+        let mut watched = Watched::new(stream, metrics, patience, speed.clone());
+        let known = |watched: &Watched| tcp::max_rate(watched.stream.as_fd()).unwrap();
+        speed.limit(Some(1_500_000));
+        watched.write_all(b"film").await.unwrap();
+        assert_eq!(known(&watched), 1_500_000);
+        speed.limit(None);
+        assert_eq!(known(&watched), 1_500_000);
+        watched.write_all(b"film").await.unwrap();
+        assert_eq!(known(&watched), tcp::NO_LIMIT);
     }
 }

@@ -3,9 +3,10 @@
 //!
 //! A bucket of film seconds: it is full when a viewer starts or seeks, each byte sent takes out the
 //! time it plays, and it fills at twice real time. It counts seconds and not bytes, so a dense scene
-//! is as far ahead as a quiet one. The rule is kept here, in the body, not by the socket
-//! (`SO_MAX_PACING_RATE`): a viewer fetches over several connections, a connection fetches sound and
-//! picture in turn, and only the segments know how long they play.
+//! is as far ahead as a quiet one. The rule is kept here, in the body, not by the socket: a viewer
+//! fetches over several connections, a connection fetches sound and picture in turn, and only the
+//! segments know how long they play. The socket's own limit (`SO_MAX_PACING_RATE`, see `body.rs`) only
+//! spreads each window over its time.
 
 use std::time::Duration;
 

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 
 use crate::app::App;
 use crate::config::HttpConfig;
-use crate::connection::Watched;
+use crate::connection::{Speed, Watched};
 use crate::limits::TooMany;
 use crate::node::NodeView;
 
@@ -171,13 +171,16 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 
 /// One connection, to its end.
 async fn converse(app: &Arc<App>, router: Router, stream: TcpStream, peer: SocketAddr) {
+    let speed = Speed::default();
     let io = TokioIo::new(Watched::new(
         stream,
         app.metrics.clone(),
         app.config.stall_timeout,
+        speed.clone(),
     ));
-    let service = service_fn(|request| {
+    let service = service_fn(|mut request| {
         let (app, router) = (app.clone(), router.clone());
+        request.extensions_mut().insert(speed.clone());
         async move { Ok::<_, Infallible>(crate::app::handle(app, router, request, peer).await) }
     });
     let connection = http1::Builder::new()

@@ -15,6 +15,7 @@ use reelway_store::ReadError;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::{Flow, MediaError, Producer};
+use crate::connection::Speed;
 use crate::films::{Show, ShowError};
 use crate::media::{Media, bodiless};
 use crate::metrics::Route;
@@ -258,7 +259,14 @@ async fn segment(
         viewer.asks(piece, app.pace);
         let seconds_per_byte =
             Duration::from_nanos(duration.max(0) as u64).as_secs_f64() / len.max(1) as f64;
-        Flow::of(viewer, id, seconds_per_byte, main)
+        Flow::of(
+            viewer,
+            id,
+            seconds_per_byte,
+            main,
+            app.pace,
+            speed_of(request),
+        )
     };
     let slices = track
         .slices(number, range.clone())
@@ -308,7 +316,14 @@ async fn file(app: &Arc<App>, show: Arc<Show>, request: &Parts, caller: Caller) 
     };
     viewer.asks(piece, app.pace);
     let windows = Windows::of_file(range.clone());
-    let flow = Flow::of(viewer, FILE, seconds_per_byte, true);
+    let flow = Flow::of(
+        viewer,
+        FILE,
+        seconds_per_byte,
+        true,
+        app.pace,
+        speed_of(request),
+    );
     send(app, show, flow, answer, range, windows).await
 }
 
@@ -318,6 +333,15 @@ async fn wait_for_turn(viewer: &Viewer) {
     if !wait.is_zero() && viewer.is_new() {
         tokio::time::sleep(wait).await;
     }
+}
+
+/// The speed of the connection that a request came over.
+fn speed_of(request: &Parts) -> Speed {
+    request
+        .extensions
+        .get::<Speed>()
+        .cloned()
+        .unwrap_or_default()
 }
 
 /// Starts a body of media.

@@ -117,12 +117,16 @@ pub struct Admission {
     pub per_address: u32,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sender {
     pub threads: usize,
     #[serde(deserialize_with = "backend")]
     pub backend: BackendChoice,
+    pub catch_up: u32,
+    pub drop_after: u32,
+    pub realtime: u8,
+    pub cores: Vec<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -245,6 +249,19 @@ impl Default for Admission {
     }
 }
 
+impl Default for Sender {
+    fn default() -> Self {
+        Sender {
+            threads: 0,
+            backend: BackendChoice::Auto,
+            catch_up: 1000,
+            drop_after: 100,
+            realtime: 0,
+            cores: Vec::new(),
+        }
+    }
+}
+
 impl Default for Log {
     fn default() -> Self {
         Log {
@@ -345,6 +362,17 @@ impl Config {
         range("http.ahead", self.http.ahead.into(), 1, 3_600)?;
         range("pool.depth", self.pool.depth as u64, 1, 256)?;
         range("sender.threads", self.sender.threads as u64, 0, 256)?;
+        range("sender.catch_up", self.sender.catch_up.into(), 2, 60_000)?;
+        range(
+            "sender.drop_after",
+            self.sender.drop_after.into(),
+            1,
+            60_000,
+        )?;
+        range("sender.realtime", self.sender.realtime.into(), 0, 99)?;
+        for core in &self.sender.cores {
+            range("sender.cores", *core as u64, 0, 1023)?;
+        }
         range("capacity.headroom", self.capacity.headroom.into(), 0, 90)?;
         range("admission.wait", self.admission.wait.into(), 0, 600)?;
         for (key, value, what) in self.capacity.amounts() {
@@ -515,6 +543,22 @@ mod tests {
             (
                 "admission.policy = \"fair\"\n",
                 "line 1: admission.policy = \"fair\": there is no policy `fair`",
+            ),
+            (
+                "[sender]\nrealtime = 100\n",
+                "line 2: sender.realtime = 100: must lie between 0 and 99",
+            ),
+            (
+                "[sender]\ncatch_up = 1\n",
+                "line 2: sender.catch_up = 1: must lie between 2 and 60000",
+            ),
+            (
+                "[sender]\ndrop_after = 0\n",
+                "line 2: sender.drop_after = 0: must lie between 1 and 60000",
+            ),
+            (
+                "[sender]\nthreads = 1\ncores = [0, 5000]\n",
+                "line 3: sender.cores = 5000: must lie between 0 and 1023",
             ),
             (
                 "rtsp.max_lag = 0",

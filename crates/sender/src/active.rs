@@ -20,6 +20,7 @@ use crate::plans::Script;
 use crate::shared::Shared;
 use crate::stream::{PlayInfo, State, StreamError, StreamEvent, TrackInfo};
 use crate::thread::Counters;
+use crate::writer::Room;
 
 /// How long after the last packet BYE leaves at the earliest: players take it for the end even when
 /// packets are still waiting in their other socket.
@@ -43,6 +44,8 @@ pub(crate) enum Path {
         conn: Arc<FrameWriter>,
         rtp: u8,
         rtcp: u8,
+        /// Its part of what the connection may send.
+        _room: Room,
     },
 }
 
@@ -54,6 +57,8 @@ pub(crate) struct UdpPath {
     /// Which of the RTCP sockets.
     pub rtcp_socket: usize,
     pub rtcp: Destination,
+    /// Whether the kernel holds its packets until they are to depart.
+    pub held: bool,
 }
 
 /// A track of a viewer.
@@ -89,12 +94,16 @@ pub(crate) struct Due {
     pub end: u32,
     /// When they should leave, CLOCK_MONOTONIC ns.
     pub at: u64,
+    /// When the kernel is to let them go, on the same clock; 0: at once.
+    pub departs: u64,
 }
 
 /// What all streams of a thread have in common.
 pub(crate) struct Rules {
     pub burst: u16,
     pub nice: i32,
+    pub realtime: u8,
+    pub cores: Vec<usize>,
     pub drop_after: u64,
     pub ahead: Nanos,
     pub lag_limit: u64,
@@ -144,6 +153,8 @@ pub(crate) struct Active {
     /// `go` came before it was ready.
     go: bool,
     pub window: Window,
+    /// Whether the kernel holds packets until they are to depart.
+    pub held: bool,
     /// The turn it is in on the wheel.
     pub armed: u64,
     /// The kernel had no room, or a TCP reader was slow: not before this.
@@ -185,7 +196,11 @@ impl Active {
         } = means;
         let is_picture = |track: &Track| script.is_picture(track.cursor.track);
         let leader = tracks.iter().position(is_picture).unwrap_or(0);
+        let held = tracks
+            .iter()
+            .all(|track| matches!(&track.path, Path::Udp(udp) if udp.held));
         Active {
+            held,
             shared,
             script,
             tracks,

@@ -15,15 +15,24 @@ pub struct SenderConfig {
     pub rtp_port: u16,
     /// UDP port of all RTCP; 0: as the system chooses.
     pub rtcp_port: u16,
-    /// Sender threads; 0: one a core.
+    /// Sender threads; 0: one for each of `cores`, or for each core there is.
     pub threads: usize,
     /// Packets of a stream that may leave within 1 ms, unless its frame's rate needs more; 1 to 64.
     pub burst: u16,
     /// Nice value of the sender threads, -20 to 19, where the system lets them: packets have their
     /// times, and the threads need little of a core.
     pub nice: i32,
+    /// Real-time priority (`SCHED_FIFO`) of the sender threads, 1 to 99, where the system lets them; 0:
+    /// none, they are ordinary threads with `nice`.
+    pub realtime: u8,
+    /// The processors that the sender threads run on, one each in turn; none: wherever the system puts
+    /// them.
+    pub cores: Vec<usize>,
     /// Code point that marks RTP and RTCP over UDP for routers (RFC 2474), 0 to 63; unmarked: 0.
     pub dscp: u8,
+    /// Whether packets are handed over ahead, with their departure times, where the kernel holds them
+    /// until then (fq).
+    pub departures: bool,
     /// A frame that no other needs is left out if it is this late when its turn comes.
     pub drop_after: Duration,
     /// What fits a packet.
@@ -54,8 +63,11 @@ impl Default for SenderConfig {
             threads: 0,
             burst: 8,
             nice: -10,
+            realtime: 0,
+            cores: Vec::new(),
             // AF41, multimedia (RFC 4594 section 4.5).
             dscp: 34,
+            departures: true,
             drop_after: Duration::from_millis(100),
             payload: PayloadOptions::default(),
             backend: BackendChoice::Auto,

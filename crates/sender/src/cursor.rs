@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use reelway_media::Nanos;
-use reelway_rtp::{Packet, Plan};
+use reelway_rtp::{Packet, Piece, Plan};
 
 use crate::again::Place;
 use crate::pacing::Pace;
@@ -134,6 +134,46 @@ impl Cursor {
     /// Whether the next packet is known, or it is known that there is none.
     pub fn is_ready(&self) -> bool {
         self.done || self.current.is_some()
+    }
+
+    /// Reads a word of each part of the plan that the next packets are in; what is read means nothing.
+    pub fn touch(&self) -> u64 {
+        let (Some(bytes), Some(head)) = (self.current.as_deref(), &self.head) else {
+            return 0;
+        };
+        let plan = &bytes.plan;
+        let Some(frame) = plan.frames.get(self.frame) else {
+            return 0;
+        };
+        let first = frame.packets.start + head.packets.start;
+        let Some(packet) = plan.packets.get(first as usize) else {
+            return 0;
+        };
+        let mut sum = 0;
+        let pieces = plan.pieces_of(packet);
+        for piece in pieces.iter().take(2) {
+            sum ^= match piece {
+                Piece::Inline { start, .. } => plan
+                    .inline
+                    .get(*start as usize)
+                    .copied()
+                    .unwrap_or(0)
+                    .into(),
+                Piece::Film { offset, .. } => {
+                    let slice = bytes.span.slices(*offset..*offset + 1).next();
+                    slice.map_or(0, |slice| slice.len() as u64)
+                }
+            };
+        }
+        let last = first + (head.packets.end - head.packets.start).saturating_sub(1);
+        let last = plan
+            .packets
+            .get(last as usize)
+            .map_or(0, |packet| packet.start);
+        sum ^ plan
+            .pieces
+            .get(last as usize)
+            .map_or(0, |piece| piece.len() as u64)
     }
 
     /// Which packets leave next, if that is known.

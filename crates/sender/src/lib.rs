@@ -23,8 +23,9 @@
 //! | `plans.rs`, `planner.rs` | plans of groups, made once, shared by all viewers |
 //! | `cursor.rs`, `active.rs`, `active/playing.rs`, `shared.rs` | a stream as a sender thread has it; what others see of it |
 //! | `again.rs`, `resend.rs` | lost packets, sent again from the timetable |
-//! | `thread.rs`, `wheel.rs`, `inbox.rs` | the turns, and what a thread is told |
+//! | `thread.rs`, `thread/`, `wheel.rs`, `inbox.rs` | the turns, what a thread is told, who goes over to another |
 //! | `send.rs`, `backend.rs` | packets put together, and the ways to the kernel |
+//! | `departure.rs` | where the kernel holds packets until their time |
 //! | `histogram.rs` | how late packets left |
 //! | `writer.rs` | the one writer of a TCP connection |
 //! | `rtcp.rs` | reports from viewers |
@@ -35,6 +36,7 @@ mod again;
 mod backend;
 mod config;
 mod cursor;
+mod departure;
 mod handle;
 mod histogram;
 mod inbox;

@@ -17,6 +17,8 @@ use crate::stream::{FileStream, StreamError};
 
 /// Most packets of a group of a plain file: keeps its plan at some 20 KB.
 const FILE_GROUP_PACKETS: u64 = 256;
+/// What a group is taken to last at least, where its rate is asked for.
+const SHORTEST: Nanos = 100_000_000;
 /// Most bytes of a group of a plain file.
 const FILE_GROUP_BYTES: u64 = 256 << 10;
 
@@ -171,6 +173,35 @@ impl Script {
                     .unwrap_or(Nanos::MAX)
             }
             Kind::File(cut) => cut.due(group as u64 * cut.group_packets),
+        }
+    }
+
+    /// Bytes a second of a track where it is densest, over the time of a group.
+    pub fn peak_rate(&self, track: usize) -> u64 {
+        let rate = |bytes: u64, nanos: Nanos| {
+            let nanos = nanos.max(1) as u128;
+            (u128::from(bytes) * 1_000_000_000 / nanos).min(u128::from(u64::MAX)) as u64
+        };
+        match &self.kind {
+            Kind::File(cut) => rate(cut.packet_bytes, cut.interval),
+            Kind::Film { film, .. } => {
+                let Some(track) = film.title.tracks.get(track) else {
+                    return 0;
+                };
+                let ends = track
+                    .groups
+                    .iter()
+                    .skip(1)
+                    .map(|group| track.decode(group.dts));
+                let ends = ends.chain([film.title.duration]);
+                let groups = track.groups.iter().zip(ends);
+                // A group of a few samples at a film's end may be very short.
+                let rate = |(group, end): (&reelway_media::Group, Nanos)| {
+                    let lasts = end.saturating_sub(track.decode(group.dts));
+                    rate(group.bytes.into(), lasts.max(SHORTEST))
+                };
+                groups.map(rate).max().unwrap_or(0)
+            }
         }
     }
 

@@ -17,6 +17,7 @@ use crate::again::Resend;
 use crate::backend::{self, Offers};
 use crate::config::{SenderConfig, SenderError};
 use crate::cursor::Cursor;
+use crate::departure::Ways;
 use crate::handle::StreamHandle;
 use crate::histogram::Histogram;
 use crate::inbox::{Command, Inbox};
@@ -26,7 +27,7 @@ use crate::rtcp::{Directory, listen};
 use crate::send::Reporter;
 use crate::shared::{Place, Shared};
 use crate::stream::{Out, SenderStats, State, Stream, StreamError, TrackOut, What};
-use crate::thread::{Counters, Neighbour, Parts, Thread};
+use crate::thread::{Counters, Neighbour, Parts, Thread, now};
 
 /// Receive buffer of the RTCP sockets: some thousand reports.
 const RTCP_RECEIVE: u32 = 1 << 20;
@@ -36,6 +37,10 @@ const RTP_RECEIVE: u32 = 4 << 10;
 /// Priority in this machine's own queues: before everything that is not marked (`TC_PRIO_INTERACTIVE`;
 /// the highest that needs no privilege).
 const PRIORITY: u8 = 6;
+
+/// How many times as fast as its densest group a track over TCP may be sent: fast enough that its
+/// largest pictures are there in time, and that one who was behind catches up.
+const TCP_RATE: u64 = 4;
 
 /// A thread as others see it.
 struct Lane {
@@ -56,6 +61,7 @@ struct Inner {
     backend: &'static str,
     why: String,
     directory: Arc<Directory>,
+    ways: Ways,
     serial: AtomicU64,
     closed: Arc<AtomicBool>,
 }
@@ -113,6 +119,7 @@ impl Sender {
             return Err(SenderError::NoAddress);
         }
         let threads = match config.threads {
+            0 if !config.cores.is_empty() => config.cores.len(),
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
@@ -120,6 +127,11 @@ impl Sender {
         let buffers = |socket: &UdpSocket, receive| {
             if let Err(error) = socket.set_buffers(config.send_buffer, receive) {
                 tracing::debug!("buffers of {}: {error}", socket.local_addr());
+            }
+            if config.departures
+                && let Err(error) = socket.hold_packets()
+            {
+                tracing::debug!("departure times of {}: {error}", socket.local_addr());
             }
             if let Err(error) = socket.set_marks(config.dscp, PRIORITY) {
                 tracing::debug!("marks of {}: {error}", socket.local_addr());
@@ -145,6 +157,8 @@ impl Sender {
         let rules = Arc::new(Rules {
             burst: config.burst.clamp(1, 64),
             nice: config.nice.clamp(-20, 19),
+            realtime: config.realtime.min(99),
+            cores: config.cores.clone(),
             drop_after: nanos(config.drop_after),
             ahead: nanos(config.ahead) as i64,
             lag_limit: nanos(config.lag_limit),
@@ -221,6 +235,7 @@ impl Sender {
             backend,
             why,
             directory,
+            ways: Ways::default(),
             serial,
             closed,
         })))
@@ -302,7 +317,12 @@ impl Sender {
         let payload = script.payload(out.track).map_err(StreamError)?;
         let preface = payload.map_or(0, |payload| payload.preface().packets.len());
         let path = match out.out {
-            Out::Tcp { conn, rtp, rtcp } => Path::Tcp { conn, rtp, rtcp },
+            Out::Tcp { conn, rtp, rtcp } => Path::Tcp {
+                _room: conn.room(script.peak_rate(out.track).saturating_mul(TCP_RATE)),
+                conn,
+                rtp,
+                rtcp,
+            },
             Out::Udp { from, rtp, rtcp } => {
                 let unreachable =
                     |to: SocketAddr| StreamError(format!("no address of this server reaches {to}"));
@@ -312,6 +332,8 @@ impl Sender {
                     route(&self.0.rtcp, from, rtcp).ok_or_else(|| unreachable(rtcp))?;
                 Path::Udp(Box::new(UdpPath {
                     socket: socket as u8,
+                    held: self.0.config.departures
+                        && self.0.ways.keep_departures(rtp.address().ip(), now()),
                     rtp,
                     rtcp_socket,
                     rtcp,

@@ -4,14 +4,18 @@
 //! what they may send leaves in as few system calls as it takes. Between turns the thread sleeps to
 //! the next one that holds something, or until it is told something.
 
+mod balance;
+mod commands;
+
 use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::Receiver;
+use reelway_sys::limits;
 use reelway_sys::udp::{Turn, UdpSocket};
 use reelway_sys::wake::Sleeper;
 
@@ -28,10 +32,6 @@ use crate::wheel::Wheel;
 /// Streams whose packets are handed to the kernel together: so few that the times noted are those at
 /// which they left, to some 200 µs.
 const TOGETHER: usize = 64;
-
-/// Commands obeyed at most before packets are looked after again: five thousand viewers who leave at
-/// once must not make the others' packets late.
-const COMMANDS: usize = 128;
 
 /// What a thread has done; it writes, others read.
 #[derive(Default)]
@@ -51,12 +51,8 @@ pub(crate) struct Counters {
     pub late: Histogram,
 }
 
-/// How often a thread looks whether others have much less to do.
-const BALANCE: u64 = 1_000_000_000;
-/// Streams more than another thread's that are not worth a move.
-const EVEN: u64 = 16;
-/// Streams that go over at a time: the others' packets must not wait for it.
-const OVER: usize = 64;
+/// How often a thread notes its CPU time.
+const CPU_EVERY: u64 = 50_000_000;
 
 /// Another thread, or this one.
 pub(crate) struct Neighbour {
@@ -102,6 +98,8 @@ pub(crate) struct Thread {
     /// Streams that went over to other threads: their handles still speak to this one.
     away: HashMap<StreamId, usize>,
     balance_at: u64,
+    /// When its CPU time is read next.
+    cpu_at: u64,
     /// Dropped frames that the log knows of.
     told_dropped: u64,
     wheel: Wheel,
@@ -156,6 +154,7 @@ impl Thread {
             places: HashMap::new(),
             away: HashMap::new(),
             balance_at: 0,
+            cpu_at: 0,
             told_dropped: 0,
             wheel: Wheel::new(now() / TURN),
             soon: BinaryHeap::new(),
@@ -174,11 +173,38 @@ impl Thread {
     /// Runs until it is closed.
     pub fn run(mut self) {
         reelway_sys::time::precise_timers();
-        if let Err(error) = reelway_sys::limits::set_thread_nice(self.rules.nice) {
-            tracing::debug!("a sender thread runs at the ordinary priority: {error}");
-        }
+        self.go_first();
         while let Err(panic) = panic::catch_unwind(AssertUnwindSafe(|| self.turns())) {
             self.recover(&*panic);
+        }
+    }
+
+    /// Takes its processor and its priority, as far as the system lets it.
+    fn go_first(&self) {
+        let Rules {
+            nice,
+            realtime,
+            cores,
+            ..
+        } = &*self.rules;
+        let number = self.number;
+        if let Some(core) = cores.get(number % cores.len().max(1))
+            && let Err(error) = limits::set_thread_core(*core)
+        {
+            tracing::warn!(
+                "sender thread {number} cannot be held to processor {core}, it runs on any: {error}"
+            );
+        }
+        if *realtime > 0 {
+            match limits::set_thread_realtime(*realtime) {
+                Ok(()) => return,
+                Err(error) => tracing::warn!(
+                    "sender thread {number} has no real-time priority (it needs CAP_SYS_NICE, or a limit on rtprio of at least {realtime}), it goes on without: {error}"
+                ),
+            }
+        }
+        if let Err(error) = limits::set_thread_nice(*nice) {
+            tracing::debug!("a sender thread runs at the ordinary priority: {error}");
         }
     }
 
@@ -238,8 +264,12 @@ impl Thread {
         let turn = self.wheel.next_filled().map(|turn| turn * TURN);
         let soon = self.soon.peek().map(|Reverse((at, _))| *at);
         let until = turn.into_iter().chain(soon).min();
-        crate::shared::set(&self.counters.cpu, reelway_sys::time::thread_cpu_ns());
         let asleep = now();
+        // A system call: not each turn.
+        if self.cpu_at <= asleep {
+            self.cpu_at = asleep + CPU_EVERY;
+            crate::shared::set(&self.counters.cpu, reelway_sys::time::thread_cpu_ns());
+        }
         // What was meant to be woken for tells how long the thread stood still, if it did.
         let meant = |now: u64| until.map_or(now, |until| until.min(now));
         if !self.commands.is_empty() || meant(asleep) < asleep {
@@ -266,78 +296,6 @@ impl Thread {
                 nanos as f64 / 1e9
             );
             crate::shared::add(&self.counters.shifts, moved);
-        }
-    }
-
-    /// Gives streams to the thread that has the fewest, if that is many fewer: where they began is no
-    /// longer even when viewers have left.
-    fn balance(&mut self, now: u64) {
-        if now < self.balance_at {
-            return;
-        }
-        self.balance_at = now + BALANCE;
-        let dropped = self.counters.dropped.load(Ordering::Relaxed);
-        if dropped > self.told_dropped {
-            tracing::warn!(
-                "sender thread {} has more to do than it can: {} frames that no other needs were left out",
-                self.number,
-                dropped - self.told_dropped
-            );
-            self.told_dropped = dropped;
-        }
-        let neighbours = Arc::clone(&self.neighbours);
-        let Some(neighbours) = neighbours.get() else {
-            return;
-        };
-        let load = |number: usize| self.loads[number].load(Ordering::Relaxed);
-        let Some(to) = (0..neighbours.len()).min_by_key(|number| load(*number)) else {
-            return;
-        };
-        let (mine, least) = (load(self.number), load(to));
-        if mine <= least + (least / 4).max(EVEN) {
-            return;
-        }
-        let give = ((mine - least) / 2).min(OVER as u64) as usize;
-        let mut given = 0;
-        for place in 0..self.streams.len() {
-            if given == give {
-                break;
-            }
-            let over = self.streams[place].as_ref().is_some_and(|stream| {
-                stream.may_move() && stream.shared.lane.go_over(self.number, to)
-            });
-            if let Some(mut stream) = self.streams[place].take_if(|_| over) {
-                self.places.remove(&stream.id());
-                self.free.push(place as u32);
-                self.away.insert(stream.id(), to);
-                let Neighbour { inbox, counters } = &neighbours[to];
-                stream.move_to(inbox.clone(), Arc::clone(counters));
-                inbox.send(Command::Arrive(stream));
-                given += 1;
-            }
-        }
-        if given > 0 {
-            // Soon again if there is more to give.
-            self.balance_at = now + BALANCE / 10;
-            tracing::debug!("{given} streams go from thread {} to {to}", self.number);
-        }
-    }
-
-    /// Passes on what is for a stream that went over to another thread.
-    fn pass_on(&mut self, command: Command) -> Option<Command> {
-        if self.away.is_empty() {
-            return Some(command);
-        }
-        let to = command.of_handle().and_then(|id| match command {
-            Command::Stop(_) => self.away.remove(&id),
-            _ => self.away.get(&id).copied(),
-        });
-        match to.zip(self.neighbours.get()) {
-            Some((to, neighbours)) => {
-                neighbours[to].inbox.send(command);
-                None
-            }
-            None => Some(command),
         }
     }
 
@@ -371,24 +329,25 @@ impl Thread {
         }
         crate::shared::add(&self.counters.turns, 1);
         let mut work = std::mem::take(&mut self.work);
-        // The turn in which the walk began: what is due before its end leaves.
-        let horizon = (now() / TURN) * TURN + self.backend.horizon().as_nanos() as u64;
+        // What is due before the end of the turn in which the walk began leaves.
+        let began = now();
         // A stream may come again in the same turn, with its next slice; bounded by its window.
         while !work.is_empty() {
             for together in work.chunks(TOGETHER) {
-                self.send_together(together, horizon);
+                self.send_together(together, began);
             }
             let now = now();
-            work.retain(|place| self.look_again(*place, now, horizon));
+            work.retain(|place| self.look_again(*place, now, began));
         }
         self.work = work;
     }
 
     /// Puts a stream where it is to be looked at next; true if that is at once.
-    fn look_again(&mut self, place: u32, now: u64, horizon: u64) -> bool {
+    fn look_again(&mut self, place: u32, now: u64, began: u64) -> bool {
         let Some(stream) = self.streams[place as usize].as_mut() else {
             return false;
         };
+        let horizon = stream.horizon(began);
         let Some(at) = stream.next_look(now, horizon) else {
             stream.armed = 0;
             return false;
@@ -410,140 +369,5 @@ impl Thread {
     /// Walks a stream at once.
     fn touch(&mut self, place: u32) {
         self.work.push(place);
-    }
-
-    // --- commands ------------------------------------------------------------------------------
-
-    fn obey(&mut self) {
-        for _ in 0..COMMANDS {
-            let Ok(command) = self.commands.try_recv() else {
-                return;
-            };
-            self.obey_one(command);
-        }
-    }
-
-    fn stream(&mut self, id: StreamId) -> Option<(u32, &mut Active)> {
-        let place = *self.places.get(&id)?;
-        Some((place, self.streams[place as usize].as_mut()?))
-    }
-
-    fn obey_one(&mut self, command: Command) {
-        let now = now();
-        let Some(command) = self.pass_on(command) else {
-            return;
-        };
-        let touched = match command {
-            Command::Add(stream) => {
-                self.add(stream);
-                None
-            }
-            Command::Arrive(stream) => Some(self.put(stream)),
-            Command::Go(id) => self.stream(id).map(|(place, stream)| {
-                stream.go(now);
-                place
-            }),
-            Command::SendBy(id, schedule) => self.stream(id).map(|(place, stream)| {
-                stream.schedule = schedule;
-                place
-            }),
-            Command::Pause(id, reply) => {
-                if let Some((_, stream)) = self.stream(id) {
-                    let _ = reply.send(stream.pause(now));
-                }
-                None
-            }
-            Command::Resume(id, reply) => self.stream(id).map(|(place, stream)| {
-                stream.resume(reply, now);
-                place
-            }),
-            Command::Seek {
-                stream,
-                start,
-                end,
-                reply,
-            } => {
-                if let Some((_, stream)) = self.stream(stream) {
-                    stream.seek(start, end, Some(reply));
-                }
-                None
-            }
-            Command::Stop(id) => {
-                self.stop(id);
-                None
-            }
-            Command::Located {
-                stream,
-                epoch,
-                result,
-            } => {
-                if let Some((_, stream)) = self.stream(stream) {
-                    stream.located(epoch, result, now);
-                }
-                None
-            }
-            Command::Planned {
-                stream,
-                epoch,
-                track,
-                group,
-                result,
-            } => self.stream(stream).and_then(|(place, stream)| {
-                let waited = stream.planned(epoch, track, group, result, now);
-                waited.then_some(place)
-            }),
-            Command::Missed {
-                stream,
-                track,
-                lost,
-            } => self.stream(stream).map(|(place, stream)| {
-                stream.miss(track, &lost);
-                place
-            }),
-            Command::Close => {
-                for id in self.places.keys().copied().collect::<Vec<_>>() {
-                    self.stop(id);
-                }
-                self.closed = true;
-                None
-            }
-        };
-        if let Some(place) = touched {
-            self.touch(place);
-        }
-    }
-
-    fn add(&mut self, mut stream: Box<Active>) {
-        self.directory.enter(&stream.shared);
-        let (start, end) = stream.wish;
-        stream.seek(start, end, None);
-        self.put(stream);
-    }
-
-    /// Gives a stream a place.
-    fn put(&mut self, mut stream: Box<Active>) -> u32 {
-        stream.armed = 0;
-        let place = self.free.pop().unwrap_or(self.streams.len() as u32);
-        self.places.insert(stream.id(), place);
-        match self.streams.get_mut(place as usize) {
-            Some(empty) => *empty = Some(stream),
-            None => self.streams.push(Some(stream)),
-        }
-        place
-    }
-
-    fn stop(&mut self, id: StreamId) {
-        let Some(place) = self.places.remove(&id) else {
-            return;
-        };
-        let Some(mut stream) = self.streams[place as usize].take() else {
-            return;
-        };
-        if stream.owes_bye() {
-            self.reporter.report(&mut stream, true);
-        }
-        stream.said_bye(false);
-        self.directory.leave(&stream.shared);
-        self.free.push(place);
     }
 }

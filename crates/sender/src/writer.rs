@@ -21,6 +21,9 @@ const KEPT: usize = 4 << 10;
 /// What the kernel may hold unsent of one connection: as much as 4 Mb/s take in 250 ms.
 const UNSENT: u32 = 128 << 10;
 
+/// What a connection may send at least, bytes a second: answers and RTCP have their place beside media.
+const LEAST_RATE: u64 = 256 << 10;
+
 /// Why nothing more can be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriterError {
@@ -44,6 +47,8 @@ struct Inner {
     /// Bytes of it that are written.
     done: usize,
     broken: Option<WriterError>,
+    /// Bytes a second that its streams may need together.
+    rate: u64,
 }
 
 impl std::fmt::Debug for FrameWriter {
@@ -101,6 +106,29 @@ impl FrameWriter {
         }
     }
 
+    /// A stream is sent over the connection that may take so many bytes a second: the kernel spreads what
+    /// all of them send to no more than that (`SO_MAX_PACING_RATE`), so that a large picture does not
+    /// leave at the speed of the network card.
+    pub(crate) fn room(self: &Arc<Self>, bytes_per_second: u64) -> Room {
+        self.change_rate(|rate| rate.saturating_add(bytes_per_second));
+        Room {
+            writer: Arc::clone(self),
+            bytes_per_second,
+        }
+    }
+
+    fn change_rate(&self, change: impl FnOnce(u64) -> u64) {
+        let mut inner = self.lock();
+        inner.rate = change(inner.rate);
+        let rate = match inner.rate {
+            0 => tcp::NO_LIMIT,
+            rate => rate.max(LEAST_RATE),
+        };
+        if let Err(error) = tcp::set_max_rate(self.connection.as_fd(), rate) {
+            tracing::debug!("an RTSP connection is not held to its rate: {error}");
+        }
+    }
+
     /// Whether something waits to be written.
     pub fn is_waiting(&self) -> bool {
         let inner = self.lock();
@@ -143,6 +171,20 @@ impl FrameWriter {
             }
         }
         Ok(taken)
+    }
+}
+
+/// A stream's part of what its connection may send; given back when it is dropped.
+pub(crate) struct Room {
+    writer: Arc<FrameWriter>,
+    bytes_per_second: u64,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let bytes_per_second = self.bytes_per_second;
+        self.writer
+            .change_rate(|rate| rate.saturating_sub(bytes_per_second));
     }
 }
 

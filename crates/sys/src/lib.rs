@@ -8,12 +8,13 @@
 //! - [`udp`]: UDP sockets, and a whole turn's packets in one call, with segmentation by the kernel (GSO)
 //! - [`uring`]: the same calls through a ring that is submitted and reaped at once (io_uring)
 //! - [`files`]: room reserved in advance, names that overwrite nothing
-//! - [`tcp`]: gathering writes that never block
+//! - [`tcp`]: gathering writes that never block, rates of connections
 //! - [`wake`]: sleeping to an absolute time, with another thread able to end it
 //! - [`time`]: the kernel's clocks, CPU time
 //! - [`tsc`]: the processor's time stamp counter, and the clocks it is compared with
 //! - [`alloc`]: an allocator that counts, for tests
-//! - [`limits`]: descriptors, locked memory
+//! - [`limits`]: descriptors, locked memory, priority and processor of a thread
+//! - [`netlink`]: by which interface packets leave, and through which queue
 //!
 //! Depends on no other room.
 
@@ -22,6 +23,7 @@ mod direct;
 pub mod files;
 mod identity;
 pub mod limits;
+pub mod netlink;
 pub mod reads;
 pub mod region;
 pub mod tcp;

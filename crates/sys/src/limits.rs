@@ -48,8 +48,94 @@ pub fn set_thread_nice(nice: i32) -> io::Result<()> {
     .map(drop)
 }
 
+/// Gives the calling thread this real-time priority (`SCHED_FIFO`, 1 to 99): it goes before all ordinary
+/// threads and real-time ones of lower priority, as long as it wants to run. What it starts is ordinary
+/// again.
+///
+/// # Errors
+///
+/// `EPERM` where the process may not (`CAP_SYS_NICE`, or RLIMIT_RTPRIO), `EINVAL` for a priority that is
+/// none.
+pub fn set_thread_realtime(priority: u8) -> io::Result<()> {
+    let parameters = libc::sched_param {
+        sched_priority: priority.into(),
+    };
+    // SAFETY: `parameters` is a sched_param to be read; 0 is the calling thread.
+    check(i64::from(unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameters)
+    }))
+    .map(drop)
+}
+
+/// Most processors that [`set_thread_core`] can name.
+pub const MAX_CORES: usize = libc::CPU_SETSIZE as usize;
+
+/// Has the calling thread run on this processor only, counted from 0 as the kernel does.
+///
+/// # Errors
+///
+/// `EINVAL` where there is no such processor, or the process may not use it.
+pub fn set_thread_core(core: usize) -> io::Result<()> {
+    if core >= MAX_CORES {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: all-zero is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the number lies within the set.
+    unsafe { libc::CPU_SET(core, &mut set) };
+    // SAFETY: a set of the size given, to be read; 0 is the calling thread.
+    check(i64::from(unsafe {
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    }))
+    .map(drop)
+}
+
 #[cfg(test)]
 mod tests {
+    /// The processors that the calling thread may run on, as the kernel shows them.
+    fn allowed() -> String {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("Cpus_allowed_list:"));
+        line.unwrap().split_whitespace().nth(1).unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_thread_is_held_to_a_processor_and_one_that_there_is_not_is_refused() {
+        std::thread::spawn(|| {
+            let before = allowed();
+            let core: usize = before.split([',', '-']).next().unwrap().parse().unwrap();
+            let error = super::set_thread_core(super::MAX_CORES).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+            assert_eq!(allowed(), before);
+            super::set_thread_core(core).unwrap();
+            assert_eq!(allowed(), core.to_string());
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_thread_goes_first_or_is_told_that_it_may_not() {
+        std::thread::spawn(|| match super::set_thread_realtime(1) {
+            Ok(()) => {
+                let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+                // Behind the name, which may hold anything: fields 40 and 41, rt_priority and policy.
+                let fields: Vec<&str> = stat
+                    .rsplit(')')
+                    .next()
+                    .unwrap()
+                    .split_whitespace()
+                    .collect();
+                assert_eq!((fields[37], fields[38]), ("1", "1"), "SCHED_FIFO at 1");
+            }
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EPERM)),
+        })
+        .join()
+        .unwrap();
+    }
+
     #[test]
     fn the_descriptor_limit_is_raised_to_the_hard_limit() {
         let first = super::raise_descriptors().expect("may always be raised to the hard limit");

@@ -78,8 +78,81 @@ pub fn set_send_buffer(connection: BorrowedFd<'_>, bytes: u32) -> io::Result<()>
     )
 }
 
+/// No limit, for [`set_max_rate`].
+pub const NO_LIMIT: u64 = u64::MAX;
+
+/// Lets the connection send at most so many bytes a second (`SO_MAX_PACING_RATE`), evenly: TCP spaces its
+/// segments itself, or the egress queue does where it is fq. [`NO_LIMIT`]: as fast as the network goes.
+///
+/// # Errors
+///
+/// What the kernel said; the connection then sends as before.
+pub fn set_max_rate(connection: BorrowedFd<'_>, bytes_per_second: u64) -> io::Result<()> {
+    // SAFETY: a number of the size given, to be read.
+    let result = unsafe {
+        libc::setsockopt(
+            connection.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            std::ptr::from_ref(&bytes_per_second).cast(),
+            size_of::<u64>() as libc::socklen_t,
+        )
+    };
+    check(i64::from(result)).map(drop)
+}
+
+/// What the connection may send in a second, bytes; [`NO_LIMIT`]: anything.
+///
+/// # Errors
+///
+/// What the kernel said.
+pub fn max_rate(connection: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut rate = 0u64;
+    let mut bytes = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: `rate` is a number of `bytes` bytes, to be written.
+    let result = unsafe {
+        libc::getsockopt(
+            connection.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            std::ptr::from_mut(&mut rate).cast(),
+            &mut bytes,
+        )
+    };
+    check(i64::from(result)).map(|_| rate)
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_connection_is_held_to_its_rate_and_let_go_again() {
+        use std::io::{Read, Write};
+        use std::net::{TcpListener, TcpStream};
+        use std::os::fd::AsFd;
+
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut out = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut input, _) = listener.accept().unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            input.read_to_end(&mut all).unwrap();
+            (all.len(), crate::time::monotonic_ns())
+        });
+        assert_eq!(super::max_rate(out.as_fd()).unwrap(), super::NO_LIMIT);
+        super::set_max_rate(out.as_fd(), 1_000_000).unwrap();
+        assert_eq!(super::max_rate(out.as_fd()).unwrap(), 1_000_000);
+        let began = crate::time::monotonic_ns();
+        out.write_all(&vec![7; 700_000]).unwrap();
+        super::set_max_rate(out.as_fd(), super::NO_LIMIT).unwrap();
+        assert_eq!(super::max_rate(out.as_fd()).unwrap(), super::NO_LIMIT);
+        drop(out);
+        let (bytes, ended) = reader.join().unwrap();
+        assert_eq!(bytes, 700_000);
+        // Some of it was in the buffer when the limit fell.
+        let took = ended - began;
+        println!("700 kB at 1 MB/s took {took} ns");
+    }
+
     use super::*;
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};

@@ -122,7 +122,7 @@ function Figures({ node }: { node: api.Node | null }) {
       node?.sending.late_p99_ms != null ? milliseconds(node.sending.late_p99_ms) : "–",
       node ? latenesses(node) : "of 99 % of packets",
     ],
-    ["A stream a second", node?.sending.cpu_ms_per_stream_second != null ? `${node.sending.cpu_ms_per_stream_second.toFixed(2)} ms` : "–", node ? sends(node) : ""],
+    ["CPU a stream", node?.sending.cpu_ms_per_stream_second != null ? `${node.sending.cpu_ms_per_stream_second.toFixed(2)} ms` : "–", node ? sends(node) : ""],
     ["Sent again", node ? String(node.sending.resent) : "–", node ? losses(node) : ""],
     [
       "Memory for films",
@@ -159,7 +159,7 @@ function latenesses({ sending }: api.Node): string {
 /** What a stream costs, and how it is sent. */
 function sends({ sending }: api.Node): string {
   const packets = sending.packets_per_send;
-  return `of CPU; by ${sending.backend}${packets != null ? `, ${packets.toFixed(1)} packets a send` : ""}`;
+  return `a second; sends by ${sending.backend}${packets != null ? `, ${packets.toFixed(1)} packets a send` : ""}`;
 }
 
 /** What did not arrive as it was sent first. */

@@ -10,6 +10,7 @@ use reelway_rtp::Header;
 
 use super::{Active, BEFORE_BYE, BYE_LATEST, Due};
 use crate::cursor::Unit;
+use crate::departure::HOLD;
 use crate::pacing::TURN;
 use crate::planner::Waiter;
 use crate::stream::{State, StreamError};
@@ -70,6 +71,19 @@ impl Active {
         cursor.unit(payload.map(|payload| payload.preface()))
     }
 
+    /// Reads a word of each part of memory that sending the next slices needs; what is read means
+    /// nothing.
+    pub fn touch(&self) -> u64 {
+        let mut sum = self.shared.packets.load(Ordering::Relaxed) ^ self.next_report ^ self.armed;
+        for track in &self.tracks {
+            sum ^= u64::from(track.seq) ^ track.cursor.touch();
+            if let super::Path::Udp(udp) = &track.path {
+                sum ^= u64::from(udp.socket) ^ udp.rtcp_socket as u64;
+            }
+        }
+        sum
+    }
+
     /// The next slice of a track, and how many packets may leave in its millisecond.
     pub fn slice(&self, track: usize) -> Option<(Due, u32)> {
         let head = self.tracks.get(track)?.cursor.head()?;
@@ -79,15 +93,45 @@ impl Active {
             track,
             first: head.packets.start,
             end: head.packets.end,
+            departs: 0,
             at: self.wall_of(self.leaves(head.due).max(self.film)),
         };
         Some((due, head.cap))
     }
 
-    /// What may leave now of what is due before `horizon`: at most one slice a track, the earliest
-    /// first, and no more than the rule of the millisecond allows.
+    /// Until when packets that are due are handed over in a walk that began at `began`: to the end of the
+    /// turn, or of several where the kernel holds them.
+    pub fn horizon(&self, began: u64) -> u64 {
+        let span = if self.held { HOLD } else { TURN };
+        (began / span + 1) * span
+    }
+
+    /// When the kernel is to let a slice go that may leave `now` or later and `cap` packets in a
+    /// millisecond.
+    fn departure(&self, due: &Due, cap: u32, now: u64) -> u64 {
+        let packets = due.end - due.first;
+        self.window.opens_for(due.at.max(now), cap, packets)
+    }
+
+    /// What may be handed over now of what is due before `horizon`: at most one slice a track, the
+    /// earliest first, and no more than the rule of the millisecond allows.
     pub fn due(&self, now: u64, horizon: u64, out: &mut Vec<Due>) {
         if self.state != State::Playing || now < self.retry_at {
+            return;
+        }
+        if self.held {
+            // One after the other, so that the window sees them in the order of their departure.
+            let slices = (0..self.tracks.len()).filter_map(|track| self.slice(track));
+            let first = slices
+                .filter(|(due, _)| due.at < horizon)
+                .min_by_key(|(due, _)| due.at);
+            if let Some((mut due, cap)) = first {
+                due.departs = self.departure(&due, cap, now);
+                // What comes later than the next horizon is not for the kernel yet.
+                if due.departs < horizon + HOLD {
+                    out.push(due);
+                }
+            }
             return;
         }
         let first = out.len();
@@ -147,7 +191,19 @@ impl Active {
             }
             if let Some((due, cap)) = self.slice(number) {
                 let look = if due.at >= horizon {
-                    due.at
+                    // Where the kernel holds packets, those of several turns are looked for at once.
+                    if self.held {
+                        due.at / HOLD * HOLD
+                    } else {
+                        due.at
+                    }
+                } else if self.held {
+                    let departs = self.departure(&due, cap, now.max(self.retry_at));
+                    if departs < horizon + HOLD {
+                        now.max(self.retry_at)
+                    } else {
+                        departs / HOLD * HOLD
+                    }
                 } else if self.is_tcp() {
                     self.retry_at.max(self.not_before).max(now)
                 } else {
@@ -277,9 +333,10 @@ impl Active {
         due
     }
 
-    /// Notes that packets of the unit at hand are gone: `taken` sent, `refused` lost, at `after` the
-    /// latest. The bytes of RTP sent.
+    /// Notes that packets of the unit at hand are gone: `taken` sent, `refused` lost, handed over at
+    /// `after` the latest. The bytes of RTP sent.
     pub fn gone(&mut self, due: &Due, taken: u32, refused: u32, after: u64) -> u64 {
+        let after = after.max(due.departs);
         let count = taken + refused;
         if count == 0 {
             return 0;

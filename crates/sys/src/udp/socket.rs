@@ -15,6 +15,11 @@ pub struct UdpSocket {
     local: SocketAddr,
 }
 
+/// Lets messages carry times of departure, and the control message of one (asm-generic/socket.h; libc
+/// lacks them).
+const SO_TXTIME: libc::c_int = 61;
+pub(super) const SCM_TXTIME: libc::c_int = SO_TXTIME;
+
 fn set(fd: RawFd, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
     // SAFETY: `value` is an int to be read, as these options want.
     let result = unsafe {
@@ -146,6 +151,30 @@ impl UdpSocket {
             libc::SO_PRIORITY,
             priority.min(6).into(),
         )
+    }
+
+    /// Lets messages carry a time of departure (`SO_TXTIME`, `CLOCK_MONOTONIC`). They wait for it where they
+    /// pass an fq queue, and nowhere else ([`crate::netlink::keeps_departures`]).
+    ///
+    /// # Errors
+    ///
+    /// `ENOPROTOOPT` before Linux 4.19.
+    pub fn hold_packets(&self) -> io::Result<()> {
+        let time = libc::sock_txtime {
+            clockid: libc::CLOCK_MONOTONIC,
+            flags: 0,
+        };
+        // SAFETY: a sock_txtime to be read.
+        check(i64::from(unsafe {
+            libc::setsockopt(
+                self.inner.as_raw_fd(),
+                libc::SOL_SOCKET,
+                SO_TXTIME,
+                std::ptr::from_ref(&time).cast(),
+                size_of::<libc::sock_txtime>() as libc::socklen_t,
+            )
+        }))
+        .map(drop)
     }
 
     /// Whether the kernel knows how to cut runs of packets (GSO, since Linux 4.18).

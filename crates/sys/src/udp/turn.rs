@@ -52,7 +52,8 @@ pub struct Message {
     /// The kernel would not cut the run, so that its packets were offered one by one: this viewer's next
     /// runs had better be [`Segmentation::None`] at once.
     pub cut_refused: bool,
-    /// When the packets should leave, `CLOCK_MONOTONIC` ns: for sockets that let the kernel hold them.
+    /// When the packets should leave, `CLOCK_MONOTONIC` ns, where the kernel holds them until then (fq,
+    /// and sockets that were told so by [`UdpSocket::hold_packets`]); 0: at once.
     pub departs: u64,
     /// First and behind the last packet, in the turn's packets.
     packets: (u32, u32),
@@ -94,8 +95,9 @@ struct Packet {
     bytes: u32,
 }
 
-/// A control message with the origin and one with the segment size (24 bytes).
-type Control = [u64; super::address::ORIGIN_WORDS + 3];
+/// Control messages: one with the origin, one with the segment size and one with the time of departure
+/// (24 bytes each).
+type Control = [u64; super::address::ORIGIN_WORDS + 6];
 
 /// A turn being filled: everything put in is borrowed until it is sent.
 pub struct Batch<'m, 'd> {
@@ -275,12 +277,17 @@ impl<'d> Batch<'_, 'd> {
         };
         let slices = start as usize..turn.packets[packets.end as usize - 1].end as usize;
         let count = packets.len() as u16;
-        let segment = (count > 1).then_some(turn.messages[number as usize].segment);
+        let Message {
+            segment, departs, ..
+        } = turn.messages[number as usize];
+        let segment = (count > 1).then_some(segment);
         let mut header = header(to, &self.slices[slices]);
-        header.msg_hdr.msg_controllen =
-            (to.origin_bytes + if count > 1 { SEGMENT_SPACE } else { 0 }) as _;
+        header.msg_hdr.msg_controllen = (to.origin_bytes
+            + if count > 1 { CONTROL_SPACE } else { 0 }
+            + if departs > 0 { CONTROL_SPACE } else { 0 })
+            as _;
         turn.headers.push(header);
-        turn.controls.push(control(to, segment));
+        turn.controls.push(control(to, segment, departs));
         turn.origins.push((number, count));
     }
 
@@ -434,23 +441,34 @@ fn header(to: &Destination, slices: &[IoSlice<'_>]) -> libc::mmsghdr {
 }
 
 /// `CMSG_SPACE(2)`.
-const SEGMENT_SPACE: usize = 24;
+const CONTROL_SPACE: usize = 24;
 
-fn control(to: &Destination, segment: Option<u16>) -> Control {
-    let mut out = [0u64; super::address::ORIGIN_WORDS + 3];
-    let words = to.origin_bytes / 8;
+fn control(to: &Destination, segment: Option<u16>, departs: u64) -> Control {
+    let mut out = [0u64; super::address::ORIGIN_WORDS + 6];
+    let mut words = to.origin_bytes / 8;
     out[..words].copy_from_slice(&to.origin[..words]);
+    // A cmsghdr: its length (of a header of 16 bytes and the value), level and kind; then the value.
+    let mut put = |bytes: usize, level: libc::c_int, kind: libc::c_int, value: [u8; 8]| {
+        out[words] = 16 + bytes as u64;
+        let mut both = [0; 8];
+        both[..4].copy_from_slice(&level.to_ne_bytes());
+        both[4..].copy_from_slice(&kind.to_ne_bytes());
+        out[words + 1] = u64::from_ne_bytes(both);
+        out[words + 2] = u64::from_ne_bytes(value);
+        words += CONTROL_SPACE / 8;
+    };
     if let Some(segment) = segment {
-        // A cmsghdr: length 18 (a header of 16 bytes and a u16), level and type, then the u16.
-        out[words] = 18;
-        let (level, kind) = (libc::SOL_UDP as u32, libc::UDP_SEGMENT as u32);
-        let mut bytes = [0; 8];
-        bytes[..4].copy_from_slice(&level.to_ne_bytes());
-        bytes[4..].copy_from_slice(&kind.to_ne_bytes());
-        out[words + 1] = u64::from_ne_bytes(bytes);
-        bytes = [0; 8];
-        bytes[..2].copy_from_slice(&segment.to_ne_bytes());
-        out[words + 2] = u64::from_ne_bytes(bytes);
+        let mut value = [0; 8];
+        value[..2].copy_from_slice(&segment.to_ne_bytes());
+        put(2, libc::SOL_UDP, libc::UDP_SEGMENT, value);
+    }
+    if departs > 0 {
+        put(
+            8,
+            libc::SOL_SOCKET,
+            super::socket::SCM_TXTIME,
+            departs.to_ne_bytes(),
+        );
     }
     out
 }

@@ -1,0 +1,53 @@
+//! Departure times: where packets leave through an fq queue, the kernel holds each until its time.
+//!
+//! Then a stream's packets are handed over a few turns at a time, each send with its own time, and leave
+//! to the microsecond whatever the thread does meanwhile. Which queue it is, is asked for each viewer when
+//! his stream begins, as the times are ignored in silence by all other queues, which would let several
+//! turns' packets go at once. Many viewers share a socket, and fq tells them apart all the same: packets of
+//! unconnected sockets are sorted by their addresses and ports.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+use reelway_sys::netlink;
+
+use crate::pacing::TURN;
+
+/// For how long packets are handed over at once. Longer would save little, and what a viewer who pauses
+/// still gets is what the kernel holds.
+pub(crate) const HOLD: u64 = 4 * TURN;
+
+/// How long an answer is believed, ns. Viewers come in crowds, and from few addresses.
+const BELIEVED: u64 = 1_000_000_000;
+/// Most answers kept.
+const KEPT: usize = 256;
+
+/// Ways out of this machine, by where they lead.
+#[derive(Default)]
+pub(crate) struct Ways(Mutex<HashMap<IpAddr, (u64, bool)>>);
+
+impl Ways {
+    /// Whether packets to `to` wait for their times on the way out of this machine, at `now` (ns).
+    pub fn keep_departures(&self, to: IpAddr, now: u64) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(&to) {
+            Some((asked, kept)) if now < asked + BELIEVED => return *kept,
+            _ => {}
+        }
+        if known.len() >= KEPT {
+            known.retain(|_, (asked, _)| now < *asked + BELIEVED);
+        }
+        let kept = match netlink::egress(to).and_then(netlink::keeps_departures) {
+            Ok(kept) => kept,
+            Err(error) => {
+                tracing::debug!("the queue on the way to {to} is not known: {error}");
+                false
+            }
+        };
+        if known.len() < KEPT {
+            known.insert(to, (now, kept));
+        }
+        kept
+    }
+}

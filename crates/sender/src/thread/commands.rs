@@ -1,0 +1,144 @@
+//! What a thread is told, and does.
+
+use super::{Thread, now};
+use crate::active::Active;
+use crate::inbox::{Command, StreamId};
+
+/// Commands obeyed at most before packets are looked after again: five thousand viewers who leave at
+/// once must not make the others' packets late.
+const COMMANDS: usize = 128;
+
+impl Thread {
+    pub(super) fn obey(&mut self) {
+        for _ in 0..COMMANDS {
+            let Ok(command) = self.commands.try_recv() else {
+                return;
+            };
+            self.obey_one(command);
+        }
+    }
+
+    fn stream(&mut self, id: StreamId) -> Option<(u32, &mut Active)> {
+        let place = *self.places.get(&id)?;
+        Some((place, self.streams[place as usize].as_mut()?))
+    }
+
+    fn obey_one(&mut self, command: Command) {
+        let now = now();
+        let Some(command) = self.pass_on(command) else {
+            return;
+        };
+        let touched = match command {
+            Command::Add(stream) => {
+                self.add(stream);
+                None
+            }
+            Command::Arrive(stream) => Some(self.put(stream)),
+            Command::Go(id) => self.stream(id).map(|(place, stream)| {
+                stream.go(now);
+                place
+            }),
+            Command::SendBy(id, schedule) => self.stream(id).map(|(place, stream)| {
+                stream.schedule = schedule;
+                place
+            }),
+            Command::Pause(id, reply) => {
+                if let Some((_, stream)) = self.stream(id) {
+                    let _ = reply.send(stream.pause(now));
+                }
+                None
+            }
+            Command::Resume(id, reply) => self.stream(id).map(|(place, stream)| {
+                stream.resume(reply, now);
+                place
+            }),
+            Command::Seek {
+                stream,
+                start,
+                end,
+                reply,
+            } => {
+                if let Some((_, stream)) = self.stream(stream) {
+                    stream.seek(start, end, Some(reply));
+                }
+                None
+            }
+            Command::Stop(id) => {
+                self.stop(id);
+                None
+            }
+            Command::Located {
+                stream,
+                epoch,
+                result,
+            } => {
+                if let Some((_, stream)) = self.stream(stream) {
+                    stream.located(epoch, result, now);
+                }
+                None
+            }
+            Command::Planned {
+                stream,
+                epoch,
+                track,
+                group,
+                result,
+            } => self.stream(stream).and_then(|(place, stream)| {
+                let waited = stream.planned(epoch, track, group, result, now);
+                waited.then_some(place)
+            }),
+            Command::Missed {
+                stream,
+                track,
+                lost,
+            } => self.stream(stream).map(|(place, stream)| {
+                stream.miss(track, &lost);
+                place
+            }),
+            Command::Close => {
+                for id in self.places.keys().copied().collect::<Vec<_>>() {
+                    self.stop(id);
+                }
+                self.closed = true;
+                None
+            }
+        };
+        if let Some(place) = touched {
+            self.touch(place);
+        }
+    }
+
+    fn add(&mut self, mut stream: Box<Active>) {
+        self.directory.enter(&stream.shared);
+        let (start, end) = stream.wish;
+        stream.seek(start, end, None);
+        self.put(stream);
+    }
+
+    /// Gives a stream a place.
+    fn put(&mut self, mut stream: Box<Active>) -> u32 {
+        stream.armed = 0;
+        let place = self.free.pop().unwrap_or(self.streams.len() as u32);
+        self.places.insert(stream.id(), place);
+        match self.streams.get_mut(place as usize) {
+            Some(empty) => *empty = Some(stream),
+            None => self.streams.push(Some(stream)),
+        }
+        place
+    }
+
+    fn stop(&mut self, id: StreamId) {
+        let Some(place) = self.places.remove(&id) else {
+            return;
+        };
+        let Some(mut stream) = self.streams[place as usize].take() else {
+            return;
+        };
+        if stream.owes_bye() {
+            self.reporter.report(&mut stream, true);
+        }
+        stream.said_bye(false);
+        self.directory.leave(&stream.shared);
+        self.free.push(place);
+    }
+}
