@@ -1,18 +1,16 @@
 //! A stream as its sender thread has it: what it does, where it stands, what it may send now.
 
 mod playing;
+mod track;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use reelway_media::Nanos;
 use reelway_store::Watcher;
-use reelway_sys::udp::Destination;
 use reelway_timetable::{Beginning, Schedule};
 
-use crate::FrameWriter;
 use crate::again::Resend;
-use crate::cursor::Cursor;
 use crate::inbox::{Inbox, Reply, StreamId};
 use crate::pacing::Window;
 use crate::planner::Planner;
@@ -20,7 +18,8 @@ use crate::plans::Script;
 use crate::shared::Shared;
 use crate::stream::{PlayInfo, State, StreamError, StreamEvent, TrackInfo};
 use crate::thread::Counters;
-use crate::writer::Room;
+
+pub(crate) use self::track::{Path, Track, UdpPath};
 
 /// How long after the last packet BYE leaves at the earliest: players take it for the end even when
 /// packets are still waiting in their other socket.
@@ -34,57 +33,6 @@ const BYE_LATEST: u64 = 5_000_000_000;
 /// GStreamer throws such reports away: it would learn how sound and picture belong together 5 s
 /// later, and jump. More than a second ahead it throws away too.
 const CAPTURED: Nanos = 300_000_000;
-
-/// Where a track's packets go.
-pub(crate) enum Path {
-    /// To a pair of UDP ports.
-    Udp(Box<UdpPath>),
-    /// Into an RTSP connection.
-    Tcp {
-        conn: Arc<FrameWriter>,
-        rtp: u8,
-        rtcp: u8,
-        /// Its part of what the connection may send.
-        _room: Room,
-    },
-}
-
-/// The way to a pair of UDP ports.
-pub(crate) struct UdpPath {
-    /// Which of the thread's RTP sockets.
-    pub socket: u8,
-    pub rtp: Destination,
-    /// Which of the RTCP sockets.
-    pub rtcp_socket: usize,
-    pub rtcp: Destination,
-    /// Whether the kernel holds its packets until they are to depart.
-    pub held: bool,
-}
-
-/// A track of a viewer.
-pub(crate) struct Track {
-    pub path: Path,
-    pub payload_type: u8,
-    pub ssrc: u32,
-    /// Sequence number of the next packet.
-    pub seq: u16,
-    pub rtp_base: u32,
-    /// Sent so far, as sender reports count.
-    pub packets: u32,
-    pub octets: u32,
-    /// What it sends again, if it does.
-    pub resend: Option<Box<Resend>>,
-    pub cursor: Cursor,
-}
-
-impl Track {
-    /// Has what it sends again, if it does, do something.
-    fn resends(&mut self, act: fn(&mut Resend)) {
-        if let Some(resend) = &mut self.resend {
-            act(resend);
-        }
-    }
-}
 
 /// What may leave now.
 pub(crate) struct Due {

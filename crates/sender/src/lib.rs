@@ -21,7 +21,7 @@
 //! | `stream.rs`, `config.rs`, `handle.rs`, `sender.rs` | what others see |
 //! | `pacing.rs` | which packets may leave when: pure |
 //! | `plans.rs`, `planner.rs` | plans of groups, made once, shared by all viewers |
-//! | `cursor.rs`, `active.rs`, `active/playing.rs`, `shared.rs` | a stream as a sender thread has it; what others see of it |
+//! | `cursor.rs`, `active.rs`, `active/`, `shared.rs` | a stream as a sender thread has it; what others see of it |
 //! | `again.rs`, `resend.rs` | lost packets, sent again from the timetable |
 //! | `thread.rs`, `thread/`, `wheel.rs`, `inbox.rs` | the turns, what a thread is told, who goes over to another |
 //! | `send.rs`, `backend.rs` | packets put together, and the ways to the kernel |
