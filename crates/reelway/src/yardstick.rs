@@ -4,6 +4,7 @@
 
 mod load;
 mod print;
+mod report;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use reelway_yardstick::rtsp::{self, Options};
-use reelway_yardstick::{Outcome, Reference};
+use reelway_yardstick::{Outcome, Reference, http};
 
 /// Flags of `reelway yardstick`.
 #[derive(Debug, Args)]
@@ -49,6 +50,12 @@ pub struct Yardstick {
     /// Write the verdict and all figures to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write a page for people to this file: one HTML file without outside requests
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// The server's own metrics (Prometheus' text format), shown in the report
+    #[arg(long, value_name = "URL", requires = "report")]
+    metrics: Option<String>,
     #[command(flatten)]
     load: load::Load,
 }
@@ -58,9 +65,9 @@ fn address(text: &str) -> Result<String, String> {
         return Err("an address such as rtsp://HOST:8554/TITLE".to_owned());
     };
     match scheme {
-        "rtsp" if !rest.is_empty() => Ok(text.to_owned()),
+        "rtsp" | "http" if !rest.is_empty() => Ok(text.to_owned()),
         _ => Err(format!(
-            "no film is played over {scheme}:// here; rtsp:// is"
+            "no film is played over {scheme}:// here; rtsp:// and http:// are"
         )),
     }
 }
@@ -106,16 +113,34 @@ impl Yardstick {
             let options = self
                 .load
                 .options(&self.urls, self.duration, self.buffer, self.patience);
-            let story = runtime.block_on(load::run(options))?;
+            if let Some(most) = self.load.find_limit {
+                let limit = runtime.block_on(load::find_limit(options, most, self.load.runs))?;
+                load::print_limit(&limit);
+                self.write_json(&print::limit_json(&limit))?;
+                return Ok(exit(limit.mean() > 0.0));
+            }
+            let metrics = self.metrics.clone();
+            let (story, machine, metrics) = runtime.block_on(load::watched(options, metrics))?;
             load::print(&story);
-            self.write_json(&print::load_json(&story))?;
+            let json = print::load_json(&story);
+            self.write_json(&json)?;
+            if let Some(path) = &self.report {
+                report::write(path, &json, &machine, metrics.as_ref())?;
+            }
             return Ok(exit(story.harmed == 0 && story.refused == 0));
         }
         let outcomes = runtime.block_on(self.measure(reference.as_ref()));
         for outcome in &outcomes {
             print::outcome(outcome);
         }
-        self.write_json(&print::json(&outcomes))?;
+        let json = print::json(&outcomes);
+        self.write_json(&json)?;
+        if let Some(path) = &self.report {
+            // The report shows viewers in the shape of virtual ones, without a course of time.
+            let mut story = json;
+            story["each"] = print::stories(&outcomes);
+            report::write(path, &story, &Default::default(), None)?;
+        }
         Ok(exit(
             outcomes.iter().all(|outcome| outcome.verdict.is_well()),
         ))
@@ -140,7 +165,17 @@ impl Yardstick {
             depth: self.buffer,
             patience: self.patience,
         };
+        let over_http = http::Options {
+            duration: self.duration,
+            depth: self.buffer,
+            patience: self.patience,
+            look: true,
+        };
         let viewer = async |url: &String| {
+            if url.starts_with("http://") {
+                let watched = http::watch(url, &over_http, reference, || false).await;
+                return Outcome::of_http(url, &watched);
+            }
             let watched = rtsp::watch(url, &options, reference).await;
             Outcome::of_rtsp(url, self.tcp, &watched, self.buffer, self.burst)
         };

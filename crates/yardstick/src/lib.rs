@@ -2,7 +2,7 @@
 //!
 //! What lives here: viewers over RTSP that count, time and, where the film is at hand, compare
 //! every packet ([`rtsp::play`]); what they measured ([`Story`]); thousands of light ones that only
-//! count and time ([`light`]). It is a client of its own and
+//! count and time ([`light`], [`load`]); players over HLS and DASH ([`http`]). It is a client of its own and
 //! shares no code with the server's data path: what it finds wrong cannot be hidden by using the
 //! same mistake twice.
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@
 mod burst;
 mod depacketise;
 mod histogram;
+pub mod http;
 pub mod light;
 pub mod load;
 mod meter;
@@ -23,6 +24,7 @@ pub mod rtsp;
 mod socket;
 mod stream;
 pub mod verdict;
+pub mod watching;
 
 pub use histogram::Histogram;
 pub use meter::{Story, TrackStory};

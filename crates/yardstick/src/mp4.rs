@@ -5,11 +5,13 @@ mod boxes;
 mod fragment;
 mod tables;
 
+pub(crate) use fragment::fragments;
 pub use tables::read_film;
+pub(crate) use tables::{Track, initialisation};
 
 /// How a track's access units are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Coding {
+pub(crate) enum Coding {
     /// NAL units behind lengths of so many bytes (ISO/IEC 14496-15): H.264.
     H264(u8),
     /// The same: H.265.

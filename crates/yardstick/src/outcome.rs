@@ -125,6 +125,42 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// What was seen over HTTP.
+    pub fn of_http(url: &str, watched: &crate::http::Watched) -> Outcome {
+        let mut findings: Vec<Finding> = watched.trouble.iter().map(trouble).collect();
+        if let (Some(finding), true) = (findings.first_mut(), watched.segments > 0) {
+            // It had begun.
+            finding.fault = Fault::BrokenOff;
+            finding.words = format!(
+                "the film broke off after {}: {}",
+                many(watched.segments, "segment"),
+                finding.words
+            );
+        }
+        findings.extend(watched.findings.iter().cloned());
+        findings.extend(shown(&watched.playback));
+        findings.extend(bytes(&watched.tracks));
+        let is_dash = url
+            .split('?')
+            .next()
+            .is_some_and(|url| url.ends_with(".mpd"));
+        Outcome {
+            url: url.to_owned(),
+            protocol: if is_dash { "DASH" } else { "HLS" }.to_owned(),
+            verdict: Verdict::of(findings),
+            start_ms: watched.start.map(millis),
+            shown_ms: watched.shown.map(millis),
+            playback: watched.playback.clone(),
+            packets: watched.segments,
+            bytes: watched.bytes,
+            compared: watched.tracks.iter().map(|track| track.units).sum(),
+            late: watched.late.clone(),
+            ..Outcome::default()
+        }
+    }
+}
+
 /// Packets missing, out of order, twice; a film that ended too soon; what is against an RFC.
 fn packets(story: &Story) -> Vec<Finding> {
     let mut findings = Vec::new();

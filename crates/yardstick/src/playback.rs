@@ -172,6 +172,21 @@ impl OnlinePlayer {
         self.due(base + unit.media.max(self.from), unit.last as i64);
     }
 
+    /// The film's time that is shown at `now`, ns; before it begins, nothing.
+    pub fn position(&self, now: u64) -> Option<i64> {
+        self.base.map(|base| now as i64 - base)
+    }
+
+    /// A segment that begins at `start` (ns) of the film was there at `at`; how late it was, ns.
+    pub fn segment(&mut self, start: i64, at: u64) -> u64 {
+        let Some(base) = self.base else {
+            return 0;
+        };
+        self.shown.shown += 1;
+        self.due(base + start, at as i64);
+        (at as i64 - base - start).max(0) as u64
+    }
+
     /// What was due at `due` was there at `at`, ns since 1970.
     fn due(&mut self, due: i64, at: i64) {
         let late = at - due;

@@ -1,12 +1,14 @@
 //! Virtual viewers: flags, progress, and what is printed.
 
 use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::Args;
 use reelway_yardstick::load::{
-    self, Arrivals, Choice, Habits, LoadStory, Options, Plan, Sample, Watch,
+    self, Arrivals, Bisection, Choice, Habits, Limit, LoadStory, Options, Plan, Sample, Watch,
 };
+use reelway_yardstick::watching::{self, Series};
 
 /// Flags of virtual viewers.
 #[derive(Debug, Args)]
@@ -39,6 +41,13 @@ pub struct Load {
     /// Threads that receive
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     threads: u8,
+    /// Search for the largest number of viewers of which none is harmed, up to so many; each try lasts
+    /// --duration [default: 20 s]
+    #[arg(long, value_name = "MOST", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub find_limit: Option<u32>,
+    /// Searches, of which the mean is told
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "find_limit", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: u32,
 }
 
 /// A share, from 0 to 100.
@@ -52,7 +61,7 @@ fn percent(text: &str) -> Result<f64, String> {
 impl Load {
     /// Whether virtual viewers are asked for.
     pub fn is_wanted(&self) -> bool {
-        self.clients.is_some() || self.arrivals.is_some()
+        self.clients.is_some() || self.arrivals.is_some() || self.find_limit.is_some()
     }
 
     /// What is to be run.
@@ -88,6 +97,100 @@ impl Load {
             threads: self.threads.into(),
         }
     }
+}
+
+/// How long a try of the search lasts, if nothing is said.
+const TRY: Duration = Duration::from_secs(20);
+
+/// Searches for the largest number of viewers of which none is harmed.
+pub async fn find_limit(options: Options, most: u32, runs: u32) -> anyhow::Result<Limit> {
+    let first = options
+        .plan
+        .viewers
+        .map_or(most.min(50), |first| first as u32);
+    let duration = options.duration.unwrap_or(TRY);
+    let mut limit = Limit::default();
+    for run in 1..=runs {
+        let mut bisection = Bisection::new(first, most);
+        while let Some(viewers) = bisection.next() {
+            let mut options = options.clone();
+            options.duration = Some(duration);
+            options.plan.viewers = Some(viewers as usize);
+            // Other viewers each time, the same in each repetition of the whole.
+            options.plan.seed = options
+                .plan
+                .seed
+                .wrapping_add(u64::from(run) << 32 | u64::from(viewers));
+            let story = self::run(options).await?;
+            let unwell = story.harmed + story.refused;
+            if story.viewers < viewers as usize {
+                anyhow::bail!(
+                    "only {} of {viewers} viewers came within {} s: --arrivals is too slow for --duration",
+                    story.viewers,
+                    duration.as_secs()
+                );
+            }
+            eprintln!(
+                "run {run} of {runs}: {viewers} viewers: {}",
+                match unwell {
+                    0 => "all well".to_owned(),
+                    unwell => format!("{unwell} harmed or refused ({})", story.word()),
+                }
+            );
+            limit.tried.push((run, viewers, unwell));
+            bisection.told(unwell == 0);
+        }
+        limit.bounded |= bisection.is_bounded();
+        limit.runs.push(bisection.well());
+    }
+    Ok(limit)
+}
+
+/// What the search found.
+pub fn print_limit(limit: &Limit) {
+    let (least, greatest) = limit.spread();
+    println!(
+        "{:.1} viewers, none of them harmed: the mean of {} runs ({least} to {greatest})",
+        limit.mean(),
+        limit.runs.len()
+    );
+    if limit.bounded {
+        println!("  nothing was too many in some run: the limit is higher than --find-limit");
+    }
+}
+
+/// Runs virtual viewers and watches the machine beside them, and the server's metrics at `metrics`.
+pub async fn watched(
+    options: Options,
+    metrics: Option<String>,
+) -> anyhow::Result<(LoadStory, Series, Option<Series>)> {
+    let seen = Arc::new(Mutex::new((Series::default(), Series::default())));
+    let shared = Arc::clone(&seen);
+    let url = metrics.clone();
+    let watcher = tokio::spawn(async move {
+        let began = reelway_clock::now();
+        loop {
+            let at = || reelway_clock::now().since(began).as_secs_f64();
+            let mut page = {
+                let Ok(mut seen) = shared.lock() else { break };
+                watching::machine(at(), &mut seen.0);
+                std::mem::take(&mut seen.1)
+            };
+            if let Some(url) = &url {
+                watching::metrics(url, at(), &mut page).await;
+            }
+            if let Ok(mut seen) = shared.lock() {
+                seen.1 = page;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    });
+    let story = run(options).await;
+    watcher.abort();
+    let (machine, page) = seen
+        .lock()
+        .map_or_else(|_| Default::default(), |seen| seen.clone());
+    Ok((story?, machine, metrics.map(|_| page)))
 }
 
 /// Runs virtual viewers, with a line of progress where a terminal shows it.

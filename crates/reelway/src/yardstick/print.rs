@@ -1,6 +1,6 @@
 //! What is printed for people, and written for machines.
 
-use reelway_yardstick::load::LoadStory;
+use reelway_yardstick::load::{Limit, LoadStory, ViewerStory};
 use reelway_yardstick::{Histogram, Outcome};
 use serde_json::{Value, json};
 
@@ -113,5 +113,25 @@ pub fn load_json(story: &LoadStory) -> Value {
         "cpu_s": story.cpu_s,
         "samples": story.samples,
         "each": story.each,
+    })
+}
+
+/// Measuring viewers in the shape of virtual ones.
+pub fn stories(outcomes: &[Outcome]) -> Value {
+    let story = |(number, outcome): (usize, &Outcome)| ViewerStory::of(outcome, number, 0.0, 0.0);
+    json!(outcomes.iter().enumerate().map(story).collect::<Vec<_>>())
+}
+
+/// A search for machines.
+pub fn limit_json(limit: &Limit) -> Value {
+    let (least, greatest) = limit.spread();
+    let tried = |(run, viewers, unwell): &(u32, u32, usize)| json!({"run": run, "viewers": viewers, "harmed_or_refused": unwell});
+    json!({
+        "limit": limit.mean(),
+        "least": least,
+        "greatest": greatest,
+        "runs": limit.runs,
+        "bounded": limit.bounded,
+        "tried": limit.tried.iter().map(tried).collect::<Vec<_>>(),
     })
 }

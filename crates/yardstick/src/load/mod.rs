@@ -9,9 +9,11 @@
 //! | `rtsp.rs` | one viewer's control connection |
 //! | `receiver.rs`, `viewing.rs` | threads that receive for thousands; what one viewer got |
 //! | `probe.rs` | how wrong the yardstick's own times are |
+//! | `limit.rs` | the search for the largest number; pure |
 //! | `story.rs` | what is told |
 
 mod arrivals;
+mod limit;
 mod plan;
 mod probe;
 mod random;
@@ -22,6 +24,7 @@ mod story;
 mod viewing;
 
 pub use arrivals::{Arrivals, Wish};
+pub use limit::{Bisection, Limit};
 pub use plan::{Choice, Deed, Habits, Plan, Visit, Watch};
 pub use run::{Options, run};
 pub use story::{LoadStory, Sample, ViewerStory};

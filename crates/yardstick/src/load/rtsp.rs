@@ -1,13 +1,13 @@
 //! A virtual viewer's control connection over RTSP. What he asks for comes over UDP to a [`Receiver`].
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time;
 
 use super::plan::{Deed, USUAL, Visit};
-use super::receiver::{Receiver, Way, own_pair};
+use super::receiver::{Receiver, Sampled, Way, own_pair};
 use super::viewing::{Live, Place, Seen};
 use crate::Trouble;
 use crate::rtsp::connection::{Answer, Connection, Incoming};
@@ -36,12 +36,23 @@ pub(super) struct Shared {
     pub own: AtomicBool,
     /// When the run began, ns since 1970.
     pub began: u64,
+    /// What those who play over HTTP got.
+    pub over_http: Mutex<Sampled>,
 }
 
 impl Shared {
     /// Seconds from the beginning of the run.
     pub fn at(&self) -> f64 {
         reelway_clock::real().nanos().saturating_sub(self.began) as f64 / 1e9
+    }
+
+    /// Counts what a viewer over HTTP got.
+    pub fn note_http(&self, watched: &crate::http::Watched) {
+        if let Ok(mut all) = self.over_http.lock() {
+            all.packets += watched.segments;
+            all.bytes += watched.bytes;
+            all.late.merge(&watched.late);
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! A run: viewers begin when they are due, and every second it is told how it goes.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
@@ -16,7 +16,8 @@ use super::receiver::{Receiver, Sampled};
 use super::rtsp::{self, Shared, Told};
 use super::story::{LoadStory, Sample, ViewerStory};
 use crate::histogram::Histogram;
-use crate::outcome::{HOME_QUEUE, many, shown, trouble};
+use crate::http;
+use crate::outcome::{HOME_QUEUE, Outcome, many, shown, trouble};
 use crate::verdict::{Fault, Finding, Verdict};
 
 /// How to run.
@@ -65,6 +66,7 @@ pub async fn run(options: Options, mut tell: impl FnMut(&Sample)) -> io::Result<
         over: AtomicBool::new(false),
         own: AtomicBool::new(false),
         began: reelway_clock::real().nanos(),
+        over_http: Mutex::default(),
     });
     let mut run = Run {
         visits: Box::new(visits),
@@ -100,6 +102,9 @@ pub async fn run(options: Options, mut tell: impl FnMut(&Sample)) -> io::Result<
 
 async fn story_of(shared: &Shared) -> Sampled {
     let mut all = Sampled::default();
+    if let Ok(over_http) = shared.over_http.lock() {
+        all = over_http.clone();
+    }
     for receiver in &shared.receivers {
         let one = receiver.sample().await;
         all.packets += one.packets;
@@ -185,6 +190,15 @@ impl Run {
         let shared = Arc::clone(&self.shared);
         self.viewers.spawn(async move {
             let came = shared.at();
+            if url.starts_with("http://") {
+                let watched = watch_http(&visit, &url, &shared).await;
+                return ViewerStory::of(
+                    &Outcome::of_http(&url, &watched),
+                    visit.number,
+                    came,
+                    shared.at(),
+                );
+            }
             let told = rtsp::watch(&visit, &url, &shared).await;
             story(&visit, url, came, shared.at(), told)
         });
@@ -230,6 +244,20 @@ impl Run {
             self.keep_every *= 2;
         }
     }
+}
+
+/// A player over HTTP who only counts and times.
+async fn watch_http(visit: &Visit, url: &str, shared: &Shared) -> http::Watched {
+    let options = http::Options {
+        duration: visit.watch,
+        depth: shared.depth,
+        patience: shared.patience,
+        look: false,
+    };
+    let over = || shared.over.load(Ordering::Relaxed);
+    let watched = http::watch(url, &options, None, over).await;
+    shared.note_http(&watched);
+    watched
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::histogram::Histogram;
+use crate::outcome::Outcome;
 use crate::verdict::{Fault, Finding};
 
 /// Stories that are kept in full; of the others those of harmed viewers.
@@ -48,6 +49,30 @@ pub struct ViewerStory {
 }
 
 impl ViewerStory {
+    /// Of a viewer whose outcome is known, number `number` from 0.
+    pub fn of(outcome: &Outcome, number: usize, came_s: f64, left_s: f64) -> ViewerStory {
+        let millis = |time: std::time::Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+        ViewerStory {
+            viewer: number + 1,
+            url: outcome.url.clone(),
+            protocol: outcome.protocol.clone(),
+            came_s,
+            left_s,
+            verdict: outcome.verdict.word(),
+            findings: outcome.verdict.findings.clone(),
+            start_ms: outcome.start_ms,
+            packets: outcome.packets,
+            bytes: outcome.bytes,
+            lost: outcome.lost,
+            late_p99_ms: millis(outcome.late.percentile(0.99)),
+            late_max_ms: millis(outcome.late.max()),
+            stalls: outcome.playback.stalls,
+            stalled_ms: millis(outcome.playback.stalled()),
+            burst: outcome.burst,
+            events: Vec::new(),
+        }
+    }
+
     /// Whether he was turned away before anything came.
     pub fn is_refused(&self) -> bool {
         self.packets == 0 && self.verdict != "well"

@@ -20,7 +20,7 @@ pub struct Unit {
 
 /// The access units of one track in one fragment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fragment {
+pub(crate) struct Fragment {
     /// Which track.
     pub track: u32,
     /// The access units.
@@ -34,8 +34,7 @@ const MOST: usize = 500_000;
 ///
 /// # Errors
 /// It is none; in words.
-#[expect(dead_code, reason = "for viewers over HTTP")]
-pub fn fragments(segment: &[u8], tracks: &[Track]) -> Result<Vec<Fragment>> {
+pub(crate) fn fragments(segment: &[u8], tracks: &[Track]) -> Result<Vec<Fragment>> {
     let mut all = Vec::new();
     for found in boxes(segment) {
         let found = found?;
@@ -50,7 +49,12 @@ pub fn fragments(segment: &[u8], tracks: &[Track]) -> Result<Vec<Fragment>> {
 }
 
 /// Reads one `moof`; `at` is where what it was found in begins in the file.
-pub fn read_moof(moof: &Box<'_>, at: u64, tracks: &[Track], all: &mut Vec<Fragment>) -> Result<()> {
+pub(crate) fn read_moof(
+    moof: &Box<'_>,
+    at: u64,
+    tracks: &[Track],
+    all: &mut Vec<Fragment>,
+) -> Result<()> {
     // Without a base of its own, a track's data follows that of the track before.
     let mut base = at + moof.start as u64;
     for traf in boxes(moof.body) {

@@ -16,7 +16,7 @@ const MOST_UNIT: u32 = 64 << 20;
 
 /// A track as `moov` has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Track {
+pub(crate) struct Track {
     /// track_ID.
     pub id: u32,
     /// Whether it is picture.
@@ -35,7 +35,7 @@ pub struct Track {
 
 /// What an initialisation segment says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Initialisation {
+pub(crate) struct Initialisation {
     /// Picture and sound.
     pub tracks: Vec<Track>,
 }
@@ -44,8 +44,7 @@ pub struct Initialisation {
 ///
 /// # Errors
 /// It is none; in words.
-#[expect(dead_code, reason = "for viewers over HTTP")]
-pub fn initialisation(bytes: &[u8]) -> Result<Initialisation> {
+pub(crate) fn initialisation(bytes: &[u8]) -> Result<Initialisation> {
     let moov = need(bytes, &[b"moov"])?;
     Ok(Initialisation {
         tracks: tracks(moov)?.into_iter().map(|(track, _)| track).collect(),

@@ -1,0 +1,48 @@
+//! The report: one HTML file that asks nobody for anything.
+
+use std::path::Path;
+
+use anyhow::Context;
+use reelway_yardstick::watching::Series;
+use serde_json::{Value, json};
+
+const PAGE: &str = include_str!("report.html");
+
+/// Writes it.
+pub fn write(
+    path: &Path,
+    story: &Value,
+    machine: &Series,
+    metrics: Option<&Series>,
+) -> anyhow::Result<()> {
+    let data = json!({
+        "command": std::env::args().collect::<Vec<_>>().join(" "),
+        "when": reelway_clock::real().to_string(),
+        "story": story,
+        "machine": machine,
+        "metrics": metrics,
+    });
+    // Within a script element only its end could be mistaken; "<" is the same in JSON escaped.
+    let text = serde_json::to_string(&data)?.replace('<', "\\u003c");
+    let page = PAGE.replacen("DATA", &text, 1);
+    std::fs::write(path, page).with_context(|| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_cannot_leave_its_place() {
+        let dir = std::env::temp_dir().join(format!("reelway-report-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("report.html");
+        let story = json!({"each": [{"url": "</script><script>alert(1)</script>"}]});
+        write(&path, &story, &Series::default(), None).unwrap();
+        let page = std::fs::read_to_string(&path).unwrap();
+        assert!(!page.contains("alert(1)</script>"));
+        // It asks nobody for anything (the namespace is a name).
+        assert!(!page.contains("src=") && !page.contains("@import") && !page.contains("fetch("));
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,205 @@
+//! A player over HTTP: fetches what his buffer has room for, shows it at its time, and stands still when it
+//! is empty.
+
+use std::time::Duration;
+
+use super::client::Client;
+use super::mpd;
+use super::playlist::{self, Playlist, Rendition};
+use super::track::Played;
+use crate::Trouble;
+use crate::histogram::Histogram;
+use crate::meter::TrackStory;
+use crate::playback::{OnlinePlayer, Playback};
+use crate::reference::Reference;
+use crate::verdict::Finding;
+
+/// How far ahead a player fetches: what hls.js and dash.js have by default.
+const AHEAD: i64 = 30_000_000_000;
+/// Longest wait before it is looked again whether the run is over.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How to play.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long to watch; the film's end otherwise.
+    pub duration: Option<Duration>,
+    /// How much must be there before it begins to be shown.
+    pub depth: Duration,
+    /// Silence after which the server counts as dead.
+    pub patience: Duration,
+    /// Whether to look into the segments, or only to count and time them.
+    pub look: bool,
+}
+
+/// What a viewer saw, and what ended it before its time.
+#[derive(Debug, Default)]
+pub struct Watched {
+    /// Tracks, as far as the segments tell.
+    pub tracks: Vec<TrackStory>,
+    /// Segments that came.
+    pub segments: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// From asking for the playlist to the first segment.
+    pub start: Option<Duration>,
+    /// From asking for the playlist to the first picture.
+    pub shown: Option<Duration>,
+    /// What was shown.
+    pub playback: Playback,
+    /// How late segments came.
+    pub late: Histogram,
+    /// What is not as the playlist says.
+    pub findings: Vec<Finding>,
+    /// Why no more came.
+    pub trouble: Option<Trouble>,
+}
+
+/// Plays a film and tells what it was like, however it ended; `over` says that it is to end now.
+pub async fn watch(
+    url: &str,
+    options: &Options,
+    reference: Option<&Reference>,
+    over: impl Fn() -> bool,
+) -> Watched {
+    let mut watched = Watched::default();
+    let asked = reelway_clock::real().nanos();
+    let mut client = Client::new(options.patience);
+    match begin(url, &mut client).await {
+        Ok(mut tracks) => {
+            let played = play(
+                &mut client,
+                &mut tracks,
+                options,
+                reference,
+                asked,
+                &mut watched,
+                over,
+            );
+            watched.trouble = played.await.err();
+            for track in tracks {
+                watched.tracks.extend(track.stories);
+                watched.findings.extend(track.findings);
+            }
+        }
+        Err(trouble) => watched.trouble = Some(trouble),
+    }
+    watched
+}
+
+/// The tracks of a film.
+async fn begin(url: &str, client: &mut Client) -> Result<Vec<Played>, Trouble> {
+    let wrong = |url: &str, why: String| Trouble::Protocol(format!("{url}: {why}"));
+    let (text, found) = client.text(url).await?;
+    let path = found.split('?').next().unwrap_or_default();
+    let mut renditions: Vec<Rendition> = Vec::new();
+    if path.ends_with(".mpd") || text.trim_start().starts_with("<?xml") {
+        renditions = mpd::parse(&text, &found).map_err(|why| wrong(url, why))?;
+    } else {
+        match playlist::parse(&text, &found).map_err(|why| wrong(url, why))? {
+            Playlist::Media(rendition) => renditions.push(rendition),
+            Playlist::Multivariant(picture, sound) => {
+                for url in std::iter::once(picture).chain(sound) {
+                    let (text, found) = client.text(&url).await?;
+                    match playlist::parse(&text, &found).map_err(|why| wrong(&url, why))? {
+                        Playlist::Media(rendition) => renditions.push(rendition),
+                        Playlist::Multivariant(..) => {
+                            return Err(wrong(&url, "a playlist of playlists of playlists".into()));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let mut tracks: Vec<Played> = renditions.into_iter().map(Played::new).collect();
+    for track in &mut tracks {
+        if let Some((url, range)) = track.rendition.init.clone() {
+            let fetched = client.get(&url, range, true).await?;
+            track.begin(&fetched.body);
+        }
+    }
+    Ok(tracks)
+}
+
+async fn play(
+    client: &mut Client,
+    tracks: &mut [Played],
+    options: &Options,
+    reference: Option<&Reference>,
+    asked: u64,
+    watched: &mut Watched,
+    over: impl Fn() -> bool,
+) -> Result<(), Trouble> {
+    let began = tracks.iter().map(Played::buffered).min().unwrap_or(0);
+    // Nothing is shown before enough is there; then every segment is due at its time.
+    let mut player = OnlinePlayer::new(Duration::ZERO);
+    let mut shows = false;
+    loop {
+        let now = reelway_clock::real().nanos();
+        let passed = Duration::from_nanos(now.saturating_sub(asked));
+        if over() || options.duration.is_some_and(|most| passed >= most) {
+            break;
+        }
+        // What runs out first is fetched first.
+        let next = (0..tracks.len())
+            .filter(|number| tracks[*number].next().is_some())
+            .min_by_key(|number| tracks[*number].buffered());
+        let Some(number) = next else {
+            break;
+        };
+        let position = player.position(now).unwrap_or(began);
+        let ahead = tracks[number].buffered() - position;
+        if shows && ahead > AHEAD {
+            let room = Duration::from_nanos((ahead - AHEAD) as u64);
+            tokio::time::sleep(room.min(LOOK)).await;
+            continue;
+        }
+        let Some(segment) = tracks[number].next().cloned() else {
+            break;
+        };
+        let fetched = client
+            .get(&segment.url, segment.range, options.look)
+            .await?;
+        let came = reelway_clock::real().nanos();
+        watched.segments += 1;
+        watched.bytes += fetched.bytes;
+        watched
+            .start
+            .get_or_insert(Duration::from_nanos(came.saturating_sub(asked)));
+        if options.look {
+            tracks[number].look(&fetched.body, reference);
+        }
+        tracks[number].fetched += 1;
+        if shows {
+            let late = player.segment(segment.start, came);
+            watched.late.add(Duration::from_nanos(late));
+        } else {
+            watched.late.add(Duration::ZERO);
+            let ready = tracks.iter().map(Played::buffered).min().unwrap_or(0) - began;
+            let all = tracks.iter().all(|track| track.next().is_none());
+            if all || ready >= options.depth.as_nanos() as i64 {
+                shows = true;
+                player.begin(began);
+                player.came(came);
+                watched.shown = Some(Duration::from_nanos(came.saturating_sub(asked)));
+            }
+        }
+        watched.playback = player.shown().clone();
+    }
+    // What is fetched is watched to its end.
+    while shows && !over() {
+        let now = reelway_clock::real().nanos();
+        let passed = Duration::from_nanos(now.saturating_sub(asked));
+        let end = tracks.iter().map(Played::buffered).max().unwrap_or(0);
+        let left = end - player.position(now).unwrap_or(end);
+        let left = Duration::from_nanos(left.max(0) as u64);
+        let left = options
+            .duration
+            .map_or(left, |most| left.min(most.saturating_sub(passed)));
+        if left.is_zero() {
+            break;
+        }
+        tokio::time::sleep(left.min(LOOK)).await;
+    }
+    Ok(())
+}
