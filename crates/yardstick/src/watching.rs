@@ -29,6 +29,16 @@ pub struct Series {
 }
 
 impl Series {
+    /// Adds what [`metrics`] told.
+    pub fn note(&mut self, at_s: f64, told: Result<Vec<(String, f64)>, Trouble>) {
+        match told {
+            Ok(numbers) => self.add(at_s, numbers),
+            Err(trouble) => {
+                self.trouble.get_or_insert_with(|| trouble.to_string());
+            }
+        }
+    }
+
     /// Adds a moment.
     fn add(&mut self, at_s: f64, numbers: impl IntoIterator<Item = (String, f64)>) {
         if self.at_s.len() >= MOST_MOMENTS {
@@ -69,15 +79,12 @@ fn numbers(page: &str) -> Vec<(String, f64)> {
     page.lines().filter_map(line).collect()
 }
 
-/// Adds a server's own metrics as they are now.
-pub async fn metrics(url: &str, at_s: f64, series: &mut Series) {
-    let told: Result<String, Trouble> = fetch_text(url, PATIENCE).await;
-    match told {
-        Ok(page) => series.add(at_s, numbers(&page)),
-        Err(trouble) => {
-            series.trouble.get_or_insert_with(|| trouble.to_string());
-        }
-    }
+/// A server's own metrics as they are now.
+///
+/// # Errors
+/// The page cannot be had.
+pub async fn metrics(url: &str) -> Result<Vec<(String, f64)>, Trouble> {
+    Ok(numbers(&fetch_text(url, PATIENCE).await?))
 }
 
 /// Adds this machine's load as it is now: seconds of busy cores, and bytes in and out of its interfaces, all

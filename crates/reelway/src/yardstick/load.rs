@@ -171,16 +171,15 @@ pub async fn watched(
         let began = reelway_clock::now();
         loop {
             let at = || reelway_clock::now().since(began).as_secs_f64();
-            let mut page = {
-                let Ok(mut seen) = shared.lock() else { break };
-                watching::machine(at(), &mut seen.0);
-                std::mem::take(&mut seen.1)
+            let page = match &url {
+                Some(url) => Some(watching::metrics(url).await),
+                None => None,
             };
-            if let Some(url) = &url {
-                watching::metrics(url, at(), &mut page).await;
-            }
             if let Ok(mut seen) = shared.lock() {
-                seen.1 = page;
+                watching::machine(at(), &mut seen.0);
+                if let Some(page) = page {
+                    seen.1.note(at(), page);
+                }
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
