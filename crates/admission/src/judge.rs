@@ -90,6 +90,11 @@ impl std::fmt::Display for RefusedFor {
                 resource, ahead: 0, ..
             } => write!(f, "the {resource} is fully booked now"),
             RefusedFor::Full {
+                resource,
+                ahead: ahead @ 1..60,
+                ..
+            } => write!(f, "the {resource} would be overbooked in {ahead} s"),
+            RefusedFor::Full {
                 resource, ahead, ..
             } => write!(
                 f,

@@ -114,7 +114,8 @@ impl Viewer {
         watcher: Watcher,
     ) -> Viewer {
         let idle = timeout.min(UNDECIDED);
-        session.set_idle_limit(idle);
+        // One who waits for his turn cannot ask for more meanwhile.
+        session.set_idle_limit(idle.saturating_add(session.starts_in()));
         Viewer {
             session,
             token,

@@ -1,10 +1,12 @@
 //! Amounts of what a machine can carry, as people write them: in the configuration and in `--capacity`.
 
+use std::net::IpAddr;
+
 use anyhow::Context;
 use bytesize::ByteSize;
-use reelway_admission::{Capacity, Limits, Policy, Resource};
+use reelway_admission::{Capacity, Class, Limits, Policy, Resource};
 use reelway_bench::calibrate::Calibration;
-use reelway_session::{GateConfig, Links, WHOLE_NETWORK};
+use reelway_session::{GateConfig, Links, Members, WHOLE_NETWORK};
 use tracing::{info, warn};
 
 use crate::config::{self, Config};
@@ -138,6 +140,48 @@ impl config::Capacity {
     }
 }
 
+impl config::Admission {
+    /// Classes and who belongs to them.
+    ///
+    /// # Errors
+    /// What is wrong with which, in words.
+    pub fn classes(&self) -> Result<Vec<(Class, Members)>, String> {
+        let class = |class: &config::Class| {
+            let wrong = |words: String| format!("class \"{}\": {words}", class.name);
+            if !(1..=100).contains(&class.percent) {
+                let words = format!("percent = {}: must lie between 1 and 100", class.percent);
+                return Err(wrong(words));
+            }
+            let networks = class.networks.iter().map(|text| {
+                let words =
+                    || format!("`{text}` is no network, such as 10.1.0.0/16 or 2001:db8::/32");
+                network(text).ok_or_else(|| wrong(words()))
+            });
+            let members = Members {
+                networks: networks.collect::<Result<_, _>>()?,
+                titles: class.titles.clone(),
+            };
+            let judged = Class {
+                name: class.name.clone(),
+                ceiling: 10 * u32::from(class.percent),
+            };
+            Ok((judged, members))
+        };
+        self.classes.iter().map(class).collect()
+    }
+}
+
+/// `10.1.0.0/16`, or a single address.
+fn network(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address.parse::<IpAddr>().ok()?, Some(bits.parse().ok()?)),
+        None => (text.parse().ok()?, None),
+    };
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.unwrap_or(most);
+    (bits <= most).then_some((address, bits))
+}
+
 /// How newcomers are judged.
 pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Result<GateConfig> {
     let usable = 1000 - 10 * u32::from(config.capacity.headroom);
@@ -183,10 +227,10 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
             address: config.admission.per_address,
             user: 0,
         },
+        classes: config.admission.classes().map_err(anyhow::Error::msg)?,
         wait: config.admission.wait,
         ask_again: config.admission.ask_again,
         payload,
-        ..GateConfig::default()
     })
 }
 

@@ -113,8 +113,18 @@ pub struct Admission {
     pub policy: String,
     pub wait: u32,
     pub ask_again: bool,
+    pub classes: Vec<Class>,
     pub per_title: u32,
     pub per_address: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Class {
+    pub name: String,
+    pub networks: Vec<String>,
+    pub titles: Vec<String>,
+    pub percent: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -243,6 +253,7 @@ impl Default for Admission {
             policy: "exact".into(),
             wait: 0,
             ask_again: false,
+            classes: Vec::new(),
             per_title: 0,
             per_address: 0,
         }
@@ -328,7 +339,7 @@ impl Config {
         // Judged here already, where the line is known.
         config.check().map_err(|error| {
             let error = error.to_string();
-            let key = error.split(' ').next().unwrap_or_default();
+            let key = error.split([' ', ':']).next().unwrap_or_default();
             match line_of(text, key) {
                 Some(line) => format!("line {line}: {error}"),
                 None => error,
@@ -379,6 +390,9 @@ impl Config {
             if let Err(error) = what.read(value) {
                 bail!("{key} = \"{value}\": {error}");
             }
+        }
+        if let Err(error) = self.admission.classes() {
+            bail!("admission.classes: {error}");
         }
         if let Err(error) = self.admission.policy.parse::<reelway_admission::Policy>() {
             bail!("admission.policy = \"{}\": {error}", self.admission.policy);
@@ -539,6 +553,14 @@ mod tests {
             (
                 "[capacity]\nnet = \"-5Mbit\"\n",
                 "line 2: capacity.net = \"-5Mbit\": a rate is wanted, such as 100Mbit",
+            ),
+            (
+                "[admission]\nclasses = [{ name = \"a\", percent = 0 }]",
+                "line 2: admission.classes: class \"a\": percent = 0: must lie between 1 and 100",
+            ),
+            (
+                "[admission]\nclasses = [{ name = \"a\", percent = 50, networks = [\"10.0.0.0/33\"] }]",
+                "line 2: admission.classes: class \"a\": `10.0.0.0/33` is no network",
             ),
             (
                 "admission.policy = \"fair\"\n",

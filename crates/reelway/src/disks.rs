@@ -8,6 +8,8 @@ use reelway_store::{LaneStats, Store};
 
 /// Shortest time over which it is measured.
 const LEAST: Duration = Duration::from_millis(900);
+/// Seconds that count as booked already.
+const SOON: u64 = 10;
 /// Thousandths that come back in a second in which nothing waited.
 const BACK: u32 = 20;
 
@@ -21,7 +23,10 @@ pub struct Disks {
 
 impl Disks {
     /// Looks; to be called about once a second. Nothing is done where the disks are not limited.
-    pub fn look(&mut self, store: &Store, gate: &Gate) {
+    ///
+    /// Much of what is booked may be in memory, so slow disks alone end nobody: unless packets leave `late`, there is
+    /// said to be as much as is booked already, and only newcomers are refused.
+    pub fn look(&mut self, store: &Store, gate: &Gate, late: bool) {
         let Some(limit) = gate.config().capacity.limit(Resource::Disk) else {
             return;
         };
@@ -30,7 +35,8 @@ impl Disks {
         let waiting = lanes.iter().any(is_waiting);
         let share = self.seen(reelway_clock::now(), bytes, waiting, limit);
         if let Some(share) = share {
-            gate.measured(Resource::Disk, share);
+            let least = if late { 0 } else { booked(gate, limit) };
+            gate.measured(Resource::Disk, share.max(least));
         }
     }
 
@@ -55,6 +61,15 @@ impl Disks {
         self.share = Some(share);
         Some(share)
     }
+}
+
+/// What is booked of the disks in the coming seconds, in thousandths of what there should be.
+fn booked(gate: &Gate, limit: u64) -> u32 {
+    let judge = gate.judge();
+    let now = judge.second();
+    let loads = (now..now + SOON).map(|second| judge.load(Resource::Disk, second));
+    let most = u128::from(loads.max().unwrap_or(0));
+    (most * 1000).div_ceil(u128::from(limit.max(1))).min(1000) as u32
 }
 
 /// Whether a disk has more to do than it does at once.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, Several, State};
-use reelway_http::{HttpConfig, HttpServer};
+use reelway_http::{HttpConfig, HttpServer, NodeView};
 use reelway_origin::{Address, Origin, SourceConfig};
 use reelway_rtsp::{RtspConfig, RtspServer};
 use reelway_sender::{Sender, SenderConfig};
@@ -26,6 +26,9 @@ use crate::node::Node;
 
 /// How long streams and connections get to end by themselves once the server stops.
 const GRACE: Duration = Duration::from_secs(3);
+
+/// Packets that leave later than this, 1 of 100 of them, are felt by viewers.
+const LATE_MS: f64 = 500.0;
 
 /// Serves until told to stop.
 pub fn serve(config: Config, given: Addresses) -> anyhow::Result<()> {
@@ -318,7 +321,12 @@ async fn tick(sessions: Sessions, node: Arc<Node>, library: Arc<Several>, store:
                 warn!("no film yet: copy some into the directory, they appear by themselves");
             }
         }
-        disks.look(&store, sessions.gate());
+        let late = node.sending().late_p99_ms;
+        disks.look(
+            &store,
+            sessions.gate(),
+            late.is_some_and(|late| late > LATE_MS),
+        );
         sessions.tick();
         node.tick();
         // Looked at often until the first films are ready, since somebody waits for them.

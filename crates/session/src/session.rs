@@ -104,7 +104,7 @@ impl Session {
             started: now,
             started_text: started,
             alive: AtomicU64::new(now.nanos()),
-            idle_limit: AtomicU64::new(nanos(idle)),
+            idle_limit: AtomicU64::new(nanos(idle.saturating_add(wait))),
             ended: AtomicBool::new(false),
             live: Mutex::default(),
             booked: Mutex::new(booked),

@@ -311,6 +311,9 @@ fn really(report: &mut Report, runs: &[real::Run]) {
             run.seen.late_max_ms
         );
     }
+    report.page += "\nLateness is against each stream's own earliest packets: of streams that are sent ahead it also holds how far that \
+                    varies. A newcomer's way to his refusal is a connection and two requests (DESCRIBE, SETUP), each of which \
+                    waits in the queue before a link that is nearly full.\n";
     if let Some(words) = exact.begun.refused.first() {
         report.page += &format!("\nA refused newcomer is told: `{words}`.\n");
     }
