@@ -74,6 +74,13 @@ pub struct Addresses {
     pub http: String,
 }
 
+impl Addresses {
+    /// Where a film is over RTSP.
+    pub fn rtsp_of(&self, title: &str) -> String {
+        format!("{}/{}", self.rtsp, crate::route::encode(title))
+    }
+}
+
 /// The rest of the server as the API sees it. Called often; must not block.
 pub trait NodeView: Send + Sync {
     /// The server's name.

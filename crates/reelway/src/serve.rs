@@ -312,11 +312,23 @@ async fn tick(sessions: Sessions, node: Arc<Node>, library: Arc<Several>, store:
             settled = true;
             node.set_settled();
             let films = library.list();
-            let ready = films
+            let mut ready = films
                 .iter()
                 .filter(|entry| matches!(entry.state, State::Ready(_)))
-                .count();
-            info!("{ready} of {} films are ready", films.len());
+                .peekable();
+            let first = ready.peek().map_or_else(String::new, |entry| {
+                format!(": {}", node.addresses().rtsp_of(&entry.name))
+            });
+            let more = if films.len() > 1 && !first.is_empty() {
+                " …"
+            } else {
+                ""
+            };
+            info!(
+                "{} of {} films are ready{first}{more}",
+                ready.count(),
+                films.len()
+            );
             if films.is_empty() {
                 warn!("no film yet: copy some into the directory, they appear by themselves");
             }

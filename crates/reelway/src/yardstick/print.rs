@@ -85,7 +85,7 @@ pub fn json(outcomes: &[Outcome]) -> Value {
     })
 }
 
-/// A run of virtual viewers for machines: what [`json`] has, and every second of it.
+/// A run of virtual viewers for machines: what [`json()`] has, and every second of it.
 pub fn load_json(story: &LoadStory) -> Value {
     let stalled: f64 = story.each.iter().map(|viewer| viewer.stalled_ms).sum();
     let stalls: u64 = story
