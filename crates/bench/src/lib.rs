@@ -7,7 +7,7 @@
 mod admission;
 mod bed;
 pub mod calibrate;
-mod chart;
+pub mod chart;
 mod density;
 pub mod film;
 mod index;

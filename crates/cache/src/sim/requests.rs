@@ -49,6 +49,8 @@ pub struct Requests {
     pub events: Vec<Event>,
     /// Events before this one are learned from but not counted.
     pub warm: usize,
+    /// Viewers who begin each film, a second, as whoever made the requests knows; empty when nobody does.
+    pub rates: Vec<f64>,
     /// Bytes of all that there is, each object at its largest.
     pub catalogue: u64,
 }
@@ -58,6 +60,16 @@ impl Requests {
     pub fn objects(&self) -> usize {
         let last = self.first.last().zip(self.films.last());
         last.map_or(0, |(first, film)| (first + film.blocks) as usize)
+    }
+
+    /// What every request weighs, if it is the same.
+    pub fn one_size(&self) -> Option<u32> {
+        let mut sizes = self.events.iter().filter_map(|event| match event {
+            Event::Use { bytes, .. } => Some(*bytes),
+            Event::Left { .. } => None,
+        });
+        let first = sizes.next()?;
+        sizes.all(|size| size == first).then_some(first)
     }
 
     /// Adds a film to the catalogue.

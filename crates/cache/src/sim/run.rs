@@ -4,6 +4,7 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use super::{Event, Requests};
+use crate::timetable::Timetable;
 use crate::{BlockId, Policy, Slot, Watching};
 
 /// No slot; never.
@@ -138,6 +139,15 @@ fn evict_one(policy: &mut dyn Policy, memory: &mut Memory, incoming: BlockId, no
         Some(slot) => memory.drop(slot),
         None => unreachable!("a policy that holds blocks names none of them"),
     }
+}
+
+/// Timetable that is told how often each film is begun instead of learning it: what learning costs shows
+/// beside it. `None` where nobody knows.
+pub fn told(requests: &Requests, slots: usize) -> Option<Box<dyn Policy>> {
+    if requests.rates.is_empty() {
+        return None;
+    }
+    Some(Box::new(Timetable::told(slots, &requests.rates)))
 }
 
 /// Belady's optimum: whoever knows the future throws out what is used latest. Optimal where all objects

@@ -216,6 +216,10 @@ impl Workload {
                 sum
             })
             .collect();
+        if self.shuffle.is_zero() {
+            let rate = |rank: u32| self.arrivals * f64::from(rank).powf(-self.zipf) / sum;
+            requests.rates = (1..=self.films).map(rate).collect();
+        }
         // Which film has which rank: lengths and ranks have nothing to do with each other as it is.
         let mut ranked: Vec<u32> = (0..self.films).collect();
 

@@ -36,6 +36,8 @@ pub(super) struct Film {
     pub resident: BTreeMap<u32, Slot>,
     pub habits: Habits,
     pub staying: Staying,
+    /// How often it is begun, if that need not be learned.
+    pub told: Option<f64>,
     /// Number of the newest entry in the queue for the blocks beyond the front viewer.
     pub version: u32,
 }
@@ -51,6 +53,7 @@ impl Film {
             resident: BTreeMap::new(),
             habits,
             staying,
+            told: None,
             version: 0,
         }
     }
@@ -144,7 +147,10 @@ impl Film {
         }
         // Those who begin after now are here after the whole way at the earliest.
         sum.pass(f64::from(block) * self.block_seconds);
-        sum.rate += self.habits.starts(all, films, now) * self.staying.share(0.0, place);
+        let starts = self
+            .told
+            .unwrap_or_else(|| self.habits.starts(all, films, now));
+        sum.rate += starts * self.staying.share(0.0, place);
         sum.end()
     }
 }
