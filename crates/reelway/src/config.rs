@@ -224,7 +224,7 @@ impl Default for Pool {
             size: ByteSize::mib(256),
             block: ByteSize::kib(256),
             depth: 8,
-            policy: "lru".into(),
+            policy: "timetable".into(),
         }
     }
 }
