@@ -21,7 +21,7 @@ pub(super) fn parse(text: &str, base: &str) -> Result<Vec<Rendition>, String> {
     let document =
         Document::parse_with_options(text, options).map_err(|why| format!("no manifest: {why}"))?;
     let mpd = document.root_element();
-    if !mpd.has_tag_name((mpd.tag_name().namespace().unwrap_or(""), "MPD")) {
+    if mpd.tag_name().name() != "MPD" {
         return Err(format!(
             "no manifest: <{}> in place of <MPD>",
             mpd.tag_name().name()
