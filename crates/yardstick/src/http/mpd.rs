@@ -3,7 +3,7 @@
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::client::join;
-use super::playlist::{MOST_SEGMENTS, Rendition, Segment};
+use super::playlist::{MOST_SEGMENTS, Rendition, Segment, TOLERANCE};
 
 /// Most elements of a manifest.
 const MOST_NODES: u32 = 1_000_000;
@@ -120,7 +120,7 @@ fn by_template(
         init: attribute("initialization")
             .map(|text| (join(base, &fill(text, representation, 0, 0)), None)),
         segments: Vec::new(),
-        tolerance: 20_000_000,
+        tolerance: TOLERANCE,
     };
     let mut add = |time: u64, ticks: u64| -> Result<(), String> {
         let count = rendition.segments.len();

@@ -5,6 +5,10 @@ use super::client::join;
 /// Most segments of a playlist: a week of ten seconds each.
 pub(super) const MOST_SEGMENTS: usize = 100_000;
 
+/// How far a segment may be from its said length: a frame of sound (85 ms of HE-AAC at 24 kHz), that one
+/// encoder's delay may put on either side of the film's beginning, and digits that packagers leave out; ns.
+pub(super) const TOLERANCE: i64 = 100_000_000;
+
 /// A piece of a track's media.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Segment {
@@ -131,8 +135,7 @@ fn multivariant(text: &str, base: &str) -> Result<Playlist, String> {
 
 fn media(text: &str, base: &str) -> Result<Rendition, String> {
     let mut rendition = Rendition {
-        // Players are told whole thousandths; some packagers write fewer digits.
-        tolerance: 20_000_000,
+        tolerance: TOLERANCE,
         ..Rendition::default()
     };
     let (mut duration, mut range, mut next, mut start) = (None, None, 0, 0);

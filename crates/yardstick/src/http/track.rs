@@ -110,7 +110,6 @@ impl Played {
 
     fn fragments(&mut self, bytes: &[u8], reference: Option<&Reference>) -> Result<(), String> {
         let said = self.next().map_or(0, |segment| segment.duration);
-        let mut longest = 0;
         let mut spans = vec![0_i64; self.tracks.len()];
         for fragment in fragments(bytes, &self.tracks)? {
             let Some(number) = self
@@ -147,7 +146,6 @@ impl Played {
             }
             self.ends[number] = Some(end);
             spans[number] += end - begin;
-            longest = longest.max(spans[number]);
             let story = &mut self.stories[number];
             let nth = self.tracks[..number]
                 .iter()
@@ -177,7 +175,9 @@ impl Played {
                 }
             }
         }
-        let off = longest - said;
+        // Where picture and sound come together, one of them is what the playlist's length is of.
+        let off = spans.iter().map(|span| span - said);
+        let off = off.min_by_key(|off| off.abs()).unwrap_or(0);
         if off.abs() > self.rendition.tolerance {
             self.find(Finding::noticed(
                 Fault::Timeline,
