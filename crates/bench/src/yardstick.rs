@@ -123,14 +123,18 @@ fn report(args: &Args, told: &Value, server_cpu: f64) -> anyhow::Result<Report> 
             .sum::<f64>()
             / judged.len() as f64
     };
-    let each = |sample: &&&Value| f64::from(args.viewers) / number(sample, "cpu").max(1e-3);
-    let mut cores: Vec<f64> = judged.iter().map(|sample| each(&sample)).collect();
+    // What did not come cost nothing: only what did counts as viewers.
+    let worth = |bytes: f64, cpu: f64| bytes * 8.0 / args.rate as f64 / cpu.max(1e-3);
+    let mut cores: Vec<f64> = judged
+        .iter()
+        .map(|sample| worth(number(sample, "bytes"), number(sample, "cpu")))
+        .collect();
     cores.sort_by(f64::total_cmp);
     let mut report = Report::new("yardstick");
     report.figures = vec![
         Figure::at_least(
             "virtual_viewers_a_core",
-            f64::from(args.viewers) / mean("cpu").max(1e-3),
+            worth(mean("bytes"), mean("cpu")),
             "viewers",
             2000.0,
         )
