@@ -13,6 +13,7 @@ fn id(block: u32) -> BlockId {
 
 /// A cache of blocks of one size, as the owner of the memory sees it.
 struct Cache {
+    name: String,
     policy: Box<dyn Policy>,
     capacity: usize,
     slots: HashMap<BlockId, Slot>,
@@ -25,6 +26,7 @@ impl Cache {
     fn new(name: &str, capacity: usize) -> Cache {
         let spec: Spec = name.parse().expect("a policy");
         Cache {
+            name: name.to_owned(),
             policy: spec.build(capacity as u64, capacity),
             capacity,
             slots: HashMap::new(),
@@ -47,7 +49,8 @@ impl Cache {
                     .values()
                     .filter(|slot| pinned.contains(slot))
                     .count(),
-                "no victim although a block could go"
+                "{}: no victim although a block could go",
+                self.name
             );
             return false;
         };

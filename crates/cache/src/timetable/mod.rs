@@ -371,15 +371,19 @@ impl Policy for Timetable {
                     version,
                 },
             );
-            // Whom he has overtaken owns blocks now that were his.
+            // Whom he has overtaken owns blocks now that were his; so does who is ahead of where he was,
+            // if he plays backwards.
             let (low, high) = (seat.block.min(block), seat.block.max(block));
             let shape = &self.films[film as usize];
             let overtook = shape
                 .viewers
                 .range((low, 0)..=(high, ViewerId::MAX))
                 .any(|((_, other), _)| *other != viewer);
-            if overtook || block < seat.block {
+            if overtook {
                 self.renew_around(film, low, now);
+            }
+            if block < seat.block {
+                self.renew_around(film, high, now);
             }
         } else {
             if let Some(seat) = seat {
