@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use reelway_clock::Monotonic;
+use reelway_rtp::sdp::Profile;
 use reelway_rtsp::RtspConfig;
 use reelway_rtsp::header::range::NptRange;
 use reelway_rtsp::header::transport::offers;
@@ -23,6 +24,7 @@ use reelway_rtsp::seam::{
 };
 use reelway_rtsp::target::{Target, base};
 use reelway_rtsp::watch::Watch;
+use reelway_timetable::Schedule;
 
 #[derive(Debug)]
 struct Any(Vec<FilmTrack>);
@@ -37,7 +39,7 @@ impl Film for Any {
     fn tracks(&self) -> &[FilmTrack] {
         &self.0
     }
-    fn sdp(&self, _: IpAddr) -> String {
+    fn sdp(&self, _: IpAddr, _: Profile) -> String {
         "v=0\r\n".to_owned()
     }
 }
@@ -46,6 +48,7 @@ struct Stream;
 
 impl Playback for Stream {
     fn go(&self) {}
+    fn send_by(&self, _: Option<Arc<Schedule>>) {}
     fn seek(&self, start: i64, end: i64) -> Soon<PlayInfo> {
         assert!(0 <= start && start < end && end <= 10_000_000_000);
         Box::pin(ready(Ok(info(start))))
@@ -119,9 +122,9 @@ impl World {
                 assert!(0 <= order.start && order.start < order.end && !order.tracks.is_empty());
                 Outcome::Made(Ok((Arc::new(Stream), info(order.start))))
             }
-            Job::Seek { playback, start, end } => Outcome::Moved(now(playback.seek(start, end))),
-            Job::Resume { playback } => Outcome::Moved(now(playback.resume())),
-            Job::Pause { playback } => Outcome::Paused(now(playback.pause())),
+            Job::Seek { playback, start, end, .. } => Outcome::Moved(now(playback.seek(start, end))),
+            Job::Resume { playback, .. } => Outcome::Moved(now(playback.resume())),
+            Job::Pause { playback, .. } => Outcome::Paused(now(playback.pause())),
         }
     }
 }
