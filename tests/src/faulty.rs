@@ -16,11 +16,20 @@ use fuser::{
     ReplyEntry, ReplyOpen, Request,
 };
 
+/// What is wrong with the disk.
+#[derive(Debug)]
+struct Faults {
+    broken_from: AtomicU64,
+    ends_at: AtomicU64,
+    stalls_from: AtomicU64,
+    at_once: AtomicU64,
+}
+
 /// A mounted file system with one film.
 #[derive(Debug)]
 pub struct FaultyDisk {
     dir: PathBuf,
-    broken_from: Arc<AtomicU64>,
+    faults: Arc<Faults>,
     session: Option<BackgroundSession>,
     _mount_point: tempfile::TempDir,
 }
@@ -30,7 +39,13 @@ impl FaultyDisk {
     /// until [`FaultyDisk::break_from`].
     pub fn with(film: &Path) -> Result<FaultyDisk> {
         let mount_point = crate::films::temp_dir("faulty");
-        let broken_from = Arc::new(AtomicU64::new(u64::MAX));
+        let never = || AtomicU64::new(u64::MAX);
+        let faults = Arc::new(Faults {
+            broken_from: never(),
+            ends_at: never(),
+            stalls_from: never(),
+            at_once: never(),
+        });
         let file = File::open(film)?;
         let disk = Disk {
             len: file.metadata()?.len(),
@@ -40,7 +55,7 @@ impl FaultyDisk {
                 .context("a film with a name")?
                 .to_string_lossy()
                 .into_owned(),
-            broken_from: Arc::clone(&broken_from),
+            faults: Arc::clone(&faults),
         };
         let mut config = Config::default();
         config.mount_options = vec![
@@ -52,7 +67,7 @@ impl FaultyDisk {
             session.context("mounting a file system in user space (needs root and /dev/fuse)")?;
         Ok(FaultyDisk {
             dir: mount_point.path().to_owned(),
-            broken_from,
+            faults,
             session: Some(session),
             _mount_point: mount_point,
         })
@@ -65,12 +80,29 @@ impl FaultyDisk {
 
     /// From now on reads that reach past this byte of the film fail.
     pub fn break_from(&self, byte: u64) {
-        self.broken_from.store(byte, Ordering::Relaxed);
+        self.faults.broken_from.store(byte, Ordering::Relaxed);
+    }
+
+    /// From now on there is nothing past this byte, whatever the length says.
+    pub fn end_at(&self, byte: u64) {
+        self.faults.ends_at.store(byte, Ordering::Relaxed);
+    }
+
+    /// From now on reads that reach past this byte last until it is another (at most a minute).
+    pub fn stall_from(&self, byte: u64) {
+        self.faults.stalls_from.store(byte, Ordering::Relaxed);
+    }
+
+    /// From now on a read gives no more than so many bytes.
+    pub fn give_at_once(&self, bytes: u64) {
+        self.faults.at_once.store(bytes, Ordering::Relaxed);
     }
 }
 
 impl Drop for FaultyDisk {
     fn drop(&mut self) {
+        // What still waits would hold up the unmounting.
+        self.stall_from(u64::MAX);
         if let Some(session) = self.session.take() {
             session.umount_and_join().ok();
         }
@@ -84,7 +116,7 @@ struct Disk {
     file: File,
     len: u64,
     name: String,
-    broken_from: Arc<AtomicU64>,
+    faults: Arc<Faults>,
 }
 
 impl Disk {
@@ -142,10 +174,16 @@ impl Filesystem for Disk {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let now = |fault: &AtomicU64| fault.load(Ordering::Relaxed);
         let end = (offset + u64::from(size)).min(self.len);
-        if end > self.broken_from.load(Ordering::Relaxed) {
+        crate::wait::until(Duration::from_secs(60), || {
+            (end <= now(&self.faults.stalls_from)).then_some(())
+        });
+        if end > now(&self.faults.broken_from) {
             return reply.error(Errno::EIO);
         }
+        let most = offset.saturating_add(now(&self.faults.at_once));
+        let end = end.min(most).min(now(&self.faults.ends_at));
         let mut bytes = vec![0; end.saturating_sub(offset) as usize];
         match self.file.read_exact_at(&mut bytes, offset) {
             Ok(()) => reply.data(&bytes),

@@ -1,0 +1,179 @@
+//! Films on disks: read once for many, the same bytes past the page cache and through it, and what
+//! viewers get of a disk that gives nothing for long.
+
+use std::fs;
+use std::io::Read;
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+
+use reelway_tests::faulty::FaultyDisk;
+use reelway_tests::films;
+use reelway_tests::http;
+use reelway_tests::server::{Options, Server};
+use reelway_tests::wait;
+
+/// A film of some megabytes: a short one with padding, which is delivered with the file.
+fn long_film() -> Vec<u8> {
+    let mut bytes = fs::read(films::film("faststart").path).expect("a film");
+    let padding = 9_000_000u32;
+    bytes.extend(padding.to_be_bytes());
+    bytes.extend(b"free");
+    bytes.extend((8..padding).map(|at| (at * 31 + at / 255) as u8));
+    bytes
+}
+
+fn server(films: &std::path::Path) -> Server {
+    let server = Options::new(films).set("http.ahead", 3600).start();
+    server.wait_indexed();
+    server
+}
+
+/// A figure of `/metrics`.
+fn figure(server: &Server, name: &str) -> u64 {
+    let text = server.get("/metrics").text();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let value = line.unwrap_or_else(|| panic!("no {name} in {text}"));
+    value.parse::<f64>().expect("a number") as u64
+}
+
+#[test]
+fn sixty_who_want_one_film_have_it_read_once_and_take_no_more_memory_than_they_may() {
+    let library = films::library(&["tiny_sound"]);
+    let film = long_film();
+    fs::write(library.path().join("film.mp4"), &film).expect("a film");
+    let server = server(library.path());
+    std::thread::scope(|scope| {
+        for _ in 0..60 {
+            scope.spawn(|| assert!(server.get("/film/file").body == film));
+        }
+    });
+    let read = figure(&server, "reelway_disk_read_bytes_total");
+    assert_eq!(read, film.len() as u64, "not a byte twice");
+    let (_, most) = server.memory();
+    let limit = (32 << 20) + (64 << 20) + 60 * (64 << 10);
+    assert!(most <= limit, "{} MiB of {}", most >> 20, limit >> 20);
+}
+
+#[test]
+fn what_programs_write_is_served_and_what_is_put_is_read_by_programs() {
+    let library = films::library(&["tiny_sound"]);
+    let server = Options::new(library.path())
+        .set("http.uploads", true)
+        .set("http.ahead", 3600)
+        .start();
+    server.wait_indexed();
+    let film = long_film();
+    // Through the page cache, and not brought to the disk by anybody.
+    let source = library.path().join(".source");
+    fs::write(&source, &film).expect("a film");
+    let copied = Command::new("cp")
+        .arg(&source)
+        .arg(library.path().join("copied.mp4"))
+        .status();
+    assert!(copied.expect("cp").success());
+    let served = wait::until(Duration::from_secs(20), || {
+        let answer = http::get(server.http, "/copied/file").ok()?;
+        (answer.status == 200).then_some(answer.body)
+    });
+    assert!(served.expect("the copied film") == film);
+    // Past it, and read by others while it is watched here.
+    let token = format!("Bearer {}", server.token());
+    let headers = [("Authorization", token.as_str())];
+    let put = http::send(server.http, "PUT", "/put/file", &headers, &film).expect("an answer");
+    assert_eq!(put.status, 201, "{}", put.text());
+    let path = library.path().join("put.mp4");
+    std::thread::scope(|scope| {
+        let watching = scope.spawn(|| server.get("/put/file").body == film);
+        let compared = Command::new("cmp")
+            .arg(&source)
+            .arg(&path)
+            .output()
+            .expect("cmp");
+        assert!(compared.status.success(), "{compared:?}");
+        let probed = Command::new("ffprobe")
+            .args(["-v", "error", "-show_entries", "format=format_name"])
+            .arg(&path)
+            .output()
+            .expect("ffprobe");
+        assert!(probed.status.success(), "{probed:?}");
+        assert!(watching.join().expect("a viewer"));
+    });
+    // And moved under another name.
+    let moved = Command::new("mv")
+        .arg(&path)
+        .arg(library.path().join("moved.mp4"))
+        .status();
+    assert!(moved.expect("mv").success());
+    let served = wait::until(Duration::from_secs(20), || {
+        let answer = http::get(server.http, "/moved/file").ok()?;
+        (answer.status == 200).then_some(answer.body)
+    });
+    assert!(served.expect("the moved film") == film);
+}
+
+/// A disk with the long film, and another with a film of its own.
+fn disks() -> (FaultyDisk, tempfile::TempDir, Vec<u8>, Server) {
+    let film = long_film();
+    let dir = films::temp_dir("long");
+    let path = dir.path().join("long.mp4");
+    fs::write(&path, &film).expect("a film");
+    let faulty = FaultyDisk::with(&path).expect("a file system in user space");
+    let good = films::library(&["faststart"]);
+    let server = Options::new(faulty.dir())
+        .films(good.path())
+        .set("http.ahead", 3600)
+        .start();
+    server.wait_indexed();
+    (faulty, good, film, server)
+}
+
+/// What comes of the long film's bytes, whole or not, and whether the connection ended.
+fn body(server: SocketAddr) -> Vec<u8> {
+    use std::io::{BufRead, BufReader, Write};
+    let mut stream = TcpStream::connect(server).expect("a connection");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .expect("a limit");
+    write!(
+        stream,
+        "GET /long/file HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n\r\n"
+    )
+    .expect("a request");
+    let mut reader = BufReader::new(stream);
+    let mut line = String::from("-");
+    while !line.trim_end().is_empty() {
+        line.clear();
+        reader.read_line(&mut line).expect("a header");
+    }
+    let mut bytes = Vec::new();
+    // However it ends, what has come is judged.
+    let _ = reader.read_to_end(&mut bytes);
+    bytes
+}
+
+#[test]
+fn a_disk_that_stalls_holds_up_only_its_own_viewers_who_go_on_when_it_does() {
+    let (faulty, good, film, server) = disks();
+    faulty.stall_from(2_000_000);
+    let other = fs::read(good.path().join("faststart.mp4")).expect("a film");
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = (0..20)
+            .map(|_| scope.spawn(|| body(server.http) == film))
+            .collect();
+        let stalled = wait::until(Duration::from_secs(20), || {
+            (figure(&server, "reelway_pool_used_bytes") > 0).then_some(())
+        });
+        assert!(stalled.is_some(), "they wait");
+        for _ in 0..20 {
+            assert!(server.get("/faststart/file").body == other);
+        }
+        assert!(!waiting.iter().any(|viewer| viewer.is_finished()));
+        faulty.stall_from(u64::MAX);
+        for viewer in waiting {
+            assert!(viewer.join().expect("a viewer"));
+        }
+    });
+}
