@@ -9,6 +9,7 @@ mod bed;
 pub mod calibrate;
 pub mod chart;
 mod density;
+mod ext3ns;
 pub mod film;
 mod index;
 mod mssc;
@@ -61,6 +62,11 @@ const EXPERIMENTS: &[Experiment] = &[
         name: "admission",
         about: "who is let in to a link of 100 Mbit/s: seven policies on the same arrivals, and the VODCA paper's figure",
         run: admission::run,
+    },
+    Experiment {
+        name: "ext3ns",
+        about: "the EXT3NS paper again: 10 to 50 threads read, re-read and read at random; each policy, page cache, fio",
+        run: ext3ns::run,
     },
     Experiment {
         name: "vtime",
