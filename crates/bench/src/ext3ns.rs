@@ -1,10 +1,14 @@
 //! `reelway bench ext3ns`: the EXT3NS paper's IOZONE runs on the real store. Threads go through files in
-//! records of a megabyte: read, read again, read at random, all on one file and a file each; without a
+//! records of a megabyte: read, read again, read at random, all over one file and in a part of it each; without a
 //! cache, with each policy over 512 blocks as the paper had them, and through the page cache. Beside them
 //! fio reads the same file.
 //!
 //! The paper lets each of its 10–50 threads go through a whole gigabyte. Here each run has a fixed time,
 //! so that all of them take minutes; what a run compares is MB/s and CPU a gigabyte.
+//! A file for each thread is a part of the one file here.
+//!
+//! Where many threads of one process want the same record at once the store reads it once for all: MB/s are
+//! what they got, not what the disk gave.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -147,8 +151,8 @@ fn measure(dir: &Path, args: &Args) -> anyhow::Result<Report> {
     let mut report = Report::new("ext3ns");
     let mut runs = Vec::new();
     for &threads in &args.threads {
-        for files in ["one file", "a file each"] {
-            // A file each: a part of the large one, so that the disk need not hold 50 of them.
+        for files in ["one file", "a part each"] {
+            // The paper has a file each; here a part of the one each, so that the disk need not hold 50.
             let ways = ["none", "page cache"].into_iter().chain(POLICIES);
             for name in ways {
                 runs.extend(all_patterns(&path, name, files, threads, args)?);
@@ -158,13 +162,13 @@ fn measure(dir: &Path, args: &Args) -> anyhow::Result<Report> {
     for pattern in [Pattern::Read, Pattern::ReRead, Pattern::Random] {
         report.page += &table(&runs, pattern, args);
     }
-    report.page += "\n## Re-read: cache (LFU) over none, MB/s\n\n| threads | the paper | here, one file | here, a file each |\n|---:|---:|---:|---:|\n";
+    report.page += "\n## Re-read: cache (LFU) over none, MB/s\n\n| threads | the paper | here, one file | here, a part each |\n|---:|---:|---:|---:|\n";
     for (threads, paper) in PAPER {
         let gain = |files| {
             let of = |way: &str| find(&runs, way, files, Pattern::ReRead, threads);
             Some(of("lfu")?.mb_s - of("none")?.mb_s)
         };
-        if let (Some(one), Some(each)) = (gain("one file"), gain("a file each")) {
+        if let (Some(one), Some(each)) = (gain("one file"), gain("a part each")) {
             report.page += &format!("| {threads} | +{paper} | {one:+.0} | {each:+.0} |\n");
         }
     }
@@ -326,7 +330,7 @@ fn table(runs: &[Run], pattern: Pattern, args: &Args) -> String {
         Pattern::Random => "Random read",
     };
     let mut out = String::new();
-    for files in ["one file", "a file each"] {
+    for files in ["one file", "a part each"] {
         out += &format!("\n## {name}, {files}: MB/s (CPU s a GB; hits)\n\n| |");
         for threads in &args.threads {
             out += &format!(" {threads} threads |");
