@@ -1,5 +1,5 @@
 //! Films on disks: read once for many, the same bytes past the page cache and through it, and what
-//! viewers get of a disk that gives nothing for long.
+//! viewers get of a disk that gives less than it should, nothing more, or nothing for long.
 
 use std::fs;
 use std::io::Read;
@@ -152,6 +152,30 @@ fn body(server: SocketAddr) -> Vec<u8> {
     // However it ends, what has come is judged.
     let _ = reader.read_to_end(&mut bytes);
     bytes
+}
+
+#[test]
+fn a_disk_that_gives_less_at_once_than_it_is_asked_for_costs_no_byte() {
+    let (faulty, _good, film, server) = disks();
+    faulty.give_at_once(10_000);
+    assert!(server.get("/long/file").body == film);
+}
+
+#[test]
+fn a_film_shorter_than_its_length_ends_with_the_reason() {
+    let (faulty, _good, film, server) = disks();
+    faulty.end_at(4_000_000);
+    let got = body(server.http);
+    assert!(
+        got.len() <= 4_000_000 && got == film[..got.len()],
+        "{} bytes",
+        got.len()
+    );
+    server.wait_for_log(
+        &["long.mp4", "ends before it should"],
+        Duration::from_secs(20),
+    );
+    assert_eq!(server.get("/faststart/file").status, 200);
 }
 
 #[test]

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use reelway_sys::files::is_fuse;
 use reelway_sys::{FileIdentity, open_direct};
 
 use crate::ReadError;
 use crate::disk::Disk;
 use crate::fill::Fill;
 use crate::source::BlockSource;
+use crate::store::ReadBy;
 
 /// An opened file.
 #[derive(Debug)]
@@ -27,10 +29,14 @@ pub(crate) struct LocalFile {
 }
 
 impl LocalFile {
-    /// Opens a file on the disk that `disk` finds for its device number.
+    /// Opens a file on the disk that `disk` finds for its device number, to be read by a ring or by
+    /// threads.
+    ///
+    /// Files of FUSE are read by threads: a ring's read that such a file system answers in part (Linux
+    /// 6.18, `FOPEN_DIRECT_IO`) comes back as a whole one, with the first bytes again in the rest.
     pub fn open(
         path: &Path,
-        disk: impl FnOnce(u64) -> io::Result<Arc<Disk>>,
+        disk: impl FnOnce(u64, ReadBy) -> io::Result<Arc<Disk>>,
     ) -> io::Result<LocalFile> {
         let buffered = File::open(path)?;
         let metadata = buffered.metadata()?;
@@ -41,7 +47,11 @@ impl LocalFile {
             ));
         }
         let identity = FileIdentity::from(&metadata);
-        let disk = disk(identity.device)?;
+        let by = match is_fuse(&buffered) {
+            Ok(false) => ReadBy::Ring,
+            Ok(true) | Err(_) => ReadBy::Threads,
+        };
+        let disk = disk(identity.device, by)?;
         // The path may have come to name another file in between; then the direct one is not taken.
         let direct = open_direct(path).and_then(|file| {
             let same = FileIdentity::from(&file.metadata()?) == identity;

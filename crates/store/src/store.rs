@@ -293,13 +293,18 @@ impl Inner {
     }
 
     /// The disk of a file system, and its lane; started at its first film.
-    fn disk(&self, device: u64) -> io::Result<(Arc<Disk>, Lane)> {
+    /// The disk of a device number; `by`: who may read it.
+    fn disk(&self, device: u64, by: ReadBy) -> io::Result<(Arc<Disk>, Lane)> {
         let name = disk::name_of(device);
         let mut disks = lock(&self.disks);
         if let Some((disk, lane)) = disks.get(&name) {
             return Ok((Arc::clone(disk), lane.clone()));
         }
-        let disk = Disk::start(&name, self.config.depth, self.config.read_by)?;
+        let by = match self.config.read_by {
+            ReadBy::Ring => by,
+            ReadBy::Threads => ReadBy::Threads,
+        };
+        let disk = Disk::start(&name, self.config.depth, by)?;
         let lane = self.lane(&name, self.config.depth, false);
         disks.insert(name, (Arc::clone(&disk), lane.clone()));
         Ok((disk, lane))
@@ -315,8 +320,8 @@ impl Inner {
             return Ok(Source::new(source, lane, self));
         }
         let mut lane = None;
-        let file = LocalFile::open(path, |device| {
-            let (disk, its_lane) = self.disk(device)?;
+        let file = LocalFile::open(path, |device, by| {
+            let (disk, its_lane) = self.disk(device, by)?;
             lane = Some(its_lane);
             Ok(disk)
         })?;

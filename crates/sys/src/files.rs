@@ -1,5 +1,5 @@
 //! What writing large files wants beyond std: room reserved in advance, writes past the page cache,
-//! a new name that overwrites nothing, and how much room there is.
+//! a new name that overwrites nothing, how much room there is; and where a file lies.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -74,6 +74,17 @@ pub fn room(path: &Path) -> io::Result<u64> {
         libc::statvfs(path.as_ptr(), &mut stats)
     }))?;
     Ok(stats.f_bavail.saturating_mul(stats.f_frsize))
+}
+
+/// Whether a file lies in a file system that a program provides (FUSE).
+pub fn is_fuse(file: &File) -> io::Result<bool> {
+    // SAFETY: all-zero is a valid statfs.
+    let mut stats: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: a descriptor and a structure to be filled; both live for the call.
+    check(i64::from(unsafe {
+        libc::fstatfs(file.as_raw_fd(), &mut stats)
+    }))?;
+    Ok(stats.f_type == libc::FUSE_SUPER_MAGIC)
 }
 
 fn c_path(path: &Path) -> io::Result<CString> {
