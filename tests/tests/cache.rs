@@ -1,7 +1,4 @@
 //! The cache policy in a running server: what it is told of viewers shows in what it keeps.
-//!
-//! In a film of which a block plays for an eighth of a second, blocks lie behind a viewer and ahead of him.
-//! Others need room that only these can make. Who is ahead by a second or two comes before anybody new.
 
 use std::fs;
 use std::time::Duration;
@@ -10,19 +7,21 @@ use reelway_tests::films::{self, temp_dir};
 use reelway_tests::http;
 use reelway_tests::rtsp::Client;
 use reelway_tests::server::{Options, Server};
-use reelway_tests::wait::Deadline;
+use reelway_tests::wait;
 
 const BLOCK: u64 = 64 << 10;
 /// Blocks of the pool.
 const POOL: u64 = 32;
-/// Where the viewer is.
-const PLACE: u64 = 12;
 
+/// A server of three films of two hours, a block of which plays for two minutes: what the machine has to
+/// do besides moves no viewer by much.
 fn server(policy: &str) -> (Server, tempfile::TempDir) {
     let dir = temp_dir("library");
-    let film = films::film("load").path;
+    let film = films::film("two_hours").path;
     fs::hard_link(&film, dir.path().join("kept.mp4")).expect("a link");
-    fs::copy(&film, dir.path().join("other.mp4")).expect("a copy");
+    for other in ["second.mp4", "third.mp4"] {
+        fs::copy(&film, dir.path().join(other)).expect("a copy");
+    }
     let server = Options::new(dir.path())
         .set("pool.policy", format!("\"{policy}\""))
         .set("pool.block", BLOCK)
@@ -48,65 +47,73 @@ fn misses(server: &Server) -> u64 {
     node["pool"]["misses"].as_u64().expect("a number")
 }
 
-/// How many of ten blocks, from the `ahead`th on before a viewer, had to be read anew after others needed
-/// room for so many blocks.
-fn misses_ahead<T>(policy: &str, ahead: u64, room: u64, viewer: impl FnOnce(&Server) -> T) -> u64 {
+/// Viewers whose places the policy knows.
+fn viewers(server: &Server) -> u64 {
+    let text = server.get("/metrics").text();
+    let number = text
+        .lines()
+        .find_map(|line| line.strip_prefix("reelway_cache_viewers "));
+    number.expect("the metric").parse().expect("a number")
+}
+
+/// Seconds of the film before block 20.
+fn place(server: &Server) -> f64 {
+    let film = server.get("/api/films/kept").json();
+    let number = |name: &str| film[name].as_f64().expect(name);
+    number("duration") * 20.0 * BLOCK as f64 / number("size")
+}
+
+/// How many of eight blocks of a film had to be read anew after others, who come and go as often, needed
+/// room.
+fn misses_after_others(policy: &str) -> u64 {
     let (server, _dir) = server(policy);
-    let blocks = PLACE + ahead..PLACE + ahead + 10;
-    // Ahead first, so that these are the longest unused; then who read them goes on to far ahead.
-    fetch(&server, "kept", "reader", blocks.clone());
-    fetch(&server, "kept", "reader", 0..10);
-    fetch(&server, "kept", "reader", 300..301);
-    let viewer = viewer(&server);
-    // Of the other film nothing can go: somebody is right behind.
-    fetch(&server, "other", "follower", 0..1);
-    fetch(&server, "other", "leader", 1..1 + room);
+    fetch(&server, "kept", "one who goes before", 20..32);
+    fetch(&server, "kept", "a player", 20..21);
+    fetch(&server, "second", "one who needs room", 32..32 + 20);
+    fetch(&server, "third", "another", 40..40 + POOL - 20);
     let before = misses(&server);
-    fetch(&server, "kept", "one who looks", blocks.clone());
-    let misses = misses(&server) - before;
-    drop(viewer);
-    misses
+    fetch(&server, "kept", "one who looks", 23..31);
+    misses(&server) - before
 }
 
 #[test]
-fn without_knowing_viewers_the_blocks_ahead_of_one_make_room() {
-    let viewer = |server: &Server| fetch(server, "kept", "a player", PLACE..PLACE + 1);
-    assert!(misses_ahead("lru", 3, 16, viewer) > 0);
+fn blocks_ahead_of_a_viewer_are_kept_as_the_least_recently_used_are_not() {
+    assert_eq!(misses_after_others("timetable"), 0);
+    assert_eq!(misses_after_others("lru"), 8);
 }
 
 #[test]
-fn blocks_ahead_of_nobody_make_room_from_the_last_on() {
-    assert!(misses_ahead("timetable", 3, 16, |_| ()) > 0);
+fn the_policy_knows_an_rtsp_viewer_while_he_watches() {
+    let (server, _dir) = server("timetable");
+    assert_eq!(viewers(&server), 0);
+    let url = server.rtsp_url("kept");
+    let mut client = Client::connect(server.rtsp).expect("a connection");
+    client.setup_tcp(&url).expect("SETUP");
+    let range = format!("npt={:.1}-", place(&server));
+    let answer = client.request("PLAY", &url, &[("Range", &range)]);
+    assert_eq!(answer.expect("an answer").status, 200);
+    assert_eq!(viewers(&server), 1);
+    let answer = client.request("TEARDOWN", &url, &[]).expect("an answer");
+    assert_eq!(answer.status, 200);
+    let gone = wait::until(Duration::from_secs(20), || {
+        (viewers(&server) == 0).then_some(())
+    });
+    assert!(gone.is_some(), "he has left");
 }
 
 #[test]
-fn blocks_ahead_of_one_who_reads_the_file_are_kept() {
-    let viewer = |server: &Server| fetch(server, "kept", "a player", PLACE..PLACE + 1);
-    assert_eq!(misses_ahead("timetable", 3, 16, viewer), 0);
-}
-
-#[test]
-fn blocks_ahead_of_an_rtsp_viewer_are_kept() {
-    // He goes on by himself: where the machine stood still meanwhile he may have passed them, and nothing
-    // is shown. They are five seconds ahead of him. What is being sent to him needs room too.
-    for _ in 0..10 {
-        let mut in_time = Deadline::after(Duration::ZERO);
-        let misses = misses_ahead("timetable", 40, 8, |server| {
-            let film = server.get("/api/films/kept").json();
-            let number = |name: &str| film[name].as_f64().expect(name);
-            let place = number("duration") * PLACE as f64 * BLOCK as f64 / number("size");
-            let url = server.rtsp_url("kept");
-            let mut client = Client::connect(server.rtsp).expect("a connection");
-            client.setup_tcp(&url).expect("SETUP");
-            in_time = Deadline::after(Duration::from_secs(2));
-            let range = format!("npt={place:.1}-");
-            let answer = client.request("PLAY", &url, &[("Range", &range)]);
-            assert_eq!(answer.expect("an answer").status, 200);
-            client
-        });
-        if !in_time.over() {
-            return assert_eq!(misses, 0);
-        }
-    }
-    eprintln!("the machine is too busy to show it");
+fn the_policy_knows_a_viewer_of_the_file_and_one_of_hls() {
+    let (server, _dir) = server("timetable");
+    fetch(&server, "kept", "a player", 20..21);
+    assert_eq!(viewers(&server), 1);
+    let main = server.get("/kept/hls/main.m3u8").text();
+    let words: Vec<&str> = main.split(['"', '\n']).collect();
+    let playlist = words.iter().rfind(|word| word.contains(".m3u8?"));
+    let playlist = playlist.expect("a playlist");
+    let text = server.get(&format!("/kept/hls/{playlist}")).text();
+    let segments: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let target = 7200.0 / segments.len() as f64;
+    let segment = segments[(place(&server) / target) as usize].trim_start_matches("../");
+    assert_eq!(server.get(&format!("/kept/{segment}")).status, 200);
+    assert_eq!(viewers(&server), 2);
 }

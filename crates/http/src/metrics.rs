@@ -395,6 +395,12 @@ fn store(out: &mut Exposition, app: &App) {
         stats.misses,
     );
     out.single(
+        "reelway_cache_viewers",
+        "gauge",
+        "Viewers whose places the cache policy knows.",
+        stats.viewers,
+    );
+    out.single(
         "reelway_disk_read_bytes_total",
         "counter",
         "Bytes read from film files.",

@@ -83,6 +83,8 @@ pub struct StoreStats {
     pub bytes_read: u64,
     /// Reads that failed.
     pub errors: u64,
+    /// Viewers whose places the cache policy knows.
+    pub viewers: u64,
 }
 
 pub(crate) struct Inner {
@@ -98,6 +100,8 @@ pub(crate) struct Inner {
     closed: Mutex<Vec<FilmId>>,
     /// What the policy is still to be told.
     news: Mutex<Vec<News>>,
+    /// Viewers who are somewhere.
+    pub watching: AtomicUsize,
     /// Number of the next viewer.
     viewers: AtomicU64,
     observer: OnceLock<Arc<dyn Observer>>,
@@ -392,6 +396,7 @@ impl Store {
             openers: Mutex::default(),
             closed: Mutex::default(),
             news: Mutex::default(),
+            watching: AtomicUsize::new(0),
             viewers: AtomicU64::new(1),
             observer: OnceLock::new(),
             paging: region.paging,
@@ -614,6 +619,7 @@ impl Store {
             misses: counters.misses,
             bytes_read: counters.bytes_read,
             errors: counters.errors,
+            viewers: self.0.0.watching.load(Ordering::Relaxed) as u64,
         }
     }
 

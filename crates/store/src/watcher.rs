@@ -1,5 +1,6 @@
 //! What the cache policy is told of viewers.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -90,7 +91,13 @@ impl Watcher {
 
     fn stands_at(&self, store: &Arc<Inner>, new: Option<Watching>) {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut *place, new) != new {
+        let old = std::mem::replace(&mut *place, new);
+        if old != new {
+            match (old, new) {
+                (None, Some(_)) => store.watching.fetch_add(1, Ordering::Relaxed),
+                (Some(_), None) => store.watching.fetch_sub(1, Ordering::Relaxed),
+                _ => 0,
+            };
             // Under the lock, so that news come in the order of what happened.
             store.tell(match new {
                 Some(watching) => News::Watches(self.viewer, watching),
