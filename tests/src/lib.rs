@@ -2,7 +2,8 @@
 //! tools see in them ([`probe`]), a server of our own under test ([`server`]), real players
 //! ([`players`]), small clients that see every byte ([`http`], [`rtsp`]), and the surroundings: two
 //! hosts and a cable with a capture ([`network`], [`capture`]), a control group that counts memory
-//! ([`cgroup`]), a disk that breaks ([`faulty`]), servers that films lie on ([`elsewhere`]).
+//! ([`cgroup`]), a disk that breaks ([`faulty`]), servers that films lie on ([`elsewhere`]);
+//! and the yardstick as a command ([`yardstick`]).
 //!
 //! Nothing here shares code with the server's data path: a mistake in both would go unseen.
 #![forbid(unsafe_code)]
@@ -20,3 +21,4 @@ pub mod probe;
 pub mod rtsp;
 pub mod server;
 pub mod wait;
+pub mod yardstick;

@@ -9,30 +9,10 @@ use std::thread;
 use std::time::Duration;
 
 use reelway_tests::films::{film, library, temp_dir};
-use reelway_tests::server::{Server, binary};
+use reelway_tests::server::Server;
 use reelway_tests::wait;
+use reelway_tests::yardstick::yardstick;
 use serde_json::Value;
-
-/// Runs the yardstick: exit code, what it printed, and what it wrote for machines.
-fn yardstick(arguments: &[&str]) -> (i32, String, Value) {
-    let dir = temp_dir("yardstick");
-    let json = dir.path().join("verdict.json");
-    let output = Command::new(binary())
-        .arg("yardstick")
-        .args(arguments)
-        .arg("--json")
-        .arg(&json)
-        .output()
-        .expect("the yardstick");
-    let printed = format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let text = std::fs::read_to_string(&json).unwrap_or_else(|_| panic!("no JSON: {printed}"));
-    let value = serde_json::from_str(&text).expect("JSON");
-    (output.status.code().expect("an exit code"), printed, value)
-}
 
 fn faults(told: &Value) -> Vec<&str> {
     let findings = told["each"][0]["verdict"]["findings"].as_array();
