@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Preloaded, c_source, directory, need};
+use common::{Preloaded, build_directory, c_source, need};
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 /// Where Debian keeps the target's libc.
@@ -59,7 +59,7 @@ fn library() -> PathBuf {
 }
 
 fn program(name: &str) -> PathBuf {
-    let program = directory("aarch64").join(name);
+    let program = build_directory().join(name);
     let status = Command::new("aarch64-linux-gnu-gcc")
         .args(["-O2", "-Wall", "-Wno-nonnull", "-pthread", "-o"])
         .arg(&program)

@@ -64,9 +64,10 @@ fn python() {
 fn java() {
     need(&["java", "javac"]);
     let classes = directory("java");
+    let classes = classes.path();
     let status = Command::new("javac")
         .arg("-d")
-        .arg(&classes)
+        .arg(classes)
         .arg(source("Clock.java"))
         .env("PATH", path())
         .status()
@@ -75,7 +76,7 @@ fn java() {
     for (variable, value) in [("REELWAY_CLOCK", "auto"), ("REELWAY_CLOCK_EFAULT", "guard")] {
         let run = Preloaded::new("java")
             .arg("-cp")
-            .arg(&classes)
+            .arg(classes)
             .arg("Clock")
             .arg((real().nanos() / 1_000_000).to_string())
             .env(variable, value);
@@ -89,12 +90,13 @@ fn java() {
 fn go_with_cgo() {
     need(&["go", "cc"]);
     let dir = directory("go");
+    let dir = dir.path();
     let program = dir.join("clock");
     let status = Command::new("go")
         .args(["build", "-o"])
         .arg(&program)
         .arg(source("clock.go"))
-        .current_dir(&dir)
+        .current_dir(dir)
         .env("PATH", path())
         .env("CGO_ENABLED", "1")
         .env("GO111MODULE", "off")
@@ -112,6 +114,7 @@ fn go_with_cgo() {
 fn nginx() {
     need(&["nginx"]);
     let dir = directory("nginx");
+    let dir = dir.path();
     let port = free_port();
     let here = dir.display();
     let config = format!(
@@ -128,7 +131,7 @@ fn nginx() {
     let begin = real();
     let mut run = Preloaded::new("nginx")
         .arg("-p")
-        .arg(&dir)
+        .arg(dir)
         .arg("-c")
         .arg(dir.join("conf"))
         .arg("-e")
@@ -179,6 +182,7 @@ fn nginx() {
 fn redis() {
     need(&["redis-server"]);
     let dir = directory("redis");
+    let dir = dir.path();
     let port = free_port();
     let mut run = Preloaded::new("redis-server").args([
         "--port",
@@ -250,12 +254,13 @@ fn postgres(program: &str, dir: &Path) -> Preloaded {
 fn postgresql() {
     need(&["postgres", "initdb", "psql", "pg_test_timing"]);
     let dir = directory("postgresql");
+    let dir = dir.path();
     let data = dir.join("data");
     std::fs::create_dir(&data).expect("a directory");
     if let Ok(id) = Command::new("id").args(["-u", "postgres"]).output()
         && let Ok(id) = String::from_utf8_lossy(&id.stdout).trim().parse::<u32>()
     {
-        for path in [&dir, &data] {
+        for path in [dir, &data] {
             // Not root: it is ours already.
             let _ = std::os::unix::fs::chown(path, Some(id), None);
         }
@@ -272,7 +277,7 @@ fn postgresql() {
         .arg("-D")
         .arg(&data)
         .args(["-F", "-c", "listen_addresses=127.0.0.1", "-p", &port, "-k"])
-        .arg(&dir);
+        .arg(dir);
     let child = run.start();
     connect(port.parse().expect("a port"));
     let ask = |sql: &str| -> String {

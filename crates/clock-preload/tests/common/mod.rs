@@ -7,10 +7,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use reelway_clock::now;
+use tempfile::{NamedTempFile, TempDir};
 
 fn root() -> &'static Path {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
@@ -81,12 +81,21 @@ pub fn path() -> String {
     path
 }
 
-/// A new directory for a test's files, readable for servers that give up their rights.
-pub fn directory(name: &str) -> PathBuf {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("reelway-{name}-{}-{number}", std::process::id()));
-    std::fs::create_dir_all(&path).expect("a directory for the test");
+/// A new directory for a test's files, readable for servers that give up their rights; it goes
+/// with what is returned.
+pub fn directory(name: &str) -> TempDir {
+    let anyone = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    tempfile::Builder::new()
+        .prefix(&format!("reelway-{name}-"))
+        .permissions(anyone)
+        .tempdir()
+        .expect("a directory for the test")
+}
+
+/// Where this test binary keeps what it compiles: of one name, so that runs do not pile up.
+pub fn build_directory() -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_CRATE_NAME"));
+    std::fs::create_dir_all(&path).expect("a directory to compile into");
     path
 }
 
@@ -106,7 +115,7 @@ pub fn c_program(name: &str) -> PathBuf {
         .entry(name.to_owned())
         .or_insert_with(|| {
             need(&["cc"]);
-            let program = directory("c").join(name);
+            let program = build_directory().join(name);
             let shared = if name.starts_with("lib") {
                 &["-shared", "-fPIC"][..]
             } else {
@@ -130,22 +139,21 @@ pub fn c_program(name: &str) -> PathBuf {
 /// A program under the library.
 pub struct Preloaded {
     pub command: Command,
-    counts: PathBuf,
+    counts: NamedTempFile,
 }
 
 impl Preloaded {
     /// `program` with the library in front of libc, counting what it is asked for.
     pub fn new(program: impl AsRef<std::ffi::OsStr>) -> Preloaded {
-        let counts = directory("counts").join("counts");
-        std::fs::write(&counts, "").expect("a file for the counts");
+        let counts = NamedTempFile::new().expect("a file for the counts");
         // A server that gives up its rights writes its counts too.
         let anyone = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-        std::fs::set_permissions(&counts, anyone).expect("a file of ours");
+        std::fs::set_permissions(counts.path(), anyone).expect("a file of ours");
         let mut command = Command::new(program);
         command
             .env("PATH", path())
             .env("LD_PRELOAD", library())
-            .env("REELWAY_CLOCK_STATISTICS", &counts);
+            .env("REELWAY_CLOCK_STATISTICS", counts.path());
         Preloaded { command, counts }
     }
 
@@ -176,7 +184,7 @@ impl Preloaded {
 
     /// What the library was asked for, of all processes that have ended.
     pub fn counts(&self) -> Counts {
-        Counts(std::fs::read_to_string(&self.counts).expect("the counts"))
+        Counts(std::fs::read_to_string(self.counts.path()).expect("the counts"))
     }
 
     pub fn start(&mut self) -> Running {
