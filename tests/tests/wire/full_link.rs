@@ -159,12 +159,12 @@ fn downloads_that_fill_the_link_do_not_hold_up_media() {
     let alone = see(&network, &server, &pictures, &mut bases, 0.6);
     let downloads = Downloads::begin(&network, server.http, 200);
     // Until the queue is full.
-    std::thread::sleep(second(0.5));
-    let beside = see(&network, &server, &pictures, &mut bases, 1.0);
+    std::thread::sleep(second(0.4));
+    let beside = see(&network, &server, &pictures, &mut bases, 0.7);
     // The same without a queue of its own: what the marks are worth.
     network.on_server("tc filter del dev wire parent 1: prio 1");
     std::thread::sleep(second(0.3));
-    let unsorted = see(&network, &server, &pictures, &mut bases, 1.0);
+    let unsorted = see(&network, &server, &pictures, &mut bases, 0.7);
     downloads.end();
     viewers.clear();
     // Nothing more is sent, so that all is counted.
@@ -190,7 +190,7 @@ fn downloads_that_fill_the_link_do_not_hold_up_media() {
         count.unwrap_or_else(|| panic!("no count: {said}"))
     };
     let all = count("total");
-    assert!(all > 1000, "{all} packets");
+    assert!(all > 300, "{all} runs of packets");
     assert_eq!(
         (count("urgent"), count("marked")),
         (all, all),
