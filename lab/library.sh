@@ -89,6 +89,36 @@ put_tools() {
     done
 }
 
+# put_server: the server, and `serve FILM TOML` that starts it at 10.1.0.1 and waits for it. `REELWAY_BIN`: another one.
+put_server() {
+    local binary=${REELWAY_BIN:-${CARGO_TARGET_DIR:-$root/target}/debug/reelway}
+    [ -n "${REELWAY_BIN:-}" ] || (cd "$root" && cargo build --quiet --locked --package reelway --bin reelway)
+    put_program "$binary" /bin/reelway
+    # What debuggers want fills the guest's memory.
+    strip "$overlay/bin/reelway"
+    cat >"$overlay/bin/serve" <<'END'
+#!/bin/sh
+printf 'listen = "10.1.0.1"\nstate = "/tmp/state"\n[capacity]\nnet = "none"\n[pool]\nsize = "16MiB"\n%s\n' "$2" >/tmp/reelway.toml
+reelway serve "$1" --config /tmp/reelway.toml >/tmp/log 2>&1 &
+for try in $(seq 100); do
+    grep -q "films are ready" /tmp/log && exit 0
+    sleep 0.1
+done
+cat /tmp/log
+exit 1
+END
+    chmod +x "$overlay/bin/serve"
+}
+
+# put_film SECONDS: a film of 1.6 Mbit/s, as /film.mp4.
+put_film() {
+    "$root/scripts/need" ffmpeg
+    ffmpeg -v error -y -f lavfi -i "testsrc2=size=320x180:rate=25:duration=$1,noise=alls=20:allf=t" \
+        -f lavfi -i "sine=frequency=440:duration=$1" -c:v libx264 -preset ultrafast -tune zerolatency \
+        -pix_fmt yuv420p -g 25 -b:v 1500k -maxrate 1500k -bufsize 400k -c:a aac -b:a 64k -movflags +faststart \
+        "$overlay/film.mp4"
+}
+
 # put_libraries FILE: what the dynamic linker will look for.
 put_libraries() {
     local library

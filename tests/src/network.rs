@@ -84,6 +84,18 @@ impl Network {
         inside(&self.server, what)
     }
 
+    /// Runs a command (words between spaces) on the server's host; what it says.
+    #[track_caller]
+    pub fn on_server(&self, command: &str) -> String {
+        run_in(&self.server, command)
+    }
+
+    /// Runs a command (words between spaces) on the viewer's host; what it says.
+    #[track_caller]
+    pub fn on_viewer(&self, command: &str) -> String {
+        run_in(&self.viewer, command)
+    }
+
     /// Pulls the cable.
     pub fn cut(&self) {
         ip(&format!("-n {} link set wire down", self.viewer));
@@ -160,16 +172,22 @@ fn inside<T: Send>(host: &str, what: impl FnOnce() -> T + Send) -> T {
 }
 
 #[track_caller]
-fn ip(arguments: &str) {
+fn run_in(host: &str, command: &str) -> String {
+    ip(&format!("netns exec {host} {command}"))
+}
+
+#[track_caller]
+fn ip(arguments: &str) -> String {
     let output = Command::new("ip").args(arguments.split(' ')).output();
     let output = output.unwrap_or_else(|error| {
         panic!("ip could not be started: {error}; apt-get install iproute2")
     });
     assert!(
         output.status.success(),
-        "ip {arguments}: {} (tests of what is on the wire need root)",
+        "ip {arguments}: {} (tests of what is on the wire need root; apt-get install iproute2 nftables)",
         String::from_utf8_lossy(&output.stderr)
     );
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// A running capture.

@@ -2,7 +2,7 @@
 //! time, memory stays bounded, and an honest viewer notices nothing.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -354,4 +354,88 @@ fn readers_that_stopped_reading_over_http_take_little_memory() {
         most < limit,
         "{most} bytes with 200 stopped readers, {limit} allowed"
     );
+}
+
+/// Open descriptors of the server, its sockets for UDP among them.
+fn descriptors(server: &Server) -> usize {
+    let open = std::fs::read_dir(format!("/proc/{}/fd", server.pid()));
+    open.expect("the server's descriptors").count()
+}
+
+/// Opens and closes sessions over UDP from `source` until the time is over; how many played.
+fn come_and_go(server: &Server, source: [u8; 4], time: Duration) -> usize {
+    let url = server.rtsp_url("progressive");
+    let media = Client::connect(server.rtsp)
+        .and_then(|mut client| client.describe(&url))
+        .expect("DESCRIBE")
+        .1;
+    // Nobody looks at what comes.
+    let sink = UdpSocket::bind((Ipv4Addr::from(source), 0)).expect("a port");
+    let port = sink.local_addr().expect("an address").port() & !1;
+    let transport = format!("RTP/AVP;unicast;client_port={port}-{}", port + 1);
+    let (deadline, mut sessions) = (Deadline::after(time), 0);
+    while !deadline.over() {
+        let stream = connect_from(source, server.rtsp).expect("a connection");
+        let mut client = Client::from_stream(stream);
+        let mut ask = |method, url: &str, headers: &[(&str, &str)]| {
+            let answer = client.request(method, url, headers).expect("an answer");
+            assert_eq!(answer.status, 200, "{method}: {answer:?}");
+        };
+        ask("SETUP", &media[0], &[("Transport", &transport)]);
+        ask("PLAY", &url, &[]);
+        // One in four goes without a word.
+        if sessions % 4 < 3 {
+            ask("TEARDOWN", &url, &[]);
+        }
+        sessions += 1;
+    }
+    sessions
+}
+
+/// `REELWAY_LONG=60` makes a minute of it.
+#[test]
+fn sessions_opened_and_closed_as_fast_as_it_goes_leave_nothing_behind() {
+    let long = std::env::var("REELWAY_LONG").ok();
+    let time = long
+        .and_then(|text| text.parse().ok())
+        .map_or(Duration::from_secs(1), Duration::from_secs);
+    let library = films::library(&["progressive"]);
+    let server = Options::new(library.path())
+        .set("log.level", "\"warn\"")
+        .set("rtsp.timeout", 1)
+        .start();
+    server.wait_indexed();
+    let all_gone = || {
+        let gone = wait::until(seconds(20), || (sessions(&server) == 0).then_some(()));
+        assert!(gone.is_some(), "{} sessions are left", sessions(&server));
+    };
+    let from = |number: u8| [127, 0, 1, number];
+    // What it needs for any: caches, threads, allocator.
+    come_and_go(&server, from(1), Duration::from_millis(300));
+    all_gone();
+    let (before, (memory, _)) = (descriptors(&server), server.memory());
+    let count: usize = std::thread::scope(|scope| {
+        let server = &server;
+        let clients: Vec<_> = (1..=4)
+            .map(|number| scope.spawn(move || come_and_go(server, from(number), time)))
+            .collect();
+        let counts = clients.into_iter().map(|client| client.join());
+        counts.map(|count| count.expect("a client")).sum()
+    });
+    all_gone();
+    let gone = wait::until(seconds(10), || {
+        (descriptors(&server) <= before).then_some(())
+    });
+    let (after, (grown, _)) = (descriptors(&server), server.memory());
+    println!(
+        "{count} sessions in {time:?}: {before} and {after} descriptors, {memory} and {grown} bytes"
+    );
+    assert!(count > 100, "only {count} sessions");
+    assert!(gone.is_some(), "{before} descriptors, then {after}");
+    // A leak of a kilobyte a session would be seen after a minute, and of descriptors or sessions at once.
+    assert!(
+        grown < memory + (24 << 20),
+        "{memory} bytes, then {grown}, after {count} sessions"
+    );
+    still_serves(&server);
 }

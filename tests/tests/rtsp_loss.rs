@@ -3,33 +3,14 @@
 
 mod rtsp_viewers;
 
-use std::process::Command;
-
 use reelway_tests::films::{film, library};
 use reelway_tests::network::{Network, SERVER};
 use reelway_tests::server::Options;
 use rtsp_viewers::{Expected, watch_with, without_holes};
 
-/// Runs `nft` on the viewer's host; what it says.
-#[track_caller]
-fn nft(network: &Network, arguments: &str) -> String {
-    let output = Command::new("ip")
-        .args(["netns", "exec", network.viewer(), "nft"])
-        .args(arguments.split(' '))
-        .output()
-        .expect("ip");
-    let (out, err) = (output.stdout, output.stderr);
-    assert!(
-        output.status.success(),
-        "nft {arguments}: {}; apt-get install nftables",
-        String::from_utf8_lossy(&err)
-    );
-    String::from_utf8(out).expect("text")
-}
-
 /// Packets that were lost on the way.
 fn lost(network: &Network) -> u64 {
-    let said = nft(network, "list counter inet loss lost");
+    let said = network.on_viewer("nft list counter inet loss lost");
     let mut words = said
         .split_whitespace()
         .skip_while(|word| *word != "packets");
@@ -49,19 +30,13 @@ fn what_is_lost_on_the_way_is_sent_again_and_the_film_arrives_whole() {
         server.wait_indexed();
         server
     });
-    nft(&network, "add table inet loss");
-    nft(&network, "add counter inet loss lost");
-    nft(
-        &network,
-        "add chain inet loss input { type filter hook input priority 0 ; }",
-    );
-    nft(
-        &network,
-        &format!(
-            "add rule inet loss input udp sport {} numgen random mod 50 0 counter name lost drop",
-            server.rtp
-        ),
-    );
+    network.on_viewer("nft add table inet loss");
+    network.on_viewer("nft add counter inet loss lost");
+    network.on_viewer("nft add chain inet loss input { type filter hook input priority 0 ; }");
+    network.on_viewer(&format!(
+        "nft add rule inet loss input udp sport {} numgen random mod 50 0 counter name lost drop",
+        server.rtp
+    ));
     let url = server.rtsp_url("big_pictures");
     let environment = [("LATENCY_MS", "2000")];
     let lines = network.as_viewer(|| {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use reelway_tests::films::{self, temp_dir};
 use reelway_tests::players::run;
 use reelway_tests::probe::{self, Edits};
-use reelway_tests::rtsp::{Client, rtcp_packets};
+use reelway_tests::rtsp::{Client, Rtp, rtcp_packets};
 use reelway_tests::server::{Options, Server, binary};
 use reelway_tests::{http, wait};
 use serde_json::Value;
@@ -354,4 +354,43 @@ fn index_of_a_bad_film_names_file_box_and_byte_and_fails() {
         table.contains("bunny") && table.contains("238 samples"),
         "the good one is shown: {table}"
     );
+}
+
+/// Becomes the program of its arguments, to which the kernel refuses rings, as under Docker's seccomp profile:
+/// a filter (`struct sock_fprog`) that answers io_uring_setup (425) with EPERM.
+const WITHOUT_RINGS: &str = "
+import ctypes, os, struct, sys
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, 425), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
+rules = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *line) for line in code))
+program = struct.pack('HxxxxxxP', len(code), ctypes.addressof(rules))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0, ctypes.get_errno()
+os.execvp(sys.argv[1], sys.argv[1:])
+";
+
+#[test]
+fn where_a_container_forbids_rings_it_says_so_and_sends_without() {
+    let library = films::library(&["progressive"]);
+    let server = Options::new(library.path())
+        .under(&["python3", "-c", WITHOUT_RINGS])
+        .set("sender.backend", "\"io_uring\"")
+        .start();
+    server.wait_indexed();
+    server.wait_for_log(&["sender started", "gso", "io_uring: "], seconds(1));
+    let mut client = Client::connect(server.rtsp).expect("a connection");
+    let url = server.rtsp_url("progressive");
+    let tracks = client.setup_udp(&url).expect("SETUP");
+    let answer = client.request("PLAY", &url, &[]).expect("PLAY");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let pictures = &tracks[0].rtp;
+    pictures
+        .set_read_timeout(Some(seconds(10)))
+        .expect("a timeout");
+    let (mut packet, mut last) = ([0; 2048], None);
+    for _ in 0..50 {
+        let length = pictures.recv(&mut packet).expect("a packet");
+        let seq = Rtp::parse(&packet[..length]).expect("RTP").seq;
+        assert!(last.is_none_or(|last: u16| last.wrapping_add(1) == seq));
+        last = Some(seq);
+    }
 }

@@ -64,6 +64,7 @@ pub struct Rtp {
     pub rtcp_port: u16,
     pub mtu: u16,
     pub burst: usize,
+    pub smooth_ahead: u32,
     pub dscp: u8,
 }
 
@@ -196,6 +197,7 @@ impl Default for Rtp {
             rtcp_port: 8001,
             mtu: 1500,
             burst: 8,
+            smooth_ahead: 0,
             dscp: 34,
         }
     }
@@ -359,6 +361,7 @@ impl Config {
         };
         range("rtp.mtu", self.rtp.mtu.into(), 576, 9216)?;
         range("rtp.burst", self.rtp.burst as u64, 1, 64)?;
+        range("rtp.smooth_ahead", self.rtp.smooth_ahead.into(), 0, 10_000)?;
         range("rtp.dscp", self.rtp.dscp.into(), 0, 63)?;
         range("rtsp.timeout", self.rtsp.timeout.into(), 1, 86_400)?;
         range(
@@ -394,8 +397,14 @@ impl Config {
         if let Err(error) = self.admission.classes() {
             bail!("admission.classes: {error}");
         }
-        if let Err(error) = self.admission.policy.parse::<reelway_admission::Policy>() {
-            bail!("admission.policy = \"{}\": {error}", self.admission.policy);
+        match self.admission.policy.parse::<reelway_admission::Policy>() {
+            Err(error) => bail!("admission.policy = \"{}\": {error}", self.admission.policy),
+            Ok(reelway_admission::Policy::Smoothed(_)) if self.rtp.smooth_ahead > 0 => bail!(
+                "rtp.smooth_ahead = {}: must be 0 with admission.policy = \"{}\", which sends ahead by itself",
+                self.rtp.smooth_ahead,
+                self.admission.policy
+            ),
+            Ok(_) => {}
         }
         if let Err(error) = self.pool.policy.parse::<reelway_cache::Spec>() {
             bail!("pool.policy = \"{}\": {error}", self.pool.policy);
@@ -565,6 +574,10 @@ mod tests {
             (
                 "admission.policy = \"fair\"\n",
                 "line 1: admission.policy = \"fair\": there is no policy `fair`",
+            ),
+            (
+                "[rtp]\nsmooth_ahead = 500\n[admission]\npolicy = \"smoothed:2\"",
+                "line 2: rtp.smooth_ahead = 500: must be 0 with admission.policy = \"smoothed:2\"",
             ),
             (
                 "[sender]\nrealtime = 100\n",

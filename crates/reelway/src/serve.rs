@@ -102,6 +102,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
             cores: config.sender.cores.clone(),
             burst: config.rtp.burst as u16,
             dscp: config.rtp.dscp,
+            smooth_ahead: Duration::from_millis(config.rtp.smooth_ahead.into()),
             payload: payload_options(config.rtp.mtu),
             lag_limit: Duration::from_secs(config.rtsp.max_lag.into()),
             ..SenderConfig::default()

@@ -95,6 +95,10 @@ pub(crate) struct Active {
     /// Film time `film` leaves at `wall`.
     wall: u64,
     film: Nanos,
+    /// Where it begins has been found, and not yet when its first packets leave.
+    found: bool,
+    /// How far ahead of its time the first packet left.
+    lead: Nanos,
     /// Presentation time it began with; the range's end.
     start: Nanos,
     end: Nanos,
@@ -165,6 +169,8 @@ impl Active {
             epoch: 0,
             wall: 0,
             film: 0,
+            found: false,
+            lead: 0,
             start: wish.0,
             end: 0,
             go: false,
@@ -229,7 +235,8 @@ impl Active {
 
     /// How far ahead of its time anything may leave.
     fn most_ahead(&self) -> Nanos {
-        self.schedule.as_ref().map_or(0, |schedule| schedule.most())
+        let by_schedule = self.schedule.as_ref().map_or(0, |schedule| schedule.most());
+        by_schedule.max(self.script.ahead())
     }
 
     /// What film time it is.
@@ -250,7 +257,7 @@ impl Active {
     /// RTP timestamp of a track for the wall time `now`, for sender reports: one line through film
     /// time and wall time, the same for all tracks, [`CAPTURED`] ahead of what is being sent.
     pub fn rtp_now(&self, track: &Track, now: u64) -> u32 {
-        let captured = self.film_at(now).saturating_add(CAPTURED);
+        let captured = self.film_at(now).saturating_add(self.lead + CAPTURED);
         track
             .rtp_base
             .wrapping_add(self.script.rtp_time(track.cursor.track, captured))
@@ -307,6 +314,7 @@ impl Active {
         if self.film == Nanos::MAX {
             self.film = self.start;
         }
+        self.found = true;
         self.shared.position.store(self.start, Ordering::Relaxed);
         self.want(now);
         self.check_ready(now);
@@ -350,6 +358,9 @@ impl Active {
         {
             return;
         }
+        if std::mem::take(&mut self.found) {
+            self.begin_ahead();
+        }
         self.enter(State::Ready);
         let info = self.play_info();
         if let Some(reply) = self.reply.take() {
@@ -359,6 +370,18 @@ impl Active {
         if self.go {
             self.go(now);
         }
+    }
+
+    /// What is sent ahead of its time begins ahead of it.
+    fn begin_ahead(&mut self) {
+        let heads = self.tracks.iter().filter_map(|track| track.cursor.head());
+        let first = heads.map(|head| head.due).min().unwrap_or(self.film);
+        self.lead = if self.script.ahead() > 0 {
+            (self.film - first).max(0)
+        } else {
+            0
+        };
+        self.film -= self.lead;
     }
 
     fn play_info(&self) -> PlayInfo {

@@ -7,6 +7,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use reelway_rtp::Header;
+
 use crate::plans::Planned;
 use crate::stream::Again;
 
@@ -97,6 +99,10 @@ pub(crate) struct Resend {
     pub ssrc: u32,
     /// Sequence number of the next packet.
     pub seq: u16,
+    /// What has been sent, and its bytes of payload (the lost packet's number is one of them), for
+    /// sender reports; wrapping.
+    pub packets: u32,
+    pub octets: u32,
     pub trail: Trail,
     /// Numbers of the packets to be sent again, in the order in which they were asked for.
     waiting: VecDeque<u32>,
@@ -114,6 +120,8 @@ impl Resend {
             payload_type: again.payload_type & 0x7f,
             ssrc: again.ssrc,
             seq: again.seq,
+            packets: 0,
+            octets: 0,
             trail: Trail(VecDeque::with_capacity(RUNS)),
             waiting: VecDeque::new(),
             credit: SAVED,
@@ -150,8 +158,11 @@ impl Resend {
         self.credit >= bytes
     }
 
-    /// The first that waits was sent, with so many bytes.
+    /// The first that waits was sent, with so many bytes of RTP.
     pub fn sent(&mut self, bytes: u32) {
+        self.packets = self.packets.wrapping_add(1);
+        let payload = bytes.saturating_sub(Header::BYTES as u32);
+        self.octets = self.octets.wrapping_add(payload);
         self.credit = self.credit.saturating_sub(bytes);
         self.seq = self.seq.wrapping_add(1);
         self.done();

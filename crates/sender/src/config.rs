@@ -41,6 +41,9 @@ pub struct SenderConfig {
     pub backend: BackendChoice,
     /// How long before it is due a group of samples is read and planned.
     pub ahead: Duration,
+    /// How far ahead of its time a film may be sent, so that it is sent evenly: into the receivers'
+    /// buffers. 0: each picture leaves at its time, within the time it stands.
+    pub smooth_ahead: Duration,
     /// A TCP reader further behind than this is given up.
     pub lag_limit: Duration,
     /// A UDP stream further behind than this (the process was stopped, say) goes on later instead of
@@ -72,6 +75,7 @@ impl Default for SenderConfig {
             payload: PayloadOptions::default(),
             backend: BackendChoice::Auto,
             ahead: Duration::from_millis(500),
+            smooth_ahead: Duration::ZERO,
             lag_limit: Duration::from_secs(10),
             catch_up: Duration::from_secs(1),
             report_interval: Duration::from_secs(5),

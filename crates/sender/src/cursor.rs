@@ -182,20 +182,27 @@ impl Cursor {
     }
 
     fn find_head(&mut self) {
-        let frame = self
+        let here = self
             .current
             .as_deref()
-            .and_then(|current| current.plan.frames.get(self.frame));
-        self.head = frame.map(|frame| {
-            let (at, of, duration) = match self.preface {
-                Some(sent) => (sent, self.preface_packets, 0),
-                None => (self.packet, frame.packets.len() as u32, frame.duration),
+            .and_then(|here| Some((here.plan.frames.get(self.frame)?, here)));
+        self.head = here.map(|(frame, here)| {
+            let (at, of) = match self.preface {
+                Some(sent) => (sent, self.preface_packets),
+                None => (self.packet, frame.packets.len() as u32),
             };
-            let pace = Pace::new(of, duration, self.burst);
+            let takes = |time| if self.preface.is_some() { 0 } else { time };
+            let (due, pace) = match here.leaving.get(self.frame) {
+                Some(sent) => {
+                    let time = takes(sent.last - sent.first);
+                    (sent.first, Pace::over(of, time, self.burst))
+                }
+                None => (frame.due, Pace::new(of, takes(frame.duration), self.burst)),
+            };
             let slice = pace.slice_at(at);
             Head {
                 packets: slice.packets,
-                due: frame.due.saturating_add(slice.after),
+                due: due.saturating_add(slice.after),
                 cap: pace.cap,
                 frame_due: frame.due,
                 droppable: frame.droppable && self.packet == 0 && self.preface.is_none(),

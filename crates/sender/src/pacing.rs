@@ -40,6 +40,15 @@ pub(crate) struct Slice {
 impl Pace {
     /// The pace of a frame of `packets` packets that lasts `duration` ns (0: not known, as of the last).
     pub fn new(packets: u32, duration: Nanos, burst: u16) -> Pace {
+        Pace::within(packets, duration, burst, MOST_SPREAD)
+    }
+
+    /// The pace of `packets` packets that are to be spread over all of `time`, however long.
+    pub fn over(packets: u32, time: Nanos, burst: u16) -> Pace {
+        Pace::within(packets, time, burst, Nanos::MAX)
+    }
+
+    fn within(packets: u32, duration: Nanos, burst: u16, most: Nanos) -> Pace {
         let burst = u32::from(burst).clamp(1, MOST_IN_TURN);
         let duration = duration.max(0);
         let needed = match duration {
@@ -50,7 +59,7 @@ impl Pace {
         };
         let cap = burst.max(needed);
         let slices = packets.div_ceil(cap).max(1);
-        let spread = duration.min(MOST_SPREAD.max(Nanos::from(slices) * TURN as Nanos));
+        let spread = duration.min(most.max(Nanos::from(slices) * TURN as Nanos));
         Pace {
             packets,
             slices,

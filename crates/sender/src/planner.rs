@@ -121,6 +121,8 @@ pub(crate) struct Planner(Arc<Inner>);
 struct Inner {
     store: Store,
     options: PayloadOptions,
+    /// How far ahead of their times films are sent at most.
+    ahead: Nanos,
     jobs: Mutex<Jobs>,
     work: Condvar,
     /// A film's script, as long as somebody watches.
@@ -146,10 +148,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Planner {
     /// Starts the threads.
-    pub fn start(store: Store, options: PayloadOptions) -> io::Result<Planner> {
+    pub fn start(store: Store, options: PayloadOptions, ahead: Nanos) -> io::Result<Planner> {
         let inner = Inner {
             store,
             options,
+            ahead,
             jobs: Mutex::new(Jobs {
                 asked: VecDeque::with_capacity(ASKED),
                 ..Jobs::default()
@@ -195,7 +198,7 @@ impl Planner {
         let identity = film.identity;
         let length = u64::try_from(film.title.duration).unwrap_or(0);
         self.0.store.film(&source, Duration::from_nanos(length));
-        let script = Arc::new(Script::film(film, source, self.0.options));
+        let script = Arc::new(Script::film(film, source, self.0.options, self.0.ahead));
         films.insert(identity, Arc::downgrade(&script));
         Ok(script)
     }

@@ -11,6 +11,7 @@ use reelway_catalogue::Film;
 use reelway_media::{Nanos, TimedSample};
 use reelway_rtp::{Bytes, Frame, Packet, Payload, PayloadOptions, Piece, Plan};
 use reelway_store::{Source, Span};
+use reelway_timetable::{self as timetable, Leaving};
 
 use crate::planner::Waiter;
 use crate::stream::{FileStream, StreamError};
@@ -27,6 +28,8 @@ const FILE_GROUP_BYTES: u64 = 256 << 10;
 pub(crate) struct Planned {
     pub plan: Plan,
     pub span: Span,
+    /// When each frame leaves, where that is not its own time; none otherwise.
+    pub leaving: Vec<Leaving>,
 }
 
 /// Film bytes for the packetiser.
@@ -56,6 +59,8 @@ pub(crate) type GroupId = (usize, usize);
 pub(crate) struct Script {
     pub source: Arc<Source>,
     kind: Kind,
+    /// How far ahead of its time a film is sent at most, so that it is sent evenly.
+    ahead: Nanos,
     plans: Mutex<HashMap<GroupId, Entry>>,
 }
 
@@ -84,14 +89,25 @@ pub(crate) struct Wanted {
 }
 
 impl Script {
-    /// A film's; the payload formats are made once, here.
-    pub fn film(film: Arc<Film>, source: Arc<Source>, options: PayloadOptions) -> Script {
+    /// A film's; the payload formats are made once, here. It is sent evenly, up to `ahead` before its time.
+    pub fn film(
+        film: Arc<Film>,
+        source: Arc<Source>,
+        options: PayloadOptions,
+        ahead: Nanos,
+    ) -> Script {
+        let ahead = if film.title.video().is_some() {
+            ahead
+        } else {
+            0
+        };
         let payload =
             |track| Payload::new(track, options).map_err(|unsupported| unsupported.reason);
         let payloads = film.title.tracks.iter().map(payload).collect();
         Script {
             source,
             kind: Kind::Film { film, payloads },
+            ahead,
             plans: Mutex::default(),
         }
     }
@@ -115,8 +131,14 @@ impl Script {
         Script {
             source: Arc::clone(&stream.source),
             kind: Kind::File(cut),
+            ahead: 0,
             plans: Mutex::default(),
         }
+    }
+
+    /// How far ahead of its time anything may leave.
+    pub fn ahead(&self) -> Nanos {
+        self.ahead
     }
 
     /// The film, if it is one.
@@ -291,7 +313,75 @@ impl Script {
                     .unwrap_or_default()
             }
         };
-        Ok(Planned { plan, span })
+        let leaving = self.leaving(track, &plan)?;
+        Ok(Planned {
+            plan,
+            span,
+            leaving,
+        })
+    }
+
+    /// When the frames of a track's plan leave, if the film is sent ahead: pictures so that the link sees
+    /// the mean of what is due soon, sound beside them. Reads the film's index around them.
+    fn leaving(&self, track: usize, plan: &Plan) -> Result<Vec<Leaving>, StreamError> {
+        let (Some(film), [first, .., last] | [first @ last]) = (self.as_film(), &*plan.frames)
+        else {
+            return Ok(Vec::new());
+        };
+        let Some((index, pictures)) = film.title.video().filter(|_| self.ahead > 0) else {
+            return Ok(Vec::new());
+        };
+        let (from, to, ahead) = (first.due, last.due, self.ahead);
+        let groups_until = |at: Nanos| {
+            let begun = |group: &reelway_media::Group| pictures.decode(group.dts) <= at;
+            pictures.groups.partition_point(begun)
+        };
+        // The picture at or before the first frame is in this group, and all that counts for it up to
+        // `ahead` before that.
+        let group = groups_until(from).saturating_sub(1);
+        let begin = pictures
+            .groups
+            .get(group)
+            .map_or(from, |group| pictures.decode(group.dts).min(from));
+        let begin = groups_until(begin.saturating_sub(ahead)).saturating_sub(1);
+        // The picture behind the last frame is in the group that begins next, if not before.
+        let end = pictures
+            .groups
+            .get(groups_until(to))
+            .map_or(to, |group| pictures.decode(group.dts));
+        let end = groups_until(end.saturating_add(ahead)) + 1;
+        let mut frames = Vec::new();
+        for group in begin..end.min(pictures.groups.len()) {
+            let read = pictures
+                .read_group(index, group, &*film.samples)
+                .map_err(|error| StreamError(format!("{}: {error}", film.path.display())))?;
+            frames.extend(read.iter().map(|sample| timetable::Due {
+                at: pictures.decode(sample.dts),
+                bytes: sample.sample.size,
+            }));
+        }
+        if begin == 0 {
+            let before = timetable::from_the_beginning(&frames, ahead);
+            frames.splice(..0, before);
+        }
+        let until = |at: Nanos| frames.partition_point(|frame| frame.at <= at);
+        let wanted = until(from).saturating_sub(1)..(until(to) + 1).min(frames.len());
+        let sent = timetable::evenly(&frames, wanted, ahead);
+        let leaves = |frame: &Frame| {
+            let own = sent.binary_search_by_key(&frame.due, |sent| sent.due);
+            match own {
+                Ok(at) if track == index => sent[at],
+                _ => {
+                    let first = timetable::beside(&sent, frame.due);
+                    Leaving {
+                        due: frame.due,
+                        first,
+                        last: first.saturating_add(frame.duration.max(0)),
+                    }
+                }
+            }
+        };
+        Ok(plan.frames.iter().map(leaves).collect())
     }
 }
 

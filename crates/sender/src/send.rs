@@ -12,6 +12,7 @@ use crate::cursor::Unit;
 use crate::shared::add;
 use crate::stream::{State, StreamError};
 use crate::thread::{Thread, now};
+use crate::writer::WriterError;
 
 /// Bytes before the payload that a packet needs of its own: a frame header of RTSP's interleaving, the
 /// RTP header, a short payload header.
@@ -67,33 +68,57 @@ impl Reporter {
         let (now, ntp) = both_clocks();
         let mut failed = None;
         for track in &stream.tracks {
+            let rtp_time = stream.rtp_now(track, now);
             let report = rtcp::SenderReport {
                 ssrc: track.ssrc,
                 ntp,
-                rtp_time: stream.rtp_now(track, now),
+                rtp_time,
                 packets: track.packets,
                 bytes: track.octets,
             };
-            self.packet.clear();
-            self.packet.extend_from_slice(&[b'$', 0, 0, 0]);
-            rtcp::write(&report, &self.cname, bye, &mut self.packet);
-            match &track.path {
-                // A report that finds no room is made up for by the next one.
-                Path::Udp(udp) => {
-                    if let Some(socket) = self.sockets.get(udp.rtcp_socket) {
-                        let _ = socket.send(&self.packet[FRAMING..], &udp.rtcp);
-                    }
-                }
-                Path::Tcp { conn, rtcp, .. } => {
-                    let bytes = (self.packet.len() - FRAMING) as u16;
-                    self.packet[1] = *rtcp;
-                    self.packet[2..FRAMING].copy_from_slice(&bytes.to_be_bytes());
-                    failed = failed.or(conn.write(&self.packet).err());
-                }
+            failed = failed.or(self.send(track, &report, bye).err());
+            // What is sent again is a source of its own, with the timestamps of this one (RFC 4588
+            // section 4); it is there once something was.
+            if let Some(resend) = track.resend.as_ref().filter(|resend| resend.packets > 0) {
+                let report = rtcp::SenderReport {
+                    ssrc: resend.ssrc,
+                    ntp,
+                    rtp_time,
+                    packets: resend.packets,
+                    bytes: resend.octets,
+                };
+                failed = failed.or(self.send(track, &report, bye).err());
             }
         }
         if let Some(error) = failed.filter(|_| !bye && stream.state == State::Playing) {
             stream.fail(StreamError(error.to_string()));
+        }
+    }
+
+    /// Sends a report the way of a track's reports.
+    fn send(
+        &mut self,
+        track: &Track,
+        report: &rtcp::SenderReport,
+        bye: bool,
+    ) -> Result<(), WriterError> {
+        self.packet.clear();
+        self.packet.extend_from_slice(&[b'$', 0, 0, 0]);
+        rtcp::write(report, &self.cname, bye, &mut self.packet);
+        match &track.path {
+            // A report that finds no room is made up for by the next one.
+            Path::Udp(udp) => {
+                if let Some(socket) = self.sockets.get(udp.rtcp_socket) {
+                    let _ = socket.send(&self.packet[FRAMING..], &udp.rtcp);
+                }
+                Ok(())
+            }
+            Path::Tcp { conn, rtcp, .. } => {
+                let bytes = (self.packet.len() - FRAMING) as u16;
+                self.packet[1] = *rtcp;
+                self.packet[2..FRAMING].copy_from_slice(&bytes.to_be_bytes());
+                conn.write(&self.packet).map(drop)
+            }
         }
     }
 }

@@ -152,8 +152,9 @@ impl Sender {
         let directory = Arc::new(Directory::default());
         let rtcp = Arc::new(rtcp);
         listen(&rtcp, &directory, &closed).map_err(SenderError::Thread)?;
-        let planner = Planner::start(store, config.payload).map_err(SenderError::Thread)?;
         let nanos = |duration: Duration| duration.as_nanos().min(i64::MAX as u128) as u64;
+        let smooth = nanos(config.smooth_ahead) as i64;
+        let planner = Planner::start(store, config.payload, smooth).map_err(SenderError::Thread)?;
         let rules = Arc::new(Rules {
             burst: config.burst.clamp(1, 64),
             nice: config.nice.clamp(-20, 19),

@@ -116,6 +116,27 @@ fn what_is_missed_is_sent_again_wherever_it_lies() {
     );
     let stats = sender.stats();
     assert_eq!((stats.missed, stats.resent), (60, 60));
+    // A source of its own has reports of its own, on the clock of the track it belongs to.
+    std::thread::sleep(Duration::from_millis(100));
+    let (own, beside): (Vec<Report>, Vec<Report>) = viewer
+        .video
+        .reports()
+        .into_iter()
+        .partition(|report| report.ssrc == VIDEO_SSRC);
+    assert!(
+        beside
+            .iter()
+            .all(|report| report.ssrc == AGAIN && report.cname)
+    );
+    let clock = |report: &Report| (report.ntp, report.rtp_time, report.bye);
+    let same = |report: &Report| own.iter().any(|of| clock(of) == clock(report));
+    assert!(beside.iter().all(same), "{beside:?} {own:?}");
+    let last = beside.last().expect("a report of what was sent again");
+    let octets: usize = again.iter().map(|packet| packet.payload.len()).sum();
+    assert_eq!(
+        (last.packets as usize, last.octets as usize, last.bye),
+        (again.len(), octets, true)
+    );
 }
 
 #[test]

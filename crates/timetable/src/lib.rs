@@ -1,16 +1,19 @@
 //! What of a film is due when, and what it needs.
 //!
 //! What lives here: where a play begins ([`Beginning`]); what each moment of a film needs, for admission and
-//! for caches ([`Demand`], [`Curve`]); how it is sent ahead within a viewer's buffer ([`Schedule`]). Pure:
+//! for caches ([`Demand`], [`Curve`]); how it is sent ahead within a viewer's buffer, as evenly as that allows
+//! from some place on ([`Schedule`]) or picture by picture, the same for all ([`evenly`]). Pure:
 //! sample records come through [`reelway_media::Samples`].
 #![forbid(unsafe_code)]
 
 mod beginning;
 mod curve;
 mod demand;
+mod even;
 mod smooth;
 
 pub use beginning::{Beginning, PRIMING, TrackBeginning};
 pub use curve::{BIN, BINS, Curve, Play};
 pub use demand::{Carriage, Demand, ETHERNET};
+pub use even::{Due, Leaving, beside, evenly, from_the_beginning};
 pub use smooth::{Schedule, smooth};

@@ -1,0 +1,85 @@
+//! A way out with too little room. Needs root, for it is a network of the test's own.
+
+mod common;
+
+use std::process::Command;
+use std::time::Duration;
+
+use common::*;
+use nix::sched::{CloneFlags, unshare};
+use reelway_sender::BackendChoice;
+
+#[track_caller]
+fn run(command: &str) {
+    let mut words = command.split(' ');
+    let output = Command::new(words.next().expect("a command"))
+        .args(words)
+        .output()
+        .expect("iproute2");
+    assert!(
+        output.status.success(),
+        "{command}: {} (this test needs root and iproute2)",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Runs `what` where there is only a loopback of these Mbit/s; threads it starts see nothing else either.
+fn on_a_narrow_way(rate: u32, what: impl FnOnce() + Send) {
+    let inside = || {
+        unshare(CloneFlags::CLONE_NEWNET).expect("a network of its own: this test needs root");
+        run("ip link set lo up");
+        run("tc qdisc add dev lo root handle 1: htb default 1");
+        run(&format!(
+            "tc class add dev lo parent 1: classid 1:1 htb rate {rate}mbit burst 15k"
+        ));
+        what();
+    };
+    std::thread::scope(|scope| {
+        if let Err(panic) = scope.spawn(inside).join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+#[test]
+fn what_finds_the_send_buffer_full_waits_in_its_order_and_nothing_is_lost_by_any_backend() {
+    let film = TestFilm::make(2, 3000);
+    let store = store();
+    on_a_narrow_way(24, || {
+        let backends = [
+            BackendChoice::IoUring,
+            BackendChoice::Gso,
+            BackendChoice::Sendmmsg,
+        ];
+        let plays: Vec<_> = backends
+            .into_iter()
+            .map(|backend| {
+                let sender = sender(&store, |config| {
+                    config.backend = backend;
+                    // A few packets, with the kernel's overhead.
+                    config.send_buffer = 8 << 10;
+                    config.catch_up = Duration::from_secs(30);
+                });
+                let viewer = Viewer::default();
+                let handle = viewer.plays(&sender, &film, &store);
+                (sender, viewer, handle)
+            })
+            .collect();
+        for (sender, viewer, handle) in &plays {
+            viewer.wait_for_the_end();
+            let sent = handle.progress().packets as usize;
+            wait_until("what is on its way", || {
+                viewer.video.count() + viewer.audio.count() == sent
+            });
+            let (video, audio) = (viewer.video.packets(), viewer.audio.packets());
+            assert_whole(&video, VIDEO_SEQ);
+            assert_whole(&audio, 7);
+            assert_whole_film(&film, &video, &audio);
+            let stats = sender.stats();
+            assert!(
+                stats.retried > 20 && stats.refused == 0,
+                "the buffer was full at times: {stats:?}"
+            );
+        }
+    });
+}
