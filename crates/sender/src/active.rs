@@ -321,7 +321,10 @@ impl Active {
         if self.film == Nanos::MAX {
             self.film = self.start;
         }
-        self.shared.tally.position.store(self.start, Ordering::Relaxed);
+        self.shared
+            .tally
+            .position
+            .store(self.start, Ordering::Relaxed);
         self.want(now);
         self.check_ready(now);
     }
@@ -429,7 +432,10 @@ impl Active {
         self.epoch += 1;
         self.over_at = None;
         self.watcher.pauses();
-        self.shared.tally.position.store(position, Ordering::Relaxed);
+        self.shared
+            .tally
+            .position
+            .store(position, Ordering::Relaxed);
         self.shared.tally.behind.store(0, Ordering::Relaxed);
         for track in &mut self.tracks {
             track.cursor.let_go();
@@ -492,7 +498,10 @@ impl Active {
         self.bye = true;
         self.let_go();
         if ended {
-            self.shared.tally.position.store(self.end, Ordering::Relaxed);
+            self.shared
+                .tally
+                .position
+                .store(self.end, Ordering::Relaxed);
             self.enter(State::Ended);
             (self.shared.events)(StreamEvent::Ended);
         } else {

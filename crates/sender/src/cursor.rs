@@ -174,7 +174,11 @@ impl Cursor {
             }
         }
         let span = &bytes.span;
-        let film = |packet: &Packet| packet.run().map_or(span.range().start, |(_, film)| film.start);
+        let film = |packet: &Packet| {
+            packet
+                .run()
+                .map_or(span.range().start, |(_, film)| film.start)
+        };
         if step == 1 {
             // The plan's place in memory is known now, but nothing of it is here.
             return span.prefetch(0, 0);
@@ -235,7 +239,12 @@ impl Cursor {
 
     /// Where the next packet lies, and how many packets the preface before it has.
     pub fn at(&self) -> Option<(Place, u16)> {
-        let frame = self.current.as_deref()?.plan.frames.get(self.frame as usize)?;
+        let frame = self
+            .current
+            .as_deref()?
+            .plan
+            .frames
+            .get(self.frame as usize)?;
         let place = Place {
             group: self.group as u32,
             packet: frame.packets.start + self.packet,

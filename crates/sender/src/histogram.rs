@@ -156,7 +156,10 @@ impl Coarse {
 
     /// How late packets were so far: up to the end of their class, and no later than the latest.
     pub fn summary(&self) -> Lateness {
-        let counts = self.classes.each_ref().map(|class| class.load(Ordering::Relaxed));
+        let counts = self
+            .classes
+            .each_ref()
+            .map(|class| class.load(Ordering::Relaxed));
         let max = self.max.load(Ordering::Relaxed);
         let total: u64 = counts.iter().copied().map(u64::from).sum();
         let percentile = |thousandths: u64| {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use reelway_rtp::{Header, Piece, rtcp};
+use reelway_sys::prefetch;
 use reelway_sys::udp::{Batch, MAX_RUN_BYTES, MAX_RUN_PACKETS, Segmentation, Sent, UdpSocket};
 
 use crate::active::{Active, Due, Path, Track};
@@ -376,6 +377,8 @@ pub(crate) fn payload<'d>(
         cell[used..end].copy_from_slice(head);
         batch.slice(&cell[from..end]);
         for slice in unit.bytes.span.slices(film) {
+            // What the kernel will copy comes while other packets are put together.
+            prefetch::bulk(slice);
             batch.slice(slice);
         }
         return batch.end_packet();

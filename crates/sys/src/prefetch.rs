@@ -16,16 +16,22 @@ pub fn value<T>(value: &T) {
 /// Fetches the first `bytes` of `value`, or all of it if it is not as long.
 #[inline]
 pub fn head<T>(value: &T, bytes: usize) {
-    lines(
-        std::ptr::from_ref(value).cast(),
-        bytes.min(size_of::<T>()),
-    );
+    lines(std::ptr::from_ref(value).cast(), bytes.min(size_of::<T>()));
 }
 
 /// Fetches the lines in which `values` lie.
 #[inline]
 pub fn slice<T>(values: &[T]) {
     lines(values.as_ptr().cast(), size_of_val(values));
+}
+
+/// Fetches `bytes` that only the kernel will read, into the processor's larger caches: the nearest one has no room
+/// for the bytes of many packets.
+#[inline]
+pub fn bulk(bytes: &[u8]) {
+    for line in bytes.chunks(LINE) {
+        fetch_far(line.as_ptr());
+    }
 }
 
 #[inline]
@@ -47,6 +53,27 @@ fn fetch(line: *const u8) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
 }
 
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn fetch_far(line: *const u8) {
+    use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+    // SAFETY: a hint, which faults at no address.
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
+}
+
+#[cfg(target_arch = "aarch64")]
+#[inline]
+fn fetch_far(line: *const u8) {
+    // SAFETY: a hint, which faults at no address.
+    unsafe {
+        std::arch::asm!(
+            "prfm pldl2keep, [{line}]",
+            line = in(reg) line,
+            options(nostack, readonly, preserves_flags)
+        );
+    }
+}
+
 #[cfg(target_arch = "aarch64")]
 #[inline]
 fn fetch(line: *const u8) {
@@ -64,6 +91,10 @@ fn fetch(line: *const u8) {
 #[inline]
 fn fetch(_line: *const u8) {}
 
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[inline]
+fn fetch_far(_line: *const u8) {}
+
 #[cfg(test)]
 mod tests {
     #[test]
@@ -72,6 +103,8 @@ mod tests {
         for end in [0, 1, 8, 9, 1000] {
             super::slice(&words[..end]);
         }
+        super::bulk(&[7; 129]);
+        super::bulk(&[]);
         super::value(&words);
         super::value(&());
         super::head(&[7u8; 300], 1);

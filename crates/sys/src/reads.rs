@@ -167,7 +167,11 @@ impl<T> Reads<T> {
                 // registering does it.
                 unsafe {
                     let from = mapping.base.as_ptr().add(at).cast();
-                    libc::madvise(from, LARGE.min(start + bytes - at), libc::MADV_POPULATE_WRITE);
+                    libc::madvise(
+                        from,
+                        LARGE.min(start + bytes - at),
+                        libc::MADV_POPULATE_WRITE,
+                    );
                 }
             }
             let vector = libc::iovec {
