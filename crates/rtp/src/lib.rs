@@ -23,5 +23,5 @@ pub mod sdp;
 
 pub use header::{Header, RTX_BYTES};
 pub use payload::{Bytes, Payload, PayloadOptions, PlanError, Unsupported};
-pub use plan::{Frame, MAX_PIECES, Packet, Piece, Plan};
+pub use plan::{Frame, MAX_PIECES, Packet, Part, Piece, Plan};
 pub use sdp::SdpMedia;

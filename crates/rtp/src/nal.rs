@@ -4,7 +4,7 @@
 use reelway_media::TimedSample;
 
 use crate::payload::{Bytes, MAX_AGGREGATED, PlanError, Timing};
-use crate::plan::{Builder, FrameInfo, Piece, Plan};
+use crate::plan::{Builder, FrameInfo, Plan};
 
 /// The first bytes of a NAL unit: one for H.264 (the second is then 0), two for H.265.
 pub(crate) type NalHeader = [u8; 2];
@@ -127,18 +127,7 @@ pub(crate) fn preface<'a, F: NalFormat>(
         sync: true,
         ..FrameInfo::default()
     });
-    let mut plan = packer.out.finish();
-    let base = plan.inline.len() as u32;
-    for piece in &mut plan.pieces {
-        if let Piece::Film { offset, len } = *piece {
-            *piece = Piece::Inline {
-                start: base + offset as u32,
-                len: len as u16,
-            };
-        }
-    }
-    plan.inline.extend_from_slice(&film);
-    plan
+    packer.out.finish_with(&film)
 }
 
 /// Small units that may share a packet.

@@ -14,7 +14,7 @@ pub struct Plan {
     pub frames: Vec<Frame>,
     /// All packets, in the order of sending.
     pub packets: Vec<Packet>,
-    /// What the packets are made of.
+    /// What those packets are made of that are no [`Packet::run`].
     pub pieces: Vec<Piece>,
     /// Payload headers and parameter sets: the bytes that [`Piece::Inline`] points to.
     pub inline: Vec<u8>,
@@ -42,17 +42,59 @@ pub struct Frame {
     pub droppable: bool,
 }
 
-/// One RTP packet, without its RTP header.
+/// Most bytes before the film's that a packet keeps in itself.
+const HEAD: usize = 4;
+
+/// In place of a packet's head: what it is made of is among the plan's pieces.
+const PIECES: u8 = u8::MAX;
+
+/// One RTP packet, without its RTP header. It is small, and a packet of a picture has all that it is made of in
+/// itself: senders go through plans that the processor's cache has long forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// First piece in [`Plan::pieces`].
-    pub start: u32,
-    /// Number of pieces: 1 to [`MAX_PIECES`].
-    pub count: u16,
-    /// Bytes of all pieces together; at most `PayloadOptions::max_payload`.
+    /// Where in the file the bytes behind the head begin; or the first piece in [`Plan::pieces`], and in the upper
+    /// half their number: 1 to [`MAX_PIECES`].
+    at: u64,
+    head: [u8; HEAD],
+    /// Bytes of the payload; at most `PayloadOptions::max_payload`.
     pub len: u16,
+    /// Bytes of the head, or [`PIECES`].
+    form: u8,
     /// The RTP header's marker bit.
     pub marker: bool,
+}
+
+const _: () = assert!(size_of::<Packet>() == 16);
+
+impl Packet {
+    /// A packet of bytes of the film only.
+    pub fn of_film(offset: u64, len: u16, marker: bool) -> Packet {
+        Packet {
+            at: offset,
+            head: [0; HEAD],
+            len,
+            form: 0,
+            marker,
+        }
+    }
+
+    /// What a packet is made of that is one run of the film's bytes behind a short head, or none: the head, and
+    /// where the film's bytes lie. `None`: it is made of [`Plan::pieces_of`].
+    #[inline]
+    pub fn run(&self) -> Option<(&[u8], Range<u64>)> {
+        let head = self.head.get(..usize::from(self.form))?;
+        let len = u64::from(self.len) - head.len() as u64;
+        Some((head, self.at..self.at + len))
+    }
+}
+
+/// A part of a packet's payload, for those who want all packets alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// Bytes kept with the plan.
+    Kept(&'a [u8]),
+    /// Bytes of the film file, from the first up to but not with the last.
+    Film(Range<u64>),
 }
 
 /// A part of a packet's payload.
@@ -95,10 +137,24 @@ impl Plan {
         &self.packets[frame.packets.start as usize..frame.packets.end as usize]
     }
 
-    /// The pieces of a packet of this plan, in order.
+    /// The pieces of a packet of this plan, in order; none for a packet that is a [`Packet::run`].
     pub fn pieces_of(&self, packet: &Packet) -> &[Piece] {
-        let start = packet.start as usize;
-        &self.pieces[start..start + usize::from(packet.count)]
+        if packet.form != PIECES {
+            return &[];
+        }
+        let (start, count) = (packet.at as u32 as usize, (packet.at >> 32) as usize);
+        &self.pieces[start..start + count]
+    }
+
+    /// What a packet of this plan is made of, in order, whatever its form.
+    pub fn parts_of<'a>(&'a self, packet: &'a Packet) -> impl Iterator<Item = Part<'a>> {
+        let (head, film) = packet.run().unzip();
+        let head = head.filter(|head| !head.is_empty()).map(Part::Kept);
+        let pieces = self.pieces_of(packet).iter().map(|piece| match *piece {
+            Piece::Inline { .. } => Part::Kept(self.inline_of(piece)),
+            Piece::Film { offset, len } => Part::Film(offset..offset + u64::from(len)),
+        });
+        head.into_iter().chain(film.map(Part::Film)).chain(pieces)
     }
 
     /// The bytes of an inline piece of this plan; empty for a piece of the film.
@@ -198,9 +254,10 @@ impl Builder {
         let len = pieces.iter().map(Piece::len).sum::<usize>();
         debug_assert!(len <= crate::PayloadOptions::MOST);
         self.plan.packets.push(Packet {
-            start: self.first_piece as u32,
-            count: pieces.len() as u16,
+            at: self.first_piece as u64 | (pieces.len() as u64) << 32,
+            head: [0; HEAD],
             len: len as u16,
+            form: PIECES,
             marker,
         });
         self.first_piece = self.plan.pieces.len();
@@ -241,10 +298,56 @@ impl Builder {
 
     /// The plan, taking no more memory than it needs.
     pub fn finish(mut self) -> Plan {
+        self.plan.make_runs();
         self.plan.frames.shrink_to_fit();
         self.plan.packets.shrink_to_fit();
         self.plan.pieces.shrink_to_fit();
         self.plan.inline.shrink_to_fit();
         self.plan
+    }
+
+    /// The plan of a film that consists of these bytes, which are kept with it.
+    pub fn finish_with(mut self, film: &[u8]) -> Plan {
+        let base = self.plan.inline.len() as u32;
+        for piece in &mut self.plan.pieces {
+            if let Piece::Film { offset, len } = *piece {
+                *piece = Piece::Inline {
+                    start: base + offset as u32,
+                    len: len as u16,
+                };
+            }
+        }
+        self.plan.inline.extend_from_slice(film);
+        self.plan
+    }
+}
+
+impl Plan {
+    /// Puts what a packet is made of into itself where it has room for it.
+    fn make_runs(&mut self) {
+        let mut kept = 0;
+        for packet in &mut self.packets {
+            let (start, count) = (packet.at as u32 as usize, (packet.at >> 32) as usize);
+            let (head, film) = match self.pieces[start..start + count] {
+                [Piece::Film { offset, .. }] => (&[][..], Some(offset)),
+                [Piece::Inline { start, len }, Piece::Film { offset, .. }] => {
+                    let start = start as usize;
+                    (&self.inline[start..start + usize::from(len)], Some(offset))
+                }
+                _ => (&[][..], None),
+            };
+            match (film, packet.head.get_mut(..head.len())) {
+                (Some(offset), Some(into)) => {
+                    into.copy_from_slice(head);
+                    (packet.at, packet.form) = (offset, head.len() as u8);
+                }
+                _ => {
+                    self.pieces.copy_within(start..start + count, kept);
+                    packet.at = kept as u64 | (count as u64) << 32;
+                    kept += count;
+                }
+            }
+        }
+        self.pieces.truncate(kept);
     }
 }

@@ -77,15 +77,13 @@ fn packets(
             };
             *seq = seq.wrapping_add(1);
             let mut bytes = header.to_bytes().to_vec();
-            for piece in plan.pieces_of(packet) {
-                match *piece {
-                    reelway_rtp::Piece::Film { offset, len } => {
-                        bytes.extend_from_slice(&film[offset as usize..][..len as usize]);
+            for part in plan.parts_of(packet) {
+                bytes.extend_from_slice(match part {
+                    reelway_rtp::Part::Film(range) => {
+                        &film[range.start as usize..range.end as usize]
                     }
-                    reelway_rtp::Piece::Inline { .. } => {
-                        bytes.extend_from_slice(plan.inline_of(piece))
-                    }
-                }
+                    reelway_rtp::Part::Kept(kept) => kept,
+                });
             }
             packets.push(bytes);
         }

@@ -1,13 +1,16 @@
 //! A stream as its sender thread has it: what it does, where it stands, what it may send now.
 
+mod near;
 mod playing;
 mod track;
 
+use std::mem::offset_of;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use reelway_media::Nanos;
 use reelway_store::Watcher;
+use reelway_sys::prefetch::LINE;
 use reelway_timetable::{Beginning, Schedule};
 
 use crate::again::Resend;
@@ -70,14 +73,45 @@ pub(crate) struct Means {
     pub watcher: Arc<Watcher>,
 }
 
-/// A stream on its thread.
+/// A stream on its thread. What a turn reads and writes of it comes first, in as few cache lines as it takes:
+/// other streams and the films' bytes have pushed them out since its last turn.
+#[repr(C, align(64))]
 pub(crate) struct Active {
-    pub shared: Arc<Shared>,
-    pub script: Arc<Script>,
+    pub state: State,
+    /// Whether the kernel holds packets until they are to depart.
+    pub held: bool,
+    /// Whether runs may be cut by the kernel on this stream's way.
+    pub gso: bool,
+    /// When it last waited for a plan, that it is not blamed on the reader.
+    starved: bool,
+    /// The first sender report has left since the stream was put where it is.
+    reported: bool,
+    /// It is sent through a connection.
+    tcp: bool,
     pub tracks: Vec<Track>,
+    /// Film time `film` leaves at `wall`.
+    wall: u64,
+    film: Nanos,
+    pub window: Window,
+    /// The kernel had no room, or a TCP reader was slow: not before this.
+    pub retry_at: u64,
+    /// When sender reports are due.
+    next_report: u64,
+    /// When BYE is due.
+    over_at: Option<u64>,
+    pub shared: Arc<Shared>,
+    pub rules: Arc<Rules>,
+    /// What to send by, if not the film's own times.
+    pub schedule: Option<Arc<Schedule>>,
+    /// Presentation time it began with; the range's end.
+    start: Nanos,
+    end: Nanos,
+    /// The turn it is in on the wheel.
+    pub armed: u64,
+    pub script: Arc<Script>,
+
     pub inbox: Inbox,
     pub planner: Planner,
-    pub rules: Arc<Rules>,
     counters: Arc<Counters>,
     /// Told of where the viewer is.
     watcher: Arc<Watcher>,
@@ -87,47 +121,25 @@ pub(crate) struct Active {
     pub wish: (Nanos, Option<Nanos>),
     /// Who waits for it to be ready.
     pub reply: Option<Reply>,
-    pub state: State,
-    /// What to send by, if not the film's own times.
-    pub schedule: Option<Arc<Schedule>>,
     /// Counts beginnings.
     pub epoch: u32,
-    /// Film time `film` leaves at `wall`.
-    wall: u64,
-    film: Nanos,
     /// Where it begins has been found, and not yet when its first packets leave.
     found: bool,
     /// How far ahead of its time the first packet left.
     lead: Nanos,
-    /// Presentation time it began with; the range's end.
-    start: Nanos,
-    end: Nanos,
     /// `go` came before it was ready.
     go: bool,
-    pub window: Window,
-    /// Whether the kernel holds packets until they are to depart.
-    pub held: bool,
-    /// The turn it is in on the wheel.
-    pub armed: u64,
-    /// The kernel had no room, or a TCP reader was slow: not before this.
-    pub retry_at: u64,
-    /// Whether runs may be cut by the kernel on this stream's way.
-    pub gso: bool,
-    /// When sender reports are due.
-    next_report: u64,
-    /// The first one has left since the stream was put where it is.
-    reported: bool,
-    /// When BYE is due.
-    over_at: Option<u64>,
     /// BYE was sent for what was sent.
     bye: bool,
-    /// A TCP stream that was behind sends at most at twice the film's rate.
-    pub not_before: u64,
-    /// When it last waited for a plan, that it is not blamed on the reader.
-    starved: bool,
     /// Whether another thread had it first.
     moved: bool,
+    /// A TCP stream that was behind sends at most at twice the film's rate.
+    pub not_before: u64,
 }
+
+/// Bytes of [`Active`] that a turn touches.
+pub(crate) const HOT: usize = 3 * LINE;
+const _: () = assert!(offset_of!(Active, inbox) <= HOT);
 
 impl Active {
     /// A stream to be prepared; `reply` waits for it.
@@ -151,7 +163,11 @@ impl Active {
         let held = tracks
             .iter()
             .all(|track| matches!(&track.path, Path::Udp(udp) if udp.held));
+        let tcp = tracks
+            .iter()
+            .any(|track| matches!(track.path, Path::Tcp { .. }));
         Active {
+            tcp,
             held,
             shared,
             script,
@@ -193,9 +209,7 @@ impl Active {
     }
 
     pub fn is_tcp(&self) -> bool {
-        self.tracks
-            .iter()
-            .any(|track| matches!(track.path, Path::Tcp { .. }))
+        self.tcp
     }
 
     /// Whether another thread may take it over: while it plays, and once, so that what its handle says
@@ -250,7 +264,7 @@ impl Active {
             State::Playing => self
                 .film_at(now)
                 .clamp(self.start, self.end.max(self.start)),
-            _ => self.shared.position.load(Ordering::Relaxed),
+            _ => self.shared.tally.position.load(Ordering::Relaxed),
         }
     }
 
@@ -278,7 +292,7 @@ impl Active {
             track.cursor.place(None, 0);
             track.resends(Resend::leave);
         }
-        self.shared.position.store(start, Ordering::Relaxed);
+        self.shared.tally.position.store(start, Ordering::Relaxed);
         self.enter(State::Preparing);
         let tracks = self.tracks.iter().map(|track| track.cursor.track).collect();
         self.planner.locate(
@@ -315,7 +329,10 @@ impl Active {
             self.film = self.start;
         }
         self.found = true;
-        self.shared.position.store(self.start, Ordering::Relaxed);
+        self.shared
+            .tally
+            .position
+            .store(self.start, Ordering::Relaxed);
         self.want(now);
         self.check_ready(now);
     }
@@ -385,7 +402,7 @@ impl Active {
     }
 
     fn play_info(&self) -> PlayInfo {
-        let start = self.shared.position.load(Ordering::Relaxed);
+        let start = self.shared.tally.position.load(Ordering::Relaxed);
         let info = |track: &Track| TrackInfo {
             seq: track.seq,
             rtp_time: track
@@ -438,8 +455,11 @@ impl Active {
         self.epoch += 1;
         self.over_at = None;
         self.watcher.pauses();
-        self.shared.position.store(position, Ordering::Relaxed);
-        self.shared.behind.store(0, Ordering::Relaxed);
+        self.shared
+            .tally
+            .position
+            .store(position, Ordering::Relaxed);
+        self.shared.tally.behind.store(0, Ordering::Relaxed);
         for track in &mut self.tracks {
             track.cursor.let_go();
             track.resends(Resend::let_go);
@@ -501,7 +521,10 @@ impl Active {
         self.bye = true;
         self.let_go();
         if ended {
-            self.shared.position.store(self.end, Ordering::Relaxed);
+            self.shared
+                .tally
+                .position
+                .store(self.end, Ordering::Relaxed);
             self.enter(State::Ended);
             (self.shared.events)(StreamEvent::Ended);
         } else {

@@ -5,19 +5,35 @@
 //! up to eight times, and each time would go through the plan's memory, which other viewers' plans have
 //! pushed out of the processor's cache.
 
+use std::mem::offset_of;
 use std::ops::Range;
 use std::sync::Arc;
 
 use reelway_media::Nanos;
-use reelway_rtp::{Packet, Piece, Plan};
+use reelway_rtp::{Packet, Plan};
+use reelway_sys::prefetch;
 
 use crate::again::Place;
 use crate::pacing::Pace;
 use crate::plans::{Planned, Script};
 use crate::stream::StreamError;
 
-/// A place in a track of a script.
+/// A place in a track of a script. What a turn reads and writes comes first.
+#[repr(C)]
 pub(crate) struct Cursor {
+    /// What the place says; `None`: the plan is not here.
+    head: Option<Head>,
+    current: Option<Arc<Planned>>,
+    /// When the group that is to be asked for next is due; [`NEVER`], or [`UNKNOWN`] when anything that it hangs
+    /// on has changed.
+    asks: Nanos,
+    /// Packets of the preface sent; `None`: it has been sent, or is not wanted, or there is none.
+    preface: Option<u32>,
+    /// Frame within the group, and packet within the frame: the next to be sent.
+    frame: u32,
+    packet: u32,
+    done: bool,
+
     /// The script's track.
     pub track: usize,
     /// Groups of the track.
@@ -27,26 +43,20 @@ pub(crate) struct Cursor {
     /// Packets that may leave within a millisecond.
     burst: u16,
     group: usize,
-    /// Frame within the group, and packet within the frame: the next to be sent.
-    frame: usize,
-    packet: u32,
     /// Until the first frame is found: frames due before this are left out, but for the one it lies
     /// in (several access units of sound share a packet).
     from: Option<Nanos>,
     /// Frames due from here on are left out.
     end: Nanos,
-    /// Packets of the preface sent; `None`: it has been sent, or is not wanted, or there is none.
-    preface: Option<u32>,
-    /// What the place says; `None`: the plan is not here.
-    head: Option<Head>,
-    /// When the group behind the one at hand is due, once somebody has asked.
-    following: Option<(usize, Nanos)>,
-    current: Option<Arc<Planned>>,
     next: Option<Result<Arc<Planned>, StreamError>>,
     /// The last group asked for.
     asked: Option<usize>,
-    done: bool,
 }
+
+/// Nothing is to be asked for until something changes.
+const NEVER: Nanos = Nanos::MAX;
+/// It is to be found out whether something is to be asked for.
+const UNKNOWN: Nanos = Nanos::MIN;
 
 /// The packets that leave next together.
 #[derive(Clone, Debug)]
@@ -57,6 +67,8 @@ pub(crate) struct Head {
     pub due: Nanos,
     /// Packets that may leave within their millisecond.
     pub cap: u32,
+    /// The first of them in the plan.
+    first: u32,
     /// When their frame is due.
     frame_due: Nanos,
     /// The frame can be left out: nothing of it was sent, and no other frame is decoded from it.
@@ -78,25 +90,28 @@ pub(crate) struct Unit<'a> {
 }
 
 impl Cursor {
+    /// Bytes that a turn touches.
+    pub const HOT: usize = offset_of!(Cursor, track);
+
     /// A place that is nowhere yet, in a script's track whose preface has so many packets.
     pub fn new(track: usize, groups: usize, preface_packets: u32, burst: u16) -> Cursor {
         Cursor {
+            head: None,
+            current: None,
+            asks: UNKNOWN,
+            preface: None,
+            frame: 0,
+            packet: 0,
+            done: true,
             track,
             groups,
             preface_packets,
             burst,
             group: 0,
-            frame: 0,
-            packet: 0,
             from: None,
             end: Nanos::MAX,
-            preface: None,
-            head: None,
-            following: None,
-            current: None,
             next: None,
             asked: None,
-            done: true,
         }
     }
 
@@ -119,11 +134,13 @@ impl Cursor {
         self.head = None;
         self.next = None;
         self.asked = None;
+        self.asks = UNKNOWN;
     }
 
     /// Forgets what was asked for: the answer would come to a thread that the track has left.
     pub fn ask_again(&mut self) {
         self.asked = None;
+        self.asks = UNKNOWN;
     }
 
     /// Whether there is nothing left to send.
@@ -136,45 +153,43 @@ impl Cursor {
         self.done || self.current.is_some()
     }
 
-    /// Reads a word of each part of the plan that the next packets are in; what is read means nothing.
-    pub fn touch(&self) -> u64 {
-        let (Some(bytes), Some(head)) = (self.current.as_deref(), &self.head) else {
-            return 0;
+    /// Fetches into the processor's cache what sending the next packets will read, a step further with each
+    /// `step`, from 0 to [`Cursor::STEPS`]: each needs what the one before has fetched.
+    pub fn prefetch(&self, step: u32) {
+        let (Some(bytes), Some(head)) = (&self.current, &self.head) else {
+            return;
         };
-        let plan = &bytes.plan;
-        let Some(frame) = plan.frames.get(self.frame) else {
-            return 0;
+        let packets = || {
+            let first = head.first as usize;
+            let last = first + (head.packets.end - head.packets.start) as usize;
+            bytes.plan.packets.get(first..last).unwrap_or(&[])
         };
-        let first = frame.packets.start + head.packets.start;
-        let Some(packet) = plan.packets.get(first as usize) else {
-            return 0;
-        };
-        let mut sum = 0;
-        let pieces = plan.pieces_of(packet);
-        for piece in pieces.iter().take(2) {
-            sum ^= match piece {
-                Piece::Inline { start, .. } => plan
-                    .inline
-                    .get(*start as usize)
-                    .copied()
-                    .unwrap_or(0)
-                    .into(),
-                Piece::Film { offset, .. } => {
-                    let slice = bytes.span.slices(*offset..*offset + 1).next();
-                    slice.map_or(0, |slice| slice.len() as u64)
-                }
-            };
+        if step == 0 {
+            return prefetch::value(&**bytes);
         }
-        let last = first + (head.packets.end - head.packets.start).saturating_sub(1);
-        let last = plan
-            .packets
-            .get(last as usize)
-            .map_or(0, |packet| packet.start);
-        sum ^ plan
-            .pieces
-            .get(last as usize)
-            .map_or(0, |piece| piece.len() as u64)
+        if step == 1 {
+            prefetch::slice(packets());
+            if let Some(frame) = bytes.plan.frames.get(self.frame as usize) {
+                prefetch::value(frame);
+            }
+        }
+        let span = &bytes.span;
+        let film = |packet: &Packet| {
+            packet
+                .run()
+                .map_or(span.range().start, |(_, film)| film.start)
+        };
+        if step == 1 {
+            // The plan's place in memory is known now, but nothing of it is here.
+            return span.prefetch(0, 0);
+        }
+        if let Some(first) = packets().first() {
+            span.prefetch(film(first), step - 1);
+        }
     }
+
+    /// Steps of [`Cursor::prefetch`].
+    pub const STEPS: u32 = 4;
 
     /// Which packets leave next, if that is known.
     pub fn head(&self) -> Option<&Head> {
@@ -185,14 +200,14 @@ impl Cursor {
         let here = self
             .current
             .as_deref()
-            .and_then(|here| Some((here.plan.frames.get(self.frame)?, here)));
+            .and_then(|here| Some((here.plan.frames.get(self.frame as usize)?, here)));
         self.head = here.map(|(frame, here)| {
             let (at, of) = match self.preface {
                 Some(sent) => (sent, self.preface_packets),
                 None => (self.packet, frame.packets.len() as u32),
             };
             let takes = |time| if self.preface.is_some() { 0 } else { time };
-            let (due, pace) = match here.leaving.get(self.frame) {
+            let (due, pace) = match here.leaving.get(self.frame as usize) {
                 Some(sent) => {
                     let time = takes(sent.last - sent.first);
                     (sent.first, Pace::over(of, time, self.burst))
@@ -201,6 +216,7 @@ impl Cursor {
             };
             let slice = pace.slice_at(at);
             Head {
+                first: frame.packets.start + slice.packets.start,
                 packets: slice.packets,
                 due: due.saturating_add(slice.after),
                 cap: pace.cap,
@@ -210,11 +226,11 @@ impl Cursor {
         });
     }
 
-    /// What is to be sent next, if it is in memory; `preface`: the track's.
-    pub fn unit<'a>(&'a self, preface: Option<&'a Plan>) -> Option<Unit<'a>> {
+    /// What is to be sent next, if it is in memory; `preface` gives the track's.
+    pub fn unit<'a>(&'a self, preface: impl FnOnce() -> Option<&'a Plan>) -> Option<Unit<'a>> {
         let bytes = self.current.as_deref()?;
-        let frame = bytes.plan.frames.get(self.frame)?;
-        let (plan, packets, duration) = match preface.filter(|_| self.preface.is_some()) {
+        let frame = bytes.plan.frames.get(self.frame as usize)?;
+        let (plan, packets, duration) = match self.preface.and_then(|_| preface()) {
             Some(plan) => (plan, &*plan.packets, 0),
             None => (&bytes.plan, bytes.plan.packets_of(frame), frame.duration),
         };
@@ -230,7 +246,12 @@ impl Cursor {
 
     /// Where the next packet lies, and how many packets the preface before it has.
     pub fn at(&self) -> Option<(Place, u16)> {
-        let frame = self.current.as_deref()?.plan.frames.get(self.frame)?;
+        let frame = self
+            .current
+            .as_deref()?
+            .plan
+            .frames
+            .get(self.frame as usize)?;
         let place = Place {
             group: self.group as u32,
             packet: frame.packets.start + self.packet,
@@ -256,7 +277,7 @@ impl Cursor {
         let frame = self
             .current
             .as_deref()
-            .and_then(|current| current.plan.frames.get(self.frame));
+            .and_then(|current| current.plan.frames.get(self.frame as usize));
         if frame.is_some_and(|frame| self.packet < frame.packets.len() as u32) {
             self.find_head();
             return Ok(());
@@ -290,12 +311,13 @@ impl Cursor {
         while let Some(current) = self.current.as_deref() {
             let frames = &current.plan.frames;
             if let Some(from) = self.from {
-                self.frame += frames[self.frame.min(frames.len())..]
+                let passed = frames[(self.frame as usize).min(frames.len())..]
                     .iter()
                     .take_while(|frame| frame.due < from && frame.due + frame.duration <= from)
                     .count();
+                self.frame += passed as u32;
             }
-            if let Some(frame) = frames.get(self.frame) {
+            if let Some(frame) = frames.get(self.frame as usize) {
                 self.from = None;
                 if frame.due >= self.end {
                     self.finish();
@@ -304,6 +326,7 @@ impl Cursor {
             }
             self.group += 1;
             self.frame = 0;
+            self.asks = UNKNOWN;
             if self.group >= self.groups {
                 self.finish();
                 return Ok(());
@@ -327,6 +350,7 @@ impl Cursor {
         if self.done {
             return Ok(());
         }
+        self.asks = UNKNOWN;
         if group == self.group && self.current.is_none() {
             self.current = Some(planned?);
             return self.settle();
@@ -340,17 +364,29 @@ impl Cursor {
     /// The group to ask for now, and when it is due on the film's timeline; the one at hand at once, the
     /// one behind it if it is due before `ahead`. It counts as asked for.
     pub fn want(&mut self, script: &Script, ahead: Nanos) -> Option<(usize, Nanos)> {
-        let (group, due) = self.lacking(script)?;
-        self.following = Some((group, due));
-        if group != self.group && due >= ahead {
+        if self.asks == UNKNOWN {
+            self.asks = self.lacking(script).map_or(NEVER, |(_, due)| due);
+        }
+        if self.asks == NEVER || self.current.is_some() && self.asks >= ahead {
             return None;
         }
+        let (group, due) = self.lacking(script)?;
         self.asked = Some(group);
+        self.asks = UNKNOWN;
         Some((group, due))
     }
 
-    /// The next group that is not here and was not asked for.
-    pub fn lacking(&self, script: &Script) -> Option<(usize, Nanos)> {
+    /// When the next group that is not here and was not asked for is due.
+    pub fn asks(&self, script: &Script) -> Option<Nanos> {
+        match self.asks {
+            UNKNOWN => self.lacking(script).map(|(_, due)| due),
+            NEVER => None,
+            due => Some(due),
+        }
+    }
+
+    /// The next group that is not here and was not asked for, and when it is due.
+    fn lacking(&self, script: &Script) -> Option<(usize, Nanos)> {
         let group = match (&self.current, &self.next) {
             _ if self.done => return None,
             (None, _) => self.group,
@@ -360,10 +396,7 @@ impl Cursor {
         if group >= self.groups || self.asked == Some(group) {
             return None;
         }
-        let due = match self.following {
-            Some((following, due)) if following == group => due,
-            _ => script.group_due(self.track, group),
-        };
+        let due = script.group_due(self.track, group);
         (group == self.group || due < self.end).then_some((group, due))
     }
 }

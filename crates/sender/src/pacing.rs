@@ -92,34 +92,41 @@ impl Pace {
 /// When packets of a stream last left: enough to keep the rule of the last millisecond.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// Times and numbers of packets, the oldest first; unused entries are 0 packets.
-    sent: [(u64, u32); 4],
+    /// Times, the oldest first.
+    at: [u64; 4],
+    /// Packets that left at each; unused entries are 0 packets.
+    packets: [u16; 4],
 }
 
 impl Window {
+    fn sent(&self) -> impl Iterator<Item = (u64, u16)> {
+        self.at.into_iter().zip(self.packets)
+    }
+
     /// How many of `cap` packets may leave at `now` (ns).
     pub fn room(&self, now: u64, cap: u32) -> u32 {
         let recent = self
-            .sent
-            .iter()
+            .sent()
             .filter(|(at, _)| at + TURN > now)
-            .map(|(_, packets)| packets)
+            .map(|(_, packets)| u32::from(packets))
             .sum();
         cap.saturating_sub(recent)
     }
 
     /// Notes that packets have left, the last of them at `at` at the latest.
     pub fn note(&mut self, at: u64, packets: u32) {
+        let packets = u16::try_from(packets).unwrap_or(u16::MAX);
         if packets == 0 {
             return;
         }
-        let [oldest, second, third, newest] = self.sent;
-        self.sent = if oldest.0 + TURN <= at || oldest.1 == 0 {
-            [second, third, newest, (at, packets)]
+        if self.at[0] + TURN <= at || self.packets[0] == 0 {
+            self.at.copy_within(1.., 0);
+            self.packets.copy_within(1.., 0);
+            (self.at[3], self.packets[3]) = (at, packets);
         } else {
             // Full: taking packets for later than they were only makes the rule stricter.
-            [oldest, second, third, (at, newest.1 + packets)]
-        };
+            (self.at[3], self.packets[3]) = (at, self.packets[3].saturating_add(packets));
+        }
     }
 
     /// The earliest time from `now` on at which there is room for `wanted` packets (at most `cap`), if
@@ -127,9 +134,9 @@ impl Window {
     pub fn opens_for(&self, now: u64, cap: u32, wanted: u32) -> u64 {
         let enough = |at: &u64| self.room(*at, cap) >= wanted.min(cap);
         let times = self
-            .sent
+            .at
             .iter()
-            .map(|(at, _)| at + TURN)
+            .map(|at| at + TURN)
             .filter(|opens| *opens > now);
         std::iter::once(now)
             .chain(times)

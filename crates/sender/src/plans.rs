@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use reelway_catalogue::Film;
 use reelway_media::{Nanos, TimedSample};
-use reelway_rtp::{Bytes, Frame, Packet, Payload, PayloadOptions, Piece, Plan};
+use reelway_rtp::{Bytes, Frame, Packet, Payload, PayloadOptions, Plan};
 use reelway_store::{Source, Span};
 use reelway_timetable::{self as timetable, Leaving};
 
@@ -418,16 +418,8 @@ impl Cut {
             let len = (bytes.end - bytes.start) as u32;
             let number = plan.packets.len() as u32;
             let due = self.due(packet);
-            plan.pieces.push(Piece::Film {
-                offset: bytes.start,
-                len,
-            });
-            plan.packets.push(Packet {
-                start: number,
-                count: 1,
-                len: len as u16,
-                marker: false,
-            });
+            plan.packets
+                .push(Packet::of_film(bytes.start, len as u16, false));
             plan.frames.push(Frame {
                 due,
                 duration: self.interval,

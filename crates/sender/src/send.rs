@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use reelway_rtp::{Header, Piece, rtcp};
+use reelway_sys::prefetch;
 use reelway_sys::udp::{Batch, MAX_RUN_BYTES, MAX_RUN_PACKETS, Segmentation, Sent, UdpSocket};
 
 use crate::active::{Active, Due, Path, Track};
 use crate::cursor::Unit;
+use crate::pacing::TURN;
 use crate::shared::add;
 use crate::stream::{State, StreamError};
 use crate::thread::{Thread, now};
@@ -149,7 +151,7 @@ static SAID_NO_GSO: AtomicBool = AtomicBool::new(false);
 impl Thread {
     /// Sends what these streams may send now.
     pub fn send_together(&mut self, places: &[u32], began: u64) {
-        self.touch_ahead(places);
+        self.prefetch(places, began + TURN);
         let now = now();
         self.jobs.clear();
         let mut due = Vec::new();
@@ -194,15 +196,16 @@ impl Thread {
         }
     }
 
-    /// Reads a word of everything that putting the packets of these streams together will read. Other
-    /// streams and the films' bytes have pushed it out of the processor's cache; one stream's words are
-    /// found one behind the other, but those of many streams, which do not depend on each other, are
-    /// fetched side by side.
-    fn touch_ahead(&self, places: &[u32]) {
-        let streams = places
-            .iter()
-            .filter_map(|place| self.streams[*place as usize].as_deref());
-        std::hint::black_box(streams.fold(0, |sum, stream| sum ^ stream.touch()));
+    /// Fetches what sending these streams' packets will read: step by step for all of them, as one stream's
+    /// memory is found one piece behind the other, but many streams' do not depend on each other.
+    fn prefetch(&self, places: &[u32], horizon: u64) {
+        for step in 0..Active::STEPS {
+            for place in places {
+                if let Some(stream) = self.streams[*place as usize].as_deref() {
+                    stream.prefetch(step, horizon);
+                }
+            }
+        }
     }
 
     /// Hands the jobs' packets to the kernel and notes what became of them.
@@ -285,7 +288,7 @@ impl Thread {
                     &self.counters.retried,
                     u64::from(due.end - due.first - taken - refused),
                 );
-                stream.retry_at = (after / crate::pacing::TURN + 1) * crate::pacing::TURN;
+                stream.retry_at = (after / TURN + 1) * TURN;
             }
         }
         while let Some(place) = self.refused_cut.pop() {
@@ -347,7 +350,7 @@ impl Thread {
                 stream.retry_at = after + TCP_RETRY;
             }
             // Behind: the next frame follows after half of this one's time.
-            if whole && due.at + 2 * crate::pacing::TURN < after {
+            if whole && due.at + 2 * TURN < after {
                 stream.not_before = after + half.min(50_000_000);
             }
             note(stream, &self.counters, &due, taken, 0, after);
@@ -393,7 +396,19 @@ pub(crate) fn payload<'d>(
     used: usize,
     batch: &mut Batch<'_, 'd>,
 ) {
-    let mut pieces = unit.plan.pieces_of(&unit.packets[number as usize]);
+    let packet = &unit.packets[number as usize];
+    if let Some((head, film)) = packet.run() {
+        let end = used + head.len();
+        cell[used..end].copy_from_slice(head);
+        batch.slice(&cell[from..end]);
+        for slice in unit.bytes.span.slices(film) {
+            // What the kernel will copy comes while other packets are put together.
+            prefetch::bulk(slice);
+            batch.slice(slice);
+        }
+        return batch.end_packet();
+    }
+    let mut pieces = unit.plan.pieces_of(packet);
     let mut used = used;
     if let Some((first, rest)) = pieces.split_first() {
         let inline = unit.plan.inline_of(first);

@@ -7,13 +7,28 @@ use std::time::Duration;
 
 use reelway_media::Nanos;
 use reelway_rtp::rtcp;
+use reelway_sys::prefetch::LINE;
 
-use crate::histogram::Histogram;
+use crate::histogram::Coarse;
 use crate::inbox::{Command, Inbox, StreamId};
 use crate::stream::{Progress, Reception, State, StreamEvent};
 
+/// What is written for every slice of a stream: one cache line.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub packets: AtomicU64,
+    pub bytes: AtomicU64,
+    pub position: AtomicI64,
+    pub behind: AtomicU64,
+    pub late: Coarse,
+}
+
+const _: () = assert!(size_of::<Tally>() == LINE);
+
 /// One thread writes, any may read.
 pub(crate) struct Shared {
+    pub tally: Tally,
     pub id: StreamId,
     pub events: Box<dyn Fn(StreamEvent) + Send + Sync>,
     /// SSRC and clock rate of each track.
@@ -25,10 +40,6 @@ pub(crate) struct Shared {
     /// Which thread it counts for.
     pub lane: Place,
     state: AtomicU8,
-    pub position: AtomicI64,
-    pub packets: AtomicU64,
-    pub bytes: AtomicU64,
-    pub behind: AtomicU64,
     pub refused: AtomicU64,
     pub shifts: AtomicU32,
     pub dropped: AtomicU64,
@@ -36,7 +47,6 @@ pub(crate) struct Shared {
     pub resent: AtomicU64,
     /// What its receiver missed lately.
     misses: Misses,
-    pub late: Histogram,
     reception: Mutex<Vec<Option<Reception>>>,
     /// Who receives each track.
     receivers: Mutex<Vec<Receiver>>,
@@ -153,23 +163,22 @@ impl Shared {
         let reception = Mutex::new(vec![None; sources.len()]);
         let receivers = Mutex::new(vec![Receiver::default(); sources.len()]);
         Shared {
+            tally: Tally {
+                position: AtomicI64::new(position),
+                ..Tally::default()
+            },
             id,
             events,
             sources,
             addresses,
             lane,
             state: AtomicU8::new(0),
-            position: AtomicI64::new(position),
-            packets: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            behind: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             shifts: AtomicU32::new(0),
             dropped: AtomicU64::new(0),
             resent: AtomicU64::new(0),
             misses: Misses::default(),
             inbox,
-            late: Histogram::default(),
             reception,
             receivers,
         }
@@ -188,11 +197,11 @@ impl Shared {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Progress {
             state: self.state(),
-            position: self.position.load(Ordering::Relaxed),
-            packets: load(&self.packets),
-            bytes: load(&self.bytes),
-            late: Histogram::summary(std::iter::once(&self.late)),
-            behind: Duration::from_nanos(load(&self.behind)),
+            position: self.tally.position.load(Ordering::Relaxed),
+            packets: load(&self.tally.packets),
+            bytes: load(&self.tally.bytes),
+            late: self.tally.late.summary(),
+            behind: Duration::from_nanos(load(&self.tally.behind)),
             refused: load(&self.refused),
             shifts: self.shifts.load(Ordering::Relaxed),
             dropped: load(&self.dropped),

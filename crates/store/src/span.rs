@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use reelway_sys::prefetch;
 
 use crate::pool::Block;
 use crate::store::Inner;
@@ -114,6 +115,31 @@ impl Span {
     #[inline]
     pub fn slices(&self, sub: Range<u64>) -> impl Iterator<Item = &[u8]> + '_ {
         self.parts(sub).map(|(pin, within)| &pin.bytes()[within])
+    }
+
+    /// Fetches into the processor's cache what leads to the byte at `offset`, a step further each time it is
+    /// called with the next `step`, from 0: each needs what the one before has fetched. After three, the
+    /// next thing to read is the byte itself.
+    pub fn prefetch(&self, offset: u64, step: u32) {
+        if step == 0 {
+            return prefetch::value(&*self.0);
+        }
+        let Pinned {
+            pins,
+            range,
+            block_bytes,
+        } = &*self.0;
+        let Some(within) = offset.checked_sub(range.start / block_bytes * block_bytes) else {
+            return;
+        };
+        let Some(pin) = pins.get((within / block_bytes) as usize) else {
+            return;
+        };
+        match (step, &pin.block) {
+            (1, _) => prefetch::value(pin),
+            (_, Some(block)) => prefetch::value(&**block),
+            _ => {}
+        }
     }
 
     /// The bytes `sub` as owned pieces, a piece a block, none of them copied. Each keeps its block.

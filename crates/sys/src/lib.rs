@@ -8,6 +8,7 @@
 //! - [`udp`]: UDP sockets, and a whole turn's packets in one call, with segmentation by the kernel (GSO)
 //! - [`uring`]: the same calls through a ring that is submitted and reaped at once (io_uring)
 //! - [`files`]: room reserved in advance, names that overwrite nothing
+//! - [`prefetch`]: memory fetched into the processor's cache beforehand
 //! - [`tcp`]: gathering writes that never block, rates of connections
 //! - [`wake`]: sleeping to an absolute time, with another thread able to end it
 //! - [`time`]: the kernel's clocks, CPU time
@@ -24,6 +25,7 @@ pub mod files;
 mod identity;
 pub mod limits;
 pub mod netlink;
+pub mod prefetch;
 pub mod reads;
 pub mod region;
 pub mod tcp;

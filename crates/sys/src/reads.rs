@@ -13,7 +13,7 @@ use std::sync::Arc;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use crate::check;
-use crate::region::{Mapping, Page};
+use crate::region::{LARGE, Mapping, Page};
 
 /// Bytes of a region that are registered at once: also what the first read into them populates.
 const CHUNK: usize = 16 << 20;
@@ -159,10 +159,25 @@ impl<T> Reads<T> {
         }
         if !*registered {
             let start = chunk * CHUNK;
+            let bytes = CHUNK.min(mapping.bytes - start);
+            // Registering would populate all of it under the lock of the process's memory map, which takes ten
+            // milliseconds: whoever maps memory meanwhile waits, and who waits for his allocator's lock too.
+            for at in (start..start + bytes).step_by(LARGE) {
+                // SAFETY: within the mapping; populating changes no contents. Where it is refused,
+                // registering does it.
+                unsafe {
+                    let from = mapping.base.as_ptr().add(at).cast();
+                    libc::madvise(
+                        from,
+                        LARGE.min(start + bytes - at),
+                        libc::MADV_POPULATE_WRITE,
+                    );
+                }
+            }
             let vector = libc::iovec {
                 // SAFETY: `chunk` begins within the mapping.
                 iov_base: unsafe { mapping.base.as_ptr().add(start) }.cast(),
-                iov_len: CHUNK.min(mapping.bytes - start),
+                iov_len: bytes,
             };
             // SAFETY: the memory is mapped as long as `fixed` holds the mapping, which is as long as
             // the ring; registering only pins it. What of it the kernel may write is told read by read.

@@ -15,7 +15,7 @@ use crate::check;
 pub const ALIGNMENT: usize = 4096;
 
 /// Alignment of a region, in bytes: that of the processor's large pages, so that it can be made of them.
-const LARGE: usize = 2 << 20;
+pub(crate) const LARGE: usize = 2 << 20;
 
 /// The mapping; unmapped when its last page is gone.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use reelway_media::{
     AacConfig, Codec, H264Config, H265Config, Kind, OpusConfig, Picture, Sample, Sound,
     TimedSample, Track,
 };
-use reelway_rtp::{Payload, PayloadOptions, Piece, Plan};
+use reelway_rtp::{Part, Payload, PayloadOptions, Plan};
 
 /// A film: its bytes, and its samples in decode order.
 pub struct Film {
@@ -90,21 +90,21 @@ pub fn send(plan: &Plan, film: &[u8]) -> Vec<Received> {
         next = frame.packets.end;
         for packet in plan.packets_of(frame) {
             let mut payload = Vec::new();
-            for piece in plan.pieces_of(packet) {
-                assert!(!piece.is_empty());
-                match *piece {
-                    Piece::Inline { .. } => payload.extend_from_slice(plan.inline_of(piece)),
-                    Piece::Film { offset, len } => {
-                        payload.extend_from_slice(&film[offset as usize..][..len as usize]);
-                    }
-                }
+            let parts: Vec<_> = plan.parts_of(packet).collect();
+            for part in &parts {
+                let bytes = match part {
+                    Part::Kept(bytes) => bytes,
+                    Part::Film(range) => &film[range.start as usize..range.end as usize],
+                };
+                assert!(!bytes.is_empty());
+                payload.extend_from_slice(bytes);
             }
             assert_eq!(
                 payload.len(),
                 usize::from(packet.len),
                 "the packet says its length"
             );
-            assert!(usize::from(packet.count) <= reelway_rtp::MAX_PIECES);
+            assert!((1..=reelway_rtp::MAX_PIECES).contains(&parts.len()));
             out.push(Received {
                 payload,
                 marker: packet.marker,

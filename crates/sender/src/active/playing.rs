@@ -67,21 +67,10 @@ impl Active {
     /// The unit track number `track` is at.
     pub fn unit_of(&self, track: usize) -> Option<Unit<'_>> {
         let cursor = &self.tracks.get(track)?.cursor;
-        let payload = self.script.payload(cursor.track).ok().flatten();
-        cursor.unit(payload.map(|payload| payload.preface()))
-    }
-
-    /// Reads a word of each part of memory that sending the next slices needs; what is read means
-    /// nothing.
-    pub fn touch(&self) -> u64 {
-        let mut sum = self.shared.packets.load(Ordering::Relaxed) ^ self.next_report ^ self.armed;
-        for track in &self.tracks {
-            sum ^= u64::from(track.seq) ^ track.cursor.touch();
-            if let super::Path::Udp(udp) = &track.path {
-                sum ^= u64::from(udp.socket) ^ udp.rtcp_socket as u64;
-            }
-        }
-        sum
+        cursor.unit(|| {
+            let payload = self.script.payload(cursor.track).ok().flatten();
+            payload.map(|payload| payload.preface())
+        })
     }
 
     /// The next slice of a track, and how many packets may leave in its millisecond.
@@ -219,7 +208,7 @@ impl Active {
                 };
                 next = next.min(look);
             }
-            if let Some((_, due)) = track.cursor.lacking(&self.script) {
+            if let Some(due) = track.cursor.asks(&self.script) {
                 let early = self.rules.ahead.saturating_add(self.most_ahead());
                 let ask = self.wall_of(due.saturating_sub(early));
                 next = next.min(ask.max((now / TURN + 1) * TURN));
@@ -280,8 +269,9 @@ impl Active {
         }
         self.want(now);
         let behind = self.behind(now);
-        self.shared.behind.store(behind, Ordering::Relaxed);
+        self.shared.tally.behind.store(behind, Ordering::Relaxed);
         self.shared
+            .tally
             .position
             .store(self.position(now.saturating_sub(behind)), Ordering::Relaxed);
         let starved = self.tracks.iter().any(|track| !track.cursor.is_ready());
@@ -366,10 +356,12 @@ impl Active {
         let moved = track.cursor.advance(count);
         self.window.note(after, count);
         let shared = &self.shared;
-        shared.late.note(after.saturating_sub(due.at), count);
-        crate::shared::add(&shared.packets, u64::from(taken));
-        crate::shared::add(&shared.bytes, bytes);
-        crate::shared::add(&shared.refused, u64::from(refused));
+        shared.tally.late.note(after.saturating_sub(due.at), count);
+        crate::shared::add(&shared.tally.packets, u64::from(taken));
+        crate::shared::add(&shared.tally.bytes, bytes);
+        if refused > 0 {
+            crate::shared::add(&shared.refused, u64::from(refused));
+        }
         if let Err(error) = moved {
             self.fail(error);
         }

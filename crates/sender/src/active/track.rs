@@ -1,7 +1,9 @@
 //! A track of a viewer, and where its packets go.
 
+use std::mem::offset_of;
 use std::sync::Arc;
 
+use reelway_sys::prefetch::LINE;
 use reelway_sys::udp::Destination;
 
 use crate::FrameWriter;
@@ -23,7 +25,8 @@ pub(crate) enum Path {
     },
 }
 
-/// The way to a pair of UDP ports.
+/// The way to a pair of UDP ports. What RTP needs comes first.
+#[repr(C, align(64))]
 pub(crate) struct UdpPath {
     /// Which of the thread's RTP sockets.
     pub socket: u8,
@@ -35,21 +38,27 @@ pub(crate) struct UdpPath {
     pub held: bool,
 }
 
-/// A track of a viewer.
+/// A track of a viewer. What a turn touches comes first, as in [`super::Active`].
+#[repr(C, align(64))]
 pub(crate) struct Track {
-    pub path: Path,
-    pub payload_type: u8,
     pub ssrc: u32,
-    /// Sequence number of the next packet.
-    pub seq: u16,
     pub rtp_base: u32,
     /// Sent so far, as sender reports count.
     pub packets: u32,
     pub octets: u32,
+    /// Sequence number of the next packet.
+    pub seq: u16,
+    pub payload_type: u8,
     /// What it sends again, if it does.
     pub resend: Option<Box<Resend>>,
     pub cursor: Cursor,
+    pub path: Path,
 }
+
+/// Bytes of [`Track`] that a turn touches.
+pub(crate) const HOT_TRACK: usize = 3 * LINE;
+const _: () =
+    assert!(offset_of!(Track, cursor) + Cursor::HOT <= 2 * LINE && size_of::<Track>() <= 4 * LINE);
 
 impl Track {
     /// Has what it sends again, if it does, do something.
