@@ -39,7 +39,8 @@ pub struct SenderConfig {
     pub payload: PayloadOptions,
     /// How packets get to the kernel. What the machine refuses leads to the next way.
     pub backend: BackendChoice,
-    /// How long before it is due a group of samples is read and planned.
+    /// How long before it is due a group of samples is read and planned, at most: it is as long as the disk or origin
+    /// takes of late ([`reelway_store::Lane::lead`]).
     pub ahead: Duration,
     /// A TCP reader further behind than this is given up.
     pub lag_limit: Duration,
@@ -71,7 +72,7 @@ impl Default for SenderConfig {
             drop_after: Duration::from_millis(100),
             payload: PayloadOptions::default(),
             backend: BackendChoice::Auto,
-            ahead: Duration::from_millis(500),
+            ahead: Duration::from_secs(2),
             lag_limit: Duration::from_secs(10),
             catch_up: Duration::from_secs(1),
             report_interval: Duration::from_secs(5),
