@@ -210,7 +210,8 @@ fn go(
     let (ready, done) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
     let parts = threads as u64;
     let reader = |number: u64| -> anyhow::Result<()> {
-        let page = Region::map(1, RECORD as usize)
+        // Two, so that the memory is a large page as the store's are: the disk takes it in one piece.
+        let page = Region::map(2, RECORD as usize)
             .map_err(anyhow::Error::from)
             .and_then(|mut region| region.pages.pop().context("no memory"))
             .map(|mut page| {

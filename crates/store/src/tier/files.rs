@@ -216,8 +216,8 @@ fn allocate(dir: &Path, file: &File, slots: u64, block_bytes: u32) -> io::Result
         tracing::warn!(
             "the tier in {} is of {} MiB instead of {}: the disk has no room for more",
             dir.display(),
-            count * block >> 20,
-            slots * block >> 20
+            (count * block) >> 20,
+            (slots * block) >> 20
         );
     }
     // Shorter than it was, if it is to be.
