@@ -190,7 +190,11 @@ fn fio(path: &Path, block: u32, more: &[&str]) -> anyhow::Result<Pass> {
         // Has glibc ask for large pages, where fio takes its memory from.
         .env(
             "GLIBC_TUNABLES",
-            if more.is_empty() { "" } else { "glibc.malloc.hugetlb=1" },
+            if more.is_empty() {
+                ""
+            } else {
+                "glibc.malloc.hugetlb=1"
+            },
         )
         .arg(format!("--iodepth={DEPTH}"))
         .arg(format!("--bs={block}"))
