@@ -82,7 +82,7 @@ fn a_session_s_story_is_one_line_of_json() {
 
 #[test]
 fn a_pool_beyond_what_may_be_locked_is_used_all_the_same_and_the_limit_is_told() {
-    let library = films::library(&["tiny_sound"]);
+    let library = films::library(&["faststart"]);
     let server = Options::new(library.path())
         .under(&[
             "prlimit",
@@ -94,7 +94,7 @@ fn a_pool_beyond_what_may_be_locked_is_used_all_the_same_and_the_limit_is_told()
     server.wait_indexed();
     let wanted = ["block pool of", "the limit is 64 KiB", "ulimit -l"];
     server.wait_for_log(&wanted, seconds(10));
-    assert_eq!(server.get("/tiny_sound/file").status, 200);
+    assert_eq!(server.get("/faststart/file").status, 200);
 }
 
 #[test]
