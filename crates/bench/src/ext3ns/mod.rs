@@ -3,9 +3,9 @@
 //! cache, with each policy over 512 blocks as the paper had them, with a pool of our size, and through the page
 //! cache. Beside them fio reads the same file.
 //!
-//! The paper lets each of its 10–50 threads go through a whole gigabyte. Here each run has a fixed time,
-//! so that all of them take minutes; what a run compares is MB/s and CPU a gigabyte. A file for each thread is a part
-//! of the one file here, so that the disk need not hold fifty. Pools and threads' memory are in use before
+//! The paper lets each of its 10–50 threads go through a whole gigabyte. Here a run over one file ends after a fixed
+//! time, so that all of them take minutes; what a run compares is MB/s and CPU a gigabyte. A file for each thread is a
+//! part of the one file here, which he goes through once, so that the disk need not hold fifty. Pools and threads' memory are in use before
 //! anything is measured: a page's first touch costs more than reading it.
 //!
 //! Where many threads of one process want the same record at once the store reads it once for all: MB/s are
@@ -64,7 +64,7 @@ struct Args {
     /// Megabytes of the file
     #[arg(long, default_value_t = 1024)]
     megabytes: u64,
-    /// Milliseconds a run
+    /// Milliseconds a run over one file
     #[arg(long, default_value_t = 250)]
     millis: u64,
     /// Numbers of threads

@@ -68,8 +68,8 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 pub fn page(results: &Results) -> String {
     let args = &results.args;
     let mut out = format!(
-        "{}The file has {} MB on {}. Each run of threads lasts {} ms, after pools and threads' memory \
-         were in use once. MB/s of the store are what the threads got: a record that several want at once is read once.\n\n",
+        "{}The file has {} MB on {}. Threads go through a part each once; over \
+         one file they read for {} ms. Pools and threads' memory were in use before. MB/s of the store are what the threads got: a record that several want at once is read once.\n\n",
         if args.quick {
             "**A quick look, not figures.**\n\n"
         } else {
@@ -325,7 +325,7 @@ pub fn charts(results: &Results) -> Vec<(&'static str, String)> {
 
 fn most(series: &[Series]) -> f64 {
     let values = series.iter().flat_map(|series| &series.points);
-    values.map(|point| point.1).fold(1.0, f64::max)
+    values.map(|point| point.1).fold(0.001, f64::max)
 }
 
 fn blocks(results: &Results) -> String {
@@ -370,7 +370,7 @@ fn rates(results: &Results, pattern: Pattern) -> String {
     let series = chosen.map(|(way, colour, mark)| {
         let point = |threads: &usize| {
             let run = find(&results.runs, way, Files::Each, pattern, *threads)?;
-            Some((*threads as f64, run.mb_s))
+            Some((*threads as f64, run.mb_s / 1e3))
         };
         Series {
             name: match way {
@@ -396,14 +396,14 @@ fn rates(results: &Results, pattern: Pattern) -> String {
     )
 }
 
-/// MB/s by powers of ten around what is drawn: a hit costs a hundredth of a read.
+/// GB/s by powers of ten around what is drawn: a hit costs a hundredth of a read.
 fn rate_axis(series: &[Series]) -> Axis {
     let values = series.iter().flat_map(|series| &series.points);
     let least = values.map(|point| point.1).fold(f64::INFINITY, f64::min);
-    let first = least.max(1.0).log10().floor() as i32;
+    let first = least.max(0.001).log10().floor() as i32;
     let last = most(series).log10().ceil().max(f64::from(first) + 1.0) as i32;
     let ticks: Vec<f64> = (first..=last).map(|power| 10_f64.powi(power)).collect();
-    Axis::log("MB/s", &ticks)
+    Axis::log("GB/s", &ticks)
 }
 
 /// Fig. 7: what a gigabyte of random reads costs.
