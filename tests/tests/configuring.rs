@@ -1,6 +1,7 @@
 //! How a server is told what to do, and what it tells: configuration, addresses, logs.
 
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::process::Command;
 use std::time::Duration;
 
 use reelway_tests::network::{Network, OTHER, VIEWER, VIEWER_V6};
@@ -77,6 +78,37 @@ fn a_session_s_story_is_one_line_of_json() {
     assert!(story["seconds"].is_number() && story["bytes"].is_number());
     let stories = server.log().matches("session ended").count();
     assert_eq!(stories, 1);
+}
+
+#[test]
+fn a_pool_beyond_what_may_be_locked_is_used_all_the_same_and_the_limit_is_told() {
+    let library = films::library(&["faststart"]);
+    let server = Options::new(library.path())
+        .under(&[
+            "prlimit",
+            "--memlock=65536:65536",
+            "setpriv",
+            "--bounding-set=-ipc_lock",
+        ])
+        .start();
+    server.wait_indexed();
+    let wanted = ["block pool of", "the limit is 64 KiB", "ulimit -l"];
+    server.wait_for_log(&wanted, seconds(10));
+    assert_eq!(server.get("/faststart/file").status, 200);
+}
+
+#[test]
+fn a_pool_larger_than_the_memory_is_refused_with_what_there_is() {
+    let output = Command::new(reelway_tests::server::binary())
+        .args(["serve", "--pool", "900TiB", "/tmp"])
+        .output()
+        .expect("the server");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    assert!(
+        said.contains("memory") && said.contains("smaller"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -15,8 +15,11 @@ use reelway_tests::wait;
 
 /// A film of some megabytes: a short one with padding, which is delivered with the file.
 fn long_film() -> Vec<u8> {
+    film_of(9_000_000)
+}
+
+fn film_of(padding: u32) -> Vec<u8> {
     let mut bytes = fs::read(films::film("faststart").path).expect("a film");
-    let padding = 9_000_000u32;
     bytes.extend(padding.to_be_bytes());
     bytes.extend(b"free");
     bytes.extend((8..padding).map(|at| (at * 31 + at / 255) as u8));
@@ -31,11 +34,14 @@ fn server(films: &std::path::Path) -> Server {
 
 /// A figure of `/metrics`.
 fn figure(server: &Server, name: &str) -> u64 {
-    let text = server.get("/metrics").text();
-    let line = text
+    value(&server.get("/metrics").text(), name)
+}
+
+fn value(metrics: &str, name: &str) -> u64 {
+    let line = metrics
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    let value = line.unwrap_or_else(|| panic!("no {name} in {text}"));
+    let value = line.unwrap_or_else(|| panic!("no {name} in {metrics}"));
     value.parse::<f64>().expect("a number") as u64
 }
 
@@ -55,6 +61,33 @@ fn sixty_who_want_one_film_have_it_read_once_and_take_no_more_memory_than_they_m
     let (_, most) = server.memory();
     let limit = (32 << 20) + (64 << 20) + 60 * (64 << 10);
     assert!(most <= limit, "{} MiB of {}", most >> 20, limit >> 20);
+}
+
+#[test]
+fn between_two_blocks_a_viewer_who_has_enough_ahead_holds_none() {
+    const VIEWERS: u64 = 2;
+    let library = films::library(&["tiny_sound"]);
+    let film = film_of(2_400_000);
+    fs::write(library.path().join("film.mp4"), &film).expect("a film");
+    // Ten seconds that are sent in five: a block of 256 KiB in half a second.
+    let server = Options::new(library.path()).set("http.ahead", 1).start();
+    server.wait_indexed();
+    std::thread::scope(|scope| {
+        let viewers: Vec<_> = (0..VIEWERS)
+            .map(|_| scope.spawn(|| server.get("/film/file").body == film))
+            .collect();
+        let held_none = wait::until(Duration::from_secs(20), || {
+            let text = server.get("/metrics").text();
+            let sent = value(&text, "reelway_http_sent_bytes_total");
+            let used = value(&text, "reelway_pool_used_bytes");
+            (sent > VIEWERS * 600_000 && used == 0).then_some(sent)
+        });
+        let sent = held_none.expect("a moment in which no block is held");
+        assert!(sent < VIEWERS * film.len() as u64, "while all were served");
+        for viewer in viewers {
+            assert!(viewer.join().expect("a viewer"));
+        }
+    });
 }
 
 #[test]

@@ -142,6 +142,91 @@ fn the_films_of_a_bucket_are_read_with_a_key_that_is_told_nowhere() {
 }
 
 #[test]
+fn a_bucket_that_refuses_lacks_or_wants_patience_is_told_and_gives_no_wrong_byte() {
+    let film = long_film();
+    let origin = s3("films");
+    let names = ["refused", "gone", "overloaded", "slow"];
+    for name in names {
+        origin.put(&format!("/films/{name}.mp4"), &film);
+    }
+    let spoiler = Spoiler::of(origin.at);
+    let edge = edge_of(&format!(
+        "url = 's3://films', endpoint = 'http://{}', region = 'us-east-1', access_key = 'k', \
+         secret_key = 'hunter2', patience = 2",
+        spoiler.at
+    ));
+    let mut asked = 0;
+    spoiler.spoil(move |path, first| {
+        if first.is_none_or(|first| first < LATER) {
+            return Spoil::Not;
+        }
+        let name = path.rsplit('/').next().unwrap_or_default();
+        asked += usize::from(name == "slow.mp4");
+        match name {
+            "refused.mp4" => Spoil::Status(403),
+            "gone.mp4" => Spoil::Status(404),
+            "overloaded.mp4" => Spoil::Status(503),
+            // Each second request is to come again.
+            _ if asked % 2 == 1 => Spoil::Status(503),
+            _ => Spoil::Not,
+        }
+    });
+    std::thread::scope(|scope| {
+        for name in names {
+            let (edge, film) = (&edge, &film);
+            scope.spawn(move || {
+                let got = body(edge.http, &format!("/{name}/file"));
+                assert!(got == film[..got.len()], "{name}: a wrong byte");
+                assert_eq!(got.len() == film.len(), name == "slow", "{name}");
+            });
+        }
+    });
+    for (name, reason) in [("refused", "403"), ("gone", "404"), ("overloaded", "503")] {
+        let said = edge.wait_for_log(&[name, reason], Duration::from_secs(20));
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}
+
+#[test]
+fn what_is_in_the_tier_is_not_fetched_again_after_a_restart() {
+    let (dir, film) = folder();
+    let origin = nginx(dir.path());
+    let spoiler = Spoiler::of(origin.at);
+    let state = films::temp_dir("tier");
+    let start = || {
+        let server = Options::nothing()
+            .state(state.path())
+            .set("source", format!("[{{ url = 'http://{}/' }}]", spoiler.at))
+            .set("http.ahead", 3600)
+            .set("pool.size", "'4MiB'")
+            .set("tier.size", "'64MiB'")
+            .set("tier.admit", 1)
+            .start();
+        server.wait_indexed();
+        server
+    };
+    let edge = start();
+    // What comes while the disk is behind is left out, and let in the next time.
+    let whole = wait::until(Duration::from_secs(60), || {
+        assert!(edge.get(LONG).body == film);
+        let metrics = edge.get("/metrics").text();
+        let line = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("reelway_tier_cached_bytes "));
+        let cached: f64 = line?.parse().ok()?;
+        (cached >= film.len() as f64).then_some(())
+    });
+    assert!(whole.is_some(), "{}", edge.get("/metrics").text());
+    drop(edge);
+    let edge = start();
+    spoiler.spoil(|_, first| match first {
+        Some(_) => Spoil::Status(503),
+        None => Spoil::Not,
+    });
+    assert!(edge.get(LONG).body == film);
+}
+
+#[test]
 fn an_origin_that_cuts_and_lies_costs_time_and_no_byte() {
     let (dir, film) = folder();
     let origin = nginx(dir.path());

@@ -30,6 +30,8 @@ pub struct DirectoryConfig {
     pub index: Option<PathBuf>,
     /// Longest time between two walks over the directories.
     pub rescan: Duration,
+    /// Bytes that are read at once: a film that lies on its disk in smaller pieces is told.
+    pub block_bytes: u32,
 }
 
 impl Default for DirectoryConfig {
@@ -38,6 +40,7 @@ impl Default for DirectoryConfig {
             films: Vec::new(),
             index: None,
             rescan: Duration::from_secs(60),
+            block_bytes: 256 << 10,
         }
     }
 }
@@ -91,7 +94,7 @@ impl Directory {
     /// after them. Problems with single folders are logged; the library is what could be read.
     pub fn open(config: DirectoryConfig) -> Directory {
         let (wake, events) = mpsc::channel();
-        let shelf = Local::new(config.films.clone(), config.rescan, wake.clone());
+        let shelf = Local::new(&config, wake.clone());
         let mut library = Directory::start(Arc::new(shelf), config.index, (wake, events), true);
         library.films = Some(config.films);
         library

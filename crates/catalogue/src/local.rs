@@ -1,15 +1,18 @@
 //! Film directories of this machine: walked, and watched by the kernel (inotify).
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use reelway_media::Index;
 use reelway_sys::FileIdentity;
-use tracing::warn;
+use reelway_sys::extents::Layout;
+use tracing::{info, warn};
 
+use crate::DirectoryConfig;
 use crate::directory::lock;
 use crate::indexing::{IndexingError, index_path};
 use crate::keeper::{Event, YOUNG};
@@ -20,6 +23,7 @@ use crate::shelf::{Found, Shelf};
 pub(crate) struct Local {
     films: Vec<PathBuf>,
     rescan: Duration,
+    block_bytes: u64,
     eyes: Mutex<Eyes>,
 }
 
@@ -32,7 +36,7 @@ struct Eyes {
 
 impl Local {
     /// Changes in the directories wake the keeper.
-    pub fn new(films: Vec<PathBuf>, rescan: Duration, wake: mpsc::Sender<Event>) -> Local {
+    pub fn new(config: &DirectoryConfig, wake: mpsc::Sender<Event>) -> Local {
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // Reading a film is no change to it; without this the server would wake itself.
             let only_read = event.as_ref().is_ok_and(|event| event.kind.is_access());
@@ -44,13 +48,34 @@ impl Local {
             .map_err(|error| warn!("changes to films are noticed late, by looking: {error}"))
             .ok();
         Local {
-            films,
-            rescan,
+            films: config.films.clone(),
+            rescan: config.rescan,
+            block_bytes: config.block_bytes.into(),
             eyes: Mutex::new(Eyes {
                 watcher,
                 watched: HashSet::new(),
                 told: HashSet::new(),
             }),
+        }
+    }
+}
+
+impl Local {
+    /// Tells of a film that lies on its disk in pieces smaller than what is read at once. File systems that do not
+    /// tell are left alone.
+    fn look_at_pieces(&self, path: &Path) {
+        let layout = File::open(path).and_then(|file| Layout::of(&file, self.block_bytes));
+        if let Ok(layout) = layout
+            && layout.is_fragmented()
+        {
+            info!(
+                "{}: {} of its {} blocks of {} KiB lie in several places of the disk ({} pieces), and cost it several reads each; a new copy (cp, then mv) may lie better",
+                path.display(),
+                layout.split,
+                layout.blocks,
+                self.block_bytes >> 10,
+                layout.pieces
+            );
         }
     }
 }
@@ -70,7 +95,9 @@ impl Shelf for Local {
     }
 
     fn index(&self, found: &Found) -> Result<(FileIdentity, Index), IndexingError> {
-        index_path(&found.path)
+        let indexed = index_path(&found.path)?;
+        self.look_at_pieces(&found.path);
+        Ok(indexed)
     }
 
     fn patience(&self, unfinished: bool) -> Duration {

@@ -1,4 +1,5 @@
-//! Bodies of media: read from the store window by window, paced, never more than one window ahead.
+//! Bodies of media: read from the store window by window, paced, and one window ahead only for who takes one faster than
+//! the next can be read.
 //!
 //! What hyper holds and what is read ahead are slices of the store's blocks, which stay pinned until
 //! the socket has taken them. A viewer who stopped reading would so keep two blocks for as long as
@@ -200,6 +201,8 @@ pub(crate) struct Producer {
     flow: Flow,
     windows: Windows,
     ahead: Option<Coming>,
+    /// When the last window was handed over.
+    handed: Option<Monotonic>,
 }
 
 /// Bytes of a block, and the leave to keep it.
@@ -229,7 +232,15 @@ impl Producer {
             flow,
             windows,
             ahead: None,
+            handed: None,
         }
+    }
+
+    /// Whether the next window must be asked for before this one is taken: it is this one's turn in less time after the
+    /// last one than a read may last. Whoever is slower would only keep a block from others.
+    fn is_fast(&self) -> bool {
+        let took = self.handed.map(|handed| reelway_clock::now().since(handed));
+        took.is_some_and(|took| took < self.show.source.lead())
     }
 
     /// Asks the store for the next window, due when the viewer will have played `ahead` seconds.
@@ -265,6 +276,7 @@ impl Producer {
     /// The next pieces, when it is time for them; `None` at the end.
     async fn next(&mut self) -> Result<Option<VecDeque<Bytes>>, MediaError> {
         let ahead = self.flow.turn().await?;
+        let fast = self.is_fast();
         let coming = match self.ahead.take() {
             Some(coming) => Some(coming),
             None => self.ask(ahead)?,
@@ -293,9 +305,12 @@ impl Producer {
                     _permit: permit.clone(),
                 });
             }
-            // While these are written the next are read.
-            self.ahead = self.ask(ahead)?;
+            if fast {
+                // While these are written the next are read.
+                self.ahead = self.ask(ahead)?;
+            }
         }
+        self.handed = Some(reelway_clock::now());
         let bytes: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
         self.flow.sent(bytes);
         Ok(Some(pieces))

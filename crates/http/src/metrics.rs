@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use reelway_catalogue::State;
 use reelway_session::{Resource, State as Doing};
+use reelway_store::TierStats;
 
 use crate::api::interface;
 use crate::app::App;
@@ -412,6 +413,67 @@ fn store(out: &mut Exposition, app: &App) {
         "Reads of film files that failed.",
         stats.errors,
     );
+    if let Some(stats) = app.store.tier() {
+        tier(out, &stats, block);
+    }
+}
+
+fn tier(out: &mut Exposition, stats: &TierStats, block: u64) {
+    let gauges = [
+        (
+            "reelway_tier_bytes",
+            "Room for blocks from elsewhere on a local disk.",
+            stats.blocks * block,
+        ),
+        (
+            "reelway_tier_cached_bytes",
+            "Of it, holding film.",
+            stats.cached * block,
+        ),
+    ];
+    for (name, help, value) in gauges {
+        out.single(name, "gauge", help, value);
+    }
+    let counters = [
+        (
+            "reelway_tier_hits_total",
+            "Blocks from elsewhere that were read from the local disk.",
+            stats.hits,
+        ),
+        (
+            "reelway_tier_misses_total",
+            "Blocks from elsewhere that were not there.",
+            stats.misses,
+        ),
+        (
+            "reelway_tier_read_bytes_total",
+            "Bytes read from it.",
+            stats.bytes_read,
+        ),
+        (
+            "reelway_tier_written_bytes_total",
+            "Bytes written to it.",
+            stats.bytes_written,
+        ),
+        (
+            "reelway_tier_left_out_total",
+            "Blocks that were not let in: the day's bytes are spent, writes are behind, or the disk failed lately.",
+            stats.left_out,
+        ),
+        (
+            "reelway_tier_broken_total",
+            "Blocks that were not what was written, and were fetched again.",
+            stats.broken,
+        ),
+        (
+            "reelway_tier_write_errors_total",
+            "Writes to it that failed.",
+            stats.errors,
+        ),
+    ];
+    for (name, help, value) in counters {
+        out.single(name, "counter", help, value);
+    }
 }
 
 fn http(out: &mut Exposition, metrics: &Metrics) {

@@ -230,6 +230,10 @@ impl BlockSource for OpenFilm {
         self.film.identity
     }
 
+    fn is_lasting(&self) -> bool {
+        self.film.lasting
+    }
+
     fn read(self: Arc<Self>, mut fill: Fill) {
         let inner = self.inner.clone();
         let runtime = inner.runtime.clone();

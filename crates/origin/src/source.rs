@@ -48,6 +48,8 @@ pub(crate) struct Film {
     /// The name by which the store opens it and messages show it: the address at the first place.
     pub address: PathBuf,
     pub identity: FileIdentity,
+    /// Whether its identity tells its bytes from those of other versions after a restart too.
+    pub lasting: bool,
     /// Which version of each place it is.
     pins: Mutex<Vec<Pin>>,
     /// Digest of its spots, where there are several places.
@@ -75,12 +77,14 @@ impl Film {
         version: Version,
     ) -> Film {
         let identity = version.identity(&address.to_string_lossy());
+        let lasting = version.is_lasting();
         let mut pins = vec![Pin::Unknown; places];
         pins[place] = Pin::Is(version);
         Film {
             path,
             address,
             identity,
+            lasting,
             pins: Mutex::new(pins),
             spots: OnceLock::new(),
         }

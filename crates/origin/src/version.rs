@@ -21,6 +21,11 @@ impl Version {
         self.etag.as_deref().filter(|tag| !tag.starts_with("W/"))
     }
 
+    /// Whether another version would be told from this one: by a tag, even a weak one, or by its date.
+    pub fn is_lasting(&self) -> bool {
+        self.etag.is_some() || self.modified.is_some()
+    }
+
     /// Whether an answer's tag and date are of this version. What either does not tell is not
     /// compared, but for a tag that was there once: a server does not stop to have them.
     pub fn fits(&self, etag: Option<&str>, modified: Option<i64>) -> bool {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use bytesize::ByteSize;
 use reelway_sender::{Sender, SenderConfig};
 use reelway_store::{Store, StoreConfig};
+use reelway_sys::extents::Layout;
 
 /// Prints a line for each thing the machine may or may not offer.
 pub fn run(films: &[PathBuf]) -> anyhow::Result<()> {
@@ -32,6 +33,10 @@ pub fn run(films: &[PathBuf]) -> anyhow::Result<()> {
         line(
             "direct I/O",
             format!("{}: {}", film.display(), direct_io(film)),
+        );
+        line(
+            "fragmentation",
+            format!("{}: {}", film.display(), fragmentation(film)),
         );
     }
     Ok(())
@@ -122,4 +127,37 @@ fn direct_io(path: &PathBuf) -> String {
             Err(error) => format!("{}: {error}", file.display()),
         },
     }
+}
+
+/// How films lie on their disk: of a directory, those in it and not in folders below.
+fn fragmentation(path: &PathBuf) -> String {
+    const MOST: usize = 10_000;
+    const BLOCK: u64 = 256 << 10;
+    let files = match fs::read_dir(path) {
+        Ok(entries) => {
+            let paths = entries.flatten().map(|entry| entry.path());
+            paths
+                .filter(|path| reelway_catalogue::is_film(path))
+                .take(MOST)
+                .collect()
+        }
+        Err(_) => vec![path.clone()],
+    };
+    let look = |path: &PathBuf| Layout::of(&fs::File::open(path).ok()?, BLOCK).ok();
+    let layouts: Vec<Layout> = files.iter().filter_map(look).collect();
+    if layouts.is_empty() {
+        return match files.is_empty() {
+            true => "no film to look at".to_owned(),
+            false => "the file system does not tell".to_owned(),
+        };
+    }
+    let sum = |of: fn(&Layout) -> u64| layouts.iter().map(of).sum::<u64>();
+    format!(
+        "{} of {} films lie in pieces smaller than what is read at once; of all blocks of {} KiB, {} of {}",
+        layouts.iter().filter(|one| one.is_fragmented()).count(),
+        layouts.len(),
+        BLOCK >> 10,
+        sum(|one| one.split),
+        sum(|one| one.blocks)
+    )
 }

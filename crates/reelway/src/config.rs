@@ -27,6 +27,7 @@ pub struct Config {
     pub rtp: Rtp,
     pub http: Http,
     pub pool: Pool,
+    pub tier: Tier,
     pub sessions: Sessions,
     pub capacity: Capacity,
     pub admission: Admission,
@@ -90,6 +91,16 @@ pub struct Pool {
     pub block: ByteSize,
     pub depth: usize,
     pub policy: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tier {
+    pub dir: PathBuf,
+    pub size: ByteSize,
+    pub policy: String,
+    pub admit: u32,
+    pub daily: ByteSize,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -166,6 +177,7 @@ impl Default for Config {
             rtp: Rtp::default(),
             http: Http::default(),
             pool: Pool::default(),
+            tier: Tier::default(),
             sessions: Sessions::default(),
             capacity: Capacity::default(),
             admission: Admission::default(),
@@ -227,6 +239,18 @@ impl Default for Pool {
             block: ByteSize::kib(256),
             depth: 8,
             policy: "timetable".into(),
+        }
+    }
+}
+
+impl Default for Tier {
+    fn default() -> Self {
+        Tier {
+            dir: PathBuf::new(),
+            size: ByteSize(0),
+            policy: "s3-fifo".into(),
+            admit: 2,
+            daily: ByteSize(0),
         }
     }
 }
@@ -423,6 +447,17 @@ impl Config {
             self.pool.size,
             self.pool.block
         );
+        if let Err(error) = self.tier.policy.parse::<reelway_cache::Spec>() {
+            bail!("tier.policy = \"{}\": {error}", self.tier.policy);
+        }
+        range("tier.admit", self.tier.admit.into(), 1, 1000)?;
+        let (blocks, most) = (self.tier.size.as_u64() / block, u64::from(u32::MAX) / 2);
+        ensure!(
+            self.tier.size.as_u64() == 0 || (8..=most).contains(&blocks),
+            "tier.size = \"{}\": must be 0, or hold at least 8 blocks of {}",
+            self.tier.size,
+            self.pool.block
+        );
         for source in &self.source {
             source.config().context("source")?;
         }
@@ -454,6 +489,28 @@ impl Config {
             .or_else(|| variable("HOME").map(|home| home.join(".local/state")))
             .map(|base| base.join("reelway"))
             .context("no place for the state directory: neither XDG_STATE_HOME nor HOME is set; name one by --state DIR")
+    }
+
+    /// The tier below memory for films elsewhere, if there is to be one.
+    pub fn tier(&self) -> anyhow::Result<Option<reelway_store::TierConfig>> {
+        if self.tier.size.as_u64() == 0 {
+            return Ok(None);
+        }
+        let dir = match self.tier.dir.as_os_str().is_empty() {
+            true => self.state_directory()?.join("tier"),
+            false => self.tier.dir.clone(),
+        };
+        let daily = match self.tier.daily.as_u64() {
+            0 => self.tier.size,
+            _ => self.tier.daily,
+        };
+        Ok(Some(reelway_store::TierConfig {
+            dir,
+            bytes: self.tier.size.as_u64(),
+            policy: self.tier.policy.parse()?,
+            admit: self.tier.admit,
+            daily: daily.as_u64(),
+        }))
     }
 }
 
@@ -510,6 +567,7 @@ mod tests {
             "rtp:",
             "http:",
             "pool:",
+            "tier:",
             "sessions:",
             "capacity:",
             "admission:",
@@ -602,6 +660,10 @@ mod tests {
             (
                 "[pool]\nblock = \"2MiB\"\nsize = \"2MiB\"\n",
                 "line 3: pool.size = \"2.0 MiB\": must hold at least 16 blocks of 2.0 MiB",
+            ),
+            (
+                "[tier]\nsize = \"1MiB\"\n",
+                "line 2: tier.size = \"1.0 MiB\": must be 0, or hold at least 8 blocks of 256.0 KiB",
             ),
         ] {
             let error = Config::parse(text).unwrap_err();

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use reelway_catalogue::{Protocols, Summary, index_path};
 use reelway_media::{Index, Kind, Nanos, Title, Track, ticks_to_nanos};
+use reelway_sys::extents::Layout;
 use serde_json::{Value, json};
 
 use crate::cli;
@@ -34,6 +35,15 @@ pub fn run(flags: &cli::Index) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Bytes that the server reads at once unless it is told otherwise (`pool.block`).
+const BLOCK: u64 = 256 << 10;
+
+/// How a film lies on its disk, where the file system tells.
+fn layout(path: &Path) -> Option<Layout> {
+    let file = std::fs::File::open(path).ok()?;
+    Layout::of(&file, BLOCK).ok()
 }
 
 /// What GOPs a picture track has: seconds and bytes from one sync group to the next.
@@ -141,9 +151,13 @@ fn document(path: &Path, size: u64, index: &Index, with_samples: bool) -> Value 
             document
         })
         .collect();
+    let layout = layout(path).map(|layout| {
+        json!({"pieces": layout.pieces, "block": BLOCK, "blocks": layout.blocks, "split": layout.split})
+    });
     json!({
         "file": path.to_string_lossy(),
         "size": size,
+        "layout": layout,
         "container": format!("{:?}", title.container),
         "title": title.name,
         "duration": seconds(title.duration),
@@ -170,6 +184,19 @@ fn print_table(path: &Path, size: u64, title: &Title) {
             reelway_media::Container::FragmentedMp4 => "fragmented MP4",
         }
     );
+    if let Some(layout) = layout(path) {
+        println!(
+            "  on disk   {} pieces; {} of {} blocks of {} KiB lie in several of them{}",
+            layout.pieces,
+            layout.split,
+            layout.blocks,
+            BLOCK >> 10,
+            match layout.is_fragmented() {
+                true => ": a new copy (cp, then mv) may lie better",
+                false => "",
+            }
+        );
+    }
     for track in &title.tracks {
         let kind = if track.kind == Kind::Video {
             "picture"

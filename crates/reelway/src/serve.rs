@@ -85,6 +85,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
         block_bytes: config.pool.block.as_u64() as u32,
         depth: config.pool.depth,
         policy: config.pool.policy.parse()?,
+        tier: config.tier()?,
         ..StoreConfig::default()
     })
     .context("block pool")?;
@@ -120,6 +121,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     let mut libraries = vec![Arc::new(Directory::open(DirectoryConfig {
         films,
         index: Some(state.join("index")),
+        block_bytes: config.pool.block.as_u64() as u32,
         ..DirectoryConfig::default()
     }))];
     for source in elsewhere {

@@ -39,7 +39,8 @@ pub struct SenderConfig {
     pub payload: PayloadOptions,
     /// How packets get to the kernel. What the machine refuses leads to the next way.
     pub backend: BackendChoice,
-    /// How long before it is due a group of samples is read and planned.
+    /// How long before it is due a group of samples is read and planned, at most: it is as long as the disk or origin
+    /// takes of late ([`reelway_store::Lane::lead`]).
     pub ahead: Duration,
     /// How far ahead of its time a film may be sent, so that it is sent evenly: into the receivers'
     /// buffers. 0: each picture leaves at its time, within the time it stands.
@@ -74,7 +75,7 @@ impl Default for SenderConfig {
             drop_after: Duration::from_millis(100),
             payload: PayloadOptions::default(),
             backend: BackendChoice::Auto,
-            ahead: Duration::from_millis(500),
+            ahead: Duration::from_secs(2),
             smooth_ahead: Duration::ZERO,
             lag_limit: Duration::from_secs(10),
             catch_up: Duration::from_secs(1),

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  play ─▶ planner threads ──plans──▶ sender threads, 1 ms turns ──▶ UDP, or the one FrameWriter
-//!             ▲    │ bytes                  │ next group, 500 ms ahead     of an RTSP connection
+//!             ▲    │ bytes                  │ next group, just in time     of an RTSP connection
 //!             │    ▼                        │
 //!             │  store ◀────────────────────┘
 //! ```

@@ -104,8 +104,8 @@ struct Request {
 /// Requests there is room for from the start.
 const ASKED: usize = 1024;
 
-/// How long a thread that has nothing more to do looks up by itself: what is asked for in time, half a
-/// second ahead, need wake nobody. With hundreds of viewers each request would be two switches of
+/// How long a thread that has nothing more to do looks up by itself: what is asked for in time, 200 ms ahead
+/// or more, need wake nobody. With hundreds of viewers each request would be two switches of
 /// threads and four system calls.
 const DOZE: Duration = Duration::from_millis(20);
 

@@ -11,6 +11,17 @@ pub enum StoreError {
     /// The configuration cannot be.
     #[error("{0}")]
     Config(String),
+    /// There is not so much memory.
+    #[error(
+        "a block pool of {} MiB is more than the {} MiB of memory that this process may have (the machine's, or those of its control group: memory.max); make pool.size smaller",
+        bytes >> 20, memory >> 20
+    )]
+    TooLarge {
+        /// Size asked for.
+        bytes: u64,
+        /// What there is.
+        memory: u64,
+    },
     /// The memory could not be reserved.
     #[error("{bytes} bytes for the block pool cannot be reserved ({error}); make the pool smaller")]
     Memory {
@@ -19,6 +30,21 @@ pub enum StoreError {
         /// What the kernel said.
         error: io::Error,
     },
+    /// The tier's directory cannot be used.
+    #[error("the tier in {}: {error}; choose another directory, or a smaller size", dir.display())]
+    Tier {
+        /// Where it was to be.
+        dir: PathBuf,
+        /// What is wrong.
+        error: io::Error,
+    },
+}
+
+impl StoreError {
+    /// Whether a disk is full.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self, StoreError::Tier { error, .. } if error.kind() == io::ErrorKind::StorageFull)
+    }
 }
 
 /// Why bytes of a film could not be had.

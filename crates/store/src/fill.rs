@@ -8,7 +8,9 @@ use reelway_sys::region::Page;
 
 use crate::ReadError;
 use crate::pool::Read;
+use crate::span::Pin;
 use crate::store::Inner;
+use crate::tier::TierFilm;
 
 /// A block to be filled with a film's bytes. It owns its memory, which is part of the pool and aligned
 /// to 4096 bytes. Dropped without [`Fill::finish`] the read has failed.
@@ -17,6 +19,8 @@ pub struct Fill {
     read: Option<Read>,
     store: Arc<Inner>,
     started: Monotonic,
+    /// The film in the tier below, where the block is to be let in.
+    keep: Option<Arc<TierFilm>>,
 }
 
 impl std::fmt::Debug for Fill {
@@ -31,7 +35,18 @@ impl Fill {
             read: Some(read),
             store,
             started: reelway_clock::now(),
+            keep: None,
         }
+    }
+
+    /// Has the block let in to the tier when it has come.
+    pub(crate) fn keep_in(&mut self, film: Arc<TierFilm>) {
+        self.keep = Some(film);
+    }
+
+    /// Its number in the film.
+    pub(crate) fn block(&self) -> u32 {
+        self.read.as_ref().map_or(0, |read| read.id.block)
     }
 
     /// First byte in the film: a multiple of the block size.
@@ -111,12 +126,17 @@ impl Fill {
                 tracing::warn!("{error}");
             }
         }
-        let time = reelway_clock::now().since(self.started);
-        read.source
-            .lane()
-            .0
-            .note(time, result.is_ok().then_some(len));
-        self.store.read_done(read, len, result);
+        let now = reelway_clock::now();
+        let time = now.since(self.started);
+        if result.is_ok() {
+            read.lane.0.note_wait(now.since(read.asked));
+        }
+        read.lane.0.note(time, result.is_ok().then_some(len));
+        let (keep, number) = (self.keep.take(), read.id.block);
+        let block = self.store.read_done(read, len, result, keep.is_some());
+        if let (Some(film), Some(block)) = (keep, block) {
+            film.offer(number, Pin::new(block, Arc::clone(&self.store)), len);
+        }
     }
 }
 

@@ -1,11 +1,24 @@
 //! Queues with a capacity: a lane for each disk, and for each place afar.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Classes of how long reads took: class `n` holds those of 2^n to 2^(n+1) microseconds, up to an hour.
 const CLASSES: usize = 32;
+
+/// How long before a block is needed it is asked for, at least and at most: planners and schedulers take their time too,
+/// and what is held ahead is memory of others.
+const LEAD: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
+/// The same while nothing was measured.
+const LEAD_UNKNOWN: Duration = Duration::from_millis(500);
+/// So many reads are measured before they count.
+const ENOUGH: u32 = 8;
+/// After so many reads all earlier ones count half.
+const RECENT: u32 = 256;
+/// Of the reads so many hundredths took at most what the lead is made of, times this for safety.
+const SHARE: u32 = 99;
+const SAFETY: u32 = 3;
 
 /// A queue with a capacity: a disk, an origin. Reads of all its sources are started in the order of
 /// their deadlines, and at most its depth of them are under way. Cheap to clone.
@@ -23,6 +36,17 @@ pub(crate) struct LaneState {
     errors: AtomicU64,
     times: [AtomicU64; CLASSES],
     longest_us: AtomicU64,
+    /// From asking to having, of late: counts by powers of two of microseconds.
+    recent: [AtomicU32; CLASSES],
+    lead_us: AtomicU64,
+}
+
+impl Lane {
+    /// How long before it is needed a block should be asked for: what nearly all reads took of late from being asked for
+    /// to being there, times three.
+    pub fn lead(&self) -> Duration {
+        Duration::from_micros(self.0.lead_us.load(Ordering::Relaxed))
+    }
 }
 
 /// What a lane has done.
@@ -80,7 +104,38 @@ impl LaneState {
             errors: AtomicU64::default(),
             times: Default::default(),
             longest_us: AtomicU64::default(),
+            recent: Default::default(),
+            lead_us: AtomicU64::new(LEAD_UNKNOWN.as_micros() as u64),
         }
+    }
+
+    /// Notes that a block was there so long after it was asked for, the wait for its turn included.
+    ///
+    /// Counts of several threads may be lost among each other; they are of no weight.
+    pub fn note_wait(&self, time: Duration) {
+        let class = (time.as_micros().max(1).ilog2() as usize).min(CLASSES - 1);
+        self.recent[class].fetch_add(1, Ordering::Relaxed);
+        let counts: [u32; CLASSES] =
+            std::array::from_fn(|class| self.recent[class].load(Ordering::Relaxed));
+        let all: u32 = counts.iter().sum();
+        if all >= RECENT {
+            for (place, count) in self.recent.iter().zip(counts) {
+                place.store(count / 2, Ordering::Relaxed);
+            }
+        }
+        if all < ENOUGH {
+            return;
+        }
+        let wanted = (all * SHARE).div_ceil(100);
+        let mut seen = 0;
+        let class = counts.iter().position(|count| {
+            seen += count;
+            seen >= wanted
+        });
+        let most = Duration::from_micros(2 << class.unwrap_or(0));
+        let lead = (most * SAFETY).clamp(LEAD.0, LEAD.1);
+        self.lead_us
+            .store(lead.as_micros() as u64, Ordering::Relaxed);
     }
 
     /// Notes a read that took `time`; `bytes` where it went well.
@@ -114,6 +169,23 @@ impl LaneState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_are_asked_for_as_early_as_the_disk_needs_of_late_within_bounds() {
+        let lane = Lane(Arc::new(LaneState::new("disk", 0, 4)));
+        let reads = |count, millis| {
+            for _ in 0..count {
+                lane.0.note_wait(Duration::from_millis(millis));
+            }
+            lane.lead()
+        };
+        assert_eq!(reads(7, 1), LEAD_UNKNOWN, "too few to know");
+        assert_eq!(reads(200, 1), LEAD.0, "a fast disk");
+        let busy = reads(200, 100);
+        assert!((300..800).contains(&busy.as_millis()), "{busy:?}");
+        assert_eq!(reads(50, 5000), LEAD.1, "an origin far away");
+        assert_eq!(reads(5000, 1), LEAD.0, "and it recovers");
+    }
 
     #[test]
     fn latencies_are_told_to_a_power_of_two_and_never_beyond_the_longest() {

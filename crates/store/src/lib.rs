@@ -19,6 +19,7 @@
 //! | `watcher.rs` | what the cache policy is told of viewers |
 //! | `span.rs`, `fill.rs`, `buffer.rs` | pinned bytes; a block on its way; a block to write into |
 //! | `source.rs`, `lane.rs` | where bytes come from, and how many at a time |
+//! | `tier/` | blocks from afar on a local disk, below memory |
 //! | `local.rs`, `disk.rs` | local files, and the thread of each disk |
 #![forbid(unsafe_code)]
 
@@ -34,6 +35,7 @@ mod pool;
 mod source;
 mod span;
 mod store;
+mod tier;
 mod watcher;
 
 pub use buffer::Buffer;
@@ -44,4 +46,5 @@ pub use lane::{Lane, LaneStats};
 pub use source::{BlockSource, Opener, Source};
 pub use span::Span;
 pub use store::{Observer, ReadBy, Store, StoreConfig, StoreStats};
+pub use tier::{TierConfig, TierStats};
 pub use watcher::Watcher;

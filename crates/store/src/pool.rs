@@ -24,6 +24,7 @@ use reelway_sys::FileIdentity;
 use reelway_sys::region::Page;
 
 use crate::films::Films;
+use crate::lane::Lane;
 use crate::watcher::News;
 use crate::{ReadError, Source};
 
@@ -70,11 +71,15 @@ struct Pending {
 /// A read to be done by a source.
 pub(crate) struct Read {
     pub source: Arc<Source>,
+    /// Whose turn it takes: the source's, or that of the tier below.
+    pub lane: Lane,
     pub id: BlockId,
     number: u32,
     /// `None` only while the kernel has it.
     pub page: Option<Page>,
     pub deadline: Monotonic,
+    /// When it was first asked for.
+    pub asked: Monotonic,
 }
 
 /// In order of deadline, then of asking.
@@ -328,7 +333,10 @@ impl Pool {
         let film = source.number();
         let id = |block| BlockId { film, block };
         let mut parts: Vec<Option<Arc<Block>>> = Vec::with_capacity(blocks.len());
+        let lane = source.lane().0.number;
         let (mut absent, mut reading) = (0, 0);
+        // Those of the absent that are read from where the film lies, and not from the tier.
+        let mut from_lane = 0;
         let mut first_absent = id(blocks.start);
         for block in blocks.clone() {
             parts.push(match self.slots.get(&id(block)) {
@@ -342,12 +350,12 @@ impl Pool {
                         first_absent = id(block);
                     }
                     absent += 1;
+                    from_lane += usize::from(source.lane_of(block).0.number == lane);
                     None
                 }
             });
         }
-        let lane = source.lane().0.number;
-        if absent > 0 && !self.lane_takes(lane, absent) {
+        if from_lane > 0 && !self.lane_takes(lane, from_lane) {
             return Err((request, Wait::Lane(lane)));
         }
         if absent > 0 && !(may_take && self.make_room(absent, first_absent)) {
@@ -412,7 +420,8 @@ impl Pool {
                 let Some((number, page)) = self.free.pop() else {
                     return;
                 };
-                let lane = source.lane().0.number;
+                let its = source.lane_of(id.block).clone();
+                let lane = its.0.number;
                 let wanted_by = vec![part];
                 self.films.hold(id.film);
                 self.slots.insert(
@@ -427,10 +436,12 @@ impl Pool {
                     urgency,
                     Read {
                         source: Arc::clone(source),
+                        lane: its,
                         id,
                         number,
                         page: Some(page),
                         deadline,
+                        asked: reelway_clock::now(),
                     },
                 );
             }
@@ -539,34 +550,34 @@ impl Pool {
         }
     }
 
-    /// A read was done with `len` bytes, or failed.
+    /// A read was done with `len` bytes, or failed. The block, if it has come.
     pub fn read_done(
         &mut self,
         read: Read,
         len: usize,
         result: Result<(), ReadError>,
         finished: &mut Vec<Finished>,
-    ) {
+    ) -> Option<Arc<Block>> {
         let Read {
-            source,
+            lane,
             id,
             number,
             page,
             ..
         } = read;
-        self.queues[source.lane().0.number].under_way -= 1;
+        self.queues[lane.0.number].under_way -= 1;
         let slot = self.slots.remove(&id);
         let Some(page) = page else {
             // Only a broken ring keeps a page.
             self.films.let_go(id.film);
-            return;
+            return None;
         };
         let Some(Slot::Reading { wanted_by, .. }) = slot else {
             self.films.let_go(id.film);
             self.free.push((number, page));
-            return;
+            return None;
         };
-        match result {
+        let came = match result {
             Ok(()) => {
                 self.counters.bytes_read += len as u64;
                 let block = Arc::new(Block { page, number });
@@ -578,8 +589,9 @@ impl Pool {
                     }
                     self.give(pending, part, &block, finished);
                 }
-                self.slots.insert(id, Slot::Ready(block));
+                self.slots.insert(id, Slot::Ready(Arc::clone(&block)));
                 self.held[number as usize] = Some(id);
+                Some(block)
             }
             Err(error) => {
                 self.counters.errors += 1;
@@ -593,9 +605,11 @@ impl Pool {
                         });
                     }
                 }
+                None
             }
-        }
+        };
         self.dispatch(finished);
+        came
     }
 
     fn give(&mut self, id: u64, part: usize, block: &Arc<Block>, finished: &mut Vec<Finished>) {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use reelway_cache::FilmId;
 use reelway_sys::FileIdentity;
@@ -11,6 +12,7 @@ use reelway_sys::FileIdentity;
 use crate::fill::Fill;
 use crate::lane::Lane;
 use crate::store::Inner;
+use crate::tier::TierFilm;
 
 /// Where the bytes of one film come from: a local file, an object at an HTTP origin.
 pub trait BlockSource: Send + Sync + std::fmt::Debug + 'static {
@@ -19,6 +21,12 @@ pub trait BlockSource: Send + Sync + std::fmt::Debug + 'static {
 
     /// Which bytes they are, and how many: the same identity is the same bytes.
     fn identity(&self) -> FileIdentity;
+
+    /// Whether its identity tells these bytes from all others for good, so that blocks of it may be kept beyond the
+    /// end of this process (see [`crate::TierConfig`]).
+    fn is_lasting(&self) -> bool {
+        false
+    }
 
     /// Reads one block: returns soon, and has [`Fill::finish`] called when it is done, on any thread.
     /// Called in the order of deadlines, with never more under way than the lane's depth, and never for
@@ -43,6 +51,8 @@ pub struct Source {
     /// The film's number in the pool, given back when this is dropped.
     number: FilmId,
     store: Weak<Inner>,
+    /// The tier below, for what lies afar, and its lane.
+    tier: Option<(Arc<TierFilm>, Lane)>,
 }
 
 impl Drop for Source {
@@ -54,8 +64,14 @@ impl Drop for Source {
 }
 
 impl Source {
-    pub(crate) fn new(from: Arc<dyn BlockSource>, lane: Lane, store: &Arc<Inner>) -> Source {
+    pub(crate) fn new(
+        from: Arc<dyn BlockSource>,
+        lane: Lane,
+        store: &Arc<Inner>,
+        tier: Option<(Arc<TierFilm>, Lane)>,
+    ) -> Source {
         Source {
+            tier,
             identity: from.identity(),
             number: store.opened(from.identity()),
             store: Arc::downgrade(store),
@@ -90,6 +106,19 @@ impl Source {
         &self.lane
     }
 
+    /// How long before they are needed its bytes should be asked for (see [`Lane::lead`]).
+    pub fn lead(&self) -> Duration {
+        self.lane.lead()
+    }
+
+    /// The queue by which a block is read: the tier's, if it holds the block.
+    pub(crate) fn lane_of(&self, block: u32) -> &Lane {
+        match &self.tier {
+            Some((film, lane)) if film.holds(block) => lane,
+            _ => &self.lane,
+        }
+    }
+
     /// The film's number as the cache policy knows it, the same as long as this is open.
     pub fn number(&self) -> FilmId {
         self.number
@@ -105,6 +134,9 @@ impl Source {
     }
 
     pub(crate) fn read(&self, fill: Fill) {
-        Arc::clone(&self.from).read(fill);
+        match &self.tier {
+            Some((film, _)) => film.read(Arc::clone(&self.from), fill),
+            None => Arc::clone(&self.from).read(fill),
+        }
     }
 }

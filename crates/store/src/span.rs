@@ -24,7 +24,7 @@ impl Pin {
         }
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         self.block.as_ref().map_or(&[], |block| &block.page)
     }
 }

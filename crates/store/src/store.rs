@@ -19,9 +19,10 @@ use crate::fill::Fill;
 use crate::films::Numbered;
 use crate::lane::{Lane, LaneState, LaneStats};
 use crate::local::LocalFile;
-use crate::pool::{Finished, Given, Pool, Read, Request, What};
+use crate::pool::{Block, Finished, Given, Pool, Read, Request, What};
 use crate::source::Opener;
 use crate::span::Pin;
+use crate::tier::{READERS, Tier, TierConfig, TierFilm, TierStats};
 use crate::watcher::{News, Watcher};
 use crate::{ReadError, Source, Span, StoreError};
 
@@ -48,6 +49,8 @@ pub struct StoreConfig {
     pub read_by: ReadBy,
     /// Which block makes room for another.
     pub policy: Spec,
+    /// A tier below memory for films that lie afar.
+    pub tier: Option<TierConfig>,
 }
 
 impl Default for StoreConfig {
@@ -58,6 +61,7 @@ impl Default for StoreConfig {
             depth: 8,
             read_by: ReadBy::Ring,
             policy: Spec::default(),
+            tier: None,
         }
     }
 }
@@ -106,6 +110,7 @@ pub(crate) struct Inner {
     viewers: AtomicU64,
     observer: OnceLock<Arc<dyn Observer>>,
     paging: Paging,
+    tier: Option<(Arc<Tier>, Lane)>,
 }
 
 /// News that wait for the pool to be changed, at most.
@@ -242,8 +247,20 @@ impl Inner {
     }
 
     /// A read was done with `len` bytes, or failed.
-    pub fn read_done(self: &Arc<Self>, read: Read, len: usize, result: Result<(), ReadError>) {
-        self.with_pool(|pool, finished| pool.read_done(read, len, result, finished));
+    /// The block, if it has come and is `wanted` for something else.
+    pub fn read_done(
+        self: &Arc<Self>,
+        read: Read,
+        len: usize,
+        result: Result<(), ReadError>,
+        wanted: bool,
+    ) -> Option<Arc<Block>> {
+        let mut came = None;
+        self.with_pool(|pool, finished| {
+            let block = pool.read_done(read, len, result, finished);
+            came = block.filter(|_| wanted);
+        });
+        came
     }
 
     /// A film is opened once more; its number.
@@ -321,7 +338,12 @@ impl Inner {
             .map(|(_, opener)| Arc::clone(opener));
         if let Some(opener) = opener {
             let (source, lane) = opener.open(path)?;
-            return Ok(Source::new(source, lane, self));
+            let tier = self.tier.as_ref().filter(|_| source.is_lasting());
+            let tier = tier.map(|(tier, lane)| {
+                let film = TierFilm::new(tier, source.identity());
+                (film, lane.clone())
+            });
+            return Ok(Source::new(source, lane, self, tier));
         }
         let mut lane = None;
         let file = LocalFile::open(path, |device, by| {
@@ -330,7 +352,7 @@ impl Inner {
             Ok(disk)
         })?;
         let lane = lane.ok_or_else(|| io::Error::other("a file without a disk"))?;
-        Ok(Source::new(Arc::new(file), lane, self))
+        Ok(Source::new(Arc::new(file), lane, self, None))
     }
 }
 
@@ -342,6 +364,9 @@ impl Drop for Owner {
         self.0.with_pool(Pool::close);
         for (_, (disk, _)) in lock(&self.0.disks).drain() {
             disk.close();
+        }
+        if let Some((tier, _)) = &self.0.tier {
+            tier.close();
         }
     }
 }
@@ -372,6 +397,12 @@ impl Store {
             );
             return Err(StoreError::Config(words));
         }
+        if let Some(memory) = reelway_sys::limits::memory().filter(|memory| pool_bytes > *memory) {
+            return Err(StoreError::TooLarge {
+                bytes: pool_bytes,
+                memory,
+            });
+        }
         let region = Region::map(count as usize, block_bytes as usize).map_err(|error| {
             StoreError::Memory {
                 bytes: pool_bytes,
@@ -386,12 +417,31 @@ impl Store {
             );
         }
         let policy = config.policy.build(count, count as usize);
+        let mut pool = Pool::new(region.pages, policy);
+        let mut lanes = Vec::new();
+        let tier = match &config.tier {
+            Some(tier) => match Tier::open(tier, block_bytes, count) {
+                Ok(tier) => {
+                    let number = pool.add_queue(READERS, false);
+                    let lane = Lane(Arc::new(LaneState::new("tier", number, READERS)));
+                    lanes.push(lane.clone());
+                    Some((tier, lane))
+                }
+                // A disk that others have filled is no reason not to serve.
+                Err(error) if error.is_full() => {
+                    tracing::warn!("{error}; the server goes on without it");
+                    None
+                }
+                Err(error) => return Err(error),
+            },
+            None => None,
+        };
         let inner = Inner {
             config,
-            pool: Mutex::new(Pool::new(region.pages, policy)),
+            pool: Mutex::new(pool),
             starved: AtomicUsize::new(0),
             sources: Mutex::default(),
-            lanes: Mutex::default(),
+            lanes: Mutex::new(lanes),
             disks: Mutex::default(),
             openers: Mutex::default(),
             closed: Mutex::default(),
@@ -400,6 +450,7 @@ impl Store {
             viewers: AtomicU64::new(1),
             observer: OnceLock::new(),
             paging: region.paging,
+            tier,
         };
         Ok(Store(Arc::new(Owner(Arc::new(inner)))))
     }
@@ -632,6 +683,11 @@ impl Store {
             lane.stats(under_way, queued)
         };
         lanes.iter().map(stats).collect()
+    }
+
+    /// What the tier below memory holds and has done, where there is one.
+    pub fn tier(&self) -> Option<TierStats> {
+        self.0.0.tier.as_ref().map(|(tier, _)| tier.stats())
     }
 
     /// What the pool's memory is made of.

@@ -532,6 +532,27 @@ fn films_are_read_alike_by_threads_where_there_is_no_ring() {
     }
 }
 
+#[test]
+fn films_on_two_disks_have_a_queue_each() {
+    let here = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let Ok(there) = tempfile::tempdir_in("/dev/shm") else {
+        return;
+    };
+    let store = store(64);
+    let open = |dir: &Path, blocks| store.open(&file(dir, "film", blocks * BLOCK)).unwrap();
+    let (one, other) = (open(here.path(), 9), open(there.path(), 5));
+    for (source, blocks) in [(&one, 9), (&other, 5)] {
+        for block in 0..blocks {
+            let range = block * BLOCK..(block + 1) * BLOCK;
+            assert_bytes(&get(&store, source, range.clone()).unwrap(), range);
+        }
+    }
+    let lanes = store.lanes();
+    let told: Vec<_> = lanes.iter().map(|lane| (lane.depth, lane.reads)).collect();
+    assert_eq!(told, [(3, 9), (3, 5)]);
+    assert_ne!(lanes[0].name, lanes[1].name);
+}
+
 /// A place that never answers.
 #[derive(Debug, Default)]
 struct Stalled(Mutex<Vec<Fill>>);

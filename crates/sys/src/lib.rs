@@ -7,6 +7,7 @@
 //! - [`reads`]: files read into such pages through a ring (io_uring)
 //! - [`udp`]: UDP sockets, and a whole turn's packets in one call, with segmentation by the kernel (GSO)
 //! - [`uring`]: the same calls through a ring that is submitted and reaped at once (io_uring)
+//! - [`extents`]: where on its disk a file lies (FIEMAP)
 //! - [`files`]: room reserved in advance, names that overwrite nothing
 //! - [`prefetch`]: memory fetched into the processor's cache beforehand
 //! - [`tcp`]: gathering writes that never block, rates of connections
@@ -21,6 +22,7 @@
 
 pub mod alloc;
 mod direct;
+pub mod extents;
 pub mod files;
 mod identity;
 pub mod limits;

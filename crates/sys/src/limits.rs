@@ -39,6 +39,31 @@ pub fn locked_memory() -> u64 {
     }
 }
 
+/// How much memory there is for this process, in bytes: of the machine, or less where its control group (version 2) or
+/// one above it may have less. `None` where the system does not tell.
+pub fn memory() -> Option<u64> {
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
+    let information = read("/proc/meminfo".as_ref())?;
+    let line = information
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib: u64 = line?.split_whitespace().next()?.parse().ok()?;
+    let mut most = kib.checked_mul(1024)?;
+    let groups = read("/proc/self/cgroup".as_ref()).unwrap_or_default();
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/"));
+    let root = std::path::Path::new("/sys/fs/cgroup");
+    let mut directory = root.join(group.unwrap_or_default());
+    // `max` is no number: no limit.
+    while directory.starts_with(root) {
+        let limit = read(&directory.join("memory.max")).and_then(|text| text.trim().parse().ok());
+        most = most.min(limit.unwrap_or(u64::MAX));
+        if !directory.pop() {
+            break;
+        }
+    }
+    Some(most)
+}
+
 /// Gives the calling thread this nice value, -20 (goes first) to 19, where the process may
 /// (`CAP_SYS_NICE` or RLIMIT_NICE for one below its present value).
 pub fn set_thread_nice(nice: i32) -> io::Result<()> {

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, request::Parts};
 use reelway_catalogue::{CatalogueError, Entry, Film, State as FilmState, Summary};
 use reelway_clock::Real;
 use reelway_media::{Container, Kind};
+use reelway_sys::extents::Layout;
 use serde::{Deserialize, Serialize};
 
 use super::{json, seconds};
@@ -320,7 +321,31 @@ struct FullFilm {
     container: Option<&'static str>,
     notes: Vec<String>,
     tracks: Vec<TrackJson>,
+    layout: Option<LayoutJson>,
     urls: Urls,
+}
+
+/// How a film's file lies on its disk.
+#[derive(Serialize)]
+struct LayoutJson {
+    pieces: u64,
+    block: u32,
+    blocks: u64,
+    split: u64,
+}
+
+impl LayoutJson {
+    /// `None` for films elsewhere, and on file systems that do not tell.
+    fn of(film: &Film, block: u32) -> Option<LayoutJson> {
+        let file = std::fs::File::open(&film.path).ok()?;
+        let layout = Layout::of(&file, block.into()).ok()?;
+        Some(LayoutJson {
+            pieces: layout.pieces,
+            block,
+            blocks: layout.blocks,
+            split: layout.split,
+        })
+    }
 }
 
 #[derive(Serialize)]
@@ -351,16 +376,23 @@ pub(crate) async fn film(State(app): State<Arc<App>>, parts: Parts) -> Answer {
         return unknown(&name);
     };
     let (mut container, mut notes, mut tracks) = (None, Vec::new(), Vec::new());
+    let mut layout = None;
     if matches!(entry.state, FilmState::Ready(_)) {
         let catalogue = app.catalogue.clone();
-        let wanted = name.clone();
-        // Reads the index file; looks at each sample for the GOPs.
-        let read = tokio::task::spawn_blocking(move || describe(&*catalogue.film(&wanted)?));
+        let (wanted, block) = (name.clone(), app.store.block_bytes());
+        // Reads the index file; looks at each sample for the GOPs, and at the file's place on its disk.
+        let read = tokio::task::spawn_blocking(move || {
+            let film = catalogue.film(&wanted)?;
+            describe(&film).map(|described| (described, LayoutJson::of(&film, block)))
+        });
         match read
             .await
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
         {
-            Ok(found) => (container, notes, tracks) = found,
+            Ok((described, lies)) => {
+                (container, notes, tracks) = described;
+                layout = lies;
+            }
             Err(error) => return answer::api_error(StatusCode::INTERNAL_SERVER_ERROR, error),
         }
     }
@@ -370,6 +402,7 @@ pub(crate) async fn film(State(app): State<Arc<App>>, parts: Parts) -> Answer {
         container,
         notes,
         tracks,
+        layout,
         urls: urls(&app, &parts, &name),
     };
     json(&parts.headers, &full)

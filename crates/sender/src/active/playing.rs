@@ -27,7 +27,7 @@ impl Active {
         let playing = self.state == State::Playing;
         let ahead = if playing {
             self.film_at(now)
-                .saturating_add(self.rules.ahead)
+                .saturating_add(self.reads_ahead())
                 .saturating_add(self.most_ahead())
         } else {
             Nanos::MIN
@@ -54,6 +54,12 @@ impl Active {
             self.planner
                 .request(&self.script, id, Monotonic::from_nanos(deadline), waiter);
         }
+    }
+
+    /// How long before it is due a group is asked for: as long as where the film lies takes to give it.
+    fn reads_ahead(&self) -> Nanos {
+        let lead = self.script.source.lead().as_nanos();
+        Nanos::try_from(lead).map_or(self.rules.ahead, |lead| lead.min(self.rules.ahead))
     }
 
     /// When what is due at `due` leaves, in film time.
@@ -209,7 +215,7 @@ impl Active {
                 next = next.min(look);
             }
             if let Some(due) = track.cursor.asks(&self.script) {
-                let early = self.rules.ahead.saturating_add(self.most_ahead());
+                let early = self.reads_ahead().saturating_add(self.most_ahead());
                 let ask = self.wall_of(due.saturating_sub(early));
                 next = next.min(ask.max((now / TURN + 1) * TURN));
             }

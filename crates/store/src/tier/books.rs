@@ -1,0 +1,238 @@
+//! Which block lies where in the tier, which makes room, which is let in.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use reelway_cache::{BlockId, FilmId, Policy};
+use reelway_sys::FileIdentity;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::budget::{Budget, Hours};
+use super::files::Found;
+use super::missed::Missed;
+use super::{TierConfig, TierStats};
+use crate::films::{Films, Numbered};
+
+/// A block as the index file knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub identity: FileIdentity,
+    pub block: u32,
+    pub len: u32,
+    /// Checksum of its bytes, bound to its name.
+    pub sum: u64,
+}
+
+/// A block's name as a number: its film's version and its place in it.
+pub(crate) fn name(identity: FileIdentity, block: u32) -> u64 {
+    let mut bytes = [0; 36];
+    let parts = [
+        identity.device,
+        identity.inode,
+        identity.size,
+        identity.mtime_ns as u64,
+    ];
+    for (place, part) in bytes.chunks_exact_mut(8).zip(parts) {
+        place.copy_from_slice(&part.to_le_bytes());
+    }
+    bytes[32..].copy_from_slice(&block.to_le_bytes());
+    xxh3_64(&bytes)
+}
+
+/// Where a block lies, and what is known of its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub slot: u32,
+    pub len: u32,
+    pub sum: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    id: BlockId,
+    len: u32,
+    sum: u64,
+    /// Being read: it stays.
+    in_use: bool,
+}
+
+/// Where a block is to be read from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// From here; [`Books::read`] says how it went.
+    Held(Held),
+    /// From afar; to be let in when it has come?
+    Missed { admit: bool },
+}
+
+/// The books.
+pub(crate) struct Books {
+    pub films: Films,
+    places: HashMap<BlockId, u32>,
+    entries: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    policy: Box<dyn Policy>,
+    missed: Missed,
+    admit: u32,
+    budget: Budget,
+    stats: TierStats,
+}
+
+impl Books {
+    /// Books of so many blocks, of which these are there already.
+    pub fn new(slots: u32, config: &TierConfig, found: Found) -> Books {
+        let count = slots as usize;
+        let mut books = Books {
+            films: Films::default(),
+            places: HashMap::new(),
+            entries: vec![None; count],
+            free: Vec::new(),
+            policy: config.policy.build(u64::from(slots), count),
+            // Twice as many as there is room for: a block may come again after a whole turn of the tier.
+            missed: Missed::new((2 * count).max(1024)),
+            admit: config.admit,
+            budget: Budget::new(config.daily, found.hours),
+            stats: TierStats {
+                blocks: u64::from(slots),
+                ..TierStats::default()
+            },
+        };
+        for (slot, record) in found.records {
+            books.found(slot, record);
+        }
+        let empty = |slot: &u32| books.entries[*slot as usize].is_none();
+        books.free = (0..slots).rev().filter(empty).collect();
+        books
+    }
+
+    /// A film is opened; its number.
+    pub fn open(&mut self, identity: FileIdentity, now: Duration) -> FilmId {
+        let numbered = self.films.open(identity);
+        if let Numbered::New(film) = numbered {
+            self.policy.new_film(film, now);
+        }
+        numbered.number()
+    }
+
+    /// A block that was there at the start. In which order they were used is not known any more.
+    fn found(&mut self, slot: u32, record: Record) {
+        let film = self.open(record.identity, Duration::ZERO);
+        let id = BlockId {
+            film,
+            block: record.block,
+        };
+        if !self.places.contains_key(&id) {
+            self.insert(slot, id, record.len, record.sum, Duration::ZERO);
+        }
+        self.films.close(film);
+    }
+
+    /// Whether a block is here.
+    pub fn holds(&self, id: BlockId) -> bool {
+        self.places.contains_key(&id)
+    }
+
+    /// A block is wanted.
+    pub fn look(&mut self, id: BlockId, identity: FileIdentity, now: Duration) -> Look {
+        let slot = self.places.get(&id).copied();
+        let entry = slot.and_then(|slot| self.entries[slot as usize].as_mut());
+        if let (Some(slot), Some(entry)) = (slot, entry) {
+            entry.in_use = true;
+            let (len, sum) = (entry.len, entry.sum);
+            self.policy.hit(slot, now);
+            return Look::Held(Held { slot, len, sum });
+        }
+        self.stats.misses += 1;
+        let admit = self.missed.note(name(identity, id.block), self.admit);
+        Look::Missed { admit }
+    }
+
+    /// A block was read, or could not be: then it is here no more, and its slot must be told empty on the disk before
+    /// [`Books::give_back`].
+    pub fn read(&mut self, held: Held, well: bool, now: Duration) {
+        if let Some(entry) = &mut self.entries[held.slot as usize] {
+            entry.in_use = false;
+        }
+        if well {
+            self.stats.hits += 1;
+            self.stats.bytes_read += u64::from(held.len);
+            return;
+        }
+        self.stats.broken += 1;
+        self.policy.remove(held.slot, now);
+        self.forget(held.slot);
+    }
+
+    fn forget(&mut self, slot: u32) {
+        if let Some(entry) = self.entries[slot as usize].take() {
+            self.places.remove(&entry.id);
+            self.films.let_go(entry.id.film);
+        }
+    }
+
+    /// A slot for a block that is let in; none where the day's bytes are spent, or every block is being read.
+    pub fn room(&mut self, id: BlockId, bytes: u64, hour: u64, now: Duration) -> Option<u32> {
+        if self.places.contains_key(&id) {
+            return None;
+        }
+        if self.free.is_empty() {
+            let entries = &self.entries;
+            let mut unused = |slot: u32| entries[slot as usize].is_some_and(|entry| !entry.in_use);
+            if let Some(victim) = self.policy.victim(id, &mut unused, now) {
+                self.forget(victim);
+                self.free.push(victim);
+            }
+        }
+        if self.free.is_empty() || !self.budget.take(hour, bytes) {
+            self.stats.left_out += 1;
+            return None;
+        }
+        self.free.pop()
+    }
+
+    /// A block was not taken up for another reason.
+    pub fn left_out(&mut self) {
+        self.stats.left_out += 1;
+    }
+
+    /// A block lies in its slot.
+    pub fn written(&mut self, slot: u32, id: BlockId, len: u32, sum: u64, now: Duration) {
+        self.stats.bytes_written += u64::from(len);
+        self.insert(slot, id, len, sum, now);
+    }
+
+    fn insert(&mut self, slot: u32, id: BlockId, len: u32, sum: u64, now: Duration) {
+        self.films.hold(id.film);
+        self.places.insert(id, slot);
+        self.entries[slot as usize] = Some(Entry {
+            id,
+            len,
+            sum,
+            in_use: false,
+        });
+        self.policy.insert(slot, id, 1, now);
+    }
+
+    /// Nothing could be written to a slot.
+    pub fn failed(&mut self, slot: u32) {
+        self.stats.errors += 1;
+        self.free.push(slot);
+    }
+
+    /// A slot is empty on the disk too.
+    pub fn give_back(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    /// To be remembered: what was written when.
+    pub fn hours(&self) -> Hours {
+        *self.budget.hours()
+    }
+
+    pub fn stats(&self) -> TierStats {
+        TierStats {
+            cached: self.places.len() as u64,
+            ..self.stats
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The tier below memory: blocks of films that lie afar, kept on a local disk beyond a restart.
+//!
+//! What the pool lacks of such a film is looked for here before its origin is asked. What had to be fetched from afar
+//! several times is written here, out of the pool's own blocks: nothing is allocated beside it. A block's checksum is
+//! bound to its film's version and its number, so that whatever a crash, a worn disk or a stranger leaves in the files
+//! is noticed, and read from the origin again.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `books.rs` | which block lies where, which makes room, which is let in: pure |
+//! | `missed.rs` | how often a block was missed; pure |
+//! | `budget.rs` | bytes that may be written in a day; pure |
+//! | `files.rs` | the two files |
+//! | `work.rs` | the threads that read and write |
+
+mod books;
+mod budget;
+mod files;
+mod missed;
+mod work;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reelway_cache::{BlockId, FilmId, Spec};
+use reelway_clock::Monotonic;
+use reelway_sys::FileIdentity;
+
+use crate::StoreError;
+use crate::fill::Fill;
+use crate::source::BlockSource;
+use crate::span::Pin;
+use books::{Books, Look};
+use files::Files;
+use work::{Job, Put, Queue};
+
+/// Reads under way at once.
+pub(crate) const READERS: usize = 4;
+
+/// Where the tier lies and what it may do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TierConfig {
+    /// A directory of its own, made if it is not there.
+    pub dir: PathBuf,
+    /// Bytes of all blocks. Where the disk has less room, as many as fit.
+    pub bytes: u64,
+    /// Which block makes room for another.
+    pub policy: Spec,
+    /// A block is let in when it has been fetched from afar so many times (1: at once).
+    pub admit: u32,
+    /// Most bytes written in 24 hours.
+    pub daily: u64,
+}
+
+/// What the tier holds and has done since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TierStats {
+    /// Blocks there is room for.
+    pub blocks: u64,
+    /// Blocks that it holds.
+    pub cached: u64,
+    /// Blocks of films afar that were read from here.
+    pub hits: u64,
+    /// Blocks that were not here.
+    pub misses: u64,
+    /// Bytes read from it.
+    pub bytes_read: u64,
+    /// Bytes written to it.
+    pub bytes_written: u64,
+    /// Blocks that were to be let in and were not: the day's bytes are spent, writes are behind, or the disk failed a
+    /// moment ago.
+    pub left_out: u64,
+    /// Blocks whose checksum was wrong, or that could not be read: read from afar again.
+    pub broken: u64,
+    /// Writes that failed.
+    pub errors: u64,
+}
+
+/// The tier.
+pub(crate) struct Tier {
+    books: Mutex<Books>,
+    files: Files,
+    queue: Mutex<Queue>,
+    work: Condvar,
+    born: Monotonic,
+    /// Most blocks of the pool that wait to be written.
+    most_writes: usize,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Hours since 1970.
+fn hour() -> u64 {
+    reelway_clock::real().nanos() / 3_600_000_000_000
+}
+
+impl Tier {
+    /// Opens the files, or makes them, and starts the threads. `pool_blocks`: blocks of the pool above.
+    pub fn open(
+        config: &TierConfig,
+        block_bytes: u32,
+        pool_blocks: u64,
+    ) -> Result<Arc<Tier>, StoreError> {
+        let failed = |error| StoreError::Tier {
+            dir: config.dir.clone(),
+            error,
+        };
+        let (files, found) = Files::open(&config.dir, config.bytes, block_bytes).map_err(failed)?;
+        let books = Books::new(files.slots(), config, found);
+        let tier = Arc::new(Tier {
+            books: Mutex::new(books),
+            files,
+            queue: Mutex::default(),
+            work: Condvar::new(),
+            born: reelway_clock::now(),
+            most_writes: (pool_blocks / 16).clamp(1, 8) as usize,
+        });
+        tier.start().map_err(failed)?;
+        Ok(tier)
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        lock(&self.books)
+    }
+
+    /// The policy's time.
+    fn now(&self) -> Duration {
+        reelway_clock::now().since(self.born)
+    }
+
+    /// What it holds and has done.
+    pub fn stats(&self) -> TierStats {
+        self.books().stats()
+    }
+
+    /// Ends the threads; what waits is given up.
+    pub fn close(&self) {
+        let waiting = {
+            let mut queue = lock(&self.queue);
+            queue.closed = true;
+            (
+                std::mem::take(&mut queue.reads),
+                std::mem::take(&mut queue.writes),
+            )
+        };
+        self.work.notify_all();
+        drop(waiting);
+        self.files.unlock();
+    }
+}
+
+/// A film afar as the tier knows it.
+pub(crate) struct TierFilm {
+    tier: Arc<Tier>,
+    identity: FileIdentity,
+    number: FilmId,
+}
+
+impl std::fmt::Debug for TierFilm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TierFilm({})", self.number)
+    }
+}
+
+impl Drop for TierFilm {
+    fn drop(&mut self) {
+        self.tier.books().films.close(self.number);
+    }
+}
+
+impl TierFilm {
+    /// A film that is opened.
+    pub fn new(tier: &Arc<Tier>, identity: FileIdentity) -> Arc<TierFilm> {
+        let number = tier.books().open(identity, tier.now());
+        Arc::new(TierFilm {
+            tier: Arc::clone(tier),
+            identity,
+            number,
+        })
+    }
+
+    fn id(&self, block: u32) -> BlockId {
+        BlockId {
+            film: self.number,
+            block,
+        }
+    }
+
+    /// Whether the tier holds a block.
+    pub fn holds(&self, block: u32) -> bool {
+        self.tier.books().holds(self.id(block))
+    }
+
+    /// Reads a block from here if it is here, else from where the film lies.
+    pub fn read(self: &Arc<Self>, from: Arc<dyn BlockSource>, mut fill: Fill) {
+        let id = self.id(fill.block());
+        let look = self.tier.books().look(id, self.identity, self.tier.now());
+        match look {
+            Look::Held(held) => self.tier.push(Job {
+                film: Arc::clone(self),
+                from,
+                fill,
+                held,
+            }),
+            Look::Missed { admit } => {
+                if admit {
+                    fill.keep_in(Arc::clone(self));
+                }
+                from.read(fill);
+            }
+        }
+    }
+
+    /// A block that is to be let in has come: its first `len` bytes.
+    pub fn offer(self: Arc<Self>, block: u32, bytes: Pin, len: usize) {
+        let tier = Arc::clone(&self.tier);
+        let id = self.id(block);
+        tier.put(Put {
+            film: self,
+            id,
+            bytes,
+            len,
+        });
+    }
+}

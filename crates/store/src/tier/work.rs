@@ -1,0 +1,187 @@
+//! The tier's threads: some that read, one that writes.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reelway_cache::BlockId;
+use reelway_clock::Monotonic;
+
+use super::books::{Held, Record};
+use super::files::checksum;
+use super::{READERS, Tier, TierFilm, hour, lock};
+use crate::fill::Fill;
+use crate::source::BlockSource;
+use crate::span::Pin;
+
+/// Nothing is written for so long after a write that failed: a full or broken disk is not asked all the time.
+const REST: Duration = Duration::from_secs(60);
+
+/// A block to be read.
+pub(crate) struct Job {
+    pub film: Arc<TierFilm>,
+    pub from: Arc<dyn BlockSource>,
+    pub fill: Fill,
+    pub held: Held,
+}
+
+/// A block to be written.
+pub(crate) struct Put {
+    pub film: Arc<TierFilm>,
+    pub id: BlockId,
+    pub bytes: Pin,
+    pub len: usize,
+}
+
+/// What is to be done.
+#[derive(Default)]
+pub(crate) struct Queue {
+    pub reads: VecDeque<Job>,
+    pub writes: VecDeque<Put>,
+    /// Nothing is written until then.
+    pub rests: Option<Monotonic>,
+    pub closed: bool,
+}
+
+impl Tier {
+    /// Starts the threads.
+    pub fn start(self: &Arc<Self>) -> io::Result<()> {
+        for number in 0..=READERS {
+            let tier = Arc::clone(self);
+            std::thread::Builder::new()
+                .name(format!("tier-{number}"))
+                .spawn(move || match number {
+                    0 => tier.write_all(),
+                    _ => tier.read_all(),
+                })?;
+        }
+        Ok(())
+    }
+
+    /// Takes a read; the pool has no more than [`READERS`] under way.
+    pub fn push(&self, job: Job) {
+        let mut queue = lock(&self.queue);
+        if queue.closed {
+            drop(queue);
+            return drop(job);
+        }
+        queue.reads.push_back(job);
+        drop(queue);
+        self.work.notify_all();
+    }
+
+    /// Takes a write, unless too many wait or the last one failed a moment ago.
+    pub fn put(&self, put: Put) {
+        let mut queue = lock(&self.queue);
+        let rests = queue
+            .rests
+            .is_some_and(|until| reelway_clock::now() < until);
+        if queue.closed || rests || queue.writes.len() >= self.most_writes {
+            drop(queue);
+            self.books().left_out();
+            return drop(put);
+        }
+        queue.writes.push_back(put);
+        drop(queue);
+        self.work.notify_all();
+    }
+
+    /// The next of one kind of work; none when the tier is closed.
+    fn next<T>(&self, take: impl Fn(&mut super::Queue) -> Option<T>) -> Option<T> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if queue.closed {
+                return None;
+            }
+            if let Some(work) = take(&mut queue) {
+                return Some(work);
+            }
+            queue = self
+                .work
+                .wait(queue)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
+    fn read_all(&self) {
+        while let Some(job) = self.next(|queue| queue.reads.pop_front()) {
+            self.read(job);
+        }
+    }
+
+    fn read(&self, job: Job) {
+        let Job {
+            film,
+            from,
+            mut fill,
+            held,
+        } = job;
+        let Held { slot, len, sum } = held;
+        let wanted = fill.len();
+        let block = fill.block();
+        let read = self.files.read(slot, len, fill.buffer());
+        let well = match &read {
+            Ok(()) if len as usize == wanted => {
+                checksum(film.identity, block, &fill.buffer()[..wanted]) == sum
+            }
+            _ => false,
+        };
+        self.books().read(held, well, self.now());
+        if well {
+            return fill.finish(Ok(()));
+        }
+        match read {
+            Err(error) => tracing::warn!(
+                "tier: a block cannot be read ({error}); it is read from {} again",
+                from.path().display()
+            ),
+            Ok(()) => tracing::warn!(
+                "tier: a block's checksum is wrong; it is read from {} again",
+                from.path().display()
+            ),
+        }
+        // An empty record that cannot be written leaves a checksum that is wrong after a restart too.
+        let _ = self.files.write_record(slot, None);
+        self.books().give_back(slot);
+        fill.keep_in(film);
+        from.read(fill);
+    }
+
+    fn write_all(&self) {
+        while let Some(put) = self.next(|queue| queue.writes.pop_front()) {
+            if let Err(error) = self.write(&put) {
+                tracing::warn!("tier: nothing is written for {} s: {error}", REST.as_secs());
+                lock(&self.queue).rests = Some(reelway_clock::now() + REST);
+            }
+        }
+    }
+
+    fn write(&self, put: &Put) -> io::Result<()> {
+        let (now, len) = (self.now(), put.len);
+        let mut books = self.books();
+        let Some(slot) = books.room(put.id, len as u64, hour(), now) else {
+            return Ok(());
+        };
+        let hours = books.hours();
+        drop(books);
+        let bytes = put.bytes.bytes();
+        let record = Record {
+            identity: put.film.identity,
+            block: put.id.block,
+            len: len as u32,
+            sum: checksum(put.film.identity, put.id.block, &bytes[..len]),
+        };
+        let written = self
+            .files
+            .write_header(&hours)
+            .and_then(|()| self.files.write(slot, len, bytes))
+            .and_then(|()| self.files.write_record(slot, Some(&record)));
+        let mut books = self.books();
+        match &written {
+            Ok(()) => books.written(slot, put.id, record.len, record.sum, self.now()),
+            Err(_) => books.failed(slot),
+        }
+        written
+    }
+}

@@ -1,0 +1,212 @@
+//! Where on its disk a file lies (FIEMAP).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use crate::check;
+
+/// `FS_IOC_FIEMAP` of linux/fs.h.
+const FIEMAP: libc::c_ulong = 0xC020_660B;
+/// Extents asked for at once.
+const ASKED: usize = 512;
+/// 64-bit words of the kernel's `struct fiemap` and `struct fiemap_extent`.
+const HEAD: usize = 4;
+const EXTENT: usize = 7;
+/// Flags of an extent (linux/fiemap.h): the last one; its place is not known; it has none yet.
+const LAST: u64 = 1;
+const UNKNOWN: u64 = 2 | 4;
+/// A file in more pieces than this is not looked at to its end.
+const MOST: usize = 1 << 20;
+
+/// A run of bytes that lie side by side in the file and on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    logical: u64,
+    physical: u64,
+    len: u64,
+}
+
+/// How a file lies on its disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Runs of bytes that lie side by side on the disk.
+    pub pieces: u64,
+    /// Blocks that the file has.
+    pub blocks: u64,
+    /// Of them, those that lie in several places: each costs the disk several reads.
+    pub split: u64,
+}
+
+impl Layout {
+    /// How `file` lies on its disk, in blocks of `block_bytes` (at least 1). What was written a moment ago may have
+    /// no place yet and is not counted.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel said; [`io::ErrorKind::Unsupported`] or `NotATTY` on file systems that cannot tell.
+    pub fn of(file: &File, block_bytes: u64) -> io::Result<Layout> {
+        let len = file.metadata()?.len();
+        Ok(reckon(&pieces(file)?, len, block_bytes.max(1)))
+    }
+
+    /// Whether more than a tenth of the blocks lie in several places.
+    pub fn is_fragmented(&self) -> bool {
+        self.split * 10 > self.blocks
+    }
+}
+
+/// What the file's pieces mean for its blocks.
+fn reckon(pieces: &[Piece], len: u64, block_bytes: u64) -> Layout {
+    // Each beginning of a piece within a block splits it; several within one count once.
+    let mut split = 0;
+    let mut last = None;
+    for piece in pieces.iter().skip(1) {
+        let block = piece.logical / block_bytes;
+        if piece.logical % block_bytes != 0 && last != Some(block) {
+            split += 1;
+            last = Some(block);
+        }
+    }
+    Layout {
+        pieces: pieces.len() as u64,
+        blocks: len.div_ceil(block_bytes),
+        split,
+    }
+}
+
+fn pieces(file: &File) -> io::Result<Vec<Piece>> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut words = vec![0u64; HEAD + ASKED * EXTENT];
+    let mut start = 0u64;
+    loop {
+        // fm_start, fm_length, fm_flags and fm_mapped_extents, fm_extent_count and fm_reserved.
+        words[..HEAD].copy_from_slice(&[start, u64::MAX - start, 0, count_word()]);
+        // SAFETY: a descriptor that lives for the call, and memory for the head and as many extents as it asks for.
+        let result = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, words.as_mut_ptr()) };
+        check(i64::from(result))?;
+        let mapped = (high(words[2]) as usize).min(ASKED);
+        let mut last = mapped == 0;
+        for extent in words[HEAD..].chunks_exact(EXTENT).take(mapped) {
+            let (logical, physical, len) = (extent[0], extent[1], extent[2]);
+            let flags = low(extent[5]);
+            start = logical.saturating_add(len);
+            last |= flags & LAST != 0;
+            if flags & UNKNOWN != 0 {
+                continue;
+            }
+            match pieces.last_mut() {
+                Some(before)
+                    if before.logical + before.len == logical
+                        && before.physical + before.len == physical =>
+                {
+                    before.len += len;
+                }
+                _ => pieces.push(Piece {
+                    logical,
+                    physical,
+                    len,
+                }),
+            }
+        }
+        if last || pieces.len() >= MOST {
+            return Ok(pieces);
+        }
+    }
+}
+
+/// The first of the two 32-bit halves of a word in memory.
+fn low(word: u64) -> u64 {
+    if cfg!(target_endian = "little") {
+        word & 0xffff_ffff
+    } else {
+        word >> 32
+    }
+}
+
+/// The second one.
+fn high(word: u64) -> u64 {
+    if cfg!(target_endian = "little") {
+        word >> 32
+    } else {
+        word & 0xffff_ffff
+    }
+}
+
+/// `ASKED` as the first half of a word.
+fn count_word() -> u64 {
+    if cfg!(target_endian = "little") {
+        ASKED as u64
+    } else {
+        (ASKED as u64) << 32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    const BLOCK: u64 = 64 << 10;
+
+    fn piece(logical: u64, physical: u64, len: u64) -> Piece {
+        Piece {
+            logical,
+            physical,
+            len,
+        }
+    }
+
+    #[test]
+    fn a_block_is_split_where_a_piece_begins_within_it() {
+        let layout = |pieces: &[Piece]| reckon(pieces, 10 * BLOCK, BLOCK);
+        assert_eq!(layout(&[piece(0, 0, 10 * BLOCK)]).split, 0);
+        let whole = [piece(0, 0, 4 * BLOCK), piece(4 * BLOCK, 1 << 40, 6 * BLOCK)];
+        assert_eq!(layout(&whole).split, 0, "between blocks");
+        let within = [
+            piece(0, 0, 4096),
+            piece(4096, 1 << 30, 4096),
+            piece(8192, 1 << 40, 3 * BLOCK),
+            piece(3 * BLOCK + 8192, 0, 7 * BLOCK - 8192),
+        ];
+        let found = layout(&within);
+        assert_eq!((found.pieces, found.blocks, found.split), (4, 10, 2));
+        assert!(found.is_fragmented() && !layout(&whole).is_fragmented());
+    }
+
+    /// Two files of which 8 KiB are written in turns, each brought to the disk: their extents alternate.
+    #[test]
+    fn files_written_in_turns_lie_in_pieces_and_one_written_at_once_does_not() {
+        let dir = std::env::temp_dir().join(format!("reelway-extents-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let make = |name: &str| {
+            File::options()
+                .create(true)
+                .truncate(true)
+                .read(true)
+                .write(true)
+                .open(dir.join(name))
+                .unwrap()
+        };
+        let (one, other) = (make("one"), make("other"));
+        for turn in 0..24u64 {
+            for file in [&one, &other] {
+                file.write_all_at(&[turn as u8 + 1; 8192], turn * 8192)
+                    .unwrap();
+                file.sync_all().unwrap();
+            }
+        }
+        let whole = make("whole");
+        whole.write_all_at(&vec![1; 3 << 16], 0).unwrap();
+        whole.sync_all().unwrap();
+        let found = [Layout::of(&one, BLOCK), Layout::of(&whole, BLOCK)];
+        std::fs::remove_dir_all(dir).unwrap();
+        let [Ok(one), Ok(whole)] = found else {
+            eprintln!("this file system does not tell: {found:?}");
+            return;
+        };
+        assert_eq!((one.blocks, whole.blocks), (3, 3));
+        assert!(one.pieces > whole.pieces, "{one:?} {whole:?}");
+        assert!(one.split > whole.split, "{one:?} {whole:?}");
+    }
+}
