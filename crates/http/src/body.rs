@@ -104,6 +104,7 @@ impl Flow {
         speed: Speed,
     ) -> Flow {
         let _sending = viewer.sending();
+        speed.carries_media();
         let most = HEADROOM * pace.factor / seconds_per_byte;
         Flow::Viewer {
             viewer,

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::gate::{Gate, GateConfig, Wants};
+use crate::gate::{Gate, GateConfig};
+use crate::needs::Wants;
 use crate::session::{EndReason, Session};
 use crate::view::SessionView;
 

@@ -7,6 +7,7 @@
 //! - [`reads`]: files read into such pages through a ring (io_uring)
 //! - [`udp`]: UDP sockets, and a whole turn's packets in one call, with segmentation by the kernel (GSO)
 //! - [`uring`]: the same calls through a ring that is submitted and reaped at once (io_uring)
+//! - [`marks`]: what packets are marked with, for the queues on their way
 //! - [`files`]: room reserved in advance, names that overwrite nothing
 //! - [`tcp`]: gathering writes that never block, rates of connections
 //! - [`wake`]: sleeping to an absolute time, with another thread able to end it
@@ -23,6 +24,7 @@ mod direct;
 pub mod files;
 mod identity;
 pub mod limits;
+pub mod marks;
 pub mod netlink;
 pub mod reads;
 pub mod region;

@@ -4,7 +4,7 @@
 
 pub mod viewer;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -33,6 +33,8 @@ pub struct LightStory {
     pub bytes: u64,
     /// Packets that never came, by their sequence numbers.
     pub lost: u64,
+    /// Streams in which a packet was missed.
+    pub broken: u64,
     /// Packets that came after a later one, or twice.
     pub disordered: u64,
     /// How late access units came: the first packet against its time, the last against the end of
@@ -69,6 +71,8 @@ struct Judge {
     aside: Tally,
     judged: Tally,
     judging: bool,
+    /// Streams in which something was missed.
+    broken: HashSet<u32>,
 }
 
 impl Judge {
@@ -84,6 +88,7 @@ impl Judge {
             aside: Tally::default(),
             judged: Tally::default(),
             judging: false,
+            broken: HashSet::new(),
         }
     }
 
@@ -105,8 +110,12 @@ impl Judge {
         } else {
             &mut self.aside
         };
+        let lost = tally.lost;
         stream.packet(&header, payload.len(), at, tally);
         if judging {
+            if tally.lost > lost {
+                self.broken.insert(header.ssrc);
+            }
             self.story.bursts[(stream.within() as usize).min(MOST_BURST)] += 1;
         }
     }
@@ -131,6 +140,7 @@ impl Judge {
             packets,
             bytes,
             lost,
+            broken: self.broken.len() as u64,
             disordered: reordered + repeated,
             late,
             ..self.story
@@ -295,6 +305,7 @@ mod tests {
             (story.streams, story.packets, story.lost, story.disordered),
             (1, 199, 1, 0)
         );
+        assert_eq!(story.broken, 1);
         assert_eq!(story.late.max(), Duration::from_millis(7));
         assert_eq!(story.burst(1.0), 2);
     }

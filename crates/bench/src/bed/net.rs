@@ -146,6 +146,15 @@ impl Net {
         )
     }
 
+    /// A program at the server's end of the cable, on the viewers' cores: what it asks never passes the cable.
+    pub fn beside_server_command(&self, program: impl AsRef<Path>) -> Command {
+        placed(
+            self.names.as_ref().map(|names| &*names.0),
+            &cores::viewers(),
+            program.as_ref(),
+        )
+    }
+
     /// Lets UDP vanish where it arrives at the viewers, or not any more. Without namespaces nothing
     /// happens, and false is returned.
     pub fn drop_at_viewers(&self, yes: bool) -> anyhow::Result<bool> {
@@ -170,9 +179,33 @@ impl Net {
             return Ok(());
         };
         let words = format!(
-            "netns exec {server} tc qdisc replace dev {CABLE} root tbf rate {rate} burst 32kb latency 200ms"
+            "netns exec {server} tc qdisc replace dev {CABLE} root handle 1: tbf rate {rate} burst 32kb latency 200ms"
         );
         output("ip", &words.split(' ').collect::<Vec<_>>()).map(drop)
+    }
+
+    /// Lets what waits before the limited cable ([`Net::limit`] comes first) go by its marks: what is said, then media,
+    /// then the rest. As queues do that look at them, and as fair ones (`fq`, `fq_codel`) do by themselves.
+    pub fn heed_marks(&self) -> anyhow::Result<()> {
+        let Some((server, _)) = &self.names else {
+            return Ok(());
+        };
+        // By SO_PRIORITY, from 0 on.
+        let words = format!(
+            "netns exec {server} tc qdisc replace dev {CABLE} parent 1: handle 10: ets bands 3 strict 3 \
+             priomap 2 2 2 2 2 2 1 0 2 2 2 2 2 2 2 2"
+        );
+        output("ip", &words.split_whitespace().collect::<Vec<_>>()).map(drop)
+    }
+
+    /// Bytes that have left by the server's end of the cable, Ethernet's headers included; none without namespaces.
+    pub fn carried(&self) -> anyhow::Result<Option<u64>> {
+        let Some((server, _)) = &self.names else {
+            return Ok(None);
+        };
+        let file = format!("/sys/class/net/{CABLE}/statistics/tx_bytes");
+        let text = output("ip", &["netns", "exec", server, "cat", &file])?;
+        Ok(Some(text.trim().parse().context(file)?))
     }
 
     /// Makes the server's end of the cable a device that cannot cut runs of packets itself (GSO is

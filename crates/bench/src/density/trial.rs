@@ -163,6 +163,7 @@ impl Stage {
             at: self.net.viewers(),
             per_second: PER_SECOND,
             patience: BEGINNING,
+            places: Vec::new(),
         };
         let mut command = self.net.viewer_command(std::env::current_exe()?);
         command.args(["bench", "density", "--task", &serde_json::to_string(&task)?]);

@@ -24,6 +24,9 @@ pub struct Task {
     pub per_second: f64,
     /// Seconds that all of them may take to begin.
     pub patience: f64,
+    /// Where in the film they begin, in turn, seconds; empty: at its beginning.
+    #[serde(default)]
+    pub places: Vec<f64>,
 }
 
 /// What the process says when all have begun.
@@ -49,6 +52,9 @@ pub struct Seen {
     pub packets: u64,
     /// Packets that did not.
     pub lost: u64,
+    /// Viewers whose picture missed packets.
+    #[serde(default)]
+    pub harmed: u64,
     /// Packets out of order.
     pub disordered: u64,
     /// How late frames came, ms.
@@ -152,10 +158,11 @@ async fn begin(task: &Task, ports: &[u16]) -> (Vec<LightViewer>, Vec<String>, Ve
         }
         tokio::time::sleep(due.saturating_sub(passed)).await;
         let url = task.urls[number as usize % task.urls.len()].clone();
-        let ports = ports.to_vec();
+        let place = task.places.get(number as usize % task.places.len().max(1));
+        let (ports, place) = (ports.to_vec(), place.copied().unwrap_or(0.0));
         under_way.push_back(tokio::spawn(async move {
             let began = reelway_clock::now();
-            let begun = LightViewer::begin(&url, &ports).await;
+            let begun = LightViewer::begin_at(&url, &ports, place).await;
             (begun, reelway_clock::now().since(began))
         }));
         if under_way.len() >= AT_ONCE
@@ -187,6 +194,7 @@ fn sum(stories: &[LightStory]) -> Seen {
         streams: total(|story| story.streams),
         packets: total(|story| story.packets),
         lost: total(|story| story.lost),
+        harmed: picture.map_or(0, |story| story.broken),
         disordered: total(|story| story.disordered),
         late_p50_ms: millis(0.5),
         late_p99_ms: millis(0.99),
