@@ -1,10 +1,11 @@
 //! Who may come in: over what the machine carries only the newcomer is refused, and told when to come again.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use reelway_tests::films;
 use reelway_tests::http;
-use reelway_tests::rtsp::{Client, Response, Rtp};
+use reelway_tests::rtsp::{Client, Response, Rtp, UdpTrack};
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 
@@ -212,6 +213,95 @@ fn by_default_nobody_on_this_machine_is_refused() {
         let (_, answer) = set_up(&server);
         assert_eq!(answer.status, 200, "{answer:?}");
     }
+}
+
+/// Reports over RTCP that so many packets of a track never came (RFC 3550 section 6.4.2).
+fn report_lost(server: &Server, track: &UdpTrack, lost: u32) {
+    let field = |name: &str| -> &str {
+        let fields = track.transport.split(';');
+        let found = fields
+            .filter_map(|field| field.split_once('='))
+            .find(|(key, _)| *key == name);
+        found
+            .unwrap_or_else(|| panic!("{name} in {}", track.transport))
+            .1
+    };
+    let ssrc = u32::from_str_radix(field("ssrc"), 16).expect("an SSRC");
+    let (_, port) = field("server_port").split_once('-').expect("two ports");
+    let mut report = vec![0x81, 201, 0, 7];
+    for word in [1, ssrc, lost, 100, 0, 0, 0] {
+        report.extend(word.to_be_bytes());
+    }
+    let to = SocketAddr::new(server.rtsp.ip(), port.parse().expect("a port"));
+    track.rtcp.send_to(&report, to).expect("sending");
+}
+
+#[test]
+fn where_a_link_carries_less_than_it_says_newcomers_are_refused_and_then_who_came_last_has_to_leave()
+ {
+    let (server, _library) = server("3Mbit");
+    let sessions = || -> Vec<String> {
+        let list = server.get("/api/sessions").json();
+        let all = list["sessions"].as_array().expect("sessions").iter();
+        all.map(|session| session["id"].as_str().expect("an id").to_owned())
+            .collect()
+    };
+    let mut viewers = Vec::new();
+    for _ in 0..5 {
+        let mut client = Client::connect(server.rtsp).expect("a connection");
+        let tracks = client
+            .setup_udp(&server.rtsp_url(FILM))
+            .expect("room for five");
+        play(&server, &mut client);
+        viewers.push((client, tracks));
+    }
+    let before = sessions();
+    assert_eq!(before.len(), 5);
+    // What a narrow place on the way drops the viewers miss, all of them.
+    let mut lost = 0;
+    let left = wait::until(Duration::from_secs(30), || {
+        lost += 8;
+        for (_, tracks) in &viewers {
+            tracks
+                .iter()
+                .for_each(|track| report_lost(&server, track, lost));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        let now = sessions();
+        (now.len() < 5).then_some(now)
+    });
+    let left = left.unwrap_or_else(|| panic!("nobody has to leave:\n{}", server.log()));
+    assert!(
+        !left.is_empty() && left[..] == before[..left.len()],
+        "{left:?} of {before:?}"
+    );
+    let log = server.log();
+    let warned = log.find("network: there is only").expect("a warning");
+    let ended = log.find("who came last has to leave").expect("a reason");
+    assert!(warned < ended, "newcomers first:\n{log}");
+    let (_, refused) = set_up(&server);
+    assert_eq!(refused.status, 453, "{refused:?}");
+    assert!(refused.reason.contains("network"), "{refused:?}");
+}
+
+#[test]
+fn a_limit_for_a_title_counts_its_viewers_whatever_they_speak() {
+    const OTHER: &str = "progressive";
+    let library = films::library(&[FILM, OTHER]);
+    let server = Options::new(library.path())
+        .set("admission.per_title", 1)
+        .start();
+    server.wait_indexed();
+    let (_first, answer) = set_up(&server);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let refused = server.get(&format!("/{FILM}/hls/main.m3u8"));
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert!(
+        refused.text().contains(&format!("of '{FILM}'")),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(server.get(&format!("/{OTHER}/hls/main.m3u8")).status, 200);
 }
 
 #[test]
