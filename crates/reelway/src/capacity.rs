@@ -7,7 +7,9 @@ use anyhow::Context;
 use bytesize::ByteSize;
 use reelway_admission::{Capacity, Class, Limits, Policy, Resource};
 use reelway_bench::calibrate::Calibration;
+use reelway_media::{Nanos, SECOND};
 use reelway_session::{GateConfig, Links, Members, WHOLE_NETWORK};
+use reelway_timetable::Eager;
 use tracing::{info, warn};
 
 use crate::config::{self, Config};
@@ -267,7 +269,14 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
         }
         capacity = capacity.with(Resource::Network(number), link.speed, usable);
     }
+    let ahead = Nanos::from(config.http.ahead) * SECOND;
+    let eager = Eager {
+        first: Eager::default().first.min(ahead),
+        ahead,
+        ..Eager::default()
+    };
     Ok(GateConfig {
+        eager,
         policy: config.admission.policy.parse().unwrap_or(Policy::Exact),
         capacity,
         links,

@@ -12,7 +12,7 @@ use reelway_admission::{
 use reelway_catalogue::Film;
 use reelway_media::Nanos;
 use reelway_rtp::PayloadOptions;
-use reelway_timetable::{Carriage, Curve, Demand, Schedule};
+use reelway_timetable::{Carriage, Curve, Demand, Eager, Schedule};
 
 use crate::following::{Following, Left};
 use crate::links::Links;
@@ -41,6 +41,8 @@ pub struct GateConfig {
     pub payload: PayloadOptions,
     /// Bytes of the pool in which blocks stay that somebody is going to ask for; 0: nothing is sure to stay.
     pub pool: u64,
+    /// How films over HTTP are held to what is booked for them, where a network is limited.
+    pub eager: Eager,
 }
 
 impl Default for GateConfig {
@@ -55,6 +57,7 @@ impl Default for GateConfig {
             ask_again: false,
             payload: PayloadOptions::default(),
             pool: 0,
+            eager: Eager::default(),
         }
     }
 }
@@ -156,6 +159,12 @@ impl Gate {
     /// Whether anything is limited by what viewers need. Where nothing is, no film's needs are looked at.
     pub fn books(&self) -> bool {
         !self.0.config.capacity.is_unlimited()
+    }
+
+    /// Whether a network is limited, and so what is sent over HTTP is held to what is booked.
+    pub fn books_network(&self) -> bool {
+        let mut limits = self.0.config.capacity.limits().iter();
+        limits.any(|(of, _)| matches!(of, Resource::Network(_)))
     }
 
     /// Whether nobody is ever refused here.

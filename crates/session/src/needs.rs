@@ -9,7 +9,7 @@ use reelway_catalogue::Film;
 use reelway_media::Nanos;
 use reelway_rtp::PayloadOptions;
 use reelway_sys::FileIdentity;
-use reelway_timetable::{BIN, BINS, Carriage, Curve, Demand, Schedule, smooth};
+use reelway_timetable::{BIN, BINS, Carriage, Curve, Demand, Eager, Schedule, smooth};
 
 use crate::following::Place;
 use crate::gate::GateConfig;
@@ -79,6 +79,9 @@ pub(crate) struct Curves {
     /// Films whose index is to be read; none where nothing is booked.
     reader: Option<SyncSender<Arc<Film>>>,
     shaped: Mutex<HashMap<usize, Shaped>>,
+    /// The same of what is fetched ahead.
+    fetched: Mutex<HashMap<usize, Shaped>>,
+    eager: Eager,
 }
 
 impl Curves {
@@ -104,6 +107,8 @@ impl Curves {
             demands,
             reader: books.then_some(reader),
             shaped: Mutex::default(),
+            fetched: Mutex::default(),
+            eager: config.eager,
         }
     }
 
@@ -130,7 +135,11 @@ impl Curves {
         };
         let wire = wants.demand.wire(tracks, wants.carriage);
         let range = (wire.bin_at(from), wire.bin_at(to.saturating_add(BIN - 1)));
+        // What a viewer over HTTP may fetch ahead is booked so, whether he does or not.
+        let is_fetched = wants.carriage == Carriage::Http
+            && matches!(self.policy, Policy::Exact | Policy::Smoothed(_));
         let (wire, schedule) = match self.policy {
+            _ if is_fetched => (self.fetched(&wire, range.0), None),
             // What is ahead at a film's beginning is known once for all; from elsewhere it begins with nothing ahead.
             Policy::Smoothed(seconds) if range.0 > 0 => {
                 let (curve, schedule) = smooth(&wire, range.0, seconds as usize * BINS);
@@ -157,7 +166,11 @@ impl Curves {
         // Of the file itself nothing is sent ahead of what was read: the same bins will do.
         if capacity.limit(Resource::Disk).is_some() {
             let disk = wants.demand.disk();
-            of.push((Resource::Disk, self.policy.booked(Resource::Disk, &disk)));
+            let disk = match is_fetched {
+                true => self.fetched(&disk, range.0),
+                false => self.policy.booked(Resource::Disk, &disk),
+            };
+            of.push((Resource::Disk, disk));
         }
         if capacity.limit(Resource::Memory).is_some() {
             let memory = match self.policy {
@@ -191,13 +204,36 @@ impl Curves {
             curve: shape,
             schedule,
         };
-        let mut all = lock(&self.shaped);
-        if all.len() >= SHAPED {
-            all.clear();
-        }
-        all.insert(key, shaped.clone());
+        keep_shaped(&self.shaped, key, shaped.clone());
         shaped
     }
+
+    /// What is sent at most of one who fetches a film from this bin on.
+    fn fetched(&self, curve: &Arc<Curve>, from: usize) -> Arc<Curve> {
+        let key = Arc::as_ptr(curve) as usize;
+        let kept = lock(&self.fetched).get(&key).filter(|_| from == 0).cloned();
+        if let Some(shaped) = kept {
+            return shaped.curve;
+        }
+        let shape = Arc::new(self.eager.curve(curve, from));
+        if from == 0 {
+            let shaped = Shaped {
+                _of: curve.clone(),
+                curve: shape.clone(),
+                schedule: None,
+            };
+            keep_shaped(&self.fetched, key, shaped);
+        }
+        shape
+    }
+}
+
+fn keep_shaped(all: &Mutex<HashMap<usize, Shaped>>, key: usize, shaped: Shaped) {
+    let mut all = lock(all);
+    if all.len() >= SHAPED {
+        all.clear();
+    }
+    all.insert(key, shaped);
 }
 
 fn keep(demands: &Demands, film: FileIdentity, demand: Arc<Demand>) {

@@ -8,9 +8,11 @@
 mod beginning;
 mod curve;
 mod demand;
+mod eager;
 mod smooth;
 
 pub use beginning::{Beginning, PRIMING, TrackBeginning};
 pub use curve::{BIN, BINS, Curve, Play};
 pub use demand::{Carriage, Demand, ETHERNET};
+pub use eager::Eager;
 pub use smooth::{Schedule, smooth};
