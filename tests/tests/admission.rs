@@ -262,7 +262,7 @@ fn where_a_link_carries_less_than_it_says_newcomers_are_refused_and_then_who_cam
     // What a narrow place on the way drops the viewers miss, all of them.
     let mut lost = 0;
     let left = wait::until(Duration::from_secs(30), || {
-        lost += 8;
+        lost += 2;
         for (_, tracks) in &viewers {
             tracks
                 .iter()
