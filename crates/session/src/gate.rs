@@ -402,7 +402,7 @@ impl Gate {
             // What is measured wavers: every tenth is told.
             if before != share && (before / 100 != share / 100 || share == 1000) {
                 let name = match resource {
-                    Resource::Network(number) => {
+                    Resource::Network(number @ 1..) => {
                         format!("network {}", self.0.config.links.name(number))
                     }
                     other => other.to_string(),

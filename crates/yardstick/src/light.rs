@@ -2,6 +2,7 @@
 //! sequence numbers, its RTP timestamps, and the kernel's times of arrival, without looking into the
 //! packets. For measuring servers, not films. ([`viewer`] has those who ask for the films.)
 
+mod report;
 pub mod viewer;
 
 use std::collections::{HashMap, HashSet};
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt};
 
+use self::report::Reporter;
 use crate::histogram::Histogram;
 use crate::meter::parse;
 use crate::socket::{BUFFER, receive_from};
@@ -73,6 +75,8 @@ struct Judge {
     judging: bool,
     /// Streams in which something was missed.
     broken: HashSet<u32>,
+    /// Who tells the server what never came, if it is to be told.
+    reporter: Option<Reporter>,
 }
 
 impl Judge {
@@ -89,6 +93,7 @@ impl Judge {
             judged: Tally::default(),
             judging: false,
             broken: HashSet::new(),
+            reporter: None,
         }
     }
 
@@ -96,6 +101,9 @@ impl Judge {
         let Some((header, payload)) = parse(packet) else {
             return;
         };
+        if let Some(reporter) = &mut self.reporter {
+            reporter.packet(header.ssrc, header.seq, at);
+        }
         if judging && !self.judging {
             // What happened before, such as a slow beginning, is not judged.
             self.judging = true;
@@ -172,6 +180,19 @@ impl LightReceiver {
     /// # Errors
     /// The port is taken, or the kernel has no times of arrival.
     pub fn start(address: IpAddr, port: u16, rate: u32) -> io::Result<LightReceiver> {
+        LightReceiver::start_reporting(address, port, rate, None)
+    }
+
+    /// The same, and tells the server at this address of its, for RTCP, what never came, as players do.
+    ///
+    /// # Errors
+    /// As of [`LightReceiver::start`].
+    pub fn start_reporting(
+        address: IpAddr,
+        port: u16,
+        rate: u32,
+        server: Option<SocketAddr>,
+    ) -> io::Result<LightReceiver> {
         let (socket, reports) = pair(address, port)?;
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
         if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE).is_err() {
@@ -183,9 +204,13 @@ impl LightReceiver {
         let port = socket.local_addr()?.port();
         let window = Arc::new(Window::default());
         let shared = Arc::clone(&window);
+        let reporter = match server {
+            Some(server) => Some(Reporter::new(reports.try_clone()?, server)),
+            None => None,
+        };
         let thread = std::thread::Builder::new()
             .name("light".to_owned())
-            .spawn(move || receive(&socket, rate, &shared))?;
+            .spawn(move || receive(&socket, rate, &shared, reporter))?;
         Ok(LightReceiver {
             port,
             _reports: reports,
@@ -243,8 +268,14 @@ fn pair(address: IpAddr, port: u16) -> io::Result<(UdpSocket, UdpSocket)> {
     ))
 }
 
-fn receive(socket: &UdpSocket, rate: u32, window: &Window) -> io::Result<LightStory> {
+fn receive(
+    socket: &UdpSocket,
+    rate: u32,
+    window: &Window,
+    reporter: Option<Reporter>,
+) -> io::Result<LightStory> {
     let mut judge = Judge::new(rate);
+    judge.reporter = reporter;
     let mut buffer = vec![0; BUFFER];
     loop {
         let received = match receive_from(socket.as_raw_fd(), &mut buffer) {

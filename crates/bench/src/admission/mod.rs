@@ -7,12 +7,15 @@
 //! | `model.rs` | the server's own judge on simulated time, beside a link: hours pass in seconds, the same on every machine |
 //! | `real.rs`, `real_page.rs` | a real server, real viewers, a link that carries 100 Mbit/s; what is told of it |
 //! | `storm.rs` | newcomers, each timed |
+//! | `world.rs`, `watch.rs` | a link that is halved, disks that become slow; and who looks on |
 
 mod films;
 mod model;
 mod real;
 mod real_page;
 mod storm;
+mod watch;
+mod world;
 
 use anyhow::Context;
 use clap::Parser;
@@ -53,6 +56,16 @@ struct Args {
     /// Write the charts into this folder
     #[arg(long, value_name = "DIR")]
     svg: Option<std::path::PathBuf>,
+}
+
+/// What a process of this experiment does.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Task {
+    /// Newcomers come.
+    Storm(storm::Task),
+    /// Somebody looks on.
+    Watch(watch::Task),
 }
 
 /// Films of a catalogue.
@@ -141,7 +154,10 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let name = "reelway bench admission".to_owned();
     let args = Args::parse_from(std::iter::once(name).chain(args.iter().cloned()));
     if let Some(task) = &args.task {
-        storm::work(task)?;
+        match serde_json::from_str(task).context("--task")? {
+            Task::Storm(task) => storm::work(&task)?,
+            Task::Watch(task) => watch::work(&task)?,
+        }
         std::process::exit(0);
     }
     let kinds = [Kind::Constant, Kind::Scenes, Kind::Vodca];
@@ -149,18 +165,17 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let mut report = Report::new("admission");
     figures(&mut report, &all);
     report.page += &pages(&all);
+    let mut drawn = Vec::new();
     if !args.model {
-        let runs = real_runs(&args)?;
-        real_page::add(&mut report, &runs);
+        let real = real_runs(&args)?;
+        real_page::add(&mut report, &real);
+        drawn = real_page::charts(&real);
         report
             .details
-            .insert("real".into(), serde_json::to_value(&runs)?);
+            .insert("real".into(), serde_json::to_value(&real)?);
     }
-    let real_chart = report.details.remove("real chart");
     if let Some(dir) = &args.svg {
-        let real =
-            real_chart.and_then(|svg| svg.as_str().map(|svg| ("real".to_owned(), svg.to_owned())));
-        for (name, svg) in charts(&all).into_iter().chain(real) {
+        for (name, svg) in charts(&all).into_iter().chain(drawn) {
             let path = dir.join(format!("{name}.svg"));
             std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
             std::fs::write(&path, svg).with_context(|| path.display().to_string())?;
@@ -176,25 +191,24 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Runs with a real server, of now and of before.
-fn real_runs(args: &Args) -> anyhow::Result<Vec<real::Run>> {
+/// What was done with a real server, now and before.
+fn real_runs(args: &Args) -> anyhow::Result<real::Real> {
     use clap::ValueEnum;
     let parts = args
         .parts
         .clone()
         .unwrap_or_else(|| real::Part::value_variants().to_vec());
-    let mut runs: Vec<real::Run> = match &args.taken {
+    let mut real: real::Real = match &args.taken {
         Some(path) => {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
             let mut before: serde_json::Value = serde_json::from_str(&text)?;
             serde_json::from_value(before["real"].take())
                 .with_context(|| path.display().to_string())?
         }
-        None => Vec::new(),
+        None => real::Real::default(),
     };
-    runs.retain(|run| !parts.contains(&run.part));
-    runs.extend(real::runs(&parts, args.runs)?);
-    Ok(runs)
+    real.add(&parts, args.runs)?;
+    Ok(real)
 }
 
 fn figures(report: &mut Report, all: &[Compared]) {

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::films::{self, Kind, Random};
 use super::storm::{self, Answered};
+use super::world::{self, Change, What};
 use super::{model, policies};
-use crate::bed::memory::MemoryLimit;
+use crate::bed::limits::MemoryLimit;
 use crate::bed::{Child, Folder, Net, cores};
 use crate::density::trial::answer;
 use crate::density::viewers::{Begun, Seen, Task};
@@ -37,6 +38,8 @@ pub enum Part {
     Storm,
     /// The VODCA paper's node: its films, and 256 MB of memory.
     Node,
+    /// A link that is halved, disks that become slow.
+    World,
 }
 
 /// What waits before the link.
@@ -70,15 +73,26 @@ pub struct Run {
     pub memory: Option<u64>,
 }
 
+/// All that was measured.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Real {
+    /// Servers at rest.
+    pub runs: Vec<Run>,
+    /// Worlds that changed.
+    #[serde(default)]
+    pub changes: Vec<Change>,
+}
+
 /// Where it takes place.
-struct Stage {
-    net: Net,
+pub struct Stage {
+    pub net: Net,
     folder: Folder,
 }
 
 /// Films in a folder of their own.
-struct Films {
-    folder: PathBuf,
+pub struct Films {
+    /// Which.
+    pub folder: PathBuf,
     count: u32,
     /// Seconds of each.
     seconds: u32,
@@ -134,18 +148,54 @@ impl Films {
     }
 }
 
-/// All runs of these parts; none where there are no network namespaces (they need root).
-pub fn runs(parts: &[Part], times: u32) -> anyhow::Result<Vec<Run>> {
-    cores::leave_the_servers();
-    let net = Net::make()?;
-    if !net.has_namespaces() {
-        return Ok(Vec::new());
+impl Real {
+    /// Measures these parts anew; nothing where there are no network namespaces (they need root).
+    pub fn add(&mut self, parts: &[Part], times: u32) -> anyhow::Result<()> {
+        self.runs.retain(|run| !parts.contains(&run.part));
+        cores::leave_the_servers();
+        let net = Net::make()?;
+        if parts.is_empty() || !net.has_namespaces() {
+            return Ok(());
+        }
+        let folder = Folder::make("admission")?;
+        eprintln!("making the films …");
+        let scenes = Films::make(&folder, Kind::Scenes, 4, 240)?;
+        let vodca = Films::make(&folder, Kind::Vodca, 2, 1200)?;
+        let stage = Stage { net, folder };
+        for plan in plans(parts, times, &scenes, &vodca) {
+            let run = stage
+                .run(&plan)
+                .with_context(|| format!("the server with policy {}", plan.policy))?;
+            eprintln!(
+                "{:?}, {}: {} viewers, {:.1} % of the link, {} packets lost, p99.9 {:.1} ms late",
+                run.part,
+                run.policy,
+                run.begun.playing,
+                100.0 * run.share,
+                run.seen.lost,
+                run.seen.late_p999_ms
+            );
+            self.runs.push(run);
+        }
+        if parts.contains(&Part::World) {
+            self.changes.clear();
+            for (what, films) in [(What::Link, &scenes), (What::Disk, &vodca)] {
+                let change = world::run(&stage, films, what)?;
+                eprintln!(
+                    "{what:?}: {} viewers, {} then; newcomers refused after {:?} s, the first left after {:?} s",
+                    change.viewers_before(),
+                    change.viewers_then(),
+                    change.refused_after(),
+                    change.left_after()
+                );
+                self.changes.push(change);
+            }
+        }
+        Ok(())
     }
-    let folder = Folder::make("admission")?;
-    eprintln!("making the films …");
-    let scenes = Films::make(&folder, Kind::Scenes, 4, 240)?;
-    let vodca = Films::make(&folder, Kind::Vodca, 2, 1200)?;
-    let stage = Stage { net, folder };
+}
+
+fn plans<'a>(parts: &[Part], times: u32, scenes: &'a Films, vodca: &'a Films) -> Vec<Plan<'a>> {
     let mut plans = Vec::new();
     let plan = |part, policy: Policy, queue, films, seed| Plan {
         part,
@@ -158,9 +208,8 @@ pub fn runs(parts: &[Part], times: u32) -> anyhow::Result<Vec<Run>> {
     if parts.contains(&Part::Compared) {
         for seed in 1..=u64::from(times) {
             let all = policies().into_iter();
-            plans.extend(
-                all.map(|policy| plan(Part::Compared, policy, Queue::Plain, &scenes, seed)),
-            );
+            plans
+                .extend(all.map(|policy| plan(Part::Compared, policy, Queue::Plain, scenes, seed)));
         }
     }
     if parts.contains(&Part::Storm) {
@@ -168,33 +217,17 @@ pub fn runs(parts: &[Part], times: u32) -> anyhow::Result<Vec<Run>> {
             for storm in [false, true] {
                 plans.push(Plan {
                     storm,
-                    ..plan(Part::Storm, Policy::Exact, queue, &scenes, 1)
+                    ..plan(Part::Storm, Policy::Exact, queue, scenes, 1)
                 });
             }
         }
     }
     if parts.contains(&Part::Node) {
         for policy in [Policy::Vodca, Policy::Exact, Policy::Smoothed(10)] {
-            plans.push(plan(Part::Node, policy, Queue::Plain, &vodca, 1));
+            plans.push(plan(Part::Node, policy, Queue::Plain, vodca, 1));
         }
     }
-    let mut runs = Vec::new();
-    for plan in plans {
-        let run = stage
-            .run(&plan)
-            .with_context(|| format!("the server with policy {}", plan.policy))?;
-        eprintln!(
-            "{:?}, {}: {} viewers, {:.1} % of the link, {} packets lost, p99.9 {:.1} ms late",
-            run.part,
-            run.policy,
-            run.begun.playing,
-            100.0 * run.share,
-            run.seen.lost,
-            run.seen.late_p999_ms
-        );
-        runs.push(run);
-    }
-    Ok(runs)
+    plans
 }
 
 impl Stage {
@@ -208,8 +241,17 @@ impl Stage {
             _ => (None, "512MiB"),
         };
         let server = SocketAddr::new(self.net.server(), 8554);
-        let started = self.server(plan, server, memory.as_ref(), pool)?;
-        let mut viewing = self.viewers(plan, server)?;
+        let limited = match plan.policy.as_str() {
+            "vodca" => "mem = \"256MB\"\nheadroom = 0\n",
+            _ => "",
+        };
+        let config = format!(
+            "admission.policy = \"{}\"\npool.size = \"{pool}\"\n[capacity]\nnet = \"100Mbit\"\n{limited}",
+            plan.policy
+        );
+        let words = memory.as_ref().map(MemoryLimit::words);
+        let started = self.start(plan.films, &config, &plan.policy, server, words)?;
+        let mut viewing = self.viewers(plan.films, plan.seed, server, None)?;
         let lines = viewing.lines();
         let begun: Begun = serde_json::from_str(&answer(&lines, 60.0)?)?;
         std::thread::sleep(Duration::from_secs(1));
@@ -243,27 +285,20 @@ impl Stage {
         })
     }
 
-    fn server(
+    /// Starts a server, `words` before its name.
+    pub fn start(
         &self,
-        plan: &Plan<'_>,
+        films: &Films,
+        config: &str,
+        state: &str,
         at: SocketAddr,
-        memory: Option<&MemoryLimit>,
-        pool: &str,
+        words: Option<[String; 4]>,
     ) -> anyhow::Result<Child> {
-        let config = self.folder.path().join("reelway.toml");
-        let limited = match plan.policy.as_str() {
-            "vodca" => "mem = \"256MB\"\nheadroom = 0\n",
-            _ => "",
-        };
-        let text = format!(
-            "admission.policy = \"{}\"\npool.size = \"{pool}\"\n[capacity]\nnet = \"100Mbit\"\n{limited}",
-            plan.policy
-        );
-        std::fs::write(&config, text)?;
+        let file = self.folder.path().join("reelway.toml");
+        std::fs::write(&file, config)?;
         let program = std::env::current_exe()?;
-        let mut command = match memory {
-            Some(memory) => {
-                let [shell, rest @ ..] = memory.words();
+        let mut command = match words {
+            Some([shell, rest @ ..]) => {
                 let mut command = self.net.server_command(shell);
                 command.args(rest).arg(program);
                 command
@@ -272,22 +307,29 @@ impl Stage {
         };
         command
             .arg("serve")
-            .arg(&plan.films.folder)
+            .arg(&films.folder)
             .arg("--config")
-            .arg(&config)
+            .arg(&file)
             .arg("--state")
-            .arg(self.folder.path().join("state").join(&plan.policy))
+            .arg(self.folder.path().join("state").join(state))
             .args(["--rtsp", &at.to_string(), "--http"])
             .arg(format!("{}:8080", at.ip()))
-            .args(["--rtp-ports", "0,0", "--log", "warn"]);
+            .args(["--log", "warn"]);
         Child::start_quiet(&mut command)
     }
 
     /// Viewers who begin anywhere in the films, so that the films' dense scenes do not come at once to all.
-    fn viewers(&self, plan: &Plan<'_>, server: SocketAddr) -> anyhow::Result<Child> {
-        let mut random = Random::new(plan.seed);
-        let last = f64::from(plan.films.seconds) - 40.0;
-        let titles = plan.films.titles().into_iter();
+    /// Those who are to report what never came do it to `reports_to`.
+    pub fn viewers(
+        &self,
+        films: &Films,
+        seed: u64,
+        server: SocketAddr,
+        reports_to: Option<SocketAddr>,
+    ) -> anyhow::Result<Child> {
+        let mut random = Random::new(seed);
+        let last = (f64::from(films.seconds) - 110.0).max(0.0);
+        let titles = films.titles().into_iter();
         let task = Task {
             urls: titles
                 .map(|title| format!("rtsp://{server}/{title}"))
@@ -297,6 +339,7 @@ impl Stage {
             per_second: PER_SECOND,
             patience: 45.0,
             places: (0..NEWCOMERS).map(|_| random.unit() * last).collect(),
+            reports_to,
         };
         let mut command = self.net.viewer_command(std::env::current_exe()?);
         command.args(["bench", "density", "--task", &serde_json::to_string(&task)?]);
@@ -305,12 +348,12 @@ impl Stage {
 
     /// Ten times as many newcomers as fit, at the far end of the link or at the server's own.
     fn storm(&self, plan: &Plan<'_>, server: SocketAddr, far: bool) -> anyhow::Result<Answered> {
-        let task = storm::Task {
+        let task = super::Task::Storm(storm::Task {
             server,
             titles: plan.films.titles(),
             newcomers: STORM,
             per_second: 200.0,
-        };
+        });
         let program = std::env::current_exe()?;
         let mut command = match far {
             true => self.net.viewer_command(program),

@@ -1,14 +1,16 @@
 //! What the real server did: figures, tables, a chart.
 
 use super::policies;
-use super::real::{Part, Queue, Run};
+use super::real::{Part, Queue, Real, Run};
+use super::world::{Change, What};
 use crate::chart::{self, Bar};
 use crate::stats::{Spread, at};
 use crate::{Figure, Report};
 
 /// All of it. Parts that were not measured are left out.
-pub fn add(report: &mut Report, runs: &[Run]) {
-    if runs.is_empty() {
+pub fn add(report: &mut Report, real: &Real) {
+    let runs = &real.runs;
+    if runs.is_empty() && real.changes.is_empty() {
         let words = "  no real server was measured: network namespaces need root";
         report.text.push(words.into());
         return;
@@ -21,6 +23,7 @@ pub fn add(report: &mut Report, runs: &[Run]) {
     compared(report, &of(Part::Compared));
     storm(report, &of(Part::Storm));
     node(report, &of(Part::Node));
+    world(report, &real.changes);
 }
 
 /// Whether this rule promises that nobody is harmed.
@@ -76,7 +79,6 @@ fn compared(report: &mut Report, runs: &[&Run]) {
          and judged for 6 s.\n\n| policy | let in | link used | harmed | packets lost | latest frame |\n\
          |---|---|---|---|---|---|\n"
     );
-    let mut bars = Vec::new();
     for policy in policies() {
         let name = policy.to_string();
         let runs = of(&name);
@@ -97,6 +99,23 @@ fn compared(report: &mut Report, runs: &[&Run]) {
             harmed(&runs),
             worst(&runs),
         );
+    }
+    report.page += "\n![Viewers let in](admission/real.svg)\n\nViewers and shares: the median, the smallest and the largest; \
+                    harmed (viewers who missed packets of the picture) and lost: of all runs together; the share counts what \
+                    Ethernet's headers take, but not the gaps between its frames.\n\n";
+}
+
+/// Pictures, by the names of their files.
+pub fn charts(real: &Real) -> Vec<(String, String)> {
+    let mut bars = Vec::new();
+    for policy in policies() {
+        let name = policy.to_string();
+        let compared = real.runs.iter().filter(|run| run.part == Part::Compared);
+        let runs: Vec<&Run> = compared.filter(|run| run.policy == name).collect();
+        if runs.is_empty() {
+            continue;
+        }
+        let let_in = spread(&runs, |run| f64::from(run.begun.playing));
         let harms = harmed(&runs) > 0;
         bars.push(Bar {
             name: if harms {
@@ -109,18 +128,12 @@ fn compared(report: &mut Report, runs: &[&Run]) {
             spread: Some((let_in.low, let_in.high)),
         });
     }
-    report.page += "\n![Viewers let in](admission/real.svg)\n\nViewers and shares: the median, the smallest and the largest; \
-                    harmed (viewers who missed packets of the picture) and lost: of all runs together; the share counts what \
-                    Ethernet's headers take, but not the gaps between its frames.\n\n";
-    report.details.insert(
-        "real chart".into(),
-        chart::bars(
-            "Viewers let in: a real link of 100 Mbit/s",
-            "viewers",
-            &bars,
-        )
-        .into(),
-    );
+    let title = "Viewers let in: a real link of 100 Mbit/s";
+    let mut charts = vec![("real".to_owned(), chart::bars(title, "viewers", &bars))];
+    charts.retain(|_| !bars.is_empty());
+    let of_worlds = real.changes.iter();
+    charts.extend(of_worlds.map(|change| (change.slug().to_owned(), change.chart())));
+    charts
 }
 
 fn storm(report: &mut Report, runs: &[&Run]) {
@@ -242,4 +255,35 @@ fn node(report: &mut Report, runs: &[&Run]) {
     }
     report.page += "\nThe paper served 230 to 232 clients of one film from six such nodes (38.5 a node), and 354 of two films (59); its \
                     rule admits 187 to 201 to a node by memory, and its link carries 66.\n\n";
+}
+
+fn world(report: &mut Report, changes: &[Change]) {
+    if changes.is_empty() {
+        return;
+    }
+    let seconds =
+        |after: Option<f64>| after.map_or("–".to_owned(), |after| format!("{after:.0} s"));
+    report.page += "### When the world changes\n\nViewers who report what never came, as players do. The link carries half of what \
+                    the server was told, for 35 s (TBF); in another run the disks give 4 MB/s instead of 20 (`blkio`, or `io.max`), with a pool \
+                    of 64 MiB.\n\n| what | viewers before | newcomers are refused after | the newest leave after | viewers at \
+                    the end of it | room again after | all of it trusted after |\n|---|---|---|---|---|---|---|\n";
+    for change in changes {
+        report.page += &format!(
+            "| {} | {} | {} | {} | {} | {} | {} |\n",
+            match change.what {
+                What::Link => "the link, halved",
+                What::Disk => "the disks, a fifth",
+            },
+            change.viewers_before(),
+            seconds(change.refused_after()),
+            seconds(change.left_after()),
+            change.viewers_then(),
+            seconds(change.room_after()),
+            seconds(change.whole_after()),
+        );
+    }
+    for change in changes {
+        report.page += &format!("\n![Over time](admission/{}.svg)\n", change.slug());
+    }
+    report.page += "\n";
 }

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -43,12 +43,11 @@ const MOST: usize = 64 << 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Does the task.
-pub fn work(task: &str) -> anyhow::Result<()> {
-    let task: Task = serde_json::from_str(task).context("--task")?;
+pub fn work(task: &Task) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let answered = runtime.block_on(storm(&task));
+    let answered = runtime.block_on(storm(task));
     println!("{}", serde_json::to_string(&answered)?);
     Ok(())
 }

@@ -4,14 +4,14 @@
 //! |---|---|
 //! | `children.rs` | programs started for an experiment, and ended whatever happens to it |
 //! | `net.rs` | two network namespaces with a cable between, one for the server, one for viewers |
-//! | `memory.rs` | how much memory a server may have |
+//! | `limits.rs` | how much memory a server may have, and what its disk gives |
 //! | `machine.rs` | what the whole machine and single processes spend |
 //! | `cores.rs` | which core is the server's, which are the viewers' |
 
 pub mod children;
 pub mod cores;
+pub mod limits;
 pub mod machine;
-pub mod memory;
 pub mod net;
 
 pub use children::{Child, Folder};

@@ -164,6 +164,7 @@ impl Stage {
             per_second: PER_SECOND,
             patience: BEGINNING,
             places: Vec::new(),
+            reports_to: None,
         };
         let mut command = self.net.viewer_command(std::env::current_exe()?);
         command.args(["bench", "density", "--task", &serde_json::to_string(&task)?]);

@@ -2,7 +2,7 @@
 //! the other, and then only count and time what comes.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -27,6 +27,9 @@ pub struct Task {
     /// Where in the film they begin, in turn, seconds; empty: at its beginning.
     #[serde(default)]
     pub places: Vec<f64>,
+    /// Where the server takes reports of what never came; none: nobody reports.
+    #[serde(default)]
+    pub reports_to: Option<SocketAddr>,
 }
 
 /// What the process says when all have begun.
@@ -82,7 +85,9 @@ pub fn work(task: &str) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     let media = runtime.block_on(first_answer(&task.urls))?;
-    let start = |media: &LightMedia| LightReceiver::start(task.at, 0, media.clock_rate);
+    let start = |media: &LightMedia| {
+        LightReceiver::start_reporting(task.at, 0, media.clock_rate, task.reports_to)
+    };
     let receivers: Vec<LightReceiver> = media.iter().map(start).collect::<Result<_, _>>()?;
     let ports: Vec<u16> = receivers.iter().map(LightReceiver::port).collect();
     let (viewers, refused, refused_ms) = runtime.block_on(begin(&task, &ports));
