@@ -310,10 +310,26 @@ fn a_limit_for_a_title_counts_its_viewers_whatever_they_speak() {
 #[test]
 fn a_limit_for_an_address_is_told_in_words() {
     let library = films::library(&[FILM]);
+    // Beside it, what was calibrated is shown as it was written.
+    let state = films::temp_dir("calibrated");
+    let report = r#"{"when":"2026-11-21T13:55:12Z","cpu":1000000000,"disk":null,"tried":[]}"#;
+    std::fs::write(state.path().join("calibration.json"), report).expect("a report");
+    std::fs::write(state.path().join("calibration.svg"), "<svg/>").expect("a chart");
     let server = Options::new(library.path())
+        .state(state.path())
         .set("admission.per_address", 1)
+        .set("capacity.cpu", "\"0.8\"")
         .start();
     server.wait_indexed();
+    assert_eq!(server.get("/api/calibration").text(), report);
+    assert_eq!(server.get("/api/calibration.svg").text(), "<svg/>");
+    let booked = server.get("/api/admission").json()["resources"].clone();
+    assert_eq!(booked[0]["name"], "processor");
+    assert_eq!(
+        booked[0]["limit"],
+        8 * 784_000_000_u64,
+        "98 % of 80 %, in bits"
+    );
     let (_first, answer) = set_up(&server);
     assert_eq!(answer.status, 200, "{answer:?}");
     let (_, refused) = set_up(&server);

@@ -130,6 +130,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/api/node", get(api::node))
         .route("/api/events", get(api::events))
         .route("/api/admission", get(api::admission))
+        .route("/api/calibration", get(api::calibration))
+        .route("/api/calibration.svg", get(api::calibration_chart))
         .route("/metrics", get(metrics_page))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))

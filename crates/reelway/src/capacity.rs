@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::Path;
 
 use anyhow::Context;
 use bytesize::ByteSize;
 use reelway_admission::{Capacity, Class, Limits, Policy, Resource};
 use reelway_bench::calibrate::Calibration;
+use reelway_http::Calibrated;
 use reelway_media::{Nanos, SECOND};
 use reelway_session::{GateConfig, Links, Members, WHOLE_NETWORK};
 use reelway_timetable::Eager;
@@ -299,6 +301,16 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
 
 /// Where what was found is kept.
 const CALIBRATION: &str = "calibration.json";
+const CHART: &str = "calibration.svg";
+
+/// What was found here, as it was written.
+pub fn calibrated(state: &Path) -> Option<Calibrated> {
+    let read = |name| std::fs::read_to_string(state.join(name)).ok();
+    Some(Calibrated {
+        report: read(CALIBRATION)?,
+        chart: read(CHART)?,
+    })
+}
 
 /// What `reelway serve --calibrate` found, if it was run here.
 fn calibration(config: &Config) -> anyhow::Result<Option<Calibration>> {
@@ -338,7 +350,7 @@ pub fn calibrate(config: &Config) -> anyhow::Result<()> {
     };
     println!("kept in");
     keep(CALIBRATION, serde_json::to_string_pretty(&found)? + "\n")?;
-    keep("calibration.svg", found.chart())?;
+    keep(CHART, found.chart())?;
     println!(
         "From the next start on, capacity.disk and capacity.cpu are as found where they are \"auto\":"
     );

@@ -156,7 +156,13 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
         rtsp: format!("rtsp://{}", lan::shown(rtsp.addresses()[0])[0]),
         http: format!("http://{}", lan::shown(http_address(&http_listen))[0]),
     };
-    let node = Arc::new(Node::new(sender.clone(), sessions.clone(), shown.clone()));
+    let calibrated = capacity::calibrated(&state);
+    let node = Arc::new(Node::new(
+        sender.clone(),
+        sessions.clone(),
+        shown.clone(),
+        calibrated,
+    ));
     let http = HttpServer::bind(
         HttpConfig {
             listen: http_listen,
