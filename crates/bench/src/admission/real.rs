@@ -21,10 +21,10 @@ use crate::density::viewers::{Begun, Seen, Task};
 use crate::film::{self, Recipe};
 
 /// Seconds judged.
-const SECONDS: u64 = 6;
+pub const SECONDS: u64 = 4;
 /// Newcomers, of whom 62 or so fit; and how many of them come in a second.
 const NEWCOMERS: u32 = 100;
-const PER_SECOND: f64 = 33.0;
+const PER_SECOND: f64 = 50.0;
 /// Newcomers of the storm: ten times as many as fit.
 const STORM: u32 = 620;
 

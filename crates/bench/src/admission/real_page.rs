@@ -1,7 +1,7 @@
 //! What the real server did: figures, tables, a chart.
 
 use super::policies;
-use super::real::{Part, Queue, Real, Run};
+use super::real::{Part, Queue, Real, Run, SECONDS};
 use super::world::{Change, What};
 use crate::chart::{self, Bar};
 use crate::stats::{Spread, at};
@@ -18,7 +18,7 @@ pub fn add(report: &mut Report, real: &Real) {
     let of = |part| -> Vec<&Run> { runs.iter().filter(|run| run.part == part).collect() };
     report.page += "## A real server on a link of 100 Mbit/s\n\nReelway, and viewers over RTSP/UDP in another network \
                     namespace; between them a token bucket filter (TBF) of 100 Mbit/s with a queue of 200 ms. 100 newcomers \
-                    come within 3 s and begin anywhere in the films. Lateness is against each stream's own earliest packets: of \
+                    come within 2 s and begin anywhere in the films. Lateness is against each stream's own earliest packets: of \
                     streams that are sent ahead it also holds how far that varies.\n\n";
     compared(report, &of(Part::Compared));
     storm(report, &of(Part::Storm));
@@ -76,7 +76,7 @@ fn compared(report: &mut Report, runs: &[&Run]) {
     let count = of("exact").len();
     report.page += &format!(
         "### All policies\n\nFour films of 1.5 Mbit/s and of scenes, as above, begun at other places in each of {count} runs \
-         and judged for 6 s.\n\n| policy | let in | link used | harmed | packets lost | latest frame |\n\
+         and judged for {SECONDS} s.\n\n| policy | let in | link used | harmed | packets lost | latest frame |\n\
          |---|---|---|---|---|---|\n"
     );
     for policy in policies() {
