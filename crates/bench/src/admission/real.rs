@@ -232,9 +232,9 @@ fn plans<'a>(parts: &[Part], times: u32, scenes: &'a Films, vodca: &'a Films) ->
 
 impl Stage {
     fn run(&self, plan: &Plan<'_>) -> anyhow::Result<Run> {
-        self.net.limit("100mbit")?;
-        if plan.queue == Queue::Heeding {
-            self.net.heed_marks()?;
+        match plan.queue {
+            Queue::Plain => self.net.limit("100mbit")?,
+            Queue::Heeding => self.net.limit_by_marks()?,
         }
         let (memory, pool) = match plan.part {
             Part::Node => (Some(MemoryLimit::make(model::MEMORY)?), "96MiB"),

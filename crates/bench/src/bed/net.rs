@@ -184,18 +184,33 @@ impl Net {
         output("ip", &words.split(' ').collect::<Vec<_>>()).map(drop)
     }
 
-    /// Lets what waits before the limited cable ([`Net::limit`] comes first) go by its marks: what is said, then media,
-    /// then the rest. As queues do that look at them, and as fair ones (`fq`, `fq_codel`) do by themselves.
-    pub fn heed_marks(&self) -> anyhow::Result<()> {
+    /// The same with a queue that goes by marks, as routers do that look at them: what is said (DSCP CS5) leaves before
+    /// the rest (HTB). Fair queues (`fq`, `fq_codel`) do it without any mark.
+    pub fn limit_by_marks(&self) -> anyhow::Result<()> {
         let Some((server, _)) = &self.names else {
             return Ok(());
         };
-        // By SO_PRIORITY, from 0 on.
-        let words = format!(
-            "netns exec {server} tc qdisc replace dev {CABLE} parent 1: handle 10: ets bands 3 strict 3 \
-             priomap 2 2 2 2 2 2 1 0 2 2 2 2 2 2 2 2"
-        );
-        output("ip", &words.split_whitespace().collect::<Vec<_>>()).map(drop)
+        let tc = |words: &str| {
+            let words = format!("netns exec {server} tc {words}");
+            output("ip", &words.split_whitespace().collect::<Vec<_>>()).map(drop)
+        };
+        tc(&format!(
+            "qdisc replace dev {CABLE} root handle 1: htb default 20"
+        ))?;
+        for (class, what) in [
+            ("1: classid 1:1", "rate 100mbit"),
+            ("1:1 classid 1:10", "rate 10mbit ceil 100mbit prio 0"),
+            ("1:1 classid 1:20", "rate 90mbit ceil 100mbit prio 1"),
+        ] {
+            tc(&format!(
+                "class replace dev {CABLE} parent {class} htb {what} burst 32kb cburst 32kb"
+            ))?;
+        }
+        let rules = "add table ip marks; \
+                     add chain ip marks out { type route hook output priority mangle; }; \
+                     flush chain ip marks out; \
+                     add rule ip marks out ip dscp cs5 meta priority set 1:10";
+        output("ip", &["netns", "exec", server, "nft", rules]).map(drop)
     }
 
     /// Bytes that have left by the server's end of the cable, Ethernet's headers included; none without namespaces.
