@@ -227,7 +227,7 @@ pub(crate) async fn admission(
 
 fn nothing_calibrated() -> Answer {
     let words = "nothing was calibrated here: reelway serve FILMS --calibrate does it";
-    answer::api_error(StatusCode::NOT_FOUND, words.into())
+    answer::api_error(StatusCode::NOT_FOUND, words)
 }
 
 /// `GET /api/calibration`.
