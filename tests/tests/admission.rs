@@ -1,10 +1,11 @@
 //! Who may come in: over what the machine carries only the newcomer is refused, and told when to come again.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use reelway_tests::films;
 use reelway_tests::http;
-use reelway_tests::rtsp::{Client, Response, Rtp};
+use reelway_tests::rtsp::{Client, Response, Rtp, UdpTrack};
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 
@@ -128,7 +129,9 @@ fn over_what_the_network_carries_the_newcomer_is_refused_whatever_he_speaks_and_
     }
     // Who came over HTTP before goes on, too: in mid-film nobody is refused.
     for path in &hls {
-        assert_eq!(server.get(path).status, 200, "{path}");
+        let some = [("Range", "bytes=0-99")];
+        let answer = http::request(server.http, "GET", path, &some).expect("an answer");
+        assert_eq!(answer.status, 206, "{path}");
     }
     // Two of them leave, one by a word and one without: there is room again.
     let mut leaving = viewers.split_off(viewers.len() - 2);
@@ -214,13 +217,119 @@ fn by_default_nobody_on_this_machine_is_refused() {
     }
 }
 
+/// Reports over RTCP that so many packets of a track never came (RFC 3550 section 6.4.2).
+fn report_lost(server: &Server, track: &UdpTrack, lost: u32) {
+    let field = |name: &str| -> &str {
+        let fields = track.transport.split(';');
+        let found = fields
+            .filter_map(|field| field.split_once('='))
+            .find(|(key, _)| *key == name);
+        found
+            .unwrap_or_else(|| panic!("{name} in {}", track.transport))
+            .1
+    };
+    let ssrc = u32::from_str_radix(field("ssrc"), 16).expect("an SSRC");
+    let (_, port) = field("server_port").split_once('-').expect("two ports");
+    let mut report = vec![0x81, 201, 0, 7];
+    for word in [1, ssrc, lost, 100, 0, 0, 0] {
+        report.extend(word.to_be_bytes());
+    }
+    let to = SocketAddr::new(server.rtsp.ip(), port.parse().expect("a port"));
+    track.rtcp.send_to(&report, to).expect("sending");
+}
+
+#[test]
+fn where_a_link_carries_less_than_it_says_newcomers_are_refused_and_then_who_came_last_has_to_leave()
+ {
+    let (server, _library) = server("3Mbit");
+    let sessions = || -> Vec<String> {
+        let list = server.get("/api/sessions").json();
+        let all = list["sessions"].as_array().expect("sessions").iter();
+        all.map(|session| session["id"].as_str().expect("an id").to_owned())
+            .collect()
+    };
+    let (mut viewers, mut before) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        let mut client = Client::connect(server.rtsp).expect("a connection");
+        let tracks = client
+            .setup_udp(&server.rtsp_url(FILM))
+            .expect("room for five");
+        play(&server, &mut client);
+        viewers.push((client, tracks));
+        // In the order in which they came.
+        before.extend(sessions().into_iter().find(|id| !before.contains(id)));
+    }
+    assert_eq!(before.len(), 5);
+    // What a narrow place on the way drops the viewers miss, all of them.
+    let mut lost = 0;
+    let left = wait::until(Duration::from_secs(30), || {
+        lost += 2;
+        for (_, tracks) in &viewers {
+            tracks
+                .iter()
+                .for_each(|track| report_lost(&server, track, lost));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        let now = sessions();
+        (now.len() < 5).then_some(now)
+    });
+    let left = left.unwrap_or_else(|| panic!("nobody has to leave:\n{}", server.log()));
+    let all = before.clone();
+    let stay: Vec<String> = before.into_iter().filter(|id| left.contains(id)).collect();
+    let first = &all[..stay.len()];
+    assert!(!stay.is_empty() && stay == first, "{stay:?} of {all:?}");
+    let log = server.log();
+    let warned = log.find("network: there is only").expect("a warning");
+    let ended = log.find("who came last has to leave").expect("a reason");
+    assert!(warned < ended, "newcomers first:\n{log}");
+    let (_, refused) = set_up(&server);
+    assert_eq!(refused.status, 453, "{refused:?}");
+    assert!(refused.reason.contains("network"), "{refused:?}");
+}
+
+#[test]
+fn a_limit_for_a_title_counts_its_viewers_whatever_they_speak() {
+    const OTHER: &str = "progressive";
+    let library = films::library(&[FILM, OTHER]);
+    let server = Options::new(library.path())
+        .set("admission.per_title", 1)
+        .start();
+    server.wait_indexed();
+    let (_first, answer) = set_up(&server);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let refused = server.get(&format!("/{FILM}/hls/main.m3u8"));
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert!(
+        refused.text().contains(&format!("of '{FILM}'")),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(server.get(&format!("/{OTHER}/hls/main.m3u8")).status, 200);
+}
+
 #[test]
 fn a_limit_for_an_address_is_told_in_words() {
     let library = films::library(&[FILM]);
+    // Beside it, what was calibrated is shown as it was written.
+    let state = films::temp_dir("calibrated");
+    let report = r#"{"when":"2026-11-21T13:55:12Z","cpu":1000000000,"disk":null,"tried":[]}"#;
+    std::fs::write(state.path().join("calibration.json"), report).expect("a report");
+    std::fs::write(state.path().join("calibration.svg"), "<svg/>").expect("a chart");
     let server = Options::new(library.path())
+        .state(state.path())
         .set("admission.per_address", 1)
+        .set("capacity.cpu", "\"0.8\"")
         .start();
     server.wait_indexed();
+    assert_eq!(server.get("/api/calibration").text(), report);
+    assert_eq!(server.get("/api/calibration.svg").text(), "<svg/>");
+    let booked = server.get("/api/admission").json()["resources"].clone();
+    assert_eq!(booked[0]["name"], "processor");
+    assert_eq!(
+        booked[0]["limit"],
+        8 * 784_000_000_u64,
+        "98 % of 80 %, in bits"
+    );
     let (_first, answer) = set_up(&server);
     assert_eq!(answer.status, 200, "{answer:?}");
     let (_, refused) = set_up(&server);

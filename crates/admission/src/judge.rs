@@ -526,6 +526,23 @@ impl Admission {
         Ok(())
     }
 
+    /// Of one resource he needs what `curve` says from now on, along with what else is booked for him, whether there is
+    /// room or not. Nothing is changed where none of it is booked for him.
+    pub fn change(&mut self, now: u64, id: BookingId, resource: Resource, curve: &Arc<Curve>) {
+        self.advance(now);
+        let (Some(booking), Some(calendar)) = (
+            self.bookings.get_mut(&id),
+            self.calendars.get_mut(&resource),
+        ) else {
+            return;
+        };
+        for (_, play) in booking.plays.iter_mut().filter(|(of, _)| *of == resource) {
+            calendar.remove(booking.start, play);
+            *play = play.of(curve.clone());
+            calendar.add(booking.start, play);
+        }
+    }
+
     /// He leaves.
     pub fn end(&mut self, now: u64, id: BookingId) {
         self.advance(now);

@@ -11,17 +11,20 @@
 //! | `capacity.rs` | the resources of a machine and their limits |
 //! | `policy.rs` | rules to judge by: exact booking, and those of others to compare with |
 //! | `judge.rs` | newcomers, bookings, verdicts |
+//! | `fast.rs` | fast play, which goes on with fewer I-frames |
 //! | `crowd.rs` | how many viewers there are of a title, an address, a user |
 #![forbid(unsafe_code)]
 
 mod calendar;
 mod capacity;
 mod crowd;
+mod fast;
 mod judge;
 mod policy;
 
 pub use calendar::{Calendar, Second};
 pub use capacity::{Capacity, Resource};
 pub use crowd::Limits;
+pub use fast::Needs;
 pub use judge::{Admission, Admitted, BookingId, Newcomer, Refused, RefusedFor, Seen};
 pub use policy::{Class, Policy};

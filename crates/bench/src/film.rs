@@ -72,6 +72,11 @@ fn picture_size(recipe: &Recipe, number: u32, random: &mut Random) -> u32 {
 
 /// Writes the film; its `moov` lies before its media.
 pub fn make(path: &Path, recipe: &Recipe) -> io::Result<()> {
+    make_varying(path, recipe, &|_| 1.0)
+}
+
+/// The same with pictures that are `level` times as large as the recipe says, by their number.
+pub fn make_varying(path: &Path, recipe: &Recipe, level: &dyn Fn(u32) -> f64) -> io::Result<()> {
     let mut random = Random(recipe.seed | 1);
     let pictures = recipe.seconds * recipe.fps;
     let frames = (u64::from(recipe.seconds) * u64::from(SOUND_HZ) / u64::from(AU_SAMPLES)) as u32;
@@ -99,6 +104,7 @@ pub fn make(path: &Path, recipe: &Recipe) -> io::Result<()> {
             next_sound += 1;
         }
         let size = picture_size(recipe, number, &mut random);
+        let size = ((f64::from(size) * level(number)) as u32).max(16);
         picture.offsets.push(at);
         picture.sizes.push(size);
         at += u64::from(size);

@@ -1,4 +1,5 @@
-//! `reelway bench start`: how soon a film begins, and goes on after a seek.
+//! `reelway bench start`: how soon a film begins, and goes on after a seek; and the same where each viewer's needs are
+//! booked before he begins.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -41,7 +42,24 @@ fn place(number: usize) -> f64 {
 
 fn measure(dir: &Path) -> anyhow::Result<Report> {
     make(&dir.join("films/film.mp4"), &FILM)?;
-    let server = Server::start(&dir.join("films"), &dir.join("state"), &[])?;
+    let mut report = Report::new("start");
+    // Nothing is limited on loopback by default, so nothing is booked.
+    let ways: [(&str, &[&str]); 2] = [
+        ("", &[]),
+        (
+            "booked_",
+            &["--capacity", "net=10Gbit,disk=10GB/s,cpu=20Gbit"],
+        ),
+    ];
+    for (prefix, flags) in ways {
+        times(&mut report, dir, prefix, flags)?;
+    }
+    Ok(report)
+}
+
+/// How soon things begin at a server with these flags; its figures' names begin with `prefix`.
+fn times(report: &mut Report, dir: &Path, prefix: &str, flags: &[&str]) -> anyhow::Result<()> {
+    let server = Server::start(&dir.join("films"), &dir.join("state"), flags)?;
     let url = format!("rtsp://{}/film", server.rtsp);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -58,12 +76,12 @@ fn measure(dir: &Path) -> anyhow::Result<Report> {
         .split_off(1);
     let segments = segment_times(server.http)?;
 
-    let mut report = Report::new("start");
     for (name, goal, times) in [
         ("play", 20.0, starts),
         ("seek", 20.0, seeks),
         ("hls_first_byte", 10.0, segments),
     ] {
+        let name = format!("{prefix}{name}");
         let mut millis: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
         millis.sort_by(f64::total_cmp);
         report.figures.push(Figure::at_most(
@@ -73,18 +91,18 @@ fn measure(dir: &Path) -> anyhow::Result<Report> {
             goal,
         ));
         report.details.insert(
-            name.into(),
+            name.clone(),
             json!({"p50_ms": at(&millis, 0.5), "max_ms": at(&millis, 1.0), "times": millis.len()}),
         );
         report.text.push(format!(
-            "  {name:<15} {} times: p50 {:.2} ms, p99 {:.2}, greatest {:.2}",
+            "  {name:<22} {} times: p50 {:.2} ms, p99 {:.2}, greatest {:.2}",
             millis.len(),
             at(&millis, 0.5),
             at(&millis, 0.99),
             at(&millis, 1.0)
         ));
     }
-    Ok(report)
+    Ok(())
 }
 
 /// How long a segment takes from its request to its first byte, for viewers who each come anew and

@@ -60,6 +60,21 @@ pub(crate) struct App {
     started: Monotonic,
 }
 
+/// How fast media go; no faster than is booked for a viewer, where a network is limited.
+fn pace(config: &HttpConfig, sessions: &Sessions) -> Pace {
+    let gate = sessions.gate();
+    if !gate.books_network() {
+        return Pace::free(config.ahead.as_secs_f64(), config.pace);
+    }
+    let eager = gate.config().eager;
+    Pace {
+        first: eager.first as f64 / 1e9,
+        factor: f64::from(eager.percent) / 100.0,
+        ahead: eager.ahead as f64 / 1e9,
+        then: 1.0,
+    }
+}
+
 impl App {
     pub fn new(
         config: HttpConfig,
@@ -75,10 +90,7 @@ impl App {
             films: Films::new(catalogue.clone(), store.clone(), options),
             viewers: Viewers::new(sessions.clone(), store.clone(), config.viewer_timeout),
             budget: Budget::new(&store),
-            pace: Pace {
-                ahead: config.ahead.as_secs_f64(),
-                factor: config.pace,
-            },
+            pace: pace(&config, &sessions),
             limits: Limits::new(config.max_connections, config.max_connections_per_peer),
             metrics: Arc::default(),
             events: Events::default(),
@@ -118,6 +130,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/api/node", get(api::node))
         .route("/api/events", get(api::events))
         .route("/api/admission", get(api::admission))
+        .route("/api/calibration", get(api::calibration))
+        .route("/api/calibration.svg", get(api::calibration_chart))
         .route("/metrics", get(metrics_page))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))

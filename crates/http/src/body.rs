@@ -87,6 +87,8 @@ pub(crate) enum Flow {
         speed: Speed,
         /// What it is held to once the viewer has enough ahead, bytes a second.
         most: Option<u64>,
+        /// Whether it is held to that from its first byte on.
+        is_held: bool,
         /// Tells that his answer is under way.
         _sending: Sending,
     },
@@ -105,13 +107,16 @@ impl Flow {
         speed: Speed,
     ) -> Flow {
         let _sending = viewer.sending();
+        speed.carries_media();
         let most = HEADROOM * pace.factor / seconds_per_byte;
+        let is_held = !pace.is_free();
         Flow::Viewer {
             viewer,
             number,
             seconds_per_byte,
             main,
             speed,
+            is_held,
             most: (most.is_normal() && most > 0.0).then(|| (most as u64).max(LEAST_SPEED)),
             _sending,
         }
@@ -134,19 +139,20 @@ impl Flow {
             number,
             speed,
             most,
+            is_held,
             ..
         } = self
         else {
             return Ok(POSTER_DUE);
         };
-        let mut waited = false;
+        let mut waited = *is_held;
         loop {
             if viewer.session.is_ended() {
                 return Err(MediaError::Ended);
             }
             let (wait, ahead) = viewer.wait(*number);
             if wait.is_zero() {
-                // The first seconds go as fast as the network does.
+                // The first seconds go as fast as the network does, unless what is sent was booked.
                 speed.limit(most.filter(|_| waited));
                 return Ok(ahead);
             }

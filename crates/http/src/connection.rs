@@ -5,11 +5,11 @@ use std::io;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use reelway_sys::tcp;
+use reelway_sys::{marks, tcp};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
@@ -19,11 +19,21 @@ use crate::metrics::Metrics;
 /// How fast a connection may send, bytes a second; told by what it carries, done by the kernel
 /// (`SO_MAX_PACING_RATE`) from the next write on.
 #[derive(Clone, Debug)]
-pub(crate) struct Speed(Arc<AtomicU64>);
+pub(crate) struct Speed(Arc<Carried>);
+
+#[derive(Debug)]
+struct Carried {
+    speed: AtomicU64,
+    /// Whether media are sent over it: bulk, which does not go before what others are told.
+    media: AtomicBool,
+}
 
 impl Default for Speed {
     fn default() -> Speed {
-        Speed(Arc::new(AtomicU64::new(tcp::NO_LIMIT)))
+        Speed(Arc::new(Carried {
+            speed: AtomicU64::new(tcp::NO_LIMIT),
+            media: AtomicBool::new(false),
+        }))
     }
 }
 
@@ -31,7 +41,13 @@ impl Speed {
     /// At most so many bytes a second; `None`: as fast as the network goes.
     pub fn limit(&self, bytes_per_second: Option<u64>) {
         self.0
+            .speed
             .store(bytes_per_second.unwrap_or(tcp::NO_LIMIT), Ordering::Relaxed);
+    }
+
+    /// Media are sent from now on.
+    pub fn carries_media(&self) {
+        self.0.media.store(true, Ordering::Relaxed);
     }
 }
 
@@ -43,6 +59,8 @@ pub(crate) struct Watched {
     speed: Speed,
     /// The speed that the kernel knows.
     known: u64,
+    /// Whether the kernel knows that it carries media.
+    is_bulk: bool,
     /// Set while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,
 }
@@ -60,13 +78,21 @@ impl Watched {
             patience,
             speed,
             known: tcp::NO_LIMIT,
+            is_bulk: false,
             stalled: None,
         }
     }
 
-    /// Tells the kernel the speed, if it is another one.
+    /// Tells the kernel the speed, if it is another one, and whether what goes is bulk.
     fn keep_speed(&mut self) {
-        let speed = self.speed.0.load(Ordering::Relaxed);
+        let carried = &self.speed.0;
+        if !self.is_bulk && carried.media.load(Ordering::Relaxed) {
+            self.is_bulk = true;
+            if let Err(error) = marks::set_bulk(self.stream.as_fd()) {
+                tracing::debug!("a connection of media keeps the marks of answers: {error}");
+            }
+        }
+        let speed = carried.speed.load(Ordering::Relaxed);
         if speed != self.known {
             self.known = speed;
             if let Err(error) = tcp::set_max_rate(self.stream.as_fd(), speed) {
@@ -178,5 +204,12 @@ mod tests {
         assert_eq!(known(&watched), 1_500_000);
         watched.write_all(b"film").await.unwrap();
         assert_eq!(known(&watched), tcp::NO_LIMIT);
+        let priority = |watched: &Watched| marks::priority(watched.stream.as_fd()).unwrap();
+        marks::set_said(watched.stream.as_fd()).unwrap();
+        watched.write_all(b"playlist").await.unwrap();
+        assert!(priority(&watched) > 0);
+        speed.carries_media();
+        watched.write_all(b"film").await.unwrap();
+        assert_eq!(priority(&watched), 0);
     }
 }

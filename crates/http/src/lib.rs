@@ -43,5 +43,5 @@ mod watch;
 mod web;
 
 pub use config::HttpConfig;
-pub use node::{Addresses, NodeState, NodeView, Sending};
+pub use node::{Addresses, Calibrated, NodeState, NodeView, Sending};
 pub use server::HttpServer;

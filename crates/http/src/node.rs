@@ -81,6 +81,15 @@ impl Addresses {
     }
 }
 
+/// What `reelway serve --calibrate` found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Calibrated {
+    /// JSON.
+    pub report: String,
+    /// SVG.
+    pub chart: String,
+}
+
 /// The rest of the server as the API sees it. Called often; must not block.
 pub trait NodeView: Send + Sync {
     /// The server's name.
@@ -91,4 +100,8 @@ pub trait NodeView: Send + Sync {
     fn sending(&self) -> Sending;
     /// Where viewers reach the server.
     fn addresses(&self) -> Addresses;
+    /// What was calibrated before this server was started, if anything was.
+    fn calibrated(&self) -> Option<Calibrated> {
+        None
+    }
 }

@@ -1,8 +1,11 @@
 //! How fast media leave: freely until some seconds of film are ahead of the viewer, then at a
 //! multiple of the film's rate.
 //!
-//! A bucket of film seconds: it is full when a viewer starts or seeks, each byte sent takes out the
-//! time it plays, and it fills at twice real time. It counts seconds and not bytes, so a dense scene
+//! Where a network is limited, what is sent is what was booked: a few seconds at once, the rest at twice the film's rate
+//! until it is as far ahead, and then at the film's rate ([`reelway_timetable::Eager`]).
+//!
+//! Buckets of film seconds: they are full when a viewer starts or seeks, each byte sent takes out the
+//! time it plays, and they fill at twice real time, say. It counts seconds and not bytes, so a dense scene
 //! is as far ahead as a quiet one. The rule is kept here, in the body, not by the socket: a viewer
 //! fetches over several connections, a connection fetches sound and picture in turn, and only the
 //! segments know how long they play. The socket's own limit (`SO_MAX_PACING_RATE`, see `body.rs`) only
@@ -15,26 +18,79 @@ use reelway_clock::Monotonic;
 /// The rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pace {
-    /// Seconds of film that go out freely.
-    pub ahead: f64,
-    /// Seconds of film a second after that; 0: no limit.
+    /// Seconds of film that go out freely at once.
+    pub first: f64,
+    /// Seconds of film a second after that, until `ahead`; 0: no limit.
     pub factor: f64,
+    /// Seconds of film that are ahead at most where `then` is 1.
+    pub ahead: f64,
+    /// Seconds of film a second after that.
+    pub then: f64,
+}
+
+impl Pace {
+    /// As many seconds freely, and then so many a second.
+    pub fn free(ahead: f64, factor: f64) -> Pace {
+        Pace {
+            first: ahead,
+            factor,
+            ahead,
+            then: factor,
+        }
+    }
+
+    /// Whether there are seconds that go as fast as the network does.
+    pub fn is_free(&self) -> bool {
+        self.first >= self.ahead
+    }
+}
+
+/// Film seconds that may go.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    brim: f64,
+    /// Seconds a second.
+    fill: f64,
+    level: f64,
+}
+
+impl Bucket {
+    fn new(brim: f64, fill: f64) -> Bucket {
+        Bucket {
+            brim,
+            fill,
+            level: brim,
+        }
+    }
+
+    /// So many seconds pass; how long to wait for it not to be in debt.
+    fn wait(&mut self, passed: f64) -> f64 {
+        // What a refill gave beyond the brim stays until it is used.
+        self.level = self
+            .level
+            .max((self.level + passed * self.fill).min(self.brim));
+        (-self.level / self.fill).max(0.0)
+    }
 }
 
 /// One flow of media that is held to a [`Pace`]: a track of a viewer, or a range of a file.
 #[derive(Debug)]
 pub(crate) struct Pacer {
     pace: Pace,
-    level: f64,
+    /// Of the beginning, and of all.
+    buckets: [Bucket; 2],
     at: Monotonic,
 }
 
 impl Pacer {
-    /// A full bucket.
+    /// Full buckets.
     pub(crate) fn new(pace: Pace, now: Monotonic) -> Pacer {
         Pacer {
             pace,
-            level: pace.ahead,
+            buckets: [
+                Bucket::new(pace.first, pace.factor),
+                Bucket::new(pace.ahead, pace.then),
+            ],
             at: now,
         }
     }
@@ -42,7 +98,9 @@ impl Pacer {
     /// The viewer begins somewhere else, or the way there is not film (`extra` seconds' worth of
     /// bytes, such as a file's tables): full again.
     pub(crate) fn refill(&mut self, extra: f64, now: Monotonic) {
-        self.level = self.pace.ahead + extra;
+        for bucket in &mut self.buckets {
+            bucket.level = bucket.brim + extra;
+        }
         self.at = now;
     }
 
@@ -51,24 +109,22 @@ impl Pacer {
         if self.pace.factor <= 0.0 {
             return Duration::ZERO;
         }
-        let gained = now.since(self.at).as_secs_f64() * self.pace.factor;
+        let passed = now.since(self.at).as_secs_f64();
         self.at = now;
-        // What a refill gave beyond the brim stays until it is used.
-        self.level = self.level.max((self.level + gained).min(self.pace.ahead));
-        if self.level >= 0.0 {
-            return Duration::ZERO;
-        }
-        Duration::from_secs_f64((-self.level / self.pace.factor).min(3600.0))
+        let waits = self.buckets.iter_mut().map(|bucket| bucket.wait(passed));
+        Duration::from_secs_f64(waits.fold(0.0, f64::max).min(3600.0))
     }
 
     /// Seconds of film that the viewer has got ahead, as far as the bucket knows.
     pub(crate) fn ahead(&self) -> f64 {
-        (self.pace.ahead - self.level).max(0.0)
+        (self.pace.ahead - self.buckets[1].level).max(0.0)
     }
 
     /// Film of `seconds` has been sent. May overdraw: the debt is waited for before the next piece.
     pub(crate) fn sent(&mut self, seconds: f64) {
-        self.level -= seconds;
+        for bucket in &mut self.buckets {
+            bucket.level -= seconds;
+        }
     }
 }
 
@@ -77,8 +133,10 @@ mod tests {
     use super::*;
 
     const PACE: Pace = Pace {
-        ahead: 10.0,
+        first: 10.0,
         factor: 2.0,
+        ahead: 10.0,
+        then: 2.0,
     };
 
     fn at(seconds: f64) -> Monotonic {
@@ -101,6 +159,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_booked_is_what_goes_at_most() {
+        let eager = reelway_timetable::Eager::default();
+        let pace = Pace {
+            first: 3.0,
+            factor: 2.0,
+            ahead: 20.0,
+            then: 1.0,
+        };
+        let mut pacer = Pacer::new(pace, at(0.0));
+        let (mut now, mut sent) = (0.0, 0.0);
+        while now < 100.0 {
+            now += pacer.wait(at(now)).as_secs_f64();
+            let most = eager.sent_by((now * 1e9) as i64) as f64 / 1e9;
+            // A piece begins when nothing is owed, and is booked to its end by then or soon after.
+            assert!(
+                sent <= most + 1e-3,
+                "{sent} s of film in {now} s, and {most} s booked"
+            );
+            pacer.sent(0.5);
+            sent += 0.5;
+        }
+        assert!((119.0..=121.0).contains(&sent), "{sent} s of film in 100 s");
+    }
+
+    #[test]
     fn a_rest_fills_the_bucket_to_its_brim_only() {
         let mut pacer = Pacer::new(PACE, at(0.0));
         pacer.sent(10.0);
@@ -111,13 +194,7 @@ mod tests {
 
     #[test]
     fn no_factor_is_no_limit() {
-        let mut pacer = Pacer::new(
-            Pace {
-                ahead: 1.0,
-                factor: 0.0,
-            },
-            at(0.0),
-        );
+        let mut pacer = Pacer::new(Pace::free(1.0, 0.0), at(0.0));
         pacer.sent(1e9);
         assert_eq!(pacer.wait(at(0.0)), Duration::ZERO);
     }

@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use reelway_catalogue::Catalogue;
 use reelway_session::Sessions;
 use reelway_store::Store;
-use reelway_sys::tcp;
+use reelway_sys::{marks, tcp};
 use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -106,6 +106,10 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
+    // For the first packet to each peer; connections are marked when they are taken.
+    if let Err(error) = marks::set_said(socket.as_fd()) {
+        tracing::debug!("marks of {address}: {error}");
+    }
     socket.listen(BACKLOG)?;
     TcpListener::from_std(socket.into())
 }
@@ -165,6 +169,8 @@ fn take_in(
 }
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {
+    // Until media are sent over it.
+    marks::set_said(stream.as_fd())?;
     tcp::set_nodelay(stream.as_fd())?;
     tcp::set_unsent_limit(stream.as_fd(), UNSENT)
 }

@@ -289,11 +289,7 @@ mod tests {
     use super::*;
 
     fn flow() -> Flow {
-        let pace = Pace {
-            ahead: 20.0,
-            factor: 2.0,
-        };
-        Flow::new(pace, Monotonic::from_nanos(0))
+        Flow::new(Pace::free(20.0, 2.0), Monotonic::from_nanos(0))
     }
 
     #[test]

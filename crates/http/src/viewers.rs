@@ -47,7 +47,7 @@ pub(crate) enum Denied {
     /// 403.
     Forbidden(&'static str),
     /// 410.
-    Gone(&'static str),
+    Gone(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -74,12 +74,12 @@ struct Inner {
 }
 
 /// What is remembered of one who was here.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Past {
     /// Not longer than this.
     until: Monotonic,
-    /// He was ended and is not to come back; else he only was silent for too long.
-    ended: bool,
+    /// He was ended and is not to come back, and why, in words to follow that; else he only was silent for too long.
+    ended: Option<Arc<str>>,
     protocol: Protocol,
 }
 
@@ -131,10 +131,12 @@ impl Viewers {
         let now = reelway_clock::now();
         let past = lock(&self.0.past)
             .get(&key)
-            .copied()
-            .filter(|past| now < past.until);
-        if past.is_some_and(|past| past.ended) {
-            return Err(Denied::Gone("this viewer's session was ended"));
+            .filter(|past| now < past.until)
+            .cloned();
+        if let Some(why) = past.as_ref().and_then(|past| past.ended.as_deref()) {
+            return Err(Denied::Gone(format!(
+                "this viewer's session was ended{why}"
+            )));
         }
         let protocol = past.map_or(protocol, |past| past.protocol);
         let present = lock(&self.0.present).get(&key).cloned();
@@ -153,7 +155,7 @@ impl Viewers {
                 "the film was replaced while it was watched".into(),
             ));
             return Err(Denied::Gone(
-                "the film was replaced while it was watched; open it again",
+                "the film was replaced while it was watched; open it again".into(),
             ));
         }
         Ok(viewer)
@@ -234,22 +236,23 @@ impl Inner {
         }
         drop(present);
         let (ended, keep) = match (reason, key) {
-            (EndReason::Kicked | EndReason::Failed(_), Key::Token(_)) => (true, REMEMBERED),
-            (EndReason::Kicked, Key::Anonymous { .. }) => (true, KEPT_OUT),
-            (EndReason::Expired, Key::Token(_)) => (false, REMEMBERED),
+            (EndReason::Failed(why), Key::Token(_)) => (Some(format!(": {why}")), REMEMBERED),
+            (EndReason::Kicked, Key::Token(_)) => (Some(String::new()), REMEMBERED),
+            (EndReason::Kicked, Key::Anonymous { .. }) => (Some(String::new()), KEPT_OUT),
+            (EndReason::Expired, Key::Token(_)) => (None, REMEMBERED),
             _ => return,
         };
         let now = reelway_clock::now();
         let mut past = lock(&self.past);
         if past.len() >= MOST_REMEMBERED {
-            past.retain(|_, past| now < past.until && past.ended);
+            past.retain(|_, past| now < past.until && past.ended.is_some());
         }
         if past.len() < MOST_REMEMBERED {
             past.insert(
                 key.clone(),
                 Past {
                     until: now + keep,
-                    ended,
+                    ended: ended.map(Arc::from),
                     protocol,
                 },
             );

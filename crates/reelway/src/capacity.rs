@@ -1,12 +1,17 @@
 //! Amounts of what a machine can carry, as people write them: in the configuration and in `--capacity`.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::Path;
 
 use anyhow::Context;
 use bytesize::ByteSize;
 use reelway_admission::{Capacity, Class, Limits, Policy, Resource};
 use reelway_bench::calibrate::Calibration;
+use reelway_http::Calibrated;
+use reelway_media::{Nanos, SECOND};
 use reelway_session::{GateConfig, Links, Members, WHOLE_NETWORK};
+use reelway_timetable::Eager;
 use tracing::{info, warn};
 
 use crate::config::{self, Config};
@@ -33,6 +38,8 @@ pub enum Amount {
     None,
     /// Bytes, or bytes a second.
     Bytes(u64),
+    /// Thousandths of what was calibrated.
+    Share(u32),
 }
 
 impl What {
@@ -44,9 +51,11 @@ impl What {
         let amount = match (self, text) {
             (What::Net | What::Disk | What::Cpu, "auto") => return Ok(Amount::Auto),
             (_, "none") => return Ok(Amount::None),
-            (What::Net | What::Cpu, _) => {
-                bits(text).ok_or("a rate is wanted, such as 100Mbit or 2.5Gbit")
-            }
+            (What::Cpu, _) if text.parse::<f64>().is_ok() => return share(text).map(Amount::Share),
+            (What::Cpu, _) => bits(text).ok_or(
+                "a share of what was calibrated is wanted, such as 0.8, or a rate, such as 2.5Gbit",
+            ),
+            (What::Net, _) => bits(text).ok_or("a rate is wanted, such as 100Mbit or 2.5Gbit"),
             (What::Disk, _) => {
                 let bytes = text.strip_suffix("/s").unwrap_or(text);
                 size(bytes).ok_or("bytes a second are wanted, such as 80MB/s")
@@ -58,6 +67,15 @@ impl What {
             bytes => Ok(Amount::Bytes(bytes)),
         }
     }
+}
+
+/// `0.8`: in thousandths.
+fn share(text: &str) -> Result<u32, String> {
+    let share = text.parse::<f64>().unwrap_or(f64::NAN);
+    if share > 0.0 && share <= 1.0 {
+        return Ok(((share * 1e3).round() as u32).max(1));
+    }
+    Err("a share must be more than 0 and at most 1; a rate has a unit, such as 2.5Gbit".into())
 }
 
 fn size(text: &str) -> Option<u64> {
@@ -105,7 +123,7 @@ pub fn flag(text: &str) -> Result<Amounts, String> {
             Some((what, value.trim()))
         });
         let (what, value) = what.ok_or_else(|| {
-            format!("`{part}`: net=RATE, disk=RATE, mem=SIZE or cpu=RATE is wanted")
+            format!("`{part}`: net=RATE, disk=RATE, mem=SIZE or cpu=SHARE is wanted")
         })?;
         what.read(value)
             .map_err(|error| format!("`{part}`: {error}"))?;
@@ -137,6 +155,21 @@ impl config::Capacity {
             ("capacity.mem", &self.mem, What::Mem),
             ("capacity.cpu", &self.cpu, What::Cpu),
         ]
+    }
+
+    /// What is set of interfaces one by one, bytes a second.
+    ///
+    /// # Errors
+    /// What is wrong with which, in words.
+    pub fn rates(&self) -> Result<BTreeMap<String, u64>, String> {
+        let rate = |(name, text): (&String, &String)| match What::Net.read(text) {
+            Ok(Amount::Bytes(bytes)) => Ok((name.clone(), bytes)),
+            Ok(_) => Err(format!(
+                "{name} = \"{text}\": a rate is wanted, such as 100Mbit"
+            )),
+            Err(error) => Err(format!("{name} = \"{text}\": {error}")),
+        };
+        self.interfaces.iter().map(rate).collect()
     }
 }
 
@@ -209,16 +242,43 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
                     capacity = capacity.with(resource, bytes, usable);
                 }
             }
-            Amount::Auto => {
-                links = Links::of_machine();
-                for (number, link) in links.iter() {
-                    info!("{} carries {} Mbit/s", link.name, link.speed / 125_000);
-                    capacity = capacity.with(Resource::Network(number), link.speed, usable);
+            Amount::Share(share) => match calibration(config)?.and_then(|found| found.cpu) {
+                Some(bytes) => {
+                    let of_it = u128::from(bytes) * u128::from(share) / 1000;
+                    capacity = capacity.with(resource, of_it as u64, usable);
                 }
-            }
+                None => warn!(
+                    "capacity.cpu = \"{value}\" is a share of what `reelway serve --calibrate` finds, and it was not run \
+                     here: the processor is not limited"
+                ),
+            },
+            Amount::Auto => links = Links::of_machine(),
         }
     }
+    let rates = config.capacity.rates().map_err(anyhow::Error::msg)?;
+    let links = links
+        .with_rates(&rates)
+        .map_err(|error| anyhow::anyhow!("capacity.interfaces: {error}"))?;
+    for (number, link) in links.iter() {
+        let rate = link.speed as f64 / 125_000.0;
+        match link.agreed {
+            Some(agreed) if link.speed > agreed => warn!(
+                "{} is to carry {rate} Mbit/s, but its link agreed on {} Mbit/s",
+                link.name,
+                agreed / 125_000
+            ),
+            _ => info!("{} carries {rate} Mbit/s", link.name),
+        }
+        capacity = capacity.with(Resource::Network(number), link.speed, usable);
+    }
+    let ahead = Nanos::from(config.http.ahead) * SECOND;
+    let eager = Eager {
+        first: Eager::default().first.min(ahead),
+        ahead,
+        ..Eager::default()
+    };
     Ok(GateConfig {
+        eager,
         policy: config.admission.policy.parse().unwrap_or(Policy::Exact),
         capacity,
         links,
@@ -231,11 +291,26 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
         wait: config.admission.wait,
         ask_again: config.admission.ask_again,
         payload,
+        // No other policy knows who comes when.
+        pool: match config.pool.policy.as_str() {
+            "timetable" => config.pool.size.as_u64(),
+            _ => 0,
+        },
     })
 }
 
 /// Where what was found is kept.
 const CALIBRATION: &str = "calibration.json";
+const CHART: &str = "calibration.svg";
+
+/// What was found here, as it was written.
+pub fn calibrated(state: &Path) -> Option<Calibrated> {
+    let read = |name| std::fs::read_to_string(state.join(name)).ok();
+    Some(Calibrated {
+        report: read(CALIBRATION)?,
+        chart: read(CHART)?,
+    })
+}
 
 /// What `reelway serve --calibrate` found, if it was run here.
 fn calibration(config: &Config) -> anyhow::Result<Option<Calibration>> {
@@ -275,7 +350,7 @@ pub fn calibrate(config: &Config) -> anyhow::Result<()> {
     };
     println!("kept in");
     keep(CALIBRATION, serde_json::to_string_pretty(&found)? + "\n")?;
-    keep("calibration.svg", found.chart())?;
+    keep(CHART, found.chart())?;
     println!(
         "From the next start on, capacity.disk and capacity.cpu are as found where they are \"auto\":"
     );
@@ -341,6 +416,17 @@ mod tests {
             assert!(What::Net.read(text).is_err(), "{text}");
         }
         assert!(What::Mem.read("auto").is_err());
+    }
+
+    #[test]
+    fn a_share_of_the_processor_lies_above_0_and_up_to_1() {
+        assert_eq!(What::Cpu.read("0.8"), Ok(Amount::Share(800)));
+        assert_eq!(What::Cpu.read("1"), Ok(Amount::Share(1000)));
+        assert_eq!(What::Cpu.read("8Mbit"), Ok(Amount::Bytes(1_000_000)));
+        for text in ["0", "-0.5", "1.01", "80", "nan", "inf", "80%"] {
+            let error = What::Cpu.read(text).unwrap_err();
+            assert!(error.contains("share"), "{text}: {error}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Configuration: one TOML file, whose commented reference ([`REFERENCE`]) is its documentation.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -113,6 +114,7 @@ pub struct Sessions {
 #[serde(default, deny_unknown_fields)]
 pub struct Capacity {
     pub net: String,
+    pub interfaces: BTreeMap<String, String>,
     pub disk: String,
     pub mem: String,
     pub cpu: String,
@@ -265,6 +267,7 @@ impl Default for Capacity {
     fn default() -> Self {
         Capacity {
             net: "auto".into(),
+            interfaces: BTreeMap::new(),
             disk: "auto".into(),
             mem: "none".into(),
             cpu: "auto".into(),
@@ -417,6 +420,9 @@ impl Config {
             if let Err(error) = what.read(value) {
                 bail!("{key} = \"{value}\": {error}");
             }
+        }
+        if let Err(error) = self.capacity.rates() {
+            bail!("capacity.interfaces: {error}");
         }
         if let Err(error) = self.admission.classes() {
             bail!("admission.classes: {error}");
@@ -620,6 +626,18 @@ mod tests {
             (
                 "[capacity]\nnet = \"-5Mbit\"\n",
                 "line 2: capacity.net = \"-5Mbit\": a rate is wanted, such as 100Mbit",
+            ),
+            (
+                "[capacity]\ncpu = \"1.5\"\n",
+                "line 2: capacity.cpu = \"1.5\": a share must be more than 0 and at most 1",
+            ),
+            (
+                "[capacity]\ninterfaces = { eth0 = \"0bit\" }\n",
+                "line 2: capacity.interfaces: eth0 = \"0bit\": must be more than 0",
+            ),
+            (
+                "[capacity]\ninterfaces = { eth0 = \"auto\" }\n",
+                "line 2: capacity.interfaces: eth0 = \"auto\": a rate is wanted",
             ),
             (
                 "[admission]\nclasses = [{ name = \"a\", percent = 0 }]",

@@ -35,7 +35,11 @@ impl Disks {
         let waiting = lanes.iter().any(is_waiting);
         let share = self.seen(reelway_clock::now(), bytes, waiting, limit);
         if let Some(share) = share {
-            let least = if late { 0 } else { booked(gate, limit) };
+            let least = if late {
+                0
+            } else {
+                booked(gate, Resource::Disk, limit)
+            };
             gate.measured(Resource::Disk, share.max(least));
         }
     }
@@ -63,11 +67,11 @@ impl Disks {
     }
 }
 
-/// What is booked of the disks in the coming seconds, in thousandths of what there should be.
-fn booked(gate: &Gate, limit: u64) -> u32 {
+/// What is booked of something in the coming seconds, in thousandths of what there should be.
+pub(crate) fn booked(gate: &Gate, of: Resource, limit: u64) -> u32 {
     let judge = gate.judge();
     let now = judge.second();
-    let loads = (now..now + SOON).map(|second| judge.load(Resource::Disk, second));
+    let loads = (now..now + SOON).map(|second| judge.load(of, second));
     let most = u128::from(loads.max().unwrap_or(0));
     (most * 1000).div_ceil(u128::from(limit.max(1))).min(1000) as u32
 }

@@ -14,6 +14,7 @@ mod lan;
 mod node;
 mod serve;
 mod sources;
+mod wire;
 mod yardstick;
 
 use std::process::ExitCode;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
-use reelway_http::{Addresses, NodeState, NodeView, Sending};
+use reelway_http::{Addresses, Calibrated, NodeState, NodeView, Sending};
 use reelway_sender::{Sender, SenderStats};
 use reelway_session::Sessions;
 
@@ -18,6 +18,7 @@ pub struct Node {
     sender: Sender,
     sessions: Sessions,
     addresses: Addresses,
+    calibrated: Option<Calibrated>,
     /// All films have been looked at once.
     settled: AtomicBool,
     /// The sender's counts over the last seconds, the oldest first.
@@ -26,11 +27,17 @@ pub struct Node {
 
 impl Node {
     /// A server that is starting.
-    pub fn new(sender: Sender, sessions: Sessions, addresses: Addresses) -> Node {
+    pub fn new(
+        sender: Sender,
+        sessions: Sessions,
+        addresses: Addresses,
+        calibrated: Option<Calibrated>,
+    ) -> Node {
         Node {
             sender,
             sessions,
             addresses,
+            calibrated,
             settled: AtomicBool::new(false),
             history: Mutex::default(),
         }
@@ -92,6 +99,10 @@ impl NodeView for Node {
 
     fn addresses(&self) -> Addresses {
         self.addresses.clone()
+    }
+
+    fn calibrated(&self) -> Option<Calibrated> {
+        self.calibrated.clone()
     }
 }
 

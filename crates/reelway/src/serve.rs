@@ -23,6 +23,7 @@ use crate::config::{Config, Listen, LogFormat};
 use crate::disks::Disks;
 use crate::lan;
 use crate::node::Node;
+use crate::wire::Wire;
 
 /// How long streams and connections get to end by themselves once the server stops.
 const GRACE: Duration = Duration::from_secs(3);
@@ -158,7 +159,13 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
         rtsp: format!("rtsp://{}", lan::shown(rtsp.addresses()[0])[0]),
         http: format!("http://{}", lan::shown(http_address(&http_listen))[0]),
     };
-    let node = Arc::new(Node::new(sender.clone(), sessions.clone(), shown.clone()));
+    let calibrated = capacity::calibrated(&state);
+    let node = Arc::new(Node::new(
+        sender.clone(),
+        sessions.clone(),
+        shown.clone(),
+        calibrated,
+    ));
     let http = HttpServer::bind(
         HttpConfig {
             listen: http_listen,
@@ -198,6 +205,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
         node.clone(),
         library.clone(),
         store.clone(),
+        sender.clone(),
     ));
     let serving = tokio::spawn(async move { tokio::join!(rtsp.run(), http.run()) });
 
@@ -305,8 +313,14 @@ fn http_address(listen: &[SocketAddr]) -> SocketAddr {
 }
 
 /// Once a second: gives up silent viewers, takes rates, notices when the library is settled.
-async fn tick(sessions: Sessions, node: Arc<Node>, library: Arc<Several>, store: Store) {
-    let mut disks = Disks::default();
+async fn tick(
+    sessions: Sessions,
+    node: Arc<Node>,
+    library: Arc<Several>,
+    store: Store,
+    sender: Sender,
+) {
+    let (mut disks, mut wire) = (Disks::default(), Wire::default());
     let mut second = tokio::time::interval(Duration::from_secs(1));
     second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut settled = false;
@@ -336,12 +350,12 @@ async fn tick(sessions: Sessions, node: Arc<Node>, library: Arc<Several>, store:
                 warn!("no film yet: copy some into the directory, they appear by themselves");
             }
         }
-        let late = node.sending().late_p99_ms;
-        disks.look(
-            &store,
-            sessions.gate(),
-            late.is_some_and(|late| late > LATE_MS),
-        );
+        if sessions.gate().books() {
+            let late = node.sending().late_p99_ms;
+            let late = late.is_some_and(|late| late > LATE_MS);
+            disks.look(&store, sessions.gate(), late);
+            wire.look(&sessions.list(), &sender.stats(), sessions.gate(), late);
+        }
         sessions.tick();
         node.tick();
         // Looked at often until the first films are ready, since somebody waits for them.

@@ -319,7 +319,10 @@ impl Sender {
         let preface = payload.map_or(0, |payload| payload.preface().packets.len());
         let path = match out.out {
             Out::Tcp { conn, rtp, rtcp } => Path::Tcp {
-                _room: conn.room(script.peak_rate(out.track).saturating_mul(TCP_RATE)),
+                _room: conn.room(
+                    script.peak_rate(out.track).saturating_mul(TCP_RATE),
+                    (self.0.config.dscp, PRIORITY),
+                ),
                 conn,
                 rtp,
                 rtcp,

@@ -8,8 +8,8 @@ use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use reelway_sys::tcp;
 use reelway_sys::udp::Batch;
+use reelway_sys::{marks, tcp};
 
 /// Most bytes of answers and RTCP that wait for a slow reader. The longest answer (DESCRIBE) is far
 /// smaller; a reader who lets this much wait asks without listening.
@@ -109,7 +109,17 @@ impl FrameWriter {
     /// A stream is sent over the connection that may take so many bytes a second: the kernel spreads what
     /// all of them send to no more than that (`SO_MAX_PACING_RATE`), so that a large picture does not
     /// leave at the speed of the network card.
-    pub(crate) fn room(self: &Arc<Self>, bytes_per_second: u64) -> Room {
+    ///
+    /// From now on all that it carries is marked as media are (`dscp`, `priority`): a stream in it is no short answer,
+    /// which would go before all others.
+    pub(crate) fn room(
+        self: &Arc<Self>,
+        bytes_per_second: u64,
+        (dscp, priority): (u8, u8),
+    ) -> Room {
+        if let Err(error) = marks::set(self.connection.as_fd(), dscp, priority) {
+            tracing::debug!("marks of an RTSP connection: {error}");
+        }
         self.change_rate(|rate| rate.saturating_add(bytes_per_second));
         Room {
             writer: Arc::clone(self),

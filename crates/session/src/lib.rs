@@ -6,16 +6,21 @@
 //! open a [`Session`], say signs of life, and are called when it is ended by somebody else.
 #![forbid(unsafe_code)]
 
+mod following;
 mod gate;
 mod identity;
 mod links;
+mod members;
+mod needs;
 mod registry;
 mod session;
 mod view;
 
-pub use gate::{Gate, GateConfig, Members, WHOLE_NETWORK, Wants};
+pub use gate::{Gate, GateConfig};
 pub use identity::new_token;
 pub use links::{Link, Links};
+pub use members::Members;
+pub use needs::{WHOLE_NETWORK, Wants};
 pub use reelway_admission::Resource;
 pub use registry::{Limits, NewSession, Protocol, Refusal, Sessions};
 pub use session::{EndReason, Session};

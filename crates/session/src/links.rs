@@ -1,5 +1,6 @@
 //! The machine's network interfaces: how fast their links are, and by which of them a viewer is reached.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 
@@ -12,6 +13,8 @@ pub struct Link {
     pub name: String,
     /// Bytes a second that its link carries.
     pub speed: u64,
+    /// Bytes a second that were agreed on with the other end, where that is known.
+    pub agreed: Option<u64>,
 }
 
 /// The interfaces that are limited one by one, as the machine had them when the server started. They are numbered from
@@ -38,12 +41,55 @@ impl Links {
             .filter_map(|entry| {
                 let name = entry.file_name().into_string().ok()?;
                 let speed = speed(dir, &name)?;
-                Some(Link { name, speed })
+                Some(Link {
+                    name,
+                    speed,
+                    agreed: Some(speed),
+                })
             })
             .collect();
         links.sort_by(|a, b| a.name.cmp(&b.name));
         links.truncate(u8::MAX.into());
         Links(links)
+    }
+
+    /// The same with interfaces that carry what somebody says, bytes a second by their names.
+    ///
+    /// # Errors
+    /// There is no such interface; in words, with those that there are.
+    pub fn with_rates(self, rates: &BTreeMap<String, u64>) -> Result<Links, String> {
+        self.with_rates_below(rates, Path::new(SYSFS))
+    }
+
+    fn with_rates_below(
+        mut self,
+        rates: &BTreeMap<String, u64>,
+        dir: &Path,
+    ) -> Result<Links, String> {
+        for (name, rate) in rates {
+            let is_name = !name.is_empty() && !name.contains('/') && name != "." && name != "..";
+            if !is_name || !dir.join(name).exists() {
+                let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+                let mut there: Vec<String> = entries
+                    .filter_map(|entry| entry.file_name().into_string().ok())
+                    .collect();
+                there.sort();
+                return Err(format!(
+                    "there is no interface {name}; there are {}",
+                    there.join(", ")
+                ));
+            }
+            let link = Link {
+                name: name.clone(),
+                speed: *rate,
+                agreed: speed(dir, name),
+            };
+            self.0.retain(|other| other.name != *name);
+            self.0.push(link);
+        }
+        self.0.sort_by(|a, b| a.name.cmp(&b.name));
+        self.0.truncate(u8::MAX.into());
+        Ok(self)
     }
 
     /// Whether there is none.
@@ -65,7 +111,8 @@ impl Links {
 
     /// The interface by which packets to `peer` leave; `None`: one that is not limited.
     pub fn leaving_to(&self, peer: IpAddr) -> Option<u8> {
-        if self.is_empty() || peer.to_canonical().is_loopback() {
+        let is_limited = |name| self.0.iter().any(|link| link.name == name);
+        if self.is_empty() || peer.to_canonical().is_loopback() && !is_limited("lo") {
             return None;
         }
         let from = source_address(peer.to_canonical())?;
@@ -154,6 +201,39 @@ mod tests {
             "no more than was judged by"
         );
         assert_eq!(links.leaving_to("127.0.0.1".parse().unwrap()), None);
+
+        let rates = |name: &str, rate| BTreeMap::from([(name.to_owned(), rate)]);
+        let set_to = links
+            .clone()
+            .with_rates_below(&rates("tun0", 50_000_000), &dir);
+        let names = |links: &Links| {
+            links
+                .iter()
+                .map(|(_, link)| link.name.clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(&set_to.unwrap()), ["eth0", "eth1", "tun0"]);
+        let slower = links
+            .clone()
+            .with_rates_below(&rates("eth1", 1_000_000), &dir)
+            .unwrap();
+        let eth1 = &slower.iter().last().unwrap().1;
+        assert_eq!((eth1.speed, eth1.agreed), (1_000_000, Some(12_500_000)));
+        assert_eq!(
+            slower.shares_below(&dir)[1],
+            (2, 1000),
+            "it carries more than is used of it"
+        );
+        for name in ["eth7", "", "../net/eth0"] {
+            let error = links
+                .clone()
+                .with_rates_below(&rates(name, 1), &dir)
+                .unwrap_err();
+            assert!(
+                error.contains("there are eth0, eth1, tun0, wlan0"),
+                "{error}"
+            );
+        }
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::gate::{Gate, GateConfig, Wants};
+use crate::gate::{Gate, GateConfig};
+use crate::needs::Wants;
 use crate::session::{EndReason, Session};
 use crate::view::SessionView;
 
@@ -347,6 +348,37 @@ mod tests {
         session.end(EndReason::Left);
         assert_eq!(heard.load(Ordering::Relaxed), 1);
         assert!(sessions.is_empty());
+    }
+
+    #[test]
+    fn a_hundred_thousand_come_and_go_and_nothing_is_left_of_them() {
+        let config = GateConfig {
+            limits: reelway_admission::Limits {
+                title: 50,
+                ..Default::default()
+            },
+            ..GateConfig::default()
+        };
+        let sessions = Sessions::with_gate(Limits::default(), Gate::new(config));
+        let mut present = std::collections::VecDeque::new();
+        let mut refused = 0;
+        for _ in 0..100_000 {
+            match sessions.open(viewer()) {
+                Ok(session) => present.push_back(session),
+                Err(_) => refused += 1,
+            }
+            if refused % 2 == 0 && present.len() > 40 {
+                present.pop_front().unwrap().end(EndReason::Left);
+            }
+        }
+        assert!(present.len() <= 50);
+        present
+            .iter()
+            .for_each(|session| session.end(EndReason::Left));
+        assert!(sessions.is_empty());
+        assert_eq!(sessions.gate().judge().viewers(), 0);
+        // Refusals are remembered, not all of them.
+        assert!(sessions.gate().judge().refusals().count() <= 256);
     }
 
     #[test]

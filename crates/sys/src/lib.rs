@@ -8,6 +8,7 @@
 //! - [`udp`]: UDP sockets, and a whole turn's packets in one call, with segmentation by the kernel (GSO)
 //! - [`uring`]: the same calls through a ring that is submitted and reaped at once (io_uring)
 //! - [`extents`]: where on its disk a file lies (FIEMAP)
+//! - [`marks`]: what packets are marked with, for the queues on their way
 //! - [`files`]: room reserved in advance, names that overwrite nothing
 //! - [`prefetch`]: memory fetched into the processor's cache beforehand
 //! - [`tcp`]: gathering writes that never block, rates of connections
@@ -26,6 +27,7 @@ pub mod extents;
 pub mod files;
 mod identity;
 pub mod limits;
+pub mod marks;
 pub mod netlink;
 pub mod prefetch;
 pub mod reads;

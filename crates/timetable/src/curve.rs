@@ -101,6 +101,8 @@ pub struct Play {
     head: u32,
     tail: u32,
     len: usize,
+    /// What it was made of.
+    made_of: (usize, usize, usize),
 }
 
 impl Play {
@@ -110,6 +112,7 @@ impl Play {
         let to = to.min(curve.bins.len());
         let from = from.min(to);
         let quarter = quarter % BINS;
+        let made_of = (from, to, quarter);
         if from == to {
             return Play {
                 curve,
@@ -118,6 +121,7 @@ impl Play {
                 head: 0,
                 tail: 0,
                 len: 0,
+                made_of,
             };
         }
         // The first second holds the bins `from - quarter .. from - quarter + 4`.
@@ -134,7 +138,14 @@ impl Play {
             head,
             tail,
             len,
+            made_of,
         }
+    }
+
+    /// The same bins of another curve, laid into the same seconds.
+    pub fn of(&self, curve: Arc<Curve>) -> Play {
+        let (from, to, quarter) = self.made_of;
+        Play::new(curve, from, to, quarter)
     }
 
     /// How many seconds it touches.

@@ -2,9 +2,10 @@
 //! sequence numbers, its RTP timestamps, and the kernel's times of arrival, without looking into the
 //! packets. For measuring servers, not films. ([`viewer`] has those who ask for the films.)
 
+mod report;
 pub mod viewer;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt};
 
+use self::report::Reporter;
 use crate::histogram::Histogram;
 use crate::meter::parse;
 use crate::socket::{BUFFER, receive_from};
@@ -33,6 +35,8 @@ pub struct LightStory {
     pub bytes: u64,
     /// Packets that never came, by their sequence numbers.
     pub lost: u64,
+    /// Streams in which a packet was missed.
+    pub broken: u64,
     /// Packets that came after a later one, or twice.
     pub disordered: u64,
     /// How late access units came: the first packet against its time, the last against the end of
@@ -69,6 +73,10 @@ struct Judge {
     aside: Tally,
     judged: Tally,
     judging: bool,
+    /// Streams in which something was missed.
+    broken: HashSet<u32>,
+    /// Who tells the server what never came, if it is to be told.
+    reporter: Option<Reporter>,
 }
 
 impl Judge {
@@ -84,6 +92,8 @@ impl Judge {
             aside: Tally::default(),
             judged: Tally::default(),
             judging: false,
+            broken: HashSet::new(),
+            reporter: None,
         }
     }
 
@@ -91,6 +101,9 @@ impl Judge {
         let Some((header, payload)) = parse(packet) else {
             return;
         };
+        if let Some(reporter) = &mut self.reporter {
+            reporter.packet(header.ssrc, header.seq, at);
+        }
         if judging && !self.judging {
             // What happened before, such as a slow beginning, is not judged.
             self.judging = true;
@@ -105,8 +118,12 @@ impl Judge {
         } else {
             &mut self.aside
         };
+        let lost = tally.lost;
         stream.packet(&header, payload.len(), at, tally);
         if judging {
+            if tally.lost > lost {
+                self.broken.insert(header.ssrc);
+            }
             self.story.bursts[(stream.within() as usize).min(MOST_BURST)] += 1;
         }
     }
@@ -131,6 +148,7 @@ impl Judge {
             packets,
             bytes,
             lost,
+            broken: self.broken.len() as u64,
             disordered: reordered + repeated,
             late,
             ..self.story
@@ -162,6 +180,19 @@ impl LightReceiver {
     /// # Errors
     /// The port is taken, or the kernel has no times of arrival.
     pub fn start(address: IpAddr, port: u16, rate: u32) -> io::Result<LightReceiver> {
+        LightReceiver::start_reporting(address, port, rate, None)
+    }
+
+    /// The same, and tells the server at this address of its, for RTCP, what never came, as players do.
+    ///
+    /// # Errors
+    /// As of [`LightReceiver::start`].
+    pub fn start_reporting(
+        address: IpAddr,
+        port: u16,
+        rate: u32,
+        server: Option<SocketAddr>,
+    ) -> io::Result<LightReceiver> {
         let (socket, reports) = pair(address, port)?;
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
         if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE).is_err() {
@@ -173,9 +204,13 @@ impl LightReceiver {
         let port = socket.local_addr()?.port();
         let window = Arc::new(Window::default());
         let shared = Arc::clone(&window);
+        let reporter = match server {
+            Some(server) => Some(Reporter::new(reports.try_clone()?, server)),
+            None => None,
+        };
         let thread = std::thread::Builder::new()
             .name("light".to_owned())
-            .spawn(move || receive(&socket, rate, &shared))?;
+            .spawn(move || receive(&socket, rate, &shared, reporter))?;
         Ok(LightReceiver {
             port,
             _reports: reports,
@@ -233,8 +268,14 @@ fn pair(address: IpAddr, port: u16) -> io::Result<(UdpSocket, UdpSocket)> {
     ))
 }
 
-fn receive(socket: &UdpSocket, rate: u32, window: &Window) -> io::Result<LightStory> {
+fn receive(
+    socket: &UdpSocket,
+    rate: u32,
+    window: &Window,
+    reporter: Option<Reporter>,
+) -> io::Result<LightStory> {
     let mut judge = Judge::new(rate);
+    judge.reporter = reporter;
     let mut buffer = vec![0; BUFFER];
     loop {
         let received = match receive_from(socket.as_raw_fd(), &mut buffer) {
@@ -295,6 +336,7 @@ mod tests {
             (story.streams, story.packets, story.lost, story.disordered),
             (1, 199, 1, 0)
         );
+        assert_eq!(story.broken, 1);
         assert_eq!(story.late.max(), Duration::from_millis(7));
         assert_eq!(story.burst(1.0), 2);
     }

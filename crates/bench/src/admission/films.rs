@@ -61,6 +61,15 @@ impl Kind {
             Kind::Vodca => "the VODCA paper's films",
         }
     }
+
+    /// In a word, for names of files.
+    pub fn slug(self) -> &'static str {
+        match self {
+            Kind::Constant => "constant",
+            Kind::Scenes => "scenes",
+            Kind::Vodca => "vodca",
+        }
+    }
 }
 
 /// A film: what it needs of the link, as it is and sent ahead.
@@ -83,22 +92,28 @@ pub fn make(kind: Kind, count: usize, random: &mut Random) -> Vec<Film> {
     (0..count)
         .map(|_| {
             let seconds = random.between(1200.0, 2400.0) as usize;
-            let rates = match kind {
-                Kind::Constant => constant(seconds, random),
-                Kind::Scenes => scenes(seconds, random),
-                Kind::Vodca => vodca(seconds, random),
-            };
-            film(&rates)
+            film(&levels(kind, seconds, random))
         })
         .collect()
 }
 
-/// A film of these weights of quarter seconds.
-fn film(weights: &[f64]) -> Film {
+/// How much each quarter second of a film of `seconds` has, against their mean.
+pub fn levels(kind: Kind, seconds: usize, random: &mut Random) -> Vec<f64> {
+    let mut weights = match kind {
+        Kind::Constant => constant(seconds, random),
+        Kind::Scenes => scenes(seconds, random),
+        Kind::Vodca => vodca(seconds, random),
+    };
     let mean = weights.iter().sum::<f64>() / weights.len().max(1) as f64;
-    let bins = weights
+    weights.iter_mut().for_each(|weight| *weight /= mean);
+    weights
+}
+
+/// A film of these levels of quarter seconds.
+fn film(levels: &[f64]) -> Film {
+    let bins = levels
         .iter()
-        .map(|weight| (weight / mean * MEAN / BINS as f64) as u32);
+        .map(|level| (level * MEAN / BINS as f64) as u32);
     let curve = Curve::new(bins.collect());
     let (smoothed, _) = smooth(&curve, 0, AHEAD * BINS);
     Film {

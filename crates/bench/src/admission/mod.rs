@@ -5,11 +5,17 @@
 //! |---|---|
 //! | `films.rs` | films and arrivals, from a seed |
 //! | `model.rs` | the server's own judge on simulated time, beside a link: hours pass in seconds, the same on every machine |
-//! | `real.rs` | a real server, real viewers, a link that carries 100 Mbit/s, and a storm of newcomers |
+//! | `real.rs`, `real_page.rs` | a real server, real viewers, a link that carries 100 Mbit/s; what is told of it |
+//! | `storm.rs` | newcomers, each timed |
+//! | `world.rs`, `watch.rs` | a link that is halved, disks that become slow; and who looks on |
 
 mod films;
 mod model;
 mod real;
+mod real_page;
+mod storm;
+mod watch;
+mod world;
 
 use anyhow::Context;
 use clap::Parser;
@@ -38,9 +44,28 @@ struct Args {
     /// Only what is simulated: no server is started
     #[arg(long)]
     model: bool,
+    /// Only these parts with a real server (default: all); others are taken from --taken
+    #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "model")]
+    parts: Option<Vec<real::Part>>,
+    /// Runs with a real server that were measured before: what --json wrote
+    #[arg(long, value_name = "FILE")]
+    taken: Option<std::path::PathBuf>,
+    /// What this process does (the command starts itself with it)
+    #[arg(long, hide = true)]
+    task: Option<String>,
     /// Write the charts into this folder
     #[arg(long, value_name = "DIR")]
     svg: Option<std::path::PathBuf>,
+}
+
+/// What a process of this experiment does.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Task {
+    /// Newcomers come.
+    Storm(storm::Task),
+    /// Somebody looks on.
+    Watch(watch::Task),
 }
 
 /// Films of a catalogue.
@@ -128,20 +153,29 @@ fn sum(outcomes: &[Outcome], of: impl Fn(&Outcome) -> usize) -> usize {
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let name = "reelway bench admission".to_owned();
     let args = Args::parse_from(std::iter::once(name).chain(args.iter().cloned()));
+    if let Some(task) = &args.task {
+        match serde_json::from_str(task).context("--task")? {
+            Task::Storm(task) => storm::work(&task)?,
+            Task::Watch(task) => watch::work(&task)?,
+        }
+        std::process::exit(0);
+    }
     let kinds = [Kind::Constant, Kind::Scenes, Kind::Vodca];
     let all: Vec<Compared> = kinds.map(|kind| compare(kind, &args)).into();
     let mut report = Report::new("admission");
     figures(&mut report, &all);
     report.page += &pages(&all);
+    let mut drawn = Vec::new();
     if !args.model {
-        let runs = real::runs()?;
-        really(&mut report, &runs);
+        let real = real_runs(&args)?;
+        real_page::add(&mut report, &real);
+        drawn = real_page::charts(&real);
         report
             .details
-            .insert("real".into(), serde_json::to_value(&runs)?);
+            .insert("real".into(), serde_json::to_value(&real)?);
     }
     if let Some(dir) = &args.svg {
-        for (name, svg) in charts(&all) {
+        for (name, svg) in charts(&all).into_iter().chain(drawn) {
             let path = dir.join(format!("{name}.svg"));
             std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
             std::fs::write(&path, svg).with_context(|| path.display().to_string())?;
@@ -155,6 +189,26 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     });
     report.details.insert("compared".into(), details.collect());
     Ok(report)
+}
+
+/// What was done with a real server, now and before.
+fn real_runs(args: &Args) -> anyhow::Result<real::Real> {
+    use clap::ValueEnum;
+    let parts = args
+        .parts
+        .clone()
+        .unwrap_or_else(|| real::Part::value_variants().to_vec());
+    let mut real: real::Real = match &args.taken {
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            let mut before: serde_json::Value = serde_json::from_str(&text)?;
+            serde_json::from_value(before["real"].take())
+                .with_context(|| path.display().to_string())?
+        }
+        None => real::Real::default(),
+    };
+    real.add(&parts, args.runs)?;
+    Ok(real)
 }
 
 fn figures(report: &mut Report, all: &[Compared]) {
@@ -246,80 +300,6 @@ fn figures(report: &mut Report, all: &[Compared]) {
     report.figures = figures;
 }
 
-/// What the real server did.
-fn really(report: &mut Report, runs: &[real::Run]) {
-    let find = |policy: &str, storm| {
-        runs.iter()
-            .find(|run| run.policy == policy && run.storm == storm)
-    };
-    let (Some(exact), Some(storm)) = (find("exact", false), find("exact", true)) else {
-        let words = "  no real server was measured: network namespaces need root";
-        report.text.push(words.into());
-        return;
-    };
-    let lost: u64 = runs
-        .iter()
-        .filter(|run| run.policy != "everybody")
-        .map(|run| run.seen.lost)
-        .sum();
-    let latest = exact.seen.late_max_ms.max(storm.seen.late_max_ms);
-    let moved = storm.seen.late_p999_ms - exact.seen.late_p999_ms;
-    let mut waits = storm
-        .refused
-        .as_ref()
-        .map_or(Vec::new(), |begun| begun.refused_ms.clone());
-    waits.sort_by(f64::total_cmp);
-    report.figures.extend([
-        Figure::at_most(
-            "real link of 100 Mbit/s: packets lost to those let in",
-            lost as f64,
-            "",
-            0.0,
-        ),
-        Figure::at_most(
-            "real link: latest frame (a player bears 2 s)",
-            latest,
-            "ms",
-            2000.0,
-        ),
-        Figure::at_most(
-            "storm: p99.9 lateness of those who watch moves by",
-            moved,
-            "ms",
-            1.0,
-        ),
-        Figure::at_most(
-            "storm: a newcomer's way to his refusal, p99",
-            crate::stats::at(&waits, 0.99),
-            "ms",
-            10.0,
-        ),
-    ]);
-    report.page += "## A real server on a link of 100 Mbit/s\n\nFour films of 1.5 Mbit/s over RTSP/UDP, 100 newcomers; between the \
-                    server's and the viewers' network namespace stands a token bucket filter (TBF) of 100 Mbit/s with a queue \
-                    of 200 ms. In the storm, 620 more newcomers come at 200 a second while those who watch are judged.\n\n\
-                    | policy | let in | packets lost | late, p99.9 | latest |\n|---|---|---|---|---|\n";
-    for run in runs {
-        report.page += &format!(
-            "| {}{} | {} | {} of {} | {:.1} ms | {:.1} ms |\n",
-            run.policy,
-            if run.storm { ", in the storm" } else { "" },
-            run.begun.playing,
-            run.seen.lost,
-            run.seen.lost + run.seen.packets,
-            run.seen.late_p999_ms,
-            run.seen.late_max_ms
-        );
-    }
-    report.page += "\nLateness is against each stream's own earliest packets: of streams that are sent ahead it also holds how far that \
-                    varies. A newcomer's way to his refusal is a connection and two requests (DESCRIBE, SETUP), each of which \
-                    waits in the queue before a link that is nearly full.\n";
-    if let Some(words) = exact.begun.refused.first() {
-        report.page += &format!("\nA refused newcomer is told: `{words}`.\n");
-    }
-    report.page.push('\n');
-}
-
 /// Tables, a kind of films each.
 fn pages(all: &[Compared]) -> String {
     let mut page = String::new();
@@ -330,7 +310,7 @@ fn pages(all: &[Compared]) -> String {
              the mean.\n\n![Share of the link](admission/{}.svg)\n\n\
              | policy | link carried | viewers admitted | at once, most | harmed | wrongly refused |\n|---|---|---|---|---|---|\n",
             capital(compared.kind.name()),
-            slug(compared.kind)
+            compared.kind.slug()
         );
         for (policy, outcomes) in &compared.runs {
             let share = spread(outcomes, |outcome| 100.0 * outcome.share);
@@ -360,14 +340,6 @@ fn pages(all: &[Compared]) -> String {
         );
     }
     page
-}
-
-fn slug(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Constant => "constant",
-        Kind::Scenes => "scenes",
-        Kind::Vodca => "vodca",
-    }
 }
 
 fn capital(text: &str) -> String {
@@ -411,7 +383,7 @@ fn charts(all: &[Compared]) -> Vec<(String, String)> {
         let y = Axis::linear("% of the link asked for", 0.0, 220.0);
         let title = format!("Load of a 100 Mbit/s link: {}", compared.kind.name());
         charts.push((
-            slug(compared.kind).to_owned(),
+            compared.kind.slug().to_owned(),
             chart::lines(&title, &x, &y, &series),
         ));
     }

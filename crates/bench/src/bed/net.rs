@@ -146,6 +146,15 @@ impl Net {
         )
     }
 
+    /// A program at the server's end of the cable, on the viewers' cores: what it asks never passes the cable.
+    pub fn beside_server_command(&self, program: impl AsRef<Path>) -> Command {
+        placed(
+            self.names.as_ref().map(|names| &*names.0),
+            &cores::viewers(),
+            program.as_ref(),
+        )
+    }
+
     /// Lets UDP vanish where it arrives at the viewers, or not any more. Without namespaces nothing
     /// happens, and false is returned.
     pub fn drop_at_viewers(&self, yes: bool) -> anyhow::Result<bool> {
@@ -170,9 +179,48 @@ impl Net {
             return Ok(());
         };
         let words = format!(
-            "netns exec {server} tc qdisc replace dev {CABLE} root tbf rate {rate} burst 32kb latency 200ms"
+            "netns exec {server} tc qdisc replace dev {CABLE} root handle 1: tbf rate {rate} burst 32kb latency 200ms"
         );
         output("ip", &words.split(' ').collect::<Vec<_>>()).map(drop)
+    }
+
+    /// The same with a queue that goes by marks, as routers do that look at them: what is said (DSCP CS5) leaves before
+    /// the rest (HTB). Fair queues (`fq`, `fq_codel`) do it without any mark.
+    pub fn limit_by_marks(&self) -> anyhow::Result<()> {
+        let Some((server, _)) = &self.names else {
+            return Ok(());
+        };
+        let tc = |words: &str| {
+            let words = format!("netns exec {server} tc {words}");
+            output("ip", &words.split_whitespace().collect::<Vec<_>>()).map(drop)
+        };
+        tc(&format!(
+            "qdisc replace dev {CABLE} root handle 1: htb default 20"
+        ))?;
+        for (class, what) in [
+            ("1: classid 1:1", "rate 100mbit"),
+            ("1:1 classid 1:10", "rate 10mbit ceil 100mbit prio 0"),
+            ("1:1 classid 1:20", "rate 90mbit ceil 100mbit prio 1"),
+        ] {
+            tc(&format!(
+                "class replace dev {CABLE} parent {class} htb {what} burst 32kb cburst 32kb"
+            ))?;
+        }
+        let rules = "add table ip marks; \
+                     add chain ip marks out { type route hook output priority mangle; }; \
+                     flush chain ip marks out; \
+                     add rule ip marks out ip dscp cs5 meta priority set 1:10";
+        output("ip", &["netns", "exec", server, "nft", rules]).map(drop)
+    }
+
+    /// Bytes that have left by the server's end of the cable, Ethernet's headers included; none without namespaces.
+    pub fn carried(&self) -> anyhow::Result<Option<u64>> {
+        let Some((server, _)) = &self.names else {
+            return Ok(None);
+        };
+        let file = format!("/sys/class/net/{CABLE}/statistics/tx_bytes");
+        let text = output("ip", &["netns", "exec", server, "cat", &file])?;
+        Ok(Some(text.trim().parse().context(file)?))
     }
 
     /// Makes the server's end of the cable a device that cannot cut runs of packets itself (GSO is

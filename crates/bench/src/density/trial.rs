@@ -163,6 +163,8 @@ impl Stage {
             at: self.net.viewers(),
             per_second: PER_SECOND,
             patience: BEGINNING,
+            places: Vec::new(),
+            reports_to: None,
         };
         let mut command = self.net.viewer_command(std::env::current_exe()?);
         command.args(["bench", "density", "--task", &serde_json::to_string(&task)?]);

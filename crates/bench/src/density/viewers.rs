@@ -2,7 +2,7 @@
 //! the other, and then only count and time what comes.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -24,6 +24,12 @@ pub struct Task {
     pub per_second: f64,
     /// Seconds that all of them may take to begin.
     pub patience: f64,
+    /// Where in the film they begin, in turn, seconds; empty: at its beginning.
+    #[serde(default)]
+    pub places: Vec<f64>,
+    /// Where the server takes reports of what never came; none: nobody reports.
+    #[serde(default)]
+    pub reports_to: Option<SocketAddr>,
 }
 
 /// What the process says when all have begun.
@@ -49,6 +55,9 @@ pub struct Seen {
     pub packets: u64,
     /// Packets that did not.
     pub lost: u64,
+    /// Viewers whose picture missed packets.
+    #[serde(default)]
+    pub harmed: u64,
     /// Packets out of order.
     pub disordered: u64,
     /// How late frames came, ms.
@@ -76,7 +85,9 @@ pub fn work(task: &str) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     let media = runtime.block_on(first_answer(&task.urls))?;
-    let start = |media: &LightMedia| LightReceiver::start(task.at, 0, media.clock_rate);
+    let start = |media: &LightMedia| {
+        LightReceiver::start_reporting(task.at, 0, media.clock_rate, task.reports_to)
+    };
     let receivers: Vec<LightReceiver> = media.iter().map(start).collect::<Result<_, _>>()?;
     let ports: Vec<u16> = receivers.iter().map(LightReceiver::port).collect();
     let (viewers, refused, refused_ms) = runtime.block_on(begin(&task, &ports));
@@ -152,10 +163,11 @@ async fn begin(task: &Task, ports: &[u16]) -> (Vec<LightViewer>, Vec<String>, Ve
         }
         tokio::time::sleep(due.saturating_sub(passed)).await;
         let url = task.urls[number as usize % task.urls.len()].clone();
-        let ports = ports.to_vec();
+        let place = task.places.get(number as usize % task.places.len().max(1));
+        let (ports, place) = (ports.to_vec(), place.copied().unwrap_or(0.0));
         under_way.push_back(tokio::spawn(async move {
             let began = reelway_clock::now();
-            let begun = LightViewer::begin(&url, &ports).await;
+            let begun = LightViewer::begin_at(&url, &ports, place).await;
             (begun, reelway_clock::now().since(began))
         }));
         if under_way.len() >= AT_ONCE
@@ -187,6 +199,7 @@ fn sum(stories: &[LightStory]) -> Seen {
         streams: total(|story| story.streams),
         packets: total(|story| story.packets),
         lost: total(|story| story.lost),
+        harmed: picture.map_or(0, |story| story.broken),
         disordered: total(|story| story.disordered),
         late_p50_ms: millis(0.5),
         late_p99_ms: millis(0.99),

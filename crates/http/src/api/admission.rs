@@ -224,3 +224,24 @@ pub(crate) async fn admission(
     };
     json(&headers, &calendar)
 }
+
+fn nothing_calibrated() -> Answer {
+    let words = "nothing was calibrated here: reelway serve FILMS --calibrate does it";
+    answer::api_error(StatusCode::NOT_FOUND, words)
+}
+
+/// `GET /api/calibration`.
+pub(crate) async fn calibration(State(app): State<Arc<App>>) -> Answer {
+    match app.node.calibrated() {
+        Some(found) => answer::with(StatusCode::OK, "application/json", found.report),
+        None => nothing_calibrated(),
+    }
+}
+
+/// `GET /api/calibration.svg`.
+pub(crate) async fn calibration_chart(State(app): State<Arc<App>>) -> Answer {
+    match app.node.calibrated() {
+        Some(found) => answer::with(StatusCode::OK, "image/svg+xml", found.chart),
+        None => nothing_calibrated(),
+    }
+}

@@ -7,7 +7,7 @@ mod node;
 mod sessions;
 mod tracks;
 
-pub(crate) use admission::{Peer, admission, interface};
+pub(crate) use admission::{Peer, admission, calibration, calibration_chart, interface};
 pub(crate) use events::{Events, events, tell};
 pub(crate) use films::{film, films};
 pub(crate) use node::node;

@@ -2,10 +2,12 @@
 
 use std::io;
 use std::net::Shutdown;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_sender::FrameWriter;
+use reelway_sys::marks;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
@@ -55,6 +57,10 @@ impl Connection {
             .with_time(Duration::from_secs(60))
             .with_interval(Duration::from_secs(15));
         let _ = SockRef::from(&*self.stream).set_tcp_keepalive(&keepalive.with_retries(4));
+        // Answers go before media, until media are sent over this connection, too.
+        if let Err(error) = marks::set_said(self.stream.as_fd()) {
+            tracing::debug!(%peer, "marks: {error}");
+        }
         let writer: Writer = Arc::new(FrameWriter::new(self.stream.clone()));
         let door = self.hub.open_door(self.conn);
         self.hub.happen(Event::Connected {

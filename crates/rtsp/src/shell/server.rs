@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use reelway_catalogue::Catalogue;
 use reelway_sender::Sender;
 use reelway_session::Sessions;
 use reelway_store::Store;
+use reelway_sys::marks;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -143,6 +145,10 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         socket.set_only_v6(true)?;
     }
     socket.bind(&address.into())?;
+    // For the first packet to each peer; connections are marked when they are taken.
+    if let Err(error) = marks::set_said(socket.as_fd()) {
+        tracing::debug!("marks of {address}: {error}");
+    }
     socket.listen(BACKLOG)?;
     TcpListener::from_std(socket.into())
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, RawFd};
 
-use crate::check;
+use crate::{check, marks};
 
 use super::Destination;
 
@@ -134,23 +134,7 @@ impl UdpSocket {
     /// Marks all that is sent: the differentiated services code point (RFC 2474, 0 to 63) that routers
     /// see, and the priority by which this machine's own queues sort (`SO_PRIORITY`, 0 to 6).
     pub fn set_marks(&self, dscp: u8, priority: u8) -> io::Result<()> {
-        let fd = self.inner.as_raw_fd();
-        let tos = libc::c_int::from(dscp.min(63)) << 2;
-        if self.is_ipv6() {
-            set(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos)?;
-        }
-        // IPv6 sockets use it for mapped addresses; one that reaches none may refuse it.
-        let v4 = set(fd, libc::IPPROTO_IP, libc::IP_TOS, tos);
-        if !self.is_ipv6() {
-            v4?;
-        }
-        // After the code point, which sets it too.
-        set(
-            fd,
-            libc::SOL_SOCKET,
-            libc::SO_PRIORITY,
-            priority.min(6).into(),
-        )
+        marks::set(self.as_fd(), dscp, priority.min(6))
     }
 
     /// Lets messages carry a time of departure (`SO_TXTIME`, `CLOCK_MONOTONIC`). They wait for it where they

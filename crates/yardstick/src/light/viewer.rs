@@ -46,6 +46,14 @@ impl LightViewer {
     /// # Errors
     /// The server refused, or did not answer.
     pub async fn begin(url: &str, ports: &[u16]) -> Result<LightViewer, Trouble> {
+        LightViewer::begin_at(url, ports, 0.0).await
+    }
+
+    /// The same from `seconds` of the film on.
+    ///
+    /// # Errors
+    /// The server refused, or did not answer.
+    pub async fn begin_at(url: &str, ports: &[u16], seconds: f64) -> Result<LightViewer, Trouble> {
         let mut connection = Connection::open(url).await?;
         let answer = connection
             .request("DESCRIBE", url, &["Accept: application/sdp"])
@@ -57,9 +65,8 @@ impl LightViewer {
                 .request("SETUP", &media.control, &[&transport])
                 .await?;
         }
-        connection
-            .request("PLAY", &base, &["Range: npt=0.000-"])
-            .await?;
+        let range = format!("Range: npt={seconds:.3}-");
+        connection.request("PLAY", &base, &[&range]).await?;
         Ok(LightViewer { connection, base })
     }
 

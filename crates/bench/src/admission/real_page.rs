@@ -1,0 +1,289 @@
+//! What the real server did: figures, tables, a chart.
+
+use super::policies;
+use super::real::{Part, Queue, Real, Run, SECONDS};
+use super::world::{Change, What};
+use crate::chart::{self, Bar};
+use crate::stats::{Spread, at};
+use crate::{Figure, Report};
+
+/// All of it. Parts that were not measured are left out.
+pub fn add(report: &mut Report, real: &Real) {
+    let runs = &real.runs;
+    if runs.is_empty() && real.changes.is_empty() {
+        let words = "  no real server was measured: network namespaces need root";
+        report.text.push(words.into());
+        return;
+    }
+    let of = |part| -> Vec<&Run> { runs.iter().filter(|run| run.part == part).collect() };
+    report.page += "## A real server on a link of 100 Mbit/s\n\nReelway, and viewers over RTSP/UDP in another network \
+                    namespace; between them a token bucket filter (TBF) of 100 Mbit/s with a queue of 200 ms. 100 newcomers \
+                    come within 2 s and begin anywhere in the films. Lateness is against each stream's own earliest packets: of \
+                    streams that are sent ahead it also holds how far that varies.\n\n";
+    compared(report, &of(Part::Compared));
+    storm(report, &of(Part::Storm));
+    node(report, &of(Part::Node));
+    world(report, &real.changes);
+}
+
+/// Whether this rule promises that nobody is harmed.
+fn is_exact(policy: &str) -> bool {
+    policy == "exact" || policy.starts_with("smoothed")
+}
+
+fn is_harmless(run: &&Run) -> bool {
+    is_exact(&run.policy)
+}
+
+fn spread(runs: &[&Run], of: impl Fn(&Run) -> f64) -> Spread {
+    Spread::of(runs.iter().map(|run| of(run)).collect())
+}
+
+fn harmed(runs: &[&Run]) -> u64 {
+    runs.iter().map(|run| run.seen.harmed).sum()
+}
+
+fn worst(runs: &[&Run]) -> f64 {
+    let latest = runs.iter().map(|run| run.seen.late_max_ms);
+    latest.fold(0.0, f64::max)
+}
+
+fn compared(report: &mut Report, runs: &[&Run]) {
+    if runs.is_empty() {
+        return;
+    }
+    let exact: Vec<&Run> = runs.iter().copied().filter(is_harmless).collect();
+    report.figures.extend([
+        Figure::at_most(
+            "real link, all runs: viewers harmed, exact and sent ahead",
+            harmed(&exact) as f64,
+            "",
+            0.0,
+        ),
+        Figure::at_most(
+            "real link, all runs: latest frame, exact and sent ahead (a player bears 2 s)",
+            worst(&exact),
+            "ms",
+            2000.0,
+        ),
+    ]);
+    let of = |policy: &str| -> Vec<&Run> {
+        runs.iter()
+            .copied()
+            .filter(|run| run.policy == policy)
+            .collect()
+    };
+    let count = of("exact").len();
+    report.page += &format!(
+        "### All policies\n\nFour films of 1.5 Mbit/s and of scenes, as above, begun at other places in each of {count} runs \
+         and judged for {SECONDS} s.\n\n| policy | let in | link used | harmed | packets lost | latest frame |\n\
+         |---|---|---|---|---|---|\n"
+    );
+    for policy in policies() {
+        let name = policy.to_string();
+        let runs = of(&name);
+        if runs.is_empty() {
+            continue;
+        }
+        let let_in = spread(&runs, |run| f64::from(run.begun.playing));
+        let share = spread(&runs, |run| 100.0 * run.share);
+        let lost: u64 = runs.iter().map(|run| run.seen.lost).sum();
+        report.page += &format!(
+            "| {name} | {:.0} ({:.0} – {:.0}) | {:.1} % ({:.1} – {:.1}) | {} | {lost} | {:.1} ms |\n",
+            let_in.median,
+            let_in.low,
+            let_in.high,
+            share.median,
+            share.low,
+            share.high,
+            harmed(&runs),
+            worst(&runs),
+        );
+    }
+    report.page += "\n![Viewers let in](admission/real.svg)\n\nViewers and shares: the median, the smallest and the largest; \
+                    harmed (viewers who missed packets of the picture) and lost: of all runs together; the share counts what \
+                    Ethernet's headers take, but not the gaps between its frames.\n\n";
+}
+
+/// Pictures, by the names of their files.
+pub fn charts(real: &Real) -> Vec<(String, String)> {
+    let mut bars = Vec::new();
+    for policy in policies() {
+        let name = policy.to_string();
+        let compared = real.runs.iter().filter(|run| run.part == Part::Compared);
+        let runs: Vec<&Run> = compared.filter(|run| run.policy == name).collect();
+        if runs.is_empty() {
+            continue;
+        }
+        let let_in = spread(&runs, |run| f64::from(run.begun.playing));
+        let harms = harmed(&runs) > 0;
+        bars.push(Bar {
+            name: if harms {
+                format!("{name} (harms)")
+            } else {
+                name
+            },
+            value: let_in.median,
+            colour: usize::from(harms),
+            spread: Some((let_in.low, let_in.high)),
+        });
+    }
+    let title = "Viewers let in: a real link of 100 Mbit/s";
+    let mut charts = vec![("real".to_owned(), chart::bars(title, "viewers", &bars))];
+    charts.retain(|_| !bars.is_empty());
+    let of_worlds = real.changes.iter();
+    charts.extend(of_worlds.map(|change| (change.slug().to_owned(), change.chart())));
+    charts
+}
+
+fn storm(report: &mut Report, runs: &[&Run]) {
+    let find = |queue, storm: bool| {
+        let found = runs
+            .iter()
+            .find(|run| run.queue == queue && run.storm.is_some() == storm);
+        found.copied()
+    };
+    let mut rows = String::new();
+    for (queue, words) in [(Queue::Plain, "one queue"), (Queue::Heeding, "by marks")] {
+        let (Some(calm), Some(run)) = (find(queue, false), find(queue, true)) else {
+            continue;
+        };
+        let Some((far, near)) = &run.storm else {
+            continue;
+        };
+        let moved = run.seen.late_p999_ms - calm.seen.late_p999_ms;
+        let figure = |what: &str, times: &[f64]| {
+            Figure::at_most(
+                &format!("storm, {words}: {what}, p99"),
+                at(times, 0.99),
+                "ms",
+                10.0,
+            )
+        };
+        report.figures.push(Figure::at_most(
+            &format!("storm, {words}: p99.9 lateness of those who watch moves by"),
+            moved.max(0.0),
+            "ms",
+            1.0,
+        ));
+        report
+            .figures
+            .push(figure("from SETUP to its refusal", &far.answer_ms));
+        if queue == Queue::Heeding {
+            report
+                .figures
+                .push(figure("from the connection to the refusal", &far.whole_ms));
+        } else {
+            report.figures.push(figure(
+                "from SETUP to its refusal, not over the link",
+                &near.answer_ms,
+            ));
+        }
+        let refused = far.answer_ms.len() + near.answer_ms.len();
+        report.figures.push(Figure::at_most(
+            &format!("storm, {words}: viewers harmed"),
+            run.seen.harmed as f64,
+            "",
+            0.0,
+        ));
+        for (at_, answered) in [("at the far end", far), ("at the server's end", near)] {
+            rows += &format!(
+                "| {words} | {at_} | {:.2} ms | {:.2} ms | {:.2} ms | {:.2} ms |\n",
+                at(&answered.answer_ms, 0.5),
+                at(&answered.answer_ms, 0.99),
+                at(&answered.whole_ms, 0.5),
+                at(&answered.whole_ms, 0.99),
+            );
+            if let Some(trouble) = &answered.trouble {
+                rows += &format!("\n{} were not answered: {trouble}\n\n", answered.failed);
+            }
+        }
+        report.text.push(format!(
+            "  storm, {words}: {} watched, {refused} were refused, {} packets lost; p99.9 lateness {:.1} ms, without the storm {:.1} ms",
+            run.begun.playing, run.seen.lost, run.seen.late_p999_ms, calm.seen.late_p999_ms
+        ));
+    }
+    if rows.is_empty() {
+        return;
+    }
+    report.page += &format!(
+        "### A storm of newcomers\n\nWith the link as full as exact booking fills it, 620 newcomers come at 200 a second at \
+         the link's far end, and then as many at the server's own end of it, whose answers do not pass the link. *One queue*: \
+         what the server says waits behind the media of all. *By marks*: what waits before the link goes by its marks: answers, \
+         media, the rest.\n\n\
+         | what waits before the link | newcomers | SETUP to refusal, half of them | p99 | connection to refusal, half of them | p99 |\n\
+         |---|---|---|---|---|---|\n{rows}\n"
+    );
+    let words = runs.iter().find_map(|run| run.begun.refused.first());
+    if let Some(words) = words {
+        report.page += &format!("A refused newcomer is told: `{words}`.\n\n");
+    }
+}
+
+fn node(report: &mut Report, runs: &[&Run]) {
+    let exact: Vec<&Run> = runs.iter().copied().filter(is_harmless).collect();
+    let Some(most) = exact.iter().max_by_key(|run| run.begun.playing) else {
+        return;
+    };
+    report.figures.push(Figure::at_least(
+        "the paper's node for real: clients, none harmed (the paper: 38.5 to 59)",
+        f64::from(most.begun.playing),
+        "",
+        59.0,
+    ));
+    report.figures.push(Figure::at_most(
+        "the paper's node for real: viewers harmed",
+        harmed(&exact) as f64,
+        "",
+        0.0,
+    ));
+    report.page += "### The VODCA paper's node\n\nTwo films of its GOPs (20 minutes, 1.5 Mbit/s), a link of 100 Mbit/s, and 256 MB \
+                    of memory for the server (a control group; page cache included), of which its pool has 96 MiB.\n\n\
+                    | policy | let in | link used | harmed | latest frame | memory, most |\n|---|---|---|---|---|---|\n";
+    for run in runs {
+        let memory = run.memory.map_or("–".to_owned(), |bytes| {
+            format!("{:.0} MB", bytes as f64 / 1e6)
+        });
+        report.page += &format!(
+            "| {} | {} | {:.1} % | {} | {:.1} ms | {memory} |\n",
+            run.policy,
+            run.begun.playing,
+            100.0 * run.share,
+            run.seen.harmed,
+            run.seen.late_max_ms
+        );
+    }
+    report.page += "\nThe paper served 230 to 232 clients of one film from six such nodes (38.5 a node), and 354 of two films (59); its \
+                    rule admits 187 to 201 to a node by memory, and its link carries 66.\n\n";
+}
+
+fn world(report: &mut Report, changes: &[Change]) {
+    if changes.is_empty() {
+        return;
+    }
+    let seconds =
+        |after: Option<f64>| after.map_or("–".to_owned(), |after| format!("{after:.0} s"));
+    report.page += "### When the world changes\n\nViewers who report what never came, as players do. The link carries half of what \
+                    the server was told, for 35 s (TBF); in another run the disks give 4 MB/s instead of 20 (`blkio`, or `io.max`), with a pool \
+                    of 64 MiB.\n\n| what | viewers before | newcomers are refused after | the newest leave after | viewers at \
+                    the end of it | room again after | all of it trusted after |\n|---|---|---|---|---|---|---|\n";
+    for change in changes {
+        report.page += &format!(
+            "| {} | {} | {} | {} | {} | {} | {} |\n",
+            match change.what {
+                What::Link => "the link, halved",
+                What::Disk => "the disks, a fifth",
+            },
+            change.viewers_before(),
+            seconds(change.refused_after()),
+            seconds(change.left_after()),
+            change.viewers_then(),
+            seconds(change.room_after()),
+            seconds(change.whole_after()),
+        );
+    }
+    for change in changes {
+        report.page += &format!("\n![Over time](admission/{}.svg)\n", change.slug());
+    }
+    report.page += "\n";
+}

@@ -1,0 +1,70 @@
+//! What a server does about a world that changes, second by second, as its API tells it. A process of its own, since the
+//! server stands in a network namespace.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::server::get;
+
+/// What the process is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// The server's HTTP.
+    pub server: SocketAddr,
+    /// A film that a newcomer would want to see.
+    pub title: String,
+}
+
+/// One look.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Moment {
+    /// Seconds since the first look.
+    pub at: f64,
+    /// Viewers there are.
+    pub viewers: u64,
+    /// How much there is of network and disk, of what there should be: 0 to 1.
+    pub network: f64,
+    /// The same of the disks.
+    pub disk: f64,
+    /// Whether a newcomer would be let in.
+    pub room: bool,
+}
+
+/// Twice a second.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Looks and tells, a line each, until it is ended.
+pub fn work(task: &Task) -> anyhow::Result<()> {
+    let began = reelway_clock::now();
+    loop {
+        let at = reelway_clock::now().since(began).as_secs_f64();
+        // While everything waits the API may as well.
+        if let Ok(moment) = look(task, at) {
+            println!("{}", serde_json::to_string(&moment)?);
+        }
+        std::thread::sleep(EVERY);
+    }
+}
+
+fn look(task: &Task, at: f64) -> anyhow::Result<Moment> {
+    let path = format!("/api/admission?ahead=1&title={}", task.title);
+    let answer = get(task.server, &path)?;
+    let (_, body) = answer.split_once("\r\n\r\n").context("an answer")?;
+    let told: Value = serde_json::from_str(body)?;
+    let share = |name: &str| {
+        let all = told["resources"].as_array()?.iter();
+        let mut found = all.filter(|resource| resource["name"] == name);
+        found.next()?["share"].as_f64()
+    };
+    Ok(Moment {
+        at,
+        viewers: told["viewers"].as_u64().context("viewers")?,
+        network: share("network").unwrap_or(1.0),
+        disk: share("disk").unwrap_or(1.0),
+        room: told["newcomer"]["admitted"] == true,
+    })
+}

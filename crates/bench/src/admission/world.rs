@@ -1,0 +1,207 @@
+//! When the world changes: a link that carries half for half a minute, disks that give a third.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use super::real::{Films, Stage};
+use super::watch::{self, Moment};
+use crate::bed::Child;
+use crate::bed::limits::DiskLimit;
+use crate::chart::{self, Axis, Mark, Series};
+use crate::density::trial::answer;
+use crate::density::viewers::Begun;
+
+/// What changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// The link: 100 Mbit/s, then 50.
+    Link,
+    /// The disks: 20 MB/s, then 4.
+    Disk,
+}
+
+/// Seconds of looking before it changes, while it lasts, and after.
+const BEFORE: u64 = 6;
+const WHILE: u64 = 35;
+const AFTER: u64 = 45;
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Change {
+    /// What changed.
+    pub what: What,
+    /// How viewers began.
+    pub begun: Begun,
+    /// When it changed, and when it was as before, in seconds of the moments'.
+    pub changed: (f64, f64),
+    /// What was seen.
+    pub moments: Vec<Moment>,
+}
+
+impl Change {
+    fn after(&self, from: f64, is: impl Fn(&Moment) -> bool) -> Option<f64> {
+        let found = self
+            .moments
+            .iter()
+            .find(|moment| moment.at >= from && is(moment));
+        found.map(|moment| moment.at - from)
+    }
+
+    /// Seconds after which newcomers were refused.
+    pub fn refused_after(&self) -> Option<f64> {
+        self.after(self.changed.0, |moment| !moment.room)
+    }
+
+    /// Viewers there were when it changed.
+    pub fn viewers_before(&self) -> u64 {
+        let before = self
+            .moments
+            .iter()
+            .filter(|moment| moment.at < self.changed.0);
+        before.map(|moment| moment.viewers).next_back().unwrap_or(0)
+    }
+
+    /// Seconds after which the first had to leave.
+    pub fn left_after(&self) -> Option<f64> {
+        let before = self.viewers_before();
+        self.after(self.changed.0, |moment| moment.viewers < before)
+    }
+
+    /// Viewers there were in the end of it.
+    pub fn viewers_then(&self) -> u64 {
+        let then = self
+            .moments
+            .iter()
+            .filter(|moment| moment.at < self.changed.1);
+        then.map(|moment| moment.viewers).next_back().unwrap_or(0)
+    }
+
+    /// Seconds after its end in which there was room again.
+    pub fn room_after(&self) -> Option<f64> {
+        self.after(self.changed.1, |moment| moment.room)
+    }
+
+    /// Seconds after its end in which all of it was there again.
+    pub fn whole_after(&self) -> Option<f64> {
+        self.after(self.changed.1, |moment| self.share(moment) >= 1.0)
+    }
+
+    fn share(&self, moment: &Moment) -> f64 {
+        match self.what {
+            What::Link => moment.network,
+            What::Disk => moment.disk,
+        }
+    }
+
+    /// A name for files.
+    pub fn slug(&self) -> &'static str {
+        match self.what {
+            What::Link => "link-halved",
+            What::Disk => "disk-slow",
+        }
+    }
+
+    /// Viewers and share over time.
+    pub fn chart(&self) -> String {
+        let most = self.moments.iter().map(|moment| moment.viewers).max();
+        let most = most.unwrap_or(1).max(1) as f64;
+        let series = |name: &str, colour, mark, of: &dyn Fn(&Moment) -> f64| Series {
+            name: name.to_owned(),
+            mark,
+            colour,
+            points: self
+                .moments
+                .iter()
+                .map(|moment| (moment.at, 100.0 * of(moment)))
+                .collect(),
+        };
+        let all = [
+            series("viewers, of all", 0, Mark::Line, &|moment| {
+                moment.viewers as f64 / most
+            }),
+            series("what is trusted of it", 1, Mark::Line, &|moment| {
+                self.share(moment)
+            }),
+            series("what there is", 2, Mark::Dashed, &|moment| {
+                let changed = (self.changed.0..self.changed.1).contains(&moment.at);
+                match (changed, self.what) {
+                    (false, _) => 1.0,
+                    (true, What::Link) => 0.5,
+                    (true, What::Disk) => 0.2,
+                }
+            }),
+        ];
+        let last = self.moments.last().map_or(1.0, |moment| moment.at);
+        let title = match self.what {
+            What::Link => "A link of 100 Mbit/s that carries 50 for a while",
+            What::Disk => "Disks of 20 MB/s that give 4 for a while",
+        };
+        let (x, y) = (
+            Axis::linear("seconds", 0.0, last),
+            Axis::linear("%", 0.0, 110.0),
+        );
+        chart::lines(title, &x, &y, &all)
+    }
+}
+
+/// Lets it happen.
+pub fn run(stage: &Stage, films: &Films, what: What) -> anyhow::Result<Change> {
+    stage.net.limit(match what {
+        What::Link => "100mbit",
+        // The disks are what is narrow.
+        What::Disk => "1gbit",
+    })?;
+    let server = SocketAddr::new(stage.net.server(), 8554);
+    let http = SocketAddr::new(stage.net.server(), 8080);
+    let (capacity, pool) = match what {
+        What::Link => ("net = \"100Mbit\"\ndisk = \"none\"", "512MiB"),
+        What::Disk => ("net = \"none\"\ndisk = \"20MB/s\"", "64MiB"),
+    };
+    let config = format!("pool.size = \"{pool}\"\n[capacity]\n{capacity}\n");
+    let mut disk = match what {
+        What::Link => None,
+        What::Disk => Some(DiskLimit::make(&films.folder, 20_000_000)?),
+    };
+    let words = disk.as_ref().map(DiskLimit::words);
+    let _server = stage.start(films, &config, "world", server, words)?;
+    let mut viewing = stage.viewers(films, 1, server, Some(SocketAddr::new(server.ip(), 8001)))?;
+    let lines = viewing.lines();
+    let begun: Begun = serde_json::from_str(&answer(&lines, 90.0)?)?;
+    let task = super::Task::Watch(watch::Task {
+        server: http,
+        title: "film0".into(),
+    });
+    let mut command = stage.net.beside_server_command(std::env::current_exe()?);
+    command.args(["bench", "admission", "--task"]);
+    let mut watching = Child::start(command.arg(serde_json::to_string(&task)?))?;
+    let told = watching.lines();
+    let began = reelway_clock::now();
+    let passed = || reelway_clock::now().since(began).as_secs_f64();
+    std::thread::sleep(Duration::from_secs(BEFORE));
+    let changed = passed();
+    match &mut disk {
+        Some(disk) => disk.set(4_000_000)?,
+        None => stage.net.limit("50mbit")?,
+    }
+    std::thread::sleep(Duration::from_secs(WHILE));
+    let restored = passed();
+    match &mut disk {
+        Some(disk) => disk.set(20_000_000)?,
+        None => stage.net.limit("100mbit")?,
+    }
+    std::thread::sleep(Duration::from_secs(AFTER));
+    let moments = told
+        .try_iter()
+        .map(|line| serde_json::from_str(&line).context("a moment"))
+        .collect::<anyhow::Result<Vec<Moment>>>()?;
+    Ok(Change {
+        what,
+        begun,
+        changed: (changed, restored),
+        moments,
+    })
+}

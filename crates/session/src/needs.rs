@@ -1,0 +1,262 @@
+//! What viewers need: films' curves, read once for all who watch, and what the policy makes of them.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use reelway_admission::{Capacity, Policy, Resource};
+use reelway_catalogue::Film;
+use reelway_media::Nanos;
+use reelway_rtp::PayloadOptions;
+use reelway_sys::FileIdentity;
+use reelway_timetable::{BIN, BINS, Carriage, Curve, Demand, Eager, Schedule, smooth};
+
+use crate::following::Place;
+use crate::gate::GateConfig;
+
+/// Films whose curves are kept: a three-hour film's take about a megabyte.
+const FILMS: usize = 64;
+
+/// Curves made of others that are kept.
+const SHAPED: usize = 256;
+
+/// What all viewers on all interfaces take together; interfaces by themselves are counted from 1.
+pub const WHOLE_NETWORK: Resource = Resource::Network(0);
+
+/// What a viewer takes of a film, and how.
+#[derive(Clone, Debug)]
+pub struct Wants {
+    /// What the film needs.
+    pub demand: Arc<Demand>,
+    /// Which tracks (indices into `Title::tracks`); empty: what players take that choose nothing.
+    pub tracks: Vec<usize>,
+    /// How it gets to him.
+    pub carriage: Carriage,
+}
+
+/// Needs, and what they are booked from.
+#[derive(Default)]
+pub(crate) struct Needs {
+    pub of: Vec<(Resource, Arc<Curve>)>,
+    pub schedule: Option<Arc<Schedule>>,
+    /// Bins of the curves.
+    pub range: (usize, usize),
+    /// Bins of the whole film.
+    pub len: usize,
+}
+
+impl Needs {
+    /// In this place behind another viewer.
+    pub fn take(&mut self, place: Option<Place>) {
+        let Some(place) = place else {
+            return;
+        };
+        for (resource, curve) in &mut self.of {
+            if *resource == Resource::Disk {
+                *curve = Arc::new(place.read(curve));
+            }
+        }
+    }
+}
+
+/// What a policy makes of a curve. The curve is held, so that its address stays its own.
+#[derive(Clone)]
+struct Shaped {
+    _of: Arc<Curve>,
+    curve: Arc<Curve>,
+    schedule: Option<Arc<Schedule>>,
+}
+
+/// Films' needs by the files they are of.
+type Demands = Mutex<HashMap<FileIdentity, Arc<Demand>>>;
+
+/// All curves that are kept.
+pub(crate) struct Curves {
+    policy: Policy,
+    capacity: Capacity,
+    payload: PayloadOptions,
+    demands: Arc<Demands>,
+    /// Films whose index is to be read; none where nothing is booked.
+    reader: Option<SyncSender<Arc<Film>>>,
+    shaped: Mutex<HashMap<usize, Shaped>>,
+    /// The same of what is fetched ahead.
+    fetched: Mutex<HashMap<usize, Shaped>>,
+    eager: Eager,
+}
+
+impl Curves {
+    /// None yet. Where anything is limited, a thread is started that reads indexes.
+    pub fn new(config: &GateConfig) -> Curves {
+        let demands: Arc<Demands> = Arc::default();
+        let (reader, films) = sync_channel(FILMS);
+        let books = !config.capacity.is_unlimited();
+        if books {
+            let (kept, payload) = (Arc::downgrade(&demands), config.payload);
+            // It ends with the curves, whose end of the channel goes then.
+            let reading = std::thread::Builder::new()
+                .name("reelway-needs".into())
+                .spawn(move || read_needs(&films, &kept, payload));
+            if let Err(error) = reading {
+                tracing::warn!("films' needs stay estimates, as no thread can be started: {error}");
+            }
+        }
+        Curves {
+            policy: config.policy,
+            capacity: config.capacity.clone(),
+            payload: config.payload,
+            demands,
+            reader: books.then_some(reader),
+            shaped: Mutex::default(),
+            fetched: Mutex::default(),
+            eager: config.eager,
+        }
+    }
+
+    /// What a film needs; `None`: nobody asks for it. Where its index has not been read for that yet, that is begun, and
+    /// what the film's groups tell is answered: whoever opens a film does not wait for a disk.
+    pub fn demand(&self, film: &Arc<Film>) -> Option<Arc<Demand>> {
+        let reader = self.reader.as_ref()?;
+        if let Some(demand) = lock(&self.demands).get(&film.identity) {
+            return Some(demand.clone());
+        }
+        let rough = Arc::new(Demand::rough(&film.title, self.payload));
+        // Where too many films are waited for already, the next who asks tries again.
+        if reader.try_send(film.clone()).is_ok() {
+            keep(&self.demands, film.identity, rough.clone());
+        }
+        Some(rough)
+    }
+
+    /// What he needs of what is limited, playing these film times; `link`: the interface he is reached by.
+    pub fn needs(&self, wants: &Wants, link: Option<u8>, (from, to): (Nanos, Nanos)) -> Needs {
+        let tracks = match wants.tracks.as_slice() {
+            [] => wants.demand.usual_tracks(),
+            tracks => tracks,
+        };
+        let wire = wants.demand.wire(tracks, wants.carriage);
+        let range = (wire.bin_at(from), wire.bin_at(to.saturating_add(BIN - 1)));
+        // What a viewer over HTTP may fetch ahead is booked so, whether he does or not.
+        let is_fetched = wants.carriage == Carriage::Http
+            && matches!(self.policy, Policy::Exact | Policy::Smoothed(_));
+        let (wire, schedule) = match self.policy {
+            _ if is_fetched => (self.fetched(&wire, range.0), None),
+            // What is ahead at a film's beginning is known once for all; from elsewhere it begins with nothing ahead.
+            Policy::Smoothed(seconds) if range.0 > 0 => {
+                let (curve, schedule) = smooth(&wire, range.0, seconds as usize * BINS);
+                (Arc::new(curve), Some(Arc::new(schedule)))
+            }
+            policy => {
+                let shaped = self.shaped(policy, &wire);
+                (shaped.curve, shaped.schedule)
+            }
+        };
+        let capacity = &self.capacity;
+        let of_wire = [
+            Some(WHOLE_NETWORK),
+            link.map(Resource::Network),
+            Some(Resource::Processor),
+        ];
+        let len = wire.bins().len();
+        let mut of: Vec<(Resource, Arc<Curve>)> = of_wire
+            .into_iter()
+            .flatten()
+            .filter(|resource| capacity.limit(*resource).is_some())
+            .map(|resource| (resource, wire.clone()))
+            .collect();
+        // Of the file itself nothing is sent ahead of what was read: the same bins will do.
+        if capacity.limit(Resource::Disk).is_some() {
+            let disk = wants.demand.disk();
+            let disk = match is_fetched {
+                true => self.fetched(&disk, range.0),
+                false => self.policy.booked(Resource::Disk, &disk),
+            };
+            of.push((Resource::Disk, disk));
+        }
+        if capacity.limit(Resource::Memory).is_some() {
+            let memory = match self.policy {
+                Policy::Vodca => wants.demand.two_groups(),
+                _ => wants.demand.memory(),
+            };
+            of.push((Resource::Memory, memory));
+        }
+        Needs {
+            of,
+            schedule,
+            range,
+            len,
+        }
+    }
+
+    fn shaped(&self, policy: Policy, curve: &Arc<Curve>) -> Shaped {
+        let key = Arc::as_ptr(curve) as usize;
+        if let Some(shaped) = lock(&self.shaped).get(&key) {
+            return shaped.clone();
+        }
+        let (shape, schedule) = match policy {
+            Policy::Smoothed(seconds) => {
+                let (curve, schedule) = smooth(curve, 0, seconds as usize * BINS);
+                (Arc::new(curve), Some(Arc::new(schedule)))
+            }
+            policy => (policy.booked(WHOLE_NETWORK, curve), None),
+        };
+        let shaped = Shaped {
+            _of: curve.clone(),
+            curve: shape,
+            schedule,
+        };
+        keep_shaped(&self.shaped, key, shaped.clone());
+        shaped
+    }
+
+    /// What is sent at most of one who fetches a film from this bin on.
+    fn fetched(&self, curve: &Arc<Curve>, from: usize) -> Arc<Curve> {
+        let key = Arc::as_ptr(curve) as usize;
+        let kept = lock(&self.fetched).get(&key).filter(|_| from == 0).cloned();
+        if let Some(shaped) = kept {
+            return shaped.curve;
+        }
+        let shape = Arc::new(self.eager.curve(curve, from));
+        if from == 0 {
+            let shaped = Shaped {
+                _of: curve.clone(),
+                curve: shape.clone(),
+                schedule: None,
+            };
+            keep_shaped(&self.fetched, key, shaped);
+        }
+        shape
+    }
+}
+
+fn keep_shaped(all: &Mutex<HashMap<usize, Shaped>>, key: usize, shaped: Shaped) {
+    let mut all = lock(all);
+    if all.len() >= SHAPED {
+        all.clear();
+    }
+    all.insert(key, shaped);
+}
+
+fn keep(demands: &Demands, film: FileIdentity, demand: Arc<Demand>) {
+    let mut demands = lock(demands);
+    if demands.len() >= FILMS {
+        // Those that somebody watches are kept; they are few, as films go.
+        demands.retain(|_, demand| Arc::strong_count(demand) > 1);
+    }
+    demands.insert(film, demand);
+}
+
+/// Reads the indexes of films one after the other, for what they need exactly.
+fn read_needs(films: &Receiver<Arc<Film>>, kept: &Weak<Demands>, payload: PayloadOptions) {
+    for film in films {
+        // A film whose index cannot be read is told of when it is played.
+        let demand = Demand::of(&film.title, &*film.samples, payload);
+        let (Ok(demand), Some(kept)) = (demand, kept.upgrade()) else {
+            continue;
+        };
+        keep(&kept, film.identity, Arc::new(demand));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,143 @@
+//! What packets are marked with, for the queues on their way: the differentiated services code point that routers
+//! see (RFC 2474), and the priority by which this machine's own queues sort (`SO_PRIORITY`).
+//!
+//! A viewer who is to be told something waits behind the media of all others where a link is nearly full: three
+//! times for a refusal (SYN-ACK, description, answer). What is said is little, so it goes first.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use crate::check;
+
+/// Marks of what is said: answers, descriptions, playlists, reports.
+const SAID: (u8, u8) = (
+    // CS5, signalling (RFC 4594 section 3.2).
+    40, // Before RTP (`TC_PRIO_CONTROL`). Wants CAP_NET_ADMIN or CAP_NET_RAW.
+    7,
+);
+
+/// The highest priority that needs no privilege (`TC_PRIO_INTERACTIVE`).
+const HIGHEST_FOR_ALL: u8 = 6;
+
+/// Marks all that a socket sends. Of a listening one that is the first packet to each peer (SYN-ACK); the connections
+/// that it takes begin without a priority.
+///
+/// Where a priority of 7 is not allowed, 6 is set.
+///
+/// # Errors
+/// What the kernel said; what is sent then is marked as before, or in part.
+pub fn set(socket: BorrowedFd<'_>, dscp: u8, priority: u8) -> io::Result<()> {
+    let tos = libc::c_int::from(dscp.min(63)) << 2;
+    if is_ipv6(socket)? {
+        option(socket, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos)?;
+        // It is used for mapped addresses; a socket that reaches none may refuse it.
+        let _ = option(socket, libc::IPPROTO_IP, libc::IP_TOS, tos);
+    } else {
+        option(socket, libc::IPPROTO_IP, libc::IP_TOS, tos)?;
+    }
+    // After the code point, which sets it too.
+    let to = |priority: u8| option(socket, libc::SOL_SOCKET, libc::SO_PRIORITY, priority.into());
+    match to(priority.min(7)) {
+        Err(error)
+            if priority > HIGHEST_FOR_ALL && error.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            to(HIGHEST_FOR_ALL)
+        }
+        result => result,
+    }
+}
+
+/// Marks a socket as one over which things are said, and no media sent yet.
+///
+/// # Errors
+/// As of [`set`].
+pub fn set_said(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, SAID.0, SAID.1)
+}
+
+/// Marks a connection as one of bulk: nothing goes after it.
+///
+/// # Errors
+/// As of [`set`].
+pub fn set_bulk(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, 0, 0)
+}
+
+/// The priority that a socket's packets have in this machine's queues.
+///
+/// # Errors
+/// What the kernel said.
+pub fn priority(socket: BorrowedFd<'_>) -> io::Result<u8> {
+    value(socket, libc::SOL_SOCKET, libc::SO_PRIORITY).map(|priority| priority as u8)
+}
+
+fn is_ipv6(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(value(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)? == libc::AF_INET6)
+}
+
+fn value(socket: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int) -> io::Result<libc::c_int> {
+    let mut value: libc::c_int = 0;
+    let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `value` is an int of `bytes` bytes to be written.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_mut(&mut value).cast(),
+            &mut bytes,
+        )
+    };
+    check(i64::from(result)).map(|_| value)
+}
+
+fn option(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: `value` is an int to be read, as these options want.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(&value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    check(i64::from(result)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn listeners_and_connections_of_both_versions_of_ip_are_marked_and_bulk_is_not() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else {
+                continue;
+            };
+            set_said(listener.as_fd()).unwrap();
+            let _peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (taken, _) = listener.accept().unwrap();
+            set_said(taken.as_fd()).unwrap();
+            for socket in [listener.as_fd(), taken.as_fd()] {
+                assert!([6, 7].contains(&priority(socket).unwrap()), "{address}");
+            }
+            let tos = |level, name| value(taken.as_fd(), level, name).unwrap();
+            let marked = match is_ipv6(taken.as_fd()).unwrap() {
+                true => tos(libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+                false => tos(libc::IPPROTO_IP, libc::IP_TOS),
+            };
+            assert_eq!(marked >> 2, i32::from(SAID.0), "{address}");
+            set_bulk(taken.as_fd()).unwrap();
+            assert_eq!(priority(taken.as_fd()).unwrap(), 0);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Demand against sums made sample by sample.
+
+use proptest::prelude::*;
+use reelway_media::{
+    Codec, Container, H264Config, OpusConfig, SECOND, Sample, SampleTable, Track as FilmTrack,
+};
+
+use super::*;
+
+/// Ticks a second of all tracks.
+const SCALE: u32 = 1000;
+
+/// A picture: its bytes, how long it is shown (ms), whether it is a sync sample.
+type Frame = (u32, u32, bool);
+
+fn track(id: u32, kind: Kind, frames: &[Frame], from: u64, shift: i64) -> (FilmTrack, SampleTable) {
+    let mut table = SampleTable::with_capacity(frames.len());
+    let (mut groups, mut dts, mut offset) = (Vec::<Group>::new(), 0i64, from);
+    for (nth, (size, duration, sync)) in frames.iter().enumerate() {
+        let sync = *sync || nth == 0;
+        table.push(Sample {
+            offset,
+            size: *size,
+            duration: *duration,
+            cts: 0,
+            sync,
+        });
+        match groups.last_mut().filter(|_| !sync) {
+            Some(group) => {
+                group.count += 1;
+                group.bytes += size;
+            }
+            None => groups.push(Group {
+                first: nth as u32,
+                count: 1,
+                dts,
+                cts: 0,
+                bytes: *size,
+                sync,
+            }),
+        }
+        dts += i64::from(*duration);
+        offset += u64::from(*size);
+    }
+    let codec = match kind {
+        Kind::Video => Codec::H264(H264Config {
+            fourcc: *b"avc1",
+            length_size: 4,
+            profile: [100, 0, 30],
+            sps: Vec::new(),
+            pps: Vec::new(),
+        }),
+        Kind::Audio => Codec::Opus(OpusConfig {
+            channels: 2,
+            pre_skip: 0,
+            input_rate: 48_000,
+        }),
+    };
+    let track = FilmTrack {
+        id,
+        kind,
+        codec,
+        timescale: SCALE,
+        shift,
+        language: None,
+        name: None,
+        enabled: true,
+        samples: frames.len() as u32,
+        bytes: offset - from,
+        duration: dts as u64,
+        groups,
+        picture: None,
+        sound: None,
+        sample_entry: Vec::new(),
+    };
+    (track, table)
+}
+
+fn frames(most: u32) -> impl Strategy<Value = Vec<Frame>> {
+    prop::collection::vec((0..most, 1u32..700, prop::bool::weighted(0.2)), 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_byte_and_every_packets_headers_are_counted_once_in_the_quarter_second_they_are_due(
+        picture in frames(60_000), sound in frames(1200), shift in -2000i64..2000,
+    ) {
+        let of_picture: u64 = picture.iter().map(|(size, ..)| u64::from(*size)).sum();
+        let (first, first_table) = track(1, Kind::Video, &picture, 1000, shift);
+        let (second, second_table) = track(2, Kind::Audio, &sound, 1000 + of_picture, 0);
+        let duration = [&first, &second]
+            .map(|track| track.decode(track.duration as i64))
+            .into_iter()
+            .max()
+            .unwrap_or(0)
+            .max(0);
+        let title = Title {
+            container: Container::Mp4,
+            name: None,
+            tracks: vec![first, second],
+            duration,
+            notes: Vec::new(),
+        };
+        let payload = PayloadOptions::default();
+        let demand = Demand::of(&title, &vec![first_table, second_table], payload).unwrap();
+
+        // From the groups alone: the same bytes, and hardly another number of packets.
+        let rough = Demand::rough(&title, payload);
+        prop_assert_eq!(rough.disk().total(), demand.disk().total());
+        prop_assert_eq!(rough.disk().bins().len(), demand.disk().bins().len());
+
+        // From the disk: the film's bytes, each once, where its sample is due.
+        let disk = demand.disk();
+        prop_assert_eq!(disk.bins().len() as i64, duration / BIN + 1);
+        let last = disk.bins().len() - 1;
+        let mut wanted = vec![0u64; last + 1];
+        for (frames, shift) in [(&picture, shift), (&sound, 0)] {
+            let mut dts = 0;
+            for (size, duration, _) in frames {
+                let due = (dts + shift).max(0) as usize * (SECOND / i64::from(SCALE)) as usize;
+                wanted[(due / BIN as usize).min(last)] += u64::from(*size);
+                dts += i64::from(*duration);
+            }
+        }
+        // Sound is packed with what comes before it and may leave at that frame's time.
+        let all: u64 = wanted.iter().sum();
+        prop_assert_eq!(disk.total(), all);
+        let mut of_film = 0;
+        for (at, wanted) in wanted.iter().enumerate() {
+            of_film += wanted;
+            let due: u64 = disk.bins()[..=at].iter().map(|bin| u64::from(*bin)).sum();
+            prop_assert!(due >= of_film, "late at {}", at);
+        }
+
+        // On the wire: never less than the bytes, and for the picture all headers of the fewest packets.
+        let picture_only = demand.wire(&[0], Carriage::UdpV4);
+        let headers = u64::from(12 + 8 + 20 + ETHERNET);
+        let fewest: u64 = picture
+            .iter()
+            .map(|(size, ..)| u64::from(*size).div_ceil(payload.max_payload as u64))
+            .sum();
+        prop_assert!(picture_only.total() >= of_picture + fewest * headers);
+        // At most a packet more a picture, and one a sync sample, and what the fragments' headers take.
+        let most = fewest + 3 * picture.len() as u64 + fewest / 400;
+        prop_assert!(picture_only.total() <= of_picture + most * headers);
+
+        // The longer headers cost more, and tracks add up.
+        let (v4, v6) = (demand.wire(&[0, 1], Carriage::UdpV4), demand.wire(&[0, 1], Carriage::UdpV6));
+        for (v4, v6) in v4.bins().iter().zip(v6.bins()) {
+            prop_assert!(v6 >= v4);
+        }
+        let sound_only = demand.wire(&[1], Carriage::UdpV4);
+        prop_assert_eq!(v4.total(), picture_only.total() + sound_only.total());
+        prop_assert!(Arc::ptr_eq(&v4, &demand.wire(&[1, 0, 1], Carriage::UdpV4)), "made once");
+    }
+
+    #[test]
+    fn memory_holds_at_every_moment_what_is_being_sent(picture in frames(60_000)) {
+        let (film, table) = track(1, Kind::Video, &picture, 12_345, 0);
+        let duration = film.decode(film.duration as i64);
+        let groups = film.groups.clone();
+        let ends = |nth: usize| groups.get(nth + 1).map_or(duration, |next| i64::from(next.dts as i32) * SECOND / i64::from(SCALE));
+        let title = Title { container: Container::Mp4, name: None, tracks: vec![film], duration, notes: Vec::new() };
+        let demand = Demand::of(&title, &vec![table], PayloadOptions::default()).unwrap();
+        let held = demand.memory();
+        let mut largest = 0;
+        for (nth, group) in groups.iter().enumerate() {
+            largest = largest.max(u64::from(group.bytes));
+            let start = group.dts * SECOND / i64::from(SCALE);
+            for bin in start / BIN..ends(nth) / BIN {
+                // A second's worth of bins is the level.
+                let level = u64::from(held.bins()[bin as usize]) * BINS as u64;
+                prop_assert!(level >= u64::from(group.bytes), "group {} in bin {}", nth, bin);
+            }
+        }
+        // The paper's rule: two of the largest, all the time.
+        let two = demand.two_groups();
+        prop_assert!(u64::from(two.least()) >= 2 * largest || two.bins().len() < BINS);
+    }
+}
+
+#[test]
+fn a_film_whose_index_is_short_of_samples_is_told() {
+    let (film, _) = track(1, Kind::Video, &[(10, 40, true), (10, 40, false)], 0, 0);
+    let title = Title {
+        container: Container::Mp4,
+        name: None,
+        tracks: vec![film],
+        duration: SECOND,
+        notes: Vec::new(),
+    };
+    assert!(
+        Demand::of(
+            &title,
+            &vec![SampleTable::default()],
+            PayloadOptions::default()
+        )
+        .is_err()
+    );
+}
