@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::json;
 
-use crate::film::{Recipe, make};
+use crate::film::{Recipe, make_many};
 use crate::server::{Server, get};
 use crate::stats::at;
 use crate::{Figure, Report};
@@ -27,11 +27,7 @@ const SEEKS: usize = 200;
 
 /// Runs the experiment.
 pub fn run(_args: &[String]) -> anyhow::Result<Report> {
-    let dir = std::env::temp_dir().join(format!("reelway-bench-{}", std::process::id()));
-    std::fs::create_dir_all(dir.join("films")).with_context(|| dir.display().to_string())?;
-    let outcome = measure(&dir);
-    let _ = std::fs::remove_dir_all(&dir);
-    outcome
+    measure(crate::bed::Folder::make("bench-start")?.path())
 }
 
 /// The `number`th of some places spread over the film in an order that no read-ahead guesses.
@@ -40,9 +36,9 @@ fn place(number: usize) -> f64 {
 }
 
 fn measure(dir: &Path) -> anyhow::Result<Report> {
-    make(&dir.join("films/film.mp4"), &FILM)?;
+    make_many(&dir.join("films"), 1, &FILM)?;
     let server = Server::start(&dir.join("films"), &dir.join("state"), &[])?;
-    let url = format!("rtsp://{}/film", server.rtsp);
+    let url = format!("rtsp://{}/film00", server.rtsp);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -91,7 +87,7 @@ fn measure(dir: &Path) -> anyhow::Result<Report> {
 /// begin somewhere in the film. (One who asks for segment after segment is held at about twice the
 /// film's rate once he is well ahead, and would measure that.)
 fn segment_times(server: SocketAddr) -> anyhow::Result<Vec<Duration>> {
-    const MAIN: &str = "/film/hls/main.m3u8";
+    const MAIN: &str = "/film00/hls/main.m3u8";
     let is_playlist = |line: &&str| line.contains(".m3u8") && !line.starts_with('#');
     let mut times = Vec::new();
     for number in 0..STARTS {

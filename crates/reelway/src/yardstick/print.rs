@@ -1,8 +1,10 @@
 //! What is printed for people, and written for machines.
 
-use reelway_yardstick::load::{Limit, LoadStory, ViewerStory};
+use reelway_yardstick::load::{Limit, LoadStory, Sample, ViewerStory};
 use reelway_yardstick::{Histogram, Outcome};
 use serde_json::{Value, json};
+
+use super::Measured;
 
 pub(super) fn millis(duration: std::time::Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
@@ -42,24 +44,36 @@ pub fn outcome(outcome: &Outcome) {
         millis(outcome.late.percentile(0.999)),
         millis(outcome.late.max()),
     );
+    if outcome.senders.len() > 1 {
+        let each = outcome.senders.iter();
+        let each: Vec<String> = each
+            .map(|(from, packets)| format!("{from} ({packets})"))
+            .collect();
+        println!("  from {} senders: {}", each.len(), each.join(", "));
+    }
+    if let Some(fed) = &outcome.fed {
+        println!("  {} access units fed to the player", fed.units);
+    }
     if outcome.compared > 0 {
         println!("  {} access units compared with the film", outcome.compared);
     }
 }
 
 /// All viewers for machines.
-pub fn json(outcomes: &[Outcome]) -> Value {
+pub fn json(measured: &[Measured]) -> Value {
+    let outcomes: Vec<&Outcome> = measured.iter().map(|measured| &measured.outcome).collect();
     let mut late = Histogram::default();
     outcomes
         .iter()
         .for_each(|outcome| late.merge(&outcome.late));
-    let refused = |outcome: &&Outcome| outcome.packets == 0 && !outcome.verdict.is_well();
+    let refused = |outcome: &&&Outcome| outcome.packets == 0 && !outcome.verdict.is_well();
     let refused = outcomes.iter().filter(refused).count();
     let harmed = outcomes
         .iter()
         .filter(|outcome| outcome.packets > 0 && !outcome.verdict.is_well())
         .count();
-    let total = |field: fn(&Outcome) -> u64| outcomes.iter().map(field).sum::<u64>();
+    let total =
+        |field: fn(&Outcome) -> u64| outcomes.iter().map(|outcome| field(outcome)).sum::<u64>();
     let verdict = outcomes
         .iter()
         .map(|outcome| outcome.verdict.word())
@@ -117,9 +131,24 @@ pub fn load_json(story: &LoadStory) -> Value {
 }
 
 /// Measuring viewers in the shape of virtual ones.
-pub fn stories(outcomes: &[Outcome]) -> Value {
-    let story = |(number, outcome): (usize, &Outcome)| ViewerStory::of(outcome, number, 0.0, 0.0);
-    json!(outcomes.iter().enumerate().map(story).collect::<Vec<_>>())
+pub fn stories(measured: &[Measured]) -> Value {
+    let story = |(number, measured): (usize, &Measured)| {
+        ViewerStory::of(&measured.outcome, number, measured.came_s, measured.left_s)
+    };
+    json!(measured.iter().enumerate().map(story).collect::<Vec<_>>())
+}
+
+/// How it went for measuring viewers, second by second, one after the other.
+pub fn course(measured: &[Measured]) -> Value {
+    let mut samples: Vec<Sample> = Vec::new();
+    for (number, measured) in measured.iter().enumerate() {
+        for mut sample in measured.outcome.course.samples(measured.came_ns) {
+            sample.at_s += measured.came_s;
+            sample.came = number + 1;
+            samples.push(sample);
+        }
+    }
+    json!(samples)
 }
 
 /// A search for machines.

@@ -8,10 +8,11 @@ use super::mpd;
 use super::playlist::{self, Playlist, Rendition};
 use super::track::Played;
 use crate::Trouble;
+use crate::course::Course;
 use crate::histogram::Histogram;
-use crate::meter::TrackStory;
 use crate::playback::{OnlinePlayer, Playback};
 use crate::reference::Reference;
+use crate::story::TrackStory;
 use crate::verdict::Finding;
 
 /// How far ahead a player fetches: what hls.js and dash.js have by default.
@@ -49,6 +50,8 @@ pub struct Watched {
     pub playback: Playback,
     /// How late segments came.
     pub late: Histogram,
+    /// How it went, second by second; of those who look into the segments.
+    pub course: Course,
     /// What is not as the playlist says.
     pub findings: Vec<Finding>,
     /// Why no more came.
@@ -167,12 +170,16 @@ async fn play(
             .start
             .get_or_insert(Duration::from_nanos(came.saturating_sub(asked)));
         if options.look {
+            watched.course.came(came, fetched.bytes);
             tracks[number].look(&fetched.body, reference);
         }
         tracks[number].fetched += 1;
         if shows {
             let late = player.segment(segment.start, came);
             watched.late.add(Duration::from_nanos(late));
+            if options.look {
+                watched.course.late(came, late);
+            }
         } else {
             watched.late.add(Duration::ZERO);
             let ready = tracks.iter().map(Played::buffered).min().unwrap_or(0) - began;

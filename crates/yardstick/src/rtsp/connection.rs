@@ -12,6 +12,8 @@ use crate::Trouble;
 
 /// Longest answer that is taken.
 const MAX_ANSWER: usize = 256 * 1024;
+/// Most bytes of media that may come while an answer is waited for.
+const MAX_EARLY: usize = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An answer to a request.
@@ -50,6 +52,8 @@ pub enum Incoming {
 pub struct Connection {
     stream: TcpStream,
     input: Vec<u8>,
+    /// Of `input` so much has been taken.
+    taken: usize,
     cseq: u32,
     session: Option<String>,
     /// Frames that came while an answer was waited for.
@@ -79,6 +83,7 @@ impl Connection {
         Ok(Connection {
             stream,
             input: Vec::new(),
+            taken: 0,
             cseq: 0,
             session: None,
             early: Default::default(),
@@ -88,6 +93,11 @@ impl Connection {
     /// This side's address.
     pub fn local(&self) -> io::Result<SocketAddr> {
         self.stream.local_addr()
+    }
+
+    /// The server's address.
+    pub fn peer(&self) -> io::Result<SocketAddr> {
+        self.stream.peer_addr()
     }
 
     /// Sends a request without waiting for its answer.
@@ -135,6 +145,7 @@ impl Connection {
 
     /// Waits for the answer to the request sent last.
     async fn answer(&mut self) -> Result<Answer, Trouble> {
+        let mut early: usize = self.early.iter().map(|(_, frame)| frame.len()).sum();
         loop {
             match self.read().await? {
                 Incoming::Answer(answer) => {
@@ -143,7 +154,15 @@ impl Connection {
                         return Ok(answer);
                     }
                 }
-                Incoming::Frame(channel, frame) => self.early.push_back((channel, frame)),
+                Incoming::Frame(channel, frame) => {
+                    early += frame.len();
+                    if early > MAX_EARLY {
+                        return Err(Trouble::Protocol(format!(
+                            "{MAX_EARLY} bytes of media and no answer to a request"
+                        )));
+                    }
+                    self.early.push_back((channel, frame));
+                }
                 Incoming::Closed => {
                     return Err(Trouble::Protocol("the server closed the connection".into()));
                 }
@@ -162,10 +181,11 @@ impl Connection {
     /// Reads until a whole frame or answer is there. Nothing is lost if the future is dropped.
     async fn read(&mut self) -> Result<Incoming, Trouble> {
         loop {
-            if let Some((incoming, used)) = parse(&self.input)? {
-                self.input.drain(..used);
+            if let Some((incoming, used)) = parse(&self.input[self.taken..])? {
+                self.taken += used;
                 return Ok(incoming);
             }
+            self.input.drain(..std::mem::take(&mut self.taken));
             if self.input.len() > MAX_ANSWER {
                 return Err(Trouble::Protocol(format!(
                     "an answer longer than {MAX_ANSWER} bytes"
