@@ -54,6 +54,8 @@ pub struct Connection {
     input: Vec<u8>,
     /// Of `input` so much has been taken.
     taken: usize,
+    /// Of what follows, so much has been searched for the end of a head.
+    sought: usize,
     cseq: u32,
     session: Option<String>,
     /// Frames that came while an answer was waited for.
@@ -84,6 +86,7 @@ impl Connection {
             stream,
             input: Vec::new(),
             taken: 0,
+            sought: 0,
             cseq: 0,
             session: None,
             early: Default::default(),
@@ -181,11 +184,17 @@ impl Connection {
     /// Reads until a whole frame or answer is there. Nothing is lost if the future is dropped.
     async fn read(&mut self) -> Result<Incoming, Trouble> {
         loop {
-            if let Some((incoming, used)) = parse(&self.input[self.taken..])? {
+            if let Some((incoming, used)) = parse(&self.input[self.taken..], self.sought)? {
                 self.taken += used;
+                self.sought = 0;
                 return Ok(incoming);
             }
             self.input.drain(..std::mem::take(&mut self.taken));
+            let new = self.input.get(self.sought..).unwrap_or_default();
+            if !new.windows(4).any(|four| four == b"\r\n\r\n") {
+                // The end may have begun.
+                self.sought = self.input.len().saturating_sub(3);
+            }
             if self.input.len() > MAX_ANSWER {
                 return Err(Trouble::Protocol(format!(
                     "an answer longer than {MAX_ANSWER} bytes"
@@ -198,8 +207,9 @@ impl Connection {
     }
 }
 
-/// The first frame or answer in `input`, and how many bytes it takes; `None` if it is not whole.
-fn parse(input: &[u8]) -> Result<Option<(Incoming, usize)>, Trouble> {
+/// The first frame or answer in `input`, and how many bytes it takes; `None` if it is not whole. A head ends
+/// nowhere in the first `sought` bytes.
+fn parse(input: &[u8], sought: usize) -> Result<Option<(Incoming, usize)>, Trouble> {
     if let [b'$', rest @ ..] = input {
         let [channel, high, low, body @ ..] = rest else {
             return Ok(None);
@@ -208,9 +218,11 @@ fn parse(input: &[u8]) -> Result<Option<(Incoming, usize)>, Trouble> {
         let frame = body.get(..length);
         return Ok(frame.map(|frame| (Incoming::Frame(*channel, frame.to_vec()), length + 4)));
     }
-    let Some(end) = input.windows(4).position(|four| four == b"\r\n\r\n") else {
+    let rest = input.get(sought..).unwrap_or_default();
+    let Some(end) = rest.windows(4).position(|four| four == b"\r\n\r\n") else {
         return Ok(None);
     };
+    let end = sought + end;
     let wrong = |what: &str| Trouble::Protocol(format!("{what} in the server's answer"));
     let head = std::str::from_utf8(&input[..end]).map_err(|_| wrong("bytes that are not text"))?;
     let mut lines = head.split("\r\n");
