@@ -49,7 +49,7 @@ pub struct Outcome {
     pub burst: u32,
     /// Packets that were lost, asked for, and sent again in time.
     pub repaired: u64,
-    /// Who sent how many packets, over UDP.
+    /// Who sent how many packets, where several sent one stream.
     pub senders: BTreeMap<SocketAddr, u64>,
     /// What a player was fed with.
     pub fed: Option<Fed>,
@@ -119,6 +119,8 @@ impl Outcome {
         findings.extend(bytes(&story.tracks));
         findings.extend(bursts(story, tcp, agreed));
         findings.extend(watched.fed.as_ref().and_then(feeding));
+        // Servers may send each track from a port of its own: that is one sender all the same.
+        let several = story.tracks.iter().any(|track| track.senders.len() > 1);
         let mut senders = BTreeMap::new();
         for (from, packets) in story.tracks.iter().flat_map(|track| &track.senders) {
             *senders.entry(*from).or_insert(0) += packets;
@@ -139,7 +141,7 @@ impl Outcome {
             compared: total(|track| track.units),
             burst: story.burst,
             repaired: total(|track| track.repaired),
-            senders,
+            senders: if several { senders } else { BTreeMap::new() },
             fed: watched.fed.clone().and_then(Result::ok),
             late: story.late(),
             course: story.course.clone(),

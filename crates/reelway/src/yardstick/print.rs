@@ -44,7 +44,7 @@ pub fn outcome(outcome: &Outcome) {
         millis(outcome.late.percentile(0.999)),
         millis(outcome.late.max()),
     );
-    if outcome.senders.len() > 1 {
+    if !outcome.senders.is_empty() {
         let each = outcome.senders.iter();
         let each: Vec<String> = each
             .map(|(from, packets)| format!("{from} ({packets})"))
