@@ -9,6 +9,7 @@ mod report;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -192,12 +193,14 @@ impl Yardstick {
             patience: self.patience,
             repair: self.repair,
             pipe: self.pipe.clone(),
+            progress: Arc::default(),
         };
         let over_http = http::Options {
             duration: self.duration,
             depth: self.buffer,
             patience: self.patience,
             look: true,
+            progress: Arc::clone(&options.progress),
         };
         let viewer = async |url: &String| {
             if url.starts_with("http://") {
@@ -212,7 +215,7 @@ impl Yardstick {
         let mut all = Vec::new();
         for url in &self.urls {
             let (came_ns, came_s) = (reelway_clock::real().nanos(), at());
-            let outcome = viewer(url).await;
+            let outcome = print::with_progress(url, &options.progress, viewer(url)).await;
             all.push(Measured {
                 outcome,
                 came_ns,

@@ -21,6 +21,7 @@ pub mod outcome;
 mod packet;
 pub mod pipe;
 pub mod playback;
+mod progress;
 mod reference;
 mod repair;
 mod reports;
@@ -36,6 +37,7 @@ pub use course::Course;
 pub use histogram::Histogram;
 pub use mp4::read_film;
 pub use outcome::Outcome;
+pub use progress::Progress;
 pub use reference::{Reference, ReferenceTrack, access_unit_hash};
 pub use story::{Story, TrackStory};
 

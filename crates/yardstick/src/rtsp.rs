@@ -5,6 +5,7 @@ pub(crate) mod description;
 mod start;
 mod track;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{self, MissedTickBehavior};
@@ -17,6 +18,7 @@ use crate::burst::BurstMeter;
 use crate::course::Course;
 use crate::pipe::{Fed, Pipe};
 use crate::playback;
+use crate::progress::Progress;
 use crate::reference::{Reference, ReferenceTrack};
 use crate::reports::{self, Reports};
 use crate::socket::{Inbox, Received};
@@ -44,6 +46,8 @@ pub struct Options {
     pub repair: bool,
     /// A player's command that is fed with what comes; see [`crate::pipe`].
     pub pipe: Option<String>,
+    /// Where it is told how far it is.
+    pub progress: Arc<Progress>,
 }
 
 impl Default for Options {
@@ -58,6 +62,7 @@ impl Default for Options {
             patience: SILENCE,
             repair: false,
             pipe: None,
+            progress: Arc::default(),
         }
     }
 }
@@ -255,6 +260,11 @@ impl<'a> Viewer<'a> {
                 Event::Tick => {
                     let now = reelway_clock::real().nanos();
                     self.tracks.iter_mut().for_each(Track::ask);
+                    let stories = self.tracks.iter().map(|track| &track.meter.story);
+                    let (came, lost) = stories.fold((0, 0), |(came, lost), story| {
+                        (came + story.packets, lost + story.lost)
+                    });
+                    options.progress.is_at(self.newest(), came, lost);
                     if self.ended()
                         || options
                             .duration

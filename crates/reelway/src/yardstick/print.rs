@@ -1,13 +1,49 @@
 //! What is printed for people, and written for machines.
 
+use std::io::IsTerminal;
+use std::time::Duration;
+
 use reelway_yardstick::load::{Limit, LoadStory, Sample, ViewerStory};
-use reelway_yardstick::{Histogram, Outcome};
+use reelway_yardstick::{Histogram, Outcome, Progress};
 use serde_json::{Value, json};
 
 use super::Measured;
 
-pub(super) fn millis(duration: std::time::Duration) -> f64 {
+pub(super) fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// Awaits what a viewer saw, with a line of progress every second where a terminal shows it.
+pub async fn with_progress<T>(
+    url: &str,
+    progress: &Progress,
+    viewer: impl Future<Output = T>,
+) -> T {
+    if !std::io::stderr().is_terminal() {
+        return viewer.await;
+    }
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    let mut viewer = std::pin::pin!(viewer);
+    loop {
+        tokio::select! {
+            seen = &mut viewer => {
+                eprint!("\r\x1b[K");
+                return seen;
+            }
+            _ = ticks.tick() => {
+                let verdict = match progress.wrong() {
+                    0 => "all well".to_owned(),
+                    wrong if url.starts_with("http") => format!("{wrong} segments LATE"),
+                    wrong => format!("{wrong} packets MISSING"),
+                };
+                eprint!(
+                    "\r\x1b[K{url}: {:.0} s of the film came ({}), {verdict}",
+                    progress.media() as f64 / 1e9,
+                    progress.came(),
+                );
+            }
+        }
+    }
 }
 
 /// A viewer's verdict and figures.

@@ -1,6 +1,7 @@
 //! A player over HTTP: fetches what his buffer has room for, shows it at its time, and stands still when it
 //! is empty.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::Client;
@@ -11,6 +12,7 @@ use crate::Trouble;
 use crate::course::Course;
 use crate::histogram::Histogram;
 use crate::playback::{OnlinePlayer, Playback};
+use crate::progress::Progress;
 use crate::reference::Reference;
 use crate::story::TrackStory;
 use crate::verdict::Finding;
@@ -31,6 +33,8 @@ pub struct Options {
     pub patience: Duration,
     /// Whether to look into the segments, or only to count and time them.
     pub look: bool,
+    /// Where it is told how far it is.
+    pub progress: Arc<Progress>,
 }
 
 /// What a viewer saw, and what ended it before its time.
@@ -192,6 +196,11 @@ async fn play(
             }
         }
         watched.playback = player.shown().clone();
+        options.progress.is_at(
+            tracks[number].buffered() - began,
+            watched.segments,
+            watched.playback.late,
+        );
     }
     // What is fetched is watched to its end.
     while shows && !over() {

@@ -256,6 +256,7 @@ async fn watch_http(visit: &Visit, url: &str, shared: &Shared) -> http::Watched 
         depth: shared.depth,
         patience: shared.patience,
         look: false,
+        progress: Arc::default(),
     };
     let over = || shared.over.load(Ordering::Relaxed);
     let watched = http::watch(url, &options, None, over).await;
