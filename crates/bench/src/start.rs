@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::json;
 
-use crate::film::{Recipe, make_many};
+use crate::film::{Recipe, make};
 use crate::server::{Server, get};
 use crate::stats::at;
 use crate::{Figure, Report};
@@ -27,7 +27,9 @@ const SEEKS: usize = 200;
 
 /// Runs the experiment.
 pub fn run(_args: &[String]) -> anyhow::Result<Report> {
-    measure(crate::bed::Folder::make("bench-start")?.path())
+    let folder = crate::bed::Folder::make("bench-start")?;
+    std::fs::create_dir_all(folder.path().join("films"))?;
+    measure(folder.path())
 }
 
 /// The `number`th of some places spread over the film in an order that no read-ahead guesses.
@@ -36,9 +38,9 @@ fn place(number: usize) -> f64 {
 }
 
 fn measure(dir: &Path) -> anyhow::Result<Report> {
-    make_many(&dir.join("films"), 1, &FILM)?;
+    make(&dir.join("films/film.mp4"), &FILM)?;
     let server = Server::start(&dir.join("films"), &dir.join("state"), &[])?;
-    let url = format!("rtsp://{}/film00", server.rtsp);
+    let url = format!("rtsp://{}/film", server.rtsp);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -87,7 +89,7 @@ fn measure(dir: &Path) -> anyhow::Result<Report> {
 /// begin somewhere in the film. (One who asks for segment after segment is held at about twice the
 /// film's rate once he is well ahead, and would measure that.)
 fn segment_times(server: SocketAddr) -> anyhow::Result<Vec<Duration>> {
-    const MAIN: &str = "/film00/hls/main.m3u8";
+    const MAIN: &str = "/film/hls/main.m3u8";
     let is_playlist = |line: &&str| line.contains(".m3u8") && !line.starts_with('#');
     let mut times = Vec::new();
     for number in 0..STARTS {
