@@ -2,12 +2,14 @@
 //! tools see in them ([`probe`]), a server of our own under test ([`server`]), real players
 //! ([`players`]), small clients that see every byte ([`http`], [`rtsp`]), and the surroundings: two
 //! hosts and a cable with a capture ([`network`], [`capture`]), a control group that counts memory
-//! ([`cgroup`]), a disk that breaks ([`faulty`]), servers that films lie on ([`elsewhere`]);
+//! ([`cgroup`]), a disk that breaks ([`faulty`]), servers that films lie on ([`elsewhere`]), somebody
+//! between viewers and a server who harms what passes ([`between`]);
 //! and the yardstick as a command ([`yardstick`]).
 //!
 //! Nothing here shares code with the server's data path: a mistake in both would go unseen.
 #![forbid(unsafe_code)]
 
+pub mod between;
 pub mod boxes;
 pub mod capture;
 pub mod cgroup;

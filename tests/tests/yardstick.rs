@@ -1,195 +1,19 @@
 //! The yardstick can fail: between it and a real server stands one who loses, delays, reorders, repeats,
 //! bursts, freezes, lies, and changes bytes; each is caught and named. And what is no server at all.
 
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use reelway_tests::between::{Between, Deed, HONEST, Manner};
 use reelway_tests::films::{film, library, temp_dir};
-use reelway_tests::server::{Server, binary};
+use reelway_tests::probe;
+use reelway_tests::server::Server;
+use reelway_tests::yardstick::yardstick;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
-
-/// What stands between does with a packet: when it goes on, in ms, and how it looks then; nothing is
-/// dropping it.
-type Deed = fn(&mut Vec<u8>, Packet) -> Vec<u64>;
-
-/// Which packet it is.
-#[derive(Clone, Copy)]
-struct Packet {
-    /// 0 is the picture, 1 the sound.
-    track: usize,
-    is_report: bool,
-    /// How many came before it on its way.
-    number: u64,
-    /// ms since the first.
-    at: u64,
-}
-
-impl Packet {
-    fn is_picture(self) -> bool {
-        self.track == 0 && !self.is_report
-    }
-}
-
-/// Somebody between a client and a server.
-struct Between {
-    address: SocketAddr,
-    stop: Arc<AtomicBool>,
-}
-
-impl Drop for Between {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        // Wakes the one who waits for a client.
-        TcpStream::connect(self.address).ok();
-    }
-}
-
-impl Between {
-    /// Stands before `server`; `deed` has the packets, `answer` the answers' heads.
-    fn start(server: SocketAddr, deed: Deed, answer: fn(String) -> String) -> Between {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("its address");
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        thread::spawn(move || {
-            let Ok((client, _)) = listener.accept() else {
-                return;
-            };
-            if !stopped.load(Ordering::Relaxed) {
-                serve(client, server, deed, answer, &stopped);
-            }
-        });
-        Between { address, stop }
-    }
-}
-
-fn serve(
-    mut client: TcpStream,
-    server: SocketAddr,
-    deed: Deed,
-    answer: fn(String) -> String,
-    stop: &Arc<AtomicBool>,
-) {
-    let mut server = TcpStream::connect(server).expect("the real server");
-    let mut back = server.try_clone().expect("a descriptor");
-    let mut to_client = client.try_clone().expect("a descriptor");
-    thread::spawn(move || {
-        let mut bytes = [0; 65536];
-        while let Ok(read @ 1..) = back.read(&mut bytes) {
-            let text = String::from_utf8_lossy(&bytes[..read]).into_owned();
-            if to_client.write_all(answer(text).as_bytes()).is_err() {
-                break;
-            }
-        }
-    });
-    let (mut bytes, mut track) = ([0; 65536], 0);
-    while let Ok(read @ 1..) = client.read(&mut bytes) {
-        let mut text = String::from_utf8_lossy(&bytes[..read]).into_owned();
-        if let Some(at) = text.find("client_port=") {
-            let ports = text[at + 12..]
-                .split("\r\n")
-                .next()
-                .expect("a line")
-                .to_owned();
-            let port: u16 = ports
-                .split('-')
-                .next()
-                .and_then(|port| port.parse().ok())
-                .expect("a port");
-            let (rtp, rtcp) = pair();
-            let own = rtp.local_addr().expect("an address").port();
-            text = text.replace(&ports, &format!("{own}-{}", own + 1));
-            for (socket, port, is_report) in [(rtp, port, false), (rtcp, port + 1, true)] {
-                let stop = Arc::clone(stop);
-                thread::spawn(move || forward(&socket, port, (track, is_report), deed, &stop));
-            }
-            track += 1;
-        }
-        server.write_all(text.as_bytes()).ok();
-    }
-    stop.store(true, Ordering::Relaxed);
-}
-
-fn pair() -> (UdpSocket, UdpSocket) {
-    loop {
-        let rtp = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        let port = rtp.local_addr().expect("an address").port();
-        if port.is_multiple_of(2)
-            && let Ok(rtcp) = UdpSocket::bind(("127.0.0.1", port + 1))
-        {
-            return (rtp, rtcp);
-        }
-    }
-}
-
-fn forward(
-    socket: &UdpSocket,
-    to: u16,
-    (track, is_report): (usize, bool),
-    deed: Deed,
-    stop: &AtomicBool,
-) {
-    let millis = || reelway_clock::now().nanos() / 1_000_000;
-    socket
-        .set_read_timeout(Some(Duration::from_millis(2)))
-        .expect("a timeout");
-    let (mut bytes, mut number, mut first) = ([0; 65536], 0_u64, None);
-    // By when they are to go, and in order of coming.
-    let mut waiting: BTreeMap<(u64, u64), Vec<u8>> = BTreeMap::new();
-    while !stop.load(Ordering::Relaxed) {
-        if let Ok(read) = socket.recv(&mut bytes) {
-            let mut packet = bytes[..read].to_vec();
-            let now = millis();
-            let at = now - *first.get_or_insert(now);
-            let which = Packet {
-                track,
-                is_report,
-                number,
-                at,
-            };
-            for (copy, delay) in deed(&mut packet, which).into_iter().enumerate() {
-                waiting.insert((now + delay, number * 4 + copy as u64), packet.clone());
-            }
-            number += 1;
-        }
-        let later = waiting.split_off(&(millis() + 1, 0));
-        for packet in std::mem::replace(&mut waiting, later).values() {
-            socket.send_to(packet, ("127.0.0.1", to)).ok();
-        }
-    }
-}
-
-fn as_it_is(_: &mut Vec<u8>, _: Packet) -> Vec<u64> {
-    vec![0]
-}
-
-fn same(answer: String) -> String {
-    answer
-}
-
-/// Runs the yardstick: exit code, and what it wrote for machines.
-fn yardstick(url: &str, more: &[&str]) -> (i32, Value) {
-    let dir = temp_dir("yardstick");
-    let json = dir.path().join("verdict.json");
-    let output = Command::new(binary())
-        .args(["yardstick", url, "--json"])
-        .arg(&json)
-        .args(more)
-        .output()
-        .expect("the yardstick");
-    let text = std::fs::read_to_string(&json).unwrap_or_else(|_| {
-        panic!("no JSON: {}", String::from_utf8_lossy(&output.stderr));
-    });
-    let value = serde_json::from_str(&text).expect("JSON");
-    (output.status.code().expect("an exit code"), value)
-}
 
 fn faults(verdict: &Value) -> Vec<String> {
     let findings = verdict["each"][0]["verdict"]["findings"].as_array();
@@ -200,8 +24,7 @@ fn faults(verdict: &Value) -> Vec<String> {
 /// What is done, the fault by which it is to be named (none: none at all), and whether a viewer sees it.
 struct Case {
     name: &'static str,
-    deed: Deed,
-    answer: fn(String) -> String,
+    manner: Manner,
     fault: Option<&'static str>,
     seen: bool,
     more: &'static [&'static str],
@@ -210,8 +33,7 @@ struct Case {
 fn case(name: &'static str, deed: Deed, fault: &'static str, seen: bool) -> Case {
     Case {
         name,
-        deed,
-        answer: same,
+        manner: Manner { deed, ..HONEST },
         fault: Some(fault),
         seen,
         more: &[],
@@ -248,7 +70,7 @@ fn cases() -> Vec<Case> {
     let mut cases = vec![
         Case {
             fault: None,
-            ..case("nothing", as_it_is, "", false)
+            ..case("nothing", HONEST.deed, "", false)
         },
         case(
             "loses",
@@ -259,6 +81,21 @@ fn cases() -> Vec<Case> {
             "lost",
             true,
         ),
+        Case {
+            more: &["--repair"],
+            ..case(
+                "loses, and sends again what is asked for,",
+                |bytes, packet| {
+                    let again = bytes[1] & 0x7f != 96 && bytes[1] & 0x7f != 97;
+                    match !packet.is_report && !again && packet.number % 40 == 20 {
+                        true => vec![],
+                        false => vec![0],
+                    }
+                },
+                "repaired",
+                false,
+            )
+        },
         case(
             "delays",
             |_, packet| vec![if packet.at > 1500 { 4000 } else { 0 }],
@@ -342,8 +179,8 @@ fn cases() -> Vec<Case> {
         ),
     ];
     let lie = |name, answer, fault| Case {
-        answer,
-        ..case(name, as_it_is, fault, false)
+        manner: Manner { answer, ..HONEST },
+        ..case(name, HONEST.deed, fault, false)
     };
     cases.push(Case {
         seen: true,
@@ -370,11 +207,11 @@ fn whatever_a_server_does_wrong_is_caught_and_named() {
             .map(|case| {
                 let server = &server;
                 scope.spawn(move || {
-                    let between = Between::start(server.rtsp, case.deed, case.answer);
+                    let between = Between::start(server.rtsp, case.manner);
                     let url = format!("rtsp://{}/progressive", between.address);
-                    let mut more = vec!["--against", path, "--buffer", "1.5"];
+                    let mut more = vec![&url[..], "--against", path, "--buffer", "1.5"];
                     more.extend(case.more);
-                    let (code, verdict) = yardstick(&url, &more);
+                    let (code, _, verdict) = yardstick(&more);
                     let named = faults(&verdict);
                     let right = match case.fault {
                         Some(fault) => named.iter().any(|name| name == fault),
@@ -391,6 +228,65 @@ fn whatever_a_server_does_wrong_is_caught_and_named() {
         joined.flatten().collect()
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_film_from_two_senders_at_once_is_put_together_and_fed_to_a_player() {
+    let films = library(&["progressive"]);
+    let server = Server::start(films.path());
+    let manner = Manner {
+        two_senders: true,
+        ..HONEST
+    };
+    let between = Between::start(server.rtsp, manner);
+    let film = film("progressive").path;
+    let against = format!("--against={}", film.display());
+    let dir = temp_dir("pipe");
+    let (fed, report) = (dir.path().join("fed.ts"), dir.path().join("report.html"));
+    let (code, printed, told) = yardstick(&[
+        &format!("rtsp://{}/progressive", between.address),
+        &against,
+        "--buffer=60",
+        &format!("--pipe=cat > {}", fed.display()),
+        &format!("--report={}", report.display()),
+    ]);
+    assert_eq!((code, faults(&told)), (0, vec![]), "{printed}");
+    let senders = told["each"][0]["senders"].as_object().expect("senders");
+    // Two for each track: one of them at the second address.
+    assert_eq!(senders.len(), 4, "{senders:?}");
+    assert!(printed.contains("from 4 senders"), "{printed}");
+    // The player has every picture, in whole and in order, and the sound.
+    let seen = |path: &Path| {
+        probe::receive(&probe::Wanted {
+            before: &[],
+            input: path.to_str().expect("a path of text"),
+            picture: Some("h264"),
+            sound: true,
+            decode: true,
+            limit: Duration::from_secs(60),
+        })
+    };
+    let (sent, got) = (seen(&film), seen(&fed));
+    assert!(!sent.frames.frames.is_empty());
+    assert_eq!(sent.frames.hashes(), got.frames.hashes(), "{printed}");
+    assert!(sent.nals == got.nals, "other NAL units");
+    let (sent, got) = (sent.sound.frames.len(), got.sound.frames.len());
+    // Priming is not played.
+    assert!(
+        (sent - 3..=sent).contains(&got),
+        "{got} of {sent} of the sound"
+    );
+    let text = std::fs::read_to_string(&report).expect("a report");
+    let data = text.split("application/json\">").nth(1).expect("data");
+    let data = data.split("</script>").next().expect("its end");
+    let data: Value = serde_json::from_str(data).expect("JSON");
+    let samples = data["story"]["samples"].as_array().expect("a course");
+    let packets: u64 = samples
+        .iter()
+        .filter_map(|sample| sample["packets"].as_u64())
+        .sum();
+    assert_eq!(Some(packets), told["packets"].as_u64());
+    assert!(samples.len() >= 5, "{samples:?}");
 }
 
 /// Listens, and answers whoever comes in its own way.
@@ -437,7 +333,7 @@ fn what_is_no_server_is_told_in_clear_words() {
         (endless_headers, "no_film", "longer than"),
         (gone, "no_film", "closed the connection"),
     ] {
-        let (code, told) = yardstick(&format!("rtsp://{address}/a"), &[]);
+        let (code, _, told) = yardstick(&[&format!("rtsp://{address}/a")]);
         assert_eq!(
             (code, told["verdict"].as_str()),
             (1, Some(verdict)),

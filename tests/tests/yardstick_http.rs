@@ -130,12 +130,32 @@ fn reelways_hls_and_dash_are_the_film() {
     assert!(told["bytes"].as_u64() > Some(30 * 100_000), "{printed}");
 }
 
+/// DASH of a film in segments of a second, by ffmpeg; by a timeline, or by one length for all.
+fn dash(film: &Path, folder: &Path, name: &str, timeline: &str) {
+    let status = Command::new("ffmpeg")
+        .args(["-v", "error", "-nostdin", "-i"])
+        .arg(film)
+        .args(["-c", "copy", "-f", "dash", "-seg_duration", "1"])
+        .args(["-use_timeline", timeline, "-use_template", "1"])
+        .args(["-init_seg_name", &format!("{name}$RepresentationID$.mp4")])
+        .args([
+            "-media_seg_name",
+            &format!("{name}$RepresentationID$-$Number%03d$.m4s"),
+        ])
+        .arg(folder.join(format!("{name}.mpd")))
+        .status()
+        .expect("ffmpeg");
+    assert!(status.success(), "ffmpeg made no DASH");
+}
+
 #[test]
 fn what_ffmpeg_made_and_nginx_serves_is_played_too() {
     let path = film("progressive").path;
     let nginx = Nginx::start(|root| {
         hls(&path, root, "fragments", "fmp4");
         hls(&path, root, "transport", "mpegts");
+        dash(&path, root, "timeline", "1");
+        dash(&path, root, "numbers", "0");
     });
     let against = format!("--against={}", path.display());
     for (name, compared) in [("fragments", 350), ("transport", 0)] {
@@ -147,6 +167,16 @@ fn what_ffmpeg_made_and_nginx_serves_is_played_too() {
             "{printed}"
         );
         assert_eq!(told["each"][0]["packets"], 5, "{printed}");
+    }
+    for name in ["timeline", "numbers"] {
+        let url = format!("http://{}/{name}.mpd", nginx.address);
+        let (code, printed, told) = yardstick(&[&url, &against, "--buffer=1", "--duration=2"]);
+        assert_eq!((code, faults(&told)), (0, vec![]), "{printed}");
+        assert_eq!(told["each"][0]["protocol"], "DASH");
+        assert!(
+            told["each"][0]["compared"].as_u64() >= Some(350),
+            "{printed}"
+        );
     }
     // A folder is no film.
     let (code, _, told) = yardstick(&[&format!("http://{}/missing.m3u8", nginx.address)]);

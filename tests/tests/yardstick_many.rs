@@ -5,8 +5,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use reelway_tests::films::{film, library};
-use reelway_tests::server::Server;
+use reelway_tests::between::{Between, HONEST, Manner};
+use reelway_tests::films::{film, library, temp_dir};
+use reelway_tests::network::{Network, SERVER};
+use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 use reelway_tests::yardstick::yardstick;
 use serde_json::Value;
@@ -122,4 +124,159 @@ fn those_who_find_nothing_are_refused_and_it_is_told_why() {
     assert!(admitted > 0 && refused > 0, "{printed}");
     assert_eq!((admitted + refused, count(&told, "harmed")), (20, 0));
     assert!(printed.contains("404"), "{printed}");
+}
+
+/// The answers of a server that does not say by which SSRC its streams are known.
+fn without_ssrc(answer: String) -> String {
+    let Some(at) = answer.find(";ssrc=") else {
+        return answer;
+    };
+    let end = answer[at + 1..]
+        .find([';', '\r'])
+        .map_or(answer.len(), |end| at + 1 + end);
+    format!("{}{}", &answer[..at], &answer[end..])
+}
+
+#[test]
+fn viewers_of_a_trace_come_as_it_says_each_through_sockets_of_his_own_where_streams_have_no_names()
+{
+    let films = library(&["progressive", "faststart"]);
+    let server = Server::start(films.path());
+    let manner = Manner {
+        answer: without_ssrc,
+        ..HONEST
+    };
+    let between = Between::start(server.rtsp, manner);
+    let dir = temp_dir("trace");
+    let trace = dir.path().join("trace.csv");
+    std::fs::write(&trace, "# as it was\n0,1,1\n0.3,2,1\n0.3,2,0.5\n0.6,1\n").expect("a trace");
+    let url = |name| format!("rtsp://{}/{name}", between.address);
+    let (code, printed, told) = yardstick(&[
+        &url("progressive"),
+        &url("faststart"),
+        &format!("--arrivals=trace:{}", trace.display()),
+        "--watch=2s",
+        "--buffer=60",
+    ]);
+    assert_eq!((code, count(&told, "lost")), (0, 0), "{printed}");
+    let each = told["each"].as_array().expect("stories");
+    let films: Vec<&str> = each
+        .iter()
+        .filter_map(|viewer| viewer["url"].as_str()?.rsplit('/').next())
+        .collect();
+    assert_eq!(
+        films,
+        ["progressive", "faststart", "faststart", "progressive"]
+    );
+    let watched = |number: usize| {
+        let at = |what: &str| each[number][what].as_f64().expect("a time");
+        at("left_s") - at("came_s")
+    };
+    assert!(watched(2) < watched(3), "{told:#}");
+    for (viewer, least) in each.iter().zip([40, 40, 20, 60]) {
+        assert!(viewer["packets"].as_u64() > Some(least), "{viewer:#}");
+    }
+}
+
+#[test]
+fn viewers_over_tcp_pause_and_seek_too() {
+    let films = library(&["progressive"]);
+    let server = Server::start(films.path());
+    let (code, printed, told) = yardstick(&[
+        &format!("rtsp://{}/progressive", server.rtsp),
+        "--tcp",
+        "--clients=20",
+        "--arrivals=poisson:40",
+        "--watch=3s",
+        "--pause=30",
+        "--seek=30",
+        "--fast-play=20",
+        "--buffer=60",
+    ]);
+    assert_eq!((code, count(&told, "lost")), (0, 0), "{printed}");
+    assert_eq!(count(&told, "admitted"), 20);
+    let each = told["each"].as_array().expect("stories");
+    assert!(
+        each.iter()
+            .all(|viewer| viewer["protocol"] == "RTSP over TCP")
+    );
+    assert!(
+        each.iter()
+            .all(|viewer| viewer["packets"].as_u64() > Some(100))
+    );
+}
+
+#[test]
+fn the_limit_of_a_server_that_takes_no_more_than_seven_is_seven() {
+    let films = library(&["progressive"]);
+    let server = Options::new(films.path())
+        .set("admission.per_address", 7)
+        .start();
+    server.wait_indexed();
+    let (code, printed, told) = yardstick(&[
+        &format!("rtsp://{}/progressive", server.rtsp),
+        "--find-limit=40",
+        "--runs=2",
+        "--clients=4",
+        "--arrivals=burst:40",
+        "--watch=300ms",
+        "--buffer=60",
+    ]);
+    assert_eq!((code, told["limit"].as_f64()), (0, Some(7.0)), "{printed}");
+    assert!(
+        printed.contains("7.0 viewers, none of them harmed"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn the_report_shows_every_machine_that_is_named() {
+    let films = library(&["progressive"]);
+    let network = Network::new();
+    let options = Options::new(films.path()).namespace(network.server(), SERVER);
+    let (server, metrics) = network.as_viewer(|| {
+        let server = options.start();
+        server.wait_indexed();
+        let metrics = server.http_url("metrics");
+        (server, metrics)
+    });
+    let dir = temp_dir("report");
+    let report = dir.path().join("report.html");
+    let (code, printed, _) = network.as_viewer(|| {
+        yardstick(&[
+            &server.rtsp_url("progressive"),
+            "--clients=5",
+            "--watch=3s",
+            "--buffer=60",
+            &format!("--report={}", report.display()),
+            &format!("--metrics={metrics}"),
+            &format!("--machine={metrics}"),
+            &format!("--machine=netns:{}", network.server()),
+        ])
+    });
+    assert_eq!(code, 0, "{printed}");
+    let text = std::fs::read_to_string(&report).expect("a report");
+    let data = text.split("application/json\">").nth(1).expect("data");
+    let data = data.split("</script>").next().expect("its end");
+    let data: Value = serde_json::from_str(data).expect("JSON");
+    let machines = data["machines"].as_array().expect("machines");
+    assert_eq!(machines.len(), 3, "{machines:#?}");
+    let grew = |machine: &Value, what: &str| {
+        let values = machine["series"]["values"][what].as_array();
+        let values: Vec<f64> = values
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_f64)
+            .collect();
+        values.last().copied().unwrap_or(0.0) - values.first().copied().unwrap_or(0.0)
+    };
+    // The viewers' own side is in this namespace: what goes out there comes in here.
+    for (machine, what) in [(0, "wire in"), (1, "all out"), (2, "wire out")] {
+        assert_eq!(machines[machine]["series"]["trouble"], Value::Null);
+        assert!(grew(&machines[machine], what) > 100_000.0, "{machines:#?}");
+    }
+    for machine in machines {
+        assert!(machine["series"]["values"]["cpu"].is_array(), "{machine:#}");
+    }
+    drop(server);
 }

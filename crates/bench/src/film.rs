@@ -4,7 +4,9 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
 
 /// What to make.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +25,42 @@ pub struct Recipe {
     pub with_media: bool,
     /// What the random bytes come from.
     pub seed: u64,
+}
+
+/// Bits a second of the sound, where nothing else is said.
+pub const SOUND: u64 = 128_000;
+
+impl Recipe {
+    /// A film of 25 pictures a second in GOPs of two seconds, with sound.
+    pub fn usual(seconds: u32, picture_rate: u64) -> Recipe {
+        Recipe {
+            seconds,
+            fps: 25,
+            gop: 50,
+            picture_rate,
+            sound_rate: SOUND,
+            with_media: true,
+            seed: 1,
+        }
+    }
+}
+
+/// Makes `count` films, `film00.mp4` and so on, in a new folder `films`: alike, but no byte the same.
+///
+/// # Errors
+/// The folder cannot be written.
+pub fn make_many(films: &Path, count: usize, recipe: &Recipe) -> anyhow::Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(films).with_context(|| films.display().to_string())?;
+    let one = |number: usize| {
+        let path = films.join(format!("film{number:02}.mp4"));
+        let recipe = Recipe {
+            seed: recipe.seed + number as u64,
+            ..*recipe
+        };
+        make(&path, &recipe).with_context(|| path.display().to_string())?;
+        Ok(path)
+    };
+    (0..count).map(one).collect()
 }
 
 /// Sampling rate of the sound; an access unit holds 1024 samples.

@@ -25,11 +25,7 @@ const RUNS: usize = 21;
 
 /// Indexes a film whose `moov` is in the page cache, reads its index file back, and counts bytes.
 pub fn run(_args: &[String]) -> anyhow::Result<Report> {
-    let dir = std::env::temp_dir().join(format!("reelway-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
-    let outcome = measure(&dir);
-    let _ = std::fs::remove_dir_all(&dir);
-    outcome
+    measure(crate::bed::Folder::make("bench-index")?.path())
 }
 
 fn measure(dir: &std::path::Path) -> anyhow::Result<Report> {

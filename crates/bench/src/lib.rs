@@ -80,6 +80,12 @@ const EXPERIMENTS: &[Experiment] = &[
     },
 ];
 
+/// What an experiment was told; wrong usage ends the process as everywhere.
+fn arguments<A: clap::Parser>(name: &str, args: &[String]) -> A {
+    let name = format!("reelway bench {name}");
+    A::try_parse_from(std::iter::once(&name).chain(args)).unwrap_or_else(|error| error.exit())
+}
+
 /// Names of all experiments with a line on each.
 pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
     EXPERIMENTS

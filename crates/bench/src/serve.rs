@@ -1,15 +1,14 @@
 //! `reelway bench serve`: many viewers of many films at many places, each of them judged.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Parser;
 use reelway_yardstick::{Histogram, Reference, Story, rtsp};
 use serde_json::json;
 
-use crate::film::{Recipe, make};
+use crate::bed::Folder;
+use crate::film::{Recipe, make_many};
 use crate::server::Server;
 use crate::{Figure, Report, reference};
 
@@ -44,35 +43,16 @@ const ARRIVALS: Duration = Duration::from_secs(4);
 
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
-    let name = "reelway bench serve".to_owned();
-    let args = Args::try_parse_from(std::iter::once(&name).chain(args))
-        .unwrap_or_else(|error| error.exit());
-    let dir = std::env::temp_dir().join(format!("reelway-bench-{}", std::process::id()));
-    std::fs::create_dir_all(dir.join("films")).with_context(|| dir.display().to_string())?;
-    let outcome = measure(&dir, &args);
-    let _ = std::fs::remove_dir_all(&dir);
-    outcome
-}
-
-fn measure(dir: &Path, args: &Args) -> anyhow::Result<Report> {
-    let films = dir.join("films");
-    let length = args.seconds + 60;
+    let args: &Args = &crate::arguments("serve", args);
+    let folder = Folder::make("bench-serve")?;
+    let films = folder.path().join("films");
+    let recipe = Recipe::usual(args.seconds + 60, args.rate);
     let mut references = Vec::new();
-    for number in 0..args.films {
-        let recipe = Recipe {
-            seconds: length,
-            fps: 25,
-            gop: 50,
-            picture_rate: args.rate,
-            sound_rate: 128_000,
-            with_media: true,
-            seed: number as u64 + 1,
-        };
-        let path = films.join(format!("film{number:02}.mp4"));
-        make(&path, &recipe).with_context(|| path.display().to_string())?;
+    for path in make_many(&films, args.films, &recipe)? {
         references.push(Arc::new(reference::read(&path)?));
     }
-    let server = Server::start(&films, &dir.join("state"), &["--pool", &args.pool])?;
+    let state = folder.path().join("state");
+    let server = Server::start(&films, &state, &["--pool", &args.pool])?;
 
     // The server has core 0; the viewers take the others.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -28,11 +28,9 @@ const SEEKS: usize = 200;
 
 /// Runs the experiment.
 pub fn run(_args: &[String]) -> anyhow::Result<Report> {
-    let dir = std::env::temp_dir().join(format!("reelway-bench-{}", std::process::id()));
-    std::fs::create_dir_all(dir.join("films")).with_context(|| dir.display().to_string())?;
-    let outcome = measure(&dir);
-    let _ = std::fs::remove_dir_all(&dir);
-    outcome
+    let folder = crate::bed::Folder::make("bench-start")?;
+    std::fs::create_dir_all(folder.path().join("films"))?;
+    measure(folder.path())
 }
 
 /// The `number`th of some places spread over the film in an order that no read-ahead guesses.

@@ -4,14 +4,16 @@
 //! viewer while all are there, the packets that it had no room for, and how right its times are. Whether
 //! the server keeps up with so many is told beside it.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 use clap::Parser;
 use serde_json::{Value, json};
 
-use crate::film::{Recipe, make};
+use crate::bed::Folder;
+use crate::chart::{self, Axis, Mark, Series};
+use crate::film::{Recipe, SOUND, make_many};
 use crate::server::Server;
 use crate::{Figure, Report};
 
@@ -37,42 +39,30 @@ struct Args {
     /// New viewers a second
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(10..=10_000))]
     per_second: u32,
+    /// Write the chart into this folder
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
 }
 
-/// Bits a second of the sound.
-const SOUND: u64 = 128_000;
+/// The chart's file.
+const CHART: &str = "yardstick.svg";
 
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
-    let name = "reelway bench yardstick".to_owned();
-    let args = Args::try_parse_from(std::iter::once(&name).chain(args))
-        .unwrap_or_else(|error| error.exit());
-    let dir = std::env::temp_dir().join(format!("reelway-bench-{}", std::process::id()));
-    std::fs::create_dir_all(dir.join("films")).with_context(|| dir.display().to_string())?;
-    let outcome = measure(&dir, &args);
-    let _ = std::fs::remove_dir_all(&dir);
-    outcome
-}
-
-fn measure(dir: &Path, args: &Args) -> anyhow::Result<Report> {
-    let films = dir.join("films");
+    let args: &Args = &crate::arguments("yardstick", args);
+    let folder = Folder::make("bench-yardstick")?;
+    let films = folder.path().join("films");
     let coming = args.viewers / args.per_second + 2;
     let length = coming + args.seconds;
-    for number in 0..args.films {
-        let recipe = Recipe {
-            seconds: length + 30,
-            fps: 25,
-            gop: 50,
-            picture_rate: args.rate.saturating_sub(SOUND),
-            sound_rate: SOUND,
-            with_media: true,
-            seed: u64::from(number) + 1,
-        };
-        let path = films.join(format!("film{number:02}.mp4"));
-        make(&path, &recipe).with_context(|| path.display().to_string())?;
-    }
-    let server = Server::start(&films, &dir.join("state"), &["--pool", "512MiB"])?;
-    let story = dir.join("story.json");
+    let picture = args.rate.saturating_sub(SOUND);
+    make_many(
+        &films,
+        args.films as usize,
+        &Recipe::usual(length + 30, picture),
+    )?;
+    let state = folder.path().join("state");
+    let server = Server::start(&films, &state, &["--pool", "512MiB"])?;
+    let story = folder.path().join("story.json");
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut command = Command::new("taskset");
     command
@@ -97,7 +87,42 @@ fn measure(dir: &Path, args: &Args) -> anyhow::Result<Report> {
         .context("starting the yardstick (taskset is in util-linux)")?;
     let server_cpu = server.cpu_seconds()? - before;
     let text = std::fs::read_to_string(&story).context("the yardstick told nothing")?;
-    report(args, &serde_json::from_str(&text)?, server_cpu)
+    let told = serde_json::from_str(&text)?;
+    if let Some(folder) = &args.svg {
+        std::fs::create_dir_all(folder)?;
+        std::fs::write(folder.join(CHART), chart(args, &told))?;
+    }
+    report(args, &told, server_cpu)
+}
+
+/// The yardstick's core over the viewers who are there, second by second.
+fn chart(args: &Args, told: &Value) -> String {
+    let samples = told["samples"].as_array();
+    let points = |what: fn(&Value) -> f64| {
+        let samples = samples.into_iter().flatten();
+        let point = |sample: &Value| (sample["at_s"].as_f64().unwrap_or(0.0), what(sample));
+        samples.map(point).collect::<Vec<_>>()
+    };
+    let cpu = points(|sample| sample["cpu"].as_f64().unwrap_or(0.0) * 100.0);
+    let rate = points(|sample| sample["bytes"].as_f64().unwrap_or(0.0) * 8e-8);
+    let last = cpu.last().map_or(1.0, |point| point.0);
+    let most = |points: &[(f64, f64)]| points.iter().map(|point| point.1).fold(0.0, f64::max);
+    let top = most(&cpu).max(most(&rate)).max(1.0);
+    let line = |name: &str, colour, points| Series {
+        name: name.to_owned(),
+        mark: Mark::Line,
+        colour,
+        points,
+    };
+    chart::lines(
+        &format!("{} virtual viewers on one core", args.viewers),
+        &Axis::linear("seconds", 0.0, last),
+        &Axis::linear("% of the core; Gb/s × 10", 0.0, top),
+        &[
+            line("the yardstick's core, %", 0, cpu),
+            line("received, tenths of Gb/s", 1, rate),
+        ],
+    )
 }
 
 fn report(args: &Args, told: &Value, server_cpu: f64) -> anyhow::Result<Report> {
@@ -189,5 +214,8 @@ fn report(args: &Args, told: &Value, server_cpu: f64) -> anyhow::Result<Report> 
             told["viewers"]
         ),
     ];
+    if args.svg.is_some() {
+        report.page = format!("![{CHART}](yardstick/{CHART})\n");
+    }
     Ok(report)
 }

@@ -34,6 +34,7 @@ mod metrics;
 mod node;
 mod pace;
 mod pieces;
+mod process;
 mod route;
 mod server;
 mod upload;

@@ -160,6 +160,9 @@ fn node(out: &mut Exposition, app: &App) {
         "Time since the start.",
         app.uptime().as_secs_f64(),
     );
+    for (name, help, value) in crate::process::counters() {
+        out.single(name, "counter", help, value);
+    }
     let state = app.state();
     out.family(
         "reelway_state",

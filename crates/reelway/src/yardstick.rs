@@ -2,17 +2,20 @@
 //!
 //! What lives here: the flags, and what is printed. The viewers are in the crate `yardstick`.
 
+mod beside;
 mod load;
 mod print;
 mod report;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use reelway_yardstick::rtsp::{self, Options};
+use reelway_yardstick::watching::Machine;
 use reelway_yardstick::{Outcome, Reference, http};
 
 /// Flags of `reelway yardstick`.
@@ -44,6 +47,12 @@ pub struct Yardstick {
         hide_default_value = true
     )]
     burst: u32,
+    /// Ask for lost packets, where the server sends them again (RFC 4585, 4588)
+    #[arg(long, conflicts_with = "tcp")]
+    repair: bool,
+    /// Feed a player with what comes, as an MPEG transport stream: --pipe 'ffplay -' (RTSP)
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["clients", "arrivals", "find_limit"])]
+    pipe: Option<String>,
     /// Silence after which a stream counts as dead
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = positive_seconds)]
     patience: Duration,
@@ -56,6 +65,10 @@ pub struct Yardstick {
     /// The server's own metrics (Prometheus' text format), shown in the report
     #[arg(long, value_name = "URL", requires = "report")]
     metrics: Option<String>,
+    /// A machine whose load the report shows beside this one's (netns:NAME, a network namespace; http://…/metrics,
+    /// a node's metrics); may be given again
+    #[arg(long, value_name = "MACHINE", requires = "report")]
+    machine: Vec<Machine>,
     #[command(flatten)]
     load: load::Load,
 }
@@ -110,40 +123,54 @@ impl Yardstick {
             .enable_all()
             .build()?;
         if self.load.is_wanted() {
-            let options = self
-                .load
-                .options(&self.urls, self.duration, self.buffer, self.patience);
+            let options = self.load.options(
+                &self.urls,
+                self.duration,
+                self.buffer,
+                self.patience,
+                self.tcp,
+            );
             if let Some(most) = self.load.find_limit {
                 let limit = runtime.block_on(load::find_limit(options, most, self.load.runs))?;
                 load::print_limit(&limit);
                 self.write_json(&print::limit_json(&limit))?;
                 return Ok(exit(limit.mean() > 0.0));
             }
-            let metrics = self.metrics.clone();
-            let (story, machine, metrics) = runtime.block_on(load::watched(options, metrics))?;
+            let (story, seen) =
+                runtime.block_on(beside::watched(self.beside(), load::run(options)));
+            let story = story?;
             load::print(&story);
             let json = print::load_json(&story);
             self.write_json(&json)?;
             if let Some(path) = &self.report {
-                report::write(path, &json, &machine, metrics.as_ref())?;
+                report::write(path, &json, &seen)?;
             }
             return Ok(exit(story.harmed == 0 && story.refused == 0));
         }
-        let outcomes = runtime.block_on(self.measure(reference.as_ref()));
-        for outcome in &outcomes {
-            print::outcome(outcome);
+        let measuring = self.measure(reference.as_ref());
+        let (measured, seen) = runtime.block_on(beside::watched(self.beside(), measuring));
+        for measured in &measured {
+            print::outcome(&measured.outcome);
         }
-        let json = print::json(&outcomes);
+        let json = print::json(&measured);
         self.write_json(&json)?;
         if let Some(path) = &self.report {
-            // The report shows viewers in the shape of virtual ones, without a course of time.
+            // The report shows viewers in the shape of virtual ones.
             let mut story = json;
-            story["each"] = print::stories(&outcomes);
-            report::write(path, &story, &Default::default(), None)?;
+            story["each"] = print::stories(&measured);
+            story["samples"] = print::course(&measured);
+            report::write(path, &story, &seen)?;
         }
-        Ok(exit(
-            outcomes.iter().all(|outcome| outcome.verdict.is_well()),
-        ))
+        let mut all = measured.iter();
+        Ok(exit(all.all(|measured| measured.outcome.verdict.is_well())))
+    }
+
+    fn beside(&self) -> beside::Wanted {
+        let this = std::iter::once(Machine::This);
+        beside::Wanted {
+            machines: this.chain(self.machine.iter().cloned()).collect(),
+            metrics: self.metrics.clone(),
+        }
     }
 
     fn write_json(&self, value: &serde_json::Value) -> anyhow::Result<()> {
@@ -154,8 +181,8 @@ impl Yardstick {
         std::fs::write(path, text + "\n").with_context(|| path.display().to_string())
     }
 
-    /// All films at once, each by a viewer of its own.
-    async fn measure(&self, reference: Option<&Reference>) -> Vec<Outcome> {
+    /// One film after the other.
+    async fn measure(&self, reference: Option<&Reference>) -> Vec<Measured> {
         let options = Options {
             tcp: self.tcp,
             from: self.from.as_secs_f64(),
@@ -164,12 +191,16 @@ impl Yardstick {
             compare: reference.is_some(),
             depth: self.buffer,
             patience: self.patience,
+            repair: self.repair,
+            pipe: self.pipe.clone(),
+            progress: Arc::default(),
         };
         let over_http = http::Options {
             duration: self.duration,
             depth: self.buffer,
             patience: self.patience,
             look: true,
+            progress: Arc::clone(&options.progress),
         };
         let viewer = async |url: &String| {
             if url.starts_with("http://") {
@@ -179,10 +210,29 @@ impl Yardstick {
             let watched = rtsp::watch(url, &options, reference).await;
             Outcome::of_rtsp(url, self.tcp, &watched, self.buffer, self.burst)
         };
-        let mut outcomes = Vec::new();
+        let began = reelway_clock::real().nanos();
+        let at = || reelway_clock::real().nanos().saturating_sub(began) as f64 / 1e9;
+        let mut all = Vec::new();
         for url in &self.urls {
-            outcomes.push(viewer(url).await);
+            let (came_ns, came_s) = (reelway_clock::real().nanos(), at());
+            let outcome = print::with_progress(url, &options.progress, viewer(url)).await;
+            all.push(Measured {
+                outcome,
+                came_ns,
+                came_s,
+                left_s: at(),
+            });
         }
-        outcomes
+        all
     }
+}
+
+/// What a measuring viewer saw, and when he was there.
+struct Measured {
+    outcome: Outcome,
+    /// ns since 1970.
+    came_ns: u64,
+    /// s from the beginning of the run.
+    came_s: f64,
+    left_s: f64,
 }

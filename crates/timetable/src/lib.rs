@@ -9,13 +9,13 @@
 mod beginning;
 mod curve;
 mod demand;
-mod even;
 mod eager;
+mod even;
 mod smooth;
 
 pub use beginning::{Beginning, PRIMING, TrackBeginning};
 pub use curve::{BIN, BINS, Curve, Play};
 pub use demand::{Carriage, Demand, ETHERNET};
-pub use even::{Due, Leaving, beside, evenly, from_the_beginning};
 pub use eager::Eager;
+pub use even::{Due, Leaving, beside, evenly, from_the_beginning};
 pub use smooth::{Schedule, smooth};

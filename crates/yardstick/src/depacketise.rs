@@ -20,12 +20,21 @@ pub enum Format {
 }
 
 /// An access unit that has come whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unit {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit<'a> {
     /// RTP timestamp.
     pub rtp_time: u32,
+    /// Parameter sets of H.264 and H.265 that came with it.
+    pub parameters: &'a [Vec<u8>],
+    /// Its other NAL units, without delimiters; the whole of it for other formats.
+    pub parts: Vec<&'a [u8]>,
+}
+
+impl Unit<'_> {
     /// [`access_unit_hash`].
-    pub hash: u64,
+    pub fn hash(&self) -> u64 {
+        access_unit_hash(self.parts.iter().copied())
+    }
 }
 
 /// Puts a track's access units together.
@@ -34,6 +43,7 @@ pub struct Depacketiser {
     format: Format,
     /// NAL units of the access unit that is coming, and bytes of a fragmented one.
     nals: Vec<Vec<u8>>,
+    parameters: Vec<Vec<u8>>,
     fragment: Option<Vec<u8>>,
     rtp_time: Option<u32>,
     /// A packet of the access unit is missing.
@@ -46,6 +56,7 @@ impl Depacketiser {
         Depacketiser {
             format,
             nals: Vec::new(),
+            parameters: Vec::new(),
             fragment: None,
             rtp_time: None,
             broken: false,
@@ -65,13 +76,14 @@ impl Depacketiser {
         payload: &[u8],
         rtp_time: u32,
         marker: bool,
-        whole: &mut impl FnMut(Unit),
+        whole: &mut impl FnMut(Unit<'_>),
     ) -> Result<(), String> {
         match self.format {
             Format::Whole => {
                 whole(Unit {
                     rtp_time,
-                    hash: access_unit_hash([payload]),
+                    parameters: &[],
+                    parts: vec![payload],
                 });
                 Ok(())
             }
@@ -79,9 +91,7 @@ impl Depacketiser {
             Format::H264 | Format::H265 => {
                 if self.rtp_time.is_some_and(|time| time != rtp_time) {
                     // Without a marker before: its end was lost.
-                    self.nals.clear();
-                    self.fragment = None;
-                    self.broken = false;
+                    self.clear();
                 }
                 self.rtp_time = Some(rtp_time);
                 let done = if self.format == Format::H264 {
@@ -91,28 +101,38 @@ impl Depacketiser {
                 };
                 if marker {
                     if !self.broken && !self.nals.is_empty() && done.is_ok() {
-                        let parts = self.nals.iter().map(Vec::as_slice);
                         whole(Unit {
                             rtp_time,
-                            hash: access_unit_hash(parts),
+                            parameters: &self.parameters,
+                            parts: self.nals.iter().map(Vec::as_slice).collect(),
                         });
                     }
-                    self.nals.clear();
-                    self.fragment = None;
+                    self.clear();
                     self.rtp_time = None;
-                    self.broken = false;
                 }
                 done
             }
         }
     }
 
+    fn clear(&mut self) {
+        self.nals.clear();
+        self.parameters.clear();
+        self.fragment = None;
+        self.broken = false;
+    }
+
     fn keep(&mut self, nal: Vec<u8>) {
-        let aside = match self.format {
-            Format::H264 => matches!(nal[0] & 31, 7..=9),
-            _ => matches!(nal[0] >> 1 & 63, 32..=35),
+        let (parameters, delimiter) = match self.format {
+            Format::H264 => (matches!(nal[0] & 31, 7 | 8), nal[0] & 31 == 9),
+            _ => {
+                let kind = nal[0] >> 1 & 63;
+                (matches!(kind, 32..=34), kind == 35)
+            }
         };
-        if !aside {
+        if parameters {
+            self.parameters.push(nal);
+        } else if !delimiter {
             self.nals.push(nal);
         }
     }
@@ -210,7 +230,7 @@ fn aac(
     payload: &[u8],
     rtp_time: u32,
     unit_ticks: u32,
-    whole: &mut impl FnMut(Unit),
+    whole: &mut impl FnMut(Unit<'_>),
 ) -> Result<(), String> {
     let [high, low, ..] = *payload else {
         return Err("an AAC payload of less than two bytes".into());
@@ -236,7 +256,8 @@ fn aac(
         let rtp_time = rtp_time.wrapping_add(unit_ticks * number as u32);
         whole(Unit {
             rtp_time,
-            hash: access_unit_hash([unit]),
+            parameters: &[],
+            parts: vec![unit],
         });
         at += size;
     }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod burst;
+mod course;
 mod depacketise;
 mod histogram;
 pub mod http;
@@ -17,20 +18,28 @@ mod meter;
 mod mp4;
 mod order;
 pub mod outcome;
+mod packet;
+pub mod pipe;
 pub mod playback;
+mod progress;
 mod reference;
+mod repair;
 mod reports;
 pub mod rtsp;
 mod socket;
+mod story;
 mod stream;
+mod transport_stream;
 pub mod verdict;
 pub mod watching;
 
+pub use course::Course;
 pub use histogram::Histogram;
-pub use meter::{Story, TrackStory};
 pub use mp4::read_film;
 pub use outcome::Outcome;
+pub use progress::Progress;
 pub use reference::{Reference, ReferenceTrack, access_unit_hash};
+pub use story::{Story, TrackStory};
 
 /// What went wrong before or while a film was to be played.
 #[derive(Debug, thiserror::Error)]

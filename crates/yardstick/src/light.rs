@@ -14,12 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use nix::sys::socket::{setsockopt, sockopt};
-
 use self::report::Reporter;
 use crate::histogram::Histogram;
-use crate::meter::parse;
-use crate::socket::{BUFFER, receive_from};
+use crate::packet::parse;
+use crate::socket::{Inbox, pair};
 use crate::stream::{StreamMeter, Tally};
 
 /// Receive buffer of a socket: a second of some thousand streams.
@@ -193,13 +191,8 @@ impl LightReceiver {
         rate: u32,
         server: Option<SocketAddr>,
     ) -> io::Result<LightReceiver> {
-        let (socket, reports) = pair(address, port)?;
-        setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
-        if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE).is_err() {
-            setsockopt(&socket, sockopt::RcvBuf, &RECEIVE)?;
-        }
-        // Without GRO packets come one by one: slower, not wrong.
-        let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
+        let (socket, reports) = pair(address, port, RECEIVE)?;
+        socket.set_nonblocking(false)?;
         socket.set_read_timeout(Some(Duration::from_millis(50)))?;
         let port = socket.local_addr()?.port();
         let window = Arc::new(Window::default());
@@ -247,27 +240,6 @@ impl LightReceiver {
     }
 }
 
-fn pair(address: IpAddr, port: u16) -> io::Result<(UdpSocket, UdpSocket)> {
-    let bind = |port| UdpSocket::bind(SocketAddr::new(address, port));
-    if port != 0 {
-        return Ok((bind(port)?, bind(port + 1)?));
-    }
-    for _ in 0..64 {
-        let first = bind(0)?;
-        let port = first.local_addr()?.port();
-        if port.is_multiple_of(2)
-            && port < u16::MAX
-            && let Ok(second) = bind(port + 1)
-        {
-            return Ok((first, second));
-        }
-    }
-    Err(io::Error::new(
-        io::ErrorKind::AddrInUse,
-        "no pair of neighbouring UDP ports is free",
-    ))
-}
-
 fn receive(
     socket: &UdpSocket,
     rate: u32,
@@ -276,9 +248,9 @@ fn receive(
 ) -> io::Result<LightStory> {
     let mut judge = Judge::new(rate);
     judge.reporter = reporter;
-    let mut buffer = vec![0; BUFFER];
+    let mut inbox = Inbox::new();
     loop {
-        let received = match receive_from(socket.as_raw_fd(), &mut buffer) {
+        let received = match inbox.receive(socket.as_raw_fd()) {
             Ok(received) => received,
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock if window.stop.load(Ordering::Relaxed) => break,
@@ -294,7 +266,7 @@ fn receive(
             window.to.load(Ordering::Relaxed),
         );
         let judging = from > 0 && received.at >= from && (to == 0 || received.at < to);
-        for packet in buffer[..received.len].chunks(received.segment.max(1)) {
+        for packet in inbox.datagrams(&received) {
             judge.packet(packet, received.at, judging);
         }
         // A flood must not keep it from ending.

@@ -1,123 +1,19 @@
 //! What a viewer measures: every packet there, in order, in time, at once no more than agreed, and
 //! equal to the film.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::course::Course;
 use crate::depacketise::{Depacketiser, Format};
-use crate::histogram::Histogram;
 use crate::order::{Order, Out, Place};
-use crate::playback::{Arrived, Playback, usual_step};
+use crate::packet::parse;
+use crate::playback::{Arrived, usual_step};
 use crate::reference::{Match, ReferenceTrack};
+use crate::repair::{self, Repair};
 use crate::reports::{Reports, parse as parse_rtcp};
+use crate::story::TrackStory;
 use crate::verdict::{Fault, Finding};
-
-/// What one track of one viewer was like.
-#[derive(Clone, Debug, Default)]
-pub struct TrackStory {
-    /// Whether it is picture.
-    pub is_video: bool,
-    /// Packets that came.
-    pub packets: u64,
-    /// Payload bytes that came.
-    pub bytes: u64,
-    /// Packets that never came.
-    pub lost: u64,
-    /// Packets that came after a later one.
-    pub reordered: u64,
-    /// Packets of these that came after the buffer had given them up.
-    pub too_late: u64,
-    /// Packets that came twice.
-    pub repeated: u64,
-    /// Access units that came whole.
-    pub units: u64,
-    /// Access units whose bytes are not the film's.
-    pub different: u64,
-    /// Access units for which the film has nothing at that time.
-    pub unknown: u64,
-    /// Access units that are the film's, but of another time than the server's words put them at.
-    pub displaced: u64,
-    /// By how much the first of them is off, ns.
-    pub displaced_by: Option<i64>,
-    /// Access units of the film that did not come whole between the first and the last that came.
-    pub missing: u64,
-    /// How late the access units came against the earliest; see `TrackMeter::judge`.
-    pub late: Histogram,
-    /// What was against an RFC, the first case in words.
-    pub wrong: Option<String>,
-    /// The first sequence number was the one announced in RTP-Info.
-    pub announced: Option<bool>,
-    /// RTP-Info named a timestamp.
-    pub announced_time: bool,
-    /// The film's time of the first packet, by RTP-Info, ns.
-    pub first_media: i64,
-    /// Sender reports seen.
-    pub sender_reports: u64,
-    /// RTCP BYE was seen.
-    pub bye: bool,
-}
-
-impl TrackStory {
-    /// What a person calls the track.
-    pub fn kind(&self) -> &'static str {
-        if self.is_video { "picture" } else { "sound" }
-    }
-}
-
-/// What one viewer's play was like.
-#[derive(Clone, Debug, Default)]
-pub struct Story {
-    /// Tracks as in the session description.
-    pub tracks: Vec<TrackStory>,
-    /// From the PLAY request to the first packet.
-    pub start: Option<Duration>,
-    /// Most packets of all tracks together within any millisecond.
-    pub burst: u32,
-    /// How many milliseconds held more packets than agreed.
-    pub bursts_over: u64,
-    /// The film's place where it began, in ns, as the server said.
-    pub from: i64,
-    /// Where it was to end, in ns, as the server said.
-    pub to: Option<i64>,
-    /// The film's time of the last access unit that came, ns.
-    pub last: i64,
-    /// Whether the film came to its end.
-    pub ended: bool,
-    /// What a player with a buffer would have shown.
-    pub playback: Playback,
-    /// What is wrong with RTP-Info and the sender reports.
-    pub lies: Vec<Finding>,
-}
-
-impl Story {
-    /// Packets that never came, of all tracks.
-    pub fn lost(&self) -> u64 {
-        self.tracks.iter().map(|track| track.lost).sum()
-    }
-
-    /// Whether every packet came, once, in order, and each access unit equal to the film's.
-    pub fn is_whole(&self) -> bool {
-        self.tracks.iter().all(|track| {
-            let wrong = [
-                track.lost,
-                track.reordered,
-                track.repeated,
-                track.different,
-                track.unknown,
-                track.displaced,
-            ];
-            wrong.iter().sum::<u64>() == 0 && track.wrong.is_none() && track.packets > 0
-        })
-    }
-
-    /// Lateness of all tracks.
-    pub fn late(&self) -> Histogram {
-        let mut all = Histogram::default();
-        for track in &self.tracks {
-            all.merge(&track.late);
-        }
-        all
-    }
-}
 
 /// Measures one track.
 #[derive(Debug)]
@@ -138,11 +34,26 @@ pub(crate) struct TrackMeter {
     order: Order<Packet>,
     /// Access units that came.
     pub arrivals: Vec<Arrived>,
+    pub course: Course,
     current: Option<(u32, Arrived)>,
     /// Packets are missing before the next.
     gap: bool,
+    /// The payload type of packets that are sent again.
+    rtx: Option<u8>,
+    repair: Repair,
+    /// Whole access units for a player; none where there is none.
+    pub kept: Option<Vec<Kept>>,
     /// The film's time of the newest packet, ns.
     newest: i64,
+}
+
+/// An access unit for a player.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    /// The film's time, ns.
+    pub media: i64,
+    pub parameters: Vec<Vec<u8>>,
+    pub parts: Vec<Vec<u8>>,
 }
 
 /// A packet that waits for those before it.
@@ -180,10 +91,33 @@ impl TrackMeter {
             ssrc: None,
             order: Order::new(patience),
             arrivals: Vec::new(),
+            course: Course::default(),
             current: None,
             gap: false,
+            rtx: None,
+            repair: Repair::default(),
+            kept: None,
             newest: 0,
         }
+    }
+
+    /// What is lost will be asked for, and comes again with this payload type.
+    pub fn repairs(&mut self, rtx: u8) {
+        self.rtx = Some(rtx);
+    }
+
+    /// RTCP that asks for what is missing now, if anything is to be asked for.
+    pub fn ask(&mut self) -> Option<Vec<u8>> {
+        let (_, media) = self.rtx.zip(self.ssrc)?;
+        let lost = self.repair.ask(self.order.missing());
+        (!lost.is_empty()).then(|| repair::nack(!media, media, &lost))
+    }
+
+    /// Whole access units are kept from now on, for [`TrackMeter::kept`].
+    pub fn keep(&mut self, format: Format) {
+        self.depacketiser
+            .get_or_insert_with(|| Depacketiser::new(format));
+        self.kept = Some(Vec::new());
     }
 
     /// What RTP-Info says of the packets that follow.
@@ -205,16 +139,33 @@ impl TrackMeter {
         self.story.wrong.get_or_insert_with(|| words.into());
     }
 
+    /// So many packets of it came from there.
+    pub fn sent_by(&mut self, from: SocketAddr, packets: u64) {
+        let room = self.story.senders.len() < MOST_SENDERS;
+        if room || self.story.senders.contains_key(&from) {
+            *self.story.senders.entry(from).or_default() += packets;
+        }
+    }
+
     /// Takes a packet that the kernel got at `at` (ns).
     pub fn packet(&mut self, packet: &[u8], at: u64, reference: Option<&ReferenceTrack>) {
-        let Some((header, payload)) = parse(packet) else {
+        let Some((mut header, mut payload)) = parse(packet) else {
             return self.wrong("a packet that is not RTP");
         };
+        let again = self.rtx == Some(header.payload_type);
+        if again {
+            let (Some((seq, original)), Some(ssrc)) = (repair::original(payload), self.ssrc) else {
+                // Nothing, or the second coming of what has never come.
+                return;
+            };
+            (header.seq, header.ssrc, payload) = (seq, ssrc, original);
+        }
         if *self.ssrc.get_or_insert(header.ssrc) != header.ssrc {
             return self.wrong("packets of two sources (SSRC) in one stream");
         }
         self.story.packets += 1;
         self.story.bytes += payload.len() as u64;
+        self.course.came(at, payload.len() as u64);
         if self.story.packets == 1 {
             if !self.story.announced_time {
                 self.rtp_from = header.rtp_time;
@@ -241,19 +192,33 @@ impl TrackMeter {
                 .map_or_else(Vec::new, |_| payload.to_vec()),
         };
         match self.order.push(header.seq, at, waiting) {
-            Place::Ahead(missing) => self.story.lost += u64::from(missing),
+            Place::Ahead(missing) => self.missed(at, i64::from(missing)),
             Place::Reordered => {
-                self.story.lost -= 1;
-                self.story.reordered += 1;
+                self.missed(at, -1);
+                if again {
+                    self.story.repaired += 1;
+                } else {
+                    self.story.reordered += 1;
+                }
             }
+            // It was asked for twice, or came after all.
+            Place::Repeated if again => {}
             Place::TooLate => {
-                self.story.lost -= 1;
+                self.missed(at, -1);
                 self.story.reordered += 1;
                 self.story.too_late += 1;
             }
             Place::Repeated => self.story.repeated += 1,
         }
         self.drain(at, reference);
+    }
+
+    /// So many packets more are missing, or fewer.
+    fn missed(&mut self, at: u64, packets: i64) {
+        if packets != 0 {
+            self.story.lost = self.story.lost.saturating_add_signed(packets);
+            self.course.lost(at, packets);
+        }
     }
 
     /// Takes a datagram of RTCP.
@@ -313,17 +278,26 @@ impl TrackMeter {
 
     fn compare(&mut self, packet: &Packet, reference: Option<&ReferenceTrack>) {
         let (from, rtp_from, rate) = (self.from, self.rtp_from, self.clock_rate);
-        let (Some(depacketiser), story) = (&mut self.depacketiser, &mut self.story) else {
+        let (Some(depacketiser), story, kept) =
+            (&mut self.depacketiser, &mut self.story, &mut self.kept)
+        else {
             return;
         };
-        let mut judge = |unit: crate::depacketise::Unit| {
-            story.units += 1;
+        let mut judge = |unit: crate::depacketise::Unit<'_>| {
             let ticks = i64::from(unit.rtp_time.wrapping_sub(rtp_from) as i32);
             let nanos = from + ticks * 1_000_000_000 / i64::from(rate);
+            if let Some(kept) = kept {
+                kept.push(Kept {
+                    media: nanos,
+                    parameters: unit.parameters.to_vec(),
+                    parts: unit.parts.iter().map(|part| part.to_vec()).collect(),
+                });
+            }
             let Some(reference) = reference else {
                 return;
             };
-            match reference.judge(nanos, unit.hash) {
+            story.units += 1;
+            match reference.judge(nanos, unit.hash()) {
                 Match::Same => {}
                 Match::Elsewhere(by) => {
                     story.displaced += 1;
@@ -420,9 +394,9 @@ impl TrackMeter {
             let due = decode.max(self.from) + base;
             let spread = if unit.packets > 1 { frame } else { 0 };
             let late = (unit.first as i64 - due).max(unit.last as i64 - due - spread);
-            self.story
-                .late
-                .add(Duration::from_nanos(late.max(0) as u64));
+            let late = late.max(0) as u64;
+            self.story.late.add(Duration::from_nanos(late));
+            self.course.late(unit.last, late);
         }
     }
 }
@@ -438,55 +412,7 @@ const ROUNDING: i64 = 1_000_000;
 /// How far the first packet may lie beside the place that was announced, ms: a packet of sound or a
 /// picture shown long.
 const BESIDE_MS: i64 = 500;
+/// Most senders of a track that are told apart.
+const MOST_SENDERS: usize = 64;
 /// Most packets that may be missing before the first that comes.
 const MOST_MISSING_FIRST: u16 = 2000;
-
-/// What of an RTP header is looked at.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Header {
-    pub seq: u16,
-    pub rtp_time: u32,
-    pub marker: bool,
-    pub ssrc: u32,
-}
-
-/// Header and payload of an RTP packet.
-pub(crate) fn parse(packet: &[u8]) -> Option<(Header, &[u8])> {
-    let [
-        first,
-        second,
-        seq_high,
-        seq_low,
-        t0,
-        t1,
-        t2,
-        t3,
-        s0,
-        s1,
-        s2,
-        s3,
-        ..,
-    ] = *packet
-    else {
-        return None;
-    };
-    if first >> 6 != 2 {
-        return None;
-    }
-    let mut start = 12 + 4 * usize::from(first & 15);
-    if first & 0x10 != 0 {
-        let words = packet.get(start + 2..start + 4)?;
-        start += 4 + 4 * usize::from(u16::from_be_bytes([words[0], words[1]]));
-    }
-    let mut end = packet.len();
-    if first & 0x20 != 0 {
-        end = end.checked_sub(usize::from(*packet.last()?))?;
-    }
-    let header = Header {
-        seq: u16::from_be_bytes([seq_high, seq_low]),
-        rtp_time: u32::from_be_bytes([t0, t1, t2, t3]),
-        marker: second & 0x80 != 0,
-        ssrc: u32::from_be_bytes([s0, s1, s2, s3]),
-    };
-    packet.get(start..end).map(|payload| (header, payload))
-}

@@ -112,6 +112,11 @@ impl<T> Order<T> {
         Some(Out::Packet(packet))
     }
 
+    /// Numbers that are missing and not given up yet, with all 64 bits.
+    pub fn missing(&self) -> impl Iterator<Item = u64> + use<'_, T> {
+        self.gaps.range(self.next..).copied()
+    }
+
     /// How many packets were sent up to the highest seen.
     pub fn span(&self, first: u16) -> u64 {
         let begin = 1 << 32 | u64::from(first);

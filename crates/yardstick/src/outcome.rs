@@ -1,10 +1,14 @@
 //! What one viewer tells in the end, of whatever protocol: figures and a verdict.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::course::Course;
 use crate::histogram::Histogram;
+use crate::pipe::Fed;
 use crate::playback::Playback;
 use crate::rtsp::Watched;
 use crate::verdict::{Fault, Finding, Verdict};
@@ -43,9 +47,18 @@ pub struct Outcome {
     pub compared: u64,
     /// Most packets within a millisecond.
     pub burst: u32,
+    /// Packets that were lost, asked for, and sent again in time.
+    pub repaired: u64,
+    /// Who sent how many packets, where several sent one stream.
+    pub senders: BTreeMap<SocketAddr, u64>,
+    /// What a player was fed with.
+    pub fed: Option<Fed>,
     /// How late access units (or segments) came.
     #[serde(skip)]
     pub late: Histogram,
+    /// How it went, second by second.
+    #[serde(skip)]
+    pub course: Course,
 }
 
 fn millis(duration: Duration) -> f64 {
@@ -105,6 +118,13 @@ impl Outcome {
         findings.extend(shown(&story.playback));
         findings.extend(bytes(&story.tracks));
         findings.extend(bursts(story, tcp, agreed));
+        findings.extend(watched.fed.as_ref().and_then(feeding));
+        // Servers may send each track from a port of its own: that is one sender all the same.
+        let several = story.tracks.iter().any(|track| track.senders.len() > 1);
+        let mut senders = BTreeMap::new();
+        for (from, packets) in story.tracks.iter().flat_map(|track| &track.senders) {
+            *senders.entry(*from).or_insert(0) += packets;
+        }
         let total = |field: fn(&TrackStory) -> u64| story.tracks.iter().map(field).sum();
         Outcome {
             url: url.to_owned(),
@@ -120,7 +140,11 @@ impl Outcome {
             repeated: total(|track| track.repeated),
             compared: total(|track| track.units),
             burst: story.burst,
+            repaired: total(|track| track.repaired),
+            senders: if several { senders } else { BTreeMap::new() },
+            fed: watched.fed.clone().and_then(Result::ok),
             late: story.late(),
+            course: story.course.clone(),
         }
     }
 }
@@ -156,6 +180,7 @@ impl Outcome {
             bytes: watched.bytes,
             compared: watched.tracks.iter().map(|track| track.units).sum(),
             late: watched.late.clone(),
+            course: watched.course.clone(),
             ..Outcome::default()
         }
     }
@@ -189,6 +214,15 @@ fn packets(story: &Story) -> Vec<Finding> {
                     "{} of the {name} came out of order, {} of them too late for the buffer",
                     many(track.reordered, "packet"),
                     track.too_late
+                ),
+            ));
+        }
+        if track.repaired > 0 {
+            findings.push(Finding::noticed(
+                Fault::Repaired,
+                format!(
+                    "{} of the {name} were lost, and sent again in time when asked for",
+                    many(track.repaired, "packet")
                 ),
             ));
         }
@@ -299,6 +333,23 @@ pub(crate) fn bytes(tracks: &[TrackStory]) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// What kept a player from being fed.
+fn feeding(fed: &Result<Fed, String>) -> Option<Finding> {
+    let words = match fed {
+        Err(why) => format!("the player that was fed: {why}"),
+        Ok(fed) if fed.left_out > 0 => format!(
+            "{} did not reach the player that was fed: it did not read, or was closed",
+            many(fed.left_out, "access unit")
+        ),
+        Ok(fed) if fed.tracks_left_out > 0 => format!(
+            "{} could not be fed to the player: only H.264, H.265 and AAC can",
+            many(fed.tracks_left_out as u64, "track")
+        ),
+        Ok(_) => return None,
+    };
+    Some(Finding::noticed(Fault::Player, words))
 }
 
 fn bursts(story: &Story, tcp: bool, agreed: u32) -> Option<Finding> {

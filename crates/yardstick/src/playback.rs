@@ -89,40 +89,27 @@ pub fn simulate(tracks: &[&[Arrived]], from: u64, depth: Duration) -> Playback {
     let Some(begin) = order.first().map(|(unit, _)| unit.media) else {
         return playback;
     };
-    let mut base = from as i64 + depth.as_nanos() as i64 - begin;
-    let (mut stall, mut stalled_until) = (0_u64, i64::MIN);
+    let mut player = OnlinePlayer::new(depth);
+    player.shown = playback;
+    player.begin(begin);
+    player.came(from);
     for (unit, newer) in order {
-        let due = base + unit.media;
-        let late = unit.last as i64 - due;
-        if !unit.whole {
-            playback.skipped += 1;
-            continue;
+        let due = player.base.unwrap_or(0) + unit.media;
+        // What is late and has newer beside it is passed over.
+        let passed_over = unit.last as i64 > due && newer <= due.max(0) as u64;
+        if unit.whole && !passed_over {
+            player.shown.shown += 1;
+            player.due(due, unit.last as i64);
+        } else {
+            player.shown.late += u64::from(unit.whole);
+            player.shown.skipped += 1;
         }
-        playback.shown += 1;
-        if late <= 0 {
-            continue;
-        }
-        playback.late += 1;
-        if newer <= due.max(0) as u64 {
-            playback.shown -= 1;
-            playback.skipped += 1;
-            continue;
-        }
-        base += late;
-        playback.stalled += late as u64;
-        if due > stalled_until.saturating_add(ONE_STALL) {
-            playback.stalls += 1;
-            stall = 0;
-        }
-        stall += late as u64;
-        stalled_until = unit.last as i64;
-        playback.longest_stall = playback.longest_stall.max(stall);
     }
-    playback
+    player.shown
 }
 
-/// A player who is told as it comes: what [`simulate`] tells of a whole film, but for one thing: as
-/// nothing newer is known yet, he waits for what is late instead of going on without it.
+/// A player who is told as it comes. Told by itself, he waits for what is late; [`simulate`], which knows the
+/// whole film, has him go on without it where something newer was there already.
 #[derive(Clone, Debug)]
 pub(crate) struct OnlinePlayer {
     depth: i64,

@@ -2,22 +2,27 @@
 
 pub(crate) mod connection;
 pub(crate) mod description;
+mod start;
+mod track;
 
-use std::task::Poll;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::UdpSocket;
 use tokio::time::{self, MissedTickBehavior};
 
 use self::connection::{Connection, Incoming};
-use self::description::Media;
+pub use self::start::start_times;
+use self::track::{Track, readable};
 use crate::Trouble;
 use crate::burst::BurstMeter;
-use crate::meter::{Story, TrackMeter};
+use crate::course::Course;
+use crate::pipe::{Fed, Pipe};
 use crate::playback;
+use crate::progress::Progress;
 use crate::reference::{Reference, ReferenceTrack};
 use crate::reports::{self, Reports};
-use crate::socket::{self, BUFFER, Received};
+use crate::socket::{Inbox, Received};
+use crate::story::Story;
 use crate::verdict::Finding;
 
 /// How to play.
@@ -37,6 +42,12 @@ pub struct Options {
     pub depth: Duration,
     /// Silence after which a stream that should go on counts as dead.
     pub patience: Duration,
+    /// Whether to ask for lost packets, where the server sends them again (RFC 4588); over UDP.
+    pub repair: bool,
+    /// A player's command that is fed with what comes; see [`crate::pipe`].
+    pub pipe: Option<String>,
+    /// Where it is told how far it is.
+    pub progress: Arc<Progress>,
 }
 
 impl Default for Options {
@@ -49,6 +60,9 @@ impl Default for Options {
             compare: false,
             depth: Duration::from_secs(2),
             patience: SILENCE,
+            repair: false,
+            pipe: None,
+            progress: Arc::default(),
         }
     }
 }
@@ -69,6 +83,8 @@ pub struct Watched {
     pub story: Story,
     /// Why no more came.
     pub trouble: Option<Trouble>,
+    /// What a player was fed with, or why he was not.
+    pub fed: Option<Result<Fed, String>>,
 }
 
 /// Plays a film and tells what it was like.
@@ -105,7 +121,16 @@ pub async fn watch(url: &str, options: &Options, reference: Option<&Reference>) 
                 // A server that does not answer goodbye has still served the film.
                 let _ = connection.request("TEARDOWN", &base, &[]).await;
             }
+            viewer.finish();
+            let pipe = viewer.pipe.take();
             watched.story = viewer.story(asked, from, to, options.depth);
+            if let Some(pipe) = pipe {
+                let fed = tokio::task::spawn_blocking(|| pipe.finish()).await;
+                watched.fed = Some(match fed {
+                    Ok(fed) => fed.map_err(|why| why.to_string()),
+                    Err(why) => Err(why.to_string()),
+                });
+            }
         }
         Err(trouble) => watched.trouble = Some(trouble),
     }
@@ -134,9 +159,13 @@ async fn begin<'a>(
     let base = description.header("content-base").unwrap_or(url).to_owned();
     let media = description::parse(&description.body, &base)?;
     let mut tracks = Vec::new();
-    for (number, media) in media.into_iter().enumerate() {
+    for (number, media) in media.iter().enumerate() {
         tracks.push(Track::set_up(&mut connection, media, number as u8, options).await?);
     }
+    let pipe = match &options.pipe {
+        Some(command) => Some(Pipe::start(command, &media)?),
+        None => None,
+    };
     let range = format!("Range: npt={:.3}-", options.from);
     let asked = reelway_clock::real();
     let answer = connection.request("PLAY", &base, &[&range]).await?;
@@ -152,6 +181,7 @@ async fn begin<'a>(
     let viewer = Viewer {
         tracks,
         bursts: BurstMeter::new(options.burst),
+        pipe,
         reference,
         first: None,
         last: reelway_clock::real().nanos(),
@@ -166,57 +196,10 @@ async fn begin<'a>(
     })
 }
 
-struct Track {
-    control: String,
-    meter: TrackMeter,
-    /// RTP and RTCP sockets; none over TCP.
-    sockets: Option<(UdpSocket, UdpSocket)>,
-}
-
-impl Track {
-    async fn set_up(
-        connection: &mut Connection,
-        media: Media,
-        number: u8,
-        options: &Options,
-    ) -> Result<Track, Trouble> {
-        let meter = TrackMeter::new(
-            media.is_video,
-            media.clock_rate,
-            media.format,
-            options.compare,
-            options.depth.as_nanos() as u64,
-        );
-        if options.tcp {
-            let (rtp, rtcp) = (number * 2, number * 2 + 1);
-            let transport = format!("Transport: RTP/AVP/TCP;unicast;interleaved={rtp}-{rtcp}");
-            connection
-                .request("SETUP", &media.control, &[&transport])
-                .await?;
-            return Ok(Track {
-                control: media.control,
-                meter,
-                sockets: None,
-            });
-        }
-        let (rtp, rtcp) = socket::port_pair(connection.local()?.ip())?;
-        let port = rtp.local_addr()?.port();
-        let transport = format!("Transport: RTP/AVP;unicast;client_port={port}-{}", port + 1);
-        // Not tied to the server's address: several may send one film.
-        connection
-            .request("SETUP", &media.control, &[&transport])
-            .await?;
-        Ok(Track {
-            control: media.control,
-            meter,
-            sockets: Some((rtp, rtcp)),
-        })
-    }
-}
-
 struct Viewer<'a> {
     tracks: Vec<Track>,
     bursts: BurstMeter,
+    pipe: Option<Pipe>,
     reference: Option<&'a Reference>,
     /// Arrival of the first and the latest packet, ns since 1970.
     first: Option<u64>,
@@ -242,36 +225,32 @@ impl<'a> Viewer<'a> {
         to: Option<i64>,
     ) -> Result<(), Trouble> {
         let start = reelway_clock::real().nanos();
-        let mut buffer = vec![0; BUFFER];
-        let mut control = vec![0; 2048];
+        let (mut inbox, mut control) = (Inbox::new(), Inbox::new());
         let mut ticks = time::interval(Duration::from_millis(100));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut alive = start;
         loop {
             match self
-                .next(connection, &mut ticks, &mut buffer, &mut control)
+                .next(connection, &mut ticks, &mut inbox, &mut control)
                 .await?
             {
-                Event::Rtp(track, received) => self.take(track, &buffer, received),
-                Event::Rtcp(track, received) => self.tracks[track]
-                    .meter
-                    .report(&control[..received.len.min(control.len())]),
+                Event::Rtp(track, received) => {
+                    self.take(track, inbox.datagrams(&received), received.at);
+                    if let Some(from) = received.from {
+                        let packets = inbox.datagrams(&received).count() as u64;
+                        self.tracks[track].meter.sent_by(from, packets);
+                    }
+                }
+                Event::Rtcp(track, received) => control
+                    .datagrams(&received)
+                    .for_each(|report| self.tracks[track].meter.report(report)),
                 Event::Frame(channel, frame) => {
                     let (track, is_rtcp) = (usize::from(channel / 2), channel % 2 == 1);
                     if track < self.tracks.len() && is_rtcp {
                         self.tracks[track].meter.report(&frame);
                     } else if track < self.tracks.len() {
                         let at = reelway_clock::real().nanos();
-                        self.take(
-                            track,
-                            &frame,
-                            Received {
-                                len: frame.len(),
-                                segment: frame.len(),
-                                at,
-                                dropped: None,
-                            },
-                        );
+                        self.take(track, std::iter::once(&frame[..]), at);
                     }
                 }
                 Event::Closed if self.ended() || self.at_end(to) => return Ok(()),
@@ -280,6 +259,12 @@ impl<'a> Viewer<'a> {
                 }
                 Event::Tick => {
                     let now = reelway_clock::real().nanos();
+                    self.tracks.iter_mut().for_each(Track::ask);
+                    let stories = self.tracks.iter().map(|track| &track.meter.story);
+                    let (came, lost) = stories.fold((0, 0), |(came, lost), story| {
+                        (came + story.packets, lost + story.lost)
+                    });
+                    options.progress.is_at(self.newest(), came, lost);
                     if self.ended()
                         || options
                             .duration
@@ -307,22 +292,22 @@ impl<'a> Viewer<'a> {
         &self,
         connection: &mut Connection,
         ticks: &mut time::Interval,
-        buffer: &mut [u8],
-        control: &mut [u8],
+        inbox: &mut Inbox,
+        control: &mut Inbox,
     ) -> Result<Event, Trouble> {
         // Tracks are few: two sockets each, looked at in turn when any of them is ready.
         let rtp = async {
             loop {
                 for (number, track) in self.tracks.iter().enumerate() {
-                    let Some((rtp, rtcp)) = &track.sockets else {
+                    let Some(sockets) = &track.sockets else {
                         continue;
                     };
-                    match socket::try_receive_ready(rtp, buffer) {
+                    match inbox.receive_ready(&sockets.rtp) {
                         Ok(received) => return Ok(Event::Rtp(number, received)),
                         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                         Err(error) => return Err(error),
                     }
-                    match socket::try_receive_ready(rtcp, control) {
+                    match control.receive_ready(&sockets.rtcp) {
                         Ok(received) => return Ok(Event::Rtcp(number, received)),
                         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                         Err(error) => return Err(error),
@@ -343,18 +328,25 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    fn take(&mut self, track: usize, buffer: &[u8], received: Received) {
-        self.first.get_or_insert(received.at);
-        self.last = received.at;
+    fn take<'p>(&mut self, track: usize, packets: impl Iterator<Item = &'p [u8]>, at: u64) {
+        self.first.get_or_insert(at);
+        self.last = at;
         let reference = self.reference_of(track);
-        let mut packets = 0;
-        for packet in buffer[..received.len].chunks(received.segment.max(1)) {
-            self.tracks[track]
-                .meter
-                .packet(packet, received.at, reference);
-            packets += 1;
+        let mut count = 0;
+        for packet in packets {
+            self.tracks[track].meter.packet(packet, at, reference);
+            count += 1;
         }
-        self.bursts.add(received.at, packets);
+        self.bursts.add(at, count);
+        self.feed(track);
+    }
+
+    /// Hands on what is whole of a track.
+    fn feed(&mut self, track: usize) {
+        let (Some(pipe), Some(kept)) = (&mut self.pipe, &mut self.tracks[track].meter.kept) else {
+            return;
+        };
+        kept.drain(..).for_each(|unit| pipe.unit(track, &unit));
     }
 
     fn ended(&self) -> bool {
@@ -382,16 +374,25 @@ impl<'a> Viewer<'a> {
         self.reference?.track(is_video, nth)
     }
 
-    fn story(mut self, asked: u64, from: i64, to: Option<i64>, depth: Duration) -> Story {
+    /// Nothing more comes.
+    fn finish(&mut self) {
         for track in 0..self.tracks.len() {
             let reference = self.reference_of(track);
             self.tracks[track].meter.finish(reference);
+            self.feed(track);
         }
+    }
+
+    fn story(mut self, asked: u64, from: i64, to: Option<i64>, depth: Duration) -> Story {
         for track in &mut self.tracks {
             track.meter.judge();
         }
         self.bursts.finish();
         let lies = self.lies();
+        let mut course = Course::default();
+        for track in &mut self.tracks {
+            course.add(std::mem::take(&mut track.meter.course));
+        }
         let units: Vec<&[_]> = self
             .tracks
             .iter()
@@ -409,6 +410,7 @@ impl<'a> Viewer<'a> {
             last: self.newest(),
             playback: playback::simulate(&units, self.first.unwrap_or(asked), depth),
             lies,
+            course,
             tracks: self
                 .tracks
                 .into_iter()
@@ -434,76 +436,4 @@ impl<'a> Viewer<'a> {
         findings.extend(reports::together(&named));
         findings
     }
-}
-
-/// Waits until any of the tracks' sockets has something, or an error to be read.
-async fn readable(tracks: &[Track]) {
-    let sockets = tracks.iter().filter_map(|track| track.sockets.as_ref());
-    let sockets: Vec<&UdpSocket> = sockets.flat_map(|(rtp, rtcp)| [rtp, rtcp]).collect();
-    std::future::poll_fn(|context| {
-        if sockets
-            .iter()
-            .any(|socket| socket.poll_recv_ready(context).is_ready())
-        {
-            return Poll::Ready(());
-        }
-        Poll::Pending
-    })
-    .await;
-}
-
-/// Plays from each of `places` (seconds) in turn within one session, and tells for each how long
-/// it took from the PLAY request to the first packet of the new place. The first is a start, the
-/// others are seeks. Over UDP.
-pub async fn start_times(url: &str, places: &[f64]) -> Result<Vec<Duration>, Trouble> {
-    let mut connection = Connection::open(url).await?;
-    let description = connection
-        .request("DESCRIBE", url, &["Accept: application/sdp"])
-        .await?;
-    let base = description.header("content-base").unwrap_or(url).to_owned();
-    let mut tracks = Vec::new();
-    for (number, media) in description::parse(&description.body, &base)?
-        .into_iter()
-        .enumerate()
-    {
-        tracks
-            .push(Track::set_up(&mut connection, media, number as u8, &Options::default()).await?);
-    }
-    let mut buffer = vec![0; BUFFER];
-    let mut times = Vec::with_capacity(places.len());
-    for place in places {
-        let asked = reelway_clock::real().nanos();
-        let answer = connection
-            .request("PLAY", &base, &[&format!("Range: npt={place:.3}-")])
-            .await?;
-        let info = answer.header("rtp-info").unwrap_or_default();
-        let first: Vec<Option<u16>> = tracks
-            .iter()
-            .map(|track| description::rtp_info(info, &track.control).0)
-            .collect();
-        let wait = async {
-            loop {
-                for (track, seq) in tracks.iter().zip(&first) {
-                    let Some((rtp, _)) = &track.sockets else {
-                        continue;
-                    };
-                    let Ok(received) = socket::try_receive_ready(rtp, &mut buffer) else {
-                        continue;
-                    };
-                    let arrived =
-                        (received.len > 4).then(|| u16::from_be_bytes([buffer[2], buffer[3]]));
-                    if arrived.is_some() && arrived == *seq {
-                        return received.at;
-                    }
-                }
-                readable(&tracks).await;
-            }
-        };
-        let at = time::timeout(SILENCE, wait)
-            .await
-            .map_err(|_| Trouble::Silence(SILENCE.as_secs()))?;
-        times.push(Duration::from_nanos(at.saturating_sub(asked)));
-    }
-    let _ = connection.request("TEARDOWN", &base, &[]).await;
-    Ok(times)
 }

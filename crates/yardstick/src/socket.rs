@@ -2,18 +2,16 @@
 
 use std::io;
 use std::io::IoSliceMut;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};
 
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
 };
-use socket2::{Domain, Socket, Type};
 use tokio::io::Interest;
-use tokio::net::UdpSocket;
 
 /// Room for what one call receives: with GRO up to 64 KB.
-pub const BUFFER: usize = 65_536;
+const ROOM: usize = 65_536;
 
 /// A datagram, or several of one size that the kernel kept together (GRO).
 #[derive(Clone, Copy, Debug)]
@@ -26,19 +24,94 @@ pub struct Received {
     pub at: u64,
     /// Datagrams that this socket had no room for since it was opened, where it tells (`RxqOvfl`).
     pub dropped: Option<u32>,
+    /// Who sent it.
+    pub from: Option<SocketAddr>,
 }
 
-/// A pair of sockets on an even port and the next (RFC 3550 section 11), for RTP and RTCP.
-pub fn port_pair(address: IpAddr) -> io::Result<(UdpSocket, UdpSocket)> {
-    // Ports are taken at random by the system; half of them are even, and most neighbours free.
-    for _ in 0..64 {
-        let rtp = open(SocketAddr::new(address, 0))?;
-        let port = rtp.local_addr()?.port();
-        if !port.is_multiple_of(2) || port == u16::MAX {
-            continue;
+/// Where datagrams are received, again and again.
+#[derive(Debug)]
+pub struct Inbox {
+    data: Vec<u8>,
+    control: Vec<u8>,
+}
+
+impl Inbox {
+    /// With room for whatever comes.
+    pub fn new() -> Inbox {
+        Inbox {
+            data: vec![0; ROOM],
+            control: nix::cmsg_space!(nix::sys::time::TimeSpec, i32, u32),
         }
-        if let Ok(rtcp) = open(SocketAddr::new(address, port + 1)) {
-            return Ok((rtp, rtcp));
+    }
+
+    /// The datagrams of what was received.
+    pub fn datagrams(&self, received: &Received) -> impl Iterator<Item = &[u8]> + use<'_> {
+        self.data[..received.len].chunks(received.segment.max(1))
+    }
+
+    /// The next datagrams of any UDP socket, blocking or not, with the kernel's time of arrival.
+    pub fn receive(&mut self, socket: RawFd) -> io::Result<Received> {
+        let mut iov = [IoSliceMut::new(&mut self.data)];
+        let control = Some(&mut self.control[..]);
+        let message = recvmsg::<SockaddrStorage>(socket, &mut iov, control, MsgFlags::empty())?;
+        let mut received = Received {
+            len: message.bytes,
+            segment: message.bytes,
+            at: 0,
+            dropped: None,
+            from: message.address.as_ref().and_then(address),
+        };
+        for control in message.cmsgs()? {
+            match control {
+                ControlMessageOwned::ScmTimestampns(time) => {
+                    received.at = time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64;
+                }
+                ControlMessageOwned::RxqOvfl(dropped) => received.dropped = Some(dropped),
+                ControlMessageOwned::UdpGroSegments(size) => received.segment = size as usize,
+                _ => {}
+            }
+        }
+        if received.at == 0 {
+            received.at = reelway_clock::real().nanos();
+        }
+        Ok(received)
+    }
+
+    /// The next datagrams if there are any; otherwise `WouldBlock`, and `readable()` will tell.
+    pub fn receive_ready(&mut self, socket: &tokio::net::UdpSocket) -> io::Result<Received> {
+        socket.try_io(Interest::READABLE, || self.receive(socket.as_raw_fd()))
+    }
+}
+
+fn address(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = address
+        .as_sockaddr_in()
+        .map(|v4| SocketAddrV4::from(*v4).into());
+    v4.or_else(|| {
+        address
+            .as_sockaddr_in6()
+            .map(|v6| SocketAddrV6::from(*v6).into())
+    })
+}
+
+/// A pair of sockets on an even port and the next (RFC 3550 section 11), for RTP and RTCP: on `port`, or on any
+/// free one where that is 0; that do not block, and have `buffer` bytes of room each, if the kernel gives it.
+///
+/// # Errors
+/// The ports are taken, or the kernel has no times of arrival.
+pub fn pair(address: IpAddr, port: u16, buffer: usize) -> io::Result<(UdpSocket, UdpSocket)> {
+    let bind = |port| UdpSocket::bind(SocketAddr::new(address, port));
+    if port != 0 {
+        return prepared(bind(port)?, bind(port + 1)?, buffer);
+    }
+    // Ports are taken at random by the system; half of them are even, and most neighbours free.
+    for _ in 0..256 {
+        let rtp = bind(0)?;
+        let port = rtp.local_addr()?.port();
+        if port.is_multiple_of(2)
+            && let Ok(rtcp) = bind(port + 1)
+        {
+            return prepared(rtp, rtcp, buffer);
         }
     }
     Err(io::Error::new(
@@ -47,52 +120,16 @@ pub fn port_pair(address: IpAddr) -> io::Result<(UdpSocket, UdpSocket)> {
     ))
 }
 
-fn open(address: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
-    // A second of 16 Mb/s; the kernel gives what it may.
-    socket.set_recv_buffer_size(2 << 20)?;
-    let _ = setsockopt(&socket, sockopt::RcvBufForce, &(2 << 20));
-    setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+fn prepared(rtp: UdpSocket, rtcp: UdpSocket, buffer: usize) -> io::Result<(UdpSocket, UdpSocket)> {
+    for socket in [&rtp, &rtcp] {
+        socket.set_nonblocking(true)?;
+        setsockopt(socket, sockopt::ReceiveTimestampns, &true)?;
+    }
+    if setsockopt(&rtp, sockopt::RcvBufForce, &buffer).is_err() {
+        setsockopt(&rtp, sockopt::RcvBuf, &buffer)?;
+    }
     // Without GRO packets come one by one: slower, not wrong.
-    let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    UdpSocket::from_std(socket.into())
-}
-
-/// The next datagrams if there are any; otherwise `WouldBlock`, and `readable()` will tell.
-pub fn try_receive_ready(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Received> {
-    socket.try_io(Interest::READABLE, || try_receive(socket, buffer))
-}
-
-fn try_receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Received> {
-    receive_from(socket.as_raw_fd(), buffer)
-}
-
-/// The next datagrams of any UDP socket, blocking or not, with the kernel's time of arrival.
-pub fn receive_from(socket: RawFd, buffer: &mut [u8]) -> io::Result<Received> {
-    let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec, i32, u32);
-    let mut iov = [IoSliceMut::new(buffer)];
-    let message =
-        recvmsg::<SockaddrStorage>(socket, &mut iov, Some(&mut control), MsgFlags::empty())?;
-    let mut received = Received {
-        len: message.bytes,
-        segment: message.bytes,
-        at: 0,
-        dropped: None,
-    };
-    for control in message.cmsgs()? {
-        match control {
-            ControlMessageOwned::ScmTimestampns(time) => {
-                received.at = time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64;
-            }
-            ControlMessageOwned::RxqOvfl(dropped) => received.dropped = Some(dropped),
-            ControlMessageOwned::UdpGroSegments(size) => received.segment = size as usize,
-            _ => {}
-        }
-    }
-    if received.at == 0 {
-        received.at = reelway_clock::real().nanos();
-    }
-    Ok(received)
+    let _ = setsockopt(&rtp, sockopt::UdpGroSegment, &true);
+    let _ = setsockopt(&rtp, sockopt::RxqOvfl, &1);
+    Ok((rtp, rtcp))
 }

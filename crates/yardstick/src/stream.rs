@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::histogram::Histogram;
-use crate::meter::{Header, begins};
+use crate::meter::begins;
+use crate::packet::Header;
 
 /// Access units that are judged together.
 const BLOCK: usize = 64;
@@ -264,6 +265,7 @@ mod tests {
             seq,
             rtp_time,
             marker: false,
+            payload_type: 96,
             ssrc: 7,
         }
     }

@@ -42,6 +42,10 @@ pub enum Fault {
     Burst,
     /// A playlist or manifest is not true, or times have holes.
     Timeline,
+    /// Packets were lost and sent again.
+    Repaired,
+    /// The player that was fed (not the server's fault).
+    Player,
 }
 
 /// One thing that is wrong.
@@ -128,6 +132,8 @@ impl fmt::Display for Fault {
             Fault::Repeated => "repeated",
             Fault::Burst => "burst",
             Fault::Timeline => "timeline",
+            Fault::Repaired => "repaired",
+            Fault::Player => "player",
         };
         f.write_str(word)
     }

@@ -2,9 +2,12 @@
 //! namespaces of it).
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::str::FromStr;
 use std::time::Duration;
+use std::{fmt, fs, io};
 
+use nix::sched::{CloneFlags, setns};
 use serde::Serialize;
 
 use crate::Trouble;
@@ -29,7 +32,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Adds what [`metrics`] told.
+    /// Adds what [`metrics`] or [`load`] told.
     pub fn note(&mut self, at_s: f64, told: Result<Vec<(String, f64)>, Trouble>) {
         match told {
             Ok(numbers) => self.add(at_s, numbers),
@@ -87,14 +90,142 @@ pub async fn metrics(url: &str) -> Result<Vec<(String, f64)>, Trouble> {
     Ok(numbers(&fetch_text(url, PATIENCE).await?))
 }
 
-/// Adds this machine's load as it is now: seconds of busy cores, and bytes in and out of its interfaces, all
-/// since it was started.
-pub fn machine(at_s: f64, series: &mut Series) {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let mut all = interfaces(&read("/proc/net/dev"), "");
-    all.extend(busy(&read("/proc/stat")).map(|busy| ("cpu".to_owned(), busy)));
-    series.add(at_s, all);
+/// A machine whose load is watched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Machine {
+    /// This one: its busy cores and its interfaces.
+    #[default]
+    This,
+    /// A network namespace of it by its name (`ip netns`): its interfaces, and the time of who runs in it.
+    Namespace(String),
+    /// A node, by its metrics: Reelway's own, those of Prometheus' `node_exporter`, or of any process that has
+    /// the usual `process_…` counters.
+    Node(String),
 }
+
+impl FromStr for Machine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Machine, String> {
+        match text.split_once(':') {
+            Some(("netns", name)) if !name.is_empty() && !name.contains('/') => {
+                Ok(Machine::Namespace(name.to_owned()))
+            }
+            Some(("http", _)) => Ok(Machine::Node(text.to_owned())),
+            _ => Err("netns:NAME, or a node's metrics: http://HOST:8080/metrics".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Machine::This => f.write_str("this machine"),
+            Machine::Namespace(name) => write!(f, "netns {name}"),
+            Machine::Node(url) => {
+                let host = url.trim_start_matches("http://").split('/').next();
+                f.write_str(host.unwrap_or(url))
+            }
+        }
+    }
+}
+
+/// A machine's load as it is now: seconds of busy cores (`cpu`), and bytes in and out of its interfaces
+/// (`eth0 in`), all since it was started.
+///
+/// # Errors
+/// There is no such namespace, it may not be entered, or the node does not tell.
+pub async fn load(machine: &Machine) -> Result<Vec<(String, f64)>, Trouble> {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    match machine {
+        Machine::This => {
+            let mut all = interfaces(&read("/proc/net/dev"));
+            all.extend(busy(&read("/proc/stat")).map(|busy| ("cpu".to_owned(), busy)));
+            Ok(all)
+        }
+        Machine::Namespace(name) => {
+            let name = name.clone();
+            // A thread that enters a namespace is in it until it ends.
+            let entered = std::thread::spawn(move || namespace(&name)).join();
+            Ok(entered.map_err(|_| io::Error::other("a thread panicked"))??)
+        }
+        Machine::Node(url) => Ok(of_node(&metrics(url).await?)),
+    }
+}
+
+/// Enters a namespace, and tells its load.
+fn namespace(name: &str) -> io::Result<Vec<(String, f64)>> {
+    let path = format!("/run/netns/{name}");
+    let because = |why: io::Error| io::Error::new(why.kind(), format!("{path}: {why}"));
+    let file = fs::File::open(&path).map_err(because)?;
+    let number = file.metadata()?.ino();
+    setns(&file, CloneFlags::CLONE_NEWNET).map_err(|why| because(why.into()))?;
+    let mut all = interfaces(&fs::read_to_string("/proc/thread-self/net/dev")?);
+    let mut ticks = 0.0;
+    for process in fs::read_dir("/proc")?.flatten() {
+        let inside = |file: &fs::Metadata| file.ino() == number;
+        if fs::metadata(process.path().join("ns/net")).is_ok_and(|file| inside(&file)) {
+            let stat = fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+            // The name in brackets may hold anything; user and system time follow it.
+            let numbers = stat.rsplit_once(')').map_or("", |(_, numbers)| numbers);
+            let times = numbers.split_whitespace().skip(11).take(2);
+            ticks += times
+                .filter_map(|text| text.parse::<f64>().ok())
+                .sum::<f64>();
+        }
+    }
+    all.push(("cpu".to_owned(), ticks / USER_HZ));
+    Ok(all)
+}
+
+/// What a node's metrics tell of its load.
+fn of_node(metrics: &[(String, f64)]) -> Vec<(String, f64)> {
+    let of = |name: &'static str| {
+        let series = metrics.iter().filter_map(move |(series, value)| {
+            let labels = series.strip_prefix(name)?;
+            (labels.is_empty() || labels.starts_with('{')).then_some((labels, *value))
+        });
+        series.collect::<Vec<_>>()
+    };
+    let mut all = Vec::new();
+    let mut busy = of("node_cpu_seconds_total");
+    busy.retain(|(labels, _)| !labels.contains("\"idle\"") && !labels.contains("\"iowait\""));
+    if busy.is_empty() {
+        busy = of("process_cpu_seconds_total");
+    }
+    if !busy.is_empty() {
+        let sum = busy.iter().map(|(_, value)| value).sum();
+        all.push(("cpu".to_owned(), sum));
+    }
+    for (way, node, process) in [
+        (
+            "in",
+            "node_network_receive_bytes_total",
+            "process_network_receive_bytes_total",
+        ),
+        (
+            "out",
+            "node_network_transmit_bytes_total",
+            "process_network_transmit_bytes_total",
+        ),
+    ] {
+        for (labels, value) in of(node) {
+            let device = labels.split('"').nth(1).unwrap_or_default();
+            all.push((format!("{device} {way}"), value));
+        }
+        if of(node).is_empty() {
+            all.extend(
+                of(process)
+                    .first()
+                    .map(|(_, value)| (format!("all {way}"), *value)),
+            );
+        }
+    }
+    all
+}
+
+/// Ticks a second of the kernel's accounts: 100 on every Linux there is.
+const USER_HZ: f64 = 100.0;
 
 /// Seconds of busy cores, by `/proc/stat`.
 fn busy(stat: &str) -> Option<f64> {
@@ -104,13 +235,13 @@ fn busy(stat: &str) -> Option<f64> {
         .take(8)
         .filter_map(|text| text.parse().ok())
         .collect();
-    // user, nice, system, idle, iowait, irq, softirq, steal; USER_HZ is 100 on every Linux there is.
+    // user, nice, system, idle, iowait, irq, softirq, steal.
     let idle = ticks.get(3)? + ticks.get(4)?;
-    Some((ticks.iter().sum::<f64>() - idle) / 100.0)
+    Some((ticks.iter().sum::<f64>() - idle) / USER_HZ)
 }
 
 /// Bytes in and out of every interface, by `/proc/net/dev`.
-fn interfaces(dev: &str, prefix: &str) -> Vec<(String, f64)> {
+fn interfaces(dev: &str) -> Vec<(String, f64)> {
     let mut all = Vec::new();
     for line in dev.lines() {
         let Some((name, fields)) = line.split_once(':') else {
@@ -122,8 +253,8 @@ fn interfaces(dev: &str, prefix: &str) -> Vec<(String, f64)> {
             .collect();
         if let (Some(input), Some(output)) = (fields.first(), fields.get(8)) {
             let name = name.trim();
-            all.push((format!("{prefix}{name} in"), *input));
-            all.push((format!("{prefix}{name} out"), *output));
+            all.push((format!("{name} in"), *input));
+            all.push((format!("{name} out"), *output));
         }
     }
     all
@@ -154,11 +285,38 @@ mod tests {
         assert_eq!(series.values["b"], [None, Some(2.0)]);
     }
 
-    #[test]
-    fn this_machine_tells_its_load() {
+    #[tokio::test]
+    async fn this_machine_tells_its_load() {
         let mut series = Series::default();
-        machine(0.0, &mut series);
+        series.note(0.0, load(&Machine::This).await);
         assert!(series.values["cpu"][0] > Some(0.0));
         assert!(series.values.contains_key("lo in"), "{series:?}");
+        let nowhere = load(&Machine::Namespace("rw-nowhere".into())).await;
+        assert!(
+            nowhere
+                .unwrap_err()
+                .to_string()
+                .contains("/run/netns/rw-nowhere")
+        );
+    }
+
+    #[test]
+    fn a_node_tells_its_load_by_its_own_metrics_or_those_of_its_exporter() {
+        let page = "process_cpu_seconds_total 2.5\nprocess_network_receive_bytes_total 7\nprocess_network_transmit_bytes_total 8\n";
+        let named = |all: Vec<(String, f64)>| {
+            let all = all
+                .into_iter()
+                .map(|(name, value)| format!("{name} {value}"));
+            all.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            named(of_node(&numbers(page))),
+            ["cpu 2.5", "all in 7", "all out 8"]
+        );
+        let exporter = "node_cpu_seconds_total{cpu=\"0\",mode=\"idle\"} 9\nnode_cpu_seconds_total{cpu=\"0\",mode=\"user\"} 2\nnode_cpu_seconds_total{cpu=\"1\",mode=\"system\"} 1\nnode_network_receive_bytes_total{device=\"eth0\"} 3\n";
+        assert_eq!(
+            named(of_node(&numbers(&(page.to_owned() + exporter)))),
+            ["cpu 3", "eth0 in 3", "all out 8"]
+        );
     }
 }

@@ -113,9 +113,7 @@ impl Measured {
 
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
-    let name = "reelway bench density".to_owned();
-    let mut args = Args::try_parse_from(std::iter::once(&name).chain(args))
-        .unwrap_or_else(|error| error.exit());
+    let mut args: Args = crate::arguments("density", args);
     if let Some(task) = &args.task {
         viewers::work(task)?;
         std::process::exit(0);

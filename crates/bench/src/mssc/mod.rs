@@ -124,9 +124,7 @@ pub struct Results {
 
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
-    let name = "reelway bench mssc".to_owned();
-    let mut args = Args::try_parse_from(std::iter::once(&name).chain(args))
-        .unwrap_or_else(|error| error.exit());
+    let mut args: Args = crate::arguments("mssc", args);
     if let Some(task) = &args.task {
         task::work(task)?;
         std::process::exit(0);

@@ -95,9 +95,7 @@ struct Results {
 /// # Errors
 /// A tool is missing and cannot be built, or a program failed.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
-    let name = "reelway bench vtime".to_owned();
-    let mut args =
-        Args::try_parse_from(std::iter::once(&name).chain(args)).unwrap_or_else(|e| e.exit());
+    let mut args: Args = crate::arguments("vtime", args);
     if args.quick {
         args.calls = args.calls.min(100_000);
         args.readings = args.readings.min(20_000_000);

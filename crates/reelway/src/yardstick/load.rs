@@ -1,20 +1,18 @@
 //! Virtual viewers: flags, progress, and what is printed.
 
 use std::io::{IsTerminal, Write};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::Args;
 use reelway_yardstick::load::{
     self, Arrivals, Bisection, Choice, Habits, Limit, LoadStory, Options, Plan, Sample, Watch,
 };
-use reelway_yardstick::watching::{self, Series};
 
 /// Flags of virtual viewers.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Virtual viewers (they count and time, and decode nothing)")]
 pub struct Load {
-    /// So many virtual viewers (RTSP over UDP)
+    /// So many virtual viewers (RTSP over UDP, or --tcp; HLS; DASH)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub clients: Option<u32>,
     /// When they come: poisson:RATE a second, burst:N, steps:8+6/10min, trace:FILE [default: 100 a second]
@@ -71,6 +69,7 @@ impl Load {
         duration: Option<Duration>,
         depth: Duration,
         patience: Duration,
+        tcp: bool,
     ) -> Options {
         let gently = Arrivals::Steps {
             first: 10,
@@ -94,6 +93,7 @@ impl Load {
             duration,
             depth,
             patience,
+            tcp,
             threads: self.threads.into(),
         }
     }
@@ -157,39 +157,6 @@ pub fn print_limit(limit: &Limit) {
     if limit.bounded {
         println!("  nothing was too many in some run: the limit is higher than --find-limit");
     }
-}
-
-/// Runs virtual viewers and watches the machine beside them, and the server's metrics at `metrics`.
-pub async fn watched(
-    options: Options,
-    metrics: Option<String>,
-) -> anyhow::Result<(LoadStory, Series, Option<Series>)> {
-    let seen = Arc::new(Mutex::new((Series::default(), Series::default())));
-    let shared = Arc::clone(&seen);
-    let url = metrics.clone();
-    let watcher = tokio::spawn(async move {
-        let began = reelway_clock::now();
-        loop {
-            let at = || reelway_clock::now().since(began).as_secs_f64();
-            let page = match &url {
-                Some(url) => Some(watching::metrics(url).await),
-                None => None,
-            };
-            if let Ok(mut seen) = shared.lock() {
-                watching::machine(at(), &mut seen.0);
-                if let Some(page) = page {
-                    seen.1.note(at(), page);
-                }
-            }
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-    });
-    let story = run(options).await;
-    watcher.abort();
-    let (machine, page) = seen
-        .lock()
-        .map_or_else(|_| Default::default(), |seen| seen.clone());
-    Ok((story?, machine, metrics.map(|_| page)))
 }
 
 /// Runs virtual viewers, with a line of progress where a terminal shows it.

@@ -1,11 +1,49 @@
 //! What is printed for people, and written for machines.
 
-use reelway_yardstick::load::{Limit, LoadStory, ViewerStory};
-use reelway_yardstick::{Histogram, Outcome};
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use reelway_yardstick::load::{Limit, LoadStory, Sample, ViewerStory};
+use reelway_yardstick::{Histogram, Outcome, Progress};
 use serde_json::{Value, json};
 
-pub(super) fn millis(duration: std::time::Duration) -> f64 {
+use super::Measured;
+
+pub(super) fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// Awaits what a viewer saw, with a line of progress every second where a terminal shows it.
+pub async fn with_progress<T>(
+    url: &str,
+    progress: &Progress,
+    viewer: impl Future<Output = T>,
+) -> T {
+    if !std::io::stderr().is_terminal() {
+        return viewer.await;
+    }
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    let mut viewer = std::pin::pin!(viewer);
+    loop {
+        tokio::select! {
+            seen = &mut viewer => {
+                eprint!("\r\x1b[K");
+                return seen;
+            }
+            _ = ticks.tick() => {
+                let verdict = match progress.wrong() {
+                    0 => "all well".to_owned(),
+                    wrong if url.starts_with("http") => format!("{wrong} segments LATE"),
+                    wrong => format!("{wrong} packets MISSING"),
+                };
+                eprint!(
+                    "\r\x1b[K{url}: {:.0} s of the film came ({}), {verdict}",
+                    progress.media() as f64 / 1e9,
+                    progress.came(),
+                );
+            }
+        }
+    }
 }
 
 /// A viewer's verdict and figures.
@@ -42,24 +80,36 @@ pub fn outcome(outcome: &Outcome) {
         millis(outcome.late.percentile(0.999)),
         millis(outcome.late.max()),
     );
+    if !outcome.senders.is_empty() {
+        let each = outcome.senders.iter();
+        let each: Vec<String> = each
+            .map(|(from, packets)| format!("{from} ({packets})"))
+            .collect();
+        println!("  from {} senders: {}", each.len(), each.join(", "));
+    }
+    if let Some(fed) = &outcome.fed {
+        println!("  {} access units fed to the player", fed.units);
+    }
     if outcome.compared > 0 {
         println!("  {} access units compared with the film", outcome.compared);
     }
 }
 
 /// All viewers for machines.
-pub fn json(outcomes: &[Outcome]) -> Value {
+pub fn json(measured: &[Measured]) -> Value {
+    let outcomes: Vec<&Outcome> = measured.iter().map(|measured| &measured.outcome).collect();
     let mut late = Histogram::default();
     outcomes
         .iter()
         .for_each(|outcome| late.merge(&outcome.late));
-    let refused = |outcome: &&Outcome| outcome.packets == 0 && !outcome.verdict.is_well();
+    let refused = |outcome: &&&Outcome| outcome.packets == 0 && !outcome.verdict.is_well();
     let refused = outcomes.iter().filter(refused).count();
     let harmed = outcomes
         .iter()
         .filter(|outcome| outcome.packets > 0 && !outcome.verdict.is_well())
         .count();
-    let total = |field: fn(&Outcome) -> u64| outcomes.iter().map(field).sum::<u64>();
+    let total =
+        |field: fn(&Outcome) -> u64| outcomes.iter().map(|outcome| field(outcome)).sum::<u64>();
     let verdict = outcomes
         .iter()
         .map(|outcome| outcome.verdict.word())
@@ -117,9 +167,24 @@ pub fn load_json(story: &LoadStory) -> Value {
 }
 
 /// Measuring viewers in the shape of virtual ones.
-pub fn stories(outcomes: &[Outcome]) -> Value {
-    let story = |(number, outcome): (usize, &Outcome)| ViewerStory::of(outcome, number, 0.0, 0.0);
-    json!(outcomes.iter().enumerate().map(story).collect::<Vec<_>>())
+pub fn stories(measured: &[Measured]) -> Value {
+    let story = |(number, measured): (usize, &Measured)| {
+        ViewerStory::of(&measured.outcome, number, measured.came_s, measured.left_s)
+    };
+    json!(measured.iter().enumerate().map(story).collect::<Vec<_>>())
+}
+
+/// How it went for measuring viewers, second by second, one after the other.
+pub fn course(measured: &[Measured]) -> Value {
+    let mut samples: Vec<Sample> = Vec::new();
+    for (number, measured) in measured.iter().enumerate() {
+        for mut sample in measured.outcome.course.samples(measured.came_ns) {
+            sample.at_s += measured.came_s;
+            sample.came = number + 1;
+            samples.push(sample);
+        }
+    }
+    json!(samples)
 }
 
 /// A search for machines.

@@ -3,24 +3,22 @@
 use std::path::Path;
 
 use anyhow::Context;
-use reelway_yardstick::watching::Series;
+use reelway_yardstick::watching::{Machine, Series};
 use serde_json::{Value, json};
+
+use super::beside::Seen;
 
 const PAGE: &str = include_str!("report.html");
 
 /// Writes it.
-pub fn write(
-    path: &Path,
-    story: &Value,
-    machine: &Series,
-    metrics: Option<&Series>,
-) -> anyhow::Result<()> {
+pub fn write(path: &Path, story: &Value, seen: &Seen) -> anyhow::Result<()> {
+    let machine = |(machine, series): &(Machine, Series)| json!({"name": machine.to_string(), "series": series});
     let data = json!({
         "command": std::env::args().collect::<Vec<_>>().join(" "),
         "when": reelway_clock::real().to_string(),
         "story": story,
-        "machine": machine,
-        "metrics": metrics,
+        "machines": seen.machines.iter().map(machine).collect::<Vec<_>>(),
+        "metrics": seen.metrics,
     });
     // Within a script element only its end could be mistaken; "<" is the same in JSON escaped.
     let text = serde_json::to_string(&data)?.replace('<', "\\u003c");
@@ -38,7 +36,7 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         let path = dir.join("report.html");
         let story = json!({"each": [{"url": "</script><script>alert(1)</script>"}]});
-        write(&path, &story, &Series::default(), None).unwrap();
+        write(&path, &story, &Seen::default()).unwrap();
         let page = std::fs::read_to_string(&path).unwrap();
         assert!(!page.contains("alert(1)</script>"));
         // It asks nobody for anything (the namespace is a name).

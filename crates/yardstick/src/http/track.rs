@@ -2,9 +2,9 @@
 //! film's.
 
 use super::playlist::{Rendition, Segment};
-use crate::meter::TrackStory;
 use crate::mp4::{Track, fragments, initialisation};
 use crate::reference::{Match, Reference};
+use crate::story::TrackStory;
 use crate::verdict::{Fault, Finding};
 
 /// A hole or an overlap between segments that is noticed, ns: clocks of tracks are rounded.

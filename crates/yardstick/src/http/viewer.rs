@@ -1,6 +1,7 @@
 //! A player over HTTP: fetches what his buffer has room for, shows it at its time, and stands still when it
 //! is empty.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::Client;
@@ -8,10 +9,12 @@ use super::mpd;
 use super::playlist::{self, Playlist, Rendition};
 use super::track::Played;
 use crate::Trouble;
+use crate::course::Course;
 use crate::histogram::Histogram;
-use crate::meter::TrackStory;
 use crate::playback::{OnlinePlayer, Playback};
+use crate::progress::Progress;
 use crate::reference::Reference;
+use crate::story::TrackStory;
 use crate::verdict::Finding;
 
 /// How far ahead a player fetches: what hls.js and dash.js have by default.
@@ -30,6 +33,8 @@ pub struct Options {
     pub patience: Duration,
     /// Whether to look into the segments, or only to count and time them.
     pub look: bool,
+    /// Where it is told how far it is.
+    pub progress: Arc<Progress>,
 }
 
 /// What a viewer saw, and what ended it before its time.
@@ -49,6 +54,8 @@ pub struct Watched {
     pub playback: Playback,
     /// How late segments came.
     pub late: Histogram,
+    /// How it went, second by second; of those who look into the segments.
+    pub course: Course,
     /// What is not as the playlist says.
     pub findings: Vec<Finding>,
     /// Why no more came.
@@ -167,12 +174,16 @@ async fn play(
             .start
             .get_or_insert(Duration::from_nanos(came.saturating_sub(asked)));
         if options.look {
+            watched.course.came(came, fetched.bytes);
             tracks[number].look(&fetched.body, reference);
         }
         tracks[number].fetched += 1;
         if shows {
             let late = player.segment(segment.start, came);
             watched.late.add(Duration::from_nanos(late));
+            if options.look {
+                watched.course.late(came, late);
+            }
         } else {
             watched.late.add(Duration::ZERO);
             let ready = tracks.iter().map(Played::buffered).min().unwrap_or(0) - began;
@@ -185,6 +196,11 @@ async fn play(
             }
         }
         watched.playback = player.shown().clone();
+        options.progress.is_at(
+            tracks[number].buffered() - began,
+            watched.segments,
+            watched.playback.late,
+        );
     }
     // What is fetched is watched to its end.
     while shows && !over() {

@@ -12,12 +12,10 @@ use std::time::Duration;
 use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::histogram::Histogram;
-use crate::socket::receive_from;
+use crate::socket::Inbox;
 
 /// From probe to probe.
 const EVERY: Duration = Duration::from_millis(20);
-/// What a probe holds: when it was sent, ns.
-const SIZE: usize = 8;
 
 /// A thread that probes.
 #[derive(Debug)]
@@ -40,8 +38,9 @@ impl Probe {
         let thread = std::thread::Builder::new()
             .name("probe".to_owned())
             .spawn(move || {
+                let mut inbox = Inbox::new();
                 while !stopped.load(Ordering::Relaxed) {
-                    if let (Some(error), Ok(mut all)) = (probe(&socket), all.lock()) {
+                    if let (Some(error), Ok(mut all)) = (probe(&socket, &mut inbox), all.lock()) {
                         all.add(error);
                     }
                     std::thread::sleep(EVERY);
@@ -66,13 +65,12 @@ impl Probe {
 
 /// How far the kernel's time of arrival is from the moment of sending, the way through the kernel
 /// included.
-fn probe(socket: &UdpSocket) -> Option<Duration> {
+fn probe(socket: &UdpSocket, inbox: &mut Inbox) -> Option<Duration> {
     let before = reelway_clock::real().nanos();
     socket.send(&before.to_be_bytes()).ok()?;
-    let mut buffer = [0; SIZE];
-    let received = receive_from(socket.as_raw_fd(), &mut buffer).ok()?;
+    let received = inbox.receive(socket.as_raw_fd()).ok()?;
     // An earlier one that was given up may come late.
-    let mine = received.len == SIZE && buffer == before.to_be_bytes();
+    let mine = inbox.datagrams(&received).next() == Some(&before.to_be_bytes());
     mine.then(|| Duration::from_nanos(received.at.abs_diff(before)))
 }
 

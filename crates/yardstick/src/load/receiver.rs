@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver as Queue, Sender, channel};
@@ -11,14 +11,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::socket::{setsockopt, sockopt};
 use tokio::sync::oneshot;
 
 use super::viewing::{Live, Place, Seen, Viewing};
 use crate::histogram::Histogram;
-use crate::meter::parse;
+use crate::packet::{Header, parse};
 use crate::reports;
-use crate::socket::{BUFFER, receive_from};
+use crate::socket::{Inbox, pair};
 
 /// Receive buffer of the shared socket: a quarter of a second of some thousand streams; the kernel gives
 /// what it may.
@@ -37,6 +36,8 @@ pub(super) enum Way {
     Shared(Vec<u32>),
     /// Each track through a pair of its own.
     Own(Vec<(UdpSocket, UdpSocket)>),
+    /// His own task hands them in: [`Receiver::packet`].
+    HandedIn,
 }
 
 #[derive(Debug)]
@@ -49,6 +50,8 @@ enum Command {
         live: Arc<Live>,
         taken: oneshot::Sender<bool>,
     },
+    Packet(usize, usize, Header, usize, u64),
+    Bye(usize, usize),
     Hold(usize),
     Play(usize, Place),
     End(usize, oneshot::Sender<Seen>),
@@ -80,7 +83,7 @@ pub(super) struct Receiver {
 impl Receiver {
     /// Begins to receive on free ports of all addresses.
     pub fn start() -> io::Result<Receiver> {
-        let (rtp, rtcp) = pair(SHARED_BUFFER)?;
+        let (rtp, rtcp) = open_pair(SHARED_BUFFER)?;
         let port = rtp.local_addr()?.port();
         let (commands, queue) = channel();
         let mut state = State::new(rtp, rtcp)?;
@@ -120,6 +123,16 @@ impl Receiver {
         answer.await.unwrap_or(false)
     }
 
+    /// A packet of `bytes` payload came for a viewer's track at `at`, ns since 1970.
+    pub fn packet(&self, viewer: usize, track: usize, header: Header, bytes: usize, at: u64) {
+        self.tell(Command::Packet(viewer, track, header, bytes, at));
+    }
+
+    /// A viewer's track said goodbye.
+    pub fn bye(&self, viewer: usize, track: usize) {
+        self.tell(Command::Bye(viewer, track));
+    }
+
     /// Keeps his packets aside: he is about to ask for something else.
     pub fn hold(&self, viewer: usize) {
         self.tell(Command::Hold(viewer));
@@ -157,42 +170,15 @@ impl Receiver {
     }
 }
 
-/// A pair of sockets on neighbouring ports (RFC 3550 section 11) of all addresses.
-pub(super) fn pair(buffer: usize) -> io::Result<(UdpSocket, UdpSocket)> {
-    let bind = |port| {
-        UdpSocket::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)))
-            .or_else(|_| UdpSocket::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))))
-    };
-    for _ in 0..256 {
-        let rtp = bind(0)?;
-        let port = rtp.local_addr()?.port();
-        if !port.is_multiple_of(2) {
-            continue;
-        }
-        let Ok(rtcp) = bind(port + 1) else {
-            continue;
-        };
-        for socket in [&rtp, &rtcp] {
-            socket.set_nonblocking(true)?;
-        }
-        setsockopt(&rtp, sockopt::ReceiveTimestampns, &true)?;
-        if setsockopt(&rtp, sockopt::RcvBufForce, &buffer).is_err() {
-            setsockopt(&rtp, sockopt::RcvBuf, &buffer)?;
-        }
-        // Without GRO packets come one by one: slower, not wrong.
-        let _ = setsockopt(&rtp, sockopt::UdpGroSegment, &true);
-        let _ = setsockopt(&rtp, sockopt::RxqOvfl, &1);
-        return Ok((rtp, rtcp));
-    }
-    Err(io::Error::new(
-        io::ErrorKind::AddrInUse,
-        "no pair of neighbouring UDP ports is free",
-    ))
+/// A pair of sockets of all addresses.
+fn open_pair(buffer: usize) -> io::Result<(UdpSocket, UdpSocket)> {
+    pair(Ipv6Addr::UNSPECIFIED.into(), 0, buffer)
+        .or_else(|_| pair(Ipv4Addr::UNSPECIFIED.into(), 0, buffer))
 }
 
 /// A pair for one stream.
 pub(super) fn own_pair() -> io::Result<(UdpSocket, UdpSocket)> {
-    pair(OWN_BUFFER)
+    open_pair(OWN_BUFFER)
 }
 
 /// A socket and whose it is: nobody's own is shared.
@@ -252,7 +238,7 @@ impl State {
     }
 
     fn receive(&mut self, queue: &Queue<Command>) -> io::Result<()> {
-        let mut buffer = vec![0; BUFFER];
+        let mut inbox = Inbox::new();
         let mut events = vec![EpollEvent::empty(); 256];
         loop {
             let ready = match self.epoll.wait(&mut events, EpollTimeout::from(TICK_MS)) {
@@ -268,7 +254,7 @@ impl State {
                 self.command(command)?;
             }
             for event in &events[..ready] {
-                self.take(event.data(), &mut buffer)?;
+                self.take(event.data(), &mut inbox)?;
             }
         }
     }
@@ -301,10 +287,21 @@ impl State {
                             ports.push(self.open(rtcp, true, Some((viewer, track)))?);
                         }
                     }
+                    Way::HandedIn => {}
                 }
                 let viewing = Viewing::new(&clocks, depth, live);
                 self.viewers.insert(viewer, (viewing, ssrcs, ports));
                 let _ = taken.send(true);
+            }
+            Command::Packet(viewer, track, header, bytes, at) => {
+                if let Some((viewing, ..)) = self.viewers.get_mut(&viewer) {
+                    viewing.packet(track, header, bytes, at);
+                }
+            }
+            Command::Bye(viewer, track) => {
+                if let Some((viewing, ..)) = self.viewers.get_mut(&viewer) {
+                    viewing.bye(track);
+                }
             }
             Command::Hold(viewer) => {
                 if let Some((viewing, ..)) = self.viewers.get_mut(&viewer) {
@@ -364,12 +361,12 @@ impl State {
     }
 
     /// Takes what a socket has.
-    fn take(&mut self, port: u64, buffer: &mut [u8]) -> io::Result<()> {
+    fn take(&mut self, port: u64, inbox: &mut Inbox) -> io::Result<()> {
         for _ in 0..TURN {
             let Some(open) = self.ports.get_mut(&port) else {
                 return Ok(());
             };
-            let received = match receive_from(open.socket.as_raw_fd(), buffer) {
+            let received = match inbox.receive(open.socket.as_raw_fd()) {
                 Ok(received) => received,
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(()),
@@ -382,27 +379,23 @@ impl State {
                 open.dropped = dropped;
             }
             let (owner, is_rtcp) = (open.owner, open.is_rtcp);
-            let datagrams = buffer[..received.len].chunks(received.segment.max(1));
+            let mut datagrams = inbox.datagrams(&received);
             if is_rtcp {
                 datagrams.for_each(|datagram| self.report(datagram, owner));
                 continue;
             }
-            // The packets of a run are of one stream mostly.
-            let mut last: Option<(u32, (usize, usize))> = None;
-            for packet in datagrams {
-                let Some((header, payload)) = parse(packet) else {
-                    continue;
-                };
-                let whose = owner.or_else(|| match last {
-                    Some((ssrc, whose)) if ssrc == header.ssrc => Some(whose),
-                    _ => self.ssrcs.get(&header.ssrc).copied(),
-                });
-                let Some((viewer, track)) = whose else {
-                    continue;
-                };
-                last = Some((header.ssrc, (viewer, track)));
-                if let Some((viewing, ..)) = self.viewers.get_mut(&viewer) {
-                    viewing.packet(track, header, payload.len(), received.at);
+            // The packets of a run are of one stream mostly: it is looked up when it changes.
+            let mut run: Option<(u32, usize, &mut Viewing)> = None;
+            for (header, payload) in datagrams.by_ref().filter_map(parse) {
+                if run.as_ref().is_none_or(|(ssrc, ..)| *ssrc != header.ssrc) {
+                    let whose = owner.or_else(|| self.ssrcs.get(&header.ssrc).copied());
+                    run = whose.and_then(|(viewer, track)| {
+                        let (viewing, ..) = self.viewers.get_mut(&viewer)?;
+                        Some((header.ssrc, track, viewing))
+                    });
+                }
+                if let Some((_, track, viewing)) = &mut run {
+                    viewing.packet(*track, header, payload.len(), received.at);
                 }
             }
         }

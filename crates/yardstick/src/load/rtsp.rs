@@ -1,4 +1,5 @@
-//! A virtual viewer's control connection over RTSP. What he asks for comes over UDP to a [`Receiver`].
+//! A virtual viewer's control connection over RTSP. What he asks for comes over UDP to a [`Receiver`], or in
+//! this connection, and is handed on to it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,6 +11,8 @@ use super::plan::{Deed, USUAL, Visit};
 use super::receiver::{Receiver, Sampled, Way, own_pair};
 use super::viewing::{Live, Place, Seen};
 use crate::Trouble;
+use crate::packet::parse;
+use crate::reports;
 use crate::rtsp::connection::{Answer, Connection, Incoming};
 use crate::rtsp::description::{self, Media};
 
@@ -30,6 +33,8 @@ pub(super) struct Shared {
     pub receivers: Vec<Receiver>,
     pub depth: Duration,
     pub patience: Duration,
+    /// Everything comes in the control connection.
+    pub tcp: bool,
     /// The run is over: everybody leaves.
     pub over: AtomicBool,
     /// A server did not name its SSRCs: everybody takes sockets of his own.
@@ -141,16 +146,22 @@ async fn set_up<'a>(
     let media: Vec<Media> = description::parse(&answer.body, &base)?;
     let to = description::end(&answer.body);
     let (mut ssrcs, mut pairs) = (Vec::new(), Vec::new());
-    for media in &media {
-        let port = if own {
-            let pair = own_pair()?;
-            let port = pair.0.local_addr()?.port();
-            pairs.push(pair);
-            port
+    for (number, media) in media.iter().enumerate() {
+        let transport = if shared.tcp {
+            let channel = number * 2;
+            let channels = format!("interleaved={channel}-{}", channel + 1);
+            format!("Transport: RTP/AVP/TCP;unicast;{channels}")
         } else {
-            receiver.port()
+            let port = if own {
+                let pair = own_pair()?;
+                let port = pair.0.local_addr()?.port();
+                pairs.push(pair);
+                port
+            } else {
+                receiver.port()
+            };
+            format!("Transport: RTP/AVP;unicast;client_port={port}-{}", port + 1)
         };
-        let transport = format!("Transport: RTP/AVP;unicast;client_port={port}-{}", port + 1);
         let answer = connection
             .request("SETUP", &media.control, &[&transport])
             .await?;
@@ -161,7 +172,10 @@ async fn set_up<'a>(
         ssrcs.extend(ssrc);
     }
     let named = ssrcs.len() == media.len();
-    let way = if own {
+    let own = own || shared.tcp;
+    let way = if shared.tcp {
+        Way::HandedIn
+    } else if own {
         Way::Own(pairs)
     } else {
         Way::Shared(ssrcs)
@@ -299,8 +313,7 @@ impl Viewer<'_> {
                     Incoming::Closed => {
                         return Err(Trouble::Protocol("the server closed the connection".into()));
                     }
-                    // An answer to a sign of life.
-                    Incoming::Answer(_) | Incoming::Frame(..) => {}
+                    incoming => self.take(incoming),
                 },
             }
         }
@@ -374,15 +387,46 @@ impl Viewer<'_> {
         Ok(())
     }
 
-    /// Waits, alive.
-    async fn sleep(&mut self, long: Duration) -> Result<(), Trouble> {
-        let mut left = long;
-        while !left.is_zero() && !self.shared.over.load(Ordering::Relaxed) {
-            let some = left.min(KEEPALIVE);
-            time::sleep(some).await;
-            left -= some;
-            self.connection.request("OPTIONS", &self.base, &[]).await?;
+    /// Hands on a packet that came in the control connection. An answer is one to a sign of life.
+    fn take(&self, incoming: Incoming) {
+        let Incoming::Frame(channel, frame) = incoming else {
+            return;
+        };
+        let track = usize::from(channel / 2);
+        if channel % 2 == 0 {
+            if let Some((header, payload)) = parse(&frame) {
+                let at = reelway_clock::real().nanos();
+                self.receiver
+                    .packet(self.number, track, header, payload.len(), at);
+            }
+        } else if reports::parse(&frame).is_ok_and(|compound| compound.bye) {
+            self.receiver.bye(self.number, track);
         }
-        Ok(())
+    }
+
+    /// Waits, alive, and takes what comes meanwhile.
+    async fn sleep(&mut self, long: Duration) -> Result<(), Trouble> {
+        let began = reelway_clock::now();
+        let mut alive = began;
+        loop {
+            let now = reelway_clock::now();
+            let left = long.saturating_sub(now.since(began));
+            if left.is_zero() || self.shared.over.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if now.since(alive) > KEEPALIVE {
+                alive = now;
+                self.connection.send("OPTIONS", &self.base, &[]).await?;
+            }
+            tokio::select! {
+                () = time::sleep(left.min(LOOK)) => {}
+                incoming = self.connection.incoming() => match incoming? {
+                    Incoming::Closed => {
+                        return Err(Trouble::Protocol("the server closed the connection".into()));
+                    }
+                    incoming => self.take(incoming),
+                },
+            }
+        }
     }
 }

@@ -33,6 +33,8 @@ pub struct Options {
     pub depth: Duration,
     /// Silence after which a stream counts as dead.
     pub patience: Duration,
+    /// RTSP viewers take everything in their TCP connection.
+    pub tcp: bool,
     /// Receiving threads.
     pub threads: usize,
 }
@@ -63,6 +65,7 @@ pub async fn run(options: Options, mut tell: impl FnMut(&Sample)) -> io::Result<
         receivers,
         depth: options.depth,
         patience: options.patience,
+        tcp: options.tcp,
         over: AtomicBool::new(false),
         own: AtomicBool::new(false),
         began: reelway_clock::real().nanos(),
@@ -200,7 +203,7 @@ impl Run {
                 );
             }
             let told = rtsp::watch(&visit, &url, &shared).await;
-            story(&visit, url, came, shared.at(), told)
+            story(&visit, url, shared.tcp, came, shared.at(), told)
         });
     }
 
@@ -253,6 +256,7 @@ async fn watch_http(visit: &Visit, url: &str, shared: &Shared) -> http::Watched 
         depth: shared.depth,
         patience: shared.patience,
         look: false,
+        progress: Arc::default(),
     };
     let over = || shared.over.load(Ordering::Relaxed);
     let watched = http::watch(url, &options, None, over).await;
@@ -265,7 +269,7 @@ fn millis(duration: Duration) -> f64 {
 }
 
 /// What a viewer's receiving and control tell together.
-fn story(visit: &Visit, url: String, came: f64, left: f64, told: Told) -> ViewerStory {
+fn story(visit: &Visit, url: String, tcp: bool, came: f64, left: f64, told: Told) -> ViewerStory {
     let Told {
         seen,
         trouble: stopped,
@@ -308,7 +312,7 @@ fn story(visit: &Visit, url: String, came: f64, left: f64, told: Told) -> Viewer
             findings.push(Finding::noticed(fault, words));
         }
     }
-    if seen.burst > HOME_QUEUE {
+    if seen.burst > HOME_QUEUE && !tcp {
         findings.push(Finding::noticed(
             Fault::Burst,
             format!("a burst of {} packets within a millisecond", seen.burst),
@@ -318,7 +322,7 @@ fn story(visit: &Visit, url: String, came: f64, left: f64, told: Told) -> Viewer
     ViewerStory {
         viewer: visit.number + 1,
         url,
-        protocol: "RTSP over UDP".to_owned(),
+        protocol: format!("RTSP over {}", if tcp { "TCP" } else { "UDP" }),
         came_s: came,
         left_s: left,
         verdict: verdict.word(),

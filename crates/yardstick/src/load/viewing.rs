@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::meter::Header;
+use crate::packet::Header;
 use crate::playback::{OnlinePlayer, Playback};
 use crate::stream::{StreamMeter, Tally, Unit};
 

@@ -12,6 +12,8 @@ use crate::Trouble;
 
 /// Longest answer that is taken.
 const MAX_ANSWER: usize = 256 * 1024;
+/// Most bytes of media that may come while an answer is waited for.
+const MAX_EARLY: usize = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An answer to a request.
@@ -50,6 +52,10 @@ pub enum Incoming {
 pub struct Connection {
     stream: TcpStream,
     input: Vec<u8>,
+    /// Of `input` so much has been taken.
+    taken: usize,
+    /// Of what follows, so much has been searched for the end of a head.
+    sought: usize,
     cseq: u32,
     session: Option<String>,
     /// Frames that came while an answer was waited for.
@@ -79,6 +85,8 @@ impl Connection {
         Ok(Connection {
             stream,
             input: Vec::new(),
+            taken: 0,
+            sought: 0,
             cseq: 0,
             session: None,
             early: Default::default(),
@@ -88,6 +96,11 @@ impl Connection {
     /// This side's address.
     pub fn local(&self) -> io::Result<SocketAddr> {
         self.stream.local_addr()
+    }
+
+    /// The server's address.
+    pub fn peer(&self) -> io::Result<SocketAddr> {
+        self.stream.peer_addr()
     }
 
     /// Sends a request without waiting for its answer.
@@ -135,6 +148,7 @@ impl Connection {
 
     /// Waits for the answer to the request sent last.
     async fn answer(&mut self) -> Result<Answer, Trouble> {
+        let mut early: usize = self.early.iter().map(|(_, frame)| frame.len()).sum();
         loop {
             match self.read().await? {
                 Incoming::Answer(answer) => {
@@ -143,7 +157,15 @@ impl Connection {
                         return Ok(answer);
                     }
                 }
-                Incoming::Frame(channel, frame) => self.early.push_back((channel, frame)),
+                Incoming::Frame(channel, frame) => {
+                    early += frame.len();
+                    if early > MAX_EARLY {
+                        return Err(Trouble::Protocol(format!(
+                            "{MAX_EARLY} bytes of media and no answer to a request"
+                        )));
+                    }
+                    self.early.push_back((channel, frame));
+                }
                 Incoming::Closed => {
                     return Err(Trouble::Protocol("the server closed the connection".into()));
                 }
@@ -162,9 +184,16 @@ impl Connection {
     /// Reads until a whole frame or answer is there. Nothing is lost if the future is dropped.
     async fn read(&mut self) -> Result<Incoming, Trouble> {
         loop {
-            if let Some((incoming, used)) = parse(&self.input)? {
-                self.input.drain(..used);
+            if let Some((incoming, used)) = parse(&self.input[self.taken..], self.sought)? {
+                self.taken += used;
+                self.sought = 0;
                 return Ok(incoming);
+            }
+            self.input.drain(..std::mem::take(&mut self.taken));
+            let new = self.input.get(self.sought..).unwrap_or_default();
+            if !new.windows(4).any(|four| four == b"\r\n\r\n") {
+                // The end may have begun.
+                self.sought = self.input.len().saturating_sub(3);
             }
             if self.input.len() > MAX_ANSWER {
                 return Err(Trouble::Protocol(format!(
@@ -178,8 +207,9 @@ impl Connection {
     }
 }
 
-/// The first frame or answer in `input`, and how many bytes it takes; `None` if it is not whole.
-fn parse(input: &[u8]) -> Result<Option<(Incoming, usize)>, Trouble> {
+/// The first frame or answer in `input`, and how many bytes it takes; `None` if it is not whole. A head ends
+/// nowhere in the first `sought` bytes.
+fn parse(input: &[u8], sought: usize) -> Result<Option<(Incoming, usize)>, Trouble> {
     if let [b'$', rest @ ..] = input {
         let [channel, high, low, body @ ..] = rest else {
             return Ok(None);
@@ -188,9 +218,11 @@ fn parse(input: &[u8]) -> Result<Option<(Incoming, usize)>, Trouble> {
         let frame = body.get(..length);
         return Ok(frame.map(|frame| (Incoming::Frame(*channel, frame.to_vec()), length + 4)));
     }
-    let Some(end) = input.windows(4).position(|four| four == b"\r\n\r\n") else {
+    let rest = input.get(sought..).unwrap_or_default();
+    let Some(end) = rest.windows(4).position(|four| four == b"\r\n\r\n") else {
         return Ok(None);
     };
+    let end = sought + end;
     let wrong = |what: &str| Trouble::Protocol(format!("{what} in the server's answer"));
     let head = std::str::from_utf8(&input[..end]).map_err(|_| wrong("bytes that are not text"))?;
     let mut lines = head.split("\r\n");

@@ -11,6 +11,19 @@ pub struct Media {
     pub control: String,
     pub clock_rate: u32,
     pub format: Format,
+    /// Its parameters (`a=fmtp`) by name.
+    pub parameters: Vec<(String, String)>,
+    /// The payload type of packets that are sent again (RFC 4588), if the server offers that.
+    pub rtx: Option<u8>,
+}
+
+impl Media {
+    /// A parameter's value.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        let mut all = self.parameters.iter();
+        let found = all.find(|(other, _)| other.eq_ignore_ascii_case(name))?;
+        Some(&found.1)
+    }
 }
 
 /// The media sections of a session description; `base` is what relative controls are relative to.
@@ -27,6 +40,8 @@ pub fn parse(sdp: &str, base: &str) -> Result<Vec<Media>, Trouble> {
                 control: base.to_owned(),
                 clock_rate: 90_000,
                 format: Format::Whole,
+                parameters: Vec::new(),
+                rtx: None,
             });
         }
         let Some(media) = all.last_mut() else {
@@ -34,6 +49,23 @@ pub fn parse(sdp: &str, base: &str) -> Result<Vec<Media>, Trouble> {
         };
         if let Some(control) = line.strip_prefix("a=control:") {
             media.control = absolute(base, control);
+        } else if let Some((payload_type, parameters)) = line
+            .strip_prefix("a=fmtp:")
+            .and_then(|line| line.split_once(' '))
+        {
+            let parameters = parameters.split(';').filter_map(|part| {
+                let (name, value) = part.trim().split_once('=')?;
+                Some((name.to_owned(), value.to_owned()))
+            });
+            let parameters: Vec<(String, String)> = parameters.collect();
+            if payload_type == own {
+                media.parameters = parameters;
+            } else if parameters
+                .iter()
+                .any(|(name, value)| name == "apt" && value == own)
+            {
+                media.rtx = payload_type.parse().ok();
+            }
         } else if let Some((_, encoding)) = line
             .strip_prefix("a=rtpmap:")
             .and_then(|map| map.split_once(' '))
@@ -144,12 +176,14 @@ mod tests {
 
     #[test]
     fn a_section_is_what_its_first_payload_type_is() {
-        let sdp = "m=video 0 RTP/AVP 96 112\r\na=rtpmap:112 rtx/1000\r\na=rtpmap:96 H264/90000\r\na=rtpmap:112 rtx/1000\r\n";
+        let sdp = "m=video 0 RTP/AVP 96 112\r\na=rtpmap:112 rtx/1000\r\na=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1; sprop-parameter-sets=Zw==,aA==\r\na=rtpmap:112 rtx/1000\r\na=fmtp:112 apt=96;rtx-time=2000\r\n";
         let media = parse(sdp, "rtsp://h/a/").unwrap();
         assert_eq!(
             (media[0].clock_rate, media[0].format),
             (90_000, Format::H264)
         );
+        let sets = media[0].parameter("sprop-parameter-sets");
+        assert_eq!((media[0].rtx, sets), (Some(112), Some("Zw==,aA==")));
     }
 
     #[test]

@@ -1,0 +1,58 @@
+//! What this process and its network took so far, as Prometheus' clients name it: any monitor of machines
+//! reads it.
+
+/// Names, help, and values of the counters.
+pub(crate) fn counters() -> [(&'static str, &'static str, f64); 3] {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let (received, sent) = network(&read("/proc/self/net/dev"));
+    [
+        (
+            "process_cpu_seconds_total",
+            "User and system time of the server.",
+            cpu_seconds(&read("/proc/self/stat")).unwrap_or(0.0),
+        ),
+        (
+            "process_network_receive_bytes_total",
+            "Bytes in through all interfaces of the machine (or network namespace).",
+            received,
+        ),
+        (
+            "process_network_transmit_bytes_total",
+            "Bytes out through them.",
+            sent,
+        ),
+    ]
+}
+
+/// User and system time by `/proc/self/stat`.
+fn cpu_seconds(stat: &str) -> Option<f64> {
+    // The name in brackets may hold anything; what follows is numbers.
+    let (_, numbers) = stat.rsplit_once(')')?;
+    let ticks = |nth| numbers.split_whitespace().nth(nth)?.parse::<f64>().ok();
+    // USER_HZ is 100 on every Linux there is.
+    Some((ticks(11)? + ticks(12)?) / 100.0)
+}
+
+/// Bytes in and out by `/proc/self/net/dev`.
+fn network(dev: &str) -> (f64, f64) {
+    let mut sums = (0.0, 0.0);
+    for (_, fields) in dev.lines().filter_map(|line| line.split_once(':')) {
+        let field = |nth| fields.split_whitespace().nth(nth)?.parse::<f64>().ok();
+        sums.0 += field(0).unwrap_or(0.0);
+        sums.1 += field(8).unwrap_or(0.0);
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_lines_are_read() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4 1 0 0 0 150 50 0 0 20 0 1 0 5 6 7";
+        assert_eq!(cpu_seconds(stat), Some(2.0));
+        let dev = "Inter-| Receive\n face |bytes\n    lo: 5 1 0 0 0 0 0 0 6 1 0 0\n  eth0:10 1 0 0 0 0 0 0 20 1\n";
+        assert_eq!(network(dev), (15.0, 26.0));
+    }
+}

@@ -1,0 +1,62 @@
+//! What is watched beside the viewers, every second: machines, and the server's own metrics.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reelway_yardstick::watching::{self, Machine, Series};
+
+/// What to watch.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub machines: Vec<Machine>,
+    /// A page of metrics.
+    pub metrics: Option<String>,
+}
+
+/// What was seen.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    pub machines: Vec<(Machine, Series)>,
+    pub metrics: Option<Series>,
+}
+
+/// Does `what`, and watches meanwhile.
+pub async fn watched<T>(wanted: Wanted, what: impl Future<Output = T>) -> (T, Seen) {
+    let seen = Seen {
+        machines: wanted
+            .machines
+            .into_iter()
+            .map(|machine| (machine, Series::default()))
+            .collect(),
+        metrics: wanted.metrics.as_ref().map(|_| Series::default()),
+    };
+    let machines: Vec<Machine> = seen
+        .machines
+        .iter()
+        .map(|(machine, _)| machine.clone())
+        .collect();
+    let seen = Arc::new(Mutex::new(seen));
+    let shared = Arc::clone(&seen);
+    let watcher = tokio::spawn(async move {
+        let began = reelway_clock::now();
+        let at = || reelway_clock::now().since(began).as_secs_f64();
+        let locked = || shared.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            for (number, machine) in machines.iter().enumerate() {
+                let load = watching::load(machine).await;
+                locked().machines[number].1.note(at(), load);
+            }
+            if let Some(url) = &wanted.metrics {
+                let page = watching::metrics(url).await;
+                if let Some(metrics) = &mut locked().metrics {
+                    metrics.note(at(), page);
+                }
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    });
+    let done = what.await;
+    watcher.abort();
+    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    (done, seen)
+}

@@ -1,0 +1,120 @@
+//! A track of a measuring viewer: how it is asked for, and its sockets.
+
+use std::net::SocketAddr;
+use std::task::Poll;
+
+use tokio::net::UdpSocket;
+
+use super::Options;
+use super::connection::Connection;
+use super::description::{Media, transport_field};
+use crate::Trouble;
+use crate::meter::TrackMeter;
+use crate::socket;
+
+/// Receive buffer of a track: a second of 16 Mb/s.
+const BUFFER: usize = 2 << 20;
+
+/// A track that is watched.
+pub(super) struct Track {
+    pub control: String,
+    pub meter: TrackMeter,
+    /// None over TCP.
+    pub sockets: Option<Sockets>,
+}
+
+/// Where a track is received.
+pub(super) struct Sockets {
+    pub rtp: UdpSocket,
+    pub rtcp: UdpSocket,
+    /// Where the server wants reports.
+    reports: Option<SocketAddr>,
+}
+
+impl Track {
+    /// Asks for a track, number `number`.
+    pub async fn set_up(
+        connection: &mut Connection,
+        media: &Media,
+        number: u8,
+        options: &Options,
+    ) -> Result<Track, Trouble> {
+        let mut meter = TrackMeter::new(
+            media.is_video,
+            media.clock_rate,
+            media.format,
+            options.compare,
+            options.depth.as_nanos() as u64,
+        );
+        if options.pipe.is_some() {
+            meter.keep(media.format);
+        }
+        let rtx = media.rtx.filter(|_| options.repair && !options.tcp);
+        if let Some(rtx) = rtx {
+            meter.repairs(rtx);
+        }
+        let mut track = Track {
+            control: media.control.clone(),
+            meter,
+            sockets: None,
+        };
+        if options.tcp {
+            let (rtp, rtcp) = (number * 2, number * 2 + 1);
+            let transport = format!("Transport: RTP/AVP/TCP;unicast;interleaved={rtp}-{rtcp}");
+            connection
+                .request("SETUP", &track.control, &[&transport])
+                .await?;
+            return Ok(track);
+        }
+        let (rtp, rtcp) = socket::pair(connection.local()?.ip(), 0, BUFFER)?;
+        let port = rtp.local_addr()?.port();
+        // Whoever takes part in feedback says so (RFC 4585 section 4.1).
+        let profile = if rtx.is_some() { "AVPF" } else { "AVP" };
+        let transport = format!(
+            "Transport: RTP/{profile};unicast;client_port={port}-{}",
+            port + 1
+        );
+        // Not tied to the server's address: several may send one film.
+        let answer = connection
+            .request("SETUP", &track.control, &[&transport])
+            .await?;
+        let said = answer.header("transport").unwrap_or_default();
+        let reports = transport_field(said, "server_port")
+            .and_then(|ports| ports.split('-').nth(1)?.trim().parse().ok());
+        let peer = connection.peer()?.ip();
+        track.sockets = Some(Sockets {
+            rtp: UdpSocket::from_std(rtp)?,
+            rtcp: UdpSocket::from_std(rtcp)?,
+            reports: reports.map(|port| SocketAddr::new(peer, port)),
+        });
+        Ok(track)
+    }
+
+    /// Asks for what was lost, where that was agreed on.
+    pub fn ask(&mut self) {
+        if let (Some(nack), Some(sockets)) = (self.meter.ask(), &self.sockets)
+            && let Some(to) = sockets.reports
+        {
+            // What cannot be asked for now is asked for again.
+            let _ = sockets.rtcp.try_send_to(&nack, to);
+        }
+    }
+}
+
+/// Waits until any of the tracks' sockets has something, or an error to be read.
+pub(super) async fn readable(tracks: &[Track]) {
+    let sockets = tracks.iter().filter_map(|track| track.sockets.as_ref());
+    let sockets: Vec<&UdpSocket> = sockets
+        .flat_map(|sockets| [&sockets.rtp, &sockets.rtcp])
+        .collect();
+    std::future::poll_fn(|context| {
+        if sockets
+            .iter()
+            .any(|socket| socket.poll_recv_ready(context).is_ready())
+        {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    })
+    .await;
+}
