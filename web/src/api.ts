@@ -138,6 +138,42 @@ export interface Admission {
   refused: { ago: number; title: string; reason: string; retry_after: number }[]; // the oldest first
 }
 
+/** A disk, or a place afar. */
+export interface Device {
+  name: string;
+  depth: number;
+  under_way: number;
+  queued: number;
+  reads: number;
+  bytes: number;
+  errors: number;
+  p50_ms: number;
+  p99_ms: number;
+  max_ms: number;
+}
+
+/** A film that somebody watches, as the cache has it. */
+export interface CachedFilm {
+  title: string;
+  held: number; // bytes
+  size: number;
+  hit_ratio: number | null; // of the last requests for it
+  map: number[]; // percent of each part that is in memory
+  viewers: number[]; // places, 0 to 1
+}
+
+export interface Cache {
+  bytes: number;
+  used: number;
+  hits: number;
+  misses: number;
+  read: number; // bytes since the start
+  sent: number;
+  compared: { requests: number; this: number; lru: number; ons: number; belady: number } | null;
+  disks: Device[];
+  films: CachedFilm[];
+}
+
 /** What the server answered instead of what was asked for; `status` 0: it did not answer. */
 export class ApiError extends Error {
   constructor(
@@ -187,6 +223,8 @@ export const sessions = async (signal?: AbortSignal): Promise<Session[]> =>
   (await get<{ sessions: Session[] }>("/api/sessions", signal)).sessions;
 
 export const admission = (signal?: AbortSignal): Promise<Admission> => get("/api/admission?ahead=900", signal);
+
+export const cache = (signal?: AbortSignal): Promise<Cache> => get("/api/cache", signal);
 
 /** Ends a session. The token is the one in the server's state directory. */
 export async function endSession(id: string, token: string): Promise<void> {

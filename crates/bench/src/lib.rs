@@ -6,12 +6,15 @@
 
 mod admission;
 mod bed;
+mod cache;
 pub mod calibrate;
 pub mod chart;
 mod density;
 mod ext3ns;
 pub mod film;
+mod http;
 mod index;
+mod memory;
 mod mssc;
 mod reference;
 mod report;
@@ -67,6 +70,21 @@ const EXPERIMENTS: &[Experiment] = &[
         name: "ext3ns",
         about: "the EXT3NS paper again: 10 to 50 threads read, re-read and read at random; each policy, page cache, fio",
         run: ext3ns::run,
+    },
+    Experiment {
+        name: "cache",
+        about: "what each replacement policy misses beside Belady's optimum; the EXT3NS paper's ONS against LFU",
+        run: cache::run_all,
+    },
+    Experiment {
+        name: "http",
+        about: "what a megabyte over HTTP costs a core, from memory and from disk, against nginx, Varnish and Squid",
+        run: http::run,
+    },
+    Experiment {
+        name: "memory",
+        about: "what the process holds beside its pool: 200 viewers of 200 two-hour films, over RTSP and over HLS",
+        run: memory::run,
     },
     Experiment {
         name: "vtime",

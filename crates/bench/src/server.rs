@@ -74,6 +74,11 @@ impl Server {
         bail!("the server was not ready after a minute")
     }
 
+    /// Its process number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// User and system time of the server so far, in seconds, as the kernel accounts it.
     pub fn cpu_seconds(&self) -> anyhow::Result<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;

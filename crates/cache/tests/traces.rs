@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reelway_cache::sim::{Workload, read_csv, read_oracle_general, write_csv};
+use reelway_cache::sim::{Workload, read_csv, read_oracle_general, read_vscsi, write_csv};
 
 #[test]
 fn a_made_workload_is_the_same_after_it_was_a_file() {
@@ -79,4 +79,55 @@ fn records_of_oracle_general_are_read() {
     assert_eq!(at, [0, 1000, 3000]);
     let error = read_oracle_general(&file[..30]).expect_err("cut off");
     assert_eq!(error.to_string(), "line 2: cut off: records have 24 bytes");
+}
+
+#[test]
+fn records_of_vscsi_are_read_in_both_versions() {
+    let requests = [
+        (100u64, 1u64 << 40, 4096u32),
+        (101, 7, 512),
+        (103, 1 << 40, 4096),
+    ];
+    let mut first = Vec::new();
+    let mut second = Vec::new();
+    for (number, (time, block, bytes)) in requests.into_iter().enumerate() {
+        let (serial, segments) = ((number as u32).to_le_bytes(), 1u32.to_le_bytes());
+        let micros = (time * 1_000_000).to_le_bytes();
+        for part in [
+            &serial[..],
+            &bytes.to_le_bytes(),
+            &segments,
+            &[0x28, 0, 0, 1],
+        ] {
+            first.extend(part);
+        }
+        for part in [
+            &[0x28, 0, 0, 2][..],
+            &serial,
+            &bytes.to_le_bytes(),
+            &segments,
+        ] {
+            second.extend(part);
+        }
+        for file in [&mut first, &mut second] {
+            file.extend(block.to_le_bytes());
+            file.extend(micros);
+        }
+        second.extend(5u64.to_le_bytes());
+    }
+    assert_eq!((first.len(), second.len()), (3 * 32, 3 * 40));
+    for file in [&first, &second] {
+        let read = read_vscsi(&file[..]).expect("a trace");
+        assert_eq!((read.objects(), read.catalogue), (2, 4608));
+        let at: Vec<u64> = read.events.iter().map(|event| event.at()).collect();
+        assert_eq!(at, [0, 1000, 3000]);
+    }
+    let cut = read_vscsi(&second[..50]).expect_err("cut off").to_string();
+    assert_eq!(cut, "line 2: cut off: records have 40 bytes");
+    second[43] = 1;
+    let mixed = read_vscsi(&second[..])
+        .expect_err("two versions")
+        .to_string();
+    assert!(mixed.starts_with("line 2: version 1 among"), "{mixed}");
+    assert!(read_vscsi(&[7; 64][..]).is_err());
 }

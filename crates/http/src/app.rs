@@ -30,6 +30,7 @@ use crate::metrics::{Metrics, Route};
 use crate::node::{NodeState, NodeView};
 use crate::pace::Pace;
 use crate::route::{self, Target};
+use crate::shadow::Shadow;
 use crate::upload::{self, Uploads};
 use crate::viewers::{Caller, Viewers};
 use crate::{metrics, watch, web};
@@ -57,6 +58,8 @@ pub(crate) struct App {
     /// Pieces for posters that may be on their way at once.
     pub posters: Arc<Semaphore>,
     pub uploads: Arc<Uploads>,
+    /// What other cache policies would have made of the same requests.
+    pub shadow: Arc<Shadow>,
     started: Monotonic,
 }
 
@@ -96,6 +99,7 @@ impl App {
             events: Events::default(),
             posters: Arc::new(Semaphore::new(POSTERS)),
             uploads: Arc::default(),
+            shadow: Shadow::of(&store),
             started: reelway_clock::now(),
             config,
             catalogue,
@@ -132,6 +136,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/api/admission", get(api::admission))
         .route("/api/calibration", get(api::calibration))
         .route("/api/calibration.svg", get(api::calibration_chart))
+        .route("/api/cache", get(api::cache))
         .route("/metrics", get(metrics_page))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))

@@ -11,6 +11,7 @@
 //! | `app.rs`, `guard.rs`, `route.rs` | a request's way: checks, addresses |
 //! | `watch.rs`, `media.rs`, `conditional.rs` | playlists, segments and files; conditional and range requests |
 //! | `films.rs` | films, packaged and opened |
+//! | `shadow.rs` | what other cache policies would have made of the same requests |
 //! | `viewers.rs`, `viewer.rs`, `pace.rs` | who watches, and how fast he is sent |
 //! | `body.rs`, `pieces.rs` | bodies of media |
 //! | `upload.rs`, `upload/` | films that are put and deleted |
@@ -37,6 +38,7 @@ mod pieces;
 mod process;
 mod route;
 mod server;
+mod shadow;
 mod upload;
 mod viewer;
 mod viewers;

@@ -398,6 +398,20 @@ fn store(out: &mut Exposition, app: &App) {
         "Blocks asked for that had to be read.",
         stats.misses,
     );
+    if let Some(compared) = app.shadow.compared() {
+        let name = "reelway_cache_hit_ratio";
+        let help = "Share of the same last requests that was in memory, or would have been with another policy.";
+        out.family(name, "gauge", help);
+        for (policy, hits) in [
+            ("this", compared.hits),
+            ("lru", compared.lru),
+            ("ons", compared.ons),
+            ("belady", compared.belady),
+        ] {
+            let ratio = hits as f64 / compared.requests.max(1) as f64;
+            out.value(name, &[("policy", policy)], ratio);
+        }
+    }
     out.single(
         "reelway_cache_viewers",
         "gauge",
@@ -416,6 +430,18 @@ fn store(out: &mut Exposition, app: &App) {
         "Reads of film files that failed.",
         stats.errors,
     );
+    let lanes = app.store.lanes();
+    let name = "reelway_device_read_seconds";
+    let help = "How long reads took, to a power of two of microseconds, by disk or origin.";
+    out.family(name, "summary", help);
+    for lane in &lanes {
+        for (quantile, share) in [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99), ("1", 1.0)] {
+            let labels = [("device", lane.name.as_str()), ("quantile", quantile)];
+            out.value(name, &labels, lane.latency(share).as_secs_f64());
+        }
+        let labels = [("device", lane.name.as_str())];
+        out.value(&format!("{name}_count"), &labels, lane.reads);
+    }
     if let Some(stats) = app.store.tier() {
         tier(out, &stats, block);
     }

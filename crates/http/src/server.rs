@@ -91,6 +91,7 @@ impl HttpServer {
             loops.spawn(accept(self.app.clone(), listener));
         }
         loops.spawn(crate::upload::expire(self.app.clone()));
+        loops.spawn(crate::shadow::watch(self.app.shadow.clone()));
         loops.spawn(crate::api::tell(self.app));
         while loops.join_next().await.is_some() {}
     }

@@ -11,7 +11,8 @@ use clap::Args;
 use reelway_bench::chart::{Bar, bars};
 use reelway_cache::Spec;
 use reelway_cache::sim::{
-    Outcome, Requests, Workload, belady, read_csv, read_oracle_general, run, told, write_csv,
+    Outcome, Requests, Workload, belady, bound, read_csv, read_oracle_general, read_vscsi, run,
+    told, write_csv,
 };
 use serde_json::json;
 
@@ -20,14 +21,15 @@ use serde_json::json;
 pub struct Cachesim {
     /// Policies, with commas between them; parameters after a colon (ons:threshold=5); ons-sweep stands
     /// for ONS at thresholds 1 to 13 in both readings, told for Timetable that knows the popularity of a
-    /// made workload, belady for the optimum [default: all]
+    /// made workload, bound for what no policy can do better that does not see the future (where all
+    /// viewers go from start to end), belady for the optimum [default: all]
     #[arg(long, value_name = "NAMES")]
     policy: Option<String>,
     /// Sizes of the cache: bytes, or percent of the catalogue, with commas between them
     #[arg(long, value_name = "SIZES", default_value = "1%,2%,5%,10%,25%")]
     size: String,
-    /// Read requests from this file instead: CSV (time,id,bytes), or libCacheSim's oracleGeneral where
-    /// its name ends in .bin
+    /// Read requests from this file instead: CSV (time,id,bytes), or, as libCacheSim reads them,
+    /// oracleGeneral where its name ends in .bin and VMware's vscsi where it ends in .vscsi
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Write the requests to this file as a CSV trace
@@ -107,6 +109,11 @@ impl Trial {
         if requests.rates.is_empty() && policies.iter().any(|policy| policy == "told") {
             bail!("--policy told: of a trace nobody knows how popular its films were meant to be");
         }
+        if policies.iter().any(|policy| policy == "bound") && bound(&requests, 1).is_none() {
+            bail!(
+                "--policy bound: only where viewers come as often as is known, and watch from start to end"
+            );
+        }
         // Where blocks have one size, sections of a policy come out whole when blocks are counted.
         let one_size = requests.one_size();
         let unit = flags.unit || one_size.is_some();
@@ -151,6 +158,7 @@ impl Trial {
     fn run(&self, policy: &str, size: &Size, optimum: Outcome) -> Outcome {
         let mut policy = match policy {
             "belady" => return optimum,
+            "bound" => return bound(&self.requests, size.capacity).unwrap_or_default(),
             "told" => told(&self.requests, size.slots),
             name => name
                 .parse::<Spec>()
@@ -202,7 +210,7 @@ fn policies(text: Option<&str>) -> anyhow::Result<Vec<String>> {
         }
     }
     for policy in &policies {
-        if policy != "belady" && policy != "told" {
+        if !["belady", "told", "bound"].contains(&policy.as_str()) {
             policy.parse::<Spec>().context("--policy")?;
         }
     }
@@ -211,9 +219,10 @@ fn policies(text: Option<&str>) -> anyhow::Result<Vec<String>> {
 
 fn read(file: &Path) -> anyhow::Result<Requests> {
     let from = BufReader::new(File::open(file)?);
-    Ok(match file.extension().is_some_and(|end| end == "bin") {
-        true => read_oracle_general(from)?,
-        false => read_csv(from)?,
+    Ok(match file.extension().and_then(|end| end.to_str()) {
+        Some("bin") => read_oracle_general(from)?,
+        Some("vscsi") => read_vscsi(from)?,
+        _ => read_csv(from)?,
     })
 }
 

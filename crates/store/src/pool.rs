@@ -507,12 +507,15 @@ impl Pool {
         numbers.len()
     }
 
+    /// All blocks that are in memory.
+    pub fn blocks(&self) -> impl Iterator<Item = &BlockId> {
+        self.held.iter().flatten()
+    }
+
     /// The blocks of a film that are in memory, in order.
     pub fn blocks_of(&self, film: FilmId) -> Vec<u32> {
         let mut blocks: Vec<u32> = self
-            .held
-            .iter()
-            .flatten()
+            .blocks()
             .filter(|id| id.film == film)
             .map(|id| id.block)
             .collect();

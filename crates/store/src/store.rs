@@ -524,6 +524,32 @@ impl Store {
         }
     }
 
+    /// Of each of these files its number and the blocks of it that are in memory, in order; `None` where
+    /// nobody has opened it lately. Goes through the pool once, however many they are.
+    pub fn in_memory(&self, files: &[FileIdentity]) -> Vec<Option<(FilmId, Vec<u32>)>> {
+        let pool = lock(&self.0.0.pool);
+        let mut found: Vec<_> = files
+            .iter()
+            .map(|file| pool.films.number(*file).map(|number| (number, Vec::new())))
+            .collect();
+        let places: HashMap<FilmId, usize> = found
+            .iter()
+            .enumerate()
+            .filter_map(|(place, film)| Some((film.as_ref()?.0, place)))
+            .collect();
+        for block in pool.blocks() {
+            let place = places.get(&block.film).copied();
+            if let Some((_, blocks)) = place.and_then(|place| found[place].as_mut()) {
+                blocks.push(block.block);
+            }
+        }
+        drop(pool);
+        for (_, blocks) in found.iter_mut().flatten() {
+            blocks.sort_unstable();
+        }
+        found
+    }
+
     /// The numbers of a film's blocks that are in memory, in order.
     pub fn blocks_of(&self, source: &Source) -> Vec<u32> {
         lock(&self.0.0.pool).blocks_of(source.number())

@@ -50,10 +50,7 @@ impl Watching {
 }
 
 /// The streams with these SSRCs.
-fn of<'a, 'b>(
-    came: &'b BTreeMap<u32, Vec<Came<'a>>>,
-    ssrcs: &[u32],
-) -> BTreeMap<u32, Vec<Came<'a>>> {
+fn of<'a>(came: &BTreeMap<u32, Vec<Came<'a>>>, ssrcs: &[u32]) -> BTreeMap<u32, Vec<Came<'a>>> {
     let all = came.iter().filter(|(ssrc, _)| ssrcs.contains(ssrc));
     all.map(|(ssrc, came)| (*ssrc, came.clone())).collect()
 }

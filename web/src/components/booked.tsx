@@ -1,10 +1,7 @@
 // The booking calendar: what is booked of each thing the machine has only so much of, over the minutes to come.
-import { useEffect, useState } from "preact/hooks";
 import * as api from "../api";
+import { usePolled } from "../poll";
 import { clock, rate, size } from "../format";
-
-/** Between two looks, in ms. */
-const period = 2000;
 
 const names: Record<api.Resource["name"], string> = {
   network: "Network",
@@ -16,27 +13,9 @@ const names: Record<api.Resource["name"], string> = {
 const amount = (value: number, unit: api.Resource["unit"]) =>
   unit === "bit/s" ? rate(value) : unit === "byte/s" ? `${size(value)}/s` : size(value);
 
-/** The calendar as the server said last, asked for as long as it is shown; null before it said anything. */
-function useAdmission(): api.Admission | null {
-  const [admission, setAdmission] = useState<api.Admission | null>(null);
-  useEffect(() => {
-    const stop = new AbortController();
-    const look = () => {
-      if (!document.hidden) api.admission(stop.signal).then(setAdmission, () => undefined);
-    };
-    look();
-    const timer = setInterval(look, period);
-    return () => {
-      clearInterval(timer);
-      stop.abort();
-    };
-  }, []);
-  return admission;
-}
-
 /** Nothing where nothing is limited. */
 export function Booked() {
-  const admission = useAdmission();
+  const admission = usePolled(api.admission);
   if (!admission || admission.resources.length === 0) return null;
   const last = admission.refused.slice(-5).reverse();
   return (

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api";
 import { Booked } from "../components/booked";
+import { Cached } from "../components/cached";
 import { Notice } from "../components/notice";
 import { Sparkline } from "../components/sparkline";
 import { forgetToken, knownToken, rememberToken, TokenDialog } from "../components/token-dialog";
@@ -65,6 +66,7 @@ export function Live() {
       )}
       <Figures node={node} />
       <Booked />
+      <Cached />
       <section aria-labelledby="sessions">
         <h2 id="sessions">Sessions</h2>
         <p class="live-said" role="status">

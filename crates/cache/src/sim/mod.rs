@@ -6,15 +6,18 @@
 //! | `workload.rs` | made requests: films, viewers, seeks |
 //! | `trace.rs` | requests from a file and into one |
 //! | `run.rs` | a policy, or Belady's optimum, through all requests |
+//! | `bound.rs` | what no policy can do better that does not see the future |
 //! | `random.rs` | random numbers from a seed |
 
+mod bound;
 mod random;
 mod requests;
 mod run;
 mod trace;
 mod workload;
 
+pub use bound::bound;
 pub use requests::{Event, Requests};
 pub use run::{Outcome, belady, run, told};
-pub use trace::{TraceError, read_csv, read_oracle_general, write_csv};
+pub use trace::{TraceError, read_csv, read_oracle_general, read_vscsi, write_csv};
 pub use workload::{Workload, WorkloadError};

@@ -1,5 +1,6 @@
 //! Requests in the order of time, from wherever they come.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::{BlockId, Film};
@@ -56,6 +57,32 @@ pub struct Requests {
 }
 
 impl Requests {
+    /// Requests for blocks of one size in their order, of which the first `warm` are learned from but not
+    /// counted. Each block is an object of its own; who asked, and when, nobody knows.
+    pub fn of_blocks(blocks: impl IntoIterator<Item = BlockId>, warm: usize) -> Requests {
+        let mut requests = Requests {
+            warm,
+            ..Requests::default()
+        };
+        let mut numbers = HashMap::new();
+        for (at, block) in blocks.into_iter().enumerate() {
+            let next = numbers.len() as u32;
+            let object = *numbers.entry(block).or_insert(next);
+            if object == next {
+                requests.add(1, Duration::ZERO);
+            }
+            requests.events.push(Event::Use {
+                at: at as u64,
+                object,
+                bytes: 1,
+                viewer: 0,
+                speed: 100,
+            });
+        }
+        requests.catalogue = requests.objects() as u64;
+        requests
+    }
+
     /// Blocks or objects in all.
     pub fn objects(&self) -> usize {
         let last = self.first.last().zip(self.films.last());

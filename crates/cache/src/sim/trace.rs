@@ -16,6 +16,12 @@
 //!
 //! **oracleGeneral**, as libCacheSim writes it: records of 24 bytes, little-endian: time in seconds (4
 //! bytes), id (8), bytes (4), and the number of the next request of the same id (8, not used).
+//!
+//! **vscsi**, as VMware's tracer writes it and libCacheSim reads it: little-endian records of 32 bytes
+//! (serial number 4, bytes 4, segments 4, command 2, version 2, first block 8, time in microseconds 8) in
+//! version 1, and of 40 bytes (command 2, version 2, serial number 4, bytes 4, segments 4, first block 8,
+//! time 8, time of the answer 8) in version 2; the version is the upper byte of its field. What is asked
+//! for is named by its first block.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, ErrorKind, Read, Write};
@@ -229,13 +235,70 @@ pub fn read_csv(mut from: impl BufRead) -> Result<Requests, TraceError> {
 /// # Errors
 ///
 /// What is wrong, with the record's number as its line.
-pub fn read_oracle_general(mut from: impl Read) -> Result<Requests, TraceError> {
+pub fn read_oracle_general(from: impl Read) -> Result<Requests, TraceError> {
+    records(from, |record: &[u8; 24]| {
+        Ok((
+            u64::from(u32_at(record, 0)),
+            u64_at(record, 4),
+            u32_at(record, 12),
+        ))
+    })
+}
+
+/// Reads a vscsi trace of version 1 or 2.
+///
+/// # Errors
+///
+/// What is wrong, with the record's number as its line.
+pub fn read_vscsi(mut from: impl Read) -> Result<Requests, TraceError> {
+    // Where the version stands depends on the version; both places lie in the first eight bytes of a
+    // record of version 1 or the second eight.
+    let mut head = [0; 16];
+    from.read_exact(&mut head)?;
+    let from = head.as_slice().chain(from);
+    let to_seconds = |micros: u64| micros / 1_000_000;
+    match (head[3], head[15]) {
+        (2, _) => records(from, |record: &[u8; 40]| match record[3] {
+            2 => Ok((
+                to_seconds(u64_at(record, 24)),
+                u64_at(record, 16),
+                u32_at(record, 8),
+            )),
+            other => Err(format!("version {other} among records of version 2")),
+        }),
+        (_, 1) => records(from, |record: &[u8; 32]| match record[15] {
+            1 => Ok((
+                to_seconds(u64_at(record, 24)),
+                u64_at(record, 16),
+                u32_at(record, 4),
+            )),
+            other => Err(format!("version {other} among records of version 1")),
+        }),
+        _ => Err(TraceError::Whole(
+            "no vscsi trace: its first record has neither version 1 nor 2".into(),
+        )),
+    }
+}
+
+fn u32_at(record: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([0, 1, 2, 3].map(|nth| record[at + nth]))
+}
+
+fn u64_at(record: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(record, at)) | u64::from(u32_at(record, at + 4)) << 32
+}
+
+/// Requests out of records of one size, each of a time in seconds, an id and bytes.
+fn records<const SIZE: usize>(
+    mut from: impl Read,
+    parse: impl Fn(&[u8; SIZE]) -> Result<(u64, u64, u32), String>,
+) -> Result<Requests, TraceError> {
     let mut reading = Reading::default();
-    let mut record = [0; 24];
+    let mut record = [0; SIZE];
     let mut first = None;
     for line in 1.. {
         let mut have = 0;
-        while have < record.len() {
+        while have < SIZE {
             match from.read(&mut record[have..])? {
                 0 => break,
                 read => have += read,
@@ -245,16 +308,14 @@ pub fn read_oracle_general(mut from: impl Read) -> Result<Requests, TraceError> 
             break;
         }
         let wrong = |what: String| TraceError::Line { line, what };
-        if have < record.len() {
-            return Err(wrong("cut off: records have 24 bytes".into()));
+        if have < SIZE {
+            return Err(wrong(format!("cut off: records have {SIZE} bytes")));
         }
-        let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|nth| record[at + nth]));
-        let seconds = word(0);
-        let since = seconds.saturating_sub(*first.get_or_insert(seconds));
-        let id = u64::from(word(4)) | u64::from(word(8)) << 32;
-        let used = reading
-            .at(since.into())
-            .and_then(|at| reading.used(at, id, word(12), (0, 100)));
+        let used = parse(&record).and_then(|(seconds, id, bytes)| {
+            let since = seconds.saturating_sub(*first.get_or_insert(seconds));
+            let at = reading.at(since as f64)?;
+            reading.used(at, id, bytes, (0, 100))
+        });
         used.map_err(wrong)?;
     }
     reading.end()

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use proptest::prelude::*;
+
 use super::Timetable;
 use crate::sim::{Workload, belady, run};
 use crate::{BlockId, Film, Policy, Spec, Watching};
@@ -97,4 +99,78 @@ fn it_misses_little_more_than_the_optimum_and_far_less_than_lru() {
     );
     assert!(timetable / best < 1.05, "{}", timetable / best);
     assert!(lru / best > 1.2, "{}", lru / best);
+}
+
+/// What viewers may do next.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Someone begins a film.
+    Begin(u32),
+    /// All play on for so many blocks.
+    Play(u32),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        1 => (0..4u32).prop_map(Step::Begin),
+        2 => (1..20u32).prop_map(Step::Play),
+    ];
+    prop::collection::vec(step, 1..80)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// The model asks every block how long it waits; the policy finds who waits longest in its queue. All
+    /// watch to the end: where viewers leave or seek, what is learned of them changes waits between two
+    /// looks at an entry, and the victim is only nearly the longest.
+    #[test]
+    fn the_victim_waits_as_long_as_any_block(steps in steps(), capacity in 10..120u32) {
+        let mut policy = Timetable::told(capacity as usize, &[1e-3, 3e-4, 1e-4, 1e-5]);
+        let mut now = 0u64;
+        let mut viewers: Vec<(u64, BlockId)> = Vec::new();
+        let mut held: Vec<BlockId> = Vec::new();
+        for film in 0..4 {
+            policy.film(film, FILM, Duration::ZERO);
+        }
+        for (number, step) in steps.into_iter().enumerate() {
+            let blocks = match step {
+                Step::Play(blocks) => blocks,
+                Step::Begin(film) => {
+                    viewers.push((number as u64, BlockId { film, block: 0 }));
+                    0
+                }
+            };
+            for _ in 0..blocks {
+                now += 10;
+                let time = Duration::from_secs(now);
+                for (viewer, id) in &mut viewers {
+                    let watching = Watching { film: id.film, block: id.block, speed: 1.0 };
+                    policy.watch(*viewer, watching, time);
+                    if let Some(slot) = held.iter().position(|other| other == id) {
+                        policy.hit(slot as u32, time);
+                    } else {
+                        let slot = if held.len() < capacity as usize {
+                            held.push(*id);
+                            held.len() - 1
+                        } else {
+                            let wait = |id: &BlockId| policy.wait(id.film, id.block, now as f64);
+                            let waits: Vec<f64> = held.iter().map(wait).collect();
+                            let longest = waits.iter().copied().fold(0.0, f64::max);
+                            let victim = policy.victim(*id, &mut |_| true, time);
+                            let slot = victim.expect("a victim") as usize;
+                            prop_assert!(waits[slot] >= 0.999 * longest, "{} of {}", waits[slot], longest);
+                            held[slot] = *id;
+                            slot
+                        };
+                        policy.insert(slot as u32, *id, 1, time);
+                    }
+                    id.block += 1;
+                }
+                let over = |viewer: &(u64, BlockId)| viewer.1.block >= FILM.blocks;
+                viewers.iter().filter(|viewer| over(viewer)).for_each(|(viewer, _)| policy.left(*viewer, time));
+                viewers.retain(|viewer| !over(viewer));
+            }
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The control API: docs/reference/api.md, put into practice.
 
 mod admission;
+mod cache;
 mod events;
 mod films;
 mod node;
@@ -8,6 +9,7 @@ mod sessions;
 mod tracks;
 
 pub(crate) use admission::{Peer, admission, calibration, calibration_chart, interface};
+pub(crate) use cache::cache;
 pub(crate) use events::{Events, events, tell};
 pub(crate) use films::{film, films};
 pub(crate) use node::node;

@@ -1,0 +1,99 @@
+//! The EXT3NS paper's comparison on simulated time: IOZONE's pattern through a cache of 512 blocks.
+//!
+//! Readers go through one file of 1024 blocks of a megabyte at the same time: from beginning to end, once
+//! more, then at random. A block takes each of them a random time, so that they drift apart; the paper does
+//! not say how its threads did.
+
+use std::fmt::Write;
+
+use reelway_cache::Spec;
+use reelway_cache::sim::{read_csv, run};
+use serde::Serialize;
+
+/// Entries of the paper's cache.
+const CACHE: u64 = 512;
+/// Blocks of the file.
+const FILE: u64 = 1024;
+/// Readers, as in the paper's Figs 4, 5 and 7.
+pub const READERS: [u64; 5] = [10, 20, 30, 40, 50];
+/// Thresholds of its Fig. 8.
+pub const THRESHOLDS: std::ops::RangeInclusive<u32> = 1..=13;
+
+/// Hits of a policy.
+#[derive(Clone, Debug, Serialize)]
+pub struct Hits {
+    pub policy: String,
+    pub readers: u64,
+    /// read, reread or random.
+    pub phase: &'static str,
+    /// Share of requests that were hits.
+    pub hits: f64,
+}
+
+/// Pseudo-random numbers (splitmix64).
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// The requests up to the end of a phase, those before the phase itself only to warm the cache.
+fn trace(readers: u64, phase: usize, seed: u64) -> String {
+    let mut state = seed;
+    let mut text = String::from("# film 1024 1024\n");
+    let mut began = 0;
+    for number in 0..=phase {
+        if number == phase {
+            text.push_str("# warm\n");
+        }
+        let mut requests = Vec::new();
+        let mut last = began;
+        for _ in 0..readers {
+            let mut at = began;
+            for block in 0..FILE {
+                at += 1 + random(&mut state) % 2000;
+                let block = if number == 2 {
+                    random(&mut state) % FILE
+                } else {
+                    block
+                };
+                requests.push((at, block));
+            }
+            last = last.max(at);
+        }
+        began = last;
+        requests.sort_unstable();
+        for (at, block) in requests {
+            let _ = writeln!(text, "{},{block},1048576", at as f64 / 1000.0);
+        }
+    }
+    text
+}
+
+/// All of it.
+pub fn study(seed: u64) -> anyhow::Result<Vec<Hits>> {
+    let mut all = Vec::new();
+    let mut policies: Vec<String> = ["fifo", "lru", "lfu", "ons"].map(str::to_owned).into();
+    for threshold in THRESHOLDS {
+        policies.push(format!("ons:threshold={threshold}"));
+        policies.push(format!("ons:threshold={threshold},exceed=1"));
+    }
+    for readers in READERS {
+        for (number, phase) in ["read", "reread", "random"].into_iter().enumerate() {
+            let requests = read_csv(trace(readers, number, seed).as_bytes())?;
+            for name in &policies {
+                let mut policy = name.parse::<Spec>()?.build(CACHE, CACHE as usize);
+                let outcome = run(&requests, &mut *policy, CACHE, true);
+                all.push(Hits {
+                    policy: name.clone(),
+                    readers,
+                    phase,
+                    hits: 1.0 - outcome.misses as f64 / outcome.requests.max(1) as f64,
+                });
+            }
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,341 @@
+//! `reelway bench http`: what a megabyte over HTTP costs, in segments of 2 MiB from memory and from disk,
+//! against nginx (with sendfile and without), Varnish and Squid.
+//!
+//! Each server in turn has core 0 for itself and is asked at the same fixed rate, by connections that stay,
+//! from the other cores. What is counted is how busy the whole core was, less what it is when nothing is
+//! asked for: with sendfile most of the work is done in interrupts that no process is charged for.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `servers.rs` | the servers: how each is installed and started on the same bytes |
+//! | `load.rs` | connections that ask at a fixed rate and count what comes |
+
+mod load;
+mod servers;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use clap::Parser;
+use serde::Serialize;
+use serde_json::json;
+
+use self::load::{Load, SEGMENT};
+use self::servers::{Kind, Running};
+use crate::bed::machine::{Disturbance, Idle};
+use crate::bed::{Folder, cores};
+use crate::chart::{Bar, bars};
+use crate::film::{Recipe, make};
+use crate::stats::Spread;
+use crate::{Figure, Report};
+
+/// Its arguments.
+#[derive(Debug, Parser)]
+#[command(
+    name = "reelway bench http",
+    about = "What a megabyte over HTTP costs, against nginx, Varnish and Squid"
+)]
+struct Args {
+    /// Install the Debian packages of the servers that are missing (needs root)
+    #[arg(long)]
+    install: bool,
+    /// Segments a second, from memory
+    #[arg(long, default_value_t = 150.0)]
+    rate: f64,
+    /// Segments a second, from disk
+    #[arg(long, default_value_t = 50.0)]
+    disk_rate: f64,
+    /// Connections
+    #[arg(long, default_value_t = 16)]
+    connections: usize,
+    /// Seconds a run
+    #[arg(long, default_value_t = 5)]
+    seconds: u32,
+    /// Runs of each server from memory; the median counts
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Only these servers, with commas between them
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Kind>,
+    /// Write the charts into this directory
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+}
+
+/// Segments there are on disk, and how many of them are in memory.
+const SEGMENTS: u64 = 512;
+const HOT: u64 = 64;
+
+/// The film: its bytes are the segments of all servers.
+const FILM: Recipe = Recipe {
+    seconds: 110,
+    fps: 25,
+    gop: 50,
+    picture_rate: 80_000_000,
+    sound_rate: 128_000,
+    with_media: true,
+    seed: 11,
+};
+
+/// Memory for film blocks of our own server: enough for what is hot, and a tenth of what is not.
+const POOLS: [&str; 2] = ["512MiB", "96MiB"];
+
+/// What a server needed.
+#[derive(Clone, Debug, Serialize)]
+struct Cost {
+    server: Kind,
+    version: String,
+    from_disk: bool,
+    /// Microseconds of the server's core a megabyte, by run.
+    core_us_mb: Vec<f64>,
+    /// The same of all cores, the client's too, with what is asked for there.
+    all_us_mb: Vec<f64>,
+    /// Of the process alone, as far as it is charged.
+    process_us_mb: Vec<f64>,
+    /// Requests that could not be made when they were due, as the one before was still being answered.
+    late: u64,
+    requests: u64,
+}
+
+impl Cost {
+    fn core(&self) -> Spread {
+        Spread::of(self.core_us_mb.clone())
+    }
+}
+
+/// Runs the experiment.
+pub fn run(args: &[String]) -> anyhow::Result<Report> {
+    let words = std::iter::once("reelway bench http".to_owned()).chain(args.iter().cloned());
+    let args = Args::parse_from(words);
+    ensure!(
+        args.rate > 0.0 && args.disk_rate > 0.0 && args.connections > 0 && args.rounds > 0,
+        "--rate, --disk-rate, --connections and --rounds: above 0"
+    );
+    ensure!(args.seconds > 0, "--seconds: above 0");
+    ensure!(
+        cores::configured() > 1,
+        "one core is the server's and another the client's: this machine has one"
+    );
+    if args.install {
+        servers::install()?;
+    }
+    let mut kinds = match args.only.is_empty() {
+        true => Kind::ALL.to_vec(),
+        false => args.only.clone(),
+    };
+    kinds.retain(|kind| {
+        let is_there = kind.is_installed();
+        if !is_there {
+            eprintln!(
+                "http: {} is not installed (--install installs it)",
+                kind.name()
+            );
+        }
+        is_there
+    });
+    cores::leave_the_servers();
+    let disturbance = Disturbance::watch()?;
+    let folder = Folder::make("http")?;
+    let bytes = Bytes::make(folder.path())?;
+    let mut costs = Vec::new();
+    for kind in &kinds {
+        costs.push(measure(*kind, &bytes, &args, false)?);
+    }
+    for kind in kinds.iter().filter(|kind| kind.reads_from_disk()) {
+        costs.push(measure(*kind, &bytes, &args, true)?);
+    }
+    report(&args, &costs, &disturbance.describe()?)
+}
+
+/// What is served: one film, and its segments as files.
+struct Bytes {
+    films: PathBuf,
+    segments: PathBuf,
+    state: PathBuf,
+}
+
+impl Bytes {
+    fn make(dir: &Path) -> anyhow::Result<Bytes> {
+        eprintln!("http: writing a film and its segments");
+        let bytes = Bytes {
+            films: dir.join("films"),
+            segments: dir.join("seg"),
+            state: dir.join("state"),
+        };
+        for dir in [&bytes.films, &bytes.segments, &bytes.state] {
+            std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+        }
+        let film = bytes.film();
+        make(&film, &FILM).with_context(|| film.display().to_string())?;
+        let mut from = File::open(&film)?;
+        for number in 0..SEGMENTS {
+            let mut part = std::io::Read::take(&mut from, SEGMENT);
+            let mut to = File::create(bytes.segments.join(number.to_string()))?;
+            let copied = std::io::copy(&mut part, &mut to)?;
+            ensure!(copied == SEGMENT, "the film is too short");
+            to.flush()?;
+            to.sync_data()?;
+        }
+        Ok(bytes)
+    }
+
+    fn film(&self) -> PathBuf {
+        self.films.join("film.mp4")
+    }
+
+    /// Drops a segment from the page cache.
+    fn forget(&self, number: u64) {
+        use nix::fcntl::{PosixFadviseAdvice::POSIX_FADV_DONTNEED, posix_fadvise};
+        if let Ok(file) = File::open(self.segments.join(number.to_string())) {
+            let _ = posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+        }
+    }
+}
+
+fn measure(kind: Kind, bytes: &Bytes, args: &Args, from_disk: bool) -> anyhow::Result<Cost> {
+    let place = if from_disk { "disk" } else { "memory" };
+    eprintln!("http: {} from {place}", kind.name());
+    let running = Running::start(kind, bytes, POOLS[usize::from(from_disk)])?;
+    let rate = if from_disk { args.disk_rate } else { args.rate };
+    let load = Load {
+        target: running.target(),
+        connections: args.connections,
+        rate,
+        segments: if from_disk { SEGMENTS } else { HOT },
+        shuffled: from_disk,
+    };
+    load.compare(&bytes.film())?;
+    let after: &(dyn Fn(u64) + Sync) = match from_disk {
+        true => &|number| bytes.forget(number),
+        false => &|_| {},
+    };
+    if from_disk {
+        (0..SEGMENTS).for_each(after);
+    } else {
+        load.warm()?;
+    }
+    let seconds = Duration::from_secs(args.seconds.into());
+    let quiet = busy(seconds.min(Duration::from_secs(3)))?;
+    let mut cost = Cost {
+        server: kind,
+        version: kind.version(),
+        from_disk,
+        core_us_mb: Vec::new(),
+        all_us_mb: Vec::new(),
+        process_us_mb: Vec::new(),
+        late: 0,
+        requests: 0,
+    };
+    for round in 0..if from_disk { 1 } else { args.rounds } {
+        let (idle, process) = (Idle::now()?, running.cpu()?);
+        let done = load.run(seconds, round as u64, after)?;
+        let now = Idle::now()?;
+        let elapsed = now.seconds_since(&idle);
+        let busy = now.busy_since(&idle);
+        let mb = done.bytes as f64 / 1e6;
+        ensure!(mb > 0.0, "{} sent nothing", kind.name());
+        let beyond = |nth: usize| busy[nth] - quiet[nth] * elapsed;
+        cost.core_us_mb.push(beyond(0) * 1e6 / mb);
+        let all: f64 = (0..busy.len()).map(beyond).sum();
+        cost.all_us_mb.push(all * 1e6 / mb);
+        let process = running.cpu()?.saturating_sub(process);
+        cost.process_us_mb.push(process.as_secs_f64() * 1e6 / mb);
+        cost.late += done.late;
+        cost.requests += done.requests;
+    }
+    Ok(cost)
+}
+
+/// How busy each core is when nothing is asked for, as a share.
+fn busy(time: Duration) -> anyhow::Result<Vec<f64>> {
+    let before = Idle::now()?;
+    std::thread::sleep(time);
+    let now = Idle::now()?;
+    let seconds = now.seconds_since(&before);
+    let shares = now.busy_since(&before).into_iter();
+    Ok(shares.map(|busy| busy / seconds).collect())
+}
+
+fn report(args: &Args, costs: &[Cost], disturbance: &str) -> anyhow::Result<Report> {
+    let mut report = Report::new("http");
+    let of = |kind: Kind, from_disk: bool| {
+        costs
+            .iter()
+            .find(|cost| cost.server == kind && cost.from_disk == from_disk)
+            .map(|cost| cost.core().median)
+    };
+    let mut ratio = |id: &str, other: Kind, from_disk: bool, most: f64| {
+        if let Some((ours, theirs)) = of(Kind::Reelway, from_disk).zip(of(other, from_disk)) {
+            let figure = Figure::at_most(id, ours / theirs, "× its core", most);
+            report.figures.push(figure);
+        }
+    };
+    ratio(
+        "memory_against_nginx_sendfile",
+        Kind::NginxSendfile,
+        false,
+        1.1,
+    );
+    ratio(
+        "memory_against_nginx_without",
+        Kind::NginxCopying,
+        false,
+        0.5,
+    );
+    ratio("memory_against_varnish", Kind::Varnish, false, 0.7);
+    let mut table = String::from(
+        "| server | segments | core, µs/MB | all cores, µs/MB | process, µs/MB | late requests |\n|---|---|---:|---:|---:|---:|\n",
+    );
+    for cost in costs {
+        let (core, all) = (cost.core(), Spread::of(cost.all_us_mb.clone()));
+        let process = Spread::of(cost.process_us_mb.clone());
+        table += &format!(
+            "| {} {} | from {} | {:.0} ({:.0} – {:.0}) | {:.0} | {:.0} | {} of {} |\n",
+            cost.server.name(),
+            cost.version,
+            if cost.from_disk { "disk" } else { "memory" },
+            core.median,
+            core.low,
+            core.high,
+            all.median,
+            process.median,
+            cost.late,
+            cost.requests
+        );
+    }
+    report.text = table
+        .lines()
+        .skip(2)
+        .map(|line| format!("  {}", line.trim_matches(['|', ' '])))
+        .collect();
+    report.page = format!(
+        "Segments of 2 MiB over loopback, {} connections, {} segments a second from memory and {} from disk \
+         (each dropped\nfrom the page cache once it was sent; ours reads past it). The server has core 0, the client \
+         the others; what the core\ndoes when nothing is asked for is subtracted. *Process* is what the server's \
+         processes are charged: it leaves out\nwhat is sent in interrupts. *All cores* has the client in it, who \
+         throws everything away unread. {disturbance}\n\n{table}\n![core time a megabyte](http/core.svg)\n",
+        args.connections, args.rate, args.disk_rate,
+    );
+    report.details.insert("costs".into(), json!(costs));
+    if let Some(dir) = &args.svg {
+        let bar = |cost: &Cost| Bar {
+            name: format!(
+                "{}, {}",
+                cost.server.name(),
+                if cost.from_disk { "disk" } else { "memory" }
+            ),
+            value: cost.core().median,
+            colour: usize::from(cost.server == Kind::Reelway),
+            spread: Some((cost.core().low, cost.core().high)),
+        };
+        let all: Vec<Bar> = costs.iter().map(bar).collect();
+        let chart = bars("The server's core, microseconds a megabyte", "µs/MB", &all);
+        std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+        let path = dir.join("core.svg");
+        std::fs::write(&path, chart).with_context(|| path.display().to_string())?;
+    }
+    Ok(report)
+}

@@ -1,0 +1,249 @@
+//! The servers compared: how each is installed, and started on the same bytes on core 0.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+
+use super::Bytes;
+use super::load::Target;
+use crate::bed::children::{is_installed, output};
+use crate::bed::machine::cpu_of;
+use crate::bed::{Child, cores};
+use crate::server::Server;
+
+/// A server to be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Ourselves.
+    Reelway,
+    /// nginx, the kernel sending from its page cache.
+    NginxSendfile,
+    /// nginx as it is without being told to: it reads and writes.
+    NginxCopying,
+    /// Varnish, all in its memory.
+    Varnish,
+    /// Squid, all in its memory.
+    Squid,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 5] = [
+        Kind::Reelway,
+        Kind::NginxSendfile,
+        Kind::NginxCopying,
+        Kind::Varnish,
+        Kind::Squid,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Reelway => "Reelway",
+            Kind::NginxSendfile => "nginx, sendfile",
+            Kind::NginxCopying => "nginx, without",
+            Kind::Varnish => "Varnish",
+            Kind::Squid => "Squid",
+        }
+    }
+
+    fn package(self) -> Option<&'static str> {
+        match self {
+            Kind::Reelway => None,
+            Kind::NginxSendfile | Kind::NginxCopying => Some("nginx"),
+            Kind::Varnish => Some("varnish"),
+            Kind::Squid => Some("squid"),
+        }
+    }
+
+    /// Whether it can be started; caches need nginx behind them.
+    pub fn is_installed(self) -> bool {
+        match self {
+            Kind::Reelway => true,
+            Kind::NginxSendfile | Kind::NginxCopying => is_installed("nginx"),
+            Kind::Varnish => is_installed("varnishd") && is_installed("nginx"),
+            Kind::Squid => is_installed("squid") && is_installed("nginx"),
+        }
+    }
+
+    /// Whether it serves files, and not what it has been given by another server.
+    pub fn reads_from_disk(self) -> bool {
+        !matches!(self, Kind::Varnish | Kind::Squid)
+    }
+
+    /// Its version, as Debian says.
+    pub fn version(self) -> String {
+        match self.package() {
+            None => env!("CARGO_PKG_VERSION").to_owned(),
+            Some(package) => output("dpkg-query", &["-W", "-f", "${Version}", package])
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+        }
+    }
+}
+
+/// Installs Debian's packages of all of them.
+pub fn install() -> anyhow::Result<()> {
+    let mut command = Command::new("apt-get");
+    command
+        .args(["install", "-y", "--no-install-recommends"])
+        .args(["nginx", "varnish", "squid"])
+        .env("DEBIAN_FRONTEND", "noninteractive");
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()
+        .context("starting apt-get")?;
+    if !status.success() {
+        bail!("apt-get could not install nginx, varnish and squid");
+    }
+    Ok(())
+}
+
+/// A server that runs.
+pub enum Running {
+    Ours(Server),
+    Theirs {
+        server: Child,
+        at: SocketAddr,
+        /// Where a cache has it from.
+        _origin: Option<Child>,
+    },
+}
+
+impl Running {
+    /// Starts it; for ours with so much memory for film blocks.
+    pub fn start(kind: Kind, bytes: &Bytes, pool: &str) -> anyhow::Result<Running> {
+        if kind == Kind::Reelway {
+            let server = Server::start(&bytes.films, &bytes.state, &["--pool", pool])?;
+            return Ok(Running::Ours(server));
+        }
+        let at = free_port()?;
+        let (server, origin) = match kind {
+            Kind::NginxSendfile => (nginx(at, bytes, true, &cores::server())?, None),
+            Kind::NginxCopying => (nginx(at, bytes, false, &cores::server())?, None),
+            _ => {
+                let origin = free_port()?;
+                let behind = nginx(origin, bytes, true, &cores::viewers())?;
+                wait_for(origin)?;
+                let server = match kind {
+                    Kind::Varnish => varnish(at, origin, &bytes.state)?,
+                    _ => squid(at, origin, &bytes.state)?,
+                };
+                (server, Some(behind))
+            }
+        };
+        wait_for(at).with_context(|| kind.name())?;
+        Ok(Running::Theirs {
+            server,
+            at,
+            _origin: origin,
+        })
+    }
+
+    /// What to ask it for.
+    pub fn target(&self) -> Target {
+        match self {
+            Running::Ours(server) => Target::Parts(server.http, "/film/file"),
+            Running::Theirs { at, .. } => Target::Files(*at, "/seg"),
+        }
+    }
+
+    /// CPU time that its processes were charged so far.
+    pub fn cpu(&self) -> anyhow::Result<Duration> {
+        match self {
+            Running::Ours(server) => Ok(Duration::from_secs_f64(server.cpu_seconds()?)),
+            Running::Theirs { server, .. } => {
+                // The process itself and those it has started; all of them live on.
+                let mut sum = cpu_of(server.id())?;
+                let children = format!("/proc/{0}/task/{0}/children", server.id());
+                for child in std::fs::read_to_string(children)
+                    .unwrap_or_default()
+                    .split_whitespace()
+                {
+                    sum += child
+                        .parse()
+                        .map_or(Duration::ZERO, |child| cpu_of(child).unwrap_or_default());
+                }
+                Ok(sum)
+            }
+        }
+    }
+}
+
+fn free_port() -> anyhow::Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
+
+fn wait_for(at: SocketAddr) -> anyhow::Result<()> {
+    for _ in 0..300 {
+        if TcpStream::connect(at).is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    bail!("nobody listens at {at} after 30 s");
+}
+
+/// A command on some cores.
+fn on(cores: &str, program: &str) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", cores, program]);
+    command
+}
+
+fn nginx(at: SocketAddr, bytes: &Bytes, sendfile: bool, cores: &str) -> anyhow::Result<Child> {
+    let dir = bytes.state.join(format!("nginx-{}", at.port()));
+    std::fs::create_dir_all(&dir)?;
+    let root = bytes.segments.parent().context("the segments' folder")?;
+    let config = format!(
+        "daemon off; worker_processes 1; pid {dir}/pid; error_log {dir}/error.log; user root;\n\
+         events {{ worker_connections 1024; }}\n\
+         http {{ access_log off; sendfile {}; tcp_nopush on; keepalive_requests 100000000;\n\
+         client_body_temp_path {dir}/a; proxy_temp_path {dir}/b; fastcgi_temp_path {dir}/c;\n\
+         uwsgi_temp_path {dir}/d; scgi_temp_path {dir}/e;\n\
+         server {{ listen {at}; root {}; expires 1h; }} }}\n",
+        if sendfile { "on" } else { "off" },
+        root.display(),
+        dir = dir.display(),
+    );
+    let file = dir.join("nginx.conf");
+    std::fs::write(&file, config)?;
+    Child::start_quiet(on(cores, "nginx").arg("-c").arg(file))
+}
+
+fn varnish(at: SocketAddr, origin: SocketAddr, state: &Path) -> anyhow::Result<Child> {
+    let dir = state.join("varnish");
+    std::fs::create_dir_all(&dir)?;
+    let mut command = on(&cores::server(), "varnishd");
+    command.args(["-F", "-j", "none", "-s", "malloc,1g", "-a"]);
+    command
+        .arg(at.to_string())
+        .arg("-b")
+        .arg(origin.to_string());
+    Child::start_quiet(command.arg("-n").arg(dir))
+}
+
+fn squid(at: SocketAddr, origin: SocketAddr, state: &Path) -> anyhow::Result<Child> {
+    let dir = state.join("squid");
+    std::fs::create_dir_all(&dir)?;
+    let config = format!(
+        "http_port {at} accel defaultsite=origin\n\
+         cache_peer 127.0.0.1 parent {} 0 no-query no-digest originserver\n\
+         http_access allow all\ncache_mem 512 MB\nmaximum_object_size_in_memory 4 MB\n\
+         maximum_object_size 4 MB\naccess_log none\ncache_log {dir}/log\ncache_store_log none\n\
+         pid_filename none\ncoredump_dir {dir}\npinger_enable off\nnetdb_filename none\n\
+         cache_effective_user root\nvisible_hostname bench\n",
+        origin.port(),
+        dir = dir.display(),
+    );
+    let file = dir.join("squid.conf");
+    std::fs::write(&file, config)?;
+    let mut command = on(&cores::server(), "squid");
+    Child::start_quiet(command.args(["-N", "-f"]).arg(file))
+}

@@ -1,0 +1,231 @@
+//! `reelway bench memory`: what the server's process holds beside its pool with many viewers of as many
+//! two-hour films, over RTSP, then over HLS. The films' tables are those of real films; their media is a
+//! hole in the file, which reads like film.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Parser;
+use reelway_yardstick::{http, rtsp};
+use serde_json::json;
+
+use crate::bed::{Folder, cores};
+use crate::film::{Recipe, make};
+use crate::server::Server;
+use crate::{Figure, Report};
+
+/// Its arguments.
+#[derive(Debug, Parser)]
+#[command(
+    name = "reelway bench memory",
+    about = "What the process holds beside its pool: many viewers of as many two-hour films"
+)]
+struct Args {
+    /// Viewers, each of a film of his own
+    #[arg(long, default_value_t = 200)]
+    viewers: usize,
+    /// Seconds that they watch over RTSP, and again over HLS
+    #[arg(long, default_value_t = 20)]
+    seconds: u32,
+    /// Memory for film blocks, in MiB
+    #[arg(long, default_value_t = 256)]
+    pool: u64,
+}
+
+const FILM: Recipe = Recipe {
+    seconds: 7200,
+    fps: 25,
+    gop: 50,
+    picture_rate: 2_000_000,
+    sound_rate: 128_000,
+    with_media: false,
+    seed: 1,
+};
+
+/// What the process may hold beside the pool: for all, and for each viewer.
+const BESIDE: u64 = 64 << 20;
+const A_VIEWER: u64 = 64 << 10;
+
+/// Memory at a moment and at its highest, bytes.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+struct Memory {
+    /// When.
+    what: &'static str,
+    /// Resident memory of its own.
+    own: u64,
+    /// Pages of files: the program, and indexes that are mapped. The kernel takes them back at need.
+    files: u64,
+    /// All of it, at its highest so far.
+    peak: u64,
+}
+
+impl Memory {
+    fn of(what: &'static str, server: &Server) -> anyhow::Result<Memory> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.id()))?;
+        let field = |key: &str| -> anyhow::Result<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(key));
+            let text = line.with_context(|| key.to_owned())?.trim();
+            Ok(text.trim_end_matches(" kB").parse::<u64>()? * 1024)
+        };
+        Ok(Memory {
+            what,
+            own: field("RssAnon:")? + field("RssShmem:")?,
+            files: field("RssFile:")?,
+            peak: field("VmHWM:")?,
+        })
+    }
+}
+
+/// Runs the experiment.
+pub fn run(args: &[String]) -> anyhow::Result<Report> {
+    let words = std::iter::once("reelway bench memory".to_owned()).chain(args.iter().cloned());
+    let args = Args::parse_from(words);
+    let folder = Folder::make("memory")?;
+    let films = folder.path().join("films");
+    std::fs::create_dir_all(&films)?;
+    for number in 0..args.viewers {
+        let path = films.join(name(number)).with_extension("mp4");
+        make(&path, &FILM).with_context(|| path.display().to_string())?;
+    }
+    let pool = format!("{}MiB", args.pool);
+    let server = Server::start(&films, &folder.path().join("state"), &["--pool", &pool])?;
+    cores::leave_the_servers();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads((cores::configured() - 1).max(1))
+        .enable_all()
+        .build()?;
+    let mut memory = vec![Memory::of("films looked at, nobody there", &server)?];
+    let over_rtsp = runtime.block_on(over_rtsp(&server, &args))?;
+    memory.push(Memory::of("after RTSP", &server)?);
+    let over_hls = runtime.block_on(over_hls(&server, &args))?;
+    memory.push(Memory::of("after HLS", &server)?);
+    let on_disk = size_of(&folder.path().join("state"));
+
+    let peak = memory.last().map_or(0, |last| last.peak);
+    let pool = args.pool << 20;
+    let allowed = BESIDE + A_VIEWER * args.viewers as u64;
+    let mb = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let mut report = Report::new("memory");
+    report.figures = vec![
+        Figure::at_most(
+            "beside_the_pool",
+            mb(peak.saturating_sub(pool)),
+            "MiB",
+            mb(allowed),
+        ),
+        Figure::at_most("viewers_harmed", (over_rtsp + over_hls) as f64, "", 0.0),
+    ];
+    report.text = memory
+        .iter()
+        .map(|at| {
+            format!(
+                "  {}: {:.1} MiB of its own, {:.1} MiB of files, {:.1} MiB at the highest; the pool is {} of them",
+                at.what,
+                mb(at.own),
+                mb(at.files),
+                mb(at.peak),
+                args.pool
+            )
+        })
+        .collect();
+    report.text.push(format!(
+        "  the films' indexes have {:.0} MiB on disk, {:.1} MiB each",
+        mb(on_disk),
+        mb(on_disk) / args.viewers.max(1) as f64
+    ));
+    report.details.insert("memory".into(), json!(memory));
+    report.details.insert("index_bytes".into(), json!(on_disk));
+    Ok(report)
+}
+
+fn name(number: usize) -> String {
+    format!("film{number:03}")
+}
+
+/// Bytes of all files below.
+fn size_of(dir: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return 0;
+    };
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(meta) if meta.is_dir() => size_of(&entry.path()),
+        Ok(meta) => meta.len(),
+        Err(_) => 0,
+    };
+    entries.flatten().map(size).sum()
+}
+
+/// When and where each begins: one after the other, all over the film.
+fn place(number: usize, args: &Args) -> (Duration, f64) {
+    let share = number as f64 / args.viewers.max(1) as f64;
+    (Duration::from_secs_f64(5.0 * share), 7000.0 * share)
+}
+
+/// How many were harmed.
+async fn over_rtsp(server: &Server, args: &Args) -> anyhow::Result<usize> {
+    let mut tasks = Vec::new();
+    for number in 0..args.viewers {
+        let (wait, from) = place(number, args);
+        let url = format!("rtsp://{}/{}", server.rtsp, name(number));
+        let options = rtsp::Options {
+            from,
+            duration: Some(Duration::from_secs(args.seconds.into())),
+            ..rtsp::Options::default()
+        };
+        tasks.push(tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            rtsp::play(&url, &options, None).await
+        }));
+    }
+    let (mut harmed, mut packets) = (0, 0);
+    for task in tasks {
+        match task.await? {
+            Ok(story) => {
+                packets += story.tracks.iter().map(|track| track.packets).sum::<u64>();
+                harmed += usize::from(story.lost() > 0);
+            }
+            Err(error) => {
+                eprintln!("memory: {error}");
+                harmed += 1;
+            }
+        }
+    }
+    if packets == 0 {
+        bail!("nothing came over RTSP");
+    }
+    Ok(harmed)
+}
+
+async fn over_hls(server: &Server, args: &Args) -> anyhow::Result<usize> {
+    let mut tasks = Vec::new();
+    for number in 0..args.viewers {
+        let (wait, _) = place(number, args);
+        let url = format!("http://{}/{}/hls/main.m3u8", server.http, name(number));
+        let options = http::Options {
+            duration: Some(Duration::from_secs(args.seconds.into())),
+            depth: Duration::from_secs(2),
+            patience: Duration::from_secs(10),
+            look: false,
+            progress: Arc::default(),
+        };
+        tasks.push(tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            http::watch(&url, &options, None, || false).await
+        }));
+    }
+    let (mut harmed, mut bytes) = (0, 0);
+    for task in tasks {
+        let watched = task.await?;
+        bytes += watched.bytes;
+        if let Some(trouble) = watched.trouble {
+            eprintln!("memory: {trouble}");
+            harmed += 1;
+        }
+    }
+    if bytes == 0 {
+        bail!("nothing came over HLS");
+    }
+    Ok(harmed)
+}

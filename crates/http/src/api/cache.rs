@@ -1,0 +1,186 @@
+//! What the cache holds and what it is worth: `GET /api/cache`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::Serialize;
+
+use super::json;
+use crate::answer::Answer;
+use crate::app::App;
+
+/// Films that are shown, those with the most viewers first.
+const FILMS: usize = 20;
+/// Parts that a film's map has at most: more than a picture shows.
+const PARTS: u64 = 200;
+
+#[derive(Serialize)]
+struct Cache {
+    bytes: u64,
+    used: u64,
+    hits: u64,
+    misses: u64,
+    /// Bytes read from disks and from afar since the start, and sent to viewers.
+    read: u64,
+    sent: u64,
+    compared: Option<Compared>,
+    disks: Vec<Disk>,
+    films: Vec<Film>,
+}
+
+/// Shares of the same last requests that were there, or would have been.
+#[derive(Serialize)]
+struct Compared {
+    requests: u64,
+    this: f64,
+    lru: f64,
+    ons: f64,
+    belady: f64,
+}
+
+#[derive(Serialize)]
+struct Disk {
+    name: String,
+    depth: usize,
+    under_way: usize,
+    queued: usize,
+    reads: u64,
+    bytes: u64,
+    errors: u64,
+    p50_ms: f64,
+    p99_ms: f64,
+    max_ms: f64,
+}
+
+/// A film that somebody watches.
+#[derive(Serialize)]
+struct Film {
+    title: String,
+    /// Bytes of it that are in memory, and all.
+    held: u64,
+    size: u64,
+    /// Of the last requests for it the share that was there; `null` where there were none.
+    hit_ratio: Option<f64>,
+    /// The share of each part of the file that is in memory, in percent.
+    map: Vec<u8>,
+    /// Where viewers are, as a share of the film's length.
+    viewers: Vec<f64>,
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    let share = part as f64 / whole.max(1) as f64;
+    (share * 1e4).round() / 1e4
+}
+
+/// How much of each part of a film of `blocks` blocks is in memory, in percent.
+fn map(held: &[u32], blocks: u64) -> Vec<u8> {
+    let parts = blocks.clamp(1, PARTS);
+    let part_of = |block: u64| block * parts / blocks.max(1);
+    let mut counts = vec![0u64; parts as usize];
+    for block in held {
+        if let Some(count) = counts.get_mut(part_of(u64::from(*block)) as usize) {
+            *count += 1;
+        }
+    }
+    let mut sizes = vec![0u64; parts as usize];
+    (0..blocks).for_each(|block| sizes[part_of(block) as usize] += 1);
+    let percent = |(held, all): (&u64, &u64)| (held * 100 / (*all).max(1)).min(100) as u8;
+    counts.iter().zip(&sizes).map(percent).collect()
+}
+
+fn films(app: &App) -> Vec<Film> {
+    let mut watched: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for view in app.sessions.list() {
+        let place = view.position.unwrap_or(0.0) / view.duration.max(0.001);
+        let places = watched.entry(view.title).or_default();
+        places.push((place.clamp(0.0, 1.0) * 1e4).round() / 1e4);
+    }
+    let mut watched: Vec<_> = watched
+        .into_iter()
+        .filter_map(|(title, places)| Some((app.catalogue.entry(&title)?, places)))
+        .collect();
+    watched.sort_by_key(|(_, places)| std::cmp::Reverse(places.len()));
+    watched.truncate(FILMS);
+    let files: Vec<_> = watched.iter().map(|(entry, _)| entry.identity).collect();
+    let held = app.store.in_memory(&files);
+    let block_bytes = u64::from(app.store.block_bytes());
+    let compared = app.shadow.compared();
+    watched
+        .into_iter()
+        .zip(held)
+        .map(|((entry, viewers), held)| {
+            let size = entry.identity.size;
+            let (number, held) = held.unzip();
+            let held = held.unwrap_or_default();
+            let of_film = compared.as_ref().zip(number);
+            let count = of_film.and_then(|(compared, number)| compared.films.get(&number));
+            Film {
+                title: entry.name.clone(),
+                held: (held.len() as u64 * block_bytes).min(size),
+                size,
+                hit_ratio: count.map(|count| share(count.hits, count.requests)),
+                map: map(&held, size.div_ceil(block_bytes)),
+                viewers,
+            }
+        })
+        .collect()
+}
+
+pub(crate) async fn cache(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
+    let stats = app.store.stats();
+    let block = u64::from(stats.block_bytes);
+    let millis = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+    let disks = app.store.lanes().into_iter().map(|lane| Disk {
+        p50_ms: millis(lane.latency(0.5)),
+        p99_ms: millis(lane.latency(0.99)),
+        max_ms: millis(lane.longest),
+        name: lane.name,
+        depth: lane.depth,
+        under_way: lane.under_way,
+        queued: lane.queued,
+        reads: lane.reads,
+        bytes: lane.bytes,
+        errors: lane.errors,
+    });
+    let compared = app.shadow.compared().map(|compared| Compared {
+        requests: compared.requests,
+        this: share(compared.hits, compared.requests),
+        lru: share(compared.lru, compared.requests),
+        ons: share(compared.ons, compared.requests),
+        belady: share(compared.belady, compared.requests),
+    });
+    let cache = Cache {
+        bytes: stats.blocks * block,
+        used: stats.cached * block,
+        hits: stats.hits,
+        misses: stats.misses,
+        read: stats.bytes_read,
+        sent: app.metrics.sent.load(Ordering::Relaxed) + app.node.sending().bytes_total,
+        compared,
+        disks: disks.collect(),
+        films: films(&app),
+    };
+    json(&headers, &cache)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_has_a_part_for_each_block_of_a_short_film_and_shares_of_a_long_one() {
+        assert_eq!(map(&[0, 2], 3), [100, 0, 100]);
+        assert_eq!(map(&[], 0), [0]);
+        let long = map(&(0..500).collect::<Vec<u32>>(), 2000);
+        assert_eq!(long.len(), 200);
+        assert_eq!((long[49], long[50]), (100, 0));
+        let half = map(&(0..2000).step_by(2).collect::<Vec<u32>>(), 2000);
+        assert!(half.iter().all(|part| *part == 50));
+        // A file that has grown holds blocks beyond what the catalogue knows.
+        assert_eq!(map(&[9], 3), [0, 0, 0]);
+    }
+}

@@ -1,0 +1,206 @@
+//! What other policies would have made of the requests that the store's cache had: LRU, the EXT3NS
+//! paper's ONS, and Belady's optimum.
+//!
+//! The last requests are kept in a window of some times the cache's size, which costs a requester one push.
+//! Now and then the window is gone through by each policy, the first half to fill its cache and the second
+//! to count; the real cache is counted over the same half. How often depends on how long it takes, so that
+//! it never takes more than a hundredth of one core, whatever the load.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reelway_cache::sim::{Requests, belady, run};
+use reelway_cache::{BlockId, FilmId, Spec};
+use reelway_store::{Observer, Store};
+
+/// Requests kept for each block of the cache.
+const TIMES: usize = 8;
+/// Requests kept at least, and at most (12 bytes each).
+const KEPT: (usize, usize) = (1 << 14, 1 << 19);
+/// From one comparison to the next, at least.
+const PERIOD: Duration = Duration::from_secs(10);
+/// From one comparison to the next, in times of how long one takes.
+const REST: u32 = 100;
+
+/// Hits and requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub hits: u64,
+    pub requests: u64,
+}
+
+/// How it would have been: hits of the same requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Compared {
+    pub requests: u64,
+    /// The real cache's.
+    pub hits: u64,
+    pub lru: u64,
+    pub ons: u64,
+    pub belady: u64,
+    /// The real cache's, by film, over the whole window.
+    pub films: HashMap<FilmId, Count>,
+}
+
+#[derive(Debug, Default)]
+struct Window {
+    /// Block, and whether it was there.
+    asked: VecDeque<(BlockId, bool)>,
+    /// Requests since the start.
+    all: u64,
+}
+
+/// The window, and what was found in it last.
+#[derive(Debug)]
+pub(crate) struct Shadow {
+    window: Mutex<Window>,
+    most: usize,
+    /// Blocks of the cache.
+    blocks: u64,
+    found: Mutex<Option<Arc<Compared>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Observer for Shadow {
+    fn access(&self, block: BlockId, hit: bool, _now: Duration) {
+        let mut window = lock(&self.window);
+        if window.asked.len() >= self.most {
+            window.asked.pop_front();
+        }
+        window.asked.push_back((block, hit));
+        window.all += 1;
+    }
+}
+
+impl Shadow {
+    /// Of a cache of so many blocks.
+    fn new(blocks: u64) -> Shadow {
+        Shadow {
+            window: Mutex::default(),
+            most: (blocks as usize)
+                .saturating_mul(TIMES)
+                .clamp(KEPT.0, KEPT.1),
+            blocks,
+            found: Mutex::default(),
+        }
+    }
+
+    /// One that the store tells of its requests.
+    pub fn of(store: &Store) -> Arc<Shadow> {
+        let shadow = Arc::new(Shadow::new(store.stats().blocks));
+        store.observe(shadow.clone());
+        shadow
+    }
+
+    /// What was found last; `None` as long as too little was asked for.
+    pub fn compared(&self) -> Option<Arc<Compared>> {
+        lock(&self.found).clone()
+    }
+
+    /// Goes through the window.
+    fn compare(&self) {
+        let asked: Vec<(BlockId, bool)> = lock(&self.window).asked.iter().copied().collect();
+        // Until the first half fills a cache, all that comes looks new.
+        if asked.len() < self.most / 4 {
+            return;
+        }
+        let compared = compare(&asked, self.blocks);
+        *lock(&self.found) = Some(Arc::new(compared));
+    }
+}
+
+fn compare(asked: &[(BlockId, bool)], blocks: u64) -> Compared {
+    let warm = asked.len() / 2;
+    let requests = Requests::of_blocks(asked.iter().map(|(block, _)| *block), warm);
+    let hits = |policy: &str| {
+        let mut policy = policy
+            .parse::<Spec>()
+            .unwrap_or_default()
+            .build(blocks, blocks as usize);
+        let outcome = run(&requests, &mut *policy, blocks, true);
+        outcome.requests - outcome.misses
+    };
+    let best = belady(&requests, blocks, true);
+    let mut films: HashMap<FilmId, Count> = HashMap::new();
+    for (block, hit) in asked {
+        let count = films.entry(block.film).or_default();
+        count.requests += 1;
+        count.hits += u64::from(*hit);
+    }
+    let counted = &asked[warm..];
+    Compared {
+        requests: counted.len() as u64,
+        hits: counted.iter().filter(|(_, hit)| *hit).count() as u64,
+        lru: hits("lru"),
+        ons: hits("ons"),
+        belady: best.requests - best.misses,
+        films,
+    }
+}
+
+/// Compares now and then, as long as the server lives.
+pub(crate) async fn watch(shadow: Arc<Shadow>) {
+    let mut seen = 0;
+    let mut wait = PERIOD;
+    loop {
+        tokio::time::sleep(wait).await;
+        let all = lock(&shadow.window).all;
+        if std::mem::replace(&mut seen, all) == all {
+            continue;
+        }
+        let began = reelway_clock::now();
+        let at_work = shadow.clone();
+        if tokio::task::spawn_blocking(move || at_work.compare())
+            .await
+            .is_err()
+        {
+            tracing::warn!("the comparison of cache policies failed; there will be no more");
+            return;
+        }
+        let took = reelway_clock::now().since(began);
+        wait = PERIOD.max(took * REST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(film: FilmId, block: u32) -> BlockId {
+        BlockId { film, block }
+    }
+
+    #[test]
+    fn a_loop_longer_than_the_cache_is_all_misses_for_lru_and_not_for_the_optimum() {
+        let shadow = Shadow::new(10);
+        for nth in 0..20_000u32 {
+            shadow.access(block(nth % 2, nth % 20), nth % 2 == 0, Duration::ZERO);
+        }
+        assert_eq!(lock(&shadow.window).asked.len(), KEPT.0, "bounded");
+        assert_eq!(shadow.compared(), None);
+        shadow.compare();
+        let compared = shadow.compared().expect("enough was asked for");
+        assert_eq!(compared.requests, KEPT.0 as u64 / 2);
+        assert_eq!((compared.hits, compared.lru), (compared.requests / 2, 0));
+        assert!(compared.belady > compared.requests * 4 / 10);
+        assert!(compared.ons <= compared.belady);
+        let of_film = compared.films[&0];
+        assert_eq!(
+            (of_film.hits, of_film.requests),
+            (KEPT.0 as u64 / 2, KEPT.0 as u64 / 2)
+        );
+        assert_eq!(compared.films[&1].hits, 0);
+    }
+
+    #[test]
+    fn nothing_is_said_of_too_few_requests() {
+        let shadow = Shadow::new(10);
+        shadow.access(block(0, 0), false, Duration::ZERO);
+        shadow.compare();
+        assert_eq!(shadow.compared(), None);
+    }
+}
