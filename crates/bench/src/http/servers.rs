@@ -1,6 +1,7 @@
 //! The servers compared: how each is installed, and started on the same bytes on core 0.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -113,7 +114,20 @@ pub enum Running {
         at: SocketAddr,
         /// Where a cache has it from.
         _origin: Option<Child>,
+        _litter: Litter,
     },
+}
+
+/// Shared memory that Squid leaves when it is killed, by the name it was started with.
+pub struct Litter(String);
+
+impl Drop for Litter {
+    fn drop(&mut self) {
+        for part in ["metadata", "queues", "readers"] {
+            // Of the others there is none.
+            let _ = std::fs::remove_file(format!("/dev/shm/{}-cf__{part}.shm", self.0));
+        }
+    }
 }
 
 impl Running {
@@ -143,6 +157,7 @@ impl Running {
             server,
             at,
             _origin: origin,
+            _litter: Litter(squid_name(at)),
         })
     }
 
@@ -229,21 +244,29 @@ fn varnish(at: SocketAddr, origin: SocketAddr, state: &Path) -> anyhow::Result<C
     Child::start_quiet(command.arg("-n").arg(dir))
 }
 
+fn squid_name(at: SocketAddr) -> String {
+    format!("reelwaybench{}", at.port())
+}
+
 fn squid(at: SocketAddr, origin: SocketAddr, state: &Path) -> anyhow::Result<Child> {
     let dir = state.join("squid");
     std::fs::create_dir_all(&dir)?;
+    // It gives up being root, and writes there.
+    std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o777))?;
     let config = format!(
         "http_port {at} accel defaultsite=origin\n\
          cache_peer 127.0.0.1 parent {} 0 no-query no-digest originserver\n\
          http_access allow all\ncache_mem 512 MB\nmaximum_object_size_in_memory 4 MB\n\
          maximum_object_size 4 MB\naccess_log none\ncache_log {dir}/log\ncache_store_log none\n\
          pid_filename none\ncoredump_dir {dir}\npinger_enable off\nnetdb_filename none\n\
-         cache_effective_user root\nvisible_hostname bench\n",
+         memory_cache_shared off\nvisible_hostname bench\n",
         origin.port(),
         dir = dir.display(),
     );
     let file = dir.join("squid.conf");
     std::fs::write(&file, config)?;
     let mut command = on(&cores::server(), "squid");
-    Child::start_quiet(command.args(["-N", "-f"]).arg(file))
+    // By this name it is told from other Squids, and from one that was killed and left its shared memory.
+    let name = squid_name(at);
+    Child::start_quiet(command.args(["-N", "-n", &name, "-f"]).arg(file))
 }
