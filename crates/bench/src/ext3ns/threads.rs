@@ -209,7 +209,8 @@ fn go(
     size: Size,
 ) -> anyhow::Result<(u64, Duration, f64)> {
     let total = AtomicU64::new(0);
-    let (ready, done) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
+    let barrier = || Barrier::new(threads + 1);
+    let (ready, start, done) = (barrier(), barrier(), barrier());
     let parts = threads as u64;
     let reader = |number: u64| -> anyhow::Result<()> {
         // Two, so that the memory is a large page as the store's are: the disk takes it in one piece.
@@ -220,8 +221,9 @@ fn go(
                 page.fill(1);
                 page
             });
-        // Both barriers are passed whatever fails: the others wait at them.
+        // All barriers are passed whatever fails: the others wait at them.
         ready.wait();
+        start.wait();
         let read = page.and_then(|mut page| {
             // Who is through his part stops; those who share one file would go on for minutes without a cache.
             let time = match files {
@@ -259,7 +261,9 @@ fn go(
             .map(|number| scope.spawn(move || reader(number)))
             .collect();
         ready.wait();
+        // They wait for this thread, however late it wakes.
         let (began, cpu) = (reelway_clock::now(), reelway_sys::time::process_cpu_ns());
+        start.wait();
         done.wait();
         let spent = reelway_clock::now().since(began);
         let cpu = (reelway_sys::time::process_cpu_ns() - cpu) as f64 / 1e9;
