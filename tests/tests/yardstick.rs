@@ -326,6 +326,25 @@ fn what_is_no_server_is_told_in_clear_words() {
     let gone = listener(|mut client| {
         let _request = client.read(&mut [0; 4096]);
     });
+    let chunks = listener(|mut client| {
+        client
+            .write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            .ok();
+        let chunk = [b"1000\r\n", &[b'x'; 0x1000][..], b"\r\n"].concat();
+        while client.write_all(&chunk).is_ok() {}
+    });
+    let drops = listener(|mut client| {
+        client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").ok();
+        while client.write_all(b"#").is_ok() {
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    for (address, words) in [(chunks, "a body over"), (drops, "does not end within 6 s")] {
+        let url = format!("http://{address}/a.m3u8");
+        let (code, printed, _) = yardstick(&[&url, "--patience=1"]);
+        assert_eq!(code, 1, "{printed}");
+        assert!(printed.contains(words), "{printed}");
+    }
     for (address, verdict, words) in [
         (closed, "unreachable", "is the server running there?"),
         (web, "no_film", "a web server answers there"),

@@ -15,6 +15,8 @@ const MOST_HEAD: usize = 64 * 1024;
 const MOST_BODY: u64 = 512 << 20;
 /// Longest playlist or manifest.
 const MOST_TEXT: u64 = 16 << 20;
+/// How many times the patience with silence an answer may last that comes drop by drop.
+const LONGEST: u32 = 6;
 /// Redirects that are followed.
 const MOST_REDIRECTS: u32 = 5;
 
@@ -76,7 +78,26 @@ impl Client {
         self.bounded(url, range, keep, MOST_BODY).await
     }
 
+    /// The same, of so many bytes at most, and within a bounded time.
     async fn bounded(
+        &mut self,
+        url: &str,
+        range: Option<(u64, u64)>,
+        keep: bool,
+        most: u64,
+    ) -> Result<Fetched, Trouble> {
+        let longest = self.patience * LONGEST;
+        let fetched = timeout(longest, self.fetch(url, range, keep, most)).await;
+        fetched.unwrap_or_else(|_| {
+            self.connection = None;
+            Err(protocol(format!(
+                "an answer that does not end within {} s",
+                longest.as_secs_f64()
+            )))
+        })
+    }
+
+    async fn fetch(
         &mut self,
         url: &str,
         range: Option<(u64, u64)>,
