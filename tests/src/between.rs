@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ pub struct Packet {
     pub number: u64,
     /// ms since the first.
     pub at: u64,
+    /// Clients who are connected.
+    pub clients: u64,
 }
 
 impl Packet {
@@ -72,19 +74,25 @@ impl Between {
         let address = listener.local_addr().expect("its address");
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
+        let clients = Arc::new(AtomicU64::new(0));
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 if stopped.load(Ordering::Relaxed) {
                     return;
                 }
-                thread::spawn(move || serve(client, server, manner));
+                let clients = Arc::clone(&clients);
+                thread::spawn(move || {
+                    clients.fetch_add(1, Ordering::Relaxed);
+                    serve(client, server, manner, &clients);
+                    clients.fetch_sub(1, Ordering::Relaxed);
+                });
             }
         });
         Between { address, stop }
     }
 }
 
-fn serve(mut client: TcpStream, server: SocketAddr, manner: Manner) {
+fn serve(mut client: TcpStream, server: SocketAddr, manner: Manner, clients: &Arc<AtomicU64>) {
     let mut server = TcpStream::connect(server).expect("the real server");
     let mut back = server.try_clone().expect("a descriptor");
     let mut to_client = client.try_clone().expect("a descriptor");
@@ -119,8 +127,10 @@ fn serve(mut client: TcpStream, server: SocketAddr, manner: Manner) {
             let own = rtp.local_addr().expect("an address").port();
             text = text.replace(&ports, &format!("{own}-{}", own + 1));
             for (socket, port, is_report) in [(rtp, port, false), (rtcp, port + 1, true)] {
-                let stop = Arc::clone(&stop);
-                thread::spawn(move || forward(&socket, port, (track, is_report), manner, &stop));
+                let (stop, clients) = (Arc::clone(&stop), Arc::clone(clients));
+                thread::spawn(move || {
+                    forward(&socket, port, (track, is_report), manner, &stop, &clients);
+                });
             }
             track += 1;
         }
@@ -147,6 +157,7 @@ fn forward(
     (track, is_report): (usize, bool),
     manner: Manner,
     stop: &AtomicBool,
+    clients: &AtomicU64,
 ) {
     let other = UdpSocket::bind("127.0.0.2:0").expect("another address");
     let millis = || reelway_clock::now().nanos() / 1_000_000;
@@ -166,6 +177,7 @@ fn forward(
                 is_report,
                 number,
                 at,
+                clients: clients.load(Ordering::Relaxed),
             };
             for (copy, delay) in (manner.deed)(&mut packet, which).into_iter().enumerate() {
                 waiting.insert((now + delay, number * 4 + copy as u64), packet.clone());
