@@ -1,13 +1,17 @@
 //! `reelway bench memory`: what the server's process holds beside its pool with many viewers of as many
 //! two-hour films, over RTSP, then over HLS. The films' tables are those of real films; their media is a
-//! hole in the file, which reads like film.
+//! hole in the file, but for the beginnings of the pictures that are sent over RTSP.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Parser;
+use reelway_catalogue::index_path;
+use reelway_media::Kind;
 use reelway_yardstick::{http, rtsp};
 use serde_json::json;
 
@@ -82,12 +86,15 @@ impl Memory {
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let words = std::iter::once("reelway bench memory".to_owned()).chain(args.iter().cloned());
     let args = Args::parse_from(words);
+    let mut report = Report::new("memory");
     let folder = Folder::make("memory")?;
     let films = folder.path().join("films");
     std::fs::create_dir_all(&films)?;
     for number in 0..args.viewers {
         let path = films.join(name(number)).with_extension("mp4");
         make(&path, &FILM).with_context(|| path.display().to_string())?;
+        let from = place(number, &args).1;
+        fill(&path, from, args.seconds + 30).with_context(|| path.display().to_string())?;
     }
     let pool = format!("{}MiB", args.pool);
     let server = Server::start(&films, &folder.path().join("state"), &["--pool", &pool])?;
@@ -107,7 +114,6 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let pool = args.pool << 20;
     let allowed = BESIDE + A_VIEWER * args.viewers as u64;
     let mb = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    let mut report = Report::new("memory");
     report.figures = vec![
         Figure::at_most(
             "beside_the_pool",
@@ -155,6 +161,26 @@ fn size_of(dir: &Path) -> u64 {
         Err(_) => 0,
     };
     entries.flatten().map(size).sum()
+}
+
+/// Makes pictures of what lies in the hole from a place on, as far as RTP looks into them: a slice each.
+fn fill(path: &Path, from: f64, seconds: u32) -> anyhow::Result<()> {
+    let (_, index) = index_path(path)?;
+    let file = File::options().write(true).open(path)?;
+    // Playing begins at the sync sample before.
+    let first = (from - 4.0).max(0.0) * f64::from(FILM.fps);
+    let count = (seconds * FILM.fps) as usize;
+    for (track, table) in index.title.tracks.iter().zip(&index.tables) {
+        if track.kind != Kind::Video {
+            continue;
+        }
+        for sample in table.iter().skip(first as usize).take(count) {
+            let length = sample.size.saturating_sub(4).to_be_bytes();
+            file.write_all_at(&length, sample.offset)?;
+            file.write_all_at(&[0x41, 0x9a], sample.offset + 4)?;
+        }
+    }
+    Ok(())
 }
 
 /// When and where each begins: one after the other, all over the film.

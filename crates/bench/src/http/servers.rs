@@ -113,7 +113,7 @@ pub enum Running {
         server: Child,
         at: SocketAddr,
         /// Where a cache has it from.
-        _origin: Option<Child>,
+        origin: Option<Child>,
         _litter: Litter,
     },
 }
@@ -156,7 +156,7 @@ impl Running {
         Ok(Running::Theirs {
             server,
             at,
-            _origin: origin,
+            origin,
             _litter: Litter(squid_name(at)),
         })
     }
@@ -169,6 +169,21 @@ impl Running {
         }
     }
 
+    /// This program, the server, and what they have started for each other.
+    pub fn pids(&self) -> Vec<u32> {
+        let mut all = vec![std::process::id()];
+        match self {
+            Running::Ours(server) => all.push(server.id()),
+            Running::Theirs { server, origin, .. } => {
+                for child in std::iter::once(server).chain(origin) {
+                    all.push(child.id());
+                    all.extend(children(child.id()));
+                }
+            }
+        }
+        all
+    }
+
     /// CPU time that its processes were charged so far.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
         match self {
@@ -176,19 +191,22 @@ impl Running {
             Running::Theirs { server, .. } => {
                 // The process itself and those it has started; all of them live on.
                 let mut sum = cpu_of(server.id())?;
-                let children = format!("/proc/{0}/task/{0}/children", server.id());
-                for child in std::fs::read_to_string(children)
-                    .unwrap_or_default()
-                    .split_whitespace()
-                {
-                    sum += child
-                        .parse()
-                        .map_or(Duration::ZERO, |child| cpu_of(child).unwrap_or_default());
+                for child in children(server.id()) {
+                    sum += cpu_of(child).unwrap_or_default();
                 }
                 Ok(sum)
             }
         }
     }
+}
+
+/// Processes that a process has started itself.
+fn children(of: u32) -> Vec<u32> {
+    let file = format!("/proc/{of}/task/{of}/children");
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
 }
 
 fn free_port() -> anyhow::Result<SocketAddr> {
