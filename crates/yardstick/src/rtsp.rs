@@ -266,9 +266,9 @@ impl<'a> Viewer<'a> {
                     });
                     options.progress.is_at(self.newest(), came, lost);
                     if self.ended()
-                        || options
-                            .duration
-                            .is_some_and(|duration| now - start >= duration.as_nanos() as u64)
+                        || options.duration.is_some_and(|duration| {
+                            now.saturating_sub(start) >= duration.as_nanos() as u64
+                        })
                     {
                         return Ok(());
                     }
@@ -279,7 +279,7 @@ impl<'a> Viewer<'a> {
                     if silent > options.patience.as_nanos() as u64 {
                         return Err(Trouble::Silence(options.patience.as_secs()));
                     }
-                    if now - alive > KEEPALIVE.as_nanos() as u64 {
+                    if now.saturating_sub(alive) > KEEPALIVE.as_nanos() as u64 {
                         alive = now;
                         connection.send("OPTIONS", url, &[]).await?;
                     }
