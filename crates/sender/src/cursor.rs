@@ -164,32 +164,34 @@ impl Cursor {
             let last = first + (head.packets.end - head.packets.start) as usize;
             bytes.plan.packets.get(first..last).unwrap_or(&[])
         };
-        if step == 0 {
-            return prefetch::value(&**bytes);
-        }
-        if step == 1 {
-            prefetch::slice(packets());
-            if let Some(frame) = bytes.plan.frames.get(self.frame as usize) {
-                prefetch::value(frame);
-            }
-        }
         let span = &bytes.span;
         let film = |packet: &Packet| {
             packet
                 .run()
                 .map_or(span.range().start, |(_, film)| film.start)
         };
-        if step == 1 {
-            // The plan's place in memory is known now, but nothing of it is here.
-            return span.prefetch(0, 0);
-        }
-        if let Some(first) = packets().first() {
-            span.prefetch(film(first), step - 1);
+        match step {
+            0 => prefetch::value(&**bytes),
+            1 => {
+                prefetch::value(&*bytes.plan);
+                span.prefetch(0, 0);
+            }
+            2 => {
+                prefetch::slice(packets());
+                if let Some(frame) = bytes.plan.frames.get(self.frame as usize) {
+                    prefetch::value(frame);
+                }
+            }
+            step => {
+                if let Some(first) = packets().first() {
+                    span.prefetch(film(first), step - 2);
+                }
+            }
         }
     }
 
     /// Steps of [`Cursor::prefetch`].
-    pub const STEPS: u32 = 4;
+    pub const STEPS: u32 = 5;
 
     /// Which packets leave next, if that is known.
     pub fn head(&self) -> Option<&Head> {
@@ -232,7 +234,7 @@ impl Cursor {
         let frame = bytes.plan.frames.get(self.frame as usize)?;
         let (plan, packets, duration) = match self.preface.and_then(|_| preface()) {
             Some(plan) => (plan, &*plan.packets, 0),
-            None => (&bytes.plan, bytes.plan.packets_of(frame), frame.duration),
+            None => (&*bytes.plan, bytes.plan.packets_of(frame), frame.duration),
         };
         Some(Unit {
             plan,

@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use reelway_catalogue::Film;
 use reelway_clock::Monotonic;
-use reelway_media::{Nanos, TimedSample};
+use reelway_media::Nanos;
 use reelway_rtp::PayloadOptions;
 use reelway_store::{ReadError, Source, Span, Store, Watcher};
 use reelway_sys::FileIdentity;
 use reelway_timetable::{Beginning, TrackBeginning};
 
 use crate::inbox::{Command, Inbox, StreamId};
-use crate::plans::{Entry, GroupId, Planned, Script};
+use crate::plans::{Entry, GroupId, Planned, Recipe, Script};
 use crate::stream::StreamError;
 
 /// Threads: planning is short, but reading an index may wait for a disk.
@@ -88,7 +88,7 @@ enum Job {
     Plan {
         script: Arc<Script>,
         id: GroupId,
-        samples: Vec<TimedSample>,
+        recipe: Recipe,
         read: Result<Span, ReadError>,
     },
 }
@@ -348,12 +348,12 @@ impl Planner {
                 Job::Plan {
                     script,
                     id,
-                    samples,
+                    recipe,
                     read,
                 } => {
                     let result = read
                         .map_err(|error| StreamError(error.to_string()))
-                        .and_then(|span| plan(&script, id, &samples, span));
+                        .and_then(|span| plan(&script, id, recipe, span));
                     tell(&script, id, result);
                 }
             }
@@ -414,7 +414,7 @@ impl Planner {
                         Job::Plan {
                             script,
                             id,
-                            samples: wanted.samples,
+                            recipe: wanted.recipe,
                             read,
                         },
                     );
@@ -425,13 +425,8 @@ impl Planner {
 
 /// Plans a group. Should the packetiser trip over a film nobody thought of, that film's viewers are
 /// told; the thread, on which all others depend, goes on.
-fn plan(
-    script: &Script,
-    id: GroupId,
-    samples: &[TimedSample],
-    span: Span,
-) -> Result<Planned, StreamError> {
-    let planned = panic::catch_unwind(AssertUnwindSafe(|| script.plan(id, samples, span)));
+fn plan(script: &Script, id: GroupId, recipe: Recipe, span: Span) -> Result<Planned, StreamError> {
+    let planned = panic::catch_unwind(AssertUnwindSafe(|| script.plan(id, recipe, span)));
     planned.unwrap_or_else(|_| {
         let path = script.source.path().display();
         Err(StreamError(format!(

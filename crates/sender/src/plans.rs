@@ -23,13 +23,66 @@ const SHORTEST: Nanos = 100_000_000;
 /// Most bytes of a group of a plain file.
 const FILE_GROUP_BYTES: u64 = 256 << 10;
 
+/// Bytes of plans that a script keeps for those who come after, at most twice: 1.5% of what is sent by them, so that
+/// they reach over some 200 MB of film.
+const KEPT: usize = 2 << 20;
+
 /// A group ready to be sent: its plan, and its bytes in memory.
 #[derive(Debug)]
 pub(crate) struct Planned {
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
     pub span: Span,
     /// When each frame leaves, where that is not its own time; none otherwise.
-    pub leaving: Vec<Leaving>,
+    pub leaving: Arc<[Leaving]>,
+}
+
+impl Planned {
+    fn new(known: Known, span: Span) -> Planned {
+        let Known { plan, leaving, .. } = known;
+        Planned {
+            plan,
+            span,
+            leaving,
+        }
+    }
+}
+
+/// What is known of a group whose bytes may be gone.
+#[derive(Clone)]
+pub(crate) struct Known {
+    plan: Arc<Plan>,
+    leaving: Arc<[Leaving]>,
+    /// Bytes of the film that it is of.
+    range: Range<u64>,
+}
+
+/// Plans without their bytes, for the viewers who come to them when nobody sends from them any more: many groups are
+/// shorter than viewers are apart. They cost little memory, and nothing is pinned by them.
+#[derive(Default)]
+struct Kept {
+    /// Those made or used last, and their bytes of memory.
+    young: HashMap<GroupId, Known>,
+    bytes: usize,
+    /// Those before. They go when the young ones become the old.
+    old: HashMap<GroupId, Known>,
+}
+
+impl Kept {
+    fn put(&mut self, id: GroupId, known: Known) {
+        if self.bytes > KEPT {
+            self.old = std::mem::take(&mut self.young);
+            self.bytes = 0;
+        }
+        self.bytes += known.plan.memory() + size_of_val(&*known.leaving);
+        self.young.insert(id, known);
+    }
+
+    fn get(&mut self, id: GroupId) -> Option<Known> {
+        if let Some(known) = self.old.remove(&id) {
+            self.put(id, known);
+        }
+        self.young.get(&id).cloned()
+    }
 }
 
 /// Film bytes for the packetiser.
@@ -62,6 +115,7 @@ pub(crate) struct Script {
     /// How far ahead of its time a film is sent at most, so that it is sent evenly.
     ahead: Nanos,
     plans: Mutex<HashMap<GroupId, Entry>>,
+    kept: Mutex<Kept>,
 }
 
 enum Kind {
@@ -84,8 +138,16 @@ struct Cut {
 
 /// What must be read for a group.
 pub(crate) struct Wanted {
-    pub samples: Vec<TimedSample>,
+    pub recipe: Recipe,
     pub range: Range<u64>,
+}
+
+/// What a group's plan is made from.
+pub(crate) enum Recipe {
+    /// The plan, made before.
+    Known(Known),
+    /// Samples of a film; none of a plain file, whose packets need none.
+    Samples(Vec<TimedSample>),
 }
 
 impl Script {
@@ -109,6 +171,7 @@ impl Script {
             kind: Kind::Film { film, payloads },
             ahead,
             plans: Mutex::default(),
+            kept: Mutex::default(),
         }
     }
 
@@ -133,6 +196,7 @@ impl Script {
             kind: Kind::File(cut),
             ahead: 0,
             plans: Mutex::default(),
+            kept: Mutex::default(),
         }
     }
 
@@ -260,12 +324,23 @@ impl Script {
         }
     }
 
-    /// What must be read for a group. Reads the film's index.
-    pub fn wanted(&self, (track, group): GroupId) -> Result<Wanted, StreamError> {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What must be read for a group. Reads the film's index, if the plan is not kept.
+    pub fn wanted(&self, id: GroupId) -> Result<Wanted, StreamError> {
+        if let Some(known) = self.kept().get(id) {
+            return Ok(Wanted {
+                range: known.range.clone(),
+                recipe: Recipe::Known(known),
+            });
+        }
+        let (track, group) = id;
         let film = match &self.kind {
             Kind::File(cut) => {
                 return Ok(Wanted {
-                    samples: Vec::new(),
+                    recipe: Recipe::Samples(Vec::new()),
                     range: cut.group_bytes(group),
                 });
             }
@@ -288,7 +363,7 @@ impl Script {
         let start = filled().map(|bytes| bytes.start).min().unwrap_or(0);
         let end = filled().map(|bytes| bytes.end).max().unwrap_or(0);
         Ok(Wanted {
-            samples,
+            recipe: Recipe::Samples(samples),
             range: start..end,
         })
     }
@@ -297,9 +372,13 @@ impl Script {
     pub fn plan(
         &self,
         (track, group): GroupId,
-        samples: &[TimedSample],
+        recipe: Recipe,
         span: Span,
     ) -> Result<Planned, StreamError> {
+        let samples = match recipe {
+            Recipe::Known(known) => return Ok(Planned::new(known, span)),
+            Recipe::Samples(samples) => samples,
+        };
         let plan = match &self.kind {
             Kind::File(cut) => cut.plan(group),
             Kind::Film { film, .. } => {
@@ -307,18 +386,19 @@ impl Script {
                     StreamError(format!("{}: {what}", film.path.display()))
                 };
                 let payload = self.payload(track).map_err(|reason| fail(&reason))?;
-                let plan = payload.map(|payload| payload.plan(samples, &InSpan(&span)));
+                let plan = payload.map(|payload| payload.plan(&samples, &InSpan(&span)));
                 plan.transpose()
                     .map_err(|error| fail(&error))?
                     .unwrap_or_default()
             }
         };
-        let leaving = self.leaving(track, &plan)?;
-        Ok(Planned {
-            plan,
-            span,
-            leaving,
-        })
+        let known = Known {
+            leaving: self.leaving(track, &plan)?.into(),
+            plan: Arc::new(plan),
+            range: span.range(),
+        };
+        self.kept().put((track, group), known.clone());
+        Ok(Planned::new(known, span))
     }
 
     /// When the frames of a track's plan leave, if the film is sent ahead: pictures so that the link sees

@@ -76,7 +76,7 @@ impl Active {
     /// The packets around `place`, and the number of the one there.
     fn unit_at(&self, track: usize, place: Place) -> Option<(Unit<'_>, u32)> {
         let bytes = self.here(track, place.group)?;
-        let plan = &bytes.plan;
+        let plan = &*bytes.plan;
         let after = plan
             .frames
             .partition_point(|frame| frame.packets.start <= place.packet);

@@ -23,6 +23,9 @@ pub(crate) const CELL: usize = 32;
 const FRAMING: usize = 4;
 /// Packets put together at most before they are handed to the kernel.
 const CELLS: usize = 1024;
+/// Packets that are handed over as soon as there are so many: their bytes, which were fetched for the kernel, must
+/// still be in the processor's second cache when it copies them.
+const ENOUGH: usize = 128;
 /// Packets offered to a TCP connection at a time.
 const TCP_PACKETS: u32 = 64;
 /// Frames of a TCP stream sent in a turn at most, so that one that catches up does not hold up others.
@@ -215,7 +218,7 @@ impl Thread {
             let mut packets = 0;
             let fits = |job: &&Job| {
                 packets += (job.due.end - job.due.first) as usize;
-                packets <= CELLS
+                packets <= ENOUGH
             };
             let count = self.jobs[first..].iter().take_while(fits).count().max(1);
             self.send_some(first..first + count);

@@ -31,8 +31,7 @@ use crate::stream::{State, StreamError};
 use crate::wheel::Wheel;
 
 /// Streams whose packets are handed to the kernel together: so few that the times noted are those at
-/// which they left, to some 100 µs, and that the film bytes fetched for them still fit the processor's second cache
-/// (half a MiB at 12 packets each).
+/// which they left, to some 100 µs.
 const TOGETHER: usize = 32;
 
 /// For how long a thread wants the processor when it wakes: half a turn. A short slice comes first; beside
