@@ -1,7 +1,9 @@
 //! What is sent, group by group: of a film as its packetiser plans it, of any file cut to packets.
 //!
-//! A [`Script`] is made once for a film and shared by all who watch it, and so are its plans: they live
-//! as long as somebody sends from them.
+//! A [`Script`] is made once for a film and shared by all who watch it, and so are its plans: their bytes are held
+//! as long as somebody sends from them, and the plans themselves somewhat longer (`kept.rs`).
+
+mod kept;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,6 +15,8 @@ use reelway_rtp::{Bytes, Frame, Packet, Payload, PayloadOptions, Plan};
 use reelway_store::{Source, Span};
 use reelway_timetable::{self as timetable, Leaving};
 
+use self::kept::Kept;
+pub(crate) use self::kept::Known;
 use crate::planner::Waiter;
 use crate::stream::{FileStream, StreamError};
 
@@ -22,10 +26,6 @@ const FILE_GROUP_PACKETS: u64 = 256;
 const SHORTEST: Nanos = 100_000_000;
 /// Most bytes of a group of a plain file.
 const FILE_GROUP_BYTES: u64 = 256 << 10;
-
-/// Bytes of plans that a script keeps for those who come after, at most twice: 1.5% of what is sent by them, so that
-/// they reach over some 200 MB of film.
-const KEPT: usize = 2 << 20;
 
 /// A group ready to be sent: its plan, and its bytes in memory.
 #[derive(Debug)]
@@ -44,44 +44,6 @@ impl Planned {
             span,
             leaving,
         }
-    }
-}
-
-/// What is known of a group whose bytes may be gone.
-#[derive(Clone)]
-pub(crate) struct Known {
-    plan: Arc<Plan>,
-    leaving: Arc<[Leaving]>,
-    /// Bytes of the film that it is of.
-    range: Range<u64>,
-}
-
-/// Plans without their bytes, for the viewers who come to them when nobody sends from them any more: many groups are
-/// shorter than viewers are apart. They cost little memory, and nothing is pinned by them.
-#[derive(Default)]
-struct Kept {
-    /// Those made or used last, and their bytes of memory.
-    young: HashMap<GroupId, Known>,
-    bytes: usize,
-    /// Those before. They go when the young ones become the old.
-    old: HashMap<GroupId, Known>,
-}
-
-impl Kept {
-    fn put(&mut self, id: GroupId, known: Known) {
-        if self.bytes > KEPT {
-            self.old = std::mem::take(&mut self.young);
-            self.bytes = 0;
-        }
-        self.bytes += known.plan.memory() + size_of_val(&*known.leaving);
-        self.young.insert(id, known);
-    }
-
-    fn get(&mut self, id: GroupId) -> Option<Known> {
-        if let Some(known) = self.old.remove(&id) {
-            self.put(id, known);
-        }
-        self.young.get(&id).cloned()
     }
 }
 
