@@ -25,7 +25,7 @@ const FRAMING: usize = 4;
 const CELLS: usize = 1024;
 /// Packets that are handed over as soon as there are so many: their bytes, which were fetched for the kernel, must
 /// still be in the processor's second cache when it copies them.
-const ENOUGH: usize = 128;
+const ENOUGH: usize = 256;
 /// Packets offered to a TCP connection at a time.
 const TCP_PACKETS: u32 = 64;
 /// Frames of a TCP stream sent in a turn at most, so that one that catches up does not hold up others.
