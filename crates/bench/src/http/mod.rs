@@ -2,8 +2,8 @@
 //! against nginx (with sendfile and without), Varnish and Squid.
 //!
 //! Each server in turn has core 0 for itself and is asked at the same fixed rate, by connections that stay,
-//! from the other cores. What is counted is how busy the whole core was, less what it is when nothing is
-//! asked for: with sendfile most of the work is done in interrupts that no process is charged for.
+//! from the other cores. What is counted is how busy the whole core was, less what it is without any server:
+//! with sendfile most of the work is done in interrupts that no process is charged for.
 //!
 //! | file | what lives there |
 //! |---|---|
@@ -145,11 +145,14 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     cores::leave_the_servers();
     let folder = Folder::make("http")?;
     let bytes = Bytes::make(folder.path())?;
+    // What is still to be written of it would be in the way of the first server.
+    nix::unistd::sync();
+    let quiet = Quiet::look(args.tries)?;
     let mut costs = Vec::new();
     let from_disk = kinds.iter().filter(|kind| kind.reads_from_disk());
     let runs = kinds.iter().map(|kind| (kind, false));
     for (kind, from_disk) in runs.chain(from_disk.map(|kind| (kind, true))) {
-        match measure(*kind, &bytes, &args, from_disk) {
+        match measure(*kind, &bytes, &args, &quiet, from_disk) {
             Ok(cost) => costs.push(cost),
             Err(error) if *kind != Kind::Reelway => {
                 eprintln!("http: {} is left out: {error:#}", kind.name());
@@ -205,7 +208,34 @@ impl Bytes {
     }
 }
 
-fn measure(kind: Kind, bytes: &Bytes, args: &Args, from_disk: bool) -> anyhow::Result<Cost> {
+/// How busy each core is as long as there is no server.
+struct Quiet {
+    shares: Vec<f64>,
+    disturbed: f64,
+}
+
+impl Quiet {
+    fn look(tries: usize) -> anyhow::Result<Quiet> {
+        let ours = [std::process::id()];
+        let (disturbed, shares) = undisturbed(&ours, tries, || {
+            let before = Idle::now()?;
+            std::thread::sleep(Duration::from_secs(3));
+            let now = Idle::now()?;
+            let elapsed = now.seconds_since(&before);
+            let shares = now.busy_since(&before).into_iter();
+            Ok(shares.map(|busy| busy / elapsed).collect())
+        })?;
+        Ok(Quiet { shares, disturbed })
+    }
+}
+
+fn measure(
+    kind: Kind,
+    bytes: &Bytes,
+    args: &Args,
+    quiet: &Quiet,
+    from_disk: bool,
+) -> anyhow::Result<Cost> {
     let place = if from_disk { "disk" } else { "memory" };
     eprintln!("http: {} from {place}", kind.name());
     let running = Running::start(kind, bytes, POOLS[usize::from(from_disk)])?;
@@ -229,14 +259,7 @@ fn measure(kind: Kind, bytes: &Bytes, args: &Args, from_disk: bool) -> anyhow::R
     }
     let seconds = Duration::from_secs(args.seconds.into());
     let ours = running.pids();
-    let quiet = undisturbed(&ours, args.tries, || {
-        let before = Idle::now()?;
-        std::thread::sleep(seconds.min(Duration::from_secs(2)));
-        let now = Idle::now()?;
-        let elapsed = now.seconds_since(&before);
-        let shares = now.busy_since(&before).into_iter();
-        Ok(shares.map(|busy| busy / elapsed).collect::<Vec<f64>>())
-    })?;
+    running.settle()?;
     let mut cost = Cost {
         server: kind,
         version: kind.version(),
@@ -244,7 +267,7 @@ fn measure(kind: Kind, bytes: &Bytes, args: &Args, from_disk: bool) -> anyhow::R
         core_us_mb: Vec::new(),
         all_us_mb: Vec::new(),
         process_us_mb: Vec::new(),
-        disturbed: quiet.0,
+        disturbed: quiet.disturbed,
         late: 0,
         requests: 0,
     };
@@ -259,7 +282,7 @@ fn measure(kind: Kind, bytes: &Bytes, args: &Args, from_disk: bool) -> anyhow::R
         })?;
         let mb = done.bytes as f64 / 1e6;
         ensure!(mb > 0.0, "{} sent nothing", kind.name());
-        let beyond = |nth: usize| busy[nth] - quiet.1[nth] * elapsed;
+        let beyond = |nth: usize| busy[nth] - quiet.shares[nth] * elapsed;
         cost.core_us_mb.push(beyond(0) * 1e6 / mb);
         let all: f64 = (0..busy.len()).map(beyond).sum();
         cost.all_us_mb.push(all * 1e6 / mb);
@@ -352,7 +375,7 @@ fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<R
     report.page = format!(
         "Segments of 2 MiB over loopback, {} connections, {} segments a second from memory and {} from disk \
          (each dropped\nfrom the page cache once it was sent; ours reads past it). The server has core 0, the client \
-         the others; what the core\ndoes when nothing is asked for is subtracted. *Process* is what the server's \
+         the others; what the core\ndoes without any server is subtracted. *Process* is what the server's \
          processes are charged: it leaves out\nwhat is sent in interrupts. *All cores* has the client in it, who \
          throws everything away unread. A run that other programs\ndisturbed was made again; in those that count they took at \
          most {:.1}% of a core.\n\n{table}\n![core time a megabyte](http/core.svg)\n",

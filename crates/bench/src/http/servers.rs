@@ -184,6 +184,19 @@ impl Running {
         all
     }
 
+    /// Waits until it has done what there was to do: it takes less than a hundredth of a core.
+    pub fn settle(&self) -> anyhow::Result<()> {
+        for _ in 0..40 {
+            let before = self.cpu()?;
+            std::thread::sleep(Duration::from_millis(500));
+            if self.cpu()?.saturating_sub(before) < Duration::from_millis(5) {
+                return Ok(());
+            }
+        }
+        eprintln!("http: a server does not come to rest; what it does counts");
+        Ok(())
+    }
+
     /// CPU time that its processes were charged so far.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
         match self {
