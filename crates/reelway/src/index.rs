@@ -186,8 +186,13 @@ fn print_table(path: &Path, size: u64, title: &Title) {
     );
     if let Some(layout) = layout(path) {
         println!(
-            "  on disk   {} pieces; {} of {} blocks of {} KiB lie in several of them{}",
+            "  on disk   {} {}; {} of {} blocks of {} KiB lie in several{}",
             layout.pieces,
+            if layout.pieces == 1 {
+                "piece"
+            } else {
+                "pieces"
+            },
             layout.split,
             layout.blocks,
             BLOCK >> 10,

@@ -174,39 +174,36 @@ mod tests {
         assert!(found.is_fragmented() && !layout(&whole).is_fragmented());
     }
 
-    /// Two files of which 8 KiB are written in turns, each brought to the disk: their extents alternate.
+    /// Room given back within a file (`fallocate --punch-hole`) leaves it in pieces on any file system that can.
     #[test]
-    fn files_written_in_turns_lie_in_pieces_and_one_written_at_once_does_not() {
-        let dir = std::env::temp_dir().join(format!("reelway-extents-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let make = |name: &str| {
-            File::options()
-                .create(true)
-                .truncate(true)
-                .read(true)
-                .write(true)
-                .open(dir.join(name))
-                .unwrap()
-        };
-        let (one, other) = (make("one"), make("other"));
-        for turn in 0..24u64 {
-            for file in [&one, &other] {
-                file.write_all_at(&[turn as u8 + 1; 8192], turn * 8192)
-                    .unwrap();
-                file.sync_all().unwrap();
-            }
-        }
-        let whole = make("whole");
-        whole.write_all_at(&vec![1; 3 << 16], 0).unwrap();
-        whole.sync_all().unwrap();
-        let found = [Layout::of(&one, BLOCK), Layout::of(&whole, BLOCK)];
-        std::fs::remove_dir_all(dir).unwrap();
-        let [Ok(one), Ok(whole)] = found else {
-            eprintln!("this file system does not tell: {found:?}");
+    fn a_file_with_a_hole_within_a_block_lies_in_pieces() {
+        let path = std::env::temp_dir().join(format!("reelway-extents-{}", std::process::id()));
+        let file = File::options()
+            .create(true)
+            .truncate(true)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.write_all_at(&vec![1; 3 << 16], 0).unwrap();
+        file.sync_all().unwrap();
+        let whole = Layout::of(&file, BLOCK);
+        // Sixteen KiB in the middle of the second block.
+        let (from, len) = (BLOCK as i64 + 16_384, 16_384);
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: a descriptor that lives for the call, and numbers.
+        let punched = check(i64::from(unsafe {
+            libc::fallocate(file.as_raw_fd(), mode, from, len)
+        }));
+        file.sync_all().unwrap();
+        let pieces = Layout::of(&file, BLOCK);
+        let (Ok(whole), Ok(pieces), Ok(_)) = (&whole, &pieces, &punched) else {
+            eprintln!("this file system does not tell: {whole:?} {pieces:?} {punched:?}");
             return;
         };
-        assert_eq!((one.blocks, whole.blocks), (3, 3));
-        assert!(one.pieces > whole.pieces, "{one:?} {whole:?}");
-        assert!(one.split > whole.split, "{one:?} {whole:?}");
+        assert_eq!((whole.blocks, pieces.blocks), (3, 3));
+        assert!(pieces.pieces > whole.pieces, "{whole:?} {pieces:?}");
+        assert!(pieces.split > whole.split, "{whole:?} {pieces:?}");
     }
 }
