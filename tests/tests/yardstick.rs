@@ -339,9 +339,9 @@ fn what_is_no_server_is_told_in_clear_words() {
             thread::sleep(Duration::from_millis(20));
         }
     });
-    for (address, words) in [(chunks, "a body over"), (drops, "does not end within 6 s")] {
+    for (address, words, patience) in [(chunks, "a body over", "10"), (drops, "within", "0.5")] {
         let url = format!("http://{address}/a.m3u8");
-        let (code, printed, _) = yardstick(&[&url, "--patience=1"]);
+        let (code, printed, _) = yardstick(&[&url, "--patience", patience]);
         assert_eq!(code, 1, "{printed}");
         assert!(printed.contains(words), "{printed}");
     }

@@ -170,7 +170,7 @@ fn what_ffmpeg_made_and_nginx_serves_is_played_too() {
     }
     for name in ["timeline", "numbers"] {
         let url = format!("http://{}/{name}.mpd", nginx.address);
-        let (code, printed, told) = yardstick(&[&url, &against, "--buffer=1", "--duration=1"]);
+        let (code, printed, told) = yardstick(&[&url, &against, "--buffer=1", "--duration=2"]);
         assert_eq!((code, faults(&told)), (0, vec![]), "{printed}");
         assert_eq!(told["each"][0]["protocol"], "DASH");
         assert!(
