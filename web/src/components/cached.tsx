@@ -63,7 +63,8 @@ function Compared({ compared }: { compared: NonNullable<api.Cache["compared"]> }
 
 function Devices({ devices }: { devices: api.Device[] }) {
   return (
-    <div class="devices">
+    // On a phone it is wider than the page: who has no pointer moves it by keys.
+    <div class="devices" role="region" aria-label="Disks" tabIndex={0}>
       <table>
         <caption>Disks</caption>
         <thead>
