@@ -195,12 +195,12 @@ impl Net {
             output("ip", &words.split_whitespace().collect::<Vec<_>>()).map(drop)
         };
         tc(&format!(
-            "qdisc replace dev {CABLE} root handle 1: htb default 20"
+            "qdisc replace dev {CABLE} root handle 2: htb default 20"
         ))?;
         for (class, what) in [
-            ("1: classid 1:1", "rate 100mbit"),
-            ("1:1 classid 1:10", "rate 10mbit ceil 100mbit prio 0"),
-            ("1:1 classid 1:20", "rate 90mbit ceil 100mbit prio 1"),
+            ("2: classid 2:1", "rate 100mbit"),
+            ("2:1 classid 2:10", "rate 10mbit ceil 100mbit prio 0"),
+            ("2:1 classid 2:20", "rate 90mbit ceil 100mbit prio 1"),
         ] {
             tc(&format!(
                 "class replace dev {CABLE} parent {class} htb {what} burst 32kb cburst 32kb"
@@ -209,7 +209,7 @@ impl Net {
         let rules = "add table ip marks; \
                      add chain ip marks out { type route hook output priority mangle; }; \
                      flush chain ip marks out; \
-                     add rule ip marks out ip dscp cs5 meta priority set 1:10";
+                     add rule ip marks out ip dscp cs5 meta priority set 2:10";
         output("ip", &["netns", "exec", server, "nft", rules]).map(drop)
     }
 
