@@ -194,8 +194,10 @@ impl Net {
             let words = format!("netns exec {server} tc {words}");
             output("ip", &words.split_whitespace().collect::<Vec<_>>()).map(drop)
         };
+        // One of its kind that is there already cannot be changed.
+        let _ = tc(&format!("qdisc delete dev {CABLE} root"));
         tc(&format!(
-            "qdisc replace dev {CABLE} root handle 2: htb default 20"
+            "qdisc add dev {CABLE} root handle 2: htb default 20"
         ))?;
         for (class, what) in [
             ("2: classid 2:1", "rate 100mbit"),
