@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -296,14 +297,16 @@ impl Stage {
     ) -> anyhow::Result<Child> {
         let file = self.folder.path().join("reelway.toml");
         std::fs::write(&file, config)?;
-        let program = std::env::current_exe()?;
+        let placed = self.net.server_command(std::env::current_exe()?);
+        // Around all: within a network namespace control groups are not to be seen.
         let mut command = match words {
             Some([shell, rest @ ..]) => {
-                let mut command = self.net.server_command(shell);
-                command.args(rest).arg(program);
+                let mut command = Command::new(shell);
+                command.args(rest).arg(placed.get_program());
+                command.args(placed.get_args());
                 command
             }
-            None => self.net.server_command(program),
+            None => placed,
         };
         command
             .arg("serve")
