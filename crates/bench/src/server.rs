@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
+use crate::bed::cores;
+
 /// A running `reelway serve`; ended when dropped.
 #[derive(Debug)]
 pub struct Server {
@@ -19,19 +21,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts this very binary on `films`, on core 0 alone where there are several, and waits
+    /// Starts this very binary on `films`, on core 0 alone, and waits
     /// until every film is ready.
     pub fn start(films: &Path, state: &Path, extra: &[&str]) -> anyhow::Result<Server> {
         let program = std::env::current_exe()?;
         let (rtsp, http) = (free_port()?, free_port()?);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut command = if cores > 1 {
-            let mut pinned = Command::new("taskset");
-            pinned.args(["-c", "0"]).arg(program);
-            pinned
-        } else {
-            Command::new(program)
-        };
+        // Said even if this program has left that core: a process begins where its parent is.
+        let mut command = Command::new("taskset");
+        command.args(["-c", &cores::server()]).arg(program);
         command.arg("serve").arg(films).arg("--state").arg(state);
         command.args([
             "--rtsp",
