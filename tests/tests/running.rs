@@ -53,8 +53,8 @@ fn viewer(server: &Server, title: &str) -> Client {
     client
 }
 
-/// Whether BYE came on every track before the connection ended or `limit` was over.
-fn says_bye(client: &mut Client, tracks: usize, limit: Duration) -> bool {
+/// Whether BYE came on every track before the connection ended or `limit` was over, each with these words.
+fn says_bye(client: &mut Client, tracks: usize, limit: Duration, why: &str) -> bool {
     let deadline = wait::Deadline::after(limit);
     let mut left: Vec<u8> = (0..tracks as u8).map(|track| 2 * track + 1).collect();
     while !left.is_empty() && !deadline.over() {
@@ -65,12 +65,20 @@ fn says_bye(client: &mut Client, tracks: usize, limit: Duration) -> bool {
             && rtcp_packets(&frame.data)
                 .expect("RTCP")
                 .iter()
-                .any(|(kind, _)| *kind == 203);
+                .any(|(kind, packet)| *kind == 203 && bye_reason(packet) == why.as_bytes());
         if bye {
             left.retain(|channel| *channel != frame.channel);
         }
     }
     left.is_empty()
+}
+
+/// The words of a BYE of one source (RFC 3550 section 6.6).
+fn bye_reason(packet: &[u8]) -> &[u8] {
+    match packet.get(8..) {
+        Some([len, text @ ..]) => &text[..usize::from(*len)],
+        _ => &[],
+    }
 }
 
 #[test]
@@ -81,7 +89,7 @@ fn told_to_stop_it_says_bye_to_its_viewers_and_leaves() {
     server.signal("TERM");
     for viewer in &mut viewers {
         assert!(
-            says_bye(viewer, 2, seconds(5)),
+            says_bye(viewer, 2, seconds(5), "server stopping"),
             "a stream ended without BYE"
         );
     }
@@ -108,7 +116,7 @@ fn the_end_of_a_film_is_bye_and_another_play_works() {
     let server = Server::start(library.path());
     let mut client = viewer(&server, "progressive");
     assert!(
-        says_bye(&mut client, 2, seconds(10)),
+        says_bye(&mut client, 2, seconds(10), ""),
         "the film's end without BYE"
     );
     let url = server.rtsp_url("progressive");
@@ -117,7 +125,7 @@ fn the_end_of_a_film_is_bye_and_another_play_works() {
         .expect("PLAY");
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(
-        says_bye(&mut client, 2, seconds(5)),
+        says_bye(&mut client, 2, seconds(5), ""),
         "the range's end without BYE"
     );
 }
@@ -239,7 +247,11 @@ fn a_session_can_be_ended_with_the_token_and_not_without() {
     let rebound = delete(&[("Authorization", &bearer), ("Host", "evil.example")]);
     assert_eq!(rebound.status, 403, "a name that is not ours");
     assert_eq!(delete(&[("Authorization", &bearer)]).status, 204);
-    assert!(says_bye(&mut client, 2, seconds(5)), "the viewer is told");
+    let why = "ended by the operator";
+    assert!(
+        says_bye(&mut client, 2, seconds(5), why),
+        "the viewer is told"
+    );
     let gone = wait::until(seconds(5), || {
         (server.get("/api/sessions").json()["sessions"] == Value::Array(Vec::new())).then_some(())
     });

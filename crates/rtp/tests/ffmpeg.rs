@@ -111,7 +111,7 @@ fn everything(film: &[u8], index: &Index, track: &Track) -> Vec<Due> {
             let first = &plan.frames[0];
             report.rtp_time = track.payload.rtp_time(0);
             let mut bytes = Vec::new();
-            rtcp::write(&report, "test", false, &mut bytes);
+            rtcp::write(&report, "test", None, &mut bytes);
             out.push(Due {
                 at: first.due - 1,
                 port: track.port + 1,
@@ -139,7 +139,7 @@ fn everything(film: &[u8], index: &Index, track: &Track) -> Vec<Due> {
         }));
     }
     let mut bye = Vec::new();
-    rtcp::write(&report, "test", true, &mut bye);
+    rtcp::write(&report, "test", Some(""), &mut bye);
     let end = out.last().expect("something to send").at;
     out.push(Due {
         at: end + 1_000_000_000,

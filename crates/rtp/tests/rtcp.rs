@@ -17,7 +17,13 @@ const REPORT: SenderReport = SenderReport {
 #[test]
 fn a_sender_report_is_read_by_others_as_it_was_meant() {
     for name in ["", "a", "reelway@host", &"ä".repeat(200)] {
-        for bye in [false, true] {
+        for bye in [
+            None,
+            Some(""),
+            Some("end"),
+            Some("no room"),
+            Some(&"ä".repeat(200)),
+        ] {
             let mut out = Vec::new();
             write(&REPORT, name, bye, &mut out);
             assert_eq!(out.len() % 4, 0);
@@ -50,10 +56,12 @@ fn a_sender_report_is_read_by_others_as_it_was_meant() {
             );
             match packets.next() {
                 Some(rtcp_types::Packet::Bye(goodbye)) => {
-                    assert!(bye);
+                    let said = goodbye.reason().unwrap_or_default();
+                    let reason = bye.expect("it stays").as_bytes();
+                    assert!(reason.starts_with(said) && said.len() >= reason.len().min(254));
                     assert_eq!(goodbye.ssrcs().collect::<Vec<_>>(), [REPORT.ssrc]);
                 }
-                other => assert!(!bye && other.is_none()),
+                other => assert!(bye.is_none() && other.is_none()),
             }
         }
     }
@@ -62,7 +70,7 @@ fn a_sender_report_is_read_by_others_as_it_was_meant() {
 #[test]
 fn our_own_sender_reports_can_be_read_back() {
     let mut out = Vec::new();
-    write(&REPORT, "reelway@host", true, &mut out);
+    write(&REPORT, "reelway@host", Some("too much"), &mut out);
     let from = REPORT.ssrc;
     let name = "reelway@host".to_owned();
     assert_eq!(
@@ -70,7 +78,10 @@ fn our_own_sender_reports_can_be_read_back() {
         [
             Packet::Alive { from },
             Packet::Cname { from, name },
-            Packet::Bye { from }
+            Packet::Bye {
+                from,
+                reason: "too much".to_owned()
+            }
         ]
     );
 }
@@ -109,7 +120,14 @@ fn what_others_write_is_read_as_it_was_meant() {
     };
     assert_eq!(
         read(&out[..len]).unwrap(),
-        [Packet::Report(report), cname, Packet::Bye { from: 5 }]
+        [
+            Packet::Report(report),
+            cname,
+            Packet::Bye {
+                from: 5,
+                reason: "done".to_owned()
+            }
+        ]
     );
 }
 
@@ -168,7 +186,7 @@ proptest! {
         kind in 200u8..207,
     ) {
         let mut datagram = Vec::new();
-        write(&REPORT, "reelway@host", true, &mut datagram);
+        write(&REPORT, "reelway@host", Some("too much"), &mut datagram);
         datagram.extend([0x82, kind, 0, 13, 0, 0, 0, 9]);
         datagram.extend([3; 48]);
         for (at, bit) in flips {

@@ -81,8 +81,9 @@ pub trait Playback: Send + Sync {
     /// Takes RTCP of its viewer's that came interleaved in the connection.
     fn rtcp(&self, data: &[u8]);
 
-    /// Ends it with an RTCP BYE. Nothing of it is sent afterwards.
-    fn stop(&self);
+    /// Ends it with an RTCP BYE, which says why where the viewer did not ask for it. Nothing of it is sent
+    /// afterwards.
+    fn stop(&self, why: Option<&str>);
 
     /// Whether it has come to its end and was not moved since.
     fn is_finished(&self) -> bool;

@@ -318,7 +318,11 @@ fn who_is_ended_from_outside_gets_a_bye_and_is_disconnected() {
     });
     assert_eq!(
         server.story(),
-        ["stop", "session1 ends: ended by the operator", "close 1"]
+        [
+            "stop: ended by the operator",
+            "session1 ends: ended by the operator",
+            "close 1"
+        ]
     );
     server.happen(Event::Ended {
         session,
@@ -361,7 +365,7 @@ fn a_stream_that_fails_ends_its_session_with_the_reason() {
     assert_eq!(
         server.story(),
         [
-            "stop",
+            "stop: the film's file was replaced",
             "session1 ends: failed: the film's file was replaced",
             "close 1"
         ]

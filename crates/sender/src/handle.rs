@@ -1,6 +1,6 @@
 //! What the owner of a stream has in hand.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use reelway_media::Nanos;
 use reelway_timetable::Schedule;
@@ -19,6 +19,8 @@ pub struct StreamHandle {
     shared: Arc<Shared>,
     inbox: Inbox,
     first: Mutex<Option<oneshot::Receiver<Result<PlayInfo, StreamError>>>>,
+    /// What BYE says.
+    why: OnceLock<Box<str>>,
 }
 
 impl std::fmt::Debug for StreamHandle {
@@ -46,6 +48,7 @@ impl StreamHandle {
             shared,
             inbox,
             first: Mutex::new(Some(first)),
+            why: OnceLock::new(),
         }
     }
 
@@ -111,6 +114,12 @@ impl StreamHandle {
     /// Ends it for good, saying BYE. Dropping the handle does the same.
     pub fn stop(self) {}
 
+    /// What its BYE says of why it was ended, to who did not ask for it (RFC 3550 section 6.6); the first words
+    /// count.
+    pub fn say_why(&self, why: &str) {
+        let _ = self.why.set(why.into());
+    }
+
     /// How it gets on.
     pub fn progress(&self) -> Progress {
         self.shared.progress()
@@ -124,7 +133,8 @@ impl StreamHandle {
 
 impl Drop for StreamHandle {
     fn drop(&mut self) {
-        self.inbox.send(Command::Stop(self.shared.id));
+        let why = self.why.take().unwrap_or_default();
+        self.inbox.send(Command::Stop(self.shared.id, why));
         self.shared.lane.leave();
     }
 }

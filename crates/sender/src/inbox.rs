@@ -39,8 +39,8 @@ pub(crate) enum Command {
     },
     /// Send by this schedule from the next beginning on.
     SendBy(StreamId, Option<Arc<Schedule>>),
-    /// Leave, saying BYE.
-    Stop(StreamId),
+    /// Leave, saying BYE and why; empty: as viewers leave who want to.
+    Stop(StreamId, Box<str>),
     /// Where a stream begins has been found.
     Located {
         stream: StreamId,
@@ -76,7 +76,7 @@ impl Command {
             | Command::Seek { stream: id, .. }
             | Command::Missed { stream: id, .. }
             | Command::SendBy(id, _)
-            | Command::Stop(id) => Some(*id),
+            | Command::Stop(id, _) => Some(*id),
             _ => None,
         }
     }

@@ -117,7 +117,7 @@ impl Directory {
             self.missed.fetch_add(missed as u64, Ordering::Relaxed);
         }
         let byes = packets.iter().filter_map(|packet| match packet {
-            Packet::Bye { from } => Some(*from),
+            Packet::Bye { from, .. } => Some(*from),
             _ => None,
         });
         let mut byes = byes.peekable();

@@ -67,8 +67,8 @@ impl Reporter {
         }
     }
 
-    /// Sends a report for every track, with BYE if it ends here.
-    pub fn report(&mut self, stream: &mut Active, bye: bool) {
+    /// Sends a report for every track, with BYE and the reason for it (none: empty) if it ends here.
+    pub fn report(&mut self, stream: &mut Active, bye: Option<&str>) {
         // One reading of both clocks for all tracks.
         let (now, ntp) = both_clocks();
         let mut failed = None;
@@ -95,7 +95,7 @@ impl Reporter {
                 failed = failed.or(self.send(track, &report, bye).err());
             }
         }
-        if let Some(error) = failed.filter(|_| !bye && stream.state == State::Playing) {
+        if let Some(error) = failed.filter(|_| bye.is_none() && stream.state == State::Playing) {
             stream.fail(StreamError(error.to_string()));
         }
     }
@@ -105,7 +105,7 @@ impl Reporter {
         &mut self,
         track: &Track,
         report: &rtcp::SenderReport,
-        bye: bool,
+        bye: Option<&str>,
     ) -> Result<(), WriterError> {
         self.packet.clear();
         self.packet.extend_from_slice(&[b'$', 0, 0, 0]);
@@ -167,7 +167,7 @@ impl Thread {
                 add(&self.counters.shifts, 1);
             }
             if stream.is_over(now) {
-                self.reporter.report(stream, true);
+                self.reporter.report(stream, Some(""));
                 stream.said_bye(true);
                 continue;
             }
@@ -194,7 +194,7 @@ impl Thread {
                 continue;
             };
             if stream.takes_report(now) {
-                self.reporter.report(stream, false);
+                self.reporter.report(stream, None);
             }
         }
     }

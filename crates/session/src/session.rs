@@ -33,6 +33,17 @@ pub enum EndReason {
     Failed(String),
 }
 
+impl EndReason {
+    /// What the viewer is told, where it is not his own doing.
+    pub fn told(&self) -> Option<String> {
+        match self {
+            EndReason::Left | EndReason::Disconnected | EndReason::Expired => None,
+            EndReason::Failed(why) => Some(why.clone()),
+            EndReason::Kicked | EndReason::Shutdown => Some(self.to_string()),
+        }
+    }
+}
+
 impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -65,6 +65,8 @@ pub enum Packet {
     Bye {
         /// The SSRC.
         from: u32,
+        /// Why, if it says so; at most 255 bytes, made valid UTF-8.
+        reason: String,
     },
     /// Packets are missing.
     Nack(Nack),
@@ -135,9 +137,14 @@ fn packet(kind: u8, count: usize, body: &[u8], out: &mut Vec<Packet>) -> Option<
         }
         kind::SDES => names(count, body, out),
         kind::BYE => {
+            let reason = match body.get(count * 4..) {
+                Some([len, text @ ..]) => text.get(..usize::from(*len))?,
+                _ => &[],
+            };
             for nth in 0..count {
                 out.push(Packet::Bye {
                     from: word(body, nth * 4)?,
+                    reason: String::from_utf8_lossy(reason).into_owned(),
                 });
             }
             Some(())

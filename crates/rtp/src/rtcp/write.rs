@@ -18,8 +18,8 @@ pub struct SenderReport {
 }
 
 /// Appends a compound packet to `out`: the report, SDES with `cname` (its first 255 bytes), and,
-/// if the stream ends here, BYE.
-pub fn write(report: &SenderReport, cname: &str, bye: bool, out: &mut Vec<u8>) {
+/// if the stream ends here, BYE with the reason for it (RFC 3550 section 6.6; its first 255 bytes; empty: none).
+pub fn write(report: &SenderReport, cname: &str, bye: Option<&str>, out: &mut Vec<u8>) {
     let SenderReport {
         ssrc,
         ntp,
@@ -33,11 +33,7 @@ pub fn write(report: &SenderReport, cname: &str, bye: bool, out: &mut Vec<u8>) {
     for word in [rtp_time, packets, bytes] {
         out.extend_from_slice(&word.to_be_bytes());
     }
-    let mut end = cname.len().min(255);
-    while !cname.is_char_boundary(end) {
-        end -= 1;
-    }
-    let cname = &cname.as_bytes()[..end];
+    let cname = short(cname);
     // SSRC, item type, length and text, then at least one zero up to a whole word.
     let words = (4 + 2 + cname.len()) / 4 + 1;
     header(out, 1, kind::SDES, words as u16);
@@ -46,10 +42,31 @@ pub fn write(report: &SenderReport, cname: &str, bye: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(&[CNAME, cname.len() as u8]);
     out.extend_from_slice(cname);
     out.resize(begin + words * 4, 0);
-    if bye {
-        header(out, 1, kind::BYE, 1);
-        out.extend_from_slice(&ssrc.to_be_bytes());
+    let Some(reason) = bye.map(short) else {
+        return;
+    };
+    // A length and text, to a whole word.
+    let words = match reason.len() {
+        0 => 0,
+        len => (1 + len).div_ceil(4),
+    };
+    header(out, 1, kind::BYE, 1 + words as u16);
+    out.extend_from_slice(&ssrc.to_be_bytes());
+    let begin = out.len();
+    if !reason.is_empty() {
+        out.push(reason.len() as u8);
+        out.extend_from_slice(reason);
     }
+    out.resize(begin + words * 4, 0);
+}
+
+/// As much of a text as its one byte of length allows, whole characters.
+fn short(text: &str) -> &[u8] {
+    let mut end = text.len().min(255);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text.as_bytes()[..end]
 }
 
 /// The common header; `words`: 32-bit words that follow it.

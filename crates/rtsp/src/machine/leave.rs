@@ -60,7 +60,7 @@ impl<W: Clone> Machine<W> {
             return;
         };
         if let Some(playback) = session.playback {
-            self.actions.push(Action::Stop(playback));
+            self.actions.push(Action::Stop(playback, reason.told()));
         }
         self.actions.push(Action::Leave {
             session: name.to_owned(),

@@ -144,8 +144,8 @@ pub enum Action<W> {
     },
     /// Let a stream flow, now that the answer is queued.
     Go(Arc<dyn Playback>),
-    /// End a stream.
-    Stop(Arc<dyn Playback>),
+    /// End a stream, and tell the viewer why if he did not ask for it.
+    Stop(Arc<dyn Playback>, Option<String>),
     /// Take a session off the register.
     Leave {
         /// Which.

@@ -137,7 +137,7 @@ impl<W: Clone> Machine<W> {
                     session.watch.set_playback(playback.clone());
                     session.playback = Some(playback);
                 }
-                None => self.actions.push(Action::Stop(playback)),
+                None => self.actions.push(Action::Stop(playback, None)),
             }
             info
         });
@@ -252,7 +252,7 @@ impl<W: Clone> Machine<W> {
     /// A job came back to a connection that is no more.
     pub(super) fn too_late(&mut self, outcome: Outcome) {
         match outcome {
-            Outcome::Made(Ok((playback, _))) => self.actions.push(Action::Stop(playback)),
+            Outcome::Made(Ok((playback, _))) => self.actions.push(Action::Stop(playback, None)),
             Outcome::Admitted(Ok(admission)) => {
                 let reason = reelway_session::EndReason::Disconnected;
                 self.actions.push(Action::Leave {

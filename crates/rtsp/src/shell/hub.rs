@@ -118,7 +118,7 @@ impl Hub {
                 Action::Send { writer, bytes } => drop(writer.write(&bytes)),
                 Action::Do { conn, job: todo } => job = Some((conn, todo)),
                 Action::Go(playback) => playback.go(),
-                Action::Stop(playback) => playback.stop(),
+                Action::Stop(playback, why) => playback.stop(why.as_deref()),
                 Action::Leave { session, reason } => {
                     let session = lock(&self.sessions).remove(&session);
                     if let Some(session) = session {
@@ -174,7 +174,7 @@ impl Hub {
                             Outcome::Made(Ok((playback, info)))
                         }
                         Err(refusal) => {
-                            playback.stop();
+                            playback.stop(None);
                             Outcome::Refused(refusal)
                         }
                     },

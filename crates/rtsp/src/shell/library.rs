@@ -392,13 +392,16 @@ impl Playback for FilmPlayback {
         }
     }
 
-    fn stop(&self) {
+    fn stop(&self, why: Option<&str>) {
         let handle = self
             .handle
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(handle) = handle {
+            if let Some(why) = why {
+                handle.say_why(why);
+            }
             *self.last.lock().unwrap_or_else(PoisonError::into_inner) = sent(&handle);
         }
     }

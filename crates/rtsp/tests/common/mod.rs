@@ -112,8 +112,11 @@ impl Playback for TestPlayback {
         self.tell(format!("{} bytes of RTCP", data.len()));
     }
 
-    fn stop(&self) {
-        self.tell("stop");
+    fn stop(&self, why: Option<&str>) {
+        match why {
+            Some(why) => self.tell(format!("stop: {why}")),
+            None => self.tell("stop"),
+        }
     }
 
     fn is_finished(&self) -> bool {
@@ -394,7 +397,7 @@ impl Server {
                 Action::Do { conn, job } if self.hold_jobs => self.held.push((conn, job)),
                 Action::Do { conn, job } => self.do_job(conn, job),
                 Action::Go(playback) => playback.go(),
-                Action::Stop(playback) => playback.stop(),
+                Action::Stop(playback, why) => playback.stop(why.as_deref()),
                 Action::Leave { session, reason } => self.tell(format!("{session} ends: {reason}")),
                 Action::Close { conn } => {
                     self.closed.push(conn);

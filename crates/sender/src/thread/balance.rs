@@ -74,7 +74,7 @@ impl Thread {
             return Some(command);
         }
         let to = command.of_handle().and_then(|id| match command {
-            Command::Stop(_) => self.away.remove(&id),
+            Command::Stop(..) => self.away.remove(&id),
             _ => self.away.get(&id).copied(),
         });
         match to.zip(self.neighbours.get()) {

@@ -63,8 +63,8 @@ impl Thread {
                 }
                 None
             }
-            Command::Stop(id) => {
-                self.stop(id);
+            Command::Stop(id, why) => {
+                self.stop(id, &why);
                 None
             }
             Command::Located {
@@ -97,7 +97,7 @@ impl Thread {
             }),
             Command::Close => {
                 for id in self.places.keys().copied().collect::<Vec<_>>() {
-                    self.stop(id);
+                    self.stop(id, "");
                 }
                 self.closed = true;
                 None
@@ -127,7 +127,7 @@ impl Thread {
         place
     }
 
-    fn stop(&mut self, id: StreamId) {
+    fn stop(&mut self, id: StreamId, why: &str) {
         let Some(place) = self.places.remove(&id) else {
             return;
         };
@@ -135,7 +135,7 @@ impl Thread {
             return;
         };
         if stream.owes_bye() {
-            self.reporter.report(&mut stream, true);
+            self.reporter.report(&mut stream, Some(why));
         }
         stream.said_bye(false);
         self.directory.leave(&stream.shared);
