@@ -40,6 +40,8 @@ fn place(number: usize) -> f64 {
 
 fn measure(dir: &Path) -> anyhow::Result<Report> {
     make(&dir.join("films/film.mp4"), &FILM)?;
+    // What is still to be written of it would be in the way of the first reads.
+    nix::unistd::sync();
     let mut report = Report::new("start");
     // Nothing is limited on loopback by default, so nothing is booked.
     let ways: [(&str, &[&str]); 2] = [
