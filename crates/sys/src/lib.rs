@@ -29,6 +29,7 @@ mod identity;
 pub mod limits;
 pub mod marks;
 pub mod netlink;
+mod options;
 pub mod prefetch;
 pub mod reads;
 pub mod region;

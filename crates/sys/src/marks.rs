@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use crate::check;
+use crate::{check, options};
 
 /// Marks of what is said: answers, descriptions, playlists, reports.
 const SAID: (u8, u8) = (
@@ -29,14 +29,21 @@ const HIGHEST_FOR_ALL: u8 = 6;
 pub fn set(socket: BorrowedFd<'_>, dscp: u8, priority: u8) -> io::Result<()> {
     let tos = libc::c_int::from(dscp.min(63)) << 2;
     if is_ipv6(socket)? {
-        option(socket, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos)?;
+        options::set(socket, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos)?;
         // It is used for mapped addresses; a socket that reaches none may refuse it.
-        let _ = option(socket, libc::IPPROTO_IP, libc::IP_TOS, tos);
+        let _ = options::set(socket, libc::IPPROTO_IP, libc::IP_TOS, tos);
     } else {
-        option(socket, libc::IPPROTO_IP, libc::IP_TOS, tos)?;
+        options::set(socket, libc::IPPROTO_IP, libc::IP_TOS, tos)?;
     }
     // After the code point, which sets it too.
-    let to = |priority: u8| option(socket, libc::SOL_SOCKET, libc::SO_PRIORITY, priority.into());
+    let to = |priority: u8| {
+        options::set(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_PRIORITY,
+            libc::c_int::from(priority),
+        )
+    };
     match to(priority.min(7)) {
         Err(error)
             if priority > HIGHEST_FOR_ALL && error.kind() == io::ErrorKind::PermissionDenied =>
@@ -89,25 +96,6 @@ fn value(socket: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int) -> io::R
         )
     };
     check(i64::from(result)).map(|_| value)
-}
-
-fn option(
-    socket: BorrowedFd<'_>,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: libc::c_int,
-) -> io::Result<()> {
-    // SAFETY: `value` is an int to be read, as these options want.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            std::ptr::from_ref(&value).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    check(i64::from(result)).map(drop)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::check;
+use crate::options::set;
 
 /// Most slices a single call takes (`UIO_MAXIOV`).
 pub const MAX_SLICES: usize = 1024;
@@ -31,25 +32,6 @@ pub fn write_now(connection: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Resu
             Err(error) => return Err(error),
         }
     }
-}
-
-fn set(
-    connection: BorrowedFd<'_>,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: libc::c_int,
-) -> io::Result<()> {
-    // SAFETY: `value` is an int to be read, as these options want.
-    let result = unsafe {
-        libc::setsockopt(
-            connection.as_raw_fd(),
-            level,
-            name,
-            std::ptr::from_ref(&value).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    check(i64::from(result)).map(drop)
 }
 
 /// Sends small writes at once (`TCP_NODELAY`).
@@ -88,17 +70,12 @@ pub const NO_LIMIT: u64 = u64::MAX;
 ///
 /// What the kernel said; the connection then sends as before.
 pub fn set_max_rate(connection: BorrowedFd<'_>, bytes_per_second: u64) -> io::Result<()> {
-    // SAFETY: a number of the size given, to be read.
-    let result = unsafe {
-        libc::setsockopt(
-            connection.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MAX_PACING_RATE,
-            std::ptr::from_ref(&bytes_per_second).cast(),
-            size_of::<u64>() as libc::socklen_t,
-        )
-    };
-    check(i64::from(result)).map(drop)
+    set(
+        connection,
+        libc::SOL_SOCKET,
+        libc::SO_MAX_PACING_RATE,
+        bytes_per_second,
+    )
 }
 
 /// What the connection may send in a second, bytes; [`NO_LIMIT`]: anything.

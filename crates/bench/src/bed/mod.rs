@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `children.rs` | programs started for an experiment, and ended whatever happens to it |
 //! | `net.rs` | two network namespaces with a cable between, one for the server, one for viewers |
+//! | `packages.rs` | installing the programs that are measured beside ours |
 //! | `limits.rs` | how much memory a server may have, and what its disk gives |
 //! | `machine.rs` | what the whole machine and single processes spend |
 //! | `cores.rs` | which core is the server's, which are the viewers' |
@@ -13,6 +14,7 @@ pub mod cores;
 pub mod limits;
 pub mod machine;
 pub mod net;
+pub mod packages;
 
 pub use children::{Child, Folder};
 pub use net::Net;

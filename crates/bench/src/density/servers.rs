@@ -1,14 +1,13 @@
 //! The servers compared: how each is installed, started on the films, and what its addresses are.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use anyhow::{Context, bail};
 use serde::Serialize;
 
 use super::films;
 use crate::bed::children::{is_installed, output};
-use crate::bed::{Child, Net};
+use crate::bed::{Child, Net, packages};
 
 const PORT: u16 = 8554;
 /// The factory of gst-rtsp-server that a file would be given.
@@ -65,20 +64,7 @@ fn python() -> String {
 
 /// Installs the Debian packages that the comparison needs.
 pub fn install() -> anyhow::Result<()> {
-    let mut command = Command::new("apt-get");
-    command
-        .args(["install", "-y", "--no-install-recommends"])
-        .args(PACKAGES)
-        .env("DEBIAN_FRONTEND", "noninteractive");
-    let status = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .status()
-        .context("starting apt-get")?;
-    if !status.success() {
-        bail!("apt-get could not install {}", PACKAGES.join(" "));
-    }
-    Ok(())
+    packages::install(PACKAGES)
 }
 
 impl Peer {

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::threads::Way;
 use super::{DEPTH, RECORD, forget};
+use crate::bed::packages;
 use crate::stats::Spread;
 
 /// Block sizes in KiB that are compared.
@@ -226,13 +227,5 @@ pub fn install() -> anyhow::Result<()> {
     if Command::new("fio").arg("--version").output().is_ok() {
         return Ok(());
     }
-    let status = Command::new("apt-get")
-        .args(["install", "-y", "--no-install-recommends", "fio"])
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .status()
-        .context("starting apt-get")?;
-    ensure!(status.success(), "apt-get could not install fio");
-    Ok(())
+    packages::install(&["fio"])
 }

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -13,7 +13,7 @@ use super::Bytes;
 use super::load::Target;
 use crate::bed::children::{is_installed, output};
 use crate::bed::machine::cpu_of;
-use crate::bed::{Child, cores};
+use crate::bed::{Child, cores, packages};
 use crate::server::Server;
 
 /// A server to be measured.
@@ -90,20 +90,7 @@ impl Kind {
 
 /// Installs Debian's packages of all of them.
 pub fn install() -> anyhow::Result<()> {
-    let mut command = Command::new("apt-get");
-    command
-        .args(["install", "-y", "--no-install-recommends"])
-        .args(["nginx", "varnish", "squid"])
-        .env("DEBIAN_FRONTEND", "noninteractive");
-    let status = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .status()
-        .context("starting apt-get")?;
-    if !status.success() {
-        bail!("apt-get could not install nginx, varnish and squid");
-    }
-    Ok(())
+    packages::install(&["nginx", "varnish", "squid"])
 }
 
 /// A server that runs.

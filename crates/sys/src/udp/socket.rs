@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, RawFd};
 
+use crate::options::set;
 use crate::{check, marks};
 
 use super::Destination;
@@ -19,20 +20,6 @@ pub struct UdpSocket {
 /// lacks them).
 const SO_TXTIME: libc::c_int = 61;
 pub(super) const SCM_TXTIME: libc::c_int = SO_TXTIME;
-
-fn set(fd: RawFd, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
-    // SAFETY: `value` is an int to be read, as these options want.
-    let result = unsafe {
-        libc::setsockopt(
-            fd,
-            level,
-            name,
-            std::ptr::from_ref(&value).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    check(i64::from(result)).map(drop)
-}
 
 impl UdpSocket {
     /// Binds to `address`; `[::]` takes IPv4 too, where the system lets it. An address in use is an
@@ -148,17 +135,7 @@ impl UdpSocket {
             clockid: libc::CLOCK_MONOTONIC,
             flags: 0,
         };
-        // SAFETY: a sock_txtime to be read.
-        check(i64::from(unsafe {
-            libc::setsockopt(
-                self.inner.as_raw_fd(),
-                libc::SOL_SOCKET,
-                SO_TXTIME,
-                std::ptr::from_ref(&time).cast(),
-                size_of::<libc::sock_txtime>() as libc::socklen_t,
-            )
-        }))
-        .map(drop)
+        set(self.inner.as_fd(), libc::SOL_SOCKET, SO_TXTIME, time)
     }
 
     /// Whether the kernel knows how to cut runs of packets (GSO, since Linux 4.18).
