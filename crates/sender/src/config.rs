@@ -33,7 +33,8 @@ pub struct SenderConfig {
     /// Whether packets are handed over ahead, with their departure times, where the kernel holds them
     /// until then (fq).
     pub departures: bool,
-    /// A frame that no other needs is left out if it is this late when its turn comes.
+    /// A frame that no other needs is left out if it is this late when its turn comes; one that is eight
+    /// times as late, with all up to the next that can be decoded alone.
     pub drop_after: Duration,
     /// What fits a packet.
     pub payload: PayloadOptions,

@@ -296,6 +296,24 @@ impl Cursor {
         Some(head.frame_due)
     }
 
+    /// When the frame at hand is due, if nothing of it was sent.
+    pub fn untouched(&self) -> Option<Nanos> {
+        let head = self.head.as_ref()?;
+        (self.packet == 0 && self.preface.is_none()).then_some(head.frame_due)
+    }
+
+    /// When the next frame is due that a decoder may start with, behind the one at hand, as far as plans
+    /// are here.
+    pub fn next_sync(&self) -> Option<Nanos> {
+        let here = self.current.as_deref()?.plan.frames.get(self.frame + 1..)?;
+        let next = self.next.as_ref().and_then(|next| next.as_ref().ok());
+        let mut later = here
+            .iter()
+            .chain(next.into_iter().flat_map(|next| &next.plan.frames));
+        let sync = later.find(|frame| frame.sync)?;
+        (sync.due < self.end).then_some(sync.due)
+    }
+
     /// Leaves the frame at hand out.
     pub fn skip(&mut self) -> Result<(), StreamError> {
         self.frame += 1;

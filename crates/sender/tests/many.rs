@@ -209,6 +209,49 @@ fn a_fault_ends_the_streams_of_its_thread_with_a_word_and_new_ones_play() {
 }
 
 #[test]
+fn a_thread_that_is_far_behind_goes_on_with_a_picture_that_can_be_decoded_alone() {
+    let film = TestFilm::make(5, 2000);
+    let short = TestFilm::make(1, 100);
+    let store = store();
+    let sender = sender(&store, |config| {
+        config.drop_after = Duration::from_millis(50);
+        config.catch_up = Duration::from_secs(5);
+    });
+    let (viewer, other) = (Viewer::default(), Viewer::default());
+    // Pictures all refer to the one before, but for one a second.
+    let mut slow = other.stream(&short, &store, 0, None);
+    slow.events = Box::new(|_| std::thread::sleep(Duration::from_millis(1700)));
+    let slow = sender.play(slow);
+    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    block(handle.ready()).unwrap();
+    block(slow.ready()).unwrap();
+    handle.go();
+    slow.go();
+    viewer.wait_for_the_end();
+    std::thread::sleep(Duration::from_millis(100));
+    let (video, audio) = (viewer.video.packets(), viewer.audio.packets());
+    assert_whole(&video, VIDEO_SEQ);
+    assert_whole(&audio, 7);
+    assert_eq!(units(&audio).len(), film.sounds.len());
+    let nals = nals(&video);
+    let mut before = None;
+    for (timestamp, nal) in &nals[2..] {
+        let number = timestamp.wrapping_sub(VIDEO_BASE) / 3600;
+        assert!(*nal == film.pictures[number as usize], "picture {number}");
+        let follows = before.is_none_or(|before: u32| before + 1 == number);
+        assert!(
+            follows || number.is_multiple_of(PICTURES_A_SECOND),
+            "picture {number} after {before:?}: what it is decoded from was left out"
+        );
+        before = Some(number);
+    }
+    let missing = film.pictures.len() - (nals.len() - 2);
+    assert!(missing > 0, "{:?}", handle.progress());
+    assert_eq!(handle.progress().dropped, missing as u64);
+    assert_eq!(handle.progress().shifts, 0);
+}
+
+#[test]
 fn a_thread_that_falls_behind_leaves_out_whole_pictures_that_no_other_needs() {
     let droppable = |picture: u32| !picture.is_multiple_of(25) && picture % 2 == 1;
     let film = TestFilm::make_with(3, 2000, droppable);

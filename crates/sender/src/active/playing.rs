@@ -21,6 +21,9 @@ use crate::stream::{State, StreamError};
 /// reordering puts first), takes that for a skewed clock, and a report in between would make it jump.
 const SECOND_REPORT: u64 = 100_000_000;
 
+/// How many times `drop_after` a picture is late that is left out with all that is decoded from it.
+const LOST: u64 = 8;
+
 impl Active {
     /// Asks for groups that will be needed soon.
     pub fn want(&mut self, now: u64) {
@@ -259,6 +262,39 @@ impl Active {
                 if let Err(error) = self.tracks[number].cursor.skip() {
                     return self.fail(error);
                 }
+            }
+            self.leave_group_out(number, now);
+            if self.state != State::Playing {
+                return;
+            }
+        }
+    }
+
+    /// Leaves out the rest of a group of pictures that is [`LOST`] times as late, if the next one is due
+    /// already: who is that far behind would fall further, and what begins with a sync picture is decoded
+    /// without a fault.
+    fn leave_group_out(&mut self, number: usize, now: u64) {
+        let limit = now.saturating_sub(self.rules.drop_after.saturating_mul(LOST));
+        let cursor = &self.tracks[number].cursor;
+        if !self.script.is_picture(cursor.track)
+            || !cursor
+                .untouched()
+                .is_some_and(|due| self.wall_of(due) < limit)
+        {
+            return;
+        }
+        let Some(sync) = cursor.next_sync().filter(|due| self.wall_of(*due) <= now) else {
+            return;
+        };
+        while self.tracks[number]
+            .cursor
+            .untouched()
+            .is_some_and(|due| due < sync)
+        {
+            crate::shared::add(&self.shared.dropped, 1);
+            crate::shared::add(&self.counters.dropped, 1);
+            if let Err(error) = self.tracks[number].cursor.skip() {
+                return self.fail(error);
             }
         }
     }
