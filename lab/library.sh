@@ -1,51 +1,69 @@
 # What lab/run and its tests share. Sourced, never run.
 # shellcheck shell=bash
 
-# prepare_guest: the kernel and the base of the guest's file system, once; then they are cached.
-# Nothing is installed for the kernel: its package is downloaded and unpacked.
-prepare_guest() {
+# prepare_base: the base of the guest's file system, once; then it is cached.
+prepare_base() {
     "$root/scripts/need" qemu-system-x86_64 busybox cpio
     mkdir -p "$target"
     exec 9>"$target/lock"
     flock 9
-    if [ ! -f "$target/kernel/version" ]; then
-        fetch_kernel
-    fi
-    version=$(cat "$target/kernel/version")
-    kernel=$target/kernel/boot/vmlinuz-$version
     if [ "$lab/init" -nt "$target/base.cpio.gz" ] || [ "$lab/library.sh" -nt "$target/base.cpio.gz" ]; then
         make_base
     fi
     flock -u 9
 }
 
-# fetch_kernel: the kernel that linux-image-cloud-amd64 depends on.
+# prepare_kernel [SUITE]: the kernel, once; then it is cached. Nothing is installed for it: its package is
+# downloaded and unpacked. SUITE: another Debian's than this machine's, such as "trixie".
+prepare_kernel() {
+    tree=$target/kernel${1:+-$1}
+    flock 9
+    if [ ! -f "$tree/version" ]; then
+        fetch_kernel "$tree" "$@"
+    fi
+    flock -u 9
+    version=$(cat "$tree/version")
+    kernel=$tree/boot/vmlinuz-$version
+}
+
+# fetch_kernel TREE [SUITE]: the kernel that linux-image-cloud-amd64 depends on.
 fetch_kernel() {
-    local meta=linux-image-cloud-amd64 package depends
-    echo "lab: fetching a kernel" >&2
-    depends=$(apt-cache depends "$meta" 2>/dev/null | sed -n 's/^ *Depends: //p' | head -n 1)
+    local tree=$1 suite=${2:-} meta=linux-image-cloud-amd64 package depends download=$target/download apt=()
+    echo "lab: fetching a kernel${suite:+ of Debian $suite}" >&2
+    rm -rf "$tree" "$download"
+    mkdir -p "$download"
+    if [ -n "$suite" ]; then
+        # Lists and settings of its own: the machine's stay as they are.
+        mkdir -p "$download"/{lists,cache/archives}/partial
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main" \
+            >"$download/sources.list"
+        apt=(-o Dir::Etc::sourcelist="$download/sources.list" -o Dir::Etc::sourceparts=-
+            -o Dir::State::lists="$download/lists" -o Dir::Cache="$download/cache" -o APT::Sandbox::User=)
+        apt-get "${apt[@]}" update -qq
+    fi
+    depends=$(apt-cache "${apt[@]}" depends "$meta" 2>/dev/null | sed -n 's/^ *Depends: //p' | head -n 1)
     if [ -z "$depends" ]; then
         [ "$(id -u)" = 0 ] && apt-get update -qq
         depends=$(apt-cache depends "$meta" | sed -n 's/^ *Depends: //p' | head -n 1)
     fi
-    rm -rf "$target/kernel" "$target/download"
-    mkdir -p "$target/download"
-    (cd "$target/download" && apt-get download -qq "$depends" 2>/dev/null) || {
+    (cd "$download" && apt-get "${apt[@]}" download -qq "$depends" 2>/dev/null) || {
         echo "lab: cannot download $depends. Type: sudo apt-get update" >&2
         exit 1
     }
-    package=$(echo "$target"/download/*.deb)
-    dpkg -x "$package" "$target/kernel"
+    package=$(echo "$download"/*.deb)
+    dpkg -x "$package" "$tree"
     # Debian 13 has /usr/lib/modules, Debian 12 /lib/modules.
-    if [ ! -d "$target/kernel/lib/modules" ]; then
-        mkdir -p "$target/kernel/lib"
-        ln -s ../usr/lib/modules "$target/kernel/lib/modules"
+    if [ ! -d "$tree/lib/modules" ]; then
+        mkdir -p "$tree/lib"
+        ln -s ../usr/lib/modules "$tree/lib/modules"
     fi
+    # Debian 13's are compressed, which busybox's depmod does not know.
+    find "$tree/lib/modules/" -name '*.ko.xz' -exec xz -d {} +
     local found
-    found=$(basename "$(echo "$target"/kernel/lib/modules/*)")
-    (cd "$target/kernel" && busybox depmod -b . "$found")
-    rm -rf "$target/download"
-    echo "$found" >"$target/kernel/version"
+    found=$(basename "$(echo "$tree"/lib/modules/*)")
+    (cd "$tree" && busybox depmod -b . "$found")
+    rm -rf "$download"
+    echo "$found" >"$tree/version"
 }
 
 # make_base: busybox, the directories, and init.
@@ -140,7 +158,7 @@ put_c() {
 
 # put_modules NAME...: kernel modules that are loaded at start, in this order, with what they need.
 put_modules() {
-    local modules=$target/kernel/lib/modules/$version name line part
+    local modules=$tree/lib/modules/$version name line part
     mkdir -p "$overlay/modules"
     touch "$overlay/modules/order"
     for name in "$@"; do

@@ -278,6 +278,7 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
         ..Eager::default()
     };
     Ok(GateConfig {
+        sent_ahead: Nanos::from(config.rtp.smooth_ahead) * (SECOND / 1000),
         eager,
         policy: config.admission.policy.parse().unwrap_or(Policy::Exact),
         capacity,

@@ -305,7 +305,12 @@ impl Cursor {
     /// When the next frame is due that a decoder may start with, behind the one at hand, as far as plans
     /// are here.
     pub fn next_sync(&self) -> Option<Nanos> {
-        let here = self.current.as_deref()?.plan.frames.get(self.frame as usize + 1..)?;
+        let here = self
+            .current
+            .as_deref()?
+            .plan
+            .frames
+            .get(self.frame as usize + 1..)?;
         let next = self.next.as_ref().and_then(|next| next.as_ref().ok());
         let mut later = here
             .iter()

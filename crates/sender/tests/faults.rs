@@ -83,3 +83,54 @@ fn what_finds_the_send_buffer_full_waits_in_its_order_and_nothing_is_lost_by_any
         }
     });
 }
+
+#[test]
+fn what_the_ways_queue_throws_away_is_missing_to_that_viewer_alone_and_ends_nothing() {
+    let film = TestFilm::make(2, 3000);
+    let store = store();
+    on_a_narrow_way(1000, || {
+        // Packets to one of them wait in a queue for two, of 2 Mbit/s: the kernel says ENOBUFS for what does not fit
+        // to sockets that ask (IP_RECVERR). Ours do not, and the packets count as sent.
+        run("tc class add dev lo parent 1: classid 1:2 htb rate 2mbit burst 3k");
+        run("tc qdisc add dev lo parent 1:2 handle 2: pfifo limit 2");
+        run("tc filter add dev lo parent 1: protocol ip u32 match ip dst 127.0.0.2/32 flowid 1:2");
+        for backend in [
+            BackendChoice::IoUring,
+            BackendChoice::Gso,
+            BackendChoice::Sendmmsg,
+        ] {
+            let sender = sender(&store, |config| config.backend = backend);
+            let narrow = Viewer {
+                video: Receiver::at("127.0.0.2:0"),
+                ..Viewer::default()
+            };
+            let wide = Viewer::default();
+            let handles = [&narrow, &wide].map(|viewer| viewer.plays(&sender, &film, &store));
+            narrow.wait_for_the_end();
+            wide.wait_for_the_end();
+            let sent = handles[1].progress().packets as usize;
+            wait_until("what is on its way", || {
+                wide.video.count() + wide.audio.count() == sent
+            });
+            let (video, audio) = (wide.video.packets(), wide.audio.packets());
+            assert_whole(&video, VIDEO_SEQ);
+            assert_whole(&audio, 7);
+            assert_whole_film(&film, &video, &audio);
+            let got = narrow.video.packets();
+            assert!(
+                got.windows(2)
+                    .all(|pair| pair[1].seq.wrapping_sub(pair[0].seq) < 1 << 15),
+                "in their order"
+            );
+            assert!(
+                !got.is_empty() && got.len() + 50 < video.len(),
+                "{backend}: {} of {} packets came",
+                got.len(),
+                video.len()
+            );
+            let (stats, progress) = (sender.stats(), handles[0].progress());
+            assert_eq!(progress.packets as usize, sent, "nobody is told");
+            assert_eq!((stats.refused, stats.retried, stats.shifts), (0, 0, 0));
+        }
+    });
+}

@@ -210,7 +210,7 @@ fn a_fault_ends_the_streams_of_its_thread_with_a_word_and_new_ones_play() {
 
 #[test]
 fn a_thread_that_is_far_behind_goes_on_with_a_picture_that_can_be_decoded_alone() {
-    let film = TestFilm::make(5, 2000);
+    let film = TestFilm::make(4, 2000);
     let short = TestFilm::make(1, 100);
     let store = store();
     let sender = sender(&store, |config| {

@@ -43,6 +43,8 @@ pub struct GateConfig {
     pub pool: u64,
     /// How films over HTTP are held to what is booked for them, where a network is limited.
     pub eager: Eager,
+    /// How far ahead of their time films are sent over RTP, so that they are sent evenly, as the sender has it.
+    pub sent_ahead: Nanos,
 }
 
 impl Default for GateConfig {
@@ -58,6 +60,7 @@ impl Default for GateConfig {
             payload: PayloadOptions::default(),
             pool: 0,
             eager: Eager::default(),
+            sent_ahead: 0,
         }
     }
 }

@@ -9,7 +9,7 @@ use reelway_catalogue::Film;
 use reelway_media::Nanos;
 use reelway_rtp::PayloadOptions;
 use reelway_sys::FileIdentity;
-use reelway_timetable::{BIN, BINS, Carriage, Curve, Demand, Eager, Schedule, smooth};
+use reelway_timetable::{BIN, BINS, Carriage, Curve, Demand, Eager, Schedule, sent_evenly, smooth};
 
 use crate::following::Place;
 use crate::gate::GateConfig;
@@ -82,6 +82,7 @@ pub(crate) struct Curves {
     /// The same of what is fetched ahead.
     fetched: Mutex<HashMap<usize, Shaped>>,
     eager: Eager,
+    sent_ahead: Nanos,
 }
 
 impl Curves {
@@ -109,6 +110,7 @@ impl Curves {
             shaped: Mutex::default(),
             fetched: Mutex::default(),
             eager: config.eager,
+            sent_ahead: config.sent_ahead,
         }
     }
 
@@ -134,12 +136,20 @@ impl Curves {
             tracks => tracks,
         };
         let wire = wants.demand.wire(tracks, wants.carriage);
-        let range = (wire.bin_at(from), wire.bin_at(to.saturating_add(BIN - 1)));
+        let mut range = (wire.bin_at(from), wire.bin_at(to.saturating_add(BIN - 1)));
+        let is_to_the_end = range.1 == wire.bins().len();
         // What a viewer over HTTP may fetch ahead is booked so, whether he does or not.
         let is_fetched = wants.carriage == Carriage::Http
             && matches!(self.policy, Policy::Exact | Policy::Smoothed(_));
         let (wire, schedule) = match self.policy {
             _ if is_fetched => (self.fetched(&wire, range.0), None),
+            policy if self.sent_ahead > 0 && wants.carriage != Carriage::Http => {
+                let sent = || sent_evenly(&wire, range.0, self.sent_ahead);
+                let sent = Curves::from(&self.shaped, &wire, range.0, || {
+                    policy.booked(WHOLE_NETWORK, &Arc::new(sent()))
+                });
+                (sent, None)
+            }
             // What is ahead at a film's beginning is known once for all; from elsewhere it begins with nothing ahead.
             Policy::Smoothed(seconds) if range.0 > 0 => {
                 let (curve, schedule) = smooth(&wire, range.0, seconds as usize * BINS);
@@ -157,6 +167,10 @@ impl Curves {
             Some(Resource::Processor),
         ];
         let len = wire.bins().len();
+        if is_to_the_end {
+            // What is sent ahead begins ahead, and so lasts longer.
+            range.1 = len;
+        }
         let mut of: Vec<(Resource, Arc<Curve>)> = of_wire
             .into_iter()
             .flatten()
@@ -210,19 +224,30 @@ impl Curves {
 
     /// What is sent at most of one who fetches a film from this bin on.
     fn fetched(&self, curve: &Arc<Curve>, from: usize) -> Arc<Curve> {
+        let shape = || Arc::new(self.eager.curve(curve, from));
+        Curves::from(&self.fetched, curve, from, shape)
+    }
+
+    /// What a curve becomes from this bin on; kept if that is the film's beginning.
+    fn from(
+        kept: &Mutex<HashMap<usize, Shaped>>,
+        curve: &Arc<Curve>,
+        from: usize,
+        shape: impl FnOnce() -> Arc<Curve>,
+    ) -> Arc<Curve> {
         let key = Arc::as_ptr(curve) as usize;
-        let kept = lock(&self.fetched).get(&key).filter(|_| from == 0).cloned();
-        if let Some(shaped) = kept {
+        let known = lock(kept).get(&key).filter(|_| from == 0).cloned();
+        if let Some(shaped) = known {
             return shaped.curve;
         }
-        let shape = Arc::new(self.eager.curve(curve, from));
+        let shape = shape();
         if from == 0 {
             let shaped = Shaped {
                 _of: curve.clone(),
                 curve: shape.clone(),
                 schedule: None,
             };
-            keep_shaped(&self.fetched, key, shaped);
+            keep_shaped(kept, key, shaped);
         }
         shape
     }
@@ -259,4 +284,105 @@ fn read_needs(films: &Receiver<Arc<Film>>, kept: &Weak<Demands>, payload: Payloa
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reelway_media::{Codec, Container, Group, H264Config, Kind, SECOND, Title, Track};
+    use reelway_timetable::BINS;
+
+    /// A film of groups of a second, of which one in four has nine times the bytes of the others.
+    fn demand(seconds: u32) -> Arc<Demand> {
+        let group = |number: u32| Group {
+            first: number * 25,
+            count: 25,
+            dts: i64::from(number) * 1000,
+            cts: 0,
+            bytes: if number % 4 == 3 { 900_000 } else { 100_000 },
+            sync: true,
+        };
+        let groups: Vec<Group> = (0..seconds).map(group).collect();
+        let track = Track {
+            id: 1,
+            kind: Kind::Video,
+            codec: Codec::H264(H264Config {
+                fourcc: *b"avc1",
+                length_size: 4,
+                profile: [100, 0, 30],
+                sps: Vec::new(),
+                pps: Vec::new(),
+            }),
+            timescale: 1000,
+            shift: 0,
+            language: None,
+            name: None,
+            enabled: true,
+            samples: seconds * 25,
+            bytes: groups.iter().map(|group| u64::from(group.bytes)).sum(),
+            duration: u64::from(seconds) * 1000,
+            groups,
+            picture: None,
+            sound: None,
+            sample_entry: Vec::new(),
+        };
+        let title = Title {
+            container: Container::Mp4,
+            name: None,
+            tracks: vec![track],
+            duration: Nanos::from(seconds) * SECOND,
+            notes: Vec::new(),
+        };
+        Arc::new(Demand::rough(&title, PayloadOptions::default()))
+    }
+
+    #[test]
+    fn what_is_sent_ahead_over_rtp_is_booked_as_it_is_sent() {
+        let demand = demand(40);
+        let needs = |ahead, carriage, from| {
+            let curves = Curves::new(&GateConfig {
+                capacity: Capacity::unlimited().with(WHOLE_NETWORK, 1 << 30, 1000),
+                sent_ahead: ahead,
+                ..GateConfig::default()
+            });
+            let wants = Wants {
+                demand: demand.clone(),
+                tracks: Vec::new(),
+                carriage,
+            };
+            let needs = curves.needs(&wants, None, (from, Nanos::MAX));
+            assert_eq!(needs.range.1, needs.len, "to the end");
+            (needs.of[0].1.clone(), needs.range)
+        };
+        for carriage in [Carriage::UdpV4, Carriage::Tcp] {
+            for from in [0, 11 * SECOND] {
+                let ((own, _), (even, range)) =
+                    (needs(0, carriage, from), needs(4 * SECOND, carriage, from));
+                assert!(
+                    even.peak() < own.peak() / 2,
+                    "{} {}",
+                    even.peak(),
+                    own.peak()
+                );
+                let due: u64 = own.bins()[range.0..]
+                    .iter()
+                    .map(|bin| u64::from(*bin))
+                    .sum();
+                assert!(
+                    even.total().abs_diff(due) <= range.1 as u64,
+                    "all of it is booked"
+                );
+                let longer = even.bins().len() - own.bins().len();
+                assert!(longer <= 4 * BINS, "{longer}");
+            }
+        }
+        let (own, even) = (
+            needs(0, Carriage::Http, 0),
+            needs(4 * SECOND, Carriage::Http, 0),
+        );
+        assert_eq!(
+            own, even,
+            "what viewers fetch is not sent ahead by the sender"
+        );
+    }
 }

@@ -12,6 +12,8 @@
 
 use reelway_media::Nanos;
 
+use crate::curve::{BIN, Curve};
+
 /// A picture, or what else is due at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
@@ -163,9 +165,86 @@ pub fn beside(leaving: &[Leaving], due: Nanos) -> Nanos {
     due - lead
 }
 
+/// What is sent in each quarter second of a play of the bins `from..` that leaves as [`evenly`] has it, for booking;
+/// nothing before `from`. The bin `from` begins when the first picture leaves, so that the curve is longer than the
+/// film's: by what that picture leaves before its time. Within a bin the film's bytes count as due evenly.
+pub fn sent_evenly(curve: &Curve, from: usize, ahead: Nanos) -> Curve {
+    let due = curve.bins();
+    if from >= due.len() || ahead <= 0 {
+        return curve.clone();
+    }
+    let ahead = ahead as f64 / BIN as f64;
+    let by_now = Integral::of(due, ahead);
+    // Bytes that have left by this time, in bins.
+    let left = |at: f64| (by_now.at(at + ahead) - by_now.at(at)) / ahead;
+    // The play begins when its first byte leaves: at that byte's time, or up to `ahead` before.
+    let gone = by_now.due_before(from);
+    let (mut early, mut begin) = (from as f64 - ahead, from as f64);
+    for _ in 0..40 {
+        let middle = f64::midpoint(early, begin);
+        if left(middle) < gone {
+            early = middle;
+        } else {
+            begin = middle;
+        }
+    }
+    let lasts = (due.len() as f64 - begin).ceil() as usize;
+    let sent_by = |bins: usize| (left(begin + bins as f64) - gone).round().max(0.0) as u64;
+    let sent = (0..lasts).map(|bin| sent_by(bin + 1).saturating_sub(sent_by(bin)));
+    let sent = sent.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+    Curve::new(std::iter::repeat_n(0, from).chain(sent).collect())
+}
+
+/// The integral of the bytes due by a time, with what [`from_the_beginning`] takes to be due before a film.
+struct Integral<'a> {
+    due: &'a [u32],
+    /// Bytes due before each bin, and the integral of that up to there.
+    before: Vec<(f64, f64)>,
+    /// Bytes taken to be due in each bin before the first.
+    begins: f64,
+}
+
+impl Integral<'_> {
+    fn of(due: &[u32], ahead: f64) -> Integral<'_> {
+        let first = due.len().min(ahead.ceil().max(1.0) as usize);
+        let begins = due[..first].iter().copied().map(f64::from).sum::<f64>() / first.max(1) as f64;
+        let (mut sum, mut area) = (0.0, 0.0);
+        let mut before = Vec::with_capacity(due.len() + 1);
+        before.push((sum, area));
+        for bin in due {
+            area += sum + f64::from(*bin) / 2.0;
+            sum += f64::from(*bin);
+            before.push((sum, area));
+        }
+        Integral {
+            due,
+            before,
+            begins,
+        }
+    }
+
+    fn due_before(&self, bin: usize) -> f64 {
+        self.before[bin.min(self.due.len())].0
+    }
+
+    fn at(&self, at: f64) -> f64 {
+        let last = self.due.len();
+        if at < 0.0 {
+            // Bytes due by then are fewer than none: counted from the film's beginning.
+            return self.begins * at * at / 2.0;
+        }
+        let bin = (at as usize).min(last);
+        let within = at - bin as f64;
+        let (sum, area) = self.before[bin];
+        let due = self.due.get(bin).map_or(0.0, |due| f64::from(*due));
+        area + sum * within + due * within * within / 2.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::curve::BINS;
     use proptest::prelude::*;
     use reelway_media::SECOND;
 
@@ -202,6 +281,55 @@ mod tests {
             let mean = 340_000.0 / SECOND as f64;
             let rate = f64::from(frame.bytes) / takes as f64;
             assert!((rate / mean - 1.0).abs() < 0.01, "{rate} instead of {mean}");
+        }
+    }
+
+    #[test]
+    fn what_is_booked_is_what_leaves_wherever_a_play_begins() {
+        // A second in four has four times the bytes of the others.
+        let mut film = film(40);
+        for frame in film.iter_mut().filter(|frame| frame.at / SECOND % 4 == 3) {
+            frame.bytes *= 4;
+        }
+        let mut bins = vec![0u32; 40 * BINS];
+        for frame in &film {
+            bins[(frame.at / BIN) as usize] += frame.bytes;
+        }
+        let curve = Curve::new(bins);
+        let fullest = f64::from(*curve.bins().iter().max().unwrap());
+        for (second, ahead) in [0, 1, 3, 17, 35].into_iter().flat_map(|second| {
+            [100_000_000, SECOND / 2, 2 * SECOND, 4 * SECOND].map(|ahead| (second, ahead))
+        }) {
+            let leaves = &all(&film, ahead)[second * 25..];
+            let begin = leaves[0].first;
+            let sent_by = |at: Nanos| {
+                let part = |(frame, leaves): (&Due, &Leaving)| {
+                    let takes = (leaves.last - leaves.first).max(1) as f64;
+                    let passed = (at - leaves.first).max(0) as f64;
+                    f64::from(frame.bytes) * (passed / takes).min(1.0)
+                };
+                film[second * 25..]
+                    .iter()
+                    .zip(leaves)
+                    .map(part)
+                    .sum::<f64>()
+            };
+            let booked = sent_evenly(&curve, second * BINS, ahead);
+            let mut sum = 0.0;
+            for (number, bin) in (0..).zip(&booked.bins()[second * BINS..]) {
+                sum += f64::from(*bin);
+                let sent = sent_by(begin + (number + 1) * BIN);
+                assert!(
+                    (sent - sum).abs() <= fullest,
+                    "from {second} s, {ahead} ns ahead, after {number} bins: {sent} sent, {sum} booked"
+                );
+            }
+            let whole: u32 = film[second * 25..].iter().map(|frame| frame.bytes).sum();
+            assert!((sum - f64::from(whole)).abs() <= 40.0 * BINS as f64);
+            if ahead == 4 * SECOND {
+                let (mean, peak) = (f64::from(booked.mean()), f64::from(booked.peak()));
+                assert!(second > 0 || peak < 1.1 * mean, "{peak}, {mean}");
+            }
         }
     }
 

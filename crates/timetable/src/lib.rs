@@ -17,5 +17,5 @@ pub use beginning::{Beginning, PRIMING, TrackBeginning};
 pub use curve::{BIN, BINS, Curve, Play};
 pub use demand::{Carriage, Demand, ETHERNET};
 pub use eager::Eager;
-pub use even::{Due, Leaving, beside, evenly, from_the_beginning};
+pub use even::{Due, Leaving, beside, evenly, from_the_beginning, sent_evenly};
 pub use smooth::{Schedule, smooth};

@@ -1,7 +1,9 @@
 use super::*;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
+use crate::options::set;
 use crate::uring::Ring;
 
 /// The ways a turn can be sent by over these sockets: without a ring, and with one where there are.
@@ -183,6 +185,67 @@ fn a_full_send_buffer_is_reported_as_no_room() {
     }
 }
 
+/// Runs `what` where there is only a loopback whose queue holds two packets and lets a hundred bytes a second go.
+fn on_a_tiny_queue(what: impl FnOnce() + Send) {
+    let run = |command: &str| {
+        let mut words = command.split(' ');
+        let program = words.next().unwrap();
+        let done = std::process::Command::new(program).args(words).status();
+        assert!(
+            done.is_ok_and(|status| status.success()),
+            "{command}: needs root and iproute2"
+        );
+    };
+    let inside = || {
+        // SAFETY: takes a number only.
+        let done = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+        assert_eq!(done, 0, "a network of its own: this test needs root");
+        run("ip link set lo up");
+        run("tc qdisc add dev lo root handle 1: htb default 1");
+        run("tc class add dev lo parent 1: classid 1:1 htb rate 800bit burst 1600 cburst 1600");
+        run("tc qdisc add dev lo parent 1:1 handle 2: pfifo limit 2");
+        what();
+    };
+    std::thread::scope(|scope| {
+        if let Err(panic) = scope.spawn(inside).join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+#[test]
+fn a_queue_that_throws_away_is_no_room_to_a_socket_that_asks_and_nothing_to_ours() {
+    on_a_tiny_queue(|| {
+        for asks in [true, false] {
+            let sender = [bound("127.0.0.1:0")];
+            if asks {
+                set(sender[0].as_fd(), libc::IPPROTO_IP, libc::IP_RECVERR, 1).unwrap();
+            }
+            // Somebody has the port, so that nothing comes back.
+            let receiver = bound("127.0.0.1:0");
+            let to = Destination::new(receiver.local_addr(), None, false);
+            for mut way in ways(&sender) {
+                for segmentation in [Segmentation::Kernel, Segmentation::None] {
+                    let mut turn = Turn::default();
+                    let mut send =
+                        || send(&mut turn, &[1000; 8], &to, segmentation, &mut way, &sender);
+                    // Until the queue is full.
+                    (0..4).for_each(|_| drop(send()));
+                    let sent = send();
+                    let [Sent::Packets(taken)] = sent[..] else {
+                        panic!("it is no fault of the viewer: {sent:?}")
+                    };
+                    assert_eq!(
+                        taken < 8,
+                        asks,
+                        "{taken} packets taken by {way:?}, {segmentation:?}"
+                    );
+                }
+            }
+        }
+    });
+}
+
 #[test]
 fn a_port_in_use_is_refused_but_siblings_share_one() {
     let first = bound("127.0.0.1:0");
@@ -260,7 +323,7 @@ fn a_turn_larger_than_a_ring_arrives_whole_and_each_chain_in_order() {
 
 #[test]
 fn what_is_sent_carries_its_marks() {
-    use std::os::fd::{AsFd, AsRawFd};
+    use std::os::fd::AsRawFd;
     for (sender, to) in [
         ("127.0.0.1:0", "127.0.0.1:0"),
         ("[::]:0", "127.0.0.1:0"),
