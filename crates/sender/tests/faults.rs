@@ -94,11 +94,12 @@ fn what_the_ways_queue_throws_away_is_missing_to_that_viewer_alone_and_ends_noth
         run("tc class add dev lo parent 1: classid 1:2 htb rate 2mbit burst 3k");
         run("tc qdisc add dev lo parent 1:2 handle 2: pfifo limit 2");
         run("tc filter add dev lo parent 1: protocol ip u32 match ip dst 127.0.0.2/32 flowid 1:2");
-        for backend in [
+        let backends = [
             BackendChoice::IoUring,
             BackendChoice::Gso,
             BackendChoice::Sendmmsg,
-        ] {
+        ];
+        let plays = backends.map(|backend| {
             let sender = sender(&store, |config| config.backend = backend);
             let narrow = Viewer {
                 video: Receiver::at("127.0.0.2:0"),
@@ -106,6 +107,9 @@ fn what_the_ways_queue_throws_away_is_missing_to_that_viewer_alone_and_ends_noth
             };
             let wide = Viewer::default();
             let handles = [&narrow, &wide].map(|viewer| viewer.plays(&sender, &film, &store));
+            (backend, sender, narrow, wide, handles)
+        });
+        for (backend, sender, narrow, wide, handles) in &plays {
             narrow.wait_for_the_end();
             wide.wait_for_the_end();
             let sent = handles[1].progress().packets as usize;

@@ -8,8 +8,10 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `servers.rs` | the servers: how each is installed and started on the same bytes |
+//! | `bodies.rs` | ways to send a body, each as a server that does nothing else (`--bodies`) |
 //! | `load.rs` | connections that ask at a fixed rate and count what comes |
 
+mod bodies;
 mod load;
 mod servers;
 
@@ -63,6 +65,15 @@ struct Args {
     /// Only these servers, with commas between them
     #[arg(long, value_delimiter = ',')]
     only: Vec<Kind>,
+    /// Instead of whole servers: ways to send a body, from memory
+    #[arg(long)]
+    bodies: bool,
+    /// Be the server of one way
+    #[arg(long, hide = true, value_name = "WAY", requires = "film")]
+    serve_bodies: Option<String>,
+    /// Of this film
+    #[arg(long, hide = true)]
+    film: Option<PathBuf>,
     /// Write the charts into this directory
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
@@ -115,6 +126,9 @@ impl Cost {
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let words = std::iter::once("reelway bench http".to_owned()).chain(args.iter().cloned());
     let args = Args::parse_from(words);
+    if let Some((way, film)) = args.serve_bodies.as_deref().zip(args.film.as_deref()) {
+        match bodies::serve(way, film)? {}
+    }
     ensure!(
         args.rate > 0.0 && args.disk_rate > 0.0 && args.connections > 0 && args.rounds > 0,
         "--rate, --disk-rate, --connections and --rounds: above 0"
@@ -128,6 +142,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         servers::install()?;
     }
     let mut kinds = match args.only.is_empty() {
+        true if args.bodies => Kind::BODIES.to_vec(),
         true => Kind::ALL.to_vec(),
         false => args.only.clone(),
     };
@@ -141,7 +156,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         }
         is_there
     });
-    let report = Report::new("http");
+    let report = Report::new(if args.bodies { "http-bodies" } else { "http" });
     cores::leave_the_servers();
     let folder = Folder::make("http")?;
     let bytes = Bytes::make(folder.path())?;
@@ -149,7 +164,9 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     nix::unistd::sync();
     let quiet = Quiet::look(args.tries)?;
     let mut costs = Vec::new();
-    let from_disk = kinds.iter().filter(|kind| kind.reads_from_disk());
+    let from_disk = kinds
+        .iter()
+        .filter(|kind| kind.reads_from_disk() && !args.bodies);
     let runs = kinds.iter().map(|kind| (kind, false));
     for (kind, from_disk) in runs.chain(from_disk.map(|kind| (kind, true))) {
         match measure(*kind, &bytes, &args, &quiet, from_disk) {
@@ -372,6 +389,19 @@ fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<R
         .skip(2)
         .map(|line| format!("  {}", line.trim_matches(['|', ' '])))
         .collect();
+    if args.bodies {
+        report.page = format!(
+            "Segments of 2 MiB over loopback, {} connections, {} segments a second, by servers that do nothing else: a thread a\n\
+             connection, one call for as much as the kernel takes. The film is in the page cache, and for `write` in pinned\n\
+             memory with large pages as film blocks are. Accounted as in [http](http.md); other programs took at most {:.1}%\n\
+             of a core.\n\n{table}",
+            args.connections,
+            args.rate,
+            100.0 * costs.iter().map(|cost| cost.disturbed).fold(0.0, f64::max)
+        );
+        report.details.insert("costs".into(), json!(costs));
+        return Ok(report);
+    }
     report.page = format!(
         "Segments of 2 MiB over loopback, {} connections, {} segments a second from memory and {} from disk \
          (each dropped\nfrom the page cache once it was sent; ours reads past it). The server has core 0, the client \

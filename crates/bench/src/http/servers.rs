@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde::Serialize;
 
-use super::Bytes;
 use super::load::Target;
+use super::{Bytes, bodies};
 use crate::bed::children::{is_installed, output};
 use crate::bed::machine::cpu_of;
 use crate::bed::{Child, cores, packages};
@@ -30,6 +30,14 @@ pub enum Kind {
     Varnish,
     /// Squid, all in its memory.
     Squid,
+    /// Bodies alone (`bodies.rs`): `write` from memory of the process.
+    Write,
+    /// Bodies alone: `read` from the page cache, and `write`.
+    Read,
+    /// Bodies alone: `sendfile` from the page cache.
+    Sendfile,
+    /// Bodies alone: `splice` from the page cache.
+    Splice,
 }
 
 impl Kind {
@@ -41,6 +49,20 @@ impl Kind {
         Kind::Squid,
     ];
 
+    /// Ways to send a body, by servers that do nothing else.
+    pub const BODIES: [Kind; 4] = [Kind::Write, Kind::Read, Kind::Sendfile, Kind::Splice];
+
+    /// The way to send a body that it is.
+    pub fn way(self) -> Option<&'static str> {
+        match self {
+            Kind::Write => Some("write"),
+            Kind::Read => Some("read"),
+            Kind::Sendfile => Some("sendfile"),
+            Kind::Splice => Some("splice"),
+            _ => None,
+        }
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -49,25 +71,29 @@ impl Kind {
             Kind::NginxCopying => "nginx, without",
             Kind::Varnish => "Varnish",
             Kind::Squid => "Squid",
+            Kind::Write => "write from memory",
+            Kind::Read => "read and write",
+            Kind::Sendfile => "sendfile",
+            Kind::Splice => "splice",
         }
     }
 
     fn package(self) -> Option<&'static str> {
         match self {
-            Kind::Reelway => None,
             Kind::NginxSendfile | Kind::NginxCopying => Some("nginx"),
             Kind::Varnish => Some("varnish"),
             Kind::Squid => Some("squid"),
+            _ => None,
         }
     }
 
     /// Whether it can be started; caches need nginx behind them.
     pub fn is_installed(self) -> bool {
         match self {
-            Kind::Reelway => true,
             Kind::NginxSendfile | Kind::NginxCopying => is_installed("nginx"),
             Kind::Varnish => is_installed("varnishd") && is_installed("nginx"),
             Kind::Squid => is_installed("squid") && is_installed("nginx"),
+            _ => true,
         }
     }
 
@@ -96,6 +122,10 @@ pub fn install() -> anyhow::Result<()> {
 /// A server that runs.
 pub enum Running {
     Ours(Server),
+    Body {
+        server: Child,
+        at: SocketAddr,
+    },
     Theirs {
         server: Child,
         at: SocketAddr,
@@ -123,6 +153,10 @@ impl Running {
         if kind == Kind::Reelway {
             let server = Server::start(&bytes.films, &bytes.state, &["--pool", pool])?;
             return Ok(Running::Ours(server));
+        }
+        if kind.way().is_some() {
+            let (server, at) = bodies::start(kind, &bytes.film())?;
+            return Ok(Running::Body { server, at });
         }
         let at = free_port()?;
         let (server, origin) = match kind {
@@ -152,6 +186,7 @@ impl Running {
     pub fn target(&self) -> Target {
         match self {
             Running::Ours(server) => Target::Parts(server.http, "/film/file"),
+            Running::Body { at, .. } => Target::Parts(*at, "/"),
             Running::Theirs { at, .. } => Target::Files(*at, "/seg"),
         }
     }
@@ -161,6 +196,7 @@ impl Running {
         let mut all = vec![std::process::id()];
         match self {
             Running::Ours(server) => all.push(server.id()),
+            Running::Body { server, .. } => all.push(server.id()),
             Running::Theirs { server, origin, .. } => {
                 for child in std::iter::once(server).chain(origin) {
                     all.push(child.id());
@@ -188,6 +224,7 @@ impl Running {
     pub fn cpu(&self) -> anyhow::Result<Duration> {
         match self {
             Running::Ours(server) => Ok(Duration::from_secs_f64(server.cpu_seconds()?)),
+            Running::Body { server, .. } => cpu_of(server.id()),
             Running::Theirs { server, .. } => {
                 // The process itself and those it has started; all of them live on.
                 let mut sum = cpu_of(server.id())?;
@@ -224,7 +261,7 @@ fn wait_for(at: SocketAddr) -> anyhow::Result<()> {
 }
 
 /// A command on some cores.
-fn on(cores: &str, program: &str) -> Command {
+pub fn on(cores: &str, program: &str) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", cores, program]);
     command

@@ -1,0 +1,168 @@
+//! `reelway bench http --bodies`: what a megabyte costs by each way to get a film's bytes into a TCP connection.
+//!
+//! A server that does nothing else is started for each way on core 0, a thread a connection: the same requests, the
+//! same bytes, the same accounting as for whole servers. All of it is in memory: in the page cache, or in memory of the
+//! process's own as film blocks are.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use nix::fcntl::{FcntlArg, SpliceFFlags, fcntl, splice};
+use nix::sys::sendfile::sendfile;
+use nix::unistd::pipe;
+use reelway_sys::region::Region;
+
+use super::HOT;
+use super::load::SEGMENT;
+use super::servers::{Kind, on};
+use crate::bed::{Child, cores};
+
+/// Bytes that a pipe is asked to hold: what an ordinary user may.
+const PIPE: i32 = 1 << 20;
+/// Bytes read at a time where they are copied twice.
+const BUFFER: usize = 64 << 10;
+
+/// Starts a server that sends `film` by one way, and says where it listens.
+pub fn start(kind: Kind, film: &Path) -> anyhow::Result<(Child, SocketAddr)> {
+    let program = std::env::current_exe()?;
+    let program = program
+        .to_str()
+        .context("this program's path is not UTF-8")?;
+    let mut command = on(&cores::server(), program);
+    command.args([
+        "bench",
+        "http",
+        "--serve-bodies",
+        kind.way().context("no way to send")?,
+    ]);
+    let mut child = Child::start(command.arg("--film").arg(film))?;
+    let line = child.lines().recv_timeout(Duration::from_secs(30));
+    let at = line.context("it did not start")?;
+    Ok((child, at.parse().context(at)?))
+}
+
+/// Where the bytes are, and how they get from there into a connection.
+enum Way {
+    /// In pinned memory, by `write`: one copy.
+    Memory(Region),
+    /// In the page cache, by `read` and `write`: two copies.
+    Read(File),
+    /// In the page cache, by `sendfile`: none.
+    Sendfile(File),
+    /// In the page cache, by `splice` over a pipe: none.
+    Splice(File),
+}
+
+impl Way {
+    fn open(name: &str, film: &Path) -> anyhow::Result<Way> {
+        let file = File::open(film).with_context(|| film.display().to_string())?;
+        Ok(match name {
+            "write" => {
+                let mut region = Region::map(HOT as usize, SEGMENT as usize)?;
+                for (number, page) in (0..).zip(&mut region.pages) {
+                    file.read_exact_at(page, number * SEGMENT)?;
+                }
+                Way::Memory(region)
+            }
+            "read" => Way::Read(file),
+            "sendfile" => Way::Sendfile(file),
+            "splice" => Way::Splice(file),
+            _ => bail!("there is no way named '{name}'"),
+        })
+    }
+
+    fn send(&self, segment: u64, mut to: &TcpStream) -> anyhow::Result<()> {
+        let (begin, end) = (segment * SEGMENT, (segment + 1) * SEGMENT);
+        match self {
+            Way::Memory(region) => {
+                let page = region.pages.get(segment as usize);
+                to.write_all(page.context("no such segment")?)?;
+            }
+            Way::Read(file) => {
+                let mut buffer = vec![0; BUFFER];
+                let mut at = begin;
+                while at < end {
+                    let most = buffer.len().min((end - at) as usize);
+                    let read = file.read_at(&mut buffer[..most], at)?;
+                    ensure!(read > 0, "the film is too short");
+                    to.write_all(&buffer[..read])?;
+                    at += read as u64;
+                }
+            }
+            Way::Sendfile(file) => {
+                let mut at = begin as i64;
+                while at < end as i64 {
+                    let left = (end as i64 - at) as usize;
+                    let sent = sendfile(to, file, Some(&mut at), left)?;
+                    ensure!(sent > 0, "the film is too short");
+                }
+            }
+            Way::Splice(file) => {
+                let (from_pipe, to_pipe) = pipe()?;
+                fcntl(&to_pipe, FcntlArg::F_SETPIPE_SZ(PIPE))?;
+                let mut at = begin as i64;
+                while at < end as i64 {
+                    let most = ((end as i64 - at) as usize).min(PIPE as usize);
+                    let flags = SpliceFFlags::SPLICE_F_MORE;
+                    let mut held = splice(file, Some(&mut at), &to_pipe, None, most, flags)?;
+                    ensure!(held > 0, "the film is too short");
+                    while held > 0 {
+                        held -= splice(&from_pipe, None, to, None, held, flags)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The server: says where it listens, and answers until it is killed.
+pub fn serve(way: &str, film: &Path) -> anyhow::Result<Infallible> {
+    let way = Arc::new(Way::open(way, film)?);
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    println!("{}", listener.local_addr()?);
+    loop {
+        let (stream, way) = (listener.accept()?.0, Arc::clone(&way));
+        std::thread::spawn(move || {
+            if let Err(error) = answer(&stream, &way) {
+                eprintln!("http: a connection: {error:#}");
+            }
+        });
+    }
+}
+
+/// Answers requests for segments, each a range of the film, until the connection ends.
+fn answer(stream: &TcpStream, way: &Way) -> anyhow::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut lines = BufReader::new(stream);
+    let (mut line, mut begin) = (String::new(), None);
+    loop {
+        line.clear();
+        if lines.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let text = line.trim_end();
+        if let Some(range) = text.strip_prefix("Range: bytes=") {
+            begin = range
+                .split('-')
+                .next()
+                .and_then(|from| from.parse::<u64>().ok());
+        }
+        if text.is_empty() {
+            let begin = begin.take().context("a request without a range")?;
+            let mut to = stream;
+            to.write_all(
+                format!("HTTP/1.1 206 Partial Content\r\nContent-Length: {SEGMENT}\r\n\r\n")
+                    .as_bytes(),
+            )?;
+            way.send(begin / SEGMENT, stream)?;
+        }
+    }
+}
