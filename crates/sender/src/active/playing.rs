@@ -276,11 +276,10 @@ impl Active {
     fn leave_group_out(&mut self, number: usize, now: u64) {
         let limit = now.saturating_sub(self.rules.drop_after.saturating_mul(LOST));
         let cursor = &self.tracks[number].cursor;
-        if !self.script.is_picture(cursor.track)
-            || !cursor
-                .untouched()
-                .is_some_and(|due| self.wall_of(due) < limit)
-        {
+        let picture = cursor
+            .untouched()
+            .filter(|_| self.script.is_picture(cursor.track));
+        if picture.is_none_or(|due| self.wall_of(due) >= limit) {
             return;
         }
         let Some(sync) = cursor.next_sync().filter(|due| self.wall_of(*due) <= now) else {
