@@ -381,6 +381,12 @@ fn store(out: &mut Exposition, app: &App) {
         stats.cached * block,
     );
     out.single(
+        "reelway_pool_ready_bytes",
+        "gauge",
+        "Of it, ready to be used: the rest has no memory yet.",
+        stats.ready * block,
+    );
+    out.single(
         "reelway_pool_waiting_requests",
         "gauge",
         "Requests that wait for free blocks.",

@@ -23,6 +23,7 @@
 //! | `local.rs`, `disk.rs` | local files, and the thread of each disk |
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod buffer;
 mod disk;
 mod draft;

@@ -23,6 +23,7 @@ use reelway_clock::Monotonic;
 use reelway_sys::FileIdentity;
 use reelway_sys::region::Page;
 
+use crate::ahead::Ahead;
 use crate::films::Films;
 use crate::lane::Lane;
 use crate::watcher::News;
@@ -147,6 +148,11 @@ pub(crate) struct Counters {
 /// The bookkeeping.
 pub(crate) struct Pool {
     free: Vec<(u32, Page)>,
+    /// Free as well, but without memory as yet.
+    unready: Vec<(u32, Page)>,
+    /// Free as well, but being made ready.
+    preparing: usize,
+    ahead: Option<Ahead>,
     slots: HashMap<BlockId, Slot>,
     /// What each block holds, by its number.
     held: Vec<Option<BlockId>>,
@@ -172,17 +178,22 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub fn new(pages: Vec<Page>, policy: Box<dyn Policy>) -> Pool {
+    /// Of these pages; `ahead`: how much of them is made ready ahead of use, by whom [`Pool::take_unready`]
+    /// gives them to.
+    pub fn new(pages: Vec<Page>, policy: Box<dyn Policy>, ahead: Option<Ahead>) -> Pool {
         let count = pages.len();
         // From the last, so that the lowest addresses are used first.
-        let free = pages
+        let unready = pages
             .into_iter()
             .enumerate()
             .map(|(number, page)| (number as u32, page))
             .rev()
             .collect();
         Pool {
-            free,
+            free: Vec::with_capacity(count),
+            unready,
+            preparing: 0,
+            ahead,
             slots: HashMap::with_capacity(count),
             held: vec![None; count],
             films: Films::default(),
@@ -452,6 +463,14 @@ impl Pool {
     fn make_room(&mut self, count: usize, incoming: BlockId) -> bool {
         let now = self.now();
         while self.free.len() < count {
+            if let Some(page) = self.unready.pop() {
+                self.free.push(page);
+                continue;
+            }
+            if self.preparing > 0 {
+                // They come at once: nothing is forgotten for want of them.
+                return false;
+            }
             let (slots, held) = (&self.slots, &self.held);
             let mut unused = |number: u32| match held[number as usize].and_then(|id| slots.get(&id))
             {
@@ -478,6 +497,39 @@ impl Pool {
         {
             self.free.push((number, block.page));
         }
+    }
+
+    /// Blocks that are to be ready while nobody uses them: as many as are in use or hold something.
+    fn to_be_ready(&self) -> usize {
+        let used = self.held.len() - self.free.len() - self.unready.len() - self.preparing;
+        self.ahead.map_or(0, |ahead| used.max(ahead.least))
+    }
+
+    /// Whether the next blocks are to be made ready: half of what was ready is used.
+    pub fn wants_ready(&self) -> bool {
+        !self.unready.is_empty() && self.preparing == 0 && self.free.len() < self.to_be_ready() / 2
+    }
+
+    /// Blocks that are to be given their memory and then to [`Pool::are_ready`]; none when enough are ready.
+    pub fn take_unready(&mut self) -> Vec<(u32, Page)> {
+        if self.closed || self.free.len() >= self.to_be_ready() {
+            return Vec::new();
+        }
+        let count = self.ahead.map_or(0, |ahead| ahead.at_once);
+        let blocks = self
+            .unready
+            .split_off(self.unready.len().saturating_sub(count));
+        self.preparing += blocks.len();
+        blocks
+    }
+
+    /// Takes blocks that have memory now; whether all have.
+    pub fn are_ready(&mut self, blocks: Vec<(u32, Page)>, finished: &mut Vec<Finished>) -> bool {
+        self.preparing -= blocks.len();
+        // The lowest address is the last, as among the others.
+        self.free.extend(blocks);
+        self.dispatch(finished);
+        self.unready.is_empty()
     }
 
     /// An empty block comes back.
@@ -649,6 +701,11 @@ impl Pool {
             done,
             result: Err(ReadError::Closed),
         }));
+    }
+
+    /// Blocks that have been made ready, used or not.
+    pub fn ready(&self) -> usize {
+        self.held.len() - self.unready.len() - self.preparing
     }
 
     /// Requests that wait for room.

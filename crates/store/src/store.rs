@@ -13,6 +13,7 @@ use reelway_clock::Monotonic;
 use reelway_sys::FileIdentity;
 use reelway_sys::region::{ALIGNMENT, Page, Paging, Region};
 
+use crate::ahead::{self, Ahead, Wake};
 use crate::buffer::Buffer;
 use crate::disk::{self, Disk};
 use crate::fill::Fill;
@@ -77,6 +78,8 @@ pub struct StoreStats {
     pub in_use: u64,
     /// Blocks that hold film bytes, used or not.
     pub cached: u64,
+    /// Blocks that have their memory, used or not: more are made ready ahead of use.
+    pub ready: u64,
     /// Requests that wait for blocks to become free.
     pub waiting: u64,
     /// Blocks asked for that were there or on their way.
@@ -109,6 +112,8 @@ pub(crate) struct Inner {
     /// Number of the next viewer.
     viewers: AtomicU64,
     observer: OnceLock<Arc<dyn Observer>>,
+    /// Wakes who makes the pool's memory ready.
+    ahead: Wake,
     paging: Paging,
     tier: Option<(Arc<Tier>, Lane)>,
 }
@@ -167,7 +172,7 @@ impl Inner {
     /// Changes the pool, then does what follows from it, without the lock.
     fn with_pool(self: &Arc<Self>, change: impl FnOnce(&mut Pool, &mut Vec<Finished>)) {
         let mut work = Work::default();
-        {
+        let wants_ready = {
             let mut pool = lock(&self.pool);
             for film in std::mem::take(&mut *lock(&self.closed)) {
                 pool.films.close(film);
@@ -184,6 +189,11 @@ impl Inner {
             if !pool.closed {
                 pool.starts(&mut work.starts);
             }
+            pool.wants_ready()
+        };
+        if wants_ready {
+            // It may have been woken already, and it is gone when all is ready.
+            let _ = self.ahead.try_send(());
         }
         self.perform(work);
     }
@@ -261,6 +271,18 @@ impl Inner {
             came = block.filter(|_| wanted);
         });
         came
+    }
+
+    /// Blocks to be given their memory; none when enough have it.
+    pub fn take_unready(&self) -> Vec<(u32, Page)> {
+        lock(&self.pool).take_unready()
+    }
+
+    /// They have it; whether all have now.
+    pub fn are_ready(self: &Arc<Self>, blocks: Vec<(u32, Page)>) -> bool {
+        let mut all = false;
+        self.with_pool(|pool, finished| all = pool.are_ready(blocks, finished));
+        all
     }
 
     /// A film is opened once more; its number.
@@ -417,7 +439,12 @@ impl Store {
             );
         }
         let policy = config.policy.build(count, count as usize);
-        let mut pool = Pool::new(region.pages, policy);
+        let mut pages = region.pages;
+        let ahead = Ahead::of(pages.len(), block_bytes);
+        if ahead.is_none() {
+            pages.iter_mut().for_each(Page::touch);
+        }
+        let mut pool = Pool::new(pages, policy, ahead);
         let mut lanes = Vec::new();
         let tier = match &config.tier {
             Some(tier) => match Tier::open(tier, block_bytes, count) {
@@ -436,6 +463,7 @@ impl Store {
             },
             None => None,
         };
+        let (wake, woken) = ahead::channel();
         let inner = Inner {
             config,
             pool: Mutex::new(pool),
@@ -449,10 +477,17 @@ impl Store {
             watching: AtomicUsize::new(0),
             viewers: AtomicU64::new(1),
             observer: OnceLock::new(),
+            ahead: wake,
             paging: region.paging,
             tier,
         };
-        Ok(Store(Arc::new(Owner(Arc::new(inner)))))
+        let inner = Arc::new(inner);
+        if ahead.is_some() {
+            ahead::start(Arc::downgrade(&inner), woken);
+            // The first of it at once.
+            inner.with_pool(|_, _| ());
+        }
+        Ok(Store(Arc::new(Owner(inner))))
     }
 
     /// A queue for sources that lie afar, for at most `depth` reads at once (at least 1); `name` is
@@ -691,6 +726,7 @@ impl Store {
             block_bytes: self.0.0.config.block_bytes,
             in_use: in_use as u64,
             cached: cached as u64,
+            ready: pool.ready() as u64,
             waiting: pool.waiting() as u64,
             hits: counters.hits,
             misses: counters.misses,

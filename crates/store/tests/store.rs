@@ -155,6 +155,51 @@ fn owned_pieces_keep_their_blocks_and_are_not_copied() {
 }
 
 #[test]
+fn memory_is_ready_before_it_is_used_as_much_as_is_used_and_never_without_need() {
+    const MIB: u64 = 1 << 20;
+    let config = StoreConfig {
+        pool_bytes: 160 * MIB,
+        block_bytes: MIB as u32,
+        ..StoreConfig::default()
+    };
+    let store = Store::new(config).unwrap();
+    let deadline = reelway_clock::now() + Duration::from_secs(30);
+    let until_ready = |blocks: u64| {
+        while store.stats().ready < blocks {
+            assert!(
+                reelway_clock::now() < deadline,
+                "only {} blocks of {blocks} are ready",
+                store.stats().ready
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    // Nobody has asked for anything.
+    until_ready(64);
+    assert_eq!(
+        store.stats().ready,
+        64,
+        "a pool takes what it may need soon"
+    );
+    let take = |count| {
+        let (sender, receiver) = mpsc::channel();
+        store.allocate(count, Monotonic::ZERO, move |blocks| {
+            sender.send(blocks.unwrap()).unwrap();
+        });
+        receiver.recv_timeout(Duration::from_secs(10)).unwrap()
+    };
+    // More than half of what is ready is used, so that 64 more are to be ready.
+    let first = take(40);
+    until_ready(104);
+    // 100 are used: all of the rest is made ready, and can be had.
+    let second = [take(30), take(30)];
+    until_ready(160);
+    let third = [take(30), take(30)];
+    let taken = second.iter().chain(&third).map(Vec::len).sum::<usize>();
+    assert_eq!(first.len() + taken, 160);
+}
+
+#[test]
 fn a_block_wanted_by_many_at_once_is_read_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = file(dir.path(), "film", 8 * BLOCK);

@@ -15,9 +15,6 @@ use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use crate::check;
 use crate::region::{LARGE, Mapping, Page};
 
-/// Bytes of a region that are registered at once: also what the first read into them populates.
-const CHUNK: usize = 16 << 20;
-
 /// Marks the completion that only wakes.
 const WAKE: u64 = u64::MAX;
 
@@ -129,18 +126,15 @@ impl<T> Reads<T> {
 
     /// The number of the registered buffer that holds the `len` bytes at `offset` of `mapping`.
     fn buffer(&mut self, mapping: &Arc<Mapping>, offset: usize, len: usize) -> Option<u16> {
-        let chunk = offset / CHUNK;
-        if (offset + len - 1) / CHUNK != chunk {
+        let piece = mapping.piece;
+        let chunk = offset / piece;
+        if (offset + len - 1) / piece != chunk {
             return None;
         }
         if self.fixed.is_none() {
             // One mapping a ring, once: nothing is tried again where it was refused.
-            let chunks = mapping.bytes.div_ceil(CHUNK);
-            let registered = match u16::try_from(chunks) {
-                Ok(_) => self.ring.submitter().register_buffers_sparse(chunks as u32),
-                Err(_) => Err(io::Error::other("a pool of more than 1 TiB")),
-            };
-            let chunks = match registered {
+            let chunks = mapping.bytes.div_ceil(piece);
+            let chunks = match self.ring.submitter().register_buffers_sparse(chunks as u32) {
                 Ok(()) => chunks,
                 Err(error) => {
                     self.fixed_refused = Some(error);
@@ -158,10 +152,11 @@ impl<T> Reads<T> {
             return None;
         }
         if !*registered {
-            let start = chunk * CHUNK;
-            let bytes = CHUNK.min(mapping.bytes - start);
-            // Registering would populate all of it under the lock of the process's memory map, which takes ten
-            // milliseconds: whoever maps memory meanwhile waits, and who waits for his allocator's lock too.
+            let start = chunk * piece;
+            let bytes = piece.min(mapping.bytes - start);
+            // What has no memory yet gets it here. Registering would do so too, but of a large piece for long,
+            // under the lock of the process's memory map: whoever maps memory meanwhile waits, and who waits
+            // for his allocator's lock too.
             for at in (start..start + bytes).step_by(LARGE) {
                 // SAFETY: within the mapping; populating changes no contents. Where it is refused,
                 // registering does it.

@@ -1,8 +1,10 @@
 //! One mapped region of memory, cut into pages.
 //!
 //! The region is reserved at once and takes memory page by page as it is written to, so a large
-//! pool costs nothing until it is used, and never more than was asked for. A [`Page`] is owned and
-//! borrowed like a `Box<[u8]>`: who holds it alone may write, who shares it (in an `Arc`) reads.
+//! pool costs nothing until it is used, and never more than was asked for. The first write to a page may
+//! take milliseconds, where the kernel has to find memory for it: [`Page::touch`] does it ahead of use.
+//! A [`Page`] is owned and borrowed like a `Box<[u8]>`: who holds it alone may write, who shares it (in an
+//! `Arc`) reads.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -24,6 +26,8 @@ pub(crate) struct Mapping {
     pub(crate) base: NonNull<u8>,
     /// Bytes of all pages.
     pub(crate) bytes: usize,
+    /// Bytes of a piece that is registered with a ring at once: a power of two, no less than a large page.
+    pub(crate) piece: usize,
     /// What was mapped: the pages, and what aligns them.
     whole: (NonNull<u8>, usize),
 }
@@ -56,6 +60,14 @@ impl Page {
     pub(crate) fn parts(&mut self) -> (*mut u8, usize, &Arc<Mapping>) {
         let offset = self.base.as_ptr() as usize - self.mapping.base.as_ptr() as usize;
         (self.base.as_ptr(), offset, &self.mapping)
+    }
+
+    /// Has the kernel give it its memory now. It is done by writing, which holds up nobody else who maps
+    /// memory or takes some; being told to populate would.
+    pub fn touch(&mut self) {
+        for byte in self.iter_mut().step_by(ALIGNMENT) {
+            *byte = 0;
+        }
     }
 }
 
@@ -122,13 +134,27 @@ fn map_anonymous(bytes: usize, flags: libc::c_int) -> io::Result<NonNull<u8>> {
     NonNull::new(base.cast::<u8>()).ok_or_else(|| io::Error::other("mmap gave a null address"))
 }
 
-fn mapping(bytes: usize) -> io::Result<(Mapping, Paging)> {
+/// Most pieces of a region, in each of which a ring knows it: the kernel's limit (`IORING_MAX_REG_BUFFERS`).
+const MOST_PIECES: usize = 1 << 14;
+
+fn mapping(bytes: usize, page_bytes: usize) -> io::Result<(Mapping, Paging)> {
+    let piece = bytes
+        .div_ceil(MOST_PIECES)
+        .max(page_bytes)
+        .next_power_of_two()
+        .max(LARGE);
     // Only where enough are set aside for all of it: it is all or nothing.
     if bytes.is_multiple_of(LARGE)
         && let Ok(base) = map_anonymous(bytes, libc::MAP_HUGETLB)
     {
         let whole = (base, bytes);
-        return Ok((Mapping { base, bytes, whole }, Paging::Reserved));
+        let mapping = Mapping {
+            base,
+            bytes,
+            piece,
+            whole,
+        };
+        return Ok((mapping, Paging::Reserved));
     }
     let room = bytes.checked_add(LARGE).ok_or(io::ErrorKind::OutOfMemory)?;
     let start = map_anonymous(room, libc::MAP_NORESERVE)?;
@@ -144,7 +170,13 @@ fn mapping(bytes: usize) -> io::Result<(Mapping, Paging)> {
         _ => Paging::Small,
     };
     let whole = (start, room);
-    Ok((Mapping { base, bytes, whole }, paging))
+    let mapping = Mapping {
+        base,
+        bytes,
+        piece,
+        whole,
+    };
+    Ok((mapping, paging))
 }
 
 impl Region {
@@ -165,7 +197,7 @@ impl Region {
                     "a pool larger than the address space",
                 )
             })?;
-        let (mapping, paging) = mapping(bytes)?;
+        let (mapping, paging) = mapping(bytes, page_bytes)?;
         let (base, mapping) = (mapping.base, Arc::new(mapping));
         // Film bytes say nothing in a core dump but make it huge.
         // SAFETY: the whole of our own mapping; advice changes no contents.

@@ -1,0 +1,78 @@
+//! Memory made ready ahead of its use.
+//!
+//! The kernel gives a region its memory when it is first written to: a third of a millisecond for each
+//! large page, and seven where it must free one first, since the rest of the memory is page cache. In the
+//! path of a read a viewer would wait for that. So a thread of low priority keeps as much of the pool ready
+//! as is used already, and [`LEAST`] at least: a pool that is hardly used takes hardly any memory, one that
+//! fills quickly finds what it needs. Only where the thread was too slow does a read wait for its memory.
+
+use std::sync::Weak;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use reelway_sys::limits;
+
+use crate::store::Inner;
+
+/// Bytes kept ready at least, where the pool has them.
+const LEAST: u64 = 64 << 20;
+/// Bytes made ready at once, out of the pool meanwhile: those of a large page. A pool of no more is ready
+/// from the beginning.
+const AT_ONCE: u64 = 2 << 20;
+/// The thread's nice value: a tenth of what others have where all want the processor.
+const NICE: i32 = 10;
+
+/// How much of a pool is made ready, counted in blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ahead {
+    /// Kept ready at least.
+    pub least: usize,
+    /// Made ready at once.
+    pub at_once: usize,
+}
+
+impl Ahead {
+    /// Of a pool of `count` blocks; `None` where it is so small that it is made ready at once.
+    pub fn of(count: usize, block_bytes: u32) -> Option<Ahead> {
+        let blocks = |bytes: u64| (bytes / u64::from(block_bytes)).max(1) as usize;
+        (count > blocks(AT_ONCE)).then(|| Ahead {
+            least: blocks(LEAST),
+            at_once: blocks(AT_ONCE),
+        })
+    }
+}
+
+/// Wakes the thread that makes memory ready.
+pub(crate) type Wake = SyncSender<()>;
+
+/// What wakes the thread, and what it waits by.
+pub(crate) fn channel() -> (Wake, Receiver<()>) {
+    sync_channel(1)
+}
+
+/// Starts the thread. It ends with the store, or when all of the pool is ready.
+pub(crate) fn start(store: Weak<Inner>, woken: Receiver<()>) {
+    let run = move || {
+        // Where it may not be lowered it helps all the same.
+        let _ = limits::set_thread_nice(NICE);
+        while woken.recv().is_ok() {
+            while let Some(store) = store.upgrade() {
+                let mut blocks = store.take_unready();
+                if blocks.is_empty() {
+                    break;
+                }
+                for (_, page) in &mut blocks {
+                    page.touch();
+                }
+                if store.are_ready(blocks) {
+                    return;
+                }
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("pool-ahead".into());
+    if let Err(error) = thread.spawn(run) {
+        tracing::warn!(
+            "the pool's memory is made ready when it is first used, which viewers may have to wait for: no thread for it ({error})"
+        );
+    }
+}
