@@ -1,8 +1,9 @@
 //! Bodies of media: read from the store window by window, paced, and one window ahead only for who takes one faster than
-//! the next can be read.
+//! the next can be read. A window is a block; of several blocks, which are asked for and read at once, for who is that
+//! fast, as long as most of what may be pinned is free.
 //!
 //! What hyper holds and what is read ahead are slices of the store's blocks, which stay pinned until
-//! the socket has taken them. A viewer who stopped reading would so keep two blocks for as long as
+//! the socket has taken them. A viewer who stopped reading would so keep two windows for as long as
 //! his connection lives, and enough of them the whole pool. So only half of the pool may be pinned by
 //! HTTP ([`Budget`]); connections beyond it get copies of at most 64 KiB, one at a time, and pin
 //! nothing.
@@ -39,6 +40,10 @@ const HEADROOM: f64 = 2.0;
 /// Bytes a second that a connection is never held below.
 const LEAST_SPEED: u64 = 256 << 10;
 
+/// Bytes of a window for who takes one faster than the next can be read: what a window costs (the cache's policy, the
+/// pool's lock, a wake where it must be read) is shared by so many, and a disk has several reads to do at once.
+const WIDE: u64 = 1 << 20;
+
 /// Seconds within which a poster's bytes are wanted: after those of all who watch.
 const POSTER_DUE: f64 = 60.0;
 
@@ -46,6 +51,7 @@ const POSTER_DUE: f64 = 60.0;
 #[derive(Clone)]
 pub(crate) struct Budget {
     blocks: Arc<Semaphore>,
+    all: usize,
     block_bytes: u64,
 }
 
@@ -56,8 +62,21 @@ impl Budget {
         let blocks = (stats.blocks / 2).max(1) as usize;
         Budget {
             blocks: Arc::new(Semaphore::new(blocks)),
+            all: blocks,
             block_bytes: stats.block_bytes.into(),
         }
+    }
+
+    /// Leave to pin a window, and its bytes: a wide one if that is wanted and half of the budget is left after it,
+    /// else of one block; `None` where all is pinned.
+    fn window(&self, wide: bool) -> Option<(OwnedSemaphorePermit, u64)> {
+        let take = |blocks| self.blocks.clone().try_acquire_many_owned(blocks).ok();
+        let blocks = (WIDE / self.block_bytes) as usize;
+        if wide && blocks > 1 && self.blocks.available_permits() >= self.all / 2 + blocks {
+            let permit = take(blocks as u32)?;
+            return Some((permit, blocks as u64 * self.block_bytes));
+        }
+        Some((take(1)?, self.block_bytes))
     }
 }
 
@@ -195,7 +214,7 @@ impl Flow {
 struct Coming {
     window: Window,
     span: Option<oneshot::Receiver<Result<Span, ReadError>>>,
-    /// Leave to pin its block; without it the bytes are copied.
+    /// Leave to pin its blocks; without it the bytes are copied.
     permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -250,12 +269,10 @@ impl Producer {
     }
 
     /// Asks the store for the next window, due when the viewer will have played `ahead` seconds.
-    fn ask(&mut self, ahead: f64) -> Result<Option<Coming>, MediaError> {
-        let permit = self.budget.blocks.clone().try_acquire_owned().ok();
-        let size = if permit.is_some() {
-            self.budget.block_bytes
-        } else {
-            COPIED
+    fn ask(&mut self, ahead: f64, wide: bool) -> Result<Option<Coming>, MediaError> {
+        let (permit, size) = match self.budget.window(wide) {
+            Some((permit, size)) => (Some(permit), size),
+            None => (None, COPIED),
         };
         let Some(window) = self.windows.next(size)? else {
             return Ok(None);
@@ -285,7 +302,7 @@ impl Producer {
         let fast = self.is_fast();
         let coming = match self.ahead.take() {
             Some(coming) => Some(coming),
-            None => self.ask(ahead)?,
+            None => self.ask(ahead, fast)?,
         };
         let Some(Coming {
             window,
@@ -313,7 +330,7 @@ impl Producer {
             }
             if fast {
                 // While these are written the next are read.
-                self.ahead = self.ask(ahead)?;
+                self.ahead = self.ask(ahead, true)?;
             }
         }
         self.handed = Some(reelway_clock::now());
@@ -403,5 +420,46 @@ impl http_body::Body for MediaBody {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.remaining)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(blocks: usize, block_bytes: u64) -> Budget {
+        Budget {
+            blocks: Arc::new(Semaphore::new(blocks)),
+            all: blocks,
+            block_bytes,
+        }
+    }
+
+    #[test]
+    fn windows_are_wide_for_the_fast_while_half_of_what_may_be_pinned_is_left_for_others() {
+        let budget = budget(16, 256 << 10);
+        let mut pinned = Vec::new();
+        let mut sizes = Vec::new();
+        for _ in 0..11 {
+            let Some((permit, bytes)) = budget.window(true) else {
+                break;
+            };
+            pinned.push(permit);
+            sizes.push(bytes >> 10);
+        }
+        assert_eq!(sizes[..2], [1024, 1024]);
+        assert_eq!(sizes[2..10], [256; 8], "one block each of the other half");
+        assert!(budget.window(true).is_none(), "all is pinned");
+        pinned.clear();
+        assert_eq!(
+            budget.window(false).map(|(_, bytes)| bytes),
+            Some(256 << 10)
+        );
+    }
+
+    #[test]
+    fn a_block_that_is_large_is_a_window_by_itself() {
+        let budget = budget(16, 2 << 20);
+        assert_eq!(budget.window(true).map(|(_, bytes)| bytes), Some(2 << 20));
     }
 }

@@ -1,4 +1,5 @@
-//! What a media answer consists of, window by window: as much as lies in one block of the store.
+//! What a media answer consists of, window by window: as much as lies in one block of the store, or in some blocks side
+//! by side.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,10 +17,10 @@ use crate::films::Show;
 /// Pieces shorter than this are copied together: below it, a system call's entry costs more than
 /// the copy. Sound of an interleaved film lies in pieces of some hundred bytes.
 const GATHERED: usize = 4096;
-/// Most pieces of a window; a film that is interleaved sample by sample has this many in a block.
+/// Most pieces of a window; a film that is interleaved sample by sample has this many in a block of 256 KiB.
 const MOST_PIECES: usize = 1024;
 
-/// Pieces of an answer that need at most one contiguous part of the film, inside one block.
+/// Pieces of an answer that need at most one contiguous part of the film, inside one window.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     /// What to read; `None` where all is inline.

@@ -162,21 +162,21 @@ impl Load {
         Ok(())
     }
 
-    /// Asks for each segment twice, so that it is in the server's memory.
-    pub fn warm(&self) -> anyhow::Result<()> {
+    /// Asks for these segments, one after the other.
+    pub fn fetch(&self, segments: impl IntoIterator<Item = u64>) -> anyhow::Result<()> {
         let mut asker = Asker::new(self, 0)?;
-        for segment in (0..self.segments).chain(0..self.segments) {
+        for segment in segments {
             asker.ask(self, segment)?;
             asker.waste()?;
         }
         Ok(())
     }
 
-    /// Asks for `time`; `after` is told of each segment that has come.
+    /// Asks for `time`, from the `first`th turn on; `after` is told of each segment that has come.
     pub fn run(
         &self,
         time: Duration,
-        round: u64,
+        first: u64,
         after: &(dyn Fn(u64) + Sync),
     ) -> anyhow::Result<Done> {
         let began = reelway_clock::now();
@@ -193,7 +193,7 @@ impl Load {
                 let now = reelway_clock::now().since(began);
                 std::thread::sleep(due.saturating_sub(now));
                 done.late += u64::from(now > due + Duration::from_secs_f64(period));
-                let segment = self.segment(turn + round * 31);
+                let segment = self.segment(first + turn);
                 asker.ask(self, segment)?;
                 asker.waste()?;
                 after(segment);

@@ -48,7 +48,7 @@ struct Args {
     #[arg(long, default_value_t = 150.0)]
     rate: f64,
     /// Segments a second, from disk
-    #[arg(long, default_value_t = 50.0)]
+    #[arg(long, default_value_t = 150.0)]
     disk_rate: f64,
     /// Connections
     #[arg(long, default_value_t = 16)]
@@ -59,7 +59,7 @@ struct Args {
     /// Tries of a run that other programs disturb; the least disturbed counts
     #[arg(long, default_value_t = 8)]
     tries: usize,
-    /// Runs of each server from memory; the median counts
+    /// Runs of each server; the median counts
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Only these servers, with commas between them
@@ -94,6 +94,9 @@ const FILM: Recipe = Recipe {
     seed: 11,
 };
 
+/// Segments that are fetched before a run from disk: more than our pool holds.
+const FILLS: u64 = 64;
+
 /// Memory for film blocks of our own server: enough for what is hot, and a tenth of what is not.
 const POOLS: [&str; 2] = ["512MiB", "96MiB"];
 
@@ -109,6 +112,8 @@ struct Cost {
     all_us_mb: Vec<f64>,
     /// Of the process alone, as far as it is charged.
     process_us_mb: Vec<f64>,
+    /// Bytes that the disk gave for each byte sent, by run; nothing where the folder lies on no disk.
+    disk_share: Vec<f64>,
     /// What other programs took meanwhile, as a share of a core, at most.
     disturbed: f64,
     /// Requests that could not be made when they were due, as the one before was still being answered.
@@ -167,7 +172,8 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let from_disk = kinds
         .iter()
         .filter(|kind| kind.reads_from_disk() && !args.bodies);
-    let runs = kinds.iter().map(|kind| (kind, false));
+    let from_memory = kinds.iter().filter(|kind| kind.keeps_in_memory());
+    let runs = from_memory.map(|kind| (kind, false));
     for (kind, from_disk) in runs.chain(from_disk.map(|kind| (kind, true))) {
         match measure(*kind, &bytes, &args, &quiet, from_disk) {
             Ok(cost) => costs.push(cost),
@@ -246,6 +252,24 @@ impl Quiet {
     }
 }
 
+/// Bytes read so far from the disk that a path lies on, whoever read them.
+fn disk_read(path: &Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let device = reelway_sys::device_numbers(std::fs::metadata(path).ok()?.dev());
+    let text = std::fs::read_to_string("/proc/diskstats").ok()?;
+    disk_of(&text, device)
+}
+
+/// The same out of `/proc/diskstats`: major, minor, name, reads, merged, sectors of 512 bytes.
+fn disk_of(text: &str, (major, minor): (u32, u32)) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        let is_it = words.next()?.parse() == Ok(major) && words.next()?.parse() == Ok(minor);
+        let sectors: u64 = words.nth(3)?.parse().ok()?;
+        is_it.then_some(sectors * 512)
+    })
+}
+
 fn measure(
     kind: Kind,
     bytes: &Bytes,
@@ -270,9 +294,11 @@ fn measure(
         false => &|_| {},
     };
     if from_disk {
+        // As after some minutes: its memory is in use, and holds nothing of what is asked for.
+        load.fetch(SEGMENTS - FILLS..SEGMENTS)?;
         (0..SEGMENTS).for_each(after);
     } else {
-        load.warm()?;
+        load.fetch((0..HOT).chain(0..HOT))?;
     }
     let seconds = Duration::from_secs(args.seconds.into());
     let ours = running.pids();
@@ -284,19 +310,28 @@ fn measure(
         core_us_mb: Vec::new(),
         all_us_mb: Vec::new(),
         process_us_mb: Vec::new(),
+        disk_share: Vec::new(),
         disturbed: quiet.disturbed,
         late: 0,
         requests: 0,
     };
-    for round in 0..if from_disk { 1 } else { args.rounds } {
-        let (disturbed, (busy, elapsed, process, done)) = undisturbed(&ours, args.tries, || {
-            let (idle, process) = (Idle::now()?, running.cpu()?);
-            let done = load.run(seconds, round as u64, after)?;
-            let now = Idle::now()?;
-            let process = running.cpu()?.saturating_sub(process);
-            let elapsed = now.seconds_since(&idle);
-            Ok((now.busy_since(&idle), elapsed, process, done))
-        })?;
+    let mut asked = 0;
+    for _ in 0..args.rounds {
+        let (disturbed, (busy, elapsed, process, read, done)) =
+            undisturbed(&ours, args.tries, || {
+                let (idle, process) = (Idle::now()?, running.cpu()?);
+                let read = disk_read(&bytes.segments);
+                let done = load.run(seconds, asked, after)?;
+                // What comes next is what was not asked for since longest.
+                asked += done.requests;
+                let now = Idle::now()?;
+                let process = running.cpu()?.saturating_sub(process);
+                let elapsed = now.seconds_since(&idle);
+                let read = disk_read(&bytes.segments)
+                    .zip(read)
+                    .map(|(now, before)| now - before);
+                Ok((now.busy_since(&idle), elapsed, process, read, done))
+            })?;
         let mb = done.bytes as f64 / 1e6;
         ensure!(mb > 0.0, "{} sent nothing", kind.name());
         let beyond = |nth: usize| busy[nth] - quiet.shares[nth] * elapsed;
@@ -304,6 +339,8 @@ fn measure(
         let all: f64 = (0..busy.len()).map(beyond).sum();
         cost.all_us_mb.push(all * 1e6 / mb);
         cost.process_us_mb.push(process.as_secs_f64() * 1e6 / mb);
+        cost.disk_share
+            .extend(read.map(|read| read as f64 / done.bytes as f64));
         cost.disturbed = cost.disturbed.max(disturbed);
         cost.late += done.late;
         cost.requests += done.requests;
@@ -365,13 +402,13 @@ fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<R
     );
     ratio("memory_against_varnish", Kind::Varnish, false, 0.7);
     let mut table = String::from(
-        "| server | segments | core, µs/MB | all cores, µs/MB | process, µs/MB | late requests |\n|---|---|---:|---:|---:|---:|\n",
+        "| server | segments | core, µs/MB | all cores, µs/MB | process, µs/MB | read from disk | late requests |\n|---|---|---:|---:|---:|---:|---:|\n",
     );
     for cost in costs {
         let (core, all) = (cost.core(), Spread::of(cost.all_us_mb.clone()));
         let process = Spread::of(cost.process_us_mb.clone());
         table += &format!(
-            "| {} {} | from {} | {:.0} ({:.0} – {:.0}) | {:.0} | {:.0} | {} of {} |\n",
+            "| {} {} | from {} | {:.0} ({:.0} – {:.0}) | {:.0} | {:.0} | {} | {} of {} |\n",
             cost.server.name(),
             cost.version,
             if cost.from_disk { "disk" } else { "memory" },
@@ -380,6 +417,10 @@ fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<R
             core.high,
             all.median,
             process.median,
+            match cost.disk_share.is_empty() {
+                true => "?".to_owned(),
+                false => format!("{:.2}", Spread::of(cost.disk_share.clone()).median),
+            },
             cost.late,
             cost.requests
         );
@@ -404,9 +445,9 @@ fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<R
     }
     report.page = format!(
         "Segments of 2 MiB over loopback, {} connections, {} segments a second from memory and {} from disk \
-         (each dropped\nfrom the page cache once it was sent; ours reads past it). The server has core 0, the client \
+         (each dropped\nfrom the page cache once it was sent; ours reads past it, and so does nginx with directio). The server has core 0, the client \
          the others; what the core\ndoes without any server is subtracted. *Process* is what the server's \
-         processes are charged: it leaves out\nwhat is sent in interrupts. *All cores* has the client in it, who \
+         processes are charged: it leaves out\nwhat is sent in interrupts. *Read from disk* is what the disk gave for each byte sent. *All cores* has the client in it, who \
          throws everything away unread. A run that other programs\ndisturbed was made again; in those that count they took at \
          most {:.1}% of a core.\n\n{table}\n![core time a megabyte](http/core.svg)\n",
         args.connections,
@@ -433,4 +474,14 @@ fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<R
         std::fs::write(&path, chart).with_context(|| path.display().to_string())?;
     }
     Ok(report)
+}
+
+#[cfg(test)]
+#[test]
+fn what_a_disk_gave_is_found_by_its_numbers() {
+    let text =
+        "   7  0 loop0 9 0 9 0\n 254       0 vda 1000 20 3000 4 5 6 7\n 254 1 vda1 1 0 8 0\n";
+    assert_eq!(disk_of(text, (254, 0)), Some(3000 * 512));
+    assert_eq!(disk_of(text, (254, 1)), Some(8 * 512));
+    assert_eq!(disk_of(text, (8, 0)), None);
 }

@@ -26,6 +26,8 @@ pub enum Kind {
     NginxSendfile,
     /// nginx as it is without being told to: it reads and writes.
     NginxCopying,
+    /// nginx past its page cache, as ours reads: only from disk.
+    NginxDirect,
     /// Varnish, all in its memory.
     Varnish,
     /// Squid, all in its memory.
@@ -41,10 +43,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 5] = [
+    pub const ALL: [Kind; 6] = [
         Kind::Reelway,
         Kind::NginxSendfile,
         Kind::NginxCopying,
+        Kind::NginxDirect,
         Kind::Varnish,
         Kind::Squid,
     ];
@@ -69,6 +72,7 @@ impl Kind {
             Kind::Reelway => "Reelway",
             Kind::NginxSendfile => "nginx, sendfile",
             Kind::NginxCopying => "nginx, without",
+            Kind::NginxDirect => "nginx, directio",
             Kind::Varnish => "Varnish",
             Kind::Squid => "Squid",
             Kind::Write => "write from memory",
@@ -80,7 +84,7 @@ impl Kind {
 
     fn package(self) -> Option<&'static str> {
         match self {
-            Kind::NginxSendfile | Kind::NginxCopying => Some("nginx"),
+            Kind::NginxSendfile | Kind::NginxCopying | Kind::NginxDirect => Some("nginx"),
             Kind::Varnish => Some("varnish"),
             Kind::Squid => Some("squid"),
             _ => None,
@@ -90,7 +94,7 @@ impl Kind {
     /// Whether it can be started; caches need nginx behind them.
     pub fn is_installed(self) -> bool {
         match self {
-            Kind::NginxSendfile | Kind::NginxCopying => is_installed("nginx"),
+            Kind::NginxSendfile | Kind::NginxCopying | Kind::NginxDirect => is_installed("nginx"),
             Kind::Varnish => is_installed("varnishd") && is_installed("nginx"),
             Kind::Squid => is_installed("squid") && is_installed("nginx"),
             _ => true,
@@ -100,6 +104,11 @@ impl Kind {
     /// Whether it serves files, and not what it has been given by another server.
     pub fn reads_from_disk(self) -> bool {
         !matches!(self, Kind::Varnish | Kind::Squid)
+    }
+
+    /// Whether it keeps what was asked for in memory.
+    pub fn keeps_in_memory(self) -> bool {
+        self != Kind::NginxDirect
     }
 
     /// Its version, as Debian says.
@@ -160,11 +169,15 @@ impl Running {
         }
         let at = free_port()?;
         let (server, origin) = match kind {
-            Kind::NginxSendfile => (nginx(at, bytes, true, &cores::server())?, None),
-            Kind::NginxCopying => (nginx(at, bytes, false, &cores::server())?, None),
+            Kind::NginxSendfile => (nginx(at, bytes, "sendfile on;", &cores::server())?, None),
+            Kind::NginxCopying => (nginx(at, bytes, "sendfile off;", &cores::server())?, None),
+            Kind::NginxDirect => {
+                let direct = "sendfile off; aio threads; directio 1m; output_buffers 2 512k;";
+                (nginx(at, bytes, direct, &cores::server())?, None)
+            }
             _ => {
                 let origin = free_port()?;
-                let behind = nginx(origin, bytes, true, &cores::viewers())?;
+                let behind = nginx(origin, bytes, "sendfile on;", &cores::viewers())?;
                 wait_for(origin)?;
                 let server = match kind {
                     Kind::Varnish => varnish(at, origin, &bytes.state)?,
@@ -267,18 +280,17 @@ pub fn on(cores: &str, program: &str) -> Command {
     command
 }
 
-fn nginx(at: SocketAddr, bytes: &Bytes, sendfile: bool, cores: &str) -> anyhow::Result<Child> {
+fn nginx(at: SocketAddr, bytes: &Bytes, how: &str, cores: &str) -> anyhow::Result<Child> {
     let dir = bytes.state.join(format!("nginx-{}", at.port()));
     std::fs::create_dir_all(&dir)?;
     let root = bytes.segments.parent().context("the segments' folder")?;
     let config = format!(
         "daemon off; worker_processes 1; pid {dir}/pid; error_log {dir}/error.log; user root;\n\
          events {{ worker_connections 1024; }}\n\
-         http {{ access_log off; sendfile {}; tcp_nopush on; keepalive_requests 100000000;\n\
+         http {{ access_log off; {how} tcp_nopush on; keepalive_requests 100000000;\n\
          client_body_temp_path {dir}/a; proxy_temp_path {dir}/b; fastcgi_temp_path {dir}/c;\n\
          uwsgi_temp_path {dir}/d; scgi_temp_path {dir}/e;\n\
          server {{ listen {at}; root {}; expires 1h; }} }}\n",
-        if sendfile { "on" } else { "off" },
         root.display(),
         dir = dir.display(),
     );
