@@ -16,12 +16,14 @@
 //! | `threads.rs` | threads that read records, and what they read with |
 //! | `sweep.rs` | the file from end to end beside fio and the page cache |
 //! | `page.rs` | tables and charts |
+//! | `thresholds.rs` | tables and charts of the threshold of ONS |
 //! | `paper.rs` | what the paper measured |
 
 mod page;
 mod paper;
 mod sweep;
 mod threads;
+mod thresholds;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -48,8 +50,10 @@ const RECORD: u64 = 1 << 20;
 const DEPTH: usize = 8;
 /// The paper's policies.
 const POLICIES: [&str; 4] = ["fifo", "lru", "lfu", "ons:threshold=5"];
-/// Threads where all policies are compared.
+/// Threads where all policies, and all sizes of a block, are compared.
 const ALL_AT: usize = 20;
+/// Threads where thresholds are compared, as in the paper.
+const THRESHOLDS_AT: [usize; 3] = [10, 20, 30];
 
 /// Its arguments.
 #[derive(Debug, Parser)]
@@ -70,6 +74,9 @@ struct Args {
     /// Numbers of threads
     #[arg(long, value_delimiter = ',', default_values_t = [10, 20, 30, 40, 50])]
     threads: Vec<usize>,
+    /// KiB of a block, and of a record, where sizes are compared
+    #[arg(long, value_delimiter = ',', default_values_t = [256, 512, 1024, 2048])]
+    block: Vec<u32>,
     /// Pool of our size, beside the paper's 512 blocks: of blocks of 256 KiB, with our policy
     #[arg(long, default_value = "256MiB")]
     cache: ByteSize,
@@ -95,7 +102,16 @@ struct Results {
     /// Every policy there is, at [`ALL_AT`] threads with a part each.
     all: Vec<Run>,
     thresholds: Vec<Threshold>,
+    /// At [`ALL_AT`] threads: no cache, the page cache, ONS.
+    blocks: Vec<OfBlock>,
     sweep: Sweep,
+}
+
+/// A run whose records, and whose cache's blocks, have a size.
+#[derive(Clone, Debug, Serialize)]
+struct OfBlock {
+    kib: u32,
+    run: Run,
 }
 
 /// ONS with a threshold: Figs 6 and 8.
@@ -123,6 +139,12 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         "--threads: 1 to 200"
     );
     ensure!(args.turns > 0, "--turns: at least 1");
+    ensure!(
+        args.block
+            .iter()
+            .all(|kib| (64..=16_384).contains(kib) && kib.is_power_of_two()),
+        "--block: powers of two from 64 to 16384"
+    );
     if args.install {
         sweep::install()?;
     }
@@ -203,7 +225,8 @@ fn measure(dir: &Path, args: Args) -> anyhow::Result<Results> {
     let path = dir.join("one");
     make(&path, args.megabytes)?;
     let size = Size {
-        records: args.megabytes,
+        bytes: args.megabytes * RECORD,
+        record: RECORD,
         time: Duration::from_millis(args.millis),
     };
     let pool = BLOCKS * RECORD;
@@ -234,9 +257,27 @@ fn measure(dir: &Path, args: Args) -> anyhow::Result<Results> {
     for threshold in (1..=13).step_by(step) {
         let policy = format!("ons:threshold={threshold}");
         let way = Way::store(&path, pool, RECORD as u32, &policy)?;
-        for threads in [10, 20, 30] {
-            let found = patterns(&way, &policy, Files::Each, threads, size)?;
-            thresholds.extend(found.into_iter().map(|run| Threshold { threshold, run }));
+        for threads in THRESHOLDS_AT {
+            for files in Files::ALL {
+                let found = patterns(&way, &policy, files, threads, size)?;
+                thresholds.extend(found.into_iter().map(|run| Threshold { threshold, run }));
+            }
+        }
+    }
+    let mut blocks = Vec::new();
+    for &kib in &args.block {
+        let record = u64::from(kib) << 10;
+        let size = Size { record, ..size };
+        for name in block_ways() {
+            let way = match name.as_str() {
+                "none" => Way::none(&path)?,
+                "page cache" => Way::page_cache(&path)?,
+                policy => Way::store(&path, pool, record as u32, policy)?,
+            };
+            for files in Files::ALL {
+                let found = patterns(&way, &name, files, ALL_AT, size)?;
+                blocks.extend(found.into_iter().map(|run| OfBlock { kib, run }));
+            }
         }
     }
     Ok(Results {
@@ -245,6 +286,7 @@ fn measure(dir: &Path, args: Args) -> anyhow::Result<Results> {
         runs,
         all,
         thresholds,
+        blocks,
         sweep,
     })
 }
@@ -258,6 +300,11 @@ fn ways() -> impl Iterator<Item = &'static str> {
         .into_iter()
         .chain(POLICIES)
         .chain([OURS])
+}
+
+/// What threads read with where sizes of a block are compared.
+fn block_ways() -> [String; 3] {
+    ["none".to_owned(), "page cache".to_owned(), ons()]
 }
 
 fn report(results: Results) -> anyhow::Result<Report> {
@@ -285,6 +332,9 @@ fn report(results: Results) -> anyhow::Result<Report> {
     report
         .details
         .insert("thresholds".into(), json!(results.thresholds));
+    report
+        .details
+        .insert("blocks".into(), json!(results.blocks));
     report.details.insert("sweep".into(), json!(results.sweep));
     Ok(report)
 }

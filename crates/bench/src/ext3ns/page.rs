@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::threads::{Files, Pattern, Run};
-use super::{ALL_AT, DEPTH, OURS, Results, find, ons, paper, sweep, ways};
+use super::{ALL_AT, DEPTH, OURS, Results, block_ways, find, ons, paper, sweep, thresholds, ways};
 use crate::chart::{Axis, Bar, Mark, Series, bars, lines};
 
 /// Lines for the terminal.
@@ -98,37 +98,8 @@ pub fn page(results: &Results) -> String {
             by_threads(results, pattern, files, &mut out);
         }
     }
-    out += "\n## Threshold of ONS (Figs 6 and 8)\n\n\
-        Hits of random reads in percent, MB/s of re-reads in brackets; a part each. The paper has the most hits at 5, 6, 7 \
-        with 20 threads, at 1 and 5 with 30, and no difference with 10.\n\n\
-        ![Hits by threshold](ext3ns/threshold.svg)\n\n| threshold |";
-    for threads in [10, 20, 30] {
-        let _ = write!(out, " {threads} threads |");
-    }
-    out += "\n|---:|---:|---:|---:|\n";
-    for threshold in 1..=13 {
-        let of = |threads, pattern| {
-            let mut found = results.thresholds.iter();
-            found.find(|one| {
-                one.threshold == threshold
-                    && one.run.threads == threads
-                    && one.run.pattern == pattern
-            })
-        };
-        if of(10, Pattern::Random).is_none() {
-            continue;
-        }
-        let _ = write!(out, "| {threshold} |");
-        for threads in [10, 20, 30] {
-            if let (Some(random), Some(again)) =
-                (of(threads, Pattern::Random), of(threads, Pattern::ReRead))
-            {
-                let hits = random.run.hits.unwrap_or(0.0) * 100.0;
-                let _ = write!(out, " {hits:.1} ({:.0}) |", again.run.mb_s);
-            }
-        }
-        out.push('\n');
-    }
+    thresholds::tables(results, &mut out);
+    by_block(results, &mut out);
     let _ = write!(
         out,
         "\n## Every policy, {ALL_AT} threads with a part each: MB/s (CPU s a GB; hits)\n\n| policy | read | re-read | random |\n|---|---:|---:|---:|\n"
@@ -311,6 +282,32 @@ fn by_threads(results: &Results, pattern: Pattern, files: Files, out: &mut Strin
     }
 }
 
+/// Threads by the size of a block.
+fn by_block(results: &Results, out: &mut String) {
+    let _ = write!(
+        out,
+        "\n## By the size of a block, {ALL_AT} threads: MB/s (CPU s a GB; hits)\n\n\
+         Records are as large as blocks, and the cache has {} MiB whatever they are.\n",
+        paper::BLOCKS
+    );
+    for files in Files::ALL {
+        for pattern in Pattern::ALL {
+            let _ = write!(out, "\n| {}, {} |", pattern.name(), files.name());
+            for kib in &results.args.block {
+                let _ = write!(out, " {kib} KiB |");
+            }
+            let _ = writeln!(out, "\n|---|{}", "---:|".repeat(results.args.block.len()));
+            for way in block_ways() {
+                let is_it =
+                    |run: &Run| (run.way == way) && (run.files, run.pattern) == (files, pattern);
+                let runs = results.blocks.iter().filter(|one| is_it(&one.run));
+                let cells: Vec<String> = runs.map(|one| cell(&one.run)).collect();
+                let _ = writeln!(out, "| {way} | {} |", cells.join(" | "));
+            }
+        }
+    }
+}
+
 /// File names and drawings.
 pub fn charts(results: &Results) -> Vec<(&'static str, String)> {
     vec![
@@ -319,11 +316,13 @@ pub fn charts(results: &Results) -> Vec<(&'static str, String)> {
         ("re-read.svg", rates(results, Pattern::ReRead)),
         ("random.svg", rates(results, Pattern::Random)),
         ("cpu.svg", costs(results)),
-        ("threshold.svg", thresholds(results)),
+        ("threshold.svg", thresholds::hits(results)),
+        ("threshold-rate.svg", thresholds::rates(results)),
     ]
 }
 
-fn most(series: &[Series]) -> f64 {
+/// The greatest value that is drawn.
+pub fn most(series: &[Series]) -> f64 {
     let values = series.iter().flat_map(|series| &series.points);
     values.map(|point| point.1).fold(0.001, f64::max)
 }
@@ -423,35 +422,5 @@ fn costs(results: &Results) -> String {
         &format!("CPU of random reads, {threads} threads with a part each"),
         "ms of CPU a GB",
         &all,
-    )
-}
-
-/// Fig. 8: hits by threshold.
-fn thresholds(results: &Results) -> String {
-    let series: Vec<Series> = [10, 20, 30]
-        .into_iter()
-        .enumerate()
-        .map(|(colour, threads)| Series {
-            name: format!("{threads} threads"),
-            mark: Mark::Line,
-            colour,
-            points: results
-                .thresholds
-                .iter()
-                .filter(|one| one.run.threads == threads && one.run.pattern == Pattern::Random)
-                .map(|one| {
-                    (
-                        f64::from(one.threshold),
-                        one.run.hits.unwrap_or(0.0) * 100.0,
-                    )
-                })
-                .collect(),
-        })
-        .collect();
-    lines(
-        "Random reads: hits by the threshold of ONS",
-        &Axis::linear("threshold", 0.0, 14.0),
-        &Axis::linear("hits, %", 0.0, most(&series)),
-        &series,
     )
 }

@@ -15,6 +15,9 @@ use serde::Serialize;
 
 use super::{DEPTH, RECORD, direct, forget};
 
+/// Bytes of a large page.
+const LARGE: u64 = 2 << 20;
+
 /// In which order a thread reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -144,7 +147,7 @@ impl Way {
     fn read(&self, at: u64, own: &mut [u8]) -> anyhow::Result<()> {
         match self {
             Way::Direct(file) | Way::Buffered(file) => Ok(file.read_exact_at(own, at)?),
-            Way::Store(store, source) => fetch(store, source, at..at + RECORD),
+            Way::Store(store, source) => fetch(store, source, at..at + own.len() as u64),
         }
     }
 }
@@ -162,8 +165,10 @@ fn fetch(store: &Store, source: &Arc<Source>, range: std::ops::Range<u64>) -> an
 /// How long and over how much.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Of the file.
-    pub records: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Bytes of a record.
+    pub record: u64,
     /// At most, where all read one file; eight times that where each reads a part.
     pub time: Duration,
 }
@@ -211,10 +216,11 @@ fn go(
     let total = AtomicU64::new(0);
     let barrier = || Barrier::new(threads + 1);
     let (ready, start, done) = (barrier(), barrier(), barrier());
-    let parts = threads as u64;
+    let (parts, records) = (threads as u64, size.bytes / size.record);
     let reader = |number: u64| -> anyhow::Result<()> {
-        // Two, so that the memory is a large page as the store's are: the disk takes it in one piece.
-        let page = Region::map(2, RECORD as usize)
+        // So many that the memory is a large page as the store's are: the disk takes it in one piece.
+        let pages = (LARGE / size.record).max(1) as usize;
+        let page = Region::map(pages, size.record as usize)
             .map_err(anyhow::Error::from)
             .and_then(|mut region| region.pages.pop().context("no memory"))
             .map(|mut page| {
@@ -232,8 +238,8 @@ fn go(
             };
             let until = reelway_clock::now() + time;
             let (first, count) = match files {
-                Files::One => (0, size.records),
-                Files::Each => (number * size.records / parts, (size.records / parts).max(1)),
+                Files::One => (0, records),
+                Files::Each => (number * records / parts, (records / parts).max(1)),
             };
             let mut word = number * 2 + 1;
             for nth in 0..count {
@@ -247,8 +253,8 @@ fn go(
                     }
                     _ => nth,
                 };
-                way.read((first + record) * RECORD, &mut page)?;
-                total.fetch_add(RECORD, Ordering::Relaxed);
+                way.read((first + record) * size.record, &mut page)?;
+                total.fetch_add(size.record, Ordering::Relaxed);
             }
             Ok(())
         });
