@@ -276,10 +276,10 @@ impl Active {
     fn leave_group_out(&mut self, number: usize, now: u64) {
         let limit = now.saturating_sub(self.rules.drop_after.saturating_mul(LOST));
         let cursor = &self.tracks[number].cursor;
-        let picture = cursor
+        let late = cursor
             .untouched()
-            .filter(|_| self.script.is_picture(cursor.track));
-        if picture.is_none_or(|due| self.wall_of(due) >= limit) {
+            .is_some_and(|due| self.wall_of(due) < limit);
+        if !late || !self.script.is_picture(cursor.track) {
             return;
         }
         let Some(sync) = cursor.next_sync().filter(|due| self.wall_of(*due) <= now) else {
