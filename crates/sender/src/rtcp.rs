@@ -160,6 +160,9 @@ pub(crate) fn heard_by(stream: &Shared, data: &[u8]) {
     }
 }
 
+/// For how long reports gather that come after one another: waking for each costs more than all the rest.
+const GATHER: Duration = Duration::from_millis(5);
+
 /// Starts a thread for each socket; they end soon after `closed` is set.
 pub(crate) fn listen(
     sockets: &Arc<Vec<UdpSocket>>,
@@ -177,9 +180,13 @@ pub(crate) fn listen(
             .name(format!("rtcp-{number}"))
             .spawn(move || {
                 let mut buffer = [0; LONGEST];
-                while !closed.load(Ordering::Relaxed) {
+                let is_open = || !closed.load(Ordering::Relaxed);
+                while is_open() {
                     if let Ok((bytes, from)) = sockets[number].receive(&mut buffer) {
                         directory.heard(&buffer[..bytes], from);
+                    }
+                    if is_open() && !sockets[number].has_waiting() {
+                        std::thread::sleep(GATHER);
                     }
                 }
             })?;

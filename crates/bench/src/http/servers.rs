@@ -75,10 +75,10 @@ impl Kind {
             Kind::NginxDirect => "nginx, directio",
             Kind::Varnish => "Varnish",
             Kind::Squid => "Squid",
-            Kind::Write => "write from memory",
-            Kind::Read => "read and write",
-            Kind::Sendfile => "sendfile",
-            Kind::Splice => "splice",
+            Kind::Write => "write, of pinned memory",
+            Kind::Read => "read and write, of the page cache",
+            Kind::Sendfile => "sendfile, of the page cache",
+            Kind::Splice => "splice, of the page cache",
         }
     }
 
@@ -114,6 +114,7 @@ impl Kind {
     /// Its version, as Debian says.
     pub fn version(self) -> String {
         match self.package() {
+            None if self.way().is_some() => String::new(),
             None => env!("CARGO_PKG_VERSION").to_owned(),
             Some(package) => output("dpkg-query", &["-W", "-f", "${Version}", package])
                 .unwrap_or_default()

@@ -199,6 +199,14 @@ impl UdpSocket {
         ))
     }
 
+    /// Whether a datagram (of at least a byte) is there, so that [`UdpSocket::receive`] would not wait.
+    pub fn has_waiting(&self) -> bool {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: FIONREAD writes an int.
+        let asked = unsafe { libc::ioctl(self.inner.as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
+        asked == 0 && bytes > 0
+    }
+
     /// Has the kernel note when each datagram arrives ([`UdpSocket::receive_stamped`]).
     pub fn set_timestamps(&self) -> io::Result<()> {
         set(

@@ -247,6 +247,20 @@ fn a_queue_that_throws_away_is_no_room_to_a_socket_that_asks_and_nothing_to_ours
 }
 
 #[test]
+fn what_is_waiting_is_known_without_waiting() {
+    let (sender, receiver) = (bound("127.0.0.1:0"), bound("127.0.0.1:0"));
+    assert!(!receiver.has_waiting());
+    let to = Destination::new(receiver.local_addr(), None, false);
+    sender.send(b"one", &to).unwrap();
+    sender.send(b"two", &to).unwrap();
+    for _ in 0..2 {
+        assert!(receiver.has_waiting());
+        received(&receiver, 1);
+    }
+    assert!(!receiver.has_waiting());
+}
+
+#[test]
 fn a_port_in_use_is_refused_but_siblings_share_one() {
     let first = bound("127.0.0.1:0");
     let sibling = first.sibling().expect("a second socket on the port");
