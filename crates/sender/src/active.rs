@@ -106,8 +106,6 @@ pub(crate) struct Active {
     /// Presentation time it began with; the range's end.
     start: Nanos,
     end: Nanos,
-    /// The turn it is in on the wheel.
-    pub armed: u64,
     pub script: Arc<Script>,
 
     pub inbox: Inbox,
@@ -191,7 +189,6 @@ impl Active {
             end: 0,
             go: false,
             window: Window::default(),
-            armed: 0,
             retry_at: 0,
             gso: true,
             next_report: 0,

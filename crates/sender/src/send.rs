@@ -153,13 +153,13 @@ static SAID_NO_GSO: AtomicBool = AtomicBool::new(false);
 
 impl Thread {
     /// Sends what these streams may send now.
-    pub fn send_together(&mut self, places: &[u32], began: u64) {
+    pub fn send_together(&mut self, places: &[(u64, u32)], began: u64) {
         self.prefetch(places, began + TURN);
         let now = now();
         self.jobs.clear();
         let mut due = Vec::new();
         std::mem::swap(&mut due, &mut self.dues);
-        for place in places {
+        for (_, place) in places {
             let Some(stream) = self.streams[*place as usize].as_mut() else {
                 continue;
             };
@@ -188,7 +188,7 @@ impl Thread {
         }
         self.dues = due;
         self.send_jobs();
-        for place in places {
+        for (_, place) in places {
             self.resend(*place);
             let Some(stream) = self.streams[*place as usize].as_mut() else {
                 continue;
@@ -201,9 +201,9 @@ impl Thread {
 
     /// Fetches what sending these streams' packets will read: step by step for all of them, as one stream's
     /// memory is found one piece behind the other, but many streams' do not depend on each other.
-    fn prefetch(&self, places: &[u32], horizon: u64) {
+    fn prefetch(&self, places: &[(u64, u32)], horizon: u64) {
         for step in 0..Active::STEPS {
-            for place in places {
+            for (_, place) in places {
                 if let Some(stream) = self.streams[*place as usize].as_deref() {
                     stream.prefetch(step, horizon);
                 }

@@ -34,6 +34,13 @@ use crate::wheel::Wheel;
 /// which they left, to some 100 µs.
 const TOGETHER: usize = 32;
 
+/// Parts of a turn that are walked one after the other, so that what is due early leaves before what is due late: a turn
+/// of two thousand streams takes most of its millisecond. Within one, streams are walked in the order of their places.
+const PART: u64 = TURN / 16;
+
+/// A stream in the list of those walked now.
+const AT_WORK: u64 = u64::MAX;
+
 /// For how long a thread wants the processor when it wakes: half a turn. A short slice comes first; beside
 /// eight busy loops on its core the 99.9th percentile of wake-ups fell from 4 ms to 0.1 ms (nice -10 both).
 const SLICE: Duration = Duration::from_micros(500);
@@ -110,8 +117,11 @@ pub(crate) struct Thread {
     wheel: Wheel,
     /// Looks within a turn that has begun, by time.
     soon: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Streams to walk now.
-    work: Vec<u32>,
+    /// When each stream is to be walked, by its place: 0 not by the wheel, [`AT_WORK`] now. Beside the streams, so that
+    /// who is not due is not fetched.
+    armed: Vec<u64>,
+    /// Streams to walk now, each with the part of the turn in which it is due.
+    work: Vec<(u64, u32)>,
     due: Vec<(u32, u64)>,
     pub jobs: Vec<Job>,
     /// Scratch lists of `send.rs`, kept so that a turn allocates nothing.
@@ -163,6 +173,7 @@ impl Thread {
             told_dropped: 0,
             wheel: Wheel::new(now() / TURN),
             soon: BinaryHeap::new(),
+            armed: Vec::new(),
             work: Vec::new(),
             due: Vec::new(),
             jobs: Vec::new(),
@@ -239,6 +250,7 @@ impl Thread {
         );
         (self.wheel, self.turn) = (Wheel::new(now() / TURN), Turn::default());
         self.soon.clear();
+        self.armed.fill(0);
         self.work.clear();
         self.due.clear();
         self.jobs.clear();
@@ -310,24 +322,32 @@ impl Thread {
     /// Gathers the streams to walk now.
     fn take_due(&mut self, now: u64) {
         self.wheel.take(now / TURN, &mut self.due);
-        for (place, turn) in self.due.drain(..) {
+        let mut due = std::mem::take(&mut self.due);
+        for (place, turn) in due.drain(..) {
             // Who was put elsewhere since is not due.
-            if self.streams[place as usize]
-                .as_ref()
-                .is_some_and(|stream| stream.armed == turn)
-            {
-                self.work.push(place);
+            let at = self.armed[place as usize];
+            if at / TURN == turn {
+                self.enlist(place, at);
             }
         }
+        self.due = due;
         while let Some(Reverse((at, place))) = self.soon.peek().copied() {
             if at > now {
                 break;
             }
             self.soon.pop();
-            self.work.push(place);
+            self.enlist(place, at);
         }
         self.work.sort_unstable();
-        self.work.dedup();
+    }
+
+    /// Has a stream walked now, once, among those due at `at`.
+    fn enlist(&mut self, place: u32, at: u64) {
+        let armed = &mut self.armed[place as usize];
+        if *armed != AT_WORK {
+            *armed = AT_WORK;
+            self.work.push((at / PART, place));
+        }
     }
 
     /// Sends what the streams to walk may send, and puts each where it is due next.
@@ -341,41 +361,53 @@ impl Thread {
         let began = now();
         // A stream may come again in the same turn, with its next slice; bounded by its window.
         while !work.is_empty() {
-            for together in work.chunks(TOGETHER) {
-                self.send_together(together, began);
+            let (mut first, mut again) = (0, 0);
+            while first < work.len() {
+                let last = (first + TOGETHER).min(work.len());
+                self.send_together(&work[first..last], began);
+                // While what it reads of the streams is still near.
+                let now = now();
+                for number in first..last {
+                    if self.look_again(work[number].1, now, began) {
+                        work[again] = work[number];
+                        again += 1;
+                    }
+                }
+                first = last;
             }
-            let now = now();
-            work.retain(|place| self.look_again(*place, now, began));
+            work.truncate(again);
         }
         self.work = work;
     }
 
     /// Puts a stream where it is to be looked at next; true if that is at once.
     fn look_again(&mut self, place: u32, now: u64, began: u64) -> bool {
-        let Some(stream) = self.streams[place as usize].as_mut() else {
+        let armed = &mut self.armed[place as usize];
+        *armed = 0;
+        let Some(stream) = self.streams[place as usize].as_deref() else {
             return false;
         };
         let horizon = stream.horizon(began);
         let Some(at) = stream.next_look(now, horizon) else {
-            stream.armed = 0;
             return false;
         };
         // Only while the turn lasts: an overlong walk must not starve the streams of the next one.
         if at <= now && now < horizon {
+            *armed = AT_WORK;
             return true;
         }
         let turn = at / TURN;
         if turn < self.wheel.next() && at > now {
-            stream.armed = 0;
             self.soon.push(Reverse((at, place)));
         } else {
-            stream.armed = self.wheel.put(turn, place);
+            let put = self.wheel.put(turn, place);
+            *armed = if put == turn { at } else { put * TURN };
         }
         false
     }
 
     /// Walks a stream at once.
     fn touch(&mut self, place: u32) {
-        self.work.push(place);
+        self.enlist(place, 0);
     }
 }

@@ -259,7 +259,7 @@ fn film_traffic(out: &mut String, films: &film::Films) {
             row.sender.descriptors
         );
     }
-    out.push_str("\nLateness by the sender, from the first packet of the first stream on for Reelway. The last row is the most streams that leave 30% of the core free.\n\n");
+    out.push_str("\nLateness by the sender, while it is measured (for Reelway the bound of a class, up to a quarter too large). The last row is the most streams that leave 30% of the core free.\n\n");
 }
 
 fn cost_rows(out: &mut String, costs: &[film::Cost]) {

@@ -10,8 +10,8 @@ use reelway_catalogue::{Film, index_path};
 use reelway_media::Kind;
 use reelway_rtp::{Header, PayloadOptions};
 use reelway_sender::{
-    BackendChoice, FileStream, FilmStream, Out, Sender, SenderConfig, Stream, StreamEvent,
-    StreamHandle, TrackOut, What,
+    BackendChoice, FileStream, FilmStream, Lateness, Out, Sender, SenderConfig, Stream,
+    StreamEvent, StreamHandle, TrackOut, What,
 };
 use reelway_store::{Source, Store, StoreConfig};
 
@@ -129,14 +129,19 @@ fn go(handles: &[StreamHandle], over: Duration) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn finish(outcome: &mut Outcome, store: &Store, sender: &Sender) -> anyhow::Result<()> {
+fn finish(
+    outcome: &mut Outcome,
+    late: Lateness,
+    store: &Store,
+    sender: &Sender,
+) -> anyhow::Result<()> {
     let stats = sender.stats();
     let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
     outcome.late = Late {
-        p50: millis(stats.late.p50),
-        p99: millis(stats.late.p99),
-        p999: millis(stats.late.p999),
-        max: millis(stats.late.max),
+        p50: millis(late.p50),
+        p99: millis(late.p99),
+        p999: millis(late.p999),
+        max: millis(late.max),
     };
     outcome.refused = stats.refused;
     outcome.backend = stats.backend.to_owned();
@@ -196,7 +201,7 @@ pub fn sessions(task: &Sessions, backend: &str) -> anyhow::Result<Outcome> {
     let mut outcome = account.close()?;
     let stats = sender.stats();
     (outcome.packets, outcome.calls, outcome.runs) = (stats.packets, stats.calls, stats.runs);
-    finish(&mut outcome, &store, &sender)?;
+    finish(&mut outcome, sender.stats().late, &store, &sender)?;
     Ok(outcome)
 }
 
@@ -278,7 +283,8 @@ pub fn traffic(task: &Traffic, backend: &str, burst: u16) -> anyhow::Result<Outc
     outcome.packets = after.packets - before.packets;
     outcome.calls = after.calls - before.calls;
     outcome.runs = after.runs - before.runs;
-    finish(&mut outcome, &store, &sender)?;
+    let late = after.late_counts.since(&before.late_counts);
+    finish(&mut outcome, late, &store, &sender)?;
     let failed = handles
         .iter()
         .filter(|handle| handle.progress().state == reelway_sender::State::Failed);

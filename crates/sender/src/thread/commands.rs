@@ -116,13 +116,15 @@ impl Thread {
     }
 
     /// Gives a stream a place.
-    fn put(&mut self, mut stream: Box<Active>) -> u32 {
-        stream.armed = 0;
+    fn put(&mut self, stream: Box<Active>) -> u32 {
         let place = self.free.pop().unwrap_or(self.streams.len() as u32);
         self.places.insert(stream.id(), place);
         match self.streams.get_mut(place as usize) {
             Some(empty) => *empty = Some(stream),
-            None => self.streams.push(Some(stream)),
+            None => {
+                self.streams.push(Some(stream));
+                self.armed.push(0);
+            }
         }
         place
     }
