@@ -23,8 +23,13 @@ const FILM: Recipe = Recipe {
 };
 const RUNS: usize = 21;
 
+/// How long it takes to learn a two-hour film, and how large its index is
+#[derive(clap::Parser)]
+struct Args {}
+
 /// Indexes a film whose `moov` is in the page cache, reads its index file back, and counts bytes.
-pub fn run(_args: &[String]) -> anyhow::Result<Report> {
+pub fn run(args: &[String]) -> anyhow::Result<Report> {
+    let Args {} = crate::arguments("index", args);
     measure(crate::bed::Folder::make("bench-index")?.path())
 }
 

@@ -26,8 +26,13 @@ const FILM: Recipe = Recipe {
 const STARTS: usize = 200;
 const SEEKS: usize = 200;
 
+/// How soon a film begins over RTSP and HLS, and goes on after a seek
+#[derive(clap::Parser)]
+struct Args {}
+
 /// Runs the experiment.
-pub fn run(_args: &[String]) -> anyhow::Result<Report> {
+pub fn run(args: &[String]) -> anyhow::Result<Report> {
+    let Args {} = crate::arguments("start", args);
     let folder = crate::bed::Folder::make("bench-start")?;
     std::fs::create_dir_all(folder.path().join("films"))?;
     measure(folder.path())
