@@ -240,7 +240,7 @@ impl Bench {
             std::fs::write(&path, text + "\n").with_context(|| path.display().to_string())?;
         }
         if let Some(dir) = self.markdown {
-            let path = dir.join(format!("{name}.md"));
+            let path = dir.join(format!("{}.md", report.bench));
             std::fs::write(&path, report.markdown()).with_context(|| path.display().to_string())?;
         }
         Ok(if report.all_met() {

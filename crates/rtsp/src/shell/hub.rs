@@ -37,6 +37,9 @@ pub(super) struct Ears {
 /// Reports that may wait: what a thousand viewers say in a minute is a hundred a second.
 const MOST_HEARD: usize = 4096;
 
+/// For how long what receivers report gathers before it is looked at.
+const GATHER: Duration = Duration::from_millis(20);
+
 /// How long a disk may take to give the beginning of a film: viewers have given up by then.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -247,19 +250,34 @@ impl Hub {
     }
 
     /// Listens to what streams and the register tell; for ever.
-    pub async fn listen(&self, mut news: News) {
-        loop {
-            let event = tokio::select! {
-                Some(told) = news.told.recv() => match told {
+    pub async fn listen(
+        &self,
+        News {
+            mut told,
+            mut heard,
+        }: News,
+    ) {
+        let tells = async {
+            while let Some(told) = told.recv().await {
+                let event = match told {
                     Told::Finished(session) => Event::Finished { session },
                     Told::Failed(session, reason) => Event::Failed { session, reason },
                     Told::Ended(session, reason) => Event::Ended { session, reason },
-                },
-                Some((session, said)) = news.heard.recv() => Event::Heard { session, said },
-                else => return,
-            };
-            // None of these events makes a job.
-            self.happen(event);
-        }
+                };
+                // None of these events makes a job.
+                self.happen(event);
+            }
+        };
+        let hears = async {
+            let mut several = Vec::new();
+            while heard.recv_many(&mut several, MOST_HEARD).await > 0 {
+                for (session, said) in several.drain(..) {
+                    self.happen(Event::Heard { session, said });
+                }
+                // Nobody waits for what reports say, and to be woken for each costs more than all the rest.
+                tokio::time::sleep(GATHER).await;
+            }
+        };
+        tokio::join!(tells, hears);
     }
 }
