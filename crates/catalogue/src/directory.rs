@@ -54,8 +54,8 @@ pub struct Change {
     pub replaced: Vec<String>,
 }
 
-/// Titles kept in memory after their last use; one of two hours takes about a megabyte.
-const TITLES_KEPT: usize = 16;
+/// Titles kept in memory after their last use: some kilobytes and an open file each.
+const TITLES_KEPT: usize = 64;
 
 /// A library of watched directories, or of another [`Shelf`].
 pub struct Directory {

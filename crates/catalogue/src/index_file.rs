@@ -8,12 +8,13 @@
 //! 24  XXH3-64 of the brief
 //! 32  XXH3-64 of title and records
 //! 40  brief: file identity and Summary (postcard), all that a list of films needs
-//! …   Title (postcard)
+//! …   Title (postcard), the records of its groups left out
+//! …   packed records of every track's groups in order
 //! …   sample records of every track in order, 18 bytes each
 //! ```
 //!
-//! A start of the server reads the briefs alone. The title is held in memory while a film is in
-//! use; sample records are read a group at a time where they are needed, so that the kernel's page
+//! A start of the server reads the briefs alone. The title, some kilobytes, is held in memory while a
+//! film is in use; groups and sample records are read where they are needed, so that the kernel's page
 //! cache is their cache. A file with another version, a wrong checksum or another film's identity
 //! is made anew.
 
@@ -23,8 +24,10 @@ use std::io::{self, BufWriter, Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use reelway_media::{Index, RECORD_BYTES, Sample, Samples, SamplesError, Title};
+use reelway_media::{Index, RECORD_BYTES, Sample, Samples, SamplesError, Stored, Title};
 use reelway_sys::FileIdentity;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
@@ -33,12 +36,12 @@ use crate::Summary;
 
 const MAGIC: [u8; 8] = *b"RWINDEX\0";
 /// Goes up whenever the format or the meaning of anything in it changes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const PREFIX_BYTES: usize = 40;
 /// A longer brief is not ours: a film has a handful of tracks.
 const MAX_BRIEF_BYTES: u64 = 1 << 20;
-/// A longer title is not ours: a day of half-second GOPs takes some 10 MB.
-const MAX_TITLE_BYTES: u64 = 512 << 20;
+/// A longer title is not ours: a hundred tracks with cover art in their notes take less.
+const MAX_TITLE_BYTES: u64 = 64 << 20;
 
 /// Why an index file cannot be used; the film is indexed again.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +63,7 @@ pub enum IndexFileError {
 /// The sample records of a title, in its index file.
 #[derive(Debug)]
 pub struct IndexFile {
-    file: File,
+    file: Arc<File>,
     /// For each track: where its records begin, and how many there are.
     tables: Vec<(u64, u32)>,
 }
@@ -164,9 +167,14 @@ impl IndexFile {
             summary: Summary::of(&index.title),
         };
         let brief = postcard::to_stdvec(&brief).map_err(io::Error::other)?;
-        let title = postcard::to_stdvec(&index.title).map_err(io::Error::other)?;
+        let mut title = index.title.clone();
+        let groups: Vec<Vec<u8>> = (title.tracks.iter_mut())
+            .map(|track| track.groups.detach())
+            .collect();
+        let title = postcard::to_stdvec(&title).map_err(io::Error::other)?;
         let mut rest = Xxh3Default::new();
         rest.write(&title);
+        groups.iter().for_each(|groups| rest.write(groups));
         for table in &index.tables {
             rest.write(table.as_bytes());
         }
@@ -182,6 +190,9 @@ impl IndexFile {
             out.write_all(&prefix.to_bytes())?;
             out.write_all(&brief)?;
             out.write_all(&title)?;
+            for groups in &groups {
+                out.write_all(groups)?;
+            }
             for table in &index.tables {
                 out.write_all(table.as_bytes())?;
             }
@@ -217,7 +228,7 @@ impl IndexFile {
             .map_err(|_| IndexFileError::Damaged)?;
         let mut sum = Xxh3Default::new();
         sum.write(&title);
-        let mut buffer = vec![0; 256 * 1024];
+        let mut buffer = vec![0; 64 * 1024];
         loop {
             match file.read(&mut buffer)? {
                 0 => break,
@@ -227,8 +238,17 @@ impl IndexFile {
         if sum.finish() != prefix.rest_sum {
             return Err(IndexFileError::Damaged);
         }
-        let title: Title = postcard::from_bytes(&title).map_err(|_| IndexFileError::Version)?;
+        let mut title: Title = postcard::from_bytes(&title).map_err(|_| IndexFileError::Version)?;
+        let file = Arc::new(file);
         let mut at = PREFIX_BYTES as u64 + u64::from(prefix.brief_bytes) + prefix.title_bytes;
+        for track in &mut title.tracks {
+            let bytes = u64::from(track.groups.bytes());
+            track.groups.attach(Arc::new(Part {
+                file: Arc::clone(&file),
+                start: at,
+            }));
+            at += bytes;
+        }
         let mut tables = Vec::with_capacity(title.tracks.len());
         for track in &title.tracks {
             tables.push((at, track.samples));
@@ -240,6 +260,30 @@ impl IndexFile {
         Ok((title, IndexFile { file, tables }))
     }
 }
+
+/// A part of an index file: the groups of a track.
+#[derive(Debug)]
+struct Part {
+    file: Arc<File>,
+    start: u64,
+}
+
+impl Stored for Part {
+    fn read_at(&self, at: u32, into: &mut [u8]) -> bool {
+        let read = self.file.read_exact_at(into, self.start + u64::from(at));
+        if let Err(error) = &read
+            && !SAID_UNREADABLE.swap(true, Ordering::Relaxed)
+        {
+            tracing::error!(
+                "an index file cannot be read any more ({error}): films stop where it is needed"
+            );
+        }
+        read.is_ok()
+    }
+}
+
+/// Said once: a disk that fails would say it for every group.
+static SAID_UNREADABLE: AtomicBool = AtomicBool::new(false);
 
 fn checksum(bytes: &[u8]) -> u64 {
     let mut sum = Xxh3Default::new();
@@ -280,7 +324,7 @@ impl Samples for IndexFile {
 
 #[cfg(test)]
 mod tests {
-    use reelway_media::{Container, SampleTable};
+    use reelway_media::{Container, Group, SampleTable};
 
     use super::*;
 
@@ -317,7 +361,16 @@ mod tests {
                 samples: 1000,
                 bytes: 10_000,
                 duration: 512_000,
-                groups: Vec::new(),
+                groups: (0..40)
+                    .map(|n| Group {
+                        first: n * 25,
+                        count: 25,
+                        dts: i64::from(n) * 12_800,
+                        cts: -3,
+                        bytes: 250,
+                        sync: true,
+                    })
+                    .collect(),
                 picture: None,
                 sound: None,
                 sample_entry: Vec::new(),

@@ -11,12 +11,16 @@ use reelway_media::{Kind, SECOND};
 use reelway_package::{Options, Package, PackageError};
 use reelway_store::{Source, Store};
 use reelway_sys::FileIdentity;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::conditional::Validators;
 
-/// Films kept packaged. A two-hour film takes some 200 KiB, tables and all.
-const KEPT: usize = 64;
+/// Bytes of memory of films kept packaged, counted at [`LEAST`] each or more.
+const KEPT: usize = 24 << 20;
+/// What a film is taken to need at least: a two-hour one has 45 KiB of tables, and its files are open.
+const LEAST: usize = 64 << 10;
+/// Films made ready at once: each reads its whole index.
+const MAKING: usize = 4;
 
 /// A film ready to be served.
 #[derive(Debug)]
@@ -65,6 +69,11 @@ impl Show {
             source,
             version,
         })
+    }
+
+    /// Bytes of memory that it takes, about.
+    fn memory(&self) -> usize {
+        self.package.memory().max(LEAST)
     }
 
     /// Seconds of film.
@@ -141,6 +150,7 @@ pub(crate) struct Films {
     options: Options,
     slots: Mutex<HashMap<String, Arc<Slot>>>,
     uses: AtomicU64,
+    making: Semaphore,
 }
 
 impl Films {
@@ -151,6 +161,7 @@ impl Films {
             options,
             slots: Mutex::default(),
             uses: AtomicU64::new(0),
+            making: Semaphore::new(MAKING),
         }
     }
 
@@ -184,6 +195,8 @@ impl Films {
         let loaded = slot
             .show
             .get_or_try_init(|| async {
+                // Never closed, so that it is always given.
+                let _turn = self.making.acquire().await;
                 let (catalogue, store) = (self.catalogue.clone(), self.store.clone());
                 let (name, options) = (name.to_owned(), self.options);
                 // Reads the film's index file, and looks at each of its samples.
@@ -204,13 +217,15 @@ impl Films {
             slot.used.store(now, Ordering::Relaxed);
             return slot.clone();
         }
-        if slots.len() >= KEPT {
+        let memory = |slot: &Arc<Slot>| slot.show.get().map_or(LEAST, |show| show.memory());
+        let mut held = LEAST + slots.values().map(memory).sum::<usize>();
+        while held > KEPT && !slots.is_empty() {
             let oldest = slots
                 .iter()
                 .min_by_key(|(_, slot)| slot.used.load(Ordering::Relaxed));
-            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
-                slots.remove(&oldest);
-            }
+            let oldest = oldest.map(|(name, _)| name.clone());
+            let gone = oldest.and_then(|oldest| slots.remove(&oldest));
+            held -= gone.as_ref().map_or(0, memory);
         }
         let slot = Arc::new(Slot {
             identity,

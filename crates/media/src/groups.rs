@@ -1,6 +1,6 @@
 //! Samples into groups; see [`Group`] for why and where they are cut.
 
-use crate::{Group, Kind, Sample};
+use crate::{Group, Groups, Kind, Sample};
 
 /// Cuts samples, the first of which is decoded at `dts`, into groups.
 pub(crate) fn group(
@@ -8,7 +8,7 @@ pub(crate) fn group(
     kind: Kind,
     mut dts: i64,
     timescale: u32,
-) -> Vec<Group> {
+) -> Groups {
     let total = samples.clone().count();
     let sync = samples.clone().filter(|sample| sample.sync).count();
     // Where most samples are sync samples, a group for each would take more than the samples do.
@@ -18,7 +18,7 @@ pub(crate) fn group(
         Kind::Video if dense => i64::from(timescale) / 2,
         Kind::Video => 0,
     };
-    let mut groups = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     let mut open: Option<Open> = None;
     for (number, sample) in (0..).zip(samples) {
         if let Some(group) = open.take_if(|open| open.ends_before(&sample, dts, least)) {
@@ -31,8 +31,7 @@ pub(crate) fn group(
         dts += i64::from(sample.duration);
     }
     groups.extend(open.map(|open| open.group));
-    groups.shrink_to_fit();
-    groups
+    groups.into_iter().collect()
 }
 
 /// A group that may still grow.

@@ -13,6 +13,7 @@ mod codec;
 mod groups;
 mod mp4;
 mod naming;
+mod paged;
 mod samples;
 mod time;
 mod title;
@@ -21,6 +22,7 @@ pub use codec::{AacConfig, Codec, H264Config, H265Config, OpusConfig};
 pub use mp4::{
     Index, IndexError, IndexOptions, Indexer, ReadIndexError, Step, Trouble, index_with,
 };
+pub use paged::{Paged, Record, Stored, WORDS};
 pub use samples::{RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, TimedSample};
 pub use time::{Nanos, SECOND, nanos_to_ticks, rescale, ticks_to_nanos};
-pub use title::{Container, Group, Kind, Picture, Sound, SyncSample, Title, Track};
+pub use title::{Container, Group, Groups, Kind, Picture, Sound, SyncSample, Title, Track};

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Codec, Nanos, Sample, Samples, SamplesError, TimedSample, ticks_to_nanos};
+use crate::{
+    Codec, Nanos, Paged, Record, Sample, Samples, SamplesError, TimedSample, WORDS, ticks_to_nanos,
+};
 
 /// A film without its sample records, which are kept apart ([`Samples`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +71,7 @@ pub struct Track {
     /// Ticks of all samples together.
     pub duration: u64,
     /// GOPs, or parts of such as are too long to be held at once; see [`Group`].
-    pub groups: Vec<Group>,
+    pub groups: Groups,
     /// For video.
     pub picture: Option<Picture>,
     /// For audio.
@@ -98,6 +100,37 @@ pub struct Group {
     pub bytes: u32,
     /// Whether the first sample is a sync sample.
     pub sync: bool,
+}
+
+/// A track's groups in the order of their samples.
+pub type Groups = Paged<Group>;
+
+impl Record for Group {
+    const USED: usize = 6;
+
+    fn words(&self) -> [i64; WORDS] {
+        [
+            self.first.into(),
+            self.count.into(),
+            self.dts,
+            self.cts.into(),
+            self.bytes.into(),
+            self.sync.into(),
+            0,
+            0,
+        ]
+    }
+
+    fn of(words: &[i64; WORDS]) -> Group {
+        Group {
+            first: words[0] as u32,
+            count: words[1] as u32,
+            dts: words[2],
+            cts: words[3] as i32,
+            bytes: words[4] as u32,
+            sync: words[5] != 0,
+        }
+    }
 }
 
 impl Group {
@@ -176,18 +209,16 @@ impl Track {
         // Only sync samples are shown in the order they are stored: the first sample of any other
         // group may be a B-picture, shown before what the group ahead of it begins with. So the
         // search asks of each group which sync group it belongs to.
-        let head = |group: usize| self.groups[..=group].iter().rposition(|group| group.sync);
+        let head = |group: usize| self.groups.last_up_to(group, |group| group.sync);
         let (mut low, mut high) = (0, self.groups.len());
         let mut found = None;
         while low < high {
             let middle = low.midpoint(high);
             match head(middle) {
-                Some(sync)
-                    if self.presentation(self.groups[sync].dts, self.groups[sync].cts) > at =>
-                {
-                    high = sync
+                Some((sync, group)) if self.presentation(group.dts, group.cts) > at => {
+                    high = sync;
                 }
-                Some(sync) => {
+                Some((sync, _)) => {
                     found = Some(sync);
                     low = middle + 1;
                 }
@@ -210,8 +241,9 @@ impl Track {
     /// The group that holds sample number `sample`, if there is such a sample.
     pub fn group_of_sample(&self, sample: u32) -> Option<usize> {
         let after = self.groups.partition_point(|group| group.first <= sample);
-        let group = after.checked_sub(1)?;
-        (sample - self.groups[group].first < self.groups[group].count).then_some(group)
+        let number = after.checked_sub(1)?;
+        let group = self.groups.get(number)?;
+        (sample - group.first < group.count).then_some(number)
     }
 
     /// The last sync sample presented at or before `at`; the first one of the track where none is.
@@ -233,7 +265,7 @@ impl Track {
             .rposition(|timed| timed.sample.sync && starts_by(timed)))
         .or_else(|| samples.iter().position(|timed| timed.sample.sync))
         .unwrap_or(0);
-        let Some(&timed) = samples.get(within) else {
+        let (Some(&timed), Some(first)) = (samples.get(within), self.groups.get(group)) else {
             return Err(SamplesError::OutOfRange {
                 track,
                 range: 0..1,
@@ -242,7 +274,7 @@ impl Track {
         };
         Ok(SyncSample {
             group,
-            number: self.groups[group].first + within as u32,
+            number: first.first + within as u32,
             timed,
         })
     }

@@ -16,10 +16,10 @@ fn long_gops() -> (Title, Vec<reelway_media::SampleTable>) {
 }
 
 fn by_hand(track: &Found, at: Nanos) -> usize {
-    let starts_by =
-        |n: &usize| track.presentation(track.groups[*n].dts, track.groups[*n].cts) <= at;
-    (0..track.groups.len())
-        .filter(|n| track.groups[*n].sync)
+    let groups: Vec<_> = track.groups.iter().collect();
+    let starts_by = |n: &usize| track.presentation(groups[*n].dts, groups[*n].cts) <= at;
+    (0..groups.len())
+        .filter(|n| groups[*n].sync)
         .rfind(starts_by)
         .unwrap_or(0)
 }
@@ -90,7 +90,7 @@ fn groups_are_found_by_the_number_of_a_sample_and_by_decode_time() {
         [0, 0, 1, 1, 2, 4].map(Some)
     );
     assert_eq!(track.group_of_sample(1000), None);
-    let second = track.decode(track.groups[1].dts);
+    let second = track.decode(track.groups.get(1).unwrap().dts);
     assert_eq!(
         [
             track.group_at(second - 1),

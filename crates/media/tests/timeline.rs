@@ -210,7 +210,7 @@ fn sound_over_before_the_first_picture_is_the_films_beginning() {
 fn a_picture_track_without_sync_samples_begins_with_its_first() {
     let picture = Track::picture(1, 30, 30).with_table(table(b"stss", 0, 0, &[]));
     let index = indexed(&[picture]);
-    assert!(index.title.tracks[0].groups[0].sync);
+    assert!(index.title.tracks[0].groups.first().unwrap().sync);
     assert!(
         index.title.notes[0].contains("no sync sample"),
         "{:?}",

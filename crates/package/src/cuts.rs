@@ -10,7 +10,9 @@
 //! single segment) is several, so that a header is never longer than some kilobytes and only the
 //! samples of one fragment are looked at at once.
 
-use reelway_media::{Nanos, SECOND, Sample, Samples, SamplesError, Track, nanos_to_ticks};
+use reelway_media::{
+    Nanos, Paged, Record, SECOND, Sample, Samples, SamplesError, Track, WORDS, nanos_to_ticks,
+};
 
 use crate::fragment::{Layout, LayoutScan};
 use crate::timeline::Timeline;
@@ -23,7 +25,7 @@ const FULL_BYTES: u64 = 1 << 30;
 /// Samples read at once while a film is scanned: 72 KiB of records.
 const SCAN: u32 = 4096;
 
-/// A fragment: `moof` and `mdat` of consecutive samples. 48 bytes.
+/// A fragment: `moof` and `mdat` of consecutive samples. Some 14 bytes in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
     /// First sample.
@@ -42,7 +44,36 @@ pub(crate) struct Fragment {
     pub bytes: u64,
 }
 
-/// A segment: what one request asks for.
+impl Record for Fragment {
+    const USED: usize = 7;
+
+    fn words(&self) -> [i64; WORDS] {
+        [
+            self.first.into(),
+            self.span.into(),
+            i64::from(self.span) - i64::from(self.count),
+            self.layout.word(),
+            self.dts,
+            self.tfdt.wrapping_sub(self.dts),
+            self.bytes as i64,
+            0,
+        ]
+    }
+
+    fn of(words: &[i64; WORDS]) -> Fragment {
+        Fragment {
+            first: words[0] as u32,
+            span: words[1] as u32,
+            count: (words[1] - words[2]) as u32,
+            layout: Layout::of_word(words[3]),
+            dts: words[4],
+            tfdt: words[5].wrapping_add(words[4]),
+            bytes: words[6] as u64,
+        }
+    }
+}
+
+/// A segment: what one request asks for. Some 4 bytes in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     /// Its first fragment.
@@ -51,11 +82,26 @@ pub(crate) struct Cut {
     pub start: i64,
 }
 
+impl Record for Cut {
+    const USED: usize = 2;
+
+    fn words(&self) -> [i64; WORDS] {
+        [self.fragment.into(), self.start, 0, 0, 0, 0, 0, 0]
+    }
+
+    fn of(words: &[i64; WORDS]) -> Cut {
+        Cut {
+            fragment: words[0] as u32,
+            start: words[1],
+        }
+    }
+}
+
 /// A track's segments and fragments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Table {
-    pub fragments: Vec<Fragment>,
-    pub cuts: Vec<Cut>,
+    pub fragments: Paged<Fragment>,
+    pub cuts: Paged<Cut>,
     /// No segment has samples that are shown before its first one.
     pub independent: bool,
     /// Where the last sample ends on the presentation timeline, in ticks.
@@ -221,6 +267,8 @@ pub(crate) fn build(
             independent: true,
             ..Table::default()
         },
+        fragments: Vec::new(),
+        cuts: Vec::new(),
         layouts: Vec::new(),
         timeline,
         open: None,
@@ -234,7 +282,7 @@ pub(crate) fn build(
         let at = shown - timeline.priming;
         // Passes over all cuts that this sample reaches: what would be empty joins the next.
         let cuts = cuts.passed(passed, number, at, track.timescale);
-        let first = builder.table.cuts.is_empty();
+        let first = builder.cuts.is_empty();
         if first || cuts > passed {
             builder.cut();
         } else if builder
@@ -245,7 +293,7 @@ pub(crate) fn build(
             builder.close_fragment();
         }
         passed = cuts;
-        let first_fragment = builder.table.fragments.is_empty();
+        let first_fragment = builder.fragments.is_empty();
         let left_out = first_fragment && timeline.leads(track.kind, dts, sample.cts);
         builder.add(number, dts, sample, left_out);
     })?;
@@ -254,7 +302,10 @@ pub(crate) fn build(
 
 /// A table being built.
 struct Builder<'a> {
+    /// Its lists stay empty until all is known.
     table: Table,
+    fragments: Vec<Fragment>,
+    cuts: Vec<Cut>,
     /// One for each closed fragment.
     layouts: Vec<LayoutScan>,
     timeline: &'a Timeline,
@@ -299,7 +350,7 @@ impl Builder<'_> {
 
     fn close_fragment(&mut self) {
         if let Some((fragment, layout)) = self.open.take() {
-            self.table.fragments.push(fragment);
+            self.fragments.push(fragment);
             self.layouts.push(layout);
         }
     }
@@ -307,14 +358,14 @@ impl Builder<'_> {
     /// Ends the segment: it begins where it is first shown.
     fn close_segment(&mut self) {
         self.close_fragment();
-        let Some(cut) = self.table.cuts.last().copied() else {
+        let Some(cut) = self.cuts.last().copied() else {
             return;
         };
-        for fragment in &mut self.table.fragments[cut.fragment as usize..] {
+        for fragment in &mut self.fragments[cut.fragment as usize..] {
             fragment.tfdt = fragment.tfdt.max(self.earliest);
         }
-        let segments = self.table.cuts.len();
-        if let [.., before, cut] = &mut self.table.cuts[..segments] {
+        let segments = self.cuts.len();
+        if let [.., before, cut] = &mut self.cuts[..segments] {
             cut.start = (self.earliest - self.timeline.priming).max(before.start);
         }
         self.earliest = i64::MAX;
@@ -324,25 +375,28 @@ impl Builder<'_> {
     fn cut(&mut self) {
         self.close_segment();
         // The first one begins with the film, whenever its first sample is presented.
-        self.table.cuts.push(Cut {
-            fragment: self.table.fragments.len() as u32,
+        self.cuts.push(Cut {
+            fragment: self.fragments.len() as u32,
             start: 0,
         });
     }
 
     fn done(mut self) -> Table {
         self.close_segment();
-        let last_start = self.table.cuts.last().map_or(0, |cut| cut.start);
+        let last_start = self.cuts.last().map_or(0, |cut| cut.start);
         self.table.end = self.table.end.max(last_start);
         // The last sample lasts until everything has been shown.
         self.table.end_decoded = self.end_decoded.max(self.table.end + self.timeline.priming);
-        for index in 0..self.table.fragments.len() {
-            let end = self.table.fragment_end(index as u32);
-            let fragment = &mut self.table.fragments[index];
-            fragment.layout = self.layouts[index].done(fragment.tfdt, end);
+        for (index, layout) in self.layouts.iter().enumerate() {
+            let end = self
+                .fragments
+                .get(index + 1)
+                .map_or(self.table.end_decoded, |next| next.tfdt);
+            let fragment = &mut self.fragments[index];
+            fragment.layout = layout.done(fragment.tfdt, end);
         }
-        self.table.fragments.shrink_to_fit();
-        self.table.cuts.shrink_to_fit();
+        self.table.fragments = self.fragments.into_iter().collect();
+        self.table.cuts = self.cuts.into_iter().collect();
         self.table
     }
 }

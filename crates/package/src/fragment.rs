@@ -95,6 +95,17 @@ impl LayoutScan {
 }
 
 impl Layout {
+    /// In a word, for tables.
+    pub(crate) fn word(self) -> i64 {
+        self.trun.into()
+    }
+
+    /// What [`Layout::word`] told.
+    pub(crate) fn of_word(word: i64) -> Layout {
+        let trun = word as u32;
+        Layout { trun }
+    }
+
     fn sample_bytes(self) -> u64 {
         4 * u64::from((self.trun & (DURATIONS | SIZES | FLAGS | OFFSETS)).count_ones())
     }

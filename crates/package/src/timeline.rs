@@ -101,9 +101,9 @@ fn first_sample(
                 .saturating_sub(1)
         }
     };
-    if track.groups.is_empty() {
+    let Some(first) = track.groups.get(group) else {
         return Ok(None);
-    }
+    };
     let read = track.read_group(index, group, samples)?;
     let presented = |s: &TimedSample| track.presentation(s.dts, s.sample.cts);
     let place = match track.kind {
@@ -119,6 +119,6 @@ fn first_sample(
             .position(|s| presented(s) >= -MAX_PRIMING)
             .unwrap_or(read.len().saturating_sub(1)),
     };
-    let number = track.groups[group].first + place as u32;
+    let number = first.first + place as u32;
     Ok(read.get(place).map(|s| (number, s.dts, s.sample.cts)))
 }

@@ -171,7 +171,7 @@ fn the_tables_are_small() {
     let sound = sound(2, 48_000, -1024, even(337_500, 1 << 40, 300, 1024));
     let (package, _) = package(vec![two_hours, sound]);
     assert_eq!(package.tracks()[0].numbers(), 1..=1200);
-    assert!(package.memory() < 200_000, "{} bytes", package.memory());
+    assert!(package.memory() < 60_000, "{} bytes", package.memory());
 }
 
 #[test]

@@ -33,6 +33,7 @@ const LATE_MS: f64 = 500.0;
 
 /// Serves until told to stop.
 pub fn serve(config: Config, given: Addresses) -> anyhow::Result<()> {
+    reelway_sys::alloc::hold_little();
     start_log(&config)?;
     info!("time from {}", reelway_clock::start());
     if let Err(error) = reelway_sys::limits::raise_descriptors() {

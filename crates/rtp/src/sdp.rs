@@ -210,26 +210,27 @@ fn bandwidth_kbps(track: &Track, max_payload: usize) -> u32 {
     );
     let mut most = kbps(wire(track.bytes, u64::from(track.samples)), all.max(SECOND));
     // Windows of whole groups, each as short as it may be and not below a second.
-    let (mut bytes, mut samples, mut last) = (0, 0, 0);
-    for first in 0..track.groups.len() {
-        let begin = track.decode(track.groups[first].dts);
+    let (mut bytes, mut samples) = (0, 0);
+    let mut behind = track.groups.iter().peekable();
+    for first in &track.groups {
+        let begin = track.decode(first.dts);
         let end = loop {
-            match track.groups.get(last) {
+            match behind.peek() {
                 Some(group) if track.decode(group.dts).saturating_sub(begin) >= SECOND => {
                     break track.decode(group.dts);
                 }
                 Some(group) => {
                     bytes += u64::from(group.bytes);
                     samples += u64::from(group.count);
-                    last += 1;
+                    behind.next();
                 }
                 // What is left is shorter than a second.
                 None => return most,
             }
         };
         most = most.max(kbps(wire(bytes, samples), end.saturating_sub(begin)));
-        bytes -= u64::from(track.groups[first].bytes);
-        samples -= u64::from(track.groups[first].count);
+        bytes -= u64::from(first.bytes);
+        samples -= u64::from(first.count);
     }
     most
 }

@@ -17,7 +17,7 @@ use reelway_sys::FileIdentity;
 use reelway_timetable::{Beginning, TrackBeginning};
 
 use crate::inbox::{Command, Inbox, StreamId};
-use crate::plans::{Entry, GroupId, Planned, Recipe, Script};
+use crate::plans::{Entry, GroupId, Kept, Planned, Recipe, Script};
 use crate::stream::StreamError;
 
 /// Threads: planning is short, but reading an index may wait for a disk.
@@ -127,6 +127,7 @@ struct Inner {
     work: Condvar,
     /// A film's script, as long as somebody watches.
     films: Mutex<HashMap<FileIdentity, Weak<Script>>>,
+    kept: Arc<Mutex<Kept>>,
 }
 
 #[derive(Default)]
@@ -159,6 +160,7 @@ impl Planner {
             }),
             work: Condvar::new(),
             films: Mutex::default(),
+            kept: Arc::default(),
         };
         let planner = Planner(Arc::new(inner));
         for number in 0..THREADS {
@@ -198,7 +200,8 @@ impl Planner {
         let identity = film.identity;
         let length = u64::try_from(film.title.duration).unwrap_or(0);
         self.0.store.film(&source, Duration::from_nanos(length));
-        let script = Arc::new(Script::film(film, source, self.0.options, self.0.ahead));
+        let script = Script::film(film, source, self.0.options, self.0.ahead, &self.0.kept);
+        let script = Arc::new(script);
         films.insert(identity, Arc::downgrade(&script));
         Ok(script)
     }

@@ -15,8 +15,7 @@ use reelway_rtp::{Bytes, Frame, Packet, Payload, PayloadOptions, Plan};
 use reelway_store::{Source, Span};
 use reelway_timetable::{self as timetable, Leaving};
 
-use self::kept::Kept;
-pub(crate) use self::kept::Known;
+pub(crate) use self::kept::{Kept, Known};
 use crate::planner::Waiter;
 use crate::stream::{FileStream, StreamError};
 
@@ -77,7 +76,10 @@ pub(crate) struct Script {
     /// How far ahead of its time a film is sent at most, so that it is sent evenly.
     ahead: Nanos,
     plans: Mutex<HashMap<GroupId, Entry>>,
-    kept: Mutex<Kept>,
+    /// Plans of all films that are kept.
+    kept: Arc<Mutex<Kept>>,
+    /// Its number among them.
+    number: u64,
 }
 
 enum Kind {
@@ -119,6 +121,7 @@ impl Script {
         source: Arc<Source>,
         options: PayloadOptions,
         ahead: Nanos,
+        kept: &Arc<Mutex<Kept>>,
     ) -> Script {
         let ahead = if film.title.video().is_some() {
             ahead
@@ -128,12 +131,14 @@ impl Script {
         let payload =
             |track| Payload::new(track, options).map_err(|unsupported| unsupported.reason);
         let payloads = film.title.tracks.iter().map(payload).collect();
+        let number = kept.lock().unwrap_or_else(PoisonError::into_inner).script();
         Script {
             source,
             kind: Kind::Film { film, payloads },
             ahead,
             plans: Mutex::default(),
-            kept: Mutex::default(),
+            kept: Arc::clone(kept),
+            number,
         }
     }
 
@@ -158,7 +163,8 @@ impl Script {
             kind: Kind::File(cut),
             ahead: 0,
             plans: Mutex::default(),
-            kept: Mutex::default(),
+            kept: Arc::default(),
+            number: 0,
         }
     }
 
@@ -244,7 +250,7 @@ impl Script {
                 let ends = ends.chain([film.title.duration]);
                 let groups = track.groups.iter().zip(ends);
                 // A group of a few samples at a film's end may be very short.
-                let rate = |(group, end): (&reelway_media::Group, Nanos)| {
+                let rate = |(group, end): (reelway_media::Group, Nanos)| {
                     let lasts = end.saturating_sub(track.decode(group.dts));
                     rate(group.bytes.into(), lasts.max(SHORTEST))
                 };
@@ -292,7 +298,7 @@ impl Script {
 
     /// What must be read for a group. Reads the film's index, if the plan is not kept.
     pub fn wanted(&self, id: GroupId) -> Result<Wanted, StreamError> {
-        if let Some(known) = self.kept().get(id) {
+        if let Some(known) = self.kept().get((self.number, id)) {
             return Ok(Wanted {
                 range: known.range.clone(),
                 recipe: Recipe::Known(known),
@@ -359,7 +365,8 @@ impl Script {
             plan: Arc::new(plan),
             range: span.range(),
         };
-        self.kept().put((track, group), known.clone());
+        self.kept()
+            .put((self.number, (track, group)), known.clone());
         Ok(Planned::new(known, span))
     }
 

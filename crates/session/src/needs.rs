@@ -321,7 +321,7 @@ mod tests {
             samples: seconds * 25,
             bytes: groups.iter().map(|group| u64::from(group.bytes)).sum(),
             duration: u64::from(seconds) * 1000,
-            groups,
+            groups: groups.into_iter().collect(),
             picture: None,
             sound: None,
             sample_entry: Vec::new(),

@@ -111,9 +111,10 @@ impl Demand {
                 Kind::Audio => Payload::new(track, payload).ok(),
                 Kind::Video => None,
             };
-            for group in 0..track.groups.len() {
+            let begins = begins(track);
+            for group in 0..begins.len() {
                 let read = track.read_group(index, group, samples)?;
-                held.group(track, group, &read);
+                held.group(&begins, group, &read);
                 let planned = sound
                     .as_ref()
                     .and_then(|sound| sound.plan(&read, &NoBytes).ok());
@@ -147,10 +148,10 @@ impl Demand {
                 bytes: vec![0; bins],
                 packets: vec![0; bins],
             };
+            let begins = begins(track);
             for (number, group) in track.groups.iter().enumerate() {
-                let next = track.groups.get(number + 1);
                 let start = track.decode(group.dts);
-                let end = next.map_or(title.duration, |next| track.decode(next.dts));
+                let end = begins.get(number + 1).map_or(title.duration, |next| *next);
                 let room = (payload.max_payload as u64).max(1);
                 let bytes = u64::from(group.bytes);
                 let packets = match track.kind {
@@ -159,7 +160,7 @@ impl Demand {
                     Kind::Audio => (bytes / room + 1).max(u64::from(group.count) / 4),
                 };
                 needs.spread(start, end, bytes, packets);
-                held.hold(track, number, bytes / Held::BLOCK + 2);
+                held.hold(&begins, number, bytes / Held::BLOCK + 2);
             }
             needs
         };
@@ -255,7 +256,7 @@ impl Held {
     }
 
     /// A group is held from the beginning of the one before it, when it is read, to its own end.
-    fn group(&mut self, track: &reelway_media::Track, group: usize, samples: &[TimedSample]) {
+    fn group(&mut self, begins: &[Nanos], group: usize, samples: &[TimedSample]) {
         let filled = || {
             let all = samples.iter().map(|sample| sample.sample.bytes());
             all.filter(|bytes| !bytes.is_empty())
@@ -267,17 +268,12 @@ impl Held {
             return;
         };
         let blocks = high.div_ceil(Self::BLOCK) - low / Self::BLOCK;
-        self.hold(track, group, blocks);
+        self.hold(begins, group, blocks);
     }
 
     /// So many blocks are held for a group.
-    fn hold(&mut self, track: &reelway_media::Track, group: usize, blocks: u64) {
-        let of = |number: usize| {
-            track
-                .groups
-                .get(number)
-                .map(|group| track.decode(group.dts))
-        };
+    fn hold(&mut self, begins: &[Nanos], group: usize, blocks: u64) {
+        let of = |number: usize| begins.get(number).copied();
         let start = of(group.saturating_sub(1)).unwrap_or(0).max(0) / BIN;
         let end = of(group + 1).map_or(self.levels.len(), |end| (end.max(0) / BIN) as usize);
         let end = end.clamp(start as usize, self.levels.len());
@@ -292,6 +288,12 @@ impl Held {
         let quarter = |level: u64| u32::try_from(level.div_ceil(BINS as u64)).unwrap_or(u32::MAX);
         Curve::new(self.levels.iter().copied().map(quarter).collect())
     }
+}
+
+/// When each group of a track begins.
+fn begins(track: &reelway_media::Track) -> Vec<Nanos> {
+    let groups = track.groups.iter();
+    groups.map(|group| track.decode(group.dts)).collect()
 }
 
 /// Bytes of the longest run of groups from one that begins with a sync sample to before the next.

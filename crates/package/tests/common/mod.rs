@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use reelway_media::{
-    AacConfig, Codec, Container, Group, H264Config, Kind, Picture, Sample, SampleTable, Sound,
-    Title, Track, ticks_to_nanos,
+    AacConfig, Codec, Container, Group, Groups, H264Config, Kind, Picture, Sample, SampleTable,
+    Sound, Title, Track, ticks_to_nanos,
 };
 use reelway_package::{Part, Segment};
 
@@ -74,7 +74,7 @@ fn made(
         samples: samples.len() as u32,
         bytes: samples.iter().map(|s| u64::from(s.size)).sum(),
         duration: samples.iter().map(|s| u64::from(s.duration)).sum(),
-        groups: Vec::new(),
+        groups: Groups::default(),
         picture: None,
         sound: None,
         sample_entry: b"\0\0\0\x10test\0\0\0\0\0\0\0\x01".to_vec(),
@@ -127,7 +127,7 @@ pub fn film(tracks: Vec<Made>) -> (Arc<Title>, Vec<SampleTable>) {
     };
     let mut tables = Vec::new();
     for mut made in tracks {
-        made.track.groups = groups(&made);
+        made.track.groups = groups(&made).into_iter().collect();
         let mut table = SampleTable::default();
         made.samples.iter().for_each(|sample| table.push(*sample));
         let end = made.first_dts + made.track.duration as i64 + made.track.shift;

@@ -143,7 +143,7 @@ pub fn track(codec: Codec, timescale: u32) -> Track {
         samples: 0,
         bytes: 0,
         duration: 0,
-        groups: Vec::new(),
+        groups: Default::default(),
         picture: (kind == Kind::Video).then_some(Picture {
             width: 640,
             height: 360,

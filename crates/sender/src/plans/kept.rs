@@ -1,5 +1,6 @@
 //! Plans kept for the viewers who come to them when nobody sends from them any more: many groups are shorter than
-//! viewers are apart. They cost little memory, and no film bytes are pinned by them.
+//! viewers are apart. They cost little memory, the same however many films play, and no film bytes are pinned by
+//! them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,9 +11,13 @@ use reelway_timetable::Leaving;
 
 use super::GroupId;
 
-/// Bytes of plans that a script keeps, at most twice: 1.5% of what is sent by them, so that
-/// they reach over some 200 MB of film.
-const KEPT: usize = 2 << 20;
+/// Bytes of plans that are kept, at most twice, of all films together: 1.5% of what is sent by them, so that
+/// they reach over some 500 MB of film.
+const KEPT: usize = 4 << 20;
+/// What a plan takes beside what it knows of: its places in tables.
+const BESIDE: usize = 256;
+/// A script's number, and a group's in it.
+type Id = (u64, GroupId);
 
 /// What is known of a group whose bytes may be gone.
 #[derive(Clone)]
@@ -25,27 +30,34 @@ pub(crate) struct Known {
 
 /// Plans without their bytes.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     /// Those made or used last, and their bytes of memory.
-    young: HashMap<GroupId, Known>,
+    young: HashMap<Id, Known>,
     bytes: usize,
     /// Those before. They go when the young ones become the old.
-    old: HashMap<GroupId, Known>,
+    old: HashMap<Id, Known>,
+    scripts: u64,
 }
 
 impl Kept {
+    /// A number for a new script.
+    pub fn script(&mut self) -> u64 {
+        self.scripts += 1;
+        self.scripts
+    }
+
     /// Keeps what is known of a group.
-    pub fn put(&mut self, id: GroupId, known: Known) {
+    pub fn put(&mut self, id: Id, known: Known) {
         if self.bytes > KEPT {
             self.old = std::mem::take(&mut self.young);
             self.bytes = 0;
         }
-        self.bytes += known.plan.memory() + size_of_val(&*known.leaving);
+        self.bytes += known.plan.memory() + size_of_val(&*known.leaving) + BESIDE;
         self.young.insert(id, known);
     }
 
     /// What is known of a group; it counts as used.
-    pub fn get(&mut self, id: GroupId) -> Option<Known> {
+    pub fn get(&mut self, id: Id) -> Option<Known> {
         if let Some(known) = self.old.remove(&id) {
             self.put(id, known);
         }
@@ -73,14 +85,15 @@ mod tests {
     fn what_is_used_stays_and_what_is_not_goes() {
         const EACH: usize = 64 << 10;
         let mut kept = Kept::default();
-        kept.put((0, 0), known(EACH));
+        kept.put((0, (0, 0)), known(EACH));
         for group in 1..1000 {
-            kept.put((0, group), known(EACH));
-            assert!(kept.get((0, 0)).is_some(), "used all the time");
-            assert!(kept.get((0, group)).is_some());
+            kept.put((0, (0, group)), known(EACH));
+            assert!(kept.get((0, (0, 0))).is_some(), "used all the time");
+            assert!(kept.get((0, (0, group))).is_some());
             assert!(kept.young.len() + kept.old.len() <= 2 * (KEPT / EACH + 2));
         }
-        assert!(kept.get((0, 500)).is_none());
-        assert!(kept.get((1, 999)).is_none(), "another track");
+        assert!(kept.get((0, (0, 500))).is_none());
+        assert!(kept.get((0, (1, 999))).is_none(), "another track");
+        assert!(kept.get((1, (0, 999))).is_none(), "another film");
     }
 }

@@ -159,7 +159,7 @@ impl TestFilm {
             samples: making.table.len(),
             bytes: making.total,
             duration: making.dts as u64,
-            groups: making.groups.clone(),
+            groups: making.groups.iter().copied().collect(),
             picture: None,
             sound: (kind == Kind::Audio).then_some(Sound {
                 rate: SOUND_RATE,

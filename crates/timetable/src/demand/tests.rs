@@ -68,7 +68,7 @@ fn track(id: u32, kind: Kind, frames: &[Frame], from: u64, shift: i64) -> (FilmT
         samples: frames.len() as u32,
         bytes: offset - from,
         duration: dts as u64,
-        groups,
+        groups: groups.into_iter().collect(),
         picture: None,
         sound: None,
         sample_entry: Vec::new(),
@@ -159,7 +159,7 @@ proptest! {
     fn memory_holds_at_every_moment_what_is_being_sent(picture in frames(60_000)) {
         let (film, table) = track(1, Kind::Video, &picture, 12_345, 0);
         let duration = film.decode(film.duration as i64);
-        let groups = film.groups.clone();
+        let groups: Vec<_> = film.groups.iter().collect();
         let ends = |nth: usize| groups.get(nth + 1).map_or(duration, |next| i64::from(next.dts as i32) * SECOND / i64::from(SCALE));
         let title = Title { container: Container::Mp4, name: None, tracks: vec![film], duration, notes: Vec::new() };
         let demand = Demand::of(&title, &vec![table], PayloadOptions::default()).unwrap();

@@ -1,0 +1,466 @@
+//! Long tables of small records, packed, and read a page at a time from memory or from where they are kept.
+//!
+//! A film of two hours has thousands of groups and segments, and a server may play many films: their tables are
+//! most of what it would hold beside the film blocks. Here a record takes some ten bytes, and none where the
+//! pages lie in an index file, from which they are read as they are needed: the kernel's page cache is
+//! their cache.
+//!
+//! A page has [`PAGE`] records. Each is its words' differences from the record before it (the first one's from
+//! zeros), zigzag and in 7-bit groups, the lowest first (LEB128).
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Records of a page.
+pub const PAGE: usize = 64;
+/// Most words of a record.
+pub const WORDS: usize = 8;
+/// Most bytes of a word.
+const LONGEST: usize = 10;
+
+/// What a [`Paged`] table holds.
+pub trait Record: Copy {
+    /// Words that it uses, at most [`WORDS`].
+    const USED: usize;
+
+    /// It in words; those of one record after the other differ little.
+    fn words(&self) -> [i64; WORDS];
+
+    /// The record of these words.
+    fn of(words: &[i64; WORDS]) -> Self;
+}
+
+/// Bytes of a table that are kept elsewhere.
+pub trait Stored: fmt::Debug + Send + Sync {
+    /// Reads from byte `at` of the table on; whether that was possible.
+    fn read_at(&self, at: u32, into: &mut [u8]) -> bool;
+}
+
+#[derive(Clone)]
+enum Home {
+    Here(Vec<u8>),
+    There(Arc<dyn Stored>),
+}
+
+/// A table of records. What cannot be read where it is kept is as if it were not there.
+#[derive(Clone)]
+pub struct Paged<R> {
+    len: u32,
+    /// Where each page ends.
+    ends: Vec<u32>,
+    home: Home,
+    records: PhantomData<fn() -> R>,
+}
+
+impl<R> Default for Paged<R> {
+    fn default() -> Self {
+        Paged {
+            len: 0,
+            ends: Vec::new(),
+            home: Home::Here(Vec::new()),
+            records: PhantomData,
+        }
+    }
+}
+
+/// A page's records, one after the other.
+struct Page<'a> {
+    bytes: &'a [u8],
+    last: [i64; WORDS],
+}
+
+impl<'a> Page<'a> {
+    fn of(bytes: &'a [u8]) -> Page<'a> {
+        let last = [0; WORDS];
+        Page { bytes, last }
+    }
+
+    fn word(&mut self) -> i64 {
+        let (mut value, mut shift) = (0u64, 0);
+        while let Some((byte, rest)) = self.bytes.split_first() {
+            self.bytes = rest;
+            value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+            shift += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        (value >> 1) as i64 ^ -((value & 1) as i64)
+    }
+
+    fn step<R: Record>(&mut self) {
+        for at in 0..R::USED {
+            self.last[at] = self.last[at].wrapping_add(self.word());
+        }
+    }
+
+    fn next<R: Record>(&mut self) -> R {
+        self.step::<R>();
+        R::of(&self.last)
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, value: i64) {
+    let mut rest = ((value << 1) ^ (value >> 63)) as u64;
+    while rest >= 0x80 {
+        bytes.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
+}
+
+impl<R: Record> Paged<R> {
+    /// Number of records.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory(&self) -> usize {
+        let here = match &self.home {
+            Home::Here(bytes) => bytes.capacity(),
+            Home::There(_) => 0,
+        };
+        here + self.ends.capacity() * size_of::<u32>()
+    }
+
+    /// Takes the packed records out of it, to be kept elsewhere; without them it is empty to who looks, until
+    /// it is told with [`Paged::attach`] where they are.
+    pub fn detach(&mut self) -> Vec<u8> {
+        let len = self.bytes() as usize;
+        match &mut self.home {
+            Home::Here(bytes) => std::mem::take(bytes),
+            Home::There(stored) => {
+                let mut bytes = vec![0; len];
+                let read = stored.read_at(0, &mut bytes);
+                if read { bytes } else { Vec::new() }
+            }
+        }
+    }
+
+    /// Has its packed records read from where [`Paged::detach`]ed ones are kept.
+    pub fn attach(&mut self, stored: Arc<dyn Stored>) {
+        self.home = Home::There(stored);
+    }
+
+    /// Bytes of the packed records, wherever they are.
+    pub fn bytes(&self) -> u32 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// Calls `look` with the first `most` bytes of a page, or as many as it has.
+    fn page<T>(&self, page: usize, most: usize, look: impl FnOnce(Page<'_>) -> T) -> Option<T> {
+        let end = *self.ends.get(page)?;
+        let start = page.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let len = (end.checked_sub(start)? as usize).min(most);
+        match &self.home {
+            Home::Here(bytes) => {
+                let bytes = bytes.get(start as usize..start as usize + len)?;
+                Some(look(Page::of(bytes)))
+            }
+            Home::There(stored) => {
+                let mut bytes = [0; PAGE * WORDS * LONGEST];
+                let bytes = bytes.get_mut(..len)?;
+                stored.read_at(start, bytes).then(|| look(Page::of(bytes)))
+            }
+        }
+    }
+
+    /// Records of a page.
+    fn count(&self, page: usize) -> usize {
+        self.len().saturating_sub(page * PAGE).min(PAGE)
+    }
+
+    /// Record number `index`.
+    pub fn get(&self, index: usize) -> Option<R> {
+        let within = index % PAGE;
+        if index >= self.len() {
+            return None;
+        }
+        self.page(index / PAGE, usize::MAX, |mut page| {
+            for _ in 0..within {
+                page.step::<R>();
+            }
+            page.next()
+        })
+    }
+
+    /// The first record.
+    pub fn first(&self) -> Option<R> {
+        self.get(0)
+    }
+
+    /// The last record.
+    pub fn last(&self) -> Option<R> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    /// All records in order.
+    pub fn iter(&self) -> Iter<'_, R> {
+        self.from(0)
+    }
+
+    /// The records from number `index` on.
+    pub fn from(&self, index: usize) -> Iter<'_, R> {
+        Iter {
+            of: self,
+            next: index,
+            page: Vec::new(),
+        }
+    }
+
+    /// How many records come before the first of which `before` does not hold; it must hold of none after.
+    pub fn partition_point(&self, mut before: impl FnMut(&R) -> bool) -> usize {
+        // The last page whose first record it holds of.
+        let (mut low, mut high) = (0, self.ends.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            let first = self.page(middle, R::USED * LONGEST, |mut page| page.next::<R>());
+            if first.is_some_and(|first| before(&first)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let Some(page) = low.checked_sub(1) else {
+            return 0;
+        };
+        let count = self.count(page);
+        let within = self.page(page, usize::MAX, |mut page| {
+            (0..count)
+                .position(|_| !before(&page.next::<R>()))
+                .unwrap_or(count)
+        });
+        page * PAGE + within.unwrap_or(0)
+    }
+
+    /// The last record up to number `index`, that one included, of which `wanted` holds, and its number.
+    pub fn last_up_to(
+        &self,
+        index: usize,
+        mut wanted: impl FnMut(&R) -> bool,
+    ) -> Option<(usize, R)> {
+        let index = index.min(self.len().checked_sub(1)?);
+        (0..=index / PAGE).rev().find_map(|number| {
+            let count = (index + 1 - number * PAGE).min(PAGE);
+            self.page(number, usize::MAX, |mut page| {
+                let records = (0..count).map(|within| (number * PAGE + within, page.next::<R>()));
+                records.filter(|(_, record)| wanted(record)).last()
+            })
+            .flatten()
+        })
+    }
+
+    /// Puts a record at the end. Of one that lies elsewhere the records are brought here.
+    pub fn push(&mut self, record: R) {
+        self.extend([record]);
+    }
+}
+
+impl<R: Record> Extend<R> for Paged<R> {
+    fn extend<T: IntoIterator<Item = R>>(&mut self, records: T) {
+        let mut bytes = self.detach();
+        let mut last = [0; WORDS];
+        if !self.len().is_multiple_of(PAGE) {
+            self.home = Home::Here(bytes);
+            last = self.last().map_or(last, |last| last.words());
+            bytes = self.detach();
+        }
+        for record in records {
+            if self.len().is_multiple_of(PAGE) {
+                last = [0; WORDS];
+                self.ends.push(bytes.len() as u32);
+            }
+            let words = record.words();
+            for at in 0..R::USED {
+                put(&mut bytes, words[at].wrapping_sub(last[at]));
+            }
+            last = words;
+            self.len += 1;
+            if let Some(end) = self.ends.last_mut() {
+                *end = bytes.len() as u32;
+            }
+        }
+        self.home = Home::Here(bytes);
+    }
+}
+
+impl<R: Record> FromIterator<R> for Paged<R> {
+    fn from_iter<T: IntoIterator<Item = R>>(records: T) -> Self {
+        let mut table = Paged::default();
+        table.extend(records);
+        table.ends.shrink_to_fit();
+        if let Home::Here(bytes) = &mut table.home {
+            bytes.shrink_to_fit();
+        }
+        table
+    }
+}
+
+/// Records in order; see [`Paged::iter`].
+pub struct Iter<'a, R> {
+    of: &'a Paged<R>,
+    next: usize,
+    /// The page of the record before, if it was of this iterator.
+    page: Vec<R>,
+}
+
+impl<R: Record> Iterator for Iter<'_, R> {
+    type Item = R;
+
+    fn next(&mut self) -> Option<R> {
+        let (page, within) = (self.next / PAGE, self.next % PAGE);
+        if self.page.is_empty() || within == 0 {
+            self.page.clear();
+            let count = self.of.count(page);
+            let into = &mut self.page;
+            self.of.page(page, usize::MAX, |mut page| {
+                into.extend((0..count).map(|_| page.next::<R>()));
+            })?;
+        }
+        let record = self.page.get(within).copied()?;
+        self.next += 1;
+        Some(record)
+    }
+}
+
+impl<'a, R: Record> IntoIterator for &'a Paged<R> {
+    type Item = R;
+    type IntoIter = Iter<'a, R>;
+
+    fn into_iter(self) -> Iter<'a, R> {
+        self.iter()
+    }
+}
+
+impl<R: Record + PartialEq> PartialEq for Paged<R> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.iter().eq(other.iter())
+    }
+}
+
+impl<R: Record + Eq> Eq for Paged<R> {}
+
+impl<R> fmt::Debug for Paged<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Paged({})", self.len)
+    }
+}
+
+/// Records that lie elsewhere are left out: whoever reads the table back has to attach them.
+impl<R> Serialize for Paged<R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let bytes: &[u8] = match &self.home {
+            Home::Here(bytes) => bytes,
+            Home::There(_) => &[],
+        };
+        (self.len, &self.ends, bytes).serialize(serializer)
+    }
+}
+
+impl<'de, R> Deserialize<'de> for Paged<R> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (len, mut ends, bytes) = <(u32, Vec<u32>, Vec<u8>)>::deserialize(deserializer)?;
+        ends.shrink_to_fit();
+        Ok(Paged {
+            len,
+            ends,
+            home: Home::Here(bytes),
+            records: PhantomData,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    struct Three(i64, u32, bool);
+
+    impl Record for Three {
+        const USED: usize = 3;
+
+        fn words(&self) -> [i64; WORDS] {
+            [self.0, self.1.into(), self.2.into(), 0, 0, 0, 0, 0]
+        }
+
+        fn of(words: &[i64; WORDS]) -> Three {
+            Three(words[0], words[1] as u32, words[2] != 0)
+        }
+    }
+
+    #[derive(Debug)]
+    struct Elsewhere(Vec<u8>);
+
+    impl Stored for Elsewhere {
+        fn read_at(&self, at: u32, into: &mut [u8]) -> bool {
+            let at = at as usize;
+            let bytes = self.0.get(at..at + into.len());
+            bytes.inspect(|bytes| into.copy_from_slice(bytes)).is_some()
+        }
+    }
+
+    fn records() -> impl Strategy<Value = Vec<Three>> {
+        let one = (any::<i64>(), any::<u32>(), any::<bool>()).prop_map(|(a, b, c)| Three(a, b, c));
+        proptest::collection::vec(one, 0..300)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_table_is_the_list_it_was_made_of_wherever_it_lies(
+            mut list in records(), at in 0usize..320, word in any::<i64>(), begun in 0usize..300,
+        ) {
+            list.sort_by_key(|record| record.0);
+            // Put together in two goes.
+            let begun = begun.min(list.len());
+            let mut table: Paged<Three> = list[..begun].iter().copied().collect();
+            list[begun..].iter().for_each(|record| table.push(*record));
+            let mut there = table.clone();
+            let bytes = there.detach();
+            prop_assert_eq!(bytes.len(), table.bytes() as usize);
+            there.attach(Arc::new(Elsewhere(bytes)));
+            let saved = postcard::to_stdvec(&table).unwrap();
+            let read: Paged<Three> = postcard::from_bytes(&saved).unwrap();
+            prop_assert!(read == table && there == table);
+            for table in [&table, &there] {
+                prop_assert_eq!(table.len(), list.len());
+                prop_assert!(table.iter().eq(list.iter().copied()));
+                prop_assert_eq!(table.get(at), list.get(at).copied());
+                prop_assert_eq!(table.last(), list.last().copied());
+                let rest = list.get(at..).unwrap_or(&[]);
+                prop_assert!(table.from(at).eq(rest.iter().copied()));
+                let before = list.partition_point(|record| record.0 < word);
+                prop_assert_eq!(table.partition_point(|record| record.0 < word), before);
+                let up_to = &list[..(at + 1).min(list.len())];
+                let last = up_to.iter().rposition(|record| record.2);
+                let found = table.last_up_to(at, |record| record.2);
+                prop_assert_eq!(found, last.map(|last| (last, list[last])));
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_there() {
+        let mut table: Paged<Three> = (0..200).map(|n| Three(n, 0, true)).collect();
+        let mut bytes = table.detach();
+        bytes.truncate(bytes.len() / 2);
+        assert_eq!(table.get(0), None);
+        table.attach(Arc::new(Elsewhere(bytes)));
+        assert_eq!(table.get(0), Some(Three(0, 0, true)));
+        assert_eq!(table.get(199), None);
+        assert!(table.iter().count() < 200);
+        assert!(table.partition_point(|record| record.0 < 190) < 190);
+    }
+}
