@@ -154,8 +154,9 @@ fn the_api_shows_what_of_a_film_is_in_memory_who_watches_it_and_what_other_polic
     let disk = &seen["disks"][0];
     assert!(disk["reads"].as_u64() >= Some(4), "{disk}");
     assert!(disk["p99_ms"].as_f64() > Some(0.0), "{disk}");
-    let at_least = |name: &str| assert!(seen[name].as_u64() >= Some(4 * BLOCK), "{seen}");
-    ["read", "sent", "used"].map(at_least);
+    for name in ["read", "sent", "used"] {
+        assert!(seen[name].as_u64() >= Some(4 * BLOCK), "{name}: {seen}");
+    }
     assert_eq!(
         seen["compared"],
         serde_json::Value::Null,
@@ -163,7 +164,7 @@ fn the_api_shows_what_of_a_film_is_in_memory_who_watches_it_and_what_other_polic
     );
 
     // One goes round and round in more than the pool holds, until there have been enough requests.
-    for _ in 0..95 {
+    for _ in 0..24 {
         for blocks in [0..24, 30..50] {
             let range = format!("bytes={}-{}", blocks.start * BLOCK, blocks.end * BLOCK - 1);
             let headers = [("Range", range.as_str()), ("User-Agent", "a looper")];
@@ -179,7 +180,7 @@ fn the_api_shows_what_of_a_film_is_in_memory_who_watches_it_and_what_other_polic
     });
     let seen = compared.expect("a comparison");
     let of = |name: &str| seen["compared"][name].as_f64().expect(name);
-    assert!(of("requests") > 2000.0, "{seen}");
+    assert!(of("requests") > 500.0, "{seen}");
     assert!(
         of("lru") < of("belady") && of("ons") <= of("belady"),
         "{seen}"

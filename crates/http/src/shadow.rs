@@ -18,7 +18,7 @@ use reelway_store::{Observer, Store};
 /// Requests kept for each block of the cache.
 const TIMES: usize = 8;
 /// Requests kept at least, and at most (12 bytes each).
-const KEPT: (usize, usize) = (1 << 14, 1 << 19);
+const KEPT: (usize, usize) = (1 << 12, 1 << 19);
 /// Until there have been enough requests it is looked for them so often.
 const FIRST: Duration = Duration::from_secs(1);
 /// From one comparison to the next, at least.
