@@ -117,3 +117,93 @@ fn the_policy_knows_a_viewer_of_the_file_and_one_of_hls() {
     assert_eq!(server.get(&format!("/kept/{segment}")).status, 200);
     assert_eq!(viewers(&server), 2);
 }
+
+#[test]
+fn the_api_shows_what_of_a_film_is_in_memory_who_watches_it_and_what_other_policies_would_have_had()
+{
+    let (server, _dir) = server("timetable");
+    let cache = || server.get("/api/cache").json();
+    assert_eq!(cache()["films"], serde_json::json!([]));
+
+    // Two watch: one over HTTP, and one over RTSP from the same place on.
+    fetch(&server, "kept", "a player", 20..24);
+    let url = server.rtsp_url("kept");
+    let mut client = Client::connect(server.rtsp).expect("a connection");
+    client.setup_tcp(&url).expect("SETUP");
+    let range = format!("npt={:.1}-", place(&server));
+    let answer = client.request("PLAY", &url, &[("Range", &range)]);
+    assert_eq!(answer.expect("an answer").status, 200);
+
+    let seen = cache();
+    let film = &seen["films"][0];
+    assert_eq!(film["title"], "kept");
+    let size = film["size"].as_u64().expect("bytes");
+    let viewers: Vec<f64> = serde_json::from_value(film["viewers"].clone()).expect("places");
+    let there = (20 * BLOCK) as f64 / size as f64;
+    assert_eq!(viewers.len(), 2, "{viewers:?}");
+    // A block is two minutes; the clock of both players runs.
+    let is_near = |place: &f64| (place - there).abs() < 2.0 * BLOCK as f64 / size as f64;
+    assert!(viewers.iter().all(is_near), "{viewers:?}, not {there}");
+    let map: Vec<u8> = serde_json::from_value(film["map"].clone()).expect("a map");
+    assert_eq!(map.len() as u64, size.div_ceil(BLOCK));
+    assert_eq!(map[20..24], [100; 4], "{map:?}");
+    assert_eq!((map[2], map[50]), (0, 0), "{map:?}");
+    let held = map.iter().filter(|part| **part > 0).count() as u64;
+    assert_eq!(film["held"].as_u64(), Some(held * BLOCK));
+    assert_eq!(film["hit_ratio"], serde_json::Value::Null);
+    let disk = &seen["disks"][0];
+    assert!(disk["reads"].as_u64() >= Some(4), "{disk}");
+    assert!(disk["p99_ms"].as_f64() > Some(0.0), "{disk}");
+    for name in ["read", "sent", "used"] {
+        assert!(seen[name].as_u64() >= Some(4 * BLOCK), "{name}: {seen}");
+    }
+    assert_eq!(
+        seen["compared"],
+        serde_json::Value::Null,
+        "too few requests"
+    );
+
+    // One goes round and round in more than the pool holds, until there have been enough requests.
+    for _ in 0..24 {
+        for blocks in [0..24, 30..50] {
+            let range = format!("bytes={}-{}", blocks.start * BLOCK, blocks.end * BLOCK - 1);
+            let headers = [("Range", range.as_str()), ("User-Agent", "a looper")];
+            let answer = http::request(server.http, "GET", "/third/file", &headers);
+            assert_eq!(
+                answer.expect("an answer").body.len() as u64,
+                (blocks.end - blocks.start) * BLOCK
+            );
+        }
+    }
+    let compared = wait::until(Duration::from_secs(30), || {
+        Some(cache()).filter(|cache| cache["compared"].is_object())
+    });
+    let seen = compared.expect("a comparison");
+    let of = |name: &str| seen["compared"][name].as_f64().expect(name);
+    assert!(of("requests") > 500.0, "{seen}");
+    assert!(
+        of("lru") < of("belady") && of("ons") <= of("belady"),
+        "{seen}"
+    );
+    // The real one had its memory full at the beginning, the others theirs empty: a pool's worth of hits.
+    let slack = POOL as f64 / of("requests");
+    assert!(
+        of("this") <= of("belady") + slack && of("this") > of("lru"),
+        "{seen}"
+    );
+    let films = seen["films"].as_array().expect("films");
+    let looped = films.iter().find(|film| film["title"] == "third");
+    let ratio = looped.and_then(|film| film["hit_ratio"].as_f64());
+    assert!(
+        ratio.is_some_and(|ratio| (ratio - of("this")).abs() < 0.2),
+        "{seen}"
+    );
+    let metrics = server.get("/metrics").text();
+    for name in [
+        "reelway_device_read_seconds{device=",
+        "reelway_cache_hit_ratio{policy=\"belady\"}",
+        "reelway_cache_compare_cpu_seconds_total",
+    ] {
+        assert!(metrics.contains(name), "{name}");
+    }
+}

@@ -82,6 +82,11 @@ const EXPERIMENTS: &[Experiment] = &[
         run: http::run,
     },
     Experiment {
+        name: "shadow",
+        about: "what it costs a loaded server to find out what other cache policies would have had of its requests",
+        run: http::shadow::run,
+    },
+    Experiment {
         name: "memory",
         about: "what the process holds beside its pool: 200 viewers of 200 two-hour films, over RTSP and over HLS",
         run: memory::run,

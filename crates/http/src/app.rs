@@ -99,7 +99,7 @@ impl App {
             events: Events::default(),
             posters: Arc::new(Semaphore::new(POSTERS)),
             uploads: Arc::default(),
-            shadow: Shadow::of(&store),
+            shadow: Shadow::of(&store, config.compare_policies),
             started: reelway_clock::now(),
             config,
             catalogue,

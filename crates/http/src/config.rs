@@ -24,6 +24,8 @@ pub struct HttpConfig {
     pub pace: f64,
     /// Whether addresses of segments carry the viewer's token.
     pub tokens_in_segments: bool,
+    /// Whether it is found out what other cache policies would have made of the same requests.
+    pub compare_policies: bool,
     /// Whether films can be put and deleted, with the token.
     pub uploads: bool,
     /// Most bytes of a film that is put.
@@ -51,6 +53,7 @@ impl Default for HttpConfig {
             ahead: Duration::from_secs(20),
             pace: 2.0,
             tokens_in_segments: true,
+            compare_policies: true,
             uploads: false,
             max_upload: 256 << 30,
             max_connections: 12_000,

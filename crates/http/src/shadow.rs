@@ -7,6 +7,7 @@
 //! it never takes more than a hundredth of one core, whatever the load.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +18,9 @@ use reelway_store::{Observer, Store};
 /// Requests kept for each block of the cache.
 const TIMES: usize = 8;
 /// Requests kept at least, and at most (12 bytes each).
-const KEPT: (usize, usize) = (1 << 14, 1 << 19);
+const KEPT: (usize, usize) = (1 << 12, 1 << 19);
+/// Until there have been enough requests it is looked for them so often.
+const FIRST: Duration = Duration::from_secs(1);
 /// From one comparison to the next, at least.
 const PERIOD: Duration = Duration::from_secs(10);
 /// From one comparison to the next, in times of how long one takes.
@@ -59,6 +62,7 @@ pub(crate) struct Shadow {
     /// Blocks of the cache.
     blocks: u64,
     found: Mutex<Option<Arc<Compared>>>,
+    cpu_ns: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -86,14 +90,22 @@ impl Shadow {
                 .clamp(KEPT.0, KEPT.1),
             blocks,
             found: Mutex::default(),
+            cpu_ns: AtomicU64::new(0),
         }
     }
 
-    /// One that the store tells of its requests.
-    pub fn of(store: &Store) -> Arc<Shadow> {
+    /// One that the store tells of its requests, if that `is_wanted`.
+    pub fn of(store: &Store, is_wanted: bool) -> Arc<Shadow> {
         let shadow = Arc::new(Shadow::new(store.stats().blocks));
-        store.observe(shadow.clone());
+        if is_wanted {
+            store.observe(shadow.clone());
+        }
         shadow
+    }
+
+    /// CPU time of all comparisons so far.
+    pub fn cpu(&self) -> Duration {
+        Duration::from_nanos(self.cpu_ns.load(Ordering::Relaxed))
     }
 
     /// What was found last; `None` as long as too little was asked for.
@@ -103,6 +115,13 @@ impl Shadow {
 
     /// Goes through the window.
     fn compare(&self) {
+        let began = reelway_sys::time::thread_cpu_ns();
+        self.go_through();
+        let took = reelway_sys::time::thread_cpu_ns().saturating_sub(began);
+        self.cpu_ns.fetch_add(took, Ordering::Relaxed);
+    }
+
+    fn go_through(&self) {
         let asked: Vec<(BlockId, bool)> = lock(&self.window).asked.iter().copied().collect();
         // Until the first half fills a cache, all that comes looks new.
         if asked.len() < self.most / 4 {
@@ -145,7 +164,7 @@ fn compare(asked: &[(BlockId, bool)], blocks: u64) -> Compared {
 /// Compares now and then, as long as the server lives.
 pub(crate) async fn watch(shadow: Arc<Shadow>) {
     let mut seen = 0;
-    let mut wait = PERIOD;
+    let mut wait = FIRST;
     loop {
         tokio::time::sleep(wait).await;
         let all = lock(&shadow.window).all;
@@ -162,7 +181,10 @@ pub(crate) async fn watch(shadow: Arc<Shadow>) {
             return;
         }
         let took = reelway_clock::now().since(began);
-        wait = PERIOD.max(took * REST);
+        wait = match shadow.compared() {
+            Some(_) => PERIOD.max(took * REST),
+            None => FIRST,
+        };
     }
 }
 
@@ -194,6 +216,7 @@ mod tests {
             (KEPT.0 as u64 / 2, KEPT.0 as u64 / 2)
         );
         assert_eq!(compared.films[&1].hits, 0);
+        assert!(shadow.cpu() > Duration::ZERO, "its time is told");
     }
 
     #[test]

@@ -92,6 +92,7 @@ pub struct Pool {
     pub block: ByteSize,
     pub depth: usize,
     pub policy: String,
+    pub compare: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -241,6 +242,7 @@ impl Default for Pool {
             block: ByteSize::kib(256),
             depth: 8,
             policy: "timetable".into(),
+            compare: true,
         }
     }
 }

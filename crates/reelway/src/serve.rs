@@ -179,6 +179,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
             viewer_timeout: Duration::from_secs(config.http.timeout.into()),
             ahead: Duration::from_secs(config.http.ahead.into()),
             tokens_in_segments: config.http.tokens_in_segments,
+            compare_policies: config.pool.compare,
             max_connections: config.http.max_connections,
             max_connections_per_peer: config.http.max_connections_per_peer,
             ..HttpConfig::default()

@@ -9,11 +9,13 @@
 //! |---|---|
 //! | `servers.rs` | the servers: how each is installed and started on the same bytes |
 //! | `bodies.rs` | ways to send a body, each as a server that does nothing else (`--bodies`) |
+//! | `shadow.rs` | what comparing cache policies costs a loaded server (`reelway bench shadow`) |
 //! | `load.rs` | connections that ask at a fixed rate and count what comes |
 
 mod bodies;
 mod load;
 mod servers;
+pub mod shadow;
 
 use std::fs::File;
 use std::io::Write;

@@ -43,13 +43,14 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 6] = [
+    pub const ALL: [Kind; 7] = [
         Kind::Reelway,
         Kind::NginxSendfile,
         Kind::NginxCopying,
         Kind::NginxDirect,
         Kind::Varnish,
         Kind::Squid,
+        Kind::Write,
     ];
 
     /// Ways to send a body, by servers that do nothing else.
@@ -103,7 +104,7 @@ impl Kind {
 
     /// Whether it serves files, and not what it has been given by another server.
     pub fn reads_from_disk(self) -> bool {
-        !matches!(self, Kind::Varnish | Kind::Squid)
+        !matches!(self, Kind::Varnish | Kind::Squid) && self.way().is_none()
     }
 
     /// Whether it keeps what was asked for in memory.
@@ -237,7 +238,7 @@ impl Running {
     /// CPU time that its processes were charged so far.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
         match self {
-            Running::Ours(server) => Ok(Duration::from_secs_f64(server.cpu_seconds()?)),
+            Running::Ours(server) => cpu_of(server.id()),
             Running::Body { server, .. } => cpu_of(server.id()),
             Running::Theirs { server, .. } => {
                 // The process itself and those it has started; all of them live on.

@@ -1,0 +1,227 @@
+//! The server itself, its sender, films, viewers and who is let in.
+
+use std::collections::BTreeMap;
+
+use reelway_catalogue::State;
+use reelway_session::{Resource, State as Doing};
+
+use super::text::Exposition;
+use crate::api::interface;
+use crate::app::App;
+use crate::node::{NodeState, Sending};
+
+pub(super) fn node(out: &mut Exposition, app: &App) {
+    out.family(
+        "reelway_build_info",
+        "gauge",
+        "Version of the server; always 1.",
+    );
+    out.value(
+        "reelway_build_info",
+        &[("version", env!("CARGO_PKG_VERSION"))],
+        1,
+    );
+    out.single(
+        "reelway_uptime_seconds",
+        "gauge",
+        "Time since the start.",
+        app.uptime().as_secs_f64(),
+    );
+    for (name, help, value) in crate::process::counters() {
+        out.single(name, "counter", help, value);
+    }
+    let state = app.state();
+    out.family(
+        "reelway_state",
+        "gauge",
+        "1 for the state the server is in.",
+    );
+    for (name, is) in [
+        ("starting", state == NodeState::Starting),
+        ("serving", state == NodeState::Serving),
+        ("draining", state == NodeState::Draining),
+    ] {
+        out.value("reelway_state", &[("state", name)], u8::from(is));
+    }
+    sender(out, &app.node.sending());
+}
+
+fn sender(out: &mut Exposition, sending: &Sending) {
+    out.family(
+        "reelway_rtp_backend",
+        "gauge",
+        "1 for the way in which RTP packets get to the kernel.",
+    );
+    out.value("reelway_rtp_backend", &[("backend", &sending.backend)], 1);
+    for (name, help, total) in [
+        ("sent_packets", "RTP packets sent.", sending.packets_total),
+        (
+            "sent_bytes",
+            "Bytes of RTP packets sent.",
+            sending.bytes_total,
+        ),
+        (
+            "sends",
+            "Sends: packets of a viewer that were handed to the kernel together.",
+            sending.sends_total,
+        ),
+        (
+            "system_calls",
+            "System calls made to send RTP packets.",
+            sending.calls_total,
+        ),
+        (
+            "missed_packets",
+            "RTP packets that receivers asked for again.",
+            sending.missed_total,
+        ),
+        (
+            "resent_packets",
+            "RTP packets sent again (RFC 4588); not among those sent.",
+            sending.resent_total,
+        ),
+        (
+            "dropped_frames",
+            "Frames left out, as they would have come too late and no other frame needs them.",
+            sending.dropped_frames_total,
+        ),
+        (
+            "retried_packets",
+            "RTP packets offered again, as the kernel had no room.",
+            sending.retried_total,
+        ),
+        (
+            "refused_packets",
+            "RTP packets that the kernel refused: lost.",
+            sending.refused_total,
+        ),
+        (
+            "timetable_shifts",
+            "Times that a stream went on later after a stall.",
+            sending.shifts_total,
+        ),
+    ] {
+        out.single(&format!("reelway_rtp_{name}_total"), "counter", help, total);
+    }
+    out.single(
+        "reelway_rtp_cpu_seconds_total",
+        "counter",
+        "CPU time of the threads that send RTP.",
+        sending.cpu_total.as_secs_f64(),
+    );
+    let late = [
+        ("p50", "Median", sending.late_p50_ms),
+        ("p99", "99th percentile", sending.late_p99_ms),
+        ("p999", "99.9th percentile", sending.late_p999_ms),
+        ("max", "Greatest", sending.late_max_ms),
+    ];
+    for (name, which, millis) in late {
+        if let Some(millis) = millis {
+            let help = format!(
+                "{which} of how late packets left against the timetable, over the last seconds."
+            );
+            let name = format!("reelway_rtp_late_{name}_seconds");
+            out.single(&name, "gauge", &help, millis / 1e3);
+        }
+    }
+    if let Some(packets) = sending.packets_per_send {
+        let help = "Packets of a send, over the last seconds.";
+        out.single("reelway_rtp_packets_per_send", "gauge", help, packets);
+    }
+    if let Some(millis) = sending.cpu_ms_per_stream_second {
+        let help = "CPU time that a stream takes of the sender threads in a second, over the last seconds.";
+        out.single(
+            "reelway_rtp_cpu_seconds_per_stream_second",
+            "gauge",
+            help,
+            millis / 1e3,
+        );
+    }
+}
+
+pub(super) fn films_and_sessions(out: &mut Exposition, app: &App) {
+    let mut films: BTreeMap<&str, u64> = ["ready", "indexing", "not_ready", "unplayable"]
+        .into_iter()
+        .map(|state| (state, 0))
+        .collect();
+    for entry in app.catalogue.list() {
+        *films.entry(state_name(&entry.state)).or_default() += 1;
+    }
+    out.family("reelway_films", "gauge", "Films by state.");
+    for (state, count) in films {
+        out.value("reelway_films", &[("state", state)], count);
+    }
+    let mut sessions: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for view in app.sessions.list() {
+        let state = match view.state {
+            Doing::Ready => "ready",
+            Doing::Playing => "playing",
+            Doing::Paused => "paused",
+        };
+        *sessions.entry((view.protocol.name(), state)).or_default() += 1;
+    }
+    out.family(
+        "reelway_sessions",
+        "gauge",
+        "Viewers by protocol and state.",
+    );
+    for ((protocol, state), count) in sessions {
+        out.value(
+            "reelway_sessions",
+            &[("protocol", protocol), ("state", state)],
+            count,
+        );
+    }
+}
+
+pub(super) fn admission(out: &mut Exposition, app: &App) {
+    let judge = app.sessions.gate().judge();
+    out.single(
+        "reelway_admission_refused_total",
+        "counter",
+        "Newcomers refused because there was no room.",
+        judge.refused(),
+    );
+    let limits = judge.capacity().limits();
+    if limits.is_empty() {
+        return;
+    }
+    let labelled =
+        |out: &mut Exposition, name: &str, help: &str, value: &dyn Fn(Resource) -> u64| {
+            out.family(name, "gauge", help);
+            for (resource, _) in limits {
+                let interface = interface(app, *resource).unwrap_or_default();
+                let labels = [("resource", resource.name()), ("interface", &interface)];
+                out.value(name, &labels, value(*resource));
+            }
+        };
+    let help = "Bytes (of memory) or bytes a second that may be booked.";
+    labelled(out, "reelway_admission_limit_bytes", help, &|resource| {
+        judge.limit(resource, 0).unwrap_or(u64::MAX)
+    });
+    let help = "Of it, booked for the second that is now.";
+    labelled(out, "reelway_admission_booked_bytes", help, &|resource| {
+        judge.load(resource, judge.second())
+    });
+    let help = "Of it, booked in the fullest second of the coming hour.";
+    labelled(
+        out,
+        "reelway_admission_booked_most_bytes",
+        help,
+        &|resource| {
+            let now = judge.second();
+            let loads = (now..now + 3600).map(|second| judge.load(resource, second));
+            loads.max().unwrap_or(0)
+        },
+    );
+}
+
+/// A film's state as the API and the metrics name it.
+pub(crate) fn state_name(state: &State) -> &'static str {
+    match state {
+        State::Ready(_) => "ready",
+        State::Indexing => "indexing",
+        State::NotReady { .. } => "not_ready",
+        State::Unplayable { .. } => "unplayable",
+    }
+}
