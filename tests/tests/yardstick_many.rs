@@ -1,4 +1,4 @@
-//! Virtual viewers against real servers: Reelway, and GStreamer's; and that they can fail.
+//! Viewers against real servers: Reelway, GStreamer's, and VLC's; and that they can fail.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
