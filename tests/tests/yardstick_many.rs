@@ -341,8 +341,14 @@ fn vlcs_server_is_measured_like_any_other() {
             "VLC's server does not answer"
         );
         let against = format!("--against={}", source.display());
-        let (code, printed, told) = yardstick(&[&url, &against, "--duration=4", "--buffer=60"]);
-        assert_eq!((code, count(&told, "lost")), (0, 0), "{printed}");
+        let (_, printed, told) = yardstick(&[&url, &against, "--duration=4", "--buffer=60"]);
+        assert_eq!(count(&told, "lost"), 0, "{printed}");
         assert!(count(&told, "packets") > 50, "{printed}");
+        // What it says of the times of sound and picture is not true, and now and then by so much that it is a fault.
+        let mut faults = printed.lines().filter(|line| line.contains('✗'));
+        assert!(
+            faults.all(|line| line.contains("sender reports")),
+            "{printed}"
+        );
     });
 }
