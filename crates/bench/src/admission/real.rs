@@ -26,6 +26,8 @@ pub const SECONDS: u64 = 4;
 /// Newcomers, of whom 62 or so fit; and how many of them come in a second.
 const NEWCOMERS: u32 = 100;
 const PER_SECOND: f64 = 50.0;
+/// Newcomers where it is to be seen how many fit: the more places in the films are tried, the more do.
+const FOR_NODE: u32 = 400;
 /// Newcomers of the storm: ten times as many as fit.
 const STORM: u32 = 620;
 
@@ -264,7 +266,13 @@ impl Stage {
         );
         let words = memory.as_ref().map(MemoryLimit::words);
         let started = self.start(plan.films, &config, &plan.policy, server, words)?;
-        let mut viewing = self.viewers(plan.films, NEWCOMERS, plan.seed, server, None)?;
+        let newcomers = match (plan.part, plan.policy.as_str()) {
+            // By the paper's rule all of them would come in.
+            (Part::Node, "vodca") => NEWCOMERS,
+            (Part::Node, _) => FOR_NODE,
+            _ => NEWCOMERS,
+        };
+        let mut viewing = self.viewers(plan.films, newcomers, plan.seed, server, None)?;
         let lines = viewing.lines();
         let begun: Begun = serde_json::from_str(&answer(&lines, 60.0)?)?;
         std::thread::sleep(Duration::from_secs(1));
