@@ -1,6 +1,7 @@
 //! Who may come in: over what the machine carries only the newcomer is refused, and told when to come again.
 
 use std::net::SocketAddr;
+use std::process::Command;
 use std::time::Duration;
 
 use reelway_tests::films;
@@ -333,4 +334,127 @@ fn a_limit_for_an_address_is_told_in_words() {
     let (_, refused) = set_up(&server);
     assert_eq!(refused.status, 453);
     assert!(refused.reason.contains("127.0.0.1"), "{refused:?}");
+}
+
+/// What an address says of whose it is, signed by openssl with this key.
+fn signed(user: &str, key: &str) -> String {
+    let script = format!("printf %s '{user}' | openssl dgst -sha256 -hmac '{key}'");
+    let signed = Command::new("sh").args(["-c", &script]).output();
+    let signed = String::from_utf8(signed.expect("openssl").stdout).expect("digits");
+    let sign = signed.split_whitespace().last().expect("a signature");
+    format!("user={user}&sign={sign}")
+}
+
+#[test]
+fn a_limit_for_a_user_counts_him_wherever_he_is_and_whatever_he_speaks_and_nobody_else_can_be_him()
+{
+    let library = films::library(&[FILM]);
+    let state = tempfile::tempdir().expect("a folder");
+    let key = state.path().join("key");
+    std::fs::write(&key, "a key that is long enough\n").expect("a key");
+    let server = Options::new(library.path())
+        .set("admission.per_user", 2)
+        .set("admission.user_key", format!("\"{}\"", key.display()))
+        .start();
+    server.wait_indexed();
+    let ann = signed("ann", "a key that is long enough");
+    let hls = |query: &str| server.get(&format!("/{FILM}/hls/main.m3u8?{query}"));
+    let set_up = |query: &str| {
+        let mut client = Client::connect(server.rtsp).expect("a connection");
+        let url = format!("{}?{query}", server.rtsp_url(FILM));
+        let (_, media) = client.describe(&url).expect("DESCRIBE");
+        let transport = [("Transport", "RTP/AVP/TCP;unicast;interleaved=0-1")];
+        let answer = client.request("SETUP", &media[0], &transport);
+        (client, answer.expect("SETUP"))
+    };
+    let (_first, answer) = set_up(&ann);
+    assert_eq!(answer.status, 200);
+    assert_eq!(hls(&ann).status, 200);
+    let told = hls(&ann);
+    assert_eq!(told.status, 503);
+    assert!(told.text().contains("of user 'ann'"), "{}", told.text());
+    let (_third, answer) = set_up(&ann);
+    assert_eq!(
+        (answer.status, answer.reason.contains("of user 'ann'")),
+        (453, true)
+    );
+
+    // Others come in, those who name nobody as one.
+    assert_eq!(hls(&signed("bob", "a key that is long enough")).status, 200);
+    assert_eq!(
+        [hls("").status, hls("").status, hls("").status],
+        [200, 200, 503]
+    );
+
+    // Nobody else can say that he is somebody.
+    for forged in [
+        "user=eve",
+        "user=eve&sign=00",
+        &signed("eve", "another key"),
+        &ann.replace("ann", "eve"),
+    ] {
+        assert_eq!(hls(forged).status, 403, "{forged}");
+        assert_eq!(set_up(forged).1.status, 403, "{forged}");
+    }
+    let users = server.get("/api/sessions").json();
+    let of_ann = users["sessions"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{users}"))
+        .iter();
+    assert_eq!(
+        of_ann.filter(|session| session["user"] == "ann").count(),
+        2,
+        "{users}"
+    );
+}
+
+#[test]
+fn a_session_that_is_made_up_is_a_newcomer_and_wins_nothing() {
+    let (server, _library) = server("3Mbit");
+    let segments = begin_hls(&server);
+    let token = segments[1].split("s=").nth(1);
+    let viewers = || {
+        server.get("/api/admission").json()["viewers"]
+            .as_u64()
+            .expect("viewers")
+    };
+    let made_up = |nth: usize| format!("abcdefghijkmnpqrstuvwx{}{}", nth / 10, nth % 10);
+    // As long as there is room each comes in as anybody would, and then none does.
+    let mut answers = Vec::new();
+    for nth in 0..30 {
+        let path = format!("/{FILM}/hls/1.m3u8?s={}", made_up(nth));
+        answers.push(server.get(&path).status);
+    }
+    let let_in = answers.iter().filter(|status| **status == 200).count() as u64;
+    assert_eq!(viewers(), 1 + let_in, "{answers:?}");
+    assert!(let_in < 10 && answers.ends_with(&[503, 503]), "{answers:?}");
+    // Neither does what is no name at all, and nobody is told anything by it.
+    for no_name in ["x", "", "ABCDEFGHIJKLMNOPQRSTUVWX", "../../etc/passwd"] {
+        let status = server
+            .get(&format!("/{FILM}/hls/1.m3u8?s={no_name}"))
+            .status;
+        assert!(matches!(status, 400 | 403 | 503), "{no_name}: {status}");
+    }
+    // Who was there before goes on.
+    assert_eq!(server.get(&segments[1]).status, 200, "{token:?}");
+}
+
+#[test]
+fn two_who_share_a_session_get_together_what_one_may_have() {
+    let (server, _library) = server("20Mbit");
+    let segments = begin_hls(&server);
+    let began = reelway_clock::now();
+    // The one is elsewhere in the film than the other, and so each of them seems to seek, again and again.
+    for nth in 0..8 {
+        let answer = server.get(&segments[nth % 2 * 2]);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    // Six seeks find film that is sent at once; what else they ask for comes at twice the film's rate.
+    let took = reelway_clock::now().since(began);
+    assert!(
+        took > Duration::from_secs(2),
+        "all of it came within {took:?}"
+    );
+    let viewers = server.get("/api/admission").json()["viewers"].clone();
+    assert_eq!(viewers, 1, "and they are booked as one");
 }

@@ -1,4 +1,4 @@
-//! Virtual viewers against real servers: Reelway, and GStreamer's; and that they can fail.
+//! Viewers against real servers: Reelway, GStreamer's, and VLC's; and that they can fail.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use reelway_tests::between::{Between, HONEST, Manner};
 use reelway_tests::films::{film, library, temp_dir};
 use reelway_tests::network::{Network, SERVER};
+use reelway_tests::players::vlc;
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 use reelway_tests::yardstick::yardstick;
@@ -303,4 +304,51 @@ fn the_report_shows_every_machine_that_is_named() {
         assert!(machine["series"]["values"]["cpu"].is_array(), "{machine:#}");
     }
     drop(server);
+}
+
+#[test]
+fn vlcs_server_is_measured_like_any_other() {
+    use std::os::unix::fs::PermissionsExt;
+    // It takes the address that it is to listen at for a part of its films' names, so it listens at all there are.
+    let net = Network::new();
+    let dir = temp_dir("vlc");
+    let everybody = PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(dir.path(), everybody).expect("others may read");
+    let source = film("progressive").path;
+    let (copy, films) = (dir.path().join("film.mp4"), dir.path().join("films"));
+    std::fs::copy(&source, &copy).expect("a copy");
+    let named = format!(
+        "new film vod enabled\nsetup film input {}\n",
+        copy.display()
+    );
+    std::fs::write(&films, named).expect("its films");
+    let arguments = [
+        "--rtsp-port=8554".to_owned(),
+        format!("--vlm-conf={}", films.display()),
+    ];
+    let started = net.as_server(|| {
+        vlc(&arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+    });
+    let _server = Ended(started.expect("VLC"));
+    let url = format!("rtsp://{SERVER}:8554/film");
+    net.as_viewer(|| {
+        let ready = || TcpStream::connect((SERVER, 8554)).ok();
+        assert!(
+            wait::until(Duration::from_secs(60), ready).is_some(),
+            "VLC's server does not answer"
+        );
+        let against = format!("--against={}", source.display());
+        let (_, printed, told) = yardstick(&[&url, &against, "--duration=4", "--buffer=60"]);
+        assert_eq!(count(&told, "lost"), 0, "{printed}");
+        assert!(count(&told, "packets") > 50, "{printed}");
+        // What it says of the times of sound and picture is not true, and now and then by so much that it is a fault.
+        let mut faults = printed.lines().filter(|line| line.contains('✗'));
+        assert!(
+            faults.all(|line| line.contains("sender reports")),
+            "{printed}"
+        );
+    });
 }

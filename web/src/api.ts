@@ -78,6 +78,7 @@ export interface Session {
   id: string;
   protocol: string;
   peer: string;
+  user: string | null;
   user_agent: string | null;
   title: string;
   state: "ready" | "playing" | "paused";
@@ -134,8 +135,17 @@ export interface Admission {
   viewers: number;
   step: number; // seconds
   resources: Resource[];
+  calibrated: boolean; // whether there is a calibration to be shown
   refused_total: number;
   refused: { ago: number; title: string; reason: string; retry_after: number }[]; // the oldest first
+}
+
+/** What `reelway serve --calibrate` found. */
+export interface Calibration {
+  when: string;
+  cpu: number | null; // bytes a second that the processor sends
+  disk: number | null; // bytes a second that the disks give
+  tried: { viewers: number; well: boolean; late_ms: number }[]; // the fewest viewers first
 }
 
 /** A disk, or a place afar. */
@@ -223,6 +233,8 @@ export const sessions = async (signal?: AbortSignal): Promise<Session[]> =>
   (await get<{ sessions: Session[] }>("/api/sessions", signal)).sessions;
 
 export const admission = (signal?: AbortSignal): Promise<Admission> => get("/api/admission?ahead=900", signal);
+
+export const calibration = (signal?: AbortSignal): Promise<Calibration> => get("/api/calibration", signal);
 
 export const cache = (signal?: AbortSignal): Promise<Cache> => get("/api/cache", signal);
 

@@ -10,7 +10,7 @@ pub struct Limits {
     pub title: u32,
     /// From one address (IPv6: from one /64).
     pub address: u32,
-    /// Of one user.
+    /// Of one user; who is not known counts with all of his address who are not.
     pub user: u32,
 }
 
@@ -20,6 +20,7 @@ enum Key {
     Title(String),
     Address(IpAddr),
     User(String),
+    Nameless(IpAddr),
 }
 
 /// Whom a viewer counts with.
@@ -28,9 +29,9 @@ pub(crate) struct Member(Vec<Key>);
 
 impl Member {
     pub fn new(title: &str, address: IpAddr, user: Option<&str>) -> Member {
-        let mut keys = vec![Key::Title(title.into()), Key::Address(household(address))];
-        keys.extend(user.map(|user| Key::User(user.into())));
-        Member(keys)
+        let home = household(address);
+        let user = user.map_or(Key::Nameless(home), |user| Key::User(user.into()));
+        Member(vec![Key::Title(title.into()), Key::Address(home), user])
     }
 }
 
@@ -56,6 +57,10 @@ impl Crowd {
                 Key::Title(title) => (self.limits.title, format!("of '{title}'")),
                 Key::Address(address) => (self.limits.address, format!("from {address}")),
                 Key::User(user) => (self.limits.user, format!("of user '{user}'")),
+                Key::Nameless(address) => (
+                    self.limits.user,
+                    format!("from {address} that name no user"),
+                ),
             };
             let present = self.counts.get(key).copied().unwrap_or(0);
             (most > 0 && present >= most).then(|| {
@@ -128,5 +133,23 @@ mod tests {
         assert_eq!(crowd.full(&first), None);
         crowd.leave(&second);
         assert!(crowd.counts.is_empty());
+    }
+
+    #[test]
+    fn to_name_no_user_does_not_help_against_a_limit_for_users() {
+        let mut crowd = Crowd::new(Limits {
+            user: 1,
+            ..Limits::default()
+        });
+        let home = "10.0.0.1".parse().unwrap();
+        crowd.enter(&Member::new("a", home, Some("ann")));
+        let nameless = Member::new("a", home, None);
+        assert_eq!(crowd.full(&nameless), None);
+        crowd.enter(&nameless);
+        assert!(
+            crowd
+                .full(&nameless)
+                .is_some_and(|words| words.contains("10.0.0.1"))
+        );
     }
 }

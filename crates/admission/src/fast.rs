@@ -6,7 +6,8 @@ use std::sync::Arc;
 use reelway_timetable::Curve;
 
 use crate::capacity::Resource;
-use crate::judge::{Admission, Admitted, BookingId, Newcomer, Refused};
+use crate::judge::Admission;
+use crate::verdict::{Admitted, BookingId, Newcomer, Refused};
 
 /// What a play needs along its time, of each resource.
 pub type Needs = [(Resource, Arc<Curve>)];

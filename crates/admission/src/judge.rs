@@ -1,7 +1,6 @@
 //! The judge: newcomers, bookings, verdicts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use crate::calendar::{Calendar, HORIZON, Second};
 use crate::capacity::{Capacity, Resource};
 use crate::crowd::{Crowd, Limits, Member};
 use crate::policy::{Class, Policy};
+use crate::verdict::{Admitted, BookingId, Newcomer, Refused, RefusedFor, Seen};
 
 /// Places in the calendar that are tried to tell a refused newcomer when he could come: bounds what a refusal
 /// costs. What is said then is a time before which he need not ask.
@@ -21,120 +21,6 @@ const LONGEST: usize = HORIZON / 2;
 
 /// Refusals that are remembered for people to look at.
 const REMEMBERED: usize = 256;
-
-/// A viewer's booking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BookingId(u64);
-
-/// Someone who wants to watch.
-#[derive(Clone, Debug)]
-pub struct Newcomer<'a> {
-    /// What he wants to see.
-    pub title: &'a str,
-    /// Where he is.
-    pub address: IpAddr,
-    /// Who he is, where that is known.
-    pub user: Option<&'a str>,
-    /// His class, a number into what [`Admission::with_classes`] was given.
-    pub class: usize,
-    /// Whether he plays fast.
-    pub fast: bool,
-    /// What his film needs along its time, of each resource.
-    pub needs: &'a [(Resource, Arc<Curve>)],
-    /// The bins of those curves that he wants: from here …
-    pub from: usize,
-    /// … to here.
-    pub to: usize,
-}
-
-/// He may come in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Admitted {
-    /// His booking.
-    pub id: BookingId,
-    /// When his film is to begin, from now.
-    pub starts_in: Duration,
-}
-
-/// What stands in a newcomer's way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RefusedFor {
-    /// A second of a resource would be overfull.
-    Full {
-        /// Which.
-        resource: Resource,
-        /// How many seconds from now.
-        ahead: u64,
-        /// What is booked of that second.
-        load: u64,
-        /// What he needs of it.
-        need: u64,
-        /// How much there is for his class.
-        limit: u64,
-    },
-    /// There are as many viewers as there may be.
-    Count {
-        /// How many.
-        present: u32,
-    },
-    /// There are as many as there may be of his kind; in words.
-    Crowd(String),
-    /// Too many play fast.
-    Fast,
-}
-
-impl std::fmt::Display for RefusedFor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            RefusedFor::Full {
-                resource, ahead: 0, ..
-            } => write!(f, "the {resource} is fully booked now"),
-            RefusedFor::Full {
-                resource,
-                ahead: ahead @ 1..60,
-                ..
-            } => write!(f, "the {resource} would be overbooked in {ahead} s"),
-            RefusedFor::Full {
-                resource, ahead, ..
-            } => write!(
-                f,
-                "the {resource} would be overbooked in {}:{:02} minutes",
-                ahead / 60,
-                ahead % 60
-            ),
-            RefusedFor::Count { present } => {
-                write!(
-                    f,
-                    "{present} viewers are here already, the most there may be"
-                )
-            }
-            RefusedFor::Crowd(words) => f.write_str(words),
-            RefusedFor::Fast => f.write_str("one of five viewers plays fast already"),
-        }
-    }
-}
-
-/// He may not come in now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// Why.
-    pub reason: RefusedFor,
-    /// When he could come in, as far as is booked now; where `is_exact` is not set, not before.
-    pub retry_after: Duration,
-    /// Whether a place was found then.
-    pub is_exact: bool,
-}
-
-/// A refusal, as it is remembered.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    /// When.
-    pub at: Second,
-    /// What was wanted.
-    pub title: String,
-    /// What came of it.
-    pub refused: Refused,
-}
 
 struct Booking {
     member: Member,

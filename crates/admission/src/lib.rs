@@ -10,7 +10,8 @@
 //! | `calendar.rs` | one resource, a number for each second to come |
 //! | `capacity.rs` | the resources of a machine and their limits |
 //! | `policy.rs` | rules to judge by: exact booking, and those of others to compare with |
-//! | `judge.rs` | newcomers, bookings, verdicts |
+//! | `judge.rs` | the judge: bookings, and who may have one |
+//! | `verdict.rs` | who asks, and what he is told |
 //! | `fast.rs` | fast play, which goes on with fewer I-frames |
 //! | `crowd.rs` | how many viewers there are of a title, an address, a user |
 #![forbid(unsafe_code)]
@@ -21,10 +22,12 @@ mod crowd;
 mod fast;
 mod judge;
 mod policy;
+mod verdict;
 
 pub use calendar::{Calendar, Second};
 pub use capacity::{Capacity, Resource};
 pub use crowd::Limits;
 pub use fast::Needs;
-pub use judge::{Admission, Admitted, BookingId, Newcomer, Refused, RefusedFor, Seen};
+pub use judge::Admission;
 pub use policy::{Class, Policy};
+pub use verdict::{Admitted, BookingId, Newcomer, Refused, RefusedFor, Seen};

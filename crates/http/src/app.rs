@@ -289,6 +289,7 @@ fn caller(request: &Parts, peer: SocketAddr) -> Caller {
         peer,
         agent,
         token: route::query(request, "s").map(str::to_owned),
+        query: request.uri.query().map(str::to_owned),
     }
 }
 

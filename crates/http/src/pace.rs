@@ -15,6 +15,11 @@ use std::time::Duration;
 
 use reelway_clock::Monotonic;
 
+/// Seeks that find their buckets full at once, where what is sent was booked, and seconds after which there may be one more. A
+/// viewer jumps about now and then; two who share one name seem to do it all the time, and together get no more than one.
+const SEEKS: f64 = 6.0;
+const BETWEEN_SEEKS: f64 = 30.0;
+
 /// The rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pace {
@@ -80,6 +85,9 @@ pub(crate) struct Pacer {
     /// Of the beginning, and of all.
     buckets: [Bucket; 2],
     at: Monotonic,
+    /// How often they may be filled at once, and when that was looked at last.
+    seeks: Bucket,
+    sought: Monotonic,
 }
 
 impl Pacer {
@@ -92,12 +100,22 @@ impl Pacer {
                 Bucket::new(pace.ahead, pace.then),
             ],
             at: now,
+            seeks: Bucket::new(SEEKS, 1.0 / BETWEEN_SEEKS),
+            sought: now,
         }
     }
 
     /// The viewer begins somewhere else, or the way there is not film (`extra` seconds' worth of
-    /// bytes, such as a file's tables): full again.
+    /// bytes, such as a file's tables): full again, unless he has done that too often.
     pub(crate) fn refill(&mut self, extra: f64, now: Monotonic) {
+        self.seeks.wait(now.since(self.sought).as_secs_f64());
+        self.sought = now;
+        if !self.pace.is_free() {
+            if self.seeks.level < 1.0 {
+                return;
+            }
+            self.seeks.level -= 1.0;
+        }
         for bucket in &mut self.buckets {
             bucket.level = bucket.brim + extra;
         }
@@ -181,6 +199,26 @@ mod tests {
             sent += 0.5;
         }
         assert!((119.0..=121.0).contains(&sent), "{sent} s of film in 100 s");
+    }
+
+    #[test]
+    fn one_who_jumps_about_all_the_time_gets_no_more_than_one_who_plays() {
+        let pace = Pace {
+            first: 3.0,
+            factor: 2.0,
+            ahead: 20.0,
+            then: 1.0,
+        };
+        let mut pacer = Pacer::new(pace, at(0.0));
+        let (mut now, mut sent) = (0.0, 0.0);
+        while now < 600.0 {
+            pacer.refill(0.0, at(now));
+            now += pacer.wait(at(now)).as_secs_f64().max(0.01);
+            pacer.sent(4.0);
+            sent += 4.0;
+        }
+        let most = 600.0 + (SEEKS + 600.0 / BETWEEN_SEEKS) * 20.0;
+        assert!(sent <= most + 24.0, "{sent} s of film, at most {most}");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(crate) struct Caller {
     pub agent: Option<String>,
     /// The token in the address.
     pub token: Option<String>,
+    /// All that follows `?` there; it may say who he is.
+    pub query: Option<String>,
 }
 
 /// Why a caller is not served.
@@ -58,6 +60,8 @@ enum Key {
         agent: Option<String>,
         title: String,
         protocol: Protocol,
+        /// Where users are known: two of them may share an address.
+        query: Option<String>,
     },
 }
 
@@ -81,6 +85,8 @@ struct Past {
     /// He was ended and is not to come back, and why, in words to follow that; else he only was silent for too long.
     ended: Option<Arc<str>>,
     protocol: Protocol,
+    /// Of the address that he began with, where users are known.
+    query: Option<String>,
 }
 
 impl Viewers {
@@ -126,6 +132,7 @@ impl Viewers {
                 agent: caller.agent.clone(),
                 title: show.film.name.clone(),
                 protocol,
+                query: caller.query.clone().filter(|_| self.knows_users()),
             },
         };
         let now = reelway_clock::now();
@@ -138,12 +145,17 @@ impl Viewers {
                 "this viewer's session was ended{why}"
             )));
         }
-        let protocol = past.map_or(protocol, |past| past.protocol);
+        let protocol = past.as_ref().map_or(protocol, |past| past.protocol);
+        // The addresses below the playlist do not say again who he is.
+        let caller = Caller {
+            query: past.and_then(|past| past.query).or(caller.query.clone()),
+            ..caller.clone()
+        };
         let present = lock(&self.0.present).get(&key).cloned();
         // One who was given up in this very moment comes anew.
         let present = present.filter(|viewer| !viewer.session.is_ended());
         let Some(viewer) = present else {
-            return self.open(protocol, show, caller, Some(key));
+            return self.open(protocol, show, &caller, Some(key));
         };
         if !viewer.watches(show) {
             return Err(Denied::Forbidden(
@@ -161,6 +173,10 @@ impl Viewers {
         Ok(viewer)
     }
 
+    fn knows_users(&self) -> bool {
+        self.0.sessions.gate().config().users.are_known()
+    }
+
     fn open(
         &self,
         protocol: Protocol,
@@ -174,6 +190,7 @@ impl Viewers {
             title: show.film.name.clone(),
             duration: Duration::from_nanos(show.package.duration().max(0) as u64),
             user_agent: caller.agent.clone(),
+            query: caller.query.clone(),
             wants: self
                 .0
                 .sessions
@@ -215,9 +232,10 @@ impl Viewers {
         });
         let inner = Arc::downgrade(&self.0);
         let id = session.id().to_owned();
+        let query = caller.query.clone().filter(|_| self.knows_users());
         session.on_end(move |reason| {
             if let Some(inner) = inner.upgrade() {
-                inner.forget(&key, &id, protocol, reason);
+                inner.forget(&key, &id, (protocol, query), reason);
             }
         });
         Ok(viewer)
@@ -225,7 +243,13 @@ impl Viewers {
 }
 
 impl Inner {
-    fn forget(&self, key: &Key, id: &str, protocol: Protocol, reason: &EndReason) {
+    fn forget(
+        &self,
+        key: &Key,
+        id: &str,
+        (protocol, query): (Protocol, Option<String>),
+        reason: &EndReason,
+    ) {
         let mut present = lock(&self.present);
         // He may have come anew meanwhile.
         if present
@@ -254,6 +278,7 @@ impl Inner {
                     until: now + keep,
                     ended: ended.map(Arc::from),
                     protocol,
+                    query,
                 },
             );
         }

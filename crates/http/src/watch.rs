@@ -241,15 +241,22 @@ async fn segment(
             .resume(Protocol::Hls, &show, &caller)
             .map_err(denied)?;
         // The picture tells where a viewer is; without one, the sound.
-        let main = show
-            .package
-            .tracks()
-            .iter()
-            .find(|track| track.kind == Kind::Video);
-        let main = main.unwrap_or(&show.package.tracks()[0]).id == id;
+        let tracks = show.package.tracks();
+        let main = tracks.iter().find(|track| track.kind == Kind::Video);
+        let main = main.unwrap_or(&tracks[0]);
+        let kind = |id| {
+            tracks
+                .iter()
+                .find(|track| track.id == id)
+                .map(|track| track.kind)
+        };
+        // One watches a picture and hears a sound at a time: what there is to choose from is one flow.
+        let alike = tracks.iter().find(|track| Some(track.kind) == kind(id));
+        let flow = alike.map_or(id, |track| track.id);
+        let main = flow == main.id;
         let time = start..start + duration;
         let piece = Piece {
-            flow: id,
+            flow,
             at: number.into(),
             next: u64::from(number) + 1,
             time,
@@ -261,7 +268,7 @@ async fn segment(
             Duration::from_nanos(duration.max(0) as u64).as_secs_f64() / len.max(1) as f64;
         Flow::of(
             viewer,
-            id,
+            flow,
             seconds_per_byte,
             main,
             app.pace,
@@ -432,7 +439,11 @@ fn not_here(words: String) -> Box<Answer> {
 fn denied(denied: Denied) -> Box<Answer> {
     Box::new(match denied {
         Denied::Refused(refusal) => {
-            let mut answer = answer::error(StatusCode::SERVICE_UNAVAILABLE, refusal.reason);
+            let status = match refusal.retry_after {
+                Some(_) => StatusCode::SERVICE_UNAVAILABLE,
+                None => StatusCode::FORBIDDEN,
+            };
+            let mut answer = answer::error(status, refusal.reason);
             if let Some(after) = refusal.retry_after {
                 answer::retry_after(&mut answer, after);
             }

@@ -10,7 +10,7 @@ use reelway_admission::{Capacity, Class, Limits, Policy, Resource};
 use reelway_bench::calibrate::Calibration;
 use reelway_http::Calibrated;
 use reelway_media::{Nanos, SECOND};
-use reelway_session::{GateConfig, Links, Members, WHOLE_NETWORK};
+use reelway_session::{GateConfig, Links, Members, Users, WHOLE_NETWORK};
 use reelway_timetable::Eager;
 use tracing::{info, warn};
 
@@ -286,8 +286,9 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
         limits: Limits {
             title: config.admission.per_title,
             address: config.admission.per_address,
-            user: 0,
+            user: config.admission.per_user,
         },
+        users: users(&config.admission.user_key)?,
         classes: config.admission.classes().map_err(anyhow::Error::msg)?,
         wait: config.admission.wait,
         ask_again: config.admission.ask_again,
@@ -298,6 +299,18 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
             _ => 0,
         },
     })
+}
+
+/// Who knows users by the key in this file.
+fn users(file: &Path) -> anyhow::Result<Users> {
+    if file.as_os_str().is_empty() {
+        return Ok(Users::default());
+    }
+    let what = || format!("admission.user_key: {}", file.display());
+    let key = std::fs::read_to_string(file).with_context(what)?;
+    Users::signed_with(key.trim_end().as_bytes())
+        .map_err(anyhow::Error::msg)
+        .with_context(what)
 }
 
 /// Where what was found is kept.

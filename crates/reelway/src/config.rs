@@ -131,6 +131,8 @@ pub struct Admission {
     pub classes: Vec<Class>,
     pub per_title: u32,
     pub per_address: u32,
+    pub per_user: u32,
+    pub user_key: PathBuf,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -287,6 +289,8 @@ impl Default for Admission {
             classes: Vec::new(),
             per_title: 0,
             per_address: 0,
+            per_user: 0,
+            user_key: PathBuf::new(),
         }
     }
 }
@@ -425,6 +429,12 @@ impl Config {
         }
         if let Err(error) = self.capacity.rates() {
             bail!("capacity.interfaces: {error}");
+        }
+        if self.admission.per_user > 0 && self.admission.user_key.as_os_str().is_empty() {
+            bail!(
+                "admission.per_user = {}: wants admission.user_key, as nobody is known without it",
+                self.admission.per_user
+            );
         }
         if let Err(error) = self.admission.classes() {
             bail!("admission.classes: {error}");
@@ -648,6 +658,10 @@ mod tests {
             (
                 "[admission]\nclasses = [{ name = \"a\", percent = 50, networks = [\"10.0.0.0/33\"] }]",
                 "line 2: admission.classes: class \"a\": `10.0.0.0/33` is no network",
+            ),
+            (
+                "[admission]\nper_user = 2",
+                "line 2: admission.per_user = 2: wants admission.user_key, as nobody is known without it",
             ),
             (
                 "admission.policy = \"fair\"\n",

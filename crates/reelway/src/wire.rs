@@ -25,7 +25,9 @@ const LEAST: u64 = 900_000_000;
 #[derive(Clone, Debug, Default)]
 struct Look {
     packets: u64,
+    /// Packets that were reported missing, and those that the same reports are of.
     lost: u64,
+    told_of: u64,
     /// Viewers who were sent something, and of them who lost some, each by his identifier.
     sent_to: Vec<String>,
     lost_by: Vec<String>,
@@ -33,14 +35,25 @@ struct Look {
     retried: u64,
 }
 
+/// A viewer, at the last look.
+#[derive(Clone, Copy, Debug, Default)]
+struct Viewer {
+    packets: u64,
+    lost: u64,
+    /// His packets when he last reported some as missing, and the looks since.
+    told: u64,
+    since: usize,
+}
+
 /// Watches the network.
 #[derive(Debug, Default)]
 pub struct Wire {
     last: Option<Monotonic>,
-    /// Packets sent to and lost by each viewer, at the last look.
-    viewers: HashMap<String, (u64, u64)>,
+    viewers: HashMap<String, Viewer>,
     retried: u64,
     looks: VecDeque<Look>,
+    /// What was booked at as many looks: reports tell of what was sent before them.
+    booked: VecDeque<u64>,
     share: Option<u32>,
     /// Whether at the last look less was carried than was sent.
     is_short: bool,
@@ -96,26 +109,36 @@ impl Wire {
         };
         let mut present = HashMap::new();
         for (id, packets, lost) in viewers {
-            if let Some((packets_before, lost_before)) = self.viewers.get(id) {
-                let sent = packets.saturating_sub(*packets_before);
+            let mut viewer = Viewer {
+                packets,
+                lost,
+                told: packets,
+                since: 0,
+            };
+            if let Some(before) = self.viewers.get(id) {
+                let sent = packets.saturating_sub(before.packets);
                 // Reports may take some back.
-                let missed = lost.saturating_sub(*lost_before);
+                let missed = lost.saturating_sub(before.lost);
                 look.packets += sent;
-                look.lost += missed;
                 if sent > 0 {
                     look.sent_to.push(id.to_owned());
                 }
                 if missed > 0 {
+                    look.lost += missed;
+                    look.told_of += packets.saturating_sub(before.told);
                     look.lost_by.push(id.to_owned());
+                } else {
+                    // Of what was before the last looks no report would tell now.
+                    let forgotten = if before.since < WINDOW { 0 } else { sent };
+                    viewer.told = before.told + forgotten;
+                    viewer.since = before.since + 1;
                 }
             }
-            present.insert(id.to_owned(), (packets, lost));
+            present.insert(id.to_owned(), viewer);
         }
         self.viewers = present;
-        if self.looks.len() == WINDOW {
-            self.looks.pop_front();
-        }
-        self.looks.push_back(look);
+        keep(&mut self.looks, look);
+        keep(&mut self.booked, booked);
         let share = self.share.unwrap_or(1000);
         let carried = self.carried(late);
         self.is_short = carried.is_some();
@@ -123,6 +146,8 @@ impl Wire {
             Some(carried) => {
                 // What was seen then is not to be counted again.
                 self.looks.clear();
+                // Who had to leave was sent his packets still when those were lost that are reported now.
+                let booked = self.booked.iter().max().copied().unwrap_or(0);
                 let there = u128::from(booked) * u128::from(carried) / u128::from(limit.max(1));
                 share.min(there as u32)
             }
@@ -135,11 +160,8 @@ impl Wire {
     /// Thousandths of what is sent that arrive in time; `None`: all.
     fn carried(&self, late: bool) -> Option<u64> {
         let sum = |of: fn(&Look) -> u64| self.looks.iter().map(of).sum::<u64>();
-        let (packets, lost, retried) = (
-            sum(|look| look.packets),
-            sum(|look| look.lost),
-            sum(|look| look.retried),
-        );
+        let (packets, retried) = (sum(|look| look.packets), sum(|look| look.retried));
+        let (lost, told_of) = (sum(|look| look.lost), sum(|look| look.told_of));
         let count = |of: fn(&Look) -> &Vec<String>| {
             let mut all: Vec<&String> = self.looks.iter().flat_map(of).collect();
             all.sort_unstable();
@@ -148,11 +170,19 @@ impl Wire {
         };
         let (sent_to, lost_by) = (count(|look| &look.sent_to), count(|look| &look.lost_by));
         let is_missed_by_most = lost_by >= FEWEST && lost_by * 2 > sent_to;
-        if is_missed_by_most && lost * 1000 > packets * BORNE {
-            return Some(1000 - (lost * 1000 / packets.max(1)).min(900));
+        if is_missed_by_most && lost * 1000 > told_of * BORNE {
+            return Some(1000 - (lost * 1000 / told_of.max(1)).min(900));
         }
         (late && retried * 1000 > packets * BORNE && packets > 0).then_some(LESS)
     }
+}
+
+/// Adds to what is remembered of the last looks.
+fn keep<T>(looks: &mut VecDeque<T>, new: T) {
+    if looks.len() == WINDOW {
+        looks.pop_front();
+    }
+    looks.push_back(new);
 }
 
 #[cfg(test)]
@@ -181,15 +211,43 @@ mod tests {
         let at_5 = second(&mut wire, 5, [200, 200, 0, 0, 0, 0], 0, false);
         assert_eq!(at_5, Some(1000), "two of six may have bad cables");
         let at_6 = second(&mut wire, 6, [200, 200, 200, 200, 0, 0], 0, false);
-        // 800 of 3000 packets: of 800 that are booked of 1000 so many less.
-        assert_eq!(at_6, Some(587));
-        let mut share = 587;
-        for at in 7..60 {
+        // 800 of the 1800 packets that they tell of: of 800 that are booked of 1000 so many less.
+        assert_eq!(at_6, Some(444));
+        let mut share = 444;
+        for at in 7..70 {
             let next = second(&mut wire, at, [200, 200, 200, 200, 0, 0], 0, false).unwrap();
             assert!(next > share || next == 1000);
             share = next;
         }
         assert_eq!(share, 1000);
+    }
+
+    #[test]
+    fn reports_that_come_after_some_have_left_are_of_what_was_sent_with_them() {
+        let mut wire = Wire::default();
+        // Viewers of a link that carries half of the 1000 it says; from the fourth second on there are fewer.
+        let mut second = |at: u64, viewers: u64, booked: u64, lost: u64| {
+            let each = (0..viewers).map(|name| (NAMES[name as usize], 100 * at, lost));
+            let now = Monotonic::from_nanos(at * 1_000_000_000);
+            wire.seen(now, each, 0, (booked, 1000), false)
+        };
+        assert_eq!(second(1, 6, 1000, 0), Some(1000));
+        assert_eq!(second(2, 6, 1000, 50), Some(500));
+        assert_eq!(second(3, 6, 1000, 50), Some(510));
+        // 50 of 100 were lost while 1000 were booked, and not of the 500 that are booked now.
+        assert_eq!(second(4, 4, 500, 100), Some(510));
+    }
+
+    #[test]
+    fn reports_that_come_all_at_once_are_of_all_the_seconds_since_the_last_ones() {
+        let mut wire = Wire::default();
+        let lost = |at: u64| [at / 5 * 100; 6];
+        let shares: Vec<_> = (1..=20)
+            .filter_map(|at| second(&mut wire, at, lost(at), 0, false))
+            .collect();
+        // 100 of 500 packets (of 400 at first), again and again: a fifth of the 800 that are booked is missing.
+        assert!(shares.iter().all(|share| *share >= 600), "{shares:?}");
+        assert_eq!(shares[9], 640, "{shares:?}");
     }
 
     #[test]

@@ -107,10 +107,10 @@ impl Response {
 
     /// There is no room for a viewer: his film is not at fault.
     pub fn not_enough(refusal: Refusal) -> Self {
-        let refused = Self::refuse(Status::NOT_ENOUGH_BANDWIDTH, refusal.reason);
         match refusal.retry_after {
-            Some(after) => refused.header("Retry-After", after.as_secs().max(1).to_string()),
-            None => refused,
+            Some(after) => Self::refuse(Status::NOT_ENOUGH_BANDWIDTH, refusal.reason)
+                .header("Retry-After", after.as_secs().max(1).to_string()),
+            None => Self::refuse(Status::FORBIDDEN, refusal.reason),
         }
     }
 

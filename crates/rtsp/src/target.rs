@@ -10,6 +10,8 @@ pub struct Target {
     parts: Vec<String>,
     /// The last part where it names a track.
     track: Option<Part>,
+    /// What follows `?`, as it was written; a track that a client appended is in it still.
+    pub query: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +29,11 @@ impl Target {
                 origin: None,
                 parts: Vec::new(),
                 track: None,
+                query: None,
             };
         }
         let (origin, path) = split_origin(url);
-        // A fragment is the client's own business, a query is nobody's yet. Clients that know no
+        // A fragment is the client's own business, a query says at most who he is. Clients that know no
         // Content-Base append the track to the URL as a whole: rtsp://host/film?x=y/track=1.
         let path = path.split('#').next().unwrap_or(path);
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -52,6 +55,7 @@ impl Target {
             origin,
             parts,
             track,
+            query: (!query.is_empty()).then(|| query.to_owned()),
         }
     }
 

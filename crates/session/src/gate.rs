@@ -19,6 +19,7 @@ use crate::links::Links;
 use crate::members::Members;
 use crate::needs::{Curves, Needs, Wants};
 use crate::registry::{NewSession, Refusal};
+use crate::users::Users;
 
 /// How to judge.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct GateConfig {
     pub links: Links,
     /// Most viewers of a title, an address, a user.
     pub limits: Limits,
+    /// How users are known.
+    pub users: Users,
     /// Classes of viewers and who belongs to them, the first class first.
     pub classes: Vec<(Class, Members)>,
     /// A newcomer who would find room within so many seconds waits for it.
@@ -54,6 +57,7 @@ impl Default for GateConfig {
             capacity: Capacity::unlimited(),
             links: Links::default(),
             limits: Limits::default(),
+            users: Users::default(),
             classes: Vec::new(),
             wait: 0,
             ask_again: false,
@@ -207,13 +211,22 @@ impl Gate {
             needs.take(disk.and_then(|disk| following.behind(None, &disk, now(), range)));
         }
         drop(following);
-        self.ask(viewer, &needs, |judge, newcomer, wait| {
+        self.ask((viewer, None), &needs, |judge, newcomer, wait| {
             judge.what_if(now(), newcomer, wait)
         })
     }
 
-    /// Judges a newcomer, and books for him.
-    pub(crate) fn enter(&self, viewer: &NewSession) -> Result<(Option<Booked>, Duration), Refusal> {
+    /// Who a newcomer is, where his address says so.
+    pub(crate) fn user_of(&self, viewer: &NewSession) -> Result<Option<String>, Refusal> {
+        self.0.config.users.of(viewer.query.as_deref())
+    }
+
+    /// Judges a newcomer, this user if he is known, and books for him.
+    pub(crate) fn enter(
+        &self,
+        viewer: &NewSession,
+        user: Option<&str>,
+    ) -> Result<(Option<Booked>, Duration), Refusal> {
         if self.is_open() {
             return Ok((None, Duration::ZERO));
         }
@@ -225,7 +238,7 @@ impl Gate {
             .as_ref()
             .and_then(|disk| following.behind(None, disk, now(), range));
         needs.take(place);
-        let admitted = self.ask(viewer, &needs, |judge, newcomer, wait| {
+        let admitted = self.ask((viewer, user), &needs, |judge, newcomer, wait| {
             judge.decide(now(), newcomer, wait)
         });
         let Admitted { id, starts_in } = admitted.map_err(|refused| refusal(&refused))?;
@@ -264,14 +277,14 @@ impl Gate {
 
     fn ask<T>(
         &self,
-        viewer: &NewSession,
+        (viewer, user): (&NewSession, Option<&str>),
         needs: &Needs,
         judged: impl FnOnce(&mut Admission, &Newcomer<'_>, u32) -> T,
     ) -> T {
         let newcomer = Newcomer {
             title: &viewer.title,
             address: viewer.peer.ip(),
-            user: None,
+            user,
             class: self.class(viewer),
             fast: false,
             needs: &needs.of,

@@ -1,7 +1,7 @@
 //! A viewer of any protocol.
 //!
 //! What lives here: who watches what, since when, how far; when a viewer without a sign of life is
-//! given up; whether a newcomer may come in ([`Gate`], which asks [`reelway_admission`]; access
+//! given up; whether a newcomer may come in ([`Gate`], which asks [`reelway_admission`]), and as whom ([`Users`]; access
 //! rules will find their place beside it); and the one line of the log that tells a session's story. Protocols
 //! open a [`Session`], say signs of life, and are called when it is ended by somebody else.
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ mod members;
 mod needs;
 mod registry;
 mod session;
+mod users;
 mod view;
 
 pub use gate::{Gate, GateConfig};
@@ -24,4 +25,5 @@ pub use needs::{WHOLE_NETWORK, Wants};
 pub use reelway_admission::Resource;
 pub use registry::{Limits, NewSession, Protocol, Refusal, Sessions};
 pub use session::{EndReason, Session};
+pub use users::Users;
 pub use view::{Progress, SessionView, State};

@@ -67,6 +67,8 @@ pub struct NewSession {
     pub duration: Duration,
     /// What the viewer's program calls itself, already cut to a sane length by the protocol.
     pub user_agent: Option<String>,
+    /// What follows `?` in the address he asked with: it may say who he is ([`crate::Users`]).
+    pub query: Option<String>,
     /// What he takes of the film; where that is not known, nothing is booked for him.
     pub wants: Option<Wants>,
 }
@@ -76,7 +78,7 @@ pub struct NewSession {
 pub struct Refusal {
     /// In words, for the viewer.
     pub reason: String,
-    /// When it is worth asking again.
+    /// When it is worth asking again; `None`: never.
     pub retry_after: Option<Duration>,
 }
 
@@ -153,8 +155,9 @@ impl Sessions {
             });
         }
         self.0.limits.admit(self.len())?;
+        let user = self.0.gate.user_of(&newcomer)?;
         // Not under the lock: a film's curves may be made here.
-        let (booked, wait) = self.0.gate.enter(&newcomer)?;
+        let (booked, wait) = self.0.gate.enter(&newcomer, user.as_deref())?;
         let mut all = self.0.all();
         // Others may have come meanwhile.
         if let Err(refusal) = self.0.limits.admit(all.len()) {
@@ -168,7 +171,7 @@ impl Sessions {
         let started = reelway_clock::real().to_string();
         let session = Session::new(
             Arc::downgrade(&self.0),
-            newcomer,
+            (newcomer, user),
             (booked, wait),
             self.0.limits.idle,
             now,
@@ -300,6 +303,7 @@ mod tests {
             title: "bunny".into(),
             duration: Duration::from_secs(10),
             user_agent: None,
+            query: None,
             wants: None,
         }
     }

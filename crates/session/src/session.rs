@@ -70,6 +70,7 @@ struct Inner {
     id: String,
     token: String,
     viewer: NewSession,
+    user: Option<String>,
     started: Monotonic,
     started_text: String,
     /// Nanoseconds of the last sign of life.
@@ -101,7 +102,7 @@ struct Live {
 impl Session {
     pub(crate) fn new(
         registry: Weak<Registry>,
-        viewer: NewSession,
+        (viewer, user): (NewSession, Option<String>),
         (booked, wait): (Option<Booked>, Duration),
         idle: Duration,
         now: Monotonic,
@@ -112,6 +113,7 @@ impl Session {
             id: crate::identity::public_id(),
             token: crate::identity::new_token(),
             viewer,
+            user,
             started: now,
             started_text: started,
             alive: AtomicU64::new(now.nanos()),
@@ -295,6 +297,7 @@ impl Session {
             protocol = %self.protocol(),
             peer = %self.0.viewer.peer,
             title = self.title(),
+            user = self.0.user,
             user_agent = self.0.viewer.user_agent.as_deref().unwrap_or("-"),
             seconds = tenths(seconds),
             position = progress.position.map(tenths),
@@ -343,6 +346,7 @@ impl Session {
             id: self.0.id.clone(),
             protocol: live.protocol.unwrap_or(viewer.protocol),
             peer: viewer.peer.to_string(),
+            user: self.0.user.clone(),
             user_agent: viewer.user_agent.clone(),
             title: viewer.title.clone(),
             state: progress.state,

@@ -47,6 +47,8 @@ pub struct SessionView {
     pub protocol: Protocol,
     /// The viewer's address.
     pub peer: String,
+    /// Who he is, where his address says so and it is signed.
+    pub user: Option<String>,
     /// What the viewer's program calls itself.
     pub user_agent: Option<String>,
     /// Title being watched.

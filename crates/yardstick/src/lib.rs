@@ -37,7 +37,7 @@ pub use course::Course;
 pub use histogram::Histogram;
 pub use mp4::read_film;
 pub use outcome::Outcome;
-pub use progress::Progress;
+pub use progress::{Now, Progress};
 pub use reference::{Reference, ReferenceTrack, access_unit_hash};
 pub use story::{Story, TrackStory};
 

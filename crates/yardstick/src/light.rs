@@ -18,10 +18,13 @@ use self::report::Reporter;
 use crate::histogram::Histogram;
 use crate::packet::parse;
 use crate::socket::{Inbox, pair};
-use crate::stream::{StreamMeter, Tally};
+use crate::stream::{StreamMeter, Tally, Unit};
 
 /// Receive buffer of a socket: a second of some thousand streams.
 const RECEIVE: usize = 256 << 20;
+/// What a player holds before it shows the first picture: what comes later than that stops it.
+const PLAYER_BUFFER: Duration = Duration::from_secs(2);
+
 /// What many viewers of one kind of track saw, all together.
 #[derive(Clone, Debug, Default)]
 pub struct LightStory {
@@ -33,13 +36,17 @@ pub struct LightStory {
     pub bytes: u64,
     /// Packets that never came, by their sequence numbers.
     pub lost: u64,
-    /// Streams in which a packet was missed.
+    /// Streams in which a packet was missed, or came too late for a player that holds two seconds.
     pub broken: u64,
     /// Packets that came after a later one, or twice.
     pub disordered: u64,
     /// How late access units came: the first packet against its time, the last against the end of
     /// its frame. Each stream is measured from its tenth earliest of a hundred.
     pub late: Histogram,
+    /// How long after its time access units were there as a player counts: their times in the film from the
+    /// arrival of the stream's first packet on. Unlike `late` it does not count what varies in how far ahead of
+    /// its time a server sends.
+    pub behind: Histogram,
     /// For every packet, how many of its stream came within the millisecond that ends with it.
     pub bursts: Vec<u64>,
 }
@@ -62,16 +69,23 @@ impl LightStory {
 /// Largest burst told apart.
 const MOST_BURST: usize = 512;
 
+/// A stream, and when its first packet came, ns since 1970.
+#[derive(Debug)]
+struct Watched {
+    meter: StreamMeter,
+    began: u64,
+}
+
 #[derive(Debug)]
 struct Judge {
     rate: u32,
-    streams: HashMap<u32, StreamMeter>,
+    streams: HashMap<u32, Watched>,
     story: LightStory,
     /// What is counted while nothing is judged.
     aside: Tally,
     judged: Tally,
     judging: bool,
-    /// Streams in which something was missed.
+    /// Streams in which something was missed or came too late.
     broken: HashSet<u32>,
     /// Who tells the server what never came, if it is to be told.
     reporter: Option<Reporter>,
@@ -105,24 +119,29 @@ impl Judge {
         if judging && !self.judging {
             // What happened before, such as a slow beginning, is not judged.
             self.judging = true;
-            self.streams.values_mut().for_each(StreamMeter::forget);
+            let all = self.streams.values_mut();
+            all.for_each(|stream| stream.meter.forget());
         }
-        let stream = self
-            .streams
-            .entry(header.ssrc)
-            .or_insert_with(|| StreamMeter::new(true, self.rate));
+        let stream = self.streams.entry(header.ssrc).or_insert_with(|| Watched {
+            meter: StreamMeter::new(true, self.rate),
+            began: at,
+        });
         let tally = if judging {
             &mut self.judged
         } else {
             &mut self.aside
         };
         let lost = tally.lost;
-        stream.packet(&header, payload.len(), at, tally);
+        let closed = stream.meter.packet(&header, payload.len(), at, tally);
         if judging {
-            if tally.lost > lost {
+            let behind = closed.map(|unit| behind(&unit, stream.began));
+            if tally.lost > lost || behind.is_some_and(|behind| behind > PLAYER_BUFFER) {
                 self.broken.insert(header.ssrc);
             }
-            self.story.bursts[(stream.within() as usize).min(MOST_BURST)] += 1;
+            behind
+                .into_iter()
+                .for_each(|behind| self.story.behind.add(behind));
+            self.story.bursts[(stream.meter.within() as usize).min(MOST_BURST)] += 1;
         }
     }
 
@@ -130,7 +149,7 @@ impl Judge {
     fn finish(mut self) -> LightStory {
         if self.judging {
             for stream in self.streams.values_mut() {
-                stream.finish(&mut self.judged);
+                stream.meter.finish(&mut self.judged);
             }
         }
         let Tally {
@@ -152,6 +171,12 @@ impl Judge {
             ..self.story
         }
     }
+}
+
+/// How long after its time in the film an access unit was there, the time counted from the first packet on.
+fn behind(unit: &Unit, began: u64) -> Duration {
+    let due = began as i64 + unit.media;
+    Duration::from_nanos((unit.last as i64 - due).max(0) as u64)
 }
 
 /// When to judge, ns since 1970; shared with the receiving threads.
@@ -311,6 +336,37 @@ mod tests {
         assert_eq!(story.broken, 1);
         assert_eq!(story.late.max(), Duration::from_millis(7));
         assert_eq!(story.burst(1.0), 2);
+    }
+
+    /// A stream of `frames` pictures of 40 ms, each this many ms before its time in the film.
+    fn ahead(frames: u32, lead: impl Fn(u32) -> u64) -> LightStory {
+        let mut judge = Judge::new(90_000);
+        for frame in 0..frames {
+            let at = 60_000_000_000 + u64::from(frame) * 40_000_000 - lead(frame) * 1_000_000;
+            judge.packet(&packet(frame as u16, frame * 3600), at, true);
+        }
+        judge.finish()
+    }
+
+    #[test]
+    fn what_is_sent_ahead_more_or_less_is_there_when_a_player_needs_it() {
+        // Eight seconds ahead in the middle, and nothing in the end.
+        let story = ahead(1000, |frame| u64::from(frame.min(1000 - frame)) * 16);
+        assert!(story.late.max() > PLAYER_BUFFER, "{:?}", story.late.max());
+        assert_eq!(story.behind.max(), Duration::ZERO);
+        assert_eq!(story.broken, 0);
+    }
+
+    #[test]
+    fn what_comes_later_than_a_player_bears_breaks_the_stream() {
+        let mut judge = Judge::new(90_000);
+        for frame in 0..100_u32 {
+            let late = if frame == 50 { 2_100_000_000 } else { 0 };
+            let at = 1_000_000_000 + u64::from(frame) * 40_000_000 + late;
+            judge.packet(&packet(frame as u16, frame * 3600), at, true);
+        }
+        let story = judge.finish();
+        assert_eq!((story.lost, story.broken), (0, 1));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub struct Fed {
     pub units: u64,
     /// That were left out, as he did not read or was gone.
     pub left_out: u64,
-    /// Tracks that no transport stream has room for here, such as sound other than AAC.
+    /// Tracks that no transport stream has room for here, such as sound other than AAC and Opus.
     pub tracks_left_out: usize,
 }
 
@@ -66,7 +66,7 @@ impl Pipe {
         }
         if kinds.is_empty() {
             return Err(io::Error::other(
-                "nothing of this film can be fed to a player: only H.264, H.265 and AAC can",
+                "nothing of this film can be fed to a player: only H.264, H.265, AAC and Opus can",
             ));
         }
         let mut child = Command::new("sh")
@@ -153,6 +153,7 @@ fn track(media: &Media) -> Option<Track> {
         Format::H264 => (Kind::H264, &["sprop-parameter-sets"][..]),
         Format::H265 => (Kind::H265, &["sprop-vps", "sprop-sps", "sprop-pps"][..]),
         Format::AacHbr { .. } => (Kind::Aac, &[][..]),
+        Format::Whole if media.encoding == "OPUS" => (Kind::Opus, &[][..]),
         Format::Whole => return None,
     };
     let adts = match kind {
@@ -178,6 +179,16 @@ impl Track {
                 let length = part.len() + 7;
                 out.extend([first, second, third, fourth | (length >> 11) as u8 & 3]);
                 out.extend([(length >> 3) as u8, (length << 5) as u8 | 0x1f, 0xfc]);
+                out.extend(part);
+            }
+            return (out, true);
+        }
+        if self.kind == Kind::Opus {
+            // A control header with the length (as FFmpeg writes and reads it): bytes of 255, and the rest.
+            for part in &unit.parts {
+                out.extend([0x7f, 0xe0]);
+                out.resize(out.len() + part.len() / 255, 255);
+                out.push((part.len() % 255) as u8);
                 out.extend(part);
             }
             return (out, true);

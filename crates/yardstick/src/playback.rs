@@ -151,12 +151,23 @@ impl OnlinePlayer {
         let Some((unit, base)) = unit.zip(self.base) else {
             return;
         };
-        if unit.broken {
+        self.show(unit.media, unit.last, !unit.broken, base);
+    }
+
+    /// The same of one that is kept.
+    pub fn arrived(&mut self, unit: &Arrived) {
+        if let Some(base) = self.base {
+            self.show(unit.media, unit.last, unit.whole, base);
+        }
+    }
+
+    fn show(&mut self, media: i64, last: u64, whole: bool, base: i64) {
+        if !whole {
             self.shown.skipped += 1;
             return;
         }
         self.shown.shown += 1;
-        self.due(base + unit.media.max(self.from), unit.last as i64);
+        self.due(base + media.max(self.from), last as i64);
     }
 
     /// The film's time that is shown at `now`, ns; before it begins, nothing.

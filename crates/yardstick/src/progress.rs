@@ -1,36 +1,79 @@
 //! How far a measuring viewer is, for who waits for the verdict.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use crate::playback::Playback;
 
 /// How far a viewer is, while he watches.
 #[derive(Debug, Default)]
-pub struct Progress {
-    media: AtomicI64,
-    came: AtomicU64,
-    wrong: AtomicU64,
+pub struct Progress(Mutex<Now>);
+
+/// What is known of him now.
+#[derive(Clone, Debug, Default)]
+pub struct Now {
+    /// The film's time that has come, ns.
+    pub media: i64,
+    /// Packets (or segments) that came.
+    pub came: u64,
+    /// Packets that did not.
+    pub lost: u64,
+    /// What a player would have shown of it.
+    pub playback: Playback,
 }
 
 impl Progress {
-    /// The film's time that has come, ns; packets (or segments) that came; what is wrong of them until now: packets
-    /// that are missing, segments that came too late.
-    pub(crate) fn is_at(&self, media: i64, came: u64, wrong: u64) {
-        self.media.store(media, Ordering::Relaxed);
-        self.came.store(came, Ordering::Relaxed);
-        self.wrong.store(wrong, Ordering::Relaxed);
+    pub(crate) fn is_at(&self, now: Now) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
-    /// The film's time that has come, ns.
-    pub fn media(&self) -> i64 {
-        self.media.load(Ordering::Relaxed)
+    /// How far he is.
+    pub fn now(&self) -> Now {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
+}
 
-    /// Packets (or segments) that came.
-    pub fn came(&self) -> u64 {
-        self.came.load(Ordering::Relaxed)
+impl Now {
+    /// What a viewer has seen until now, in words.
+    pub fn verdict(&self) -> String {
+        let mut wrong = Vec::new();
+        let seconds = self.playback.stalled as f64 / 1e9;
+        match self.playback.stalls {
+            0 => {}
+            1 => wrong.push(format!("STOOD STILL once, {seconds:.1} s")),
+            stalls => wrong.push(format!("STOOD STILL {stalls} times, {seconds:.1} s")),
+        }
+        if self.playback.skipped > 0 {
+            wrong.push(format!("{} frames NOT SHOWN", self.playback.skipped));
+        }
+        if self.lost > 0 {
+            wrong.push(format!("{} packets missing", self.lost));
+        }
+        match wrong.is_empty() {
+            true => "plays well".to_owned(),
+            false => wrong.join(", "),
+        }
     }
+}
 
-    /// Packets missing (or segments late) until now.
-    pub fn wrong(&self) -> u64 {
-        self.wrong.load(Ordering::Relaxed)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_until_now_says_what_a_viewer_saw_before_what_was_lost() {
+        let mut now = Now::default();
+        assert_eq!(now.verdict(), "plays well");
+        now.lost = 2;
+        assert_eq!(now.verdict(), "2 packets missing");
+        (now.playback.stalls, now.playback.stalled) = (1, 1_340_000_000);
+        now.playback.skipped = 3;
+        assert_eq!(
+            now.verdict(),
+            "STOOD STILL once, 1.3 s, 3 frames NOT SHOWN, 2 packets missing"
+        );
     }
 }

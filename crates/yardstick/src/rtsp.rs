@@ -17,8 +17,8 @@ use crate::Trouble;
 use crate::burst::BurstMeter;
 use crate::course::Course;
 use crate::pipe::{Fed, Pipe};
-use crate::playback;
-use crate::progress::Progress;
+use crate::playback::{self, OnlinePlayer, Playback};
+use crate::progress::{Now, Progress};
 use crate::reference::{Reference, ReferenceTrack};
 use crate::reports::{self, Reports};
 use crate::socket::{Inbox, Received};
@@ -178,10 +178,13 @@ async fn begin<'a>(
         let (seq, rtp_time) = description::rtp_info(info, &track.control);
         track.meter.announce(seq, rtp_time, from);
     }
+    let mut player = OnlinePlayer::new(options.depth);
+    player.begin(from);
     let viewer = Viewer {
         tracks,
         bursts: BurstMeter::new(options.burst),
         pipe,
+        player,
         reference,
         first: None,
         last: reelway_clock::real().nanos(),
@@ -200,6 +203,8 @@ struct Viewer<'a> {
     tracks: Vec<Track>,
     bursts: BurstMeter,
     pipe: Option<Pipe>,
+    /// Who is told as it comes, for who waits.
+    player: OnlinePlayer,
     reference: Option<&'a Reference>,
     /// Arrival of the first and the latest packet, ns since 1970.
     first: Option<u64>,
@@ -216,6 +221,20 @@ enum Event {
 }
 
 impl<'a> Viewer<'a> {
+    /// What a player has shown until now. (The verdict in the end knows of what came later than its time whether something
+    /// newer was there, too.)
+    fn shown_until_now(&mut self) -> Playback {
+        for track in &mut self.tracks {
+            let fresh = track.meter.arrivals.get(track.told..).unwrap_or_default();
+            for unit in fresh {
+                self.player.came(unit.first);
+                self.player.arrived(unit);
+            }
+            track.told += fresh.len();
+        }
+        self.player.shown().clone()
+    }
+
     /// Receives until the film's end, the agreed duration, or silence.
     async fn watch(
         &mut self,
@@ -264,7 +283,12 @@ impl<'a> Viewer<'a> {
                     let (came, lost) = stories.fold((0, 0), |(came, lost), story| {
                         (came + story.packets, lost + story.lost)
                     });
-                    options.progress.is_at(self.newest(), came, lost);
+                    options.progress.is_at(Now {
+                        media: self.newest(),
+                        came,
+                        lost,
+                        playback: self.shown_until_now(),
+                    });
                     if self.ended()
                         || options.duration.is_some_and(|duration| {
                             now.saturating_sub(start) >= duration.as_nanos() as u64

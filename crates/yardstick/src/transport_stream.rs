@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     H265,
     /// AAC in ADTS (ISO/IEC 14496-3 section 1.A.2).
     Aac,
+    /// Opus with its control headers, as private data that a descriptor names.
+    Opus,
 }
 
 impl Kind {
@@ -31,11 +33,21 @@ impl Kind {
             Kind::H264 => 0x1b,
             Kind::H265 => 0x24,
             Kind::Aac => 0x0f,
+            Kind::Opus => 0x06,
         }
     }
 
     fn is_video(self) -> bool {
-        self != Kind::Aac
+        matches!(self, Kind::H264 | Kind::H265)
+    }
+
+    /// What the table says of a stream besides.
+    fn descriptors(self) -> &'static [u8] {
+        match self {
+            // Registered as "Opus"; two channels, as RTP has it always (RFC 7587 section 4.1).
+            Kind::Opus => &[5, 4, b'O', b'p', b'u', b's', 0x7f, 2, 0x80, 2],
+            _ => &[],
+        }
     }
 }
 
@@ -153,7 +165,7 @@ impl Writer {
             pes.extend(stamp(1, decoded.min(shown)));
         } else {
             let length = u16::try_from(unit.data.len() + 8).unwrap_or(0);
-            pes.push(0xc0);
+            pes.push(if kind == Kind::Opus { 0xbd } else { 0xc0 });
             pes.extend(length.to_be_bytes());
             pes.extend([0x84, 0x80, 5]);
             pes.extend(stamp(2, shown));
@@ -227,7 +239,9 @@ impl Writer {
         for (number, stream) in self.streams.iter().enumerate() {
             pmt.push(stream.kind.stream_type());
             pmt.extend((0xe000 | (FIRST + number as u16)).to_be_bytes());
-            pmt.extend([0xf0, 0]);
+            let descriptors = stream.kind.descriptors();
+            pmt.extend([0xf0, descriptors.len() as u8]);
+            pmt.extend(descriptors);
         }
         for (number, (pid, id, body)) in [(PAT, 0, pat), (PMT, 2, pmt)].into_iter().enumerate() {
             let mut section = vec![id];

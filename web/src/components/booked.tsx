@@ -1,5 +1,6 @@
 // The booking calendar: what is booked of each thing the machine has only so much of, over the minutes to come.
 import * as api from "../api";
+import { Calibrated } from "./calibrated";
 import { usePolled } from "../poll";
 import { clock, rate, size } from "../format";
 
@@ -26,6 +27,7 @@ export function Booked() {
           <Calendar key={`${resource.name} ${resource.interface}`} resource={resource} step={admission.step} />
         ))}
       </div>
+      {admission.calibrated && <Calibrated />}
       <p class="quiet">
         {admission.refused_total === 0
           ? "Nobody was refused."

@@ -243,7 +243,7 @@ function SessionTable({ sessions, onEnd }: { sessions: api.Session[]; onEnd(sess
                 {place && <span class="under">{place}</span>}
               </th>
               <td data-label="Viewer">
-                {session.peer}
+                {session.user ? `${session.user}, ${session.peer}` : session.peer}
                 {session.user_agent && (
                   <span class="under agent" title={session.user_agent}>
                     {session.user_agent}

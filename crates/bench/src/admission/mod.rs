@@ -47,6 +47,9 @@ struct Args {
     /// Only these parts with a real server (default: all); others are taken from --taken
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "model")]
     parts: Option<Vec<real::Part>>,
+    /// Only these policies with a real server, where all are compared (default: all)
+    #[arg(long, value_delimiter = ',', conflicts_with = "model")]
+    policies: Option<Vec<Policy>>,
     /// Runs with a real server that were measured before: what --json wrote
     #[arg(long, value_name = "FILE")]
     taken: Option<std::path::PathBuf>,
@@ -207,7 +210,8 @@ fn real_runs(args: &Args) -> anyhow::Result<real::Real> {
         }
         None => real::Real::default(),
     };
-    real.add(&parts, args.runs)?;
+    let of = args.policies.clone().unwrap_or_else(policies);
+    real.add(&parts, &of, args.runs)?;
     Ok(real)
 }
 

@@ -24,6 +24,9 @@ pub enum What {
     Disk,
 }
 
+/// Viewers, fewer than fit, so that newcomers would be let in before it changes.
+const VIEWERS: u32 = 45;
+
 /// Seconds of looking before it changes, while it lasts, and after.
 const BEFORE: u64 = 6;
 const WHILE: u64 = 35;
@@ -168,7 +171,8 @@ pub fn run(stage: &Stage, films: &Films, what: What) -> anyhow::Result<Change> {
     };
     let words = disk.as_ref().map(DiskLimit::words);
     let _server = stage.start(films, &config, "world", server, words)?;
-    let mut viewing = stage.viewers(films, 1, server, Some(SocketAddr::new(server.ip(), 8001)))?;
+    let reports_to = Some(SocketAddr::new(server.ip(), 8001));
+    let mut viewing = stage.viewers(films, VIEWERS, 1, server, reports_to)?;
     let lines = viewing.lines();
     let begun: Begun = serde_json::from_str(&answer(&lines, 90.0)?)?;
     let task = super::Task::Watch(watch::Task {

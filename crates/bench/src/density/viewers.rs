@@ -55,7 +55,7 @@ pub struct Seen {
     pub packets: u64,
     /// Packets that did not.
     pub lost: u64,
-    /// Viewers whose picture missed packets.
+    /// Viewers whose picture missed packets, or got some later than a player with a buffer of 2 s bears.
     #[serde(default)]
     pub harmed: u64,
     /// Packets out of order.
@@ -68,6 +68,12 @@ pub struct Seen {
     pub late_p999_ms: f64,
     /// The latest.
     pub late_max_ms: f64,
+    /// How late frames came for a player that counts from its first packet on, ms: 999 of 1000.
+    #[serde(default)]
+    pub behind_p999_ms: f64,
+    /// The latest.
+    #[serde(default)]
+    pub behind_max_ms: f64,
     /// Packets of a stream within a millisecond: half of the packets see no more.
     pub burst_p50: usize,
     /// 99 of 100.
@@ -189,10 +195,14 @@ fn note(refused: &mut Vec<String>, error: &dyn std::fmt::Display) {
 }
 
 fn sum(stories: &[LightStory]) -> Seen {
-    let mut late = Histogram::default();
-    stories.iter().for_each(|story| late.merge(&story.late));
+    let (mut late, mut behind) = (Histogram::default(), Histogram::default());
+    for story in stories {
+        late.merge(&story.late);
+        behind.merge(&story.behind);
+    }
     let total = |field: fn(&LightStory) -> u64| stories.iter().map(field).sum();
-    let millis = |share| late.percentile(share).as_secs_f64() * 1e3;
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let millis = |share| ms(late.percentile(share));
     // The picture's: sound comes a packet at a time.
     let picture = stories.iter().max_by_key(|story| story.bytes);
     Seen {
@@ -204,7 +214,9 @@ fn sum(stories: &[LightStory]) -> Seen {
         late_p50_ms: millis(0.5),
         late_p99_ms: millis(0.99),
         late_p999_ms: millis(0.999),
-        late_max_ms: late.max().as_secs_f64() * 1e3,
+        late_max_ms: ms(late.max()),
+        behind_p999_ms: ms(behind.percentile(0.999)),
+        behind_max_ms: ms(behind.max()),
         burst_p50: picture.map_or(0, |story| story.burst(0.5)),
         burst_p99: picture.map_or(0, |story| story.burst(0.99)),
     }

@@ -37,6 +37,8 @@ struct Calendar {
     resources: Vec<Booked>,
     refused_total: u64,
     refused: Vec<Refused>,
+    /// Whether there is a calibration to be shown.
+    calibrated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     newcomer: Option<Newcomer>,
 }
@@ -136,6 +138,7 @@ impl Calendar {
             resources: resources.collect(),
             refused_total: judge.refused(),
             refused: refused.collect(),
+            calibrated: app.node.calibrated().is_some(),
             newcomer: None,
         }
     }
@@ -161,6 +164,7 @@ async fn newcomer(
         title: title.to_owned(),
         duration: Duration::from_nanos(show.package.duration().max(0) as u64),
         user_agent: None,
+        query: None,
         wants: app.sessions.gate().demand(&show.film).map(|demand| Wants {
             demand,
             tracks: Vec::new(),

@@ -31,15 +31,13 @@ pub async fn with_progress<T>(
                 return seen;
             }
             _ = ticks.tick() => {
-                let verdict = match progress.wrong() {
-                    0 => "all well".to_owned(),
-                    wrong if url.starts_with("http") => format!("{wrong} segments LATE"),
-                    wrong => format!("{wrong} packets MISSING"),
-                };
+                let now = progress.now();
+                let what = if url.starts_with("http") { "segments" } else { "packets" };
                 eprint!(
-                    "\r\x1b[K{url}: {:.0} s of the film came ({}), {verdict}",
-                    progress.media() as f64 / 1e9,
-                    progress.came(),
+                    "\r\x1b[K{url}: {:.0} s of the film came ({} {what}): {}",
+                    now.media as f64 / 1e9,
+                    now.came,
+                    now.verdict()
                 );
             }
         }

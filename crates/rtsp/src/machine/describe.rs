@@ -64,6 +64,9 @@ impl<W: Clone> Machine<W> {
         if target.track().is_some() && !target.title().is_empty() {
             titles.push(target.title());
         }
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            connection.query.clone_from(&target.query);
+        }
         let origin = self.origin(conn, target);
         let user_agent = request.headers.get("User-Agent").unwrap_or_default();
         let profile = match self.settings.config.offer_retransmission && reads_avpf(user_agent) {

@@ -188,6 +188,9 @@ struct Connection<W> {
     writer: W,
     /// When the last whole message came.
     heard: Monotonic,
+    /// What followed `?` in the address of the film that was asked for last: who sets up a track below
+    /// Content-Base does not say it again.
+    query: Option<String>,
     /// Sessions it controls.
     sessions: Vec<String>,
     /// Interleaved channels in use, and by which session.
@@ -256,6 +259,7 @@ impl<W: Clone> Machine<W> {
                     local: canonical(local),
                     writer,
                     heard: now,
+                    query: None,
                     sessions: Vec::new(),
                     channels: HashMap::new(),
                     closing: false,

@@ -172,6 +172,7 @@ impl<W: Clone> Machine<W> {
             title: film.title().to_owned(),
             duration: Duration::from_nanos(film.duration().max(0) as u64),
             user_agent: newcomer.user_agent,
+            query: newcomer.target.query.or_else(|| connection.query.clone()),
             wants: film.demand().map(|demand| Wants {
                 demand,
                 // Which he will set up is not known yet.

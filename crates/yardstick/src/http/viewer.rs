@@ -12,7 +12,7 @@ use crate::Trouble;
 use crate::course::Course;
 use crate::histogram::Histogram;
 use crate::playback::{OnlinePlayer, Playback};
-use crate::progress::Progress;
+use crate::progress::{Now, Progress};
 use crate::reference::Reference;
 use crate::story::TrackStory;
 use crate::verdict::Finding;
@@ -196,11 +196,12 @@ async fn play(
             }
         }
         watched.playback = player.shown().clone();
-        options.progress.is_at(
-            tracks[number].buffered() - began,
-            watched.segments,
-            watched.playback.late,
-        );
+        options.progress.is_at(Now {
+            media: tracks[number].buffered() - began,
+            came: watched.segments,
+            lost: 0,
+            playback: watched.playback.clone(),
+        });
     }
     // What is fetched is watched to its end.
     while shows && !over() {

@@ -11,6 +11,8 @@ pub struct Media {
     pub control: String,
     pub clock_rate: u32,
     pub format: Format,
+    /// Its name in the description, in capitals.
+    pub encoding: String,
     /// Its parameters (`a=fmtp`) by name.
     pub parameters: Vec<(String, String)>,
     /// The payload type of packets that are sent again (RFC 4588), if the server offers that.
@@ -40,6 +42,7 @@ pub fn parse(sdp: &str, base: &str) -> Result<Vec<Media>, Trouble> {
                 control: base.to_owned(),
                 clock_rate: 90_000,
                 format: Format::Whole,
+                encoding: String::new(),
                 parameters: Vec::new(),
                 rtx: None,
             });
@@ -77,6 +80,7 @@ pub fn parse(sdp: &str, base: &str) -> Result<Vec<Media>, Trouble> {
                 .next()
                 .and_then(|rate| rate.parse().ok())
                 .unwrap_or(90_000);
+            media.encoding.clone_from(&name);
             media.format = match name.as_str() {
                 "H264" => Format::H264,
                 "H265" => Format::H265,

@@ -19,6 +19,8 @@ const BUFFER: usize = 2 << 20;
 pub(super) struct Track {
     pub control: String,
     pub meter: TrackMeter,
+    /// Of its access units, how many the player has been told of.
+    pub told: usize,
     /// None over TCP.
     pub sockets: Option<Sockets>,
 }
@@ -56,6 +58,7 @@ impl Track {
         let mut track = Track {
             control: media.control.clone(),
             meter,
+            told: 0,
             sockets: None,
         };
         if options.tcp {

@@ -1,0 +1,139 @@
+//! Who a viewer says he is, and how it is known to be true: `?user=NAME&sign=…` in the film's address, signed with a key
+//! that only the operator (his portal) has.
+//!
+//! The name serves to count a user's viewers ([`reelway_admission::Limits`]); it opens no doors. Anybody can read the
+//! addresses that carry it, and whoever uses another's takes that one's places.
+
+use std::fmt;
+
+use percent_encoding::percent_decode_str;
+use ring::hmac::{HMAC_SHA256, Key, verify};
+
+use crate::Refusal;
+
+/// Least bytes of a key: as many as nobody guesses.
+const LEAST_KEY: usize = 16;
+/// Most bytes of a name.
+const MOST_NAME: usize = 64;
+
+/// Knows users by what their addresses say of them; without a key nobody is known, and what addresses say does not count.
+#[derive(Clone, Default)]
+pub struct Users(Option<Key>);
+
+impl fmt::Debug for Users {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the key.
+        let known = self.0.as_ref().map(|_| "by their signatures");
+        f.debug_tuple("Users").field(&known).finish()
+    }
+}
+
+impl Users {
+    /// With the key that names are signed with.
+    ///
+    /// # Errors
+    /// It is shorter than 16 bytes; in words.
+    pub fn signed_with(key: &[u8]) -> Result<Users, String> {
+        if key.len() < LEAST_KEY {
+            let len = key.len();
+            return Err(format!(
+                "a key of {len} bytes can be guessed, {LEAST_KEY} at least are wanted"
+            ));
+        }
+        Ok(Users(Some(Key::new(HMAC_SHA256, key))))
+    }
+
+    /// Whether signatures are looked at.
+    pub fn are_known(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The user that an address with this query is of; `None` where it names nobody, or nobody is known here.
+    ///
+    /// # Errors
+    /// It names one, and the signature is not his.
+    pub(crate) fn of(&self, query: Option<&str>) -> Result<Option<String>, Refusal> {
+        let (Some(key), Some(query)) = (&self.0, query) else {
+            return Ok(None);
+        };
+        let Some(name) = part(query, "user") else {
+            return Ok(None);
+        };
+        let refused = |words: &str| Refusal {
+            reason: words.to_owned(),
+            retry_after: None,
+        };
+        let name = percent_decode_str(name).decode_utf8();
+        let sound =
+            |name: &str| (1..=MOST_NAME).contains(&name.len()) && !name.contains(char::is_control);
+        let Some(name) = name.ok().filter(|name| sound(name)) else {
+            return Err(refused("the address's user= is no name of 1 to 64 bytes"));
+        };
+        let sign = part(query, "sign").and_then(bytes);
+        match sign.is_some_and(|sign| verify(key, name.as_bytes(), &sign).is_ok()) {
+            true => Ok(Some(name.into_owned())),
+            false => Err(refused(
+                "the address's sign= is not the signature of its user=; ask for a new address where you got it",
+            )),
+        }
+    }
+}
+
+/// The value of a query's part with this name. Some clients append a path to an address as a whole, query and all.
+fn part<'a>(query: &'a str, name: &str) -> Option<&'a str> {
+    let mut parts = query.split('&').filter_map(|part| part.split_once('='));
+    let (_, value) = parts.find(|(of, _)| *of == name)?;
+    value.split('/').next()
+}
+
+/// Of hexadecimal digits.
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    let pairs = hex.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    (hex.len() == 64).then(|| pairs.map(byte).collect())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `printf ann | openssl dgst -sha256 -hmac 0123456789abcdef`
+    const ANN: &str = "fb385915a0623c0be3e7b0a7134dbb620a2771faff45e92eb8647d11aa2947cf";
+
+    fn users() -> Users {
+        Users::signed_with(b"0123456789abcdef").unwrap()
+    }
+
+    #[test]
+    fn a_signed_name_is_known_and_nobody_needs_one() {
+        let of = |query: &str| users().of(Some(query));
+        assert_eq!(of(&format!("user=ann&sign={ANN}")), Ok(Some("ann".into())));
+        assert_eq!(
+            of(&format!("s=x&sign={ANN}/track=1&user=%61nn")),
+            Ok(Some("ann".into())),
+            "in any order, encoded, with a track that a client appended"
+        );
+        assert_eq!(of("s=x"), Ok(None));
+        assert_eq!(users().of(None), Ok(None));
+        assert_eq!(Users::default().of(Some("user=ann&sign=0")), Ok(None));
+    }
+
+    #[test]
+    fn what_is_not_signed_is_refused_for_good() {
+        let long = format!("user={}&sign={ANN}", "a".repeat(65));
+        for query in [
+            "user=ann",
+            "user=ann&sign=",
+            "user=ann&sign=é",
+            &format!("user=bob&sign={ANN}"),
+            &format!("user=ann&sign={}", ANN.replace('f', "0")),
+            &format!("user=&sign={ANN}"),
+            &format!("user=%ff&sign={ANN}"),
+            &long,
+        ] {
+            let refused = users().of(Some(query)).unwrap_err();
+            assert_eq!(refused.retry_after, None, "{query}: {}", refused.reason);
+        }
+        assert!(Users::signed_with(b"short").is_err());
+    }
+}

@@ -1,0 +1,39 @@
+// What `reelway serve --calibrate` found out about this machine: in words, and its chart.
+import { useState } from "preact/hooks";
+import * as api from "../api";
+import { rate, size } from "../format";
+
+/** Closed at first: what was found is asked for when somebody wants to see it. */
+export function Calibrated() {
+  const [found, setFound] = useState<api.Calibration | null>(null);
+  const [trouble, setTrouble] = useState<string | null>(null);
+  const look = () => {
+    if (!found) api.calibration().then(setFound, (cause) => setTrouble(String(cause)));
+  };
+  return (
+    <details class="calibrated" onToggle={(event) => event.currentTarget.open && look()}>
+      <summary>What this machine carries, as it was measured</summary>
+      {trouble && <p class="quiet">{trouble}</p>}
+      {found && (
+        <>
+          <p>
+            {said(found)} Measured on {new Date(found.when).toLocaleString("en", { dateStyle: "long", timeStyle: "short" })}.
+          </p>
+          <img src="/api/calibration.svg" alt={tried(found)} width="720" height="400" />
+        </>
+      )}
+    </details>
+  );
+}
+
+function said({ cpu, disk }: api.Calibration): string {
+  const parts = [];
+  if (cpu !== null) parts.push(`The processor sends ${rate(cpu * 8)} of films over RTSP.`);
+  if (disk !== null) parts.push(`The disks give ${size(disk)} a second at random places.`);
+  return parts.join(" ") || "It could not be found out.";
+}
+
+function tried({ tried }: api.Calibration): string {
+  const how = tried.map(({ viewers, well, late_ms }) => `${viewers}: ${well ? "kept up with" : "too many"}, ${late_ms.toFixed(1)} ms late`);
+  return `Viewers of 4 Mbit/s on one core, and how late 999 of 1000 frames came: ${how.join("; ")}`;
+}
