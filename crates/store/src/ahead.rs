@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use reelway_sys::limits;
 
-use crate::store::Inner;
+use crate::inner::Inner;
 
 /// Bytes kept ready at least, where the pool has them.
 const LEAST: u64 = 64 << 20;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use reelway_sys::region::Page;
 
-use crate::store::Inner;
+use crate::inner::Inner;
 
 /// An empty block of the pool, aligned to 4096 bytes: what is to be written to a disk past the page
 /// cache is put together here. What it holds at first is anything. Goes back when dropped.

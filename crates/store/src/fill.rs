@@ -7,9 +7,9 @@ use reelway_clock::Monotonic;
 use reelway_sys::region::Page;
 
 use crate::ReadError;
+use crate::inner::Inner;
 use crate::pool::Read;
 use crate::span::Pin;
-use crate::store::Inner;
 use crate::tier::TierFilm;
 
 /// A block to be filled with a film's bytes. It owns its memory, which is part of the pool and aligned

@@ -13,8 +13,10 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `draft.rs` | a film file in the making |
-//! | `store.rs` | what others see |
-//! | `pool.rs` | which blocks hold what, who waits for what: pure bookkeeping under one lock |
+//! | `store.rs`, `inner.rs` | what others see; what their handles share |
+//! | `pool.rs`, `pool/` | which blocks hold what, who waits for what: pure bookkeeping under one lock |
+//! | `ahead.rs` | memory made ready before it is used |
+//! | `sync.rs`, `orders.rs` | the locks, and the store under threads whose steps come in any order |
 //! | `films.rs` | small numbers for films |
 //! | `watcher.rs` | what the cache policy is told of viewers |
 //! | `span.rs`, `fill.rs`, `buffer.rs` | pinned bytes; a block on its way; a block to write into |
@@ -30,12 +32,16 @@ mod draft;
 mod error;
 mod fill;
 mod films;
+mod inner;
 mod lane;
 mod local;
+#[cfg(test)]
+mod orders;
 mod pool;
 mod source;
 mod span;
 mod store;
+mod sync;
 mod tier;
 mod watcher;
 

@@ -13,6 +13,9 @@
 //! those who wait can never block each other. What is read from afar gets a part of the pool only, and
 //! waits beside the line when that part is taken: a place that stalls holds up nobody else.
 
+mod lines;
+mod room;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,9 +23,9 @@ use std::time::Duration;
 
 use reelway_cache::{BlockId, FilmId, Policy};
 use reelway_clock::Monotonic;
-use reelway_sys::FileIdentity;
 use reelway_sys::region::Page;
 
+use self::lines::{Queue, Wait};
 use crate::ahead::Ahead;
 use crate::films::Films;
 use crate::lane::Lane;
@@ -95,33 +98,6 @@ enum Slot {
         wanted_by: Vec<(u64, usize)>,
     },
     Ready(Arc<Block>),
-}
-
-/// A lane's reads that wait for their turn.
-struct Queue {
-    reads: BTreeMap<Urgency, Read>,
-    under_way: usize,
-    depth: usize,
-    /// Whether it leads afar, where a read may take as long as patience lasts: only a part of the pool
-    /// is given to its reads, so that a place that stalls leaves the rest to others.
-    afar: bool,
-    /// Requests that wait until the lane's part of the pool has room.
-    held_back: BTreeMap<Urgency, Request>,
-}
-
-impl Queue {
-    /// Blocks that its reads have.
-    fn has(&self) -> usize {
-        self.reads.len() + self.under_way
-    }
-}
-
-/// Why a request must wait.
-enum Wait {
-    /// For room in the pool, or for its turn to take some.
-    Room,
-    /// For reads of this lane to be done.
-    Lane(usize),
 }
 
 /// Something to be called once the lock is released.
@@ -248,68 +224,6 @@ impl Pool {
             Err((request, wait)) => {
                 self.wait(urgency, request, wait);
                 None
-            }
-        }
-    }
-
-    fn wait(&mut self, urgency: Urgency, request: Request, wait: Wait) {
-        let line = match wait {
-            Wait::Room => &mut self.waiting,
-            Wait::Lane(lane) => &mut self.queues[lane].held_back,
-        };
-        line.insert(urgency, request);
-    }
-
-    /// The most urgent of those who wait, and where: those for whose lane there is no room, or whose lane
-    /// is among `full`, are not asked.
-    fn next(&self, full: &[usize]) -> Option<(Urgency, Wait)> {
-        let first = self.waiting.keys().next().map(|first| (*first, Wait::Room));
-        let lanes = self.queues.iter().enumerate().filter_map(|(lane, queue)| {
-            let first = queue.held_back.keys().next()?;
-            let may = !full.contains(&lane) && self.lane_takes(lane, 1);
-            may.then_some((*first, Wait::Lane(lane)))
-        });
-        first
-            .into_iter()
-            .chain(lanes)
-            .min_by_key(|(first, _)| *first)
-    }
-
-    /// Whether a lane may have so many blocks more: all places afar together get half of the pool, each
-    /// the same part of it.
-    fn lane_takes(&self, lane: usize, blocks: usize) -> bool {
-        let queue = &self.queues[lane];
-        let afar = self.queues.iter().filter(|queue| queue.afar).count();
-        let part = self.held.len() / 2 / afar.max(1);
-        !queue.afar || queue.has() == 0 || queue.has() + blocks <= part
-    }
-
-    /// Gives those who wait for room what there is, the most urgent first.
-    pub fn dispatch(&mut self, finished: &mut Vec<Finished>) {
-        let mut full = Vec::new();
-        while let Some((urgency, wait)) = self.next(&full) {
-            let line = match wait {
-                Wait::Room => &mut self.waiting,
-                Wait::Lane(lane) => &mut self.queues[lane].held_back,
-            };
-            let Some(request) = line.remove(&urgency) else {
-                return;
-            };
-            match self.place(request, true) {
-                Ok(done) => finished.extend(done),
-                Err((request, wait)) => {
-                    let for_room = match wait {
-                        Wait::Room => true,
-                        Wait::Lane(lane) => {
-                            full.push(lane);
-                            false
-                        }
-                    };
-                    self.wait(urgency, request, wait);
-                    if for_room {
-                        return;
-                    }
-                }
             }
         }
     }
@@ -459,152 +373,6 @@ impl Pool {
         }
     }
 
-    /// Sees to it that `count` blocks are free, by forgetting what the policy says, for `incoming`.
-    fn make_room(&mut self, count: usize, incoming: BlockId) -> bool {
-        let now = self.now();
-        while self.free.len() < count {
-            if let Some(page) = self.unready.pop() {
-                self.free.push(page);
-                continue;
-            }
-            if self.preparing > 0 {
-                // They come at once: nothing is forgotten for want of them.
-                return false;
-            }
-            let (slots, held) = (&self.slots, &self.held);
-            let mut unused = |number: u32| match held[number as usize].and_then(|id| slots.get(&id))
-            {
-                Some(Slot::Ready(block)) => Arc::strong_count(block) == 1,
-                _ => false,
-            };
-            let Some(victim) = self.policy.victim(incoming, &mut unused, now) else {
-                return false;
-            };
-            self.free_block(victim);
-        }
-        true
-    }
-
-    /// Frees a block that nobody uses and that the policy does not know any more.
-    fn free_block(&mut self, number: u32) {
-        let Some(id) = self.held[number as usize].take() else {
-            return;
-        };
-        self.films.let_go(id.film);
-        // Nobody can have taken a reference since: they come from here, under the lock.
-        if let Some(Slot::Ready(block)) = self.slots.remove(&id)
-            && let Some(block) = Arc::into_inner(block)
-        {
-            self.free.push((number, block.page));
-        }
-    }
-
-    /// Blocks that are to be ready while nobody uses them: as many as are in use or hold something.
-    fn to_be_ready(&self) -> usize {
-        let used = self.held.len() - self.free.len() - self.unready.len() - self.preparing;
-        self.ahead.map_or(0, |ahead| used.max(ahead.least))
-    }
-
-    /// Whether the next blocks are to be made ready: half of what was ready is used.
-    pub fn wants_ready(&self) -> bool {
-        !self.unready.is_empty() && self.preparing == 0 && self.free.len() < self.to_be_ready() / 2
-    }
-
-    /// Blocks that are to be given their memory and then to [`Pool::are_ready`]; none when enough are ready.
-    pub fn take_unready(&mut self) -> Vec<(u32, Page)> {
-        if self.closed || self.free.len() >= self.to_be_ready() {
-            return Vec::new();
-        }
-        let count = self.ahead.map_or(0, |ahead| ahead.at_once);
-        let blocks = self
-            .unready
-            .split_off(self.unready.len().saturating_sub(count));
-        self.preparing += blocks.len();
-        blocks
-    }
-
-    /// Takes blocks that have memory now; whether all have.
-    pub fn are_ready(&mut self, blocks: Vec<(u32, Page)>, finished: &mut Vec<Finished>) -> bool {
-        self.preparing -= blocks.len();
-        // The lowest address is the last, as among the others.
-        self.free.extend(blocks);
-        self.dispatch(finished);
-        self.unready.is_empty()
-    }
-
-    /// An empty block comes back.
-    pub fn give_back(&mut self, number: u32, page: Page, finished: &mut Vec<Finished>) {
-        self.lent -= 1;
-        self.free.push((number, page));
-        self.dispatch(finished);
-    }
-
-    /// Forgets what is held of a file and nobody uses; how many blocks became free.
-    pub fn forget(&mut self, file: FileIdentity) -> usize {
-        let Some(film) = self.films.number(file) else {
-            return 0;
-        };
-        let unused = |(id, slot): (&BlockId, &Slot)| match slot {
-            Slot::Ready(block) if id.film == film && Arc::strong_count(block) == 1 => {
-                Some(block.number)
-            }
-            _ => None,
-        };
-        let numbers: Vec<u32> = self.slots.iter().filter_map(unused).collect();
-        let now = self.now();
-        for number in &numbers {
-            self.policy.remove(*number, now);
-            self.free_block(*number);
-        }
-        numbers.len()
-    }
-
-    /// All blocks that are in memory.
-    pub fn blocks(&self) -> impl Iterator<Item = &BlockId> {
-        self.held.iter().flatten()
-    }
-
-    /// The blocks of a film that are in memory, in order.
-    pub fn blocks_of(&self, film: FilmId) -> Vec<u32> {
-        let mut blocks: Vec<u32> = self
-            .blocks()
-            .filter(|id| id.film == film)
-            .map(|id| id.block)
-            .collect();
-        blocks.sort_unstable();
-        blocks
-    }
-
-    /// A queue for a new lane; its number.
-    pub fn add_queue(&mut self, depth: usize, afar: bool) -> usize {
-        self.queues.push(Queue {
-            reads: BTreeMap::new(),
-            under_way: 0,
-            depth: depth.max(1),
-            afar,
-            held_back: BTreeMap::new(),
-        });
-        self.queues.len() - 1
-    }
-
-    /// Reads of a lane that are under way, and that wait.
-    pub fn queue(&self, number: usize) -> (usize, usize) {
-        let queue = &self.queues[number];
-        (queue.under_way, queue.reads.len())
-    }
-
-    /// The reads whose turn it is: of each lane the most urgent, up to its depth.
-    pub fn starts(&mut self, into: &mut Vec<Read>) {
-        for queue in &mut self.queues {
-            while queue.under_way < queue.depth
-                && let Some((_, read)) = queue.reads.pop_first()
-            {
-                queue.under_way += 1;
-                into.push(read);
-            }
-        }
-    }
-
     /// A read was done with `len` bytes, or failed. The block, if it has come.
     pub fn read_done(
         &mut self,
@@ -701,34 +469,5 @@ impl Pool {
             done,
             result: Err(ReadError::Closed),
         }));
-    }
-
-    /// Blocks that have been made ready, used or not.
-    pub fn ready(&self) -> usize {
-        self.held.len() - self.unready.len() - self.preparing
-    }
-
-    /// Requests that wait for room.
-    pub fn waiting(&self) -> usize {
-        let held_back = self.queues.iter().map(|queue| queue.held_back.len());
-        self.waiting.len() + held_back.sum::<usize>()
-    }
-
-    /// Blocks in all, blocks that hold something, and those of them that somebody uses.
-    pub fn census(&self) -> (usize, usize, usize) {
-        let ready = self.slots.values().filter_map(|slot| match slot {
-            Slot::Ready(block) => Some(block),
-            Slot::Reading { .. } => None,
-        });
-        let (mut cached, mut used) = (0, 0);
-        for block in ready {
-            cached += 1;
-            used += usize::from(Arc::strong_count(block) > 1);
-        }
-        (
-            self.held.len(),
-            cached,
-            used + self.slots.len() - cached + self.lent,
-        )
     }
 }

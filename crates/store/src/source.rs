@@ -10,8 +10,8 @@ use reelway_cache::FilmId;
 use reelway_sys::FileIdentity;
 
 use crate::fill::Fill;
+use crate::inner::Inner;
 use crate::lane::Lane;
-use crate::store::Inner;
 use crate::tier::TierFilm;
 
 /// Where the bytes of one film come from: a local file, an object at an HTTP origin.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use reelway_sys::prefetch;
 
+use crate::inner::Inner;
 use crate::pool::Block;
-use crate::store::Inner;
 
 /// A block in use. When it is let go, those who wait for room are told.
 pub(crate) struct Pin {

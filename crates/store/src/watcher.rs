@@ -7,7 +7,7 @@ use std::time::Duration;
 use reelway_cache::{Film, FilmId, Policy, ViewerId, Watching};
 
 use crate::Source;
-use crate::store::Inner;
+use crate::inner::Inner;
 
 /// News for the policy. It is told when the pool is changed next, before it is asked for anything: who
 /// brings news never waits for the pool's lock.

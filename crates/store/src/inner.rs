@@ -1,0 +1,337 @@
+//! What a store's handles share: the pool under its lock, and what is done without it.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use reelway_cache::{BlockId, FilmId};
+use reelway_sys::FileIdentity;
+use reelway_sys::region::{Page, Paging};
+
+use crate::ahead::{self, Wake};
+use crate::disk::{self, Disk};
+use crate::fill::Fill;
+use crate::films::Numbered;
+use crate::lane::{Lane, LaneState};
+use crate::local::LocalFile;
+use crate::pool::{Block, Finished, Pool, Read, Request};
+use crate::source::Opener;
+use crate::store::{Observer, ReadBy, StoreConfig};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence};
+use crate::tier::{Tier, TierFilm};
+use crate::watcher::News;
+use crate::{ReadError, Source};
+
+/// What the handles share.
+pub(crate) struct Inner {
+    pub config: StoreConfig,
+    pub pool: Mutex<Pool>,
+    /// Requests that wait for room: while there are none, letting a block go takes no lock.
+    pub starved: AtomicUsize,
+    pub sources: Mutex<HashMap<FileIdentity, Weak<Source>>>,
+    pub lanes: Mutex<Vec<Lane>>,
+    pub disks: Mutex<HashMap<String, (Arc<Disk>, Lane)>>,
+    pub openers: Mutex<Vec<(PathBuf, Arc<dyn Opener>)>>,
+    /// Numbers of sources that were closed. They may be closed under the pool's lock.
+    pub closed: Mutex<Vec<FilmId>>,
+    /// What the policy is still to be told.
+    pub news: Mutex<Vec<News>>,
+    /// Viewers who are somewhere.
+    pub watching: AtomicUsize,
+    /// Number of the next viewer.
+    pub viewers: AtomicU64,
+    pub observer: OnceLock<Arc<dyn Observer>>,
+    /// Wakes who makes the pool's memory ready.
+    pub ahead: Wake,
+    pub paging: Paging,
+    pub tier: Option<(Arc<Tier>, Lane)>,
+}
+
+/// News that wait for the pool to be changed, at most.
+const MOST_NEWS: usize = 1024;
+
+/// What is to be done without the lock.
+#[derive(Default)]
+struct Work {
+    finished: Vec<Finished>,
+    starts: Vec<Read>,
+    seen: Vec<(BlockId, bool)>,
+    now: Duration,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+enum Step {
+    Call(Finished),
+    Start(Arc<Source>, Fill),
+}
+
+crate::sync::thread_local! {
+    /// Steps that came up while this thread was taking one: they follow it instead of being called
+    /// from within, so that a source that fails at once, or whoever asks for more when he is called,
+    /// takes no stack.
+    static STEPS: RefCell<Option<VecDeque<Step>>> = const { RefCell::new(None) };
+}
+
+/// This thread's steps.
+fn steps<T>(change: impl FnOnce(&mut Option<VecDeque<Step>>) -> T) -> T {
+    STEPS.with(|steps| change(&mut steps.borrow_mut()))
+}
+
+/// Empties the list however its owner ends.
+struct Stepping;
+
+impl Drop for Stepping {
+    fn drop(&mut self) {
+        let rest = steps(Option::take);
+        drop(rest);
+    }
+}
+
+impl Inner {
+    /// A store of this pool; and what is told when more of it is to be made ready.
+    pub fn new(
+        config: StoreConfig,
+        pool: Pool,
+        lanes: Vec<Lane>,
+        tier: Option<(Arc<Tier>, Lane)>,
+        paging: Paging,
+    ) -> (Arc<Inner>, Receiver<()>) {
+        let (wake, woken) = ahead::channel();
+        let inner = Inner {
+            config,
+            pool: Mutex::new(pool),
+            starved: AtomicUsize::new(0),
+            sources: Mutex::default(),
+            lanes: Mutex::new(lanes),
+            disks: Mutex::default(),
+            openers: Mutex::default(),
+            closed: Mutex::default(),
+            news: Mutex::default(),
+            watching: AtomicUsize::new(0),
+            viewers: AtomicU64::new(1),
+            observer: OnceLock::new(),
+            ahead: wake,
+            paging,
+            tier,
+        };
+        (Arc::new(inner), woken)
+    }
+
+    pub fn block_bytes(&self) -> u64 {
+        u64::from(self.config.block_bytes)
+    }
+
+    /// Changes the pool, then does what follows from it, without the lock.
+    pub fn with_pool(self: &Arc<Self>, change: impl FnOnce(&mut Pool, &mut Vec<Finished>)) {
+        let mut work = Work::default();
+        let wants_ready = {
+            let mut pool = lock(&self.pool);
+            for film in std::mem::take(&mut *lock(&self.closed)) {
+                pool.films.close(film);
+            }
+            // Swapped, so that who brings news waits for no policy, and nothing is allocated.
+            std::mem::swap(&mut pool.news, &mut *lock(&self.news));
+            pool.tell_news();
+            change(&mut pool, &mut work.finished);
+            if !pool.seen.is_empty() {
+                work.seen = std::mem::take(&mut pool.seen);
+                work.now = pool.now();
+            }
+            self.starved.store(pool.waiting(), Ordering::SeqCst);
+            if !pool.closed {
+                pool.starts(&mut work.starts);
+            }
+            pool.wants_ready()
+        };
+        if wants_ready {
+            // It may have been woken already, and it is gone when all is ready.
+            let _ = self.ahead.try_send(());
+        }
+        self.perform(work);
+    }
+
+    fn perform(self: &Arc<Self>, work: Work) {
+        let Work {
+            finished,
+            starts,
+            seen,
+            now,
+        } = work;
+        if let Some(observer) = self.observer.get() {
+            for (block, hit) in seen {
+                observer.access(block, hit, now);
+            }
+        }
+        if finished.is_empty() && starts.is_empty() {
+            return;
+        }
+        let start = |read: Read| {
+            let source = Arc::clone(&read.source);
+            Step::Start(source, Fill::new(read, Arc::clone(self)))
+        };
+        // The disks first: they work while the others are told.
+        let next = starts
+            .into_iter()
+            .map(start)
+            .chain(finished.into_iter().map(Step::Call));
+        let nested = steps(|list| match list {
+            Some(list) => {
+                list.extend(next);
+                true
+            }
+            None => {
+                *list = Some(next.collect());
+                false
+            }
+        });
+        if nested {
+            return;
+        }
+        let _stepping = Stepping;
+        while let Some(step) = steps(|list| list.as_mut().and_then(VecDeque::pop_front)) {
+            match step {
+                Step::Call(finished) => finished.call(),
+                Step::Start(source, fill) => source.read(fill),
+            }
+        }
+    }
+
+    pub fn ask(self: &Arc<Self>, request: Request) {
+        self.with_pool(|pool, finished| {
+            // Said before looking for free blocks, so that one let go from now on is noticed
+            // (the other half is in `released`).
+            self.starved.store(pool.waiting() + 1, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            finished.extend(pool.ask(request));
+        });
+    }
+
+    /// A read was done with `len` bytes, or failed.
+    /// The block, if it has come and is `wanted` for something else.
+    pub fn read_done(
+        self: &Arc<Self>,
+        read: Read,
+        len: usize,
+        result: Result<(), ReadError>,
+        wanted: bool,
+    ) -> Option<Arc<Block>> {
+        let mut came = None;
+        self.with_pool(|pool, finished| {
+            let block = pool.read_done(read, len, result, finished);
+            came = block.filter(|_| wanted);
+        });
+        came
+    }
+
+    /// Blocks to be given their memory; none when enough have it.
+    pub fn take_unready(&self) -> Vec<(u32, Page)> {
+        lock(&self.pool).take_unready()
+    }
+
+    /// They have it; whether all have now.
+    pub fn are_ready(self: &Arc<Self>, blocks: Vec<(u32, Page)>) -> bool {
+        let mut all = false;
+        self.with_pool(|pool, finished| all = pool.are_ready(blocks, finished));
+        all
+    }
+
+    /// A film is opened once more; its number.
+    pub fn opened(&self, identity: FileIdentity) -> FilmId {
+        let mut pool = lock(&self.pool);
+        let numbered = pool.films.open(identity);
+        if let Numbered::New(film) = numbered {
+            let now = pool.now();
+            pool.policy.new_film(film, now);
+        }
+        numbered.number()
+    }
+
+    /// A source was closed.
+    pub fn closed(&self, number: FilmId) {
+        lock(&self.closed).push(number);
+    }
+
+    /// The policy is to know of something before it is asked next.
+    pub fn tell(self: &Arc<Self>, news: News) {
+        let waiting = {
+            let mut list = lock(&self.news);
+            list.push(news);
+            list.len()
+        };
+        // Blocks are asked for much more often than this; where not, the list is bounded all the same.
+        if waiting >= MOST_NEWS {
+            self.with_pool(|_, _| ());
+        }
+    }
+
+    /// An empty block comes back.
+    pub fn give_back(self: &Arc<Self>, number: u32, page: Page) {
+        self.with_pool(|pool, finished| pool.give_back(number, page, finished));
+    }
+
+    /// A block was let go.
+    pub fn released(self: &Arc<Self>) {
+        fence(Ordering::SeqCst);
+        if self.starved.load(Ordering::SeqCst) > 0 {
+            self.with_pool(Pool::dispatch);
+        }
+    }
+
+    pub fn lane(&self, name: &str, depth: usize, afar: bool) -> Lane {
+        let mut lanes = lock(&self.lanes);
+        let number = lock(&self.pool).add_queue(depth, afar);
+        let lane = Lane(Arc::new(LaneState::new(name, number, depth)));
+        lanes.push(lane.clone());
+        lane
+    }
+
+    /// The disk of a file system, and its lane; started at its first film.
+    /// The disk of a device number; `by`: who may read it.
+    fn disk(&self, device: u64, by: ReadBy) -> io::Result<(Arc<Disk>, Lane)> {
+        let name = disk::name_of(device);
+        let mut disks = lock(&self.disks);
+        if let Some((disk, lane)) = disks.get(&name) {
+            return Ok((Arc::clone(disk), lane.clone()));
+        }
+        let by = match self.config.read_by {
+            ReadBy::Ring => by,
+            ReadBy::Threads => ReadBy::Threads,
+        };
+        let disk = Disk::start(&name, self.config.depth, by)?;
+        let lane = self.lane(&name, self.config.depth, false);
+        disks.insert(name, (Arc::clone(&disk), lane.clone()));
+        Ok((disk, lane))
+    }
+
+    pub fn open(self: &Arc<Self>, path: &Path) -> io::Result<Source> {
+        let opener = lock(&self.openers)
+            .iter()
+            .find(|(prefix, _)| path.starts_with(prefix))
+            .map(|(_, opener)| Arc::clone(opener));
+        if let Some(opener) = opener {
+            let (source, lane) = opener.open(path)?;
+            let tier = self.tier.as_ref().filter(|_| source.is_lasting());
+            let tier = tier.map(|(tier, lane)| {
+                let film = TierFilm::new(tier, source.identity());
+                (film, lane.clone())
+            });
+            return Ok(Source::new(source, lane, self, tier));
+        }
+        let mut lane = None;
+        let file = LocalFile::open(path, |device, by| {
+            let (disk, its_lane) = self.disk(device, by)?;
+            lane = Some(its_lane);
+            Ok(disk)
+        })?;
+        let lane = lane.ok_or_else(|| io::Error::other("a file without a disk"))?;
+        Ok(Source::new(Arc::new(file), lane, self, None))
+    }
+}

@@ -1,0 +1,21 @@
+//! The locks and atomics under which the store's threads meet. In this crate's unit tests they are those of
+//! shuttle, which tries one order of the threads' steps after the other (`orders.rs`): such tests run within
+//! `shuttle::check_random` and the like.
+
+#[cfg(not(test))]
+pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, fence};
+#[cfg(not(test))]
+pub(crate) use std::sync::{Mutex, MutexGuard};
+#[cfg(not(test))]
+pub(crate) use std::thread_local;
+
+#[cfg(test)]
+pub(crate) use shuttle::sync::atomic::{AtomicU64, AtomicUsize};
+#[cfg(test)]
+pub(crate) use shuttle::sync::{Mutex, MutexGuard};
+#[cfg(test)]
+pub(crate) use shuttle::thread_local;
+
+/// Shuttle's threads see each other's writes in one order, as if there were a fence everywhere.
+#[cfg(test)]
+pub(crate) fn fence(_: std::sync::atomic::Ordering) {}
