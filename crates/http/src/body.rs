@@ -40,7 +40,7 @@ const HEADROOM: f64 = 2.0;
 /// Bytes a second that a connection is never held below.
 const LEAST_SPEED: u64 = 256 << 10;
 
-/// Bytes of a window for who takes one faster than the next can be read: what a window costs (the cache's policy, the
+/// Bytes of a window for who takes one faster than the next can be read, and is not held to his pace by so much: what a window costs (the cache's policy, the
 /// pool's lock, a wake where it must be read) is shared by so many, and a disk has several reads to do at once.
 const WIDE: u64 = 1 << 20;
 
@@ -181,6 +181,19 @@ impl Flow {
         }
     }
 
+    /// How long the viewer would have to wait for more if `bytes` were sent now.
+    fn wait_after(&self, bytes: u64) -> Duration {
+        match self {
+            Flow::Viewer {
+                viewer,
+                number,
+                seconds_per_byte,
+                ..
+            } => viewer.wait_after(*number, bytes as f64 * seconds_per_byte),
+            Flow::Poster { .. } => Duration::ZERO,
+        }
+    }
+
     fn sent(&self, bytes: u64) {
         if let Flow::Viewer {
             viewer,
@@ -302,7 +315,7 @@ impl Producer {
         let fast = self.is_fast();
         let coming = match self.ahead.take() {
             Some(coming) => Some(coming),
-            None => self.ask(ahead, fast)?,
+            None => self.ask(ahead, fast && self.flow.wait_after(WIDE).is_zero())?,
         };
         let Some(Coming {
             window,
@@ -319,6 +332,7 @@ impl Producer {
         let copy = permit.is_none();
         let mut pieces = window.bytes(span.as_ref(), copy);
         drop(span);
+        let bytes: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
         if let Some(permit) = permit {
             let permit = Arc::new(permit);
             for piece in &mut pieces {
@@ -328,13 +342,13 @@ impl Producer {
                     _permit: permit.clone(),
                 });
             }
-            if fast {
-                // While these are written the next are read.
-                self.ahead = self.ask(ahead, true)?;
+            // While these are written the next are read, unless they would be kept while he waits for them.
+            if fast && self.flow.wait_after(bytes) < self.show.source.lead() {
+                let wide = self.flow.wait_after(bytes + WIDE).is_zero();
+                self.ahead = self.ask(ahead, wide)?;
             }
         }
         self.handed = Some(reelway_clock::now());
-        let bytes: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
         self.flow.sent(bytes);
         Ok(Some(pieces))
     }

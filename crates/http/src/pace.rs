@@ -133,6 +133,16 @@ impl Pacer {
         Duration::from_secs_f64(waits.fold(0.0, f64::max).min(3600.0))
     }
 
+    /// How long there would be to wait if so many seconds of film were sent now.
+    pub(crate) fn wait_after(&self, seconds: f64) -> Duration {
+        if self.pace.factor <= 0.0 {
+            return Duration::ZERO;
+        }
+        let waits = self.buckets.iter();
+        let waits = waits.map(|bucket| (seconds - bucket.level) / bucket.fill);
+        Duration::from_secs_f64(waits.fold(0.0, f64::max).min(3600.0))
+    }
+
     /// Seconds of film that the viewer has got ahead, as far as the bucket knows.
     pub(crate) fn ahead(&self) -> f64 {
         (self.pace.ahead - self.buckets[1].level).max(0.0)
@@ -226,6 +236,8 @@ mod tests {
         let mut pacer = Pacer::new(PACE, at(0.0));
         pacer.sent(10.0);
         assert_eq!(pacer.wait(at(1000.0)), Duration::ZERO);
+        assert_eq!(pacer.wait_after(10.0), Duration::ZERO);
+        assert_eq!(pacer.wait_after(10.0 + 4.0), Duration::from_secs(2));
         pacer.sent(10.0 + 4.0);
         assert_eq!(pacer.wait(at(1000.0)), Duration::from_secs(2));
     }

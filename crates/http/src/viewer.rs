@@ -204,6 +204,13 @@ impl Viewer {
         }
     }
 
+    /// How long there would be to wait if `seconds` of a flow were sent now.
+    pub fn wait_after(&self, flow: u32, seconds: f64) -> Duration {
+        let place = self.place();
+        let flow = place.flows.get(&flow);
+        flow.map_or(Duration::ZERO, |flow| flow.pacer.wait_after(seconds))
+    }
+
     /// Media went out: `bytes` of flow `flow`, which play for `seconds`.
     pub fn sent(&self, flow: u32, bytes: u64, seconds: f64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
