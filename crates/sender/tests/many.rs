@@ -208,21 +208,20 @@ fn a_fault_ends_the_streams_of_its_thread_with_a_word_and_new_ones_play() {
     assert_eq!(sender.stats().playing, 0);
 }
 
-#[test]
-fn a_thread_that_is_far_behind_goes_on_with_a_picture_that_can_be_decoded_alone() {
-    let film = TestFilm::make(4, 2000);
+/// Plays a film while what an owner should not do holds up the thread for so long, less than moves the timetable. The
+/// film's stream, and the NALs that came with their timestamps.
+fn held_up(
+    sender: &reelway_sender::Sender,
+    store: &reelway_store::Store,
+    film: &TestFilm,
+    long: Duration,
+) -> (reelway_sender::StreamHandle, Vec<(u32, Vec<u8>)>) {
     let short = TestFilm::make(1, 100);
-    let store = store();
-    let sender = sender(&store, |config| {
-        config.drop_after = Duration::from_millis(50);
-        config.catch_up = Duration::from_secs(5);
-    });
     let (viewer, other) = (Viewer::default(), Viewer::default());
-    // Pictures all refer to the one before, but for one a second.
-    let mut slow = other.stream(&short, &store, 0, None);
-    slow.events = Box::new(|_| std::thread::sleep(Duration::from_millis(1700)));
+    let mut slow = other.stream(&short, store, 0, None);
+    slow.events = Box::new(move |_| std::thread::sleep(long));
     let slow = sender.play(slow);
-    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    let handle = sender.play(viewer.stream(film, store, 0, None));
     block(handle.ready()).unwrap();
     block(slow.ready()).unwrap();
     handle.go();
@@ -232,8 +231,21 @@ fn a_thread_that_is_far_behind_goes_on_with_a_picture_that_can_be_decoded_alone(
     let (video, audio) = (viewer.video.packets(), viewer.audio.packets());
     assert_whole(&video, VIDEO_SEQ);
     assert_whole(&audio, 7);
-    assert_eq!(units(&audio).len(), film.sounds.len());
-    let nals = nals(&video);
+    let sounds = units(&audio).len();
+    assert_eq!(sounds, film.sounds.len(), "sound is never left out");
+    (handle, nals(&video))
+}
+
+#[test]
+fn a_thread_that_is_far_behind_goes_on_with_a_picture_that_can_be_decoded_alone() {
+    let film = TestFilm::make(4, 2000);
+    let store = store();
+    let sender = sender(&store, |config| {
+        config.drop_after = Duration::from_millis(50);
+        config.catch_up = Duration::from_secs(5);
+    });
+    // Pictures all refer to the one before, but for one a second.
+    let (handle, nals) = held_up(&sender, &store, &film, Duration::from_millis(1700));
     let mut before = None;
     for (timestamp, nal) in &nals[2..] {
         let number = timestamp.wrapping_sub(VIDEO_BASE) / 3600;
@@ -255,30 +267,9 @@ fn a_thread_that_is_far_behind_goes_on_with_a_picture_that_can_be_decoded_alone(
 fn a_thread_that_falls_behind_leaves_out_whole_pictures_that_no_other_needs() {
     let droppable = |picture: u32| !picture.is_multiple_of(25) && picture % 2 == 1;
     let film = TestFilm::make_with(3, 2000, droppable);
-    let short = TestFilm::make(1, 100);
     let store = store();
     let sender = sender(&store, |_| {});
-    let (viewer, other) = (Viewer::default(), Viewer::default());
-    // What its owner should not do: it holds up the thread, for less than moves the timetable.
-    let mut slow = other.stream(&short, &store, 0, None);
-    slow.events = Box::new(|_| std::thread::sleep(Duration::from_millis(600)));
-    let slow = sender.play(slow);
-    let handle = sender.play(viewer.stream(&film, &store, 0, None));
-    block(handle.ready()).unwrap();
-    block(slow.ready()).unwrap();
-    handle.go();
-    slow.go();
-    viewer.wait_for_the_end();
-    std::thread::sleep(Duration::from_millis(100));
-    let (video, audio) = (viewer.video.packets(), viewer.audio.packets());
-    assert_whole(&video, VIDEO_SEQ);
-    assert_whole(&audio, 7);
-    assert_eq!(
-        units(&audio).len(),
-        film.sounds.len(),
-        "sound is never left out"
-    );
-    let nals = nals(&video);
+    let (handle, nals) = held_up(&sender, &store, &film, Duration::from_millis(600));
     let mut got = nals[2..]
         .iter()
         .map(|(timestamp, nal)| (timestamp.wrapping_sub(VIDEO_BASE) / 3600, nal));
