@@ -82,16 +82,22 @@ fn blocks_ahead_of_a_viewer_are_kept_as_the_least_recently_used_are_not() {
     assert_eq!(misses_after_others("lru"), 8);
 }
 
+/// One who watches over RTSP.
+fn plays(server: &Server, url: &str) -> Client {
+    let mut client = Client::connect(server.rtsp).expect("a connection");
+    client.setup_tcp(url).expect("SETUP");
+    let range = format!("npt={:.1}-", place(server));
+    let answer = client.request("PLAY", url, &[("Range", &range)]);
+    assert_eq!(answer.expect("an answer").status, 200);
+    client
+}
+
 #[test]
 fn the_policy_knows_an_rtsp_viewer_while_he_watches() {
     let (server, _dir) = server("timetable");
     assert_eq!(viewers(&server), 0);
     let url = server.rtsp_url("kept");
-    let mut client = Client::connect(server.rtsp).expect("a connection");
-    client.setup_tcp(&url).expect("SETUP");
-    let range = format!("npt={:.1}-", place(&server));
-    let answer = client.request("PLAY", &url, &[("Range", &range)]);
-    assert_eq!(answer.expect("an answer").status, 200);
+    let mut client = plays(&server, &url);
     assert_eq!(viewers(&server), 1);
     let answer = client.request("TEARDOWN", &url, &[]).expect("an answer");
     assert_eq!(answer.status, 200);
@@ -128,11 +134,7 @@ fn the_api_shows_what_of_a_film_is_in_memory_who_watches_it_and_what_other_polic
     // Two watch: one over HTTP, and one over RTSP from the same place on.
     fetch(&server, "kept", "a player", 20..24);
     let url = server.rtsp_url("kept");
-    let mut client = Client::connect(server.rtsp).expect("a connection");
-    client.setup_tcp(&url).expect("SETUP");
-    let range = format!("npt={:.1}-", place(&server));
-    let answer = client.request("PLAY", &url, &[("Range", &range)]);
-    assert_eq!(answer.expect("an answer").status, 200);
+    let _client = plays(&server, &url);
 
     let seen = cache();
     let film = &seen["films"][0];
