@@ -1,5 +1,7 @@
 //! Viewers over HLS, DASH and files are sessions: born, let in or not, known, paced, ended.
 
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use reelway_clock::now;
@@ -215,10 +217,35 @@ fn a_film_goes_freely_for_some_seconds_and_then_at_twice_its_rate() {
     assert_eq!(part.status, 206);
     assert!((3.0..7.0).contains(&took), "{took} s");
     // Who begins elsewhere begins freely.
-    let start = now();
     let (_, segments) = watch(&server, "seeks");
     server.get(&segments[1]);
+    let start = now();
     server.get(segments.last().expect("a segment"));
+    let took = now().since(start).as_secs_f64();
+    assert!(took < 1.0, "{took} s");
+}
+
+#[test]
+fn a_seek_into_what_was_expected_next_is_not_held_to_the_pace() {
+    let (server, _library) = server(|options| options.set("http.ahead", 8));
+    let (_, segments) = watch(&server, "seeks");
+    // The first segment goes freely, and what the second has beyond the eight seconds is waited for …
+    server.get(&segments[1]);
+    server.get(&segments[2]);
+    // … but not by a player that closes the connection and asks for what follows on another.
+    let mut left = TcpStream::connect(server.http).expect("a connection");
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: {}\r\n\r\n",
+        segments[3], server.http
+    );
+    left.write_all(request.as_bytes()).expect("a request");
+    let timeout = Some(Duration::from_millis(300));
+    left.set_read_timeout(timeout).expect("a timeout");
+    let nothing = left.read(&mut [0; 1]).expect_err("nothing yet");
+    assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
+    drop(left);
+    let start = now();
+    server.get(&segments[4]);
     let took = now().since(start).as_secs_f64();
     assert!(took < 1.0, "{took} s");
 }

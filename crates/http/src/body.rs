@@ -27,7 +27,7 @@ use crate::connection::Speed;
 use crate::films::Show;
 use crate::pace::Pace;
 use crate::pieces::{Window, Windows};
-use crate::viewer::{Sending, Viewer};
+use crate::viewer::Sending;
 
 /// What one connection may copy at once when it may not pin.
 const COPIED: u64 = 64 << 10;
@@ -40,9 +40,14 @@ const HEADROOM: f64 = 2.0;
 /// Bytes a second that a connection is never held below.
 const LEAST_SPEED: u64 = 256 << 10;
 
-/// Bytes of a window for who takes one faster than the next can be read, and is not held to his pace by so much: what a window costs (the cache's policy, the
-/// pool's lock, a wake where it must be read) is shared by so many, and a disk has several reads to do at once.
+/// Bytes of a window for who takes one faster than the next can be read, and is not held to his pace by so much: what a
+/// window costs (the cache's policy, the pool's lock, a wake where it must be read) is shared by so many, and a disk has
+/// several reads to do at once.
 const WIDE: u64 = 1 << 20;
+
+/// How long a window makes the viewer wait for the next, if it need not hold more than [`COPIED`] bytes for that: one of
+/// few bits would play for many seconds, and he may seek meanwhile.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Seconds within which a poster's bytes are wanted: after those of all who watch.
 const POSTER_DUE: f64 = 60.0;
@@ -95,9 +100,8 @@ pub(crate) enum MediaError {
 pub(crate) enum Flow {
     /// A viewer, held to the pace of his flow.
     Viewer {
-        viewer: Arc<Viewer>,
-        /// Number of the viewer's flow.
-        number: u32,
+        /// His answer, under way.
+        sending: Sending,
         /// Film seconds that a byte plays.
         seconds_per_byte: f64,
         /// Whether it tells where the viewer is.
@@ -108,8 +112,6 @@ pub(crate) enum Flow {
         most: Option<u64>,
         /// Whether it is held to that from its first byte on.
         is_held: bool,
-        /// Tells that his answer is under way.
-        _sending: Sending,
     },
     /// Nobody who watches: a piece for a poster.
     Poster { _turn: OwnedSemaphorePermit },
@@ -118,44 +120,41 @@ pub(crate) enum Flow {
 impl Flow {
     /// A viewer's flow over a connection, on average as fast as `pace` says.
     pub fn of(
-        viewer: Arc<Viewer>,
-        number: u32,
+        sending: Sending,
         seconds_per_byte: f64,
         main: bool,
         pace: Pace,
         speed: Speed,
     ) -> Flow {
-        let _sending = viewer.sending();
         speed.carries_media();
         let most = HEADROOM * pace.factor / seconds_per_byte;
         let is_held = !pace.is_free();
         Flow::Viewer {
-            viewer,
-            number,
+            sending,
             seconds_per_byte,
             main,
             speed,
             is_held,
             most: (most.is_normal() && most > 0.0).then(|| (most as u64).max(LEAST_SPEED)),
-            _sending,
         }
     }
 
     /// The film's bytes from here on are asked for.
     fn comes_to(&self, source: &Source, offset: u64) {
         if let Flow::Viewer {
-            viewer, main: true, ..
+            sending,
+            main: true,
+            ..
         } = self
         {
-            viewer.comes_to(source, offset);
+            sending.viewer.comes_to(source, offset);
         }
     }
 
     /// Waits until it is time for more; gives the seconds of film that are ahead already.
     async fn turn(&self) -> Result<f64, MediaError> {
         let Flow::Viewer {
-            viewer,
-            number,
+            sending: Sending { viewer, flow, .. },
             speed,
             most,
             is_held,
@@ -169,7 +168,7 @@ impl Flow {
             if viewer.session.is_ended() {
                 return Err(MediaError::Ended);
             }
-            let (wait, ahead) = viewer.wait(*number);
+            let (wait, ahead) = viewer.wait(*flow);
             if wait.is_zero() {
                 // The first seconds go as fast as the network does, unless what is sent was booked.
                 speed.limit(most.filter(|_| waited));
@@ -177,7 +176,7 @@ impl Flow {
             }
             waited = true;
             // Looks up now and then whether the session was ended.
-            tokio::time::sleep(wait.min(Duration::from_secs(1))).await;
+            viewer.rest(wait.min(Duration::from_secs(1))).await;
         }
     }
 
@@ -185,24 +184,29 @@ impl Flow {
     fn wait_after(&self, bytes: u64) -> Duration {
         match self {
             Flow::Viewer {
-                viewer,
-                number,
+                sending: Sending { viewer, flow, .. },
                 seconds_per_byte,
                 ..
-            } => viewer.wait_after(*number, bytes as f64 * seconds_per_byte),
+            } => viewer.wait_after(*flow, bytes as f64 * seconds_per_byte),
             Flow::Poster { .. } => Duration::ZERO,
         }
     }
 
     fn sent(&self, bytes: u64) {
         if let Flow::Viewer {
-            viewer,
-            number,
+            sending: Sending { viewer, flow, .. },
             seconds_per_byte,
             ..
         } = self
         {
-            viewer.sent(*number, bytes, bytes as f64 * seconds_per_byte);
+            viewer.sent(*flow, bytes, bytes as f64 * seconds_per_byte);
+        }
+    }
+
+    /// All was handed over.
+    fn is_done(&mut self) {
+        if let Flow::Viewer { sending, .. } = self {
+            sending.is_done();
         }
     }
 
@@ -210,7 +214,10 @@ impl Flow {
     pub fn fail(&self, title: &str, error: &MediaError) {
         match self {
             _ if matches!(error, MediaError::Ended) => {}
-            Flow::Viewer { viewer, .. } => {
+            Flow::Viewer {
+                sending: Sending { viewer, .. },
+                ..
+            } => {
                 tracing::warn!(%title, session = viewer.session.id(), "cannot send: {error}");
                 if !matches!(error, MediaError::Read(ReadError::Closed)) {
                     viewer.session.end(EndReason::Failed(error.to_string()));
@@ -283,10 +290,13 @@ impl Producer {
 
     /// Asks the store for the next window, due when the viewer will have played `ahead` seconds.
     fn ask(&mut self, ahead: f64, wide: bool) -> Result<Option<Coming>, MediaError> {
-        let (permit, size) = match self.budget.window(wide) {
+        let (permit, mut size) = match self.budget.window(wide) {
             Some((permit, size)) => (Some(permit), size),
             None => (None, COPIED),
         };
+        while size / 2 >= COPIED && self.flow.wait_after(size) > LONGEST_WAIT {
+            size /= 2;
+        }
         let Some(window) = self.windows.next(size)? else {
             return Ok(None);
         };
@@ -393,6 +403,11 @@ impl http_body::Body for MediaBody {
         loop {
             if let Some(bytes) = self.ready.pop_front() {
                 self.remaining = self.remaining.saturating_sub(bytes.len() as u64);
+                if self.remaining == 0
+                    && let State::Idle(producer) = &mut self.state
+                {
+                    producer.flow.is_done();
+                }
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
             match std::mem::replace(&mut self.state, State::Done) {

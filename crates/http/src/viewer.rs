@@ -10,6 +10,7 @@ use reelway_clock::Monotonic;
 use reelway_media::{Nanos, SECOND};
 use reelway_session::{Progress, Session, State};
 use reelway_store::{Source, Watcher};
+use tokio::sync::Notify;
 
 use crate::films::Show;
 use crate::pace::{Pace, Pacer};
@@ -35,6 +36,8 @@ pub(crate) struct Viewer {
     place: Mutex<Place>,
     /// Tells the store's cache where he is.
     watcher: Watcher,
+    /// Wakes the flows that wait: one of them need not any more.
+    refilled: Notify,
 }
 
 /// Where a viewer is, as far as what he asks for tells.
@@ -62,6 +65,10 @@ struct Flow {
     next: u64,
     /// Where the last piece began.
     last: u64,
+    /// Whether it was asked for somewhere else than expected.
+    moved: bool,
+    /// The viewer broke its answer off.
+    cut: bool,
 }
 
 impl Flow {
@@ -70,21 +77,30 @@ impl Flow {
             pacer: Pacer::new(pace, now),
             next: u64::MAX,
             last: u64::MAX,
+            moved: false,
+            cut: false,
         }
     }
 
     /// The piece from `at` to `next` is asked for; whether that is somewhere else than expected: a
     /// start or a seek.
     ///
-    /// Asking once more for the piece before is none. (It is known by its beginning: pieces of a file
-    /// mostly have the file's end as theirs.) But a file from its first byte is a start however often:
-    /// it is the next viewer with this address and program, or the same one anew. (Segments count
-    /// from 1.)
+    /// Asking once more for a piece is one: whoever does has thrown away what he had. So has who broke the last answer
+    /// off, even if he seeks what was expected. And a file from its first byte is a start however often: it is the next
+    /// viewer with this address and program, or the same one anew. (Segments count from 1.)
     fn moves(&mut self, at: u64, next: u64) -> bool {
-        let moves = at == 0 || (self.next != at && self.last != at);
+        self.moved = at == 0 || self.next != at || self.cut;
+        self.cut = false;
         self.next = next;
         self.last = at;
-        moves
+        self.moved
+    }
+
+    /// The answer that began at `at` was broken off. Whether that makes what was asked for since a seek: players
+    /// close one connection and ask on another, and either may be seen first.
+    fn is_cut(&mut self, at: u64) -> bool {
+        self.cut = self.last == at;
+        !self.cut && !std::mem::replace(&mut self.moved, true)
     }
 }
 
@@ -134,6 +150,7 @@ impl Viewer {
                 flows: HashMap::new(),
             }),
             watcher,
+            refilled: Notify::new(),
         }
     }
 
@@ -152,8 +169,8 @@ impl Viewer {
         self.version == show.version
     }
 
-    /// A piece of media is asked for.
-    pub fn asks(&self, piece: Piece, pace: Pace) {
+    /// A piece of media is asked for: its answer is under way until what this gives is dropped.
+    pub fn asks(self: &Arc<Self>, piece: Piece, pace: Pace) -> Sending {
         let Piece {
             flow,
             at,
@@ -174,12 +191,17 @@ impl Viewer {
         place.rest = place.rest.max(longest * 2 + Duration::from_secs(10));
         place.idle = self.timeout.max(place.rest + longest);
         place.asked = now;
+        place.sending += 1;
         self.set_limit(&place);
         let entry = place
             .flows
             .entry(flow)
             .or_insert_with(|| Flow::new(pace, now));
         let jump = entry.moves(at, next);
+        tracing::info!(
+            "ASK flow {flow} at {at} jump {jump} pacer {:?}",
+            entry.pacer
+        );
         if jump {
             entry.pacer.refill(extra, now);
         }
@@ -192,6 +214,12 @@ impl Viewer {
             }
             place.reached = place.reached.max(time.end);
         }
+        Sending {
+            viewer: self.clone(),
+            flow,
+            at,
+            is_whole: false,
+        }
     }
 
     /// How long to wait before more of a flow is sent, and how many seconds of film are ahead already.
@@ -202,6 +230,11 @@ impl Viewer {
             Some(flow) => (flow.pacer.wait(now), flow.pacer.ahead()),
             None => (Duration::ZERO, 0.0),
         }
+    }
+
+    /// Waits for so long, or until a flow of his need not wait any more.
+    pub async fn rest(&self, wait: Duration) {
+        let _ = tokio::time::timeout(wait, self.refilled.notified()).await;
     }
 
     /// How long there would be to wait if `seconds` of a flow were sent now.
@@ -229,14 +262,6 @@ impl Viewer {
             place.idle
         };
         self.session.set_idle_limit(limit);
-    }
-
-    /// An answer is under way until what this gives is dropped.
-    pub fn sending(self: &Arc<Self>) -> Sending {
-        let mut place = self.place();
-        place.sending += 1;
-        self.set_limit(&place);
-        Sending(self.clone())
     }
 
     /// Whether nothing has been answered to him yet.
@@ -280,14 +305,42 @@ impl Viewer {
 }
 
 /// An answer under way.
-pub(crate) struct Sending(Arc<Viewer>);
+pub(crate) struct Sending {
+    pub viewer: Arc<Viewer>,
+    /// Number of the viewer's flow.
+    pub flow: u32,
+    /// The piece that it answers.
+    at: u64,
+    /// Whether all of it was handed over.
+    is_whole: bool,
+}
+
+impl Sending {
+    /// All of it was handed over.
+    pub fn is_done(&mut self) {
+        self.is_whole = true;
+    }
+}
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        let mut place = self.0.place();
+        tracing::info!(
+            "DROP flow {} at {} whole {}",
+            self.flow,
+            self.at,
+            self.is_whole
+        );
+        let mut place = self.viewer.place();
         place.sending -= 1;
-        self.0.session.touch();
-        self.0.set_limit(&place);
+        self.viewer.session.touch();
+        self.viewer.set_limit(&place);
+        if !self.is_whole
+            && let Some(flow) = place.flows.get_mut(&self.flow)
+            && flow.is_cut(self.at)
+        {
+            flow.pacer.refill(0.0, reelway_clock::now());
+            self.viewer.refilled.notify_waiters();
+        }
     }
 }
 
@@ -300,12 +353,34 @@ mod tests {
     }
 
     #[test]
-    fn segments_in_turn_and_one_asked_for_again_are_no_seek() {
+    fn segments_in_turn_are_no_seek_and_each_other_is() {
         let mut flow = flow();
-        let moves = [1, 2, 2, 3, 4].map(|number| flow.moves(number, number + 1));
-        assert_eq!(moves, [true, false, false, false, false]);
+        let moves = [1, 2, 3, 4].map(|number| flow.moves(number, number + 1));
+        assert_eq!(moves, [true, false, false, false]);
         assert!(flow.moves(9, 10), "over four segments");
+        assert!(flow.moves(9, 10), "once more");
         assert!(flow.moves(3, 4), "back again");
+    }
+
+    #[test]
+    fn what_is_asked_for_after_an_answer_that_was_broken_off_is_a_seek() {
+        let mut flow = flow();
+        assert!(flow.moves(1, 2));
+        assert!(!flow.moves(2, 3));
+        assert!(!flow.is_cut(2), "nothing was asked for since");
+        assert!(flow.moves(3, 4), "though it was expected");
+        assert!(!flow.moves(4, 5), "once");
+    }
+
+    #[test]
+    fn an_answer_may_be_seen_to_be_broken_off_after_the_next_was_asked_for() {
+        let mut flow = flow();
+        assert!(flow.moves(1, 2));
+        assert!(!flow.moves(2, 3));
+        assert!(flow.is_cut(1));
+        assert!(!flow.is_cut(1), "once");
+        assert!(flow.moves(7, 8));
+        assert!(!flow.is_cut(2), "that it was a seek is known");
     }
 
     #[test]
@@ -314,7 +389,6 @@ mod tests {
         assert!(flow.moves(0, 1000));
         assert!(!flow.moves(1000, 2000));
         assert!(!flow.moves(2000, 9999), "from where it stood to the end");
-        assert!(!flow.moves(2000, 9999), "the same once more");
         assert!(flow.moves(5000, 9999), "a seek");
     }
 

@@ -263,17 +263,10 @@ async fn segment(
             main,
             extra: 0.0,
         };
-        viewer.asks(piece, app.pace);
+        let sending = viewer.asks(piece, app.pace);
         let seconds_per_byte =
             Duration::from_nanos(duration.max(0) as u64).as_secs_f64() / len.max(1) as f64;
-        Flow::of(
-            viewer,
-            flow,
-            seconds_per_byte,
-            main,
-            app.pace,
-            speed_of(request),
-        )
+        Flow::of(sending, seconds_per_byte, main, app.pace, speed_of(request))
     };
     let slices = track
         .slices(number, range.clone())
@@ -321,16 +314,9 @@ async fn file(app: &Arc<App>, show: Arc<Show>, request: &Parts, caller: Caller) 
         main: true,
         extra,
     };
-    viewer.asks(piece, app.pace);
+    let sending = viewer.asks(piece, app.pace);
     let windows = Windows::of_file(range.clone());
-    let flow = Flow::of(
-        viewer,
-        FILE,
-        seconds_per_byte,
-        true,
-        app.pace,
-        speed_of(request),
-    );
+    let flow = Flow::of(sending, seconds_per_byte, true, app.pace, speed_of(request));
     send(app, show, flow, answer, range, windows).await
 }
 
@@ -360,8 +346,8 @@ async fn send(
     range: Range<u64>,
     windows: Windows,
 ) -> Answered {
-    if let Flow::Viewer { viewer, .. } = &flow {
-        viewer.answered();
+    if let Flow::Viewer { sending, .. } = &flow {
+        sending.viewer.answered();
     }
     let producer = Producer::new(
         app.store.clone(),
