@@ -83,18 +83,17 @@ impl Calendar {
         if over(0) {
             return Some(0);
         }
-        let (inner, most) = (play.inner(), u64::from(play.most()));
-        let mut done = 0;
-        while done < inner.len() {
+        let (inner, most) = (len.saturating_sub(2), u64::from(play.most()));
+        let (mut needs, mut done) = ([0; BLOCK], 0);
+        while done < inner {
             let second = start + 1 + done as u64;
             // Beyond what the calendar holds nothing is booked.
             if second >= self.now + self.loads.len() as u64 {
+                let mut rest = 1 + done..1 + inner;
                 if most > limit
-                    && let Some(at) = inner[done..]
-                        .iter()
-                        .position(|need| u64::from(*need) > limit)
+                    && let Some(at) = rest.find(|nth| u64::from(play.need(*nth)) > limit)
                 {
-                    return Some(1 + done + at);
+                    return Some(at);
                 }
                 break;
             }
@@ -103,20 +102,18 @@ impl Calendar {
                 continue;
             }
             let place = self.place(second);
-            let count = (BLOCK - place % BLOCK).min(inner.len() - done);
+            let count = (BLOCK - place % BLOCK).min(inner - done);
             if self.most[place / BLOCK] + most > limit {
-                let (loads, needs) = (
-                    &self.loads[place..place + count],
-                    &inner[done..done + count],
-                );
+                let (loads, needs) = (&self.loads[place..place + count], &mut needs[..count]);
+                play.inner(1 + done, needs);
                 let beyond = |(load, need): (&u64, &u32)| load + u64::from(*need) > limit;
                 // Without a way out in the middle it is done several at once.
                 let any = loads
                     .iter()
-                    .zip(needs)
+                    .zip(&*needs)
                     .fold(false, |any, both| any | beyond(both));
                 if any {
-                    let at = loads.iter().zip(needs).position(beyond).unwrap_or(0);
+                    let at = loads.iter().zip(&*needs).position(beyond).unwrap_or(0);
                     return Some(1 + done + at);
                 }
             }
@@ -180,6 +177,7 @@ impl Calendar {
         // What is past, or beyond the horizon, is not in the ring.
         let end = (start + play.len() as u64).min(self.now + self.loads.len() as u64);
         let mut second = start.max(self.now);
+        let mut needs = [0; BLOCK];
         while second < end {
             let place = self.place(second);
             let count = (BLOCK - place % BLOCK).min((end - second) as usize);
@@ -187,7 +185,8 @@ impl Calendar {
             let loads = &mut self.loads[place..place + count];
             // Neither the first nor the last second of the play: a plain run of numbers.
             if number > 0 && number + count < play.len() {
-                let needs = &play.inner()[number - 1..number - 1 + count];
+                let needs = &mut needs[..count];
+                play.inner(number, needs);
                 for (load, need) in loads.iter_mut().zip(needs) {
                     by(load, *need);
                 }

@@ -1,6 +1,7 @@
 //! `reelway bench memory`: what the server's process holds beside its pool with many viewers of as many
 //! two-hour films, over RTSP, then over HLS. The films' tables are those of real films; their media is a
-//! hole in the file, but for the beginnings of the pictures that are sent over RTSP.
+//! hole in the file, but for the beginnings of the pictures that are sent over RTSP. And the same where the network, the
+//! disks, the processor and the memory are limited, so that each viewer's needs are booked second by second.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -47,6 +48,9 @@ const FILM: Recipe = Recipe {
     with_media: false,
     seed: 1,
 };
+
+/// More than they need, of all that can be limited.
+const LIMITED: &str = "net=20Gbit,disk=10GB/s,mem=64GiB,cpu=20Gbit";
 
 /// What the process may hold beside the pool: for all, and for each viewer.
 const BESIDE: u64 = 64 << 20;
@@ -96,36 +100,39 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         let from = place(number, &args).1;
         fill(&path, from, args.seconds + 30).with_context(|| path.display().to_string())?;
     }
-    let pool = format!("{}MiB", args.pool);
-    let server = Server::start(&films, &folder.path().join("state"), &["--pool", &pool])?;
     cores::leave_the_servers();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads((cores::configured() - 1).max(1))
         .enable_all()
         .build()?;
-    let mut memory = vec![Memory::of("films looked at, nobody there", &server)?];
-    let over_rtsp = runtime.block_on(over_rtsp(&server, &args))?;
-    memory.push(Memory::of("after RTSP", &server)?);
-    let over_hls = runtime.block_on(over_hls(&server, &args))?;
-    memory.push(Memory::of("after HLS", &server)?);
-    let on_disk = size_of(&folder.path().join("state"));
+    let pool = format!("{}MiB", args.pool);
+    let mut harmed = 0;
+    for (what, capacity) in [("", ""), ("_booked", LIMITED)] {
+        let mut options = vec!["--pool", &pool];
+        if !capacity.is_empty() {
+            options.extend(["--capacity", capacity]);
+        }
+        let server = Server::start(&films, &folder.path().join("state"), &options)?;
+        let mut memory = vec![Memory::of("films looked at, nobody there", &server)?];
+        harmed += runtime.block_on(over_rtsp(&server, &args))?;
+        memory.push(Memory::of("after RTSP", &server)?);
+        harmed += runtime.block_on(over_hls(&server, &args))?;
+        memory.push(Memory::of("after HLS", &server)?);
+        drop(server);
 
-    let peak = memory.last().map_or(0, |last| last.peak);
-    let pool = args.pool << 20;
-    let allowed = BESIDE + A_VIEWER * args.viewers as u64;
-    let mb = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    report.figures = vec![
-        Figure::at_most(
-            "beside_the_pool",
-            mb(peak.saturating_sub(pool)),
+        let peak = memory.last().map_or(0, |last| last.peak);
+        let allowed = BESIDE + A_VIEWER * args.viewers as u64;
+        report.figures.push(Figure::at_most(
+            &format!("beside_the_pool{what}"),
+            mb(peak.saturating_sub(args.pool << 20)),
             "MiB",
             mb(allowed),
-        ),
-        Figure::at_most("viewers_harmed", (over_rtsp + over_hls) as f64, "", 0.0),
-    ];
-    report.text = memory
-        .iter()
-        .map(|at| {
+        ));
+        report.text.push(match capacity {
+            "" => "nothing limited:".to_owned(),
+            capacity => format!("booked, --capacity {capacity}:"),
+        });
+        report.text.extend(memory.iter().map(|at| {
             format!(
                 "  {}: {:.1} MiB of its own, {:.1} MiB of files, {:.1} MiB at the highest; the pool is {} of them",
                 at.what,
@@ -134,16 +141,26 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
                 mb(at.peak),
                 args.pool
             )
-        })
-        .collect();
+        }));
+        report
+            .details
+            .insert(format!("memory{what}"), json!(memory));
+    }
+    let on_disk = size_of(&folder.path().join("state"));
+    report
+        .figures
+        .push(Figure::at_most("viewers_harmed", harmed as f64, "", 0.0));
     report.text.push(format!(
-        "  the films' indexes have {:.0} MiB on disk, {:.1} MiB each",
+        "the films' indexes have {:.0} MiB on disk, {:.1} MiB each",
         mb(on_disk),
         mb(on_disk) / args.viewers.max(1) as f64
     ));
-    report.details.insert("memory".into(), json!(memory));
     report.details.insert("index_bytes".into(), json!(on_disk));
     Ok(report)
+}
+
+fn mb(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 fn name(number: usize) -> String {

@@ -76,7 +76,7 @@ fn origin(now: u64, from: Nanos) -> i64 {
 
 /// A film's end, or an earlier one.
 fn end(disk: &Arc<Curve>, to: Nanos) -> Nanos {
-    to.min(disk.bins().len() as Nanos * BIN)
+    to.min(disk.len() as Nanos * BIN)
 }
 
 impl Following {
@@ -188,11 +188,11 @@ impl Following {
 impl Place {
     /// What is read for one in this place of a film that needs `disk`.
     pub fn read(&self, disk: &Curve) -> Curve {
-        let mut bins = disk.bins().to_vec();
+        let mut bins = disk.bins();
         if let Some(known) = bins.get_mut(self.known_from..) {
             known.fill(0);
         }
-        Curve::new(bins)
+        disk.like(bins)
     }
 }
 

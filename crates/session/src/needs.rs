@@ -9,13 +9,22 @@ use reelway_catalogue::Film;
 use reelway_media::Nanos;
 use reelway_rtp::PayloadOptions;
 use reelway_sys::FileIdentity;
-use reelway_timetable::{BIN, BINS, Carriage, Curve, Demand, Eager, Schedule, sent_evenly, smooth};
+use reelway_timetable::{
+    BIN, BINS, Carriage, Curve, Demand, Eager, Schedule, memory_held, sent_evenly, smooth,
+};
 
 use crate::following::Place;
 use crate::gate::GateConfig;
 
-/// Films whose curves are kept: a three-hour film's take about a megabyte.
+/// Films whose curves are kept.
 const FILMS: usize = 64;
+
+/// Memory that all curves may take while films' needs are known bin by bin, as long as there is more of it: those of a
+/// two-hour film take about half a megabyte. What comes beyond that is known in runs of [`SPAN`], a twentieth of it.
+const EXACT: usize = 24 << 20;
+
+/// Quarter seconds of which the largest second's need is booked for all, where there is no memory for more.
+const SPAN: usize = 16;
 
 /// Curves made of others that are kept.
 const SHAPED: usize = 256;
@@ -121,7 +130,10 @@ impl Curves {
         if let Some(demand) = lock(&self.demands).get(&film.identity) {
             return Some(demand.clone());
         }
-        let rough = Arc::new(Demand::rough(&film.title, self.payload));
+        if is_full() {
+            self.forget();
+        }
+        let rough = Arc::new(fitting(Demand::rough(&film.title, self.payload)));
         // Where too many films are waited for already, the next who asks tries again.
         if reader.try_send(film.clone()).is_ok() {
             keep(&self.demands, film.identity, rough.clone());
@@ -137,7 +149,7 @@ impl Curves {
         };
         let wire = wants.demand.wire(tracks, wants.carriage);
         let mut range = (wire.bin_at(from), wire.bin_at(to.saturating_add(BIN - 1)));
-        let is_to_the_end = range.1 == wire.bins().len();
+        let is_to_the_end = range.1 == wire.len();
         // What a viewer over HTTP may fetch ahead is booked so, whether he does or not.
         let is_fetched = wants.carriage == Carriage::Http
             && matches!(self.policy, Policy::Exact | Policy::Smoothed(_));
@@ -166,7 +178,7 @@ impl Curves {
             link.map(Resource::Network),
             Some(Resource::Processor),
         ];
-        let len = wire.bins().len();
+        let len = wire.len();
         if is_to_the_end {
             // What is sent ahead begins ahead, and so lasts longer.
             range.1 = len;
@@ -199,6 +211,13 @@ impl Curves {
             range,
             len,
         }
+    }
+
+    /// Nothing is kept but what is booked.
+    fn forget(&self) {
+        lock(&self.shaped).clear();
+        lock(&self.fetched).clear();
+        drop_unused(&mut lock(&self.demands));
     }
 
     fn shaped(&self, policy: Policy, curve: &Arc<Curve>) -> Shaped {
@@ -255,7 +274,7 @@ impl Curves {
 
 fn keep_shaped(all: &Mutex<HashMap<usize, Shaped>>, key: usize, shaped: Shaped) {
     let mut all = lock(all);
-    if all.len() >= SHAPED {
+    if all.len() >= SHAPED || is_full() {
         all.clear();
     }
     all.insert(key, shaped);
@@ -264,10 +283,27 @@ fn keep_shaped(all: &Mutex<HashMap<usize, Shaped>>, key: usize, shaped: Shaped) 
 fn keep(demands: &Demands, film: FileIdentity, demand: Arc<Demand>) {
     let mut demands = lock(demands);
     if demands.len() >= FILMS {
-        // Those that somebody watches are kept; they are few, as films go.
-        demands.retain(|_, demand| Arc::strong_count(demand) > 1);
+        drop_unused(&mut demands);
     }
     demands.insert(film, demand);
+}
+
+/// Those that somebody watches are kept.
+fn drop_unused(demands: &mut HashMap<FileIdentity, Arc<Demand>>) {
+    demands.retain(|_, demand| Arc::strong_count(demand) > 1);
+}
+
+/// Whether curves have as much memory as they may.
+fn is_full() -> bool {
+    memory_held() >= EXACT
+}
+
+/// What a film needs, as exactly as there is memory for.
+fn fitting(demand: Demand) -> Demand {
+    if is_full() {
+        return demand.coarse(SPAN);
+    }
+    demand
 }
 
 /// Reads the indexes of films one after the other, for what they need exactly.
@@ -278,7 +314,7 @@ fn read_needs(films: &Receiver<Arc<Film>>, kept: &Weak<Demands>, payload: Payloa
         let (Ok(demand), Some(kept)) = (demand, kept.upgrade()) else {
             continue;
         };
-        keep(&kept, film.identity, Arc::new(demand));
+        keep(&kept, film.identity, Arc::new(fitting(demand)));
     }
 }
 
@@ -372,7 +408,7 @@ mod tests {
                     even.total().abs_diff(due) <= range.1 as u64,
                     "all of it is booked"
                 );
-                let longer = even.bins().len() - own.bins().len();
+                let longer = even.len() - own.len();
                 assert!(longer <= 4 * BINS, "{longer}");
             }
         }

@@ -6,7 +6,7 @@
 //! as is used already, and [`LEAST`] at least: a pool that is hardly used takes hardly any memory, one that
 //! fills quickly finds what it needs. Only where the thread was too slow does a read wait for its memory.
 
-use std::sync::Weak;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use reelway_sys::limits;
@@ -41,6 +41,18 @@ impl Ahead {
     }
 }
 
+/// Makes some more ready, if that is wanted; whether all is now.
+fn more(store: &Arc<Inner>) -> Option<bool> {
+    let mut blocks = store.take_unready();
+    if blocks.is_empty() {
+        return None;
+    }
+    for (_, page) in &mut blocks {
+        page.touch();
+    }
+    Some(store.are_ready(blocks))
+}
+
 /// Wakes the thread that makes memory ready.
 pub(crate) type Wake = SyncSender<()>;
 
@@ -49,21 +61,21 @@ pub(crate) fn channel() -> (Wake, Receiver<()>) {
     sync_channel(1)
 }
 
-/// Starts the thread. It ends with the store, or when all of the pool is ready.
-pub(crate) fn start(store: Weak<Inner>, woken: Receiver<()>) {
+/// Makes the first of it ready before anybody is served (the kernel is not interrupted while it empties a page, not even for
+/// who has real-time priority), and starts the thread. It ends with the store, or when all of the pool is ready.
+pub(crate) fn start(store: &Arc<Inner>, woken: Receiver<()>) {
+    while let Some(all) = more(store) {
+        if all {
+            return;
+        }
+    }
+    let store = Arc::downgrade(store);
     let run = move || {
         // Where it may not be lowered it helps all the same.
         let _ = limits::set_thread_nice(NICE);
         while woken.recv().is_ok() {
-            while let Some(store) = store.upgrade() {
-                let mut blocks = store.take_unready();
-                if blocks.is_empty() {
-                    break;
-                }
-                for (_, page) in &mut blocks {
-                    page.touch();
-                }
-                if store.are_ready(blocks) {
+            while let Some(all) = store.upgrade().and_then(|store| more(&store)) {
+                if all {
                     return;
                 }
             }

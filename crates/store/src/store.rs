@@ -186,9 +186,7 @@ impl Store {
         };
         let (inner, woken) = Inner::new(config, pool, lanes, tier, region.paging);
         if ahead.is_some() {
-            ahead::start(Arc::downgrade(&inner), woken);
-            // The first of it at once.
-            inner.with_pool(|_, _| ());
+            ahead::start(&inner, woken);
         }
         Ok(Store::of(inner))
     }

@@ -76,12 +76,18 @@ pub fn set_thread_nice(nice: i32) -> io::Result<()> {
 
 /// Asks that the calling, ordinary thread be given the processor for `slice` at a time, 0.1 ms to 100 ms
 /// (Linux 6.12 or later; nothing comes of it before). Who asks for little at a time waits less for it
-/// when it wakes: the scheduler chooses by the end of the slice (EEVDF). Its nice value stays.
+/// when it wakes: the scheduler chooses by the end of the slice (EEVDF). Its nice value stays; so does a real-time
+/// priority that it has, with which it waits for no ordinary thread.
 ///
 /// # Errors
 ///
 /// `EPERM` where the thread's scheduling may not be changed.
 pub fn set_thread_slice(slice: Duration) -> io::Result<()> {
+    // SAFETY: takes numbers only; 0 is the calling thread.
+    let policy = check(i64::from(unsafe { libc::sched_getscheduler(0) }))?;
+    if policy & !i64::from(libc::SCHED_RESET_ON_FORK) != i64::from(libc::SCHED_OTHER) {
+        return Ok(());
+    }
     // SAFETY: takes numbers only; 0 is the calling thread. Its nice value is none of errno's business: a
     // thread has one.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
@@ -196,6 +202,7 @@ mod tests {
     fn a_thread_goes_first_or_is_told_that_it_may_not() {
         std::thread::spawn(|| match super::set_thread_realtime(1) {
             Ok(()) => {
+                super::set_thread_slice(Duration::from_micros(500)).unwrap();
                 let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
                 // Behind the name, which may hold anything: fields 40 and 41, rt_priority and policy.
                 let fields: Vec<&str> = stat

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use reelway_media::{Group, Kind, Nanos, Samples, SamplesError, TimedSample, Title};
 use reelway_rtp::{Bytes, Payload, PayloadOptions};
 
-use crate::curve::{BIN, BINS, Curve};
+use crate::curve::{BIN, BINS, Counted, Curve, runs};
 
 /// What a frame of Ethernet takes beside the IP packet: header 14, check sequence 4, preamble 8, and the
 /// gap to the next, 12 (IEEE 802.3). Counted so that a link of 100 Mbit/s is full at 100 Mbit/s.
@@ -56,10 +56,51 @@ struct Track {
     packets: Vec<u32>,
 }
 
+/// The same, kept.
+#[derive(Debug)]
+struct Kept {
+    bytes: Packed,
+    packets: Packed,
+}
+
+/// Numbers in as few bytes each as the largest takes.
+#[derive(Debug)]
+struct Packed {
+    width: usize,
+    bytes: Vec<u8>,
+    _counted: Counted,
+}
+
+impl Packed {
+    fn of(numbers: &[u32]) -> Packed {
+        let most = numbers.iter().copied().max().unwrap_or(0);
+        let width = (4 - most.leading_zeros() as usize / 8).max(1);
+        let few = |number: &u32| number.to_le_bytes().into_iter().take(width);
+        let bytes: Vec<u8> = numbers.iter().flat_map(few).collect();
+        Packed {
+            width,
+            _counted: Counted::new(bytes.capacity()),
+            bytes,
+        }
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.bytes.chunks_exact(self.width).map(|few| {
+            let mut number = [0; 4];
+            number[..few.len()].copy_from_slice(few);
+            u32::from_le_bytes(number)
+        })
+    }
+}
+
 /// What a film needs. Made once for a film, by one pass over its sample table.
 #[derive(Debug)]
 pub struct Demand {
-    tracks: Vec<Track>,
+    tracks: Vec<Kept>,
+    /// Quarter seconds of the film.
+    bins: usize,
+    /// Quarter seconds that a number of the tracks stands for.
+    span: usize,
     /// Bytes of memory held, a quarter of them in each quarter second, so that a second's sum is their mean.
     held: Arc<Curve>,
     /// Bytes of the largest GOP.
@@ -172,12 +213,42 @@ impl Demand {
         let largest = title.video().map_or(0, |(_, track)| largest_gop(track));
         let first = |kind| title.tracks.iter().position(|track| track.kind == kind);
         let usual = [title.video().map(|(index, _)| index), first(Kind::Audio)];
+        let keep = |track: &Track| Kept {
+            bytes: Packed::of(&track.bytes),
+            packets: Packed::of(&track.packets),
+        };
         Demand {
-            tracks,
+            bins: held.levels.len(),
+            span: 1,
+            tracks: tracks.iter().map(keep).collect(),
             usual: usual.into_iter().flatten().collect(),
             curves: Mutex::default(),
             held: Arc::new(held.curve()),
             largest,
+        }
+    }
+
+    /// The same in little memory (some 30 KB for a film of two hours, of some 600): what each run of `span` quarter
+    /// seconds needs, which is never less.
+    ///
+    /// # Panics
+    /// It is coarse already, or `span` is 0.
+    pub fn coarse(&self, span: usize) -> Demand {
+        assert_eq!(self.span, 1, "a coarse demand");
+        let few = |numbers: &Packed| Packed::of(&runs(numbers.numbers(), span));
+        let keep = |track: &Kept| Kept {
+            bytes: few(&track.bytes),
+            packets: few(&track.packets),
+        };
+        let held = runs(self.held.bins().into_iter(), span);
+        Demand {
+            tracks: self.tracks.iter().map(keep).collect(),
+            bins: self.bins,
+            span,
+            held: Arc::new(Curve::of_runs(held, span, self.bins)),
+            largest: self.largest,
+            usual: self.usual.clone(),
+            curves: Mutex::default(),
         }
     }
 
@@ -214,23 +285,20 @@ impl Demand {
         if let Some(curve) = curves.get(&wish) {
             return curve.clone();
         }
-        let bins = self.tracks.first().map_or(0, |track| track.bytes.len());
-        let need = |track: &Track, bin: usize| {
-            let (bytes, packets) = (track.bytes[bin], track.packets[bin]);
-            wish.1
-                .map_or(bytes, |carriage| carriage.wire(bytes, packets))
-        };
-        let chosen: Vec<&Track> = wish
-            .0
-            .iter()
-            .filter_map(|track| self.tracks.get(*track))
-            .collect();
-        let sums = (0..bins).map(|bin| {
-            chosen
-                .iter()
-                .fold(0u32, |sum, track| sum.saturating_add(need(track, bin)))
+        let mut sums = vec![0u32; self.bins.div_ceil(self.span)];
+        for track in wish.0.iter().filter_map(|track| self.tracks.get(*track)) {
+            let needs = track.bytes.numbers().zip(track.packets.numbers());
+            for (sum, (bytes, packets)) in sums.iter_mut().zip(needs) {
+                let need = wish
+                    .1
+                    .map_or(bytes, |carriage| carriage.wire(bytes, packets));
+                *sum = sum.saturating_add(need);
+            }
+        }
+        let curve = Arc::new(match self.span {
+            1 => Curve::new(sums),
+            span => Curve::of_runs(sums, span, self.bins),
         });
-        let curve = Arc::new(Curve::new(sums.collect()));
         if curves.len() >= KEPT {
             curves.clear();
         }

@@ -38,8 +38,9 @@ impl Eager {
     /// What is sent of the bins `from..` of a film in each quarter second at most, the bin `from` being begun with; nothing
     /// before `from`. The film ends as much earlier as it was ahead.
     pub fn curve(&self, curve: &Curve, from: usize) -> Curve {
-        let due = curve.bins().get(from..).unwrap_or_default();
-        let mut bins = vec![0; curve.bins().len()];
+        let film = curve.bins();
+        let due = film.get(from..).unwrap_or_default();
+        let mut bins = vec![0; film.len()];
         let mut sent = 0;
         for (number, bin) in bins.iter_mut().skip(from).enumerate() {
             let until = self.sent_by((number as Nanos + 1).saturating_mul(BIN)) / BIN;
@@ -48,7 +49,7 @@ impl Eager {
             *bin = part.iter().fold(0u32, |sum, due| sum.saturating_add(*due));
             sent = sent.max(until);
         }
-        Curve::new(bins)
+        curve.like(bins)
     }
 }
 
@@ -88,7 +89,7 @@ mod tests {
                 *sum += u64::from(*bin);
                 Some(*sum)
             }).collect::<Vec<_>>();
-            let (sent, due) = (sums(sent.bins()), sums(&bins));
+            let (sent, due) = (sums(&sent.bins()), sums(&bins));
             for (nth, sum) in sent.iter().enumerate() {
                 prop_assert!(*sum >= due[nth], "late");
                 let most = (nth + 1 + ahead as usize * 4).min(due.len()) - 1;

@@ -169,10 +169,10 @@ pub fn beside(leaving: &[Leaving], due: Nanos) -> Nanos {
 /// nothing before `from`. The bin `from` begins when the first picture leaves, so that the curve is longer than the
 /// film's: by what that picture leaves before its time. Within a bin the film's bytes count as due evenly.
 pub fn sent_evenly(curve: &Curve, from: usize, ahead: Nanos) -> Curve {
-    let due = curve.bins();
-    if from >= due.len() || ahead <= 0 {
+    if from >= curve.len() || ahead <= 0 {
         return curve.clone();
     }
+    let due = &curve.bins()[..];
     let ahead = ahead as f64 / BIN as f64;
     let by_now = Integral::of(due, ahead);
     // Bytes that have left by this time, in bins.
@@ -192,7 +192,7 @@ pub fn sent_evenly(curve: &Curve, from: usize, ahead: Nanos) -> Curve {
     let sent_by = |bins: usize| (left(begin + bins as f64) - gone).round().max(0.0) as u64;
     let sent = (0..lasts).map(|bin| sent_by(bin + 1).saturating_sub(sent_by(bin)));
     let sent = sent.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
-    Curve::new(std::iter::repeat_n(0, from).chain(sent).collect())
+    curve.like(std::iter::repeat_n(0, from).chain(sent).collect())
 }
 
 /// The integral of the bytes due by a time, with what [`from_the_beginning`] takes to be due before a film.

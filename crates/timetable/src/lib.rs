@@ -14,7 +14,7 @@ mod even;
 mod smooth;
 
 pub use beginning::{Beginning, PRIMING, TrackBeginning};
-pub use curve::{BIN, BINS, Curve, Play};
+pub use curve::{BIN, BINS, Curve, Play, memory_held};
 pub use demand::{Carriage, Demand, ETHERNET};
 pub use eager::Eager;
 pub use even::{Due, Leaving, beside, evenly, from_the_beginning, sent_evenly};

@@ -8,7 +8,7 @@
 
 use reelway_media::Nanos;
 
-use crate::curve::{BIN, Curve};
+use crate::curve::{BIN, Counted, Curve};
 
 /// A schedule for a film from some place on: how far ahead of its time everything leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,7 @@ pub struct Schedule {
     /// For each quarter second from there, how many microseconds ahead what is due at its beginning leaves.
     lead: Vec<u32>,
     most: Nanos,
+    _held: Counted,
 }
 
 impl Schedule {
@@ -42,7 +43,8 @@ impl Schedule {
 /// The smoothest way to send the bins `from..` of what is due (`curve`), at most `ahead` bins early: what
 /// leaves in each quarter second (nothing before `from`), and the schedule that does it.
 pub fn smooth(curve: &Curve, from: usize, ahead: usize) -> (Curve, Schedule) {
-    let due = curve.bins().get(from..).unwrap_or_default();
+    let film = curve.bins();
+    let due = film.get(from..).unwrap_or_default();
     // Bytes due before each quarter second's beginning.
     let mut lower = Vec::with_capacity(due.len() + 1);
     let mut sum = 0i64;
@@ -53,16 +55,17 @@ pub fn smooth(curve: &Curve, from: usize, ahead: usize) -> (Curve, Schedule) {
     }
     let sent = taut(&lower, ahead);
     let sent_in = |pair: &[i64]| u32::try_from(pair[1] - pair[0]).unwrap_or(u32::MAX);
-    let before = curve.bins().len() - due.len();
+    let before = film.len() - due.len();
     let bins = std::iter::repeat_n(0, before).chain(sent.windows(2).map(sent_in));
     let lead = leads(&lower, &sent);
     let most = lead.iter().copied().max().unwrap_or(0);
     let schedule = Schedule {
         from: from as Nanos * BIN,
         most: Nanos::from(most) * 1000,
+        _held: Counted::new(lead.capacity() * 4),
         lead,
     };
-    (Curve::new(bins.collect()), schedule)
+    (curve.like(bins.collect()), schedule)
 }
 
 /// The string pulled tight between `lower` and the same `ahead` steps earlier.

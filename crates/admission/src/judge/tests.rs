@@ -257,7 +257,8 @@ proptest! {
             let film = &films[film % films.len()];
             let needs = [(LINK, film.clone())];
             let newcomer = Newcomer { from, ..newcomer(&needs) };
-            let bins = film.bins().get(from..).unwrap_or_default();
+            let bins = film.bins();
+            let bins = bins.get(from..).unwrap_or_default();
             let at = |start: u64| {
                 let mut wanted: HashMap<Second, u64> = HashMap::new();
                 for (nth, bin) in bins.iter().enumerate() {

@@ -73,7 +73,7 @@ pub fn run(policy: Policy, films: &[Film], arrivals: &[(u64, usize)], seconds: u
         arrivals: arrivals.len(),
         ..Outcome::default()
     };
-    let longest = films.iter().map(|film| film.curve.bins().len() / BINS);
+    let longest = films.iter().map(|film| film.curve.len() / BINS);
     let mut load = vec![0u64; seconds + longest.max().unwrap_or(0) + 8];
     let mut viewers = Vec::new();
     let mut ends = std::collections::BinaryHeap::new();
@@ -150,7 +150,7 @@ fn truth_enters(
     // With no needs nobody is refused; then he is booked as one who goes on, which is never refused.
     if let Ok(admitted) = truth.decide(at, &nothing, 0) {
         let _ = truth.rebook(at, admitted.id, real, (0, usize::MAX), false);
-        let length = film.curve.bins().len() as u64 * BIN as u64;
+        let length = film.curve.len() as u64 * BIN as u64;
         ends.push(std::cmp::Reverse((at + length, id, admitted.id)));
     }
 }
@@ -190,7 +190,7 @@ fn harmed(viewers: &[Viewer], load: &[u64]) -> usize {
 /// How many a booker without any cleverness lets in: a list of seconds, looked at from end to end.
 pub fn naive(smoothed: bool, films: &[Film], arrivals: &[(u64, usize)], seconds: usize) -> usize {
     let limit = SPEED * u64::from(USABLE) / 1000;
-    let longest = films.iter().map(|film| film.curve.bins().len() / BINS);
+    let longest = films.iter().map(|film| film.curve.len() / BINS);
     let mut load = vec![0u64; seconds + longest.max().unwrap_or(0) + 8];
     let mut admitted = 0;
     for (at, film) in arrivals {
@@ -202,7 +202,7 @@ pub fn naive(smoothed: bool, films: &[Film], arrivals: &[(u64, usize)], seconds:
         };
         let quarter = (at / BIN as u64) as usize;
         // Bin by bin into its second.
-        let mut needs = vec![0u64; curve.bins().len() / BINS + 2];
+        let mut needs = vec![0u64; curve.len() / BINS + 2];
         for (nth, bin) in curve.bins().iter().enumerate() {
             needs[(quarter % BINS + nth) / BINS] += u64::from(*bin);
         }
@@ -226,7 +226,7 @@ pub fn naive(smoothed: bool, films: &[Film], arrivals: &[(u64, usize)], seconds:
 /// to the limit.
 pub fn bound(films: &[Film], arrivals: &[(u64, usize)], seconds: usize) -> f64 {
     let limit = SPEED * u64::from(USABLE) / 1000;
-    let longest = films.iter().map(|film| film.curve.bins().len() / BINS);
+    let longest = films.iter().map(|film| film.curve.len() / BINS);
     let mut load = vec![0u64; seconds + longest.max().unwrap_or(0) + 8];
     for (at, film) in arrivals {
         let quarter = (at / BIN as u64) as usize;

@@ -110,6 +110,24 @@ proptest! {
         prop_assert_eq!(rough.disk().total(), demand.disk().total());
         prop_assert_eq!(rough.disk().bins().len(), demand.disk().bins().len());
 
+        // In runs: never less in any second, and hardly more at the most.
+        let coarse = demand.coarse(8);
+        let pairs = [
+            (coarse.disk(), demand.disk()),
+            (coarse.memory(), demand.memory()),
+            (coarse.wire(&[0, 1], Carriage::Tcp), demand.wire(&[0, 1], Carriage::Tcp)),
+            (coarse.wire(&[1], Carriage::UdpV6), demand.wire(&[1], Carriage::UdpV6)),
+        ];
+        for (more, less) in pairs {
+            prop_assert_eq!(more.len(), less.len());
+            // Rounded up to bytes by headers, one or two a quarter second.
+            let second = |bins: &[u32]| bins.iter().map(|bin| u64::from(*bin)).sum::<u64>() + 8;
+            let (more, less) = (more.bins(), less.bins());
+            for (more, less) in more.windows(BINS).zip(less.windows(BINS)) {
+                prop_assert!(second(more) >= second(less) - 8, "{:?} {:?}", more, less);
+            }
+        }
+
         // From the disk: the film's bytes, each once, where its sample is due.
         let disk = demand.disk();
         prop_assert_eq!(disk.bins().len() as i64, duration / BIN + 1);
@@ -147,7 +165,7 @@ proptest! {
 
         // The longer headers cost more, and tracks add up.
         let (v4, v6) = (demand.wire(&[0, 1], Carriage::UdpV4), demand.wire(&[0, 1], Carriage::UdpV6));
-        for (v4, v6) in v4.bins().iter().zip(v6.bins()) {
+        for (v4, v6) in v4.bins().into_iter().zip(v6.bins()) {
             prop_assert!(v6 >= v4);
         }
         let sound_only = demand.wire(&[1], Carriage::UdpV4);
