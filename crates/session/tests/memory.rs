@@ -1,0 +1,120 @@
+//! What films need takes bounded memory, however many long ones are watched at once. In a program of its own: the memory under
+//! curves is counted for the whole process.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use reelway_admission::Capacity;
+use reelway_catalogue::Film;
+use reelway_media::{
+    Codec, Container, Group, H264Config, Kind, Nanos, SECOND, Samples, Title, Track,
+};
+use reelway_rtp::PayloadOptions;
+use reelway_session::{Gate, GateConfig, WHOLE_NETWORK};
+use reelway_sys::FileIdentity;
+use reelway_timetable::{BINS, Carriage, Demand, memory_held};
+
+const SECONDS: u32 = 2 * 3600;
+
+/// A film of two hours, of groups of a second of which one in four has nine times the bytes of the others.
+fn film(number: u64) -> Arc<Film> {
+    let group = |number: u32| Group {
+        first: number * 25,
+        count: 25,
+        dts: i64::from(number) * 1000,
+        cts: 0,
+        bytes: if number % 4 == 3 { 900_000 } else { 100_000 },
+        sync: true,
+    };
+    let track = Track {
+        id: 1,
+        kind: Kind::Video,
+        codec: Codec::H264(H264Config {
+            fourcc: *b"avc1",
+            length_size: 4,
+            profile: [100, 0, 30],
+            sps: Vec::new(),
+            pps: Vec::new(),
+        }),
+        timescale: 1000,
+        shift: 0,
+        language: None,
+        name: None,
+        enabled: true,
+        samples: SECONDS * 25,
+        bytes: u64::from(SECONDS) * 300_000,
+        duration: u64::from(SECONDS) * 1000,
+        groups: (0..SECONDS)
+            .map(group)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .collect(),
+        picture: None,
+        sound: None,
+        sample_entry: Vec::new(),
+    };
+    let title = Title {
+        container: Container::Mp4,
+        name: None,
+        tracks: vec![track],
+        duration: Nanos::from(SECONDS) * SECOND,
+        notes: Vec::new(),
+    };
+    // A film without samples: its groups are all that is known.
+    let samples: Arc<dyn Samples> = Arc::new(Vec::new());
+    Arc::new(Film {
+        name: format!("film{number}"),
+        path: PathBuf::from("/nowhere"),
+        identity: FileIdentity {
+            device: 1,
+            inode: number,
+            size: 1,
+            mtime_ns: 0,
+        },
+        title: Arc::new(title),
+        samples,
+    })
+}
+
+fn books(demand: &Demand) {
+    for carriage in [Carriage::UdpV4, Carriage::Http] {
+        assert!(demand.wire(&[0], carriage).total() > 0);
+    }
+    assert!(demand.disk().total() > 0);
+}
+
+#[test]
+fn three_hundred_films_of_two_hours_take_little_memory_and_are_booked_for_no_less_than_they_need() {
+    let gate = Gate::new(GateConfig {
+        capacity: Capacity::unlimited().with(WHOLE_NETWORK, 1 << 40, 1000),
+        ..GateConfig::default()
+    });
+    let watch = |number| {
+        let demand = gate.demand(&film(number)).expect("the network is limited");
+        books(&demand);
+        demand
+    };
+    let mut watched: Vec<Arc<Demand>> = (0..300).map(watch).collect();
+    let held = memory_held();
+    assert!(held < 40 << 20, "{} MiB", held >> 20);
+
+    let exact = Demand::rough(&film(0).title, PayloadOptions::default());
+    let whole = exact.wire(&[0], Carriage::UdpV4).bins();
+    assert_eq!(
+        watched[0].wire(&[0], Carriage::UdpV4).bins(),
+        whole,
+        "there was memory for it"
+    );
+    let coarse = watched[299].wire(&[0], Carriage::UdpV4);
+    let second = |bins: &[u32]| bins.iter().sum::<u32>();
+    let (coarse, mut more) = (coarse.bins(), 0);
+    for (coarse, exact) in coarse.windows(BINS).zip(whole.windows(BINS)) {
+        assert!(second(coarse) >= second(exact));
+        more += usize::from(second(coarse) > second(exact));
+    }
+    assert!(more > 0, "there was none for this one");
+
+    // Nobody watches any more: there is room again.
+    watched.clear();
+    assert_eq!(watch(1000).wire(&[0], Carriage::UdpV4).bins(), whole);
+}
