@@ -60,7 +60,7 @@ impl Playback for Stream {
         Box::pin(ready(Ok(info(5_000_000_000))))
     }
     fn rtcp(&self, _: &[u8]) {}
-    fn stop(&self) {}
+    fn stop(&self, _: Option<&str>) {}
     fn is_finished(&self) -> bool {
         true
     }
@@ -94,7 +94,7 @@ impl World {
                     self.happen(Event::Done { conn, outcome });
                 }
                 Action::Close { conn } => self.happen(Event::Disconnected { conn }),
-                Action::Go(_) | Action::Stop(_) | Action::Leave { .. } => {}
+                Action::Go(_) | Action::Stop(..) | Action::Leave { .. } => {}
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `reelway serve`: one machine, every protocol, no other process.
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, Several, State};
 use reelway_http::{HttpConfig, HttpServer, NodeView};
 use reelway_origin::{Address, Origin, SourceConfig};
 use reelway_rtsp::{RtspConfig, RtspServer};
-use reelway_sender::{Sender, SenderConfig};
+use reelway_sender::{Sender, SenderConfig, SenderError};
 use reelway_session::{EndReason, Gate, Limits, Sessions};
 use reelway_store::{Store, StoreConfig};
 use tokio::signal::unix::{SignalKind, signal};
@@ -112,7 +112,16 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
         },
         store.clone(),
     )
-    .context("RTP sender (choose other ports: --rtp-ports)")?;
+    .map_err(|error| {
+        let advice = match &error {
+            SenderError::Bind { error, .. } if error.kind() == ErrorKind::AddrNotAvailable => {
+                "RTP sender (--listen: this machine has no such address)"
+            }
+            SenderError::Bind { .. } => "RTP sender (choose other ports: --rtp-ports)",
+            _ => "RTP sender",
+        };
+        anyhow::Error::new(error).context(advice)
+    })?;
 
     let gate = Gate::new(capacity::gate(&config, sender.payload_options())?);
     let limits = Limits {

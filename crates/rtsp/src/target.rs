@@ -37,11 +37,12 @@ impl Target {
         // Content-Base append the track to the URL as a whole: rtsp://host/film?x=y/track=1.
         let path = path.split('#').next().unwrap_or(path);
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let mut parts: Vec<String> = path
-            .split('/')
-            .filter(|part| !part.is_empty())
-            .map(decode)
-            .collect();
+        let mut parts = Vec::new();
+        for part in path.split('/').map(decode) {
+            // A slash is one, however it is written.
+            let within = part.split('/').filter(|part| !part.is_empty());
+            parts.extend(within.map(str::to_owned));
+        }
         let appended = query
             .trim_end_matches('/')
             .rsplit_once('/')
