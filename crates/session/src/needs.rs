@@ -20,7 +20,7 @@ use crate::gate::GateConfig;
 const FILMS: usize = 64;
 
 /// Memory that all curves may take while films' needs are known bin by bin, as long as there is more of it: those of a
-/// two-hour film take about half a megabyte. What comes beyond that is known in runs of [`SPAN`], a twentieth of it.
+/// two-hour film take about half a megabyte. What comes beyond that is known in runs of [`SPAN`], in less than a tenth of it.
 const EXACT: usize = 16 << 20;
 
 /// Quarter seconds of which the largest second's need is booked for all, where there is no memory for more.
