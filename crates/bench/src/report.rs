@@ -114,8 +114,11 @@ impl Report {
         page + "\n" + &self.page
     }
 
-    /// Its figures beside what they must be, as Markdown.
+    /// Its figures beside what they must be, as Markdown; nothing where there are none.
     pub fn table(&self) -> String {
+        if self.figures.is_empty() {
+            return String::new();
+        }
         let mut table = "| figure | value | must | |\n|---|---:|---|---|\n".to_owned();
         for figure in &self.figures {
             let spread = figure
