@@ -168,6 +168,7 @@ impl Flow {
             if viewer.session.is_ended() {
                 return Err(MediaError::Ended);
             }
+            let refilled = viewer.refilled();
             let (wait, ahead) = viewer.wait(*flow);
             if wait.is_zero() {
                 // The first seconds go as fast as the network does, unless what is sent was booked.
@@ -176,7 +177,7 @@ impl Flow {
             }
             waited = true;
             // Looks up now and then whether the session was ended.
-            viewer.rest(wait.min(Duration::from_secs(1))).await;
+            let _ = tokio::time::timeout(wait.min(Duration::from_secs(1)), refilled).await;
         }
     }
 

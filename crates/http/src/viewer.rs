@@ -11,6 +11,7 @@ use reelway_media::{Nanos, SECOND};
 use reelway_session::{Progress, Session, State};
 use reelway_store::{Source, Watcher};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use crate::films::Show;
 use crate::pace::{Pace, Pacer};
@@ -198,10 +199,6 @@ impl Viewer {
             .entry(flow)
             .or_insert_with(|| Flow::new(pace, now));
         let jump = entry.moves(at, next);
-        tracing::info!(
-            "ASK flow {flow} at {at} jump {jump} pacer {:?}",
-            entry.pacer
-        );
         if jump {
             entry.pacer.refill(extra, now);
         }
@@ -232,9 +229,9 @@ impl Viewer {
         }
     }
 
-    /// Waits for so long, or until a flow of his need not wait any more.
-    pub async fn rest(&self, wait: Duration) {
-        let _ = tokio::time::timeout(wait, self.refilled.notified()).await;
+    /// Comes when a flow of his need not wait any more, from this call on.
+    pub fn refilled(&self) -> Notified<'_> {
+        self.refilled.notified()
     }
 
     /// How long there would be to wait if `seconds` of a flow were sent now.
@@ -324,12 +321,6 @@ impl Sending {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        tracing::info!(
-            "DROP flow {} at {} whole {}",
-            self.flow,
-            self.at,
-            self.is_whole
-        );
         let mut place = self.viewer.place();
         place.sending -= 1;
         self.viewer.session.touch();
@@ -389,6 +380,7 @@ mod tests {
         assert!(flow.moves(0, 1000));
         assert!(!flow.moves(1000, 2000));
         assert!(!flow.moves(2000, 9999), "from where it stood to the end");
+        assert!(flow.moves(2000, 9999), "the same once more");
         assert!(flow.moves(5000, 9999), "a seek");
     }
 
