@@ -74,11 +74,14 @@ fn ethernet(frame: &[u8], at: u64) -> Option<Packet> {
                 )))
             };
             let ip_len = 40 + usize::from(u16::from_be_bytes([*ip.get(4)?, *ip.get(5)?]));
+            // The fragment header (RFC 8200 section 4.5): 8 bytes, the first says what follows.
+            let fragment = *ip.get(6)? == 44;
+            let (next, head) = if fragment { (40, 48) } else { (6, 40) };
             transport(
-                *ip.get(6)?,
-                ip.get(40..ip_len)?,
+                *ip.get(next)?,
+                ip.get(head..ip_len)?,
                 [address(8)?, address(24)?],
-                (at, ip_len, *ip.get(6)? == 44),
+                (at, ip_len, fragment),
             )
         }
         _ => None,

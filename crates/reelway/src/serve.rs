@@ -10,6 +10,7 @@ use anyhow::Context;
 use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, Several, State};
 use reelway_http::{HttpConfig, HttpServer, NodeView};
 use reelway_origin::{Address, Origin, SourceConfig};
+use reelway_rtp::PayloadOptions;
 use reelway_rtsp::{RtspConfig, RtspServer};
 use reelway_sender::{Sender, SenderConfig, SenderError};
 use reelway_session::{EndReason, Gate, Limits, Sessions};
@@ -106,7 +107,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
             burst: config.rtp.burst as u16,
             dscp: config.rtp.dscp,
             smooth_ahead: Duration::from_millis(config.rtp.smooth_ahead.into()),
-            payload: payload_options(config.rtp.mtu),
+            payload: PayloadOptions::for_mtu(config.rtp.mtu.into()),
             lag_limit: Duration::from_secs(config.rtsp.max_lag.into()),
             ..SenderConfig::default()
         },
@@ -278,14 +279,6 @@ fn library_elsewhere(
     let library = Arc::new(Directory::of(origin.clone(), Some(index)));
     origin.on_changed(library.waker());
     Ok(library)
-}
-
-/// Payload bytes of an RTP packet that fits the MTU whatever the IP version.
-fn payload_options(mtu: u16) -> reelway_rtp::PayloadOptions {
-    const IPV6_UDP_RTP: usize = 40 + 8 + 12;
-    reelway_rtp::PayloadOptions {
-        max_payload: usize::from(mtu) - IPV6_UDP_RTP,
-    }
 }
 
 /// Where to listen: the address given by flag, else this port on what `listen` says. A machine

@@ -47,11 +47,15 @@ impl PayloadOptions {
     /// Largest payload: what a UDP datagram over IPv4 holds, less the RTP header.
     pub const MOST: usize = 65_507 - crate::Header::BYTES;
 
-    /// For links that carry IP packets of `mtu` bytes, IPv4 and IPv6 alike: an IPv6 header of 40
-    /// bytes, UDP's 8 and RTP's 12 are taken off, so that one plan serves both, and the 2 that a
-    /// packet sent again has more.
+    /// For links that carry IP packets of up to `mtu` bytes. This is the only place that reckons it.
+    ///
+    /// One plan serves IPv4 and IPv6, first transmission and retransmission alike, so the largest
+    /// headers are taken off: IPv6's 40 bytes (RFC 8200 section 3; IPv4 has 20), UDP's 8, RTP's 12, and
+    /// the 2 of the retransmission payload header (RFC 4588 section 4).
     pub fn for_mtu(mtu: usize) -> Self {
-        let headers = 40 + 8 + crate::Header::BYTES + crate::RTX_BYTES;
+        const IPV6: usize = 40;
+        const UDP: usize = 8;
+        let headers = IPV6 + UDP + crate::Header::BYTES + crate::RTX_BYTES;
         PayloadOptions {
             max_payload: mtu.saturating_sub(headers),
         }

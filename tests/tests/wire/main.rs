@@ -3,6 +3,7 @@
 
 mod faults;
 mod full_link;
+mod mtu;
 mod reports;
 mod seeks;
 
