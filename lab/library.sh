@@ -3,7 +3,7 @@
 
 # prepare_base: the base of the guest's file system, once; then it is cached.
 prepare_base() {
-    "$root/scripts/need" qemu-system-x86_64 busybox cpio
+    "$root/scripts/need" qemu-system-x86_64 busybox cpio xz
     mkdir -p "$target"
     exec 9>"$target/lock"
     flock 9
@@ -28,26 +28,35 @@ prepare_kernel() {
 
 # fetch_kernel TREE [SUITE]: the kernel that linux-image-cloud-amd64 depends on.
 fetch_kernel() {
-    local tree=$1 suite=${2:-} meta=linux-image-cloud-amd64 package depends download=$target/download apt=()
+    local tree=$1 suite=${2:-} meta=linux-image-cloud-amd64 package depends mirror download=$target/download apt=()
+    if [ "${REELWAY_INSTALL:-yes}" = no ]; then
+        echo "lab: the kernel${suite:+ of Debian $suite} is missing: lab/run --fetch gets it" >&2
+        exit 1
+    fi
     echo "lab: fetching a kernel${suite:+ of Debian $suite}" >&2
     rm -rf "$tree" "$download"
     mkdir -p "$download"
+    depends() { apt-cache "${apt[@]}" depends "$meta" 2>/dev/null | sed -n 's/^ *Depends: //p' | head -n 1; }
     if [ -n "$suite" ]; then
-        # Lists and settings of its own: the machine's stay as they are.
+        # Lists and settings of its own: the machine's stay as they are. From where the machine gets its Debian.
+        "$root/scripts/need" debian-archive-keyring
+        mirror=$(apt-get indextargets --format '$(LABEL) $(REPO_URI)' "Created-By: Packages" | sed -n 's/^Debian //p' | head -n 1)
         mkdir -p "$download"/{lists,cache/archives}/partial
-        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main" \
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} $suite main" \
             >"$download/sources.list"
         apt=(-o Dir::Etc::sourcelist="$download/sources.list" -o Dir::Etc::sourceparts=-
             -o Dir::State::lists="$download/lists" -o Dir::Cache="$download/cache" -o APT::Sandbox::User=)
         apt-get "${apt[@]}" update -qq
+    elif [ -z "$(depends)" ]; then
+        "$root/scripts/need" --update || true
     fi
-    depends=$(apt-cache "${apt[@]}" depends "$meta" 2>/dev/null | sed -n 's/^ *Depends: //p' | head -n 1)
-    if [ -z "$depends" ]; then
-        [ "$(id -u)" = 0 ] && apt-get update -qq
-        depends=$(apt-cache depends "$meta" | sed -n 's/^ *Depends: //p' | head -n 1)
-    fi
+    depends=$(depends)
+    # Lists that are older than the newest kernel name one that is gone.
     (cd "$download" && apt-get "${apt[@]}" download -qq "$depends" 2>/dev/null) || {
-        echo "lab: cannot download $depends. Type: sudo apt-get update" >&2
+        [ -z "$suite" ] && "$root/scripts/need" --update && depends=$(depends) &&
+            (cd "$download" && apt-get "${apt[@]}" download -qq "$depends")
+    } || {
+        echo "lab: cannot download ${depends:-$meta}. Type: sudo apt-get update" >&2
         exit 1
     }
     package=$(echo "$download"/*.deb)

@@ -13,26 +13,21 @@ const TARGET: &str = "aarch64-unknown-linux-gnu";
 /// Where Debian keeps the target's libc.
 const ROOT: &str = "/usr/aarch64-linux-gnu";
 
+/// Whether Rust's library for the target is there; `scripts/need-tests` asks rustup for it.
+fn has_target() -> bool {
+    let sysroot = Command::new("rustc")
+        .args(["--print", "sysroot"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("rustc runs");
+    let sysroot = String::from_utf8(sysroot.stdout).expect("a path");
+    let library = Path::new(sysroot.trim()).join("lib/rustlib").join(TARGET);
+    library.is_dir()
+}
+
 /// The library for the target, as it is shipped.
 fn library() -> PathBuf {
     need(&["qemu-aarch64", "aarch64-linux-gnu-gcc"]);
-    let installed = Command::new("rustup")
-        .args(["target", "list", "--installed"])
-        .output();
-    let installed = installed.is_ok_and(|output| {
-        String::from_utf8_lossy(&output.stdout)
-            .lines()
-            .any(|line| line == TARGET)
-    });
-    if !installed {
-        let added = Command::new("rustup")
-            .args(["target", "add", TARGET])
-            .status();
-        assert!(
-            added.is_ok_and(|status| status.success()),
-            "Rust's library for the target is missing. Type: rustup target add {TARGET}"
-        );
-    }
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .parent()
         .expect("target");
@@ -73,6 +68,9 @@ fn program(name: &str) -> PathBuf {
 
 #[test]
 fn the_contract_holds_under_emulation_and_the_counter_is_used() {
+    if !has_target() {
+        return reelway_skip::skipped!("Rust's library for {TARGET} is missing");
+    }
     let library = library();
     let preload = format!("LD_PRELOAD={}", library.display());
     let (contract, odd) = (program("contract"), program("odd"));

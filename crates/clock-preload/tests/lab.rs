@@ -12,6 +12,7 @@ fn lab(test: &str) {
         .expect("crates/clock-preload");
     let output = Command::new(root.join("lab/run"))
         .arg(test)
+        .env("REELWAY_INSTALL", "no")
         .output()
         .expect("lab/run");
     let said = [output.stdout, output.stderr].concat();
