@@ -25,8 +25,6 @@ web:
 	@scripts/build-web
 
 test:
-	@scripts/need node npm
-	@scripts/build-web --tests
 	@scripts/test
 
 # Formatting, lints and documentation, as continuous integration wants them.

@@ -1,5 +1,5 @@
 // Runs the tests of one folder below test/ by node's own test runner: `node scripts/test.mjs unit`.
-// They are written in TypeScript and bundled first; packages stay where they are.
+// With REELWAY_TEST_EVENTS=FILE, a line of JSON for each test goes there. They are written in TypeScript and bundled first; packages stay where they are.
 import { build } from "esbuild";
 import { spawnSync } from "node:child_process";
 import { readdirSync, rmSync } from "node:fs";
@@ -28,6 +28,11 @@ await build({
 });
 const files = names.map((name) => join(out, name.replace(/\.ts$/, ".mjs")));
 // One file after the other: the browser tests measure playing in real time and want the machine for themselves.
-const args = ["--enable-source-maps", "--test", "--test-reporter=spec", "--test-concurrency=1", ...rest, ...files];
+const reporters = ["--test-reporter=spec", "--test-reporter-destination=stdout"];
+const events = process.env["REELWAY_TEST_EVENTS"];
+if (events) {
+  reporters.push(`--test-reporter=${join(web, "scripts/reporter.mjs")}`, `--test-reporter-destination=${events}`);
+}
+const args = ["--enable-source-maps", "--test", ...reporters, "--test-concurrency=1", ...rest, ...files];
 const run = spawnSync(process.execPath, args, { cwd: web, stdio: "inherit" });
 process.exit(run.status ?? 1);

@@ -1,0 +1,91 @@
+"""The whole suite, or the steps that are named. `scripts/test --list` names them."""
+
+import os
+import sys
+import time
+
+import cargo
+import lists
+import node
+from runner import Run
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# All tests are built with one set of features: with others, cargo would build everything anew.
+ALL = ["--workspace"]
+
+
+def lints(run):
+    run.step("formatting", ["cargo", "fmt", "--all", "--check"])
+    clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "-D", "warnings"]
+    run.step("lints", clippy)
+    doc = ["cargo", "doc", "--workspace", "--no-deps", "--locked", "--quiet"]
+    run.step("documentation", doc, env={"RUSTDOCFLAGS": "-D warnings"})
+
+
+def runner(run):
+    run.step("the runner's own tests", ["scripts/test-the-runner"])
+
+
+def server(run):
+    run.step("server", ["cargo", "build", "--locked", "--package", "reelway"])
+
+
+def is_end_to_end(program):
+    return program.split("::")[0] == "reelway-tests"
+
+
+def crates(run):
+    cargo.suite(run, "crates", ALL, wanted=lambda name: not is_end_to_end(name))
+    cargo.documentation(run, "examples in the documentation", ALL)
+
+
+def fuzzing(run):
+    for name in sorted(os.listdir("fuzz/fuzz_targets")):
+        target = name.removesuffix(".rs")
+        run.step(f"fuzzing: {target}", ["fuzz/run", target, "-runs=200000", "-max_total_time=40"])
+
+
+def end_to_end(run):
+    # Few tests at once: they measure, and the machine may be small.
+    cargo.suite(run, "end to end", ALL, {"RUST_TEST_THREADS": "2"}, wanted=is_end_to_end)
+
+
+def pages(run):
+    run.step("types of the pages", ["npm", "--prefix", "web", "run", "--silent", "check"])
+    node.suite(run, "parts of the pages", "web", "unit")
+    node.suite(run, "pages in a browser", "web", "browser")
+
+
+STEPS = {
+    "lints": lints,
+    "runner": runner,
+    "server": server,
+    "crates": crates,
+    "fuzzing": fuzzing,
+    "end-to-end": end_to_end,
+    "pages": pages,
+}
+
+
+def main(wanted):
+    if "--list" in wanted:
+        print("\n".join(STEPS))
+        return 0
+    unknown = [name for name in wanted if name not in STEPS]
+    if unknown:
+        print(f"no such step: {unknown[0]}; there are {', '.join(STEPS)}", file=sys.stderr)
+        return 2
+    os.chdir(ROOT)
+    os.environ["RUST_BACKTRACE"] = "1"
+    os.environ["REELWAY_BIN"] = os.path.join(os.environ.get("CARGO_TARGET_DIR", f"{ROOT}/target"), "debug/reelway")
+    began = time.monotonic()
+    run = Run(ROOT, lists.kind())
+    print(f"the tests run in this kind of environment: {run.kind}")
+    for name in wanted or STEPS:
+        STEPS[name](run)
+    run.times.append((time.monotonic() - began, "all of it"))
+    return 0 if run.verdict() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,47 @@
+"""Test programs of Node's test runner, by way of web/scripts/test.mjs."""
+
+import json
+import os
+import tempfile
+
+from runner import escaped, how
+
+
+def suite(run, title, directory, kind):
+    """Runs the tests of web/test/KIND."""
+    began = run.begin(title)
+    status, results = events(run, directory, [kind])
+    failures = {}
+    for file, name, result in results:
+        full = f"web::{file} {name}"
+        if result["ok"] and result["skip"]:
+            run.skipped[full] = result["skip"]
+        elif result["ok"]:
+            run.passed.add(full)
+        else:
+            failures[full] = ((file, name), result["message"])
+    if not results or (status != 0) != bool(failures):
+        run.fail(title, f"{how(status, run.limit)}; {len(failures)} tests failed")
+    run.second_tries(failures, lambda test: alone(run, directory, kind, *test))
+    run.end(title, began)
+
+
+def alone(run, directory, kind, file, name):
+    """The second try of one test: None if it passes, else what went wrong."""
+    leaf = name.rsplit(" > ", 1)[-1]
+    status, results = events(run, directory, [kind, file, f"--test-name-pattern={escaped(leaf)}"])
+    mine = [result for of, its, result in results if (of, its) == (file, name)]
+    if len(mine) != 1:
+        return "the second try ran no test" if status == 0 else how(status, run.limit)
+    if not mine[0]["ok"]:
+        return mine[0]["message"]
+    return None if status == 0 else how(status, run.limit)
+
+
+def events(run, directory, arguments):
+    """(status, [(file, full name, result)])."""
+    with tempfile.NamedTemporaryFile(mode="r", encoding="utf-8") as file:
+        env = {"REELWAY_TEST_EVENTS": file.name}
+        status = run.program(["node", "scripts/test.mjs", *arguments], env, directory)
+        results = [json.loads(line) for line in file]
+    return status, [(os.path.basename(each["file"]).split(".")[0], each["name"], each) for each in results]

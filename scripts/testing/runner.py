@@ -1,0 +1,208 @@
+"""Runs steps and test programs, and counts: what failed, what is flaky, what was skipped, and whether it may be.
+
+* A program that ends by a signal, by an error without a failed test, or not at all is a failure that names it.
+* A failed test is run once more, alone. If it passes then it is flaky: counted, listed with the message of its
+  first failure, and a failure of the run unless the list of known ones has it.
+* A second try that runs no test, or another one, is a failure.
+* A skipped test that the list of the environment does not have is a failure of the run.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+import lists
+import output
+
+# With more failures in one program it was no accident.
+MOST_AGAIN = 4
+# Seconds after which a test program is ended.
+LIMIT = 1800
+
+
+class Run:
+    """A run of the suite. `root` holds tests/flaky.txt and tests/skipped/KIND.txt."""
+
+    def __init__(self, root, kind, limit=LIMIT):
+        self.kind = kind
+        self.limit = limit
+        self.flaky_list = lists.read(os.path.join(root, "tests/flaky.txt"))
+        self.skip_list = lists.read(os.path.join(root, f"tests/skipped/{kind}.txt"))
+        self.passed = set()
+        self.failed = {}
+        self.flaky = {}
+        self.skipped = {}
+        self.times = []
+
+    # Programs
+
+    def program(self, command, env=None, cwd=None, out=None, about=None):
+        """Runs a program, shows what it prints, and gives its status: None if it was not done in time. `out` gets each
+        line of standard output; `about` turns the name in a SKIPPED line into the test's."""
+        child = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+
+        def read(stream, take):
+            for line in stream:
+                line = line.rstrip("\n")
+                if take:
+                    take(line)
+                if said := output.skip(line):
+                    name = about(said[0]) if about else said[0]
+                    self.skipped.setdefault(name, said[1])
+                print(line, flush=True)
+
+        readers = [
+            threading.Thread(target=read, args=(child.stdout, out), daemon=True),
+            threading.Thread(target=read, args=(child.stderr, None), daemon=True),
+        ]
+        for reader in readers:
+            reader.start()
+        try:
+            status = child.wait(self.limit)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            # What a program leaves behind would keep the pipes open, and the machine busy.
+            try:
+                os.killpg(child.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass  # All are gone, or one runs as another user.
+            child.wait()
+        for reader, stream in zip(readers, (child.stdout, child.stderr)):
+            reader.join(30)
+            if not reader.is_alive():
+                stream.close()
+        return status
+
+    def step(self, name, command, **options):
+        """A part that is good or bad as a whole: a lint, a build, a fuzz target."""
+        began = self.begin(name)
+        status = self.program(command, **options)
+        if status != 0:
+            self.fail(name, how(status, self.limit))
+        self.end(name, began)
+        return status == 0
+
+    def begin(self, name):
+        print(f"\n== {name}", flush=True)
+        return time.monotonic()
+
+    def end(self, name, began):
+        took = time.monotonic() - began
+        self.times.append((took, name))
+        print(f"-- {name}: {took:.1f} s", flush=True)
+
+    def fail(self, name, message):
+        print(f"-- FAILED {name}: {message}", flush=True)
+        self.failed.setdefault(name, message)
+
+    # Test programs
+
+    def harness(self, program, command, env=None, cwd=None, again=True):
+        """Runs a program that holds Rust's test harness; `program` names it."""
+        began = self.begin(program)
+        name_of = lambda test: f"{program} {test}"
+        seen = output.Harness()
+        status = self.program(command, env, cwd, seen.line, name_of)
+        for test in seen.passed:
+            self.passed.add(name_of(test))
+        for test, reason in seen.ignored.items():
+            self.skipped.setdefault(name_of(test), reason)
+        counted = seen.counted()
+        if not seen.ends or status not in (0, 101):
+            where = f"; {len(seen.passed)} tests had passed"
+            self.fail(program, how(status, self.limit) + where)
+        elif counted[1] != len(seen.failed) or (status == 0) != (counted[1] == 0):
+            self.fail(program, f"it ended with {status} and counts {counted[1]} failures, {len(seen.failed)} are named")
+        elif counted[0] != len(seen.passed):
+            # A line was garbled by what a child printed: the harness knows how many there are.
+            for number in range(counted[0] - len(seen.passed)):
+                self.passed.add(name_of(f"(not named, {number})"))
+        self.second_tries(
+            {name_of(test): (test, message) for test, message in seen.failed.items()},
+            (lambda test: self.harness_alone(program, command, test, env, cwd)) if again else None,
+        )
+        self.end(program, began)
+
+    def harness_alone(self, program, command, test, env, cwd):
+        """The second try of one test: None if it passes, else what went wrong."""
+        seen = output.Harness()
+        alone = [*command, test, "--exact", "--test-threads=1"]
+        status = self.program(alone, env, cwd, seen.line, lambda name: f"{program} {name}")
+        if status in (0, 101) and seen.counted()[:2] == (0, 0):
+            return "the second try ran no test"
+        if status != 0:
+            return next(iter(seen.failed.values()), None) or how(status, self.limit)
+        if seen.counted()[:2] != (1, 0):
+            return f"the second try ran {sum(seen.counted())} tests"
+        return None
+
+    def second_tries(self, failures, alone):
+        """`failures` are {name: (test, first message)}; `alone` runs one test again."""
+        for name, (test, message) in sorted(failures.items()):
+            # It may have passed under the same name elsewhere in the output.
+            self.passed.discard(name)
+            if alone is None or len(failures) > MOST_AGAIN:
+                self.fail(name, message)
+                continue
+            print(f"\n-- once more, alone: {name}", flush=True)
+            trouble = alone(test)
+            if trouble is None:
+                self.flaky[name] = message
+                print(f"-- FLAKY {name}: {message}", flush=True)
+            else:
+                self.fail(name, message if trouble == message else f"{message}; and alone: {trouble}")
+
+    # The end
+
+    def verdict(self):
+        """Prints what is to be known, the counts last; whether the run was good."""
+        failed = dict(self.failed)
+        skipped = {name: reason for name, reason in self.skipped.items() if name not in failed}
+        flaky = {name: message for name, message in self.flaky.items() if name not in failed}
+        passed = self.passed - set(skipped) - set(flaky) - set(failed)
+        for name, message in flaky.items():
+            if not lists.knows_flaky(self.flaky_list, name):
+                failed[name] = f"flaky, and not in tests/flaky.txt: {message}"
+        for name, reason in skipped.items():
+            if not lists.knows_skip(self.skip_list, name, reason):
+                failed[name] = f"skipped, and not in tests/skipped/{self.kind}.txt: {reason}"
+        print("\n== summary")
+        for took, name in sorted(self.times, reverse=True)[:15]:
+            print(f"{took:7.1f} s  {name}")
+        print()
+        for title, found in (("SKIPPED", skipped), ("FLAKY", flaky), ("FAILED", failed)):
+            for name, words in sorted(found.items()):
+                print(f"{title} {name}: {words}")
+        if not passed and not failed:
+            failed["the suite"] = "no test ran"
+            print("FAILED the suite: no test ran")
+        print(f"{len(passed)} passed, {len(failed)} failed, {len(flaky)} flaky, {len(skipped)} skipped", flush=True)
+        return not failed
+
+
+def how(status, limit):
+    """How a program ended, in words."""
+    if status is None:
+        return f"not done after {limit} s, and ended"
+    if status < 0:
+        return f"it died of {signal.Signals(-status).name}"
+    return f"it ended with status {status}"
+
+
+def escaped(name):
+    """A pattern that matches a name alone, for Node's test runner."""
+    return "^" + re.sub(r"([.*+?^${}()|\[\]\\/])", r"\\\1", name) + "$"

@@ -1,0 +1,25 @@
+// A reporter of Node's test runner for scripts/testing: a line of JSON for each test that has ended.
+import { basename } from "node:path";
+
+export default async function* report(events) {
+  // The names that a test lies under, by file.
+  const above = new Map();
+  for await (const { type, data } of events) {
+    const file = data.file ?? "";
+    if (type === "test:start") {
+      const names = above.get(file) ?? [];
+      names.length = data.nesting;
+      names[data.nesting] = data.name;
+      above.set(file, names);
+    }
+    if (type !== "test:pass" && type !== "test:fail") continue;
+    const names = (above.get(file) ?? []).slice(0, data.nesting);
+    // A suite fails with its tests; by itself only where it has none that ran (a hook).
+    const suite = data.details?.type === "suite" || basename(data.name) === basename(file);
+    const error = data.details?.error;
+    if (suite && (type === "test:pass" || error?.failureType === "subtestsFailed")) continue;
+    const skip = data.skip ? String(data.skip === true ? "skipped" : data.skip) : "";
+    const message = String(error?.cause?.message ?? error?.message ?? error ?? "").split("\n", 1)[0];
+    yield JSON.stringify({ file, name: [...names, data.name].join(" > "), ok: type === "test:pass", skip, message }) + "\n";
+  }
+}
