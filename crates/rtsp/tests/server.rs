@@ -270,8 +270,8 @@ fn receiver_reports_are_seen_in_the_register() {
 
 #[test]
 fn ipv6_works_like_ipv4() {
-    if std::net::TcpListener::bind("[::1]:0").is_err() {
-        return;
+    if let Err(error) = std::net::TcpListener::bind("[::1]:0") {
+        return reelway_skip::skipped!("no IPv6 here: {error}");
     }
     let stand = Stand::at("[::1]:0", |_| {});
     let mut client = stand.connect();

@@ -26,14 +26,9 @@ fn bytes() -> Vec<u8> {
         .collect()
 }
 
-/// Not a test by itself: makes a file as the server does, in a process that the test below kills.
-#[test]
-#[ignore = "a part of the other test"]
-fn make() {
-    let Some(directory) = std::env::var_os(DIRECTORY) else {
-        return;
-    };
-    let target = Path::new(&directory).join("film.mp4");
+/// Makes a file as the server does.
+fn make(directory: &Path) {
+    let target = directory.join("film.mp4");
     let bytes = bytes();
     let mut draft = Draft::create(&target, bytes.len() as u64, BLOCK).unwrap();
     bytes
@@ -51,7 +46,7 @@ fn killed(directory: &Path, call: &str, nth: usize) -> bool {
         .args(["-e", &format!("trace={call}")])
         .args(["-e", &format!("inject={call}:signal=KILL:when={nth}")])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "make", "--include-ignored", "--test-threads=1"])
+        .args(["--exact", THE_TEST, "--test-threads=1"])
         .env(DIRECTORY, directory)
         .output()
         .unwrap_or_else(|error| panic!("strace: {error}"));
@@ -63,8 +58,14 @@ fn killed(directory: &Path, call: &str, nth: usize) -> bool {
     killed
 }
 
+const THE_TEST: &str = "a_film_is_whole_or_absent_wherever_its_maker_is_killed";
+
 #[test]
 fn a_film_is_whole_or_absent_wherever_its_maker_is_killed() {
+    // This program under strace, as the maker.
+    if let Some(directory) = std::env::var_os(DIRECTORY) {
+        return make(Path::new(&directory));
+    }
     let (old, new) = (b"the old film".to_vec(), bytes());
     let mut times = Vec::new();
     for replaces in [false, true] {

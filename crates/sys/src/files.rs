@@ -98,8 +98,10 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::MetadataExt;
 
+    /// Beside the test program, on a disk: `/tmp` may be memory.
     fn directory(name: &str) -> std::path::PathBuf {
-        let path = std::env::temp_dir().join(format!("reelway-sys-{name}-{}", std::process::id()));
+        let program = std::env::current_exe().unwrap();
+        let path = program.with_file_name(format!("reelway-sys-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         path
     }
@@ -131,11 +133,21 @@ mod tests {
                 assert_eq!(metadata.len(), 0);
                 assert!(metadata.blocks() * 512 >= 1 << 20);
             }
-            Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported),
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+                reelway_skip::skipped!("the file system of {} reserves nothing", dir.display());
+            }
         }
-        assert_eq!(
-            reserve(&file, 1 << 62).unwrap_err().kind(),
-            io::ErrorKind::FileTooLarge
+        // A file system may have a limit for files, or none and too little room.
+        let error = reserve(&file, 1 << 62).unwrap_err();
+        assert!(
+            matches!(
+                error.kind(),
+                io::ErrorKind::FileTooLarge
+                    | io::ErrorKind::StorageFull
+                    | io::ErrorKind::Unsupported
+            ),
+            "{error}"
         );
         fs::remove_dir_all(dir).unwrap();
     }

@@ -317,6 +317,7 @@ fn give_up_if_broken(error: &io::Error) {
 mod tests {
     use super::*;
     use crate::region::{ALIGNMENT, Region};
+    use crate::uring::why_not;
     use std::os::unix::fs::FileExt;
 
     fn file(bytes: &[u8]) -> (Arc<File>, std::path::PathBuf) {
@@ -343,7 +344,10 @@ mod tests {
             .collect();
         let (file, path) = file(&content);
         std::fs::remove_file(path).unwrap();
-        let mut reads = Reads::new(4).unwrap();
+        let mut reads = match Reads::new(4) {
+            Ok(reads) => reads,
+            Err(error) => return reelway_skip::skipped!("io_uring: {}", why_not(&error)),
+        };
         let mut pages = Region::map(9, ALIGNMENT).unwrap().pages;
         let mut seen = Vec::new();
         let mut next = 0u64;
@@ -372,7 +376,10 @@ mod tests {
     fn a_read_may_fill_the_rest_of_a_page() {
         let (file, path) = file(&[7; 100]);
         std::fs::remove_file(path).unwrap();
-        let mut reads = Reads::new(1).unwrap();
+        let mut reads = match Reads::new(1) {
+            Ok(reads) => reads,
+            Err(error) => return reelway_skip::skipped!("io_uring: {}", why_not(&error)),
+        };
         let mut page = Region::map(1, ALIGNMENT).unwrap().pages.pop().unwrap();
         page.fill(1);
         reads.read(&file, 40, page, 10, ()).unwrap();
@@ -392,7 +399,10 @@ mod tests {
     fn a_wait_is_ended_from_another_thread_and_a_ring_is_dropped_with_reads_under_way() {
         let (file, path) = file(&[3; ALIGNMENT]);
         std::fs::remove_file(path).unwrap();
-        let mut reads: Reads<()> = Reads::new(2).unwrap();
+        let mut reads: Reads<()> = match Reads::new(2) {
+            Ok(reads) => reads,
+            Err(error) => return reelway_skip::skipped!("io_uring: {}", why_not(&error)),
+        };
         let waker = reads.waker();
         let other = std::thread::spawn(move || waker.wake());
         let mut done = Vec::new();

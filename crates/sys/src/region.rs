@@ -272,9 +272,12 @@ mod tests {
     fn a_reserved_region_takes_no_memory_until_it_is_used() {
         // 64 GiB: more than test machines have.
         let region = Region::map(1 << 14, 4 << 20);
-        if let Ok(mut region) = region {
-            region.pages[1000][5] = 1;
-            assert_eq!(region.pages[1000][5], 1);
+        match region {
+            Ok(mut region) => {
+                region.pages[1000][5] = 1;
+                assert_eq!(region.pages[1000][5], 1);
+            }
+            Err(error) => reelway_skip::skipped!("64 GiB of addresses cannot be had: {error}"),
         }
     }
 }

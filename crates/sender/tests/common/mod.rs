@@ -10,7 +10,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use reelway_sender::{
-    FilmStream, Out, Sender, SenderConfig, Stream, StreamEvent, StreamHandle, TrackOut, What,
+    BackendChoice, FilmStream, Out, Sender, SenderConfig, Stream, StreamEvent, StreamHandle,
+    TrackOut, What,
 };
 use reelway_store::{Store, StoreConfig};
 use reelway_sys::udp::UdpSocket;
@@ -35,6 +36,33 @@ pub fn sender(store: &Store, change: impl FnOnce(&mut SenderConfig)) -> Sender {
     };
     change(&mut config);
     Sender::new(config, store.clone()).unwrap()
+}
+
+/// Every way to the kernel.
+pub const BACKENDS: [BackendChoice; 3] = [
+    BackendChoice::IoUring,
+    BackendChoice::Gso,
+    BackendChoice::Sendmmsg,
+];
+
+/// A sender that sends in this way, and no other. An error says why this machine has no io_uring; the other ways
+/// are there on any machine.
+pub fn sender_by(
+    backend: BackendChoice,
+    store: &Store,
+    change: impl FnOnce(&mut SenderConfig),
+) -> Result<Sender, String> {
+    let sender = sender(store, |config| {
+        config.backend = backend;
+        change(config);
+    });
+    let (taken, why) = sender.backend();
+    if backend == BackendChoice::IoUring && taken != "io_uring" && why.contains("io_uring: ") {
+        return Err(why.to_owned());
+    }
+    assert_eq!(taken, backend.to_string(), "{why}");
+    assert_eq!(sender.stats().backend, taken);
+    Ok(sender)
 }
 
 /// An RTP packet as it arrived.

@@ -13,6 +13,14 @@ fn ways(sockets: &[UdpSocket]) -> Vec<Option<Ring>> {
         .collect()
 }
 
+#[test]
+fn a_ring_is_one_of_the_ways_to_the_kernel() {
+    match Ring::probe() {
+        Ok(()) => assert_eq!(ways(&[bound("127.0.0.1:0")]).len(), 2),
+        Err(error) => reelway_skip::skipped!("io_uring: {}", crate::uring::why_not(&error)),
+    }
+}
+
 fn dispatch(batch: Batch<'_, '_>, way: &mut Option<Ring>, sockets: &[UdpSocket]) {
     match way {
         None => batch.send(sockets),
