@@ -54,7 +54,7 @@ pub struct Tried {
     pub late_ms: f64,
 }
 
-/// Loads the machine for some minutes; each step is told to `tell`.
+/// Loads the machine for some minutes; each step is reported to `tell`.
 ///
 /// # Errors
 /// The server cannot be started, or its films not made.

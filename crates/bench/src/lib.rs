@@ -1,7 +1,8 @@
 //! The papers' experiments and the comparisons with peers, behind `reelway bench`; nowhere else.
 //!
-//! What lives here: one module an experiment, and the shape of its [`Report`]. A benchmark is no
-//! test: it is run by people, and continuous integration never fails on a clock.
+//! What lives here: one module an experiment, the shape of its [`Report`], and the pages that come of it
+//! (`publish.rs`, `summary.rs`). A benchmark is no test: it is run by people, and continuous integration never fails
+//! on a clock.
 #![forbid(unsafe_code)]
 
 mod admission;
@@ -16,121 +17,258 @@ mod http;
 mod index;
 mod memory;
 mod mssc;
+pub mod publish;
 mod reference;
 mod report;
 mod serve;
 mod server;
+mod stamp;
 mod start;
 mod stats;
+pub mod summary;
 mod vtime;
 mod yardstick;
 
-pub use report::{Figure, Report};
+pub use report::{Figure, Kept, Report, Stamp};
 
 /// An experiment: its name, what it measures, and how it is run with its own arguments.
 struct Experiment {
     name: &'static str,
     about: &'static str,
     run: fn(&[String]) -> anyhow::Result<Report>,
+    /// Roughly how long its pages take on a machine with two cores, in minutes.
+    minutes: u32,
+    /// The pages that are kept of it, each with the arguments that make it.
+    pages: &'static [Page],
 }
 
-/// Every experiment there is.
+/// A page of results that is kept, and the arguments of its experiment that make it.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// Its file's name, without the ending.
+    pub name: &'static str,
+    /// Arguments.
+    pub args: &'static [&'static str],
+}
+
+/// Every experiment there is, the shortest and most asked for first.
 const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "index",
-        about: "how long it takes to learn a two-hour film, and how large its index is",
+        about: "how long a two-hour film takes to index, and how large its index is",
         run: index::run,
+        minutes: 1,
+        pages: &[Page {
+            name: "index",
+            args: &[],
+        }],
     },
     Experiment {
         name: "start",
-        about: "how soon a film begins over RTSP and HLS, and goes on after a seek",
+        about: "how soon a film begins over RTSP and HLS, and continues after a seek",
         run: start::run,
+        minutes: 2,
+        pages: &[Page {
+            name: "start",
+            args: &[],
+        }],
     },
     Experiment {
         name: "serve",
-        about: "200 viewers over RTSP/UDP on one core, every packet timed and compared",
+        about: "200 viewers over RTSP/UDP on one core, every packet timed and compared with the film",
         run: serve::run,
-    },
-    Experiment {
-        name: "mssc",
-        about: "the MSSC paper again: ten sessions idle and overloaded, film traffic, what a packet costs",
-        run: mssc::run,
-    },
-    Experiment {
-        name: "density",
-        about: "viewers a core, against gst-rtsp-server, VLC and others: CPU a stream-second, the most that are kept up with",
-        run: density::run,
-    },
-    Experiment {
-        name: "admission",
-        about: "who is let in to a link of 100 Mbit/s: seven policies on the same arrivals, and the VODCA paper's figure",
-        run: admission::run,
-    },
-    Experiment {
-        name: "ext3ns",
-        about: "the EXT3NS paper again: 10 to 50 threads read, re-read and read at random; each policy, page cache, fio",
-        run: ext3ns::run,
-    },
-    Experiment {
-        name: "cache",
-        about: "what each replacement policy misses beside Belady's optimum; the EXT3NS paper's ONS against LFU",
-        run: cache::run_all,
-    },
-    Experiment {
-        name: "http",
-        about: "what a megabyte over HTTP costs a core, from memory and from disk, against nginx, Varnish and Squid",
-        run: http::run,
-    },
-    Experiment {
-        name: "shadow",
-        about: "what it costs a loaded server to find out what other cache policies would have had of its requests",
-        run: http::shadow::run,
+        minutes: 5,
+        pages: &[Page {
+            name: "serve",
+            args: &[],
+        }],
     },
     Experiment {
         name: "memory",
         about: "what the process holds beside its pool: 200 viewers of 200 two-hour films, over RTSP and over HLS",
         run: memory::run,
-    },
-    Experiment {
-        name: "vtime",
-        about: "the vtime paper's table again: what a reading of the clock costs, how right it is, what it saves",
-        run: vtime::run,
+        minutes: 5,
+        pages: &[Page {
+            name: "memory",
+            args: &[],
+        }],
     },
     Experiment {
         name: "yardstick",
-        about: "virtual viewers a core: how many streams of 4 Mb/s the yardstick counts and times, and how well",
+        about: "virtual viewers on one core: how many streams of 4 Mb/s the yardstick counts and times, and how accurately",
         run: yardstick::run,
+        minutes: 2,
+        pages: &[Page {
+            name: "yardstick",
+            args: &["--per-second", "250", "--seconds", "15"],
+        }],
+    },
+    Experiment {
+        name: "mssc",
+        about: "the MSSC paper again: ten sessions on an idle and an overloaded machine, film traffic, the cost of a packet",
+        run: mssc::run,
+        minutes: 35,
+        pages: &[
+            Page {
+                name: "mssc",
+                args: &[
+                    "--only",
+                    "films",
+                    "--runs",
+                    "3",
+                    "--seconds",
+                    "3",
+                    "--streams",
+                    "50,500,3000",
+                ],
+            },
+            Page {
+                name: "mssc-sessions",
+                args: &["--only", "sessions", "--runs", "1"],
+            },
+        ],
+    },
+    Experiment {
+        name: "density",
+        about: "viewers on one core, against gst-rtsp-server and VLC: CPU per stream-second, and the most viewers that are kept up with",
+        run: density::run,
+        minutes: 12,
+        pages: &[Page {
+            name: "density",
+            args: &[
+                "--only",
+                "reelway,gst,vlc",
+                "--viewers",
+                "100",
+                "--runs",
+                "3",
+                "--seconds",
+                "5",
+                "--minutes",
+                "1",
+            ],
+        }],
+    },
+    Experiment {
+        name: "admission",
+        about: "admission to a link of 100 Mbit/s: seven policies on the same arrivals, and the VODCA paper's figure",
+        run: admission::run,
+        minutes: 40,
+        pages: &[Page {
+            name: "admission",
+            args: &[],
+        }],
+    },
+    Experiment {
+        name: "ext3ns",
+        about: "the EXT3NS paper again: 10 to 50 threads read, re-read and read at random; each policy, the page cache, fio",
+        run: ext3ns::run,
+        minutes: 15,
+        pages: &[Page {
+            name: "ext3ns",
+            args: &["--turns", "2"],
+        }],
+    },
+    Experiment {
+        name: "cache",
+        about: "what each replacement policy misses beside Belady's optimum; the EXT3NS paper's ONS against LFU",
+        run: cache::run_all,
+        minutes: 5,
+        pages: &[Page {
+            name: "cache",
+            args: &[],
+        }],
+    },
+    Experiment {
+        name: "http",
+        about: "what a megabyte over HTTP costs a core, from memory and from disk, against nginx, Varnish and Squid",
+        run: http::run,
+        minutes: 12,
+        pages: &[
+            Page {
+                name: "http",
+                args: &["--rounds", "3", "--seconds", "3", "--tries", "2"],
+            },
+            Page {
+                name: "http-bodies",
+                args: &["--bodies", "--rounds", "5", "--seconds", "3"],
+            },
+        ],
+    },
+    Experiment {
+        name: "shadow",
+        about: "what comparing cache policies on the side costs a loaded server",
+        run: http::shadow::run,
+        minutes: 4,
+        pages: &[Page {
+            name: "shadow",
+            args: &["--rounds", "2", "--tries", "1"],
+        }],
+    },
+    Experiment {
+        name: "vtime",
+        about: "the vtime paper's table again: what a clock reading costs, how accurate it is, what it saves",
+        run: vtime::run,
+        minutes: 30,
+        pages: &[Page {
+            name: "vtime",
+            args: &[],
+        }],
     },
 ];
 
-/// What an experiment was told; wrong usage ends the process as everywhere.
+/// The arguments of an experiment; wrong usage ends the process as everywhere.
 fn arguments<A: clap::Parser>(name: &str, args: &[String]) -> A {
     let name = format!("reelway bench {name}");
-    A::try_parse_from(std::iter::once(&name).chain(args)).unwrap_or_else(|error| error.exit())
+    let command = A::command().bin_name(&name).after_help(
+        "--json FILE and --markdown DIR work with every experiment: see reelway bench --help",
+    );
+    let parsed = command.try_get_matches_from(std::iter::once(&name).chain(args));
+    let parsed = parsed.and_then(|matches| A::from_arg_matches(&matches));
+    parsed.unwrap_or_else(|error| error.exit())
 }
 
-/// Names of all experiments with a line on each.
-pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
-    EXPERIMENTS
-        .iter()
-        .map(|experiment| (experiment.name, experiment.about))
+/// What `reelway bench --list` says of an experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed {
+    /// Its name.
+    pub name: &'static str,
+    /// What it measures.
+    pub about: &'static str,
+    /// Roughly how long its pages take on a machine with two cores, in minutes.
+    pub minutes: u32,
+    /// The pages that are kept of it.
+    pub pages: &'static [Page],
+}
+
+/// All experiments.
+pub fn list() -> impl Iterator<Item = Listed> {
+    EXPERIMENTS.iter().map(|experiment| Listed {
+        name: experiment.name,
+        about: experiment.about,
+        minutes: experiment.minutes,
+        pages: experiment.pages,
+    })
 }
 
 /// Runs an experiment.
 ///
 /// # Errors
-/// There is none of that name, its arguments are wrong, or it could not be carried out. A goal
-/// that was missed is no error: the report says so.
+/// There is none of that name, its arguments are wrong, or it could not be carried out. A missed goal
+/// is no error: the report says so.
 pub fn run(name: &str, args: &[String]) -> anyhow::Result<Report> {
     let Some(experiment) = EXPERIMENTS
         .iter()
         .find(|experiment| experiment.name == name)
     else {
-        let names: Vec<_> = list().map(|(name, _)| name).collect();
+        let names: Vec<_> = list().map(|experiment| experiment.name).collect();
         anyhow::bail!(
             "there is no experiment '{name}'; there are: {}",
             names.join(", ")
         );
     };
-    (experiment.run)(args)
+    let began = reelway_clock::now();
+    let mut report = (experiment.run)(args)?;
+    report.stamp.seconds = Some(reelway_clock::now().since(began).as_secs_f64().round());
+    Ok(report)
 }

@@ -28,7 +28,7 @@ use crate::{Figure, Report};
     about = "What the process holds beside its pool: many viewers of as many two-hour films"
 )]
 struct Args {
-    /// Viewers, each of a film of his own
+    /// Viewers, each of a film of their own
     #[arg(long, default_value_t = 200)]
     viewers: usize,
     /// Seconds that they watch over RTSP, and again over HLS

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A measured figure held against its goal.
-#[derive(Clone, Debug, Serialize)]
+use crate::stamp;
+
+/// A measured figure, held against its goal where it has one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// Short name, stable over versions.
     pub id: String,
@@ -14,10 +16,10 @@ pub struct Figure {
     pub value: f64,
     /// Unit of value.
     pub unit: String,
-    /// The goal in words, such as "≤ 20".
+    /// The goal in words, such as "≤ 20"; empty where there is none.
     pub must: String,
-    /// Whether it was reached.
-    pub met: bool,
+    /// Whether the goal was met; nothing where there is none.
+    pub met: Option<bool>,
     /// Smallest and largest of the runs.
     pub spread: Option<(f64, f64)>,
 }
@@ -25,26 +27,30 @@ pub struct Figure {
 impl Figure {
     /// A figure that must not be greater than `most`.
     pub fn at_most(id: &str, value: f64, unit: &str, most: f64) -> Figure {
-        let must = format!("≤ {most}");
         Figure {
-            id: id.into(),
-            value,
-            unit: unit.into(),
-            must,
-            met: value <= most,
-            spread: None,
+            must: format!("≤ {most}"),
+            met: Some(value <= most),
+            ..Figure::without_goal(id, value, unit)
         }
     }
 
     /// A figure that must not be less than `least`.
     pub fn at_least(id: &str, value: f64, unit: &str, least: f64) -> Figure {
-        let must = format!("≥ {least}");
+        Figure {
+            must: format!("≥ {least}"),
+            met: Some(value >= least),
+            ..Figure::without_goal(id, value, unit)
+        }
+    }
+
+    /// A figure that has no goal, such as the maximum beside a percentile that has one.
+    pub fn without_goal(id: &str, value: f64, unit: &str) -> Figure {
         Figure {
             id: id.into(),
             value,
             unit: unit.into(),
-            must,
-            met: value >= least,
+            must: String::new(),
+            met: None,
             spread: None,
         }
     }
@@ -54,20 +60,89 @@ impl Figure {
         self.spread = Some((low, high));
         self
     }
+
+    /// Whether it has a goal and missed it.
+    pub fn is_missed(&self) -> bool {
+        self.met == Some(false)
+    }
+
+    /// "met", "**missed**", or nothing where there is no goal.
+    pub(crate) fn mark(&self) -> &'static str {
+        match self.met {
+            Some(true) => "met",
+            Some(false) => "**missed**",
+            None => "",
+        }
+    }
 }
 
-/// The outcome of one experiment.
-#[derive(Clone, Debug, Serialize)]
-pub struct Report {
-    /// Name of the experiment.
+/// Where, when and how figures were measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// Name of the page: the experiment, or a part of it that has a page of its own.
     pub bench: String,
     /// Processor, cores, memory, kernel.
     pub machine: String,
     /// When it ended, RFC 3339 in UTC.
     pub when: String,
-    /// The command that gives it.
+    /// The command that gives it, its scheduling priority included.
     pub command: String,
-    /// One figure for each goal.
+    /// The commit that was measured; nothing where it is not known.
+    pub commit: Option<String>,
+    /// Seconds that the experiment took; nothing where it was not recorded.
+    pub seconds: Option<f64>,
+}
+
+impl Stamp {
+    /// "`command` on machine, date, commit."
+    fn line(&self) -> String {
+        format!(
+            "`{}` on {}, {}, {}.",
+            self.command,
+            self.machine,
+            self.when,
+            self.commit()
+        )
+    }
+
+    /// The commit in words.
+    pub(crate) fn commit(&self) -> String {
+        match &self.commit {
+            Some(commit) => format!("commit {commit}"),
+            None => "commit not recorded".to_owned(),
+        }
+    }
+
+    /// The day of the measurement.
+    pub(crate) fn day(&self) -> &str {
+        self.when.split('T').next().unwrap_or_default()
+    }
+}
+
+/// What is kept of an experiment, beside its page: DIR/NAME.json.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Where, when and how.
+    #[serde(flatten)]
+    pub stamp: Stamp,
+    /// The figures.
+    pub figures: Vec<Figure>,
+}
+
+impl Kept {
+    /// What its page begins with, below the title and its own note: the figures beside their goals.
+    pub fn head(&self) -> String {
+        table(&self.figures)
+    }
+}
+
+/// The outcome of one experiment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Where, when and how.
+    #[serde(flatten)]
+    pub stamp: Stamp,
+    /// One figure for each goal, and what belongs beside them.
     pub figures: Vec<Figure>,
     /// Everything else that was measured, by experiment.
     #[serde(flatten)]
@@ -75,77 +150,105 @@ pub struct Report {
     /// Lines for people, below the figures.
     #[serde(skip)]
     pub text: Vec<String>,
-    /// Tables and pictures for the page of results, as Markdown.
+    /// Title of the page; empty where the name of the experiment is enough.
+    #[serde(skip)]
+    pub title: String,
+    /// What else is said of how it was measured, behind the command on the page.
+    #[serde(skip)]
+    pub note: String,
+    /// Tables for the page of results, as Markdown.
     #[serde(skip)]
     pub page: String,
+    /// Charts that the page shows: their paths relative to it, and the SVG.
+    #[serde(skip)]
+    pub charts: Vec<(String, String)>,
 }
 
 impl Report {
     /// An empty report of the experiment `bench`, of this machine and moment.
     pub fn new(bench: &str) -> Report {
         Report {
-            bench: bench.into(),
-            machine: machine(),
-            when: reelway_clock::real().to_string(),
-            command: std::iter::once("reelway".to_owned())
-                .chain(std::env::args().skip(1))
-                .collect::<Vec<_>>()
-                .join(" "),
+            stamp: Stamp {
+                bench: bench.into(),
+                machine: stamp::machine(),
+                when: reelway_clock::real().to_string(),
+                command: stamp::command(),
+                commit: None,
+                seconds: None,
+            },
             figures: Vec::new(),
             details: Map::new(),
             text: Vec::new(),
+            title: String::new(),
+            note: String::new(),
             page: String::new(),
+            charts: Vec::new(),
         }
     }
 
-    /// The page that docs/benchmarks keeps of this experiment.
+    /// What is kept of it beside its page.
+    pub fn kept(&self) -> Kept {
+        Kept {
+            stamp: self.stamp.clone(),
+            figures: self.figures.clone(),
+        }
+    }
+
+    /// The page of this experiment.
     pub fn markdown(&self) -> String {
+        let title = match self.title.as_str() {
+            "" => &self.stamp.bench,
+            title => title,
+        };
         let mut page = format!(
-            "# {}\n\n`{}` on {}, {}.\n\n{}\n",
-            self.bench,
-            self.command,
-            self.machine,
-            self.when,
-            self.table()
+            "# {title}\n\n<!-- Written by the command below: edits are lost at its next run. -->\n\n{}\n\n{}",
+            [self.stamp.line(), self.note.clone()].join(" ").trim(),
+            table(&self.figures)
         );
+        if !self.text.is_empty() {
+            page += "\n";
+        }
         for line in &self.text {
             page += &format!("    {}\n", line.trim());
         }
-        page + "\n" + &self.page
+        if !self.page.is_empty() {
+            page += &format!("\n{}", self.page);
+        }
+        page
     }
 
-    /// Its figures beside what they must be, as Markdown; nothing where there are none.
-    pub fn table(&self) -> String {
-        if self.figures.is_empty() {
-            return String::new();
-        }
-        let mut table = "| figure | value | must | |\n|---|---:|---|---|\n".to_owned();
-        for figure in &self.figures {
-            let spread = figure
-                .spread
-                .map(|(low, high)| format!(" ({low:.3} – {high:.3})"));
-            table += &format!(
-                "| {} | {:.3} {}{} | {} | {} |\n",
-                figure.id.replace('_', " "),
-                figure.value,
-                figure.unit,
-                spread.unwrap_or_default(),
-                figure.must,
-                if figure.met { "met" } else { "**missed**" }
-            );
-        }
-        table
-    }
-
-    /// Whether every goal was reached.
+    /// Whether every goal was met.
     pub fn all_met(&self) -> bool {
-        self.figures.iter().all(|figure| figure.met)
+        !self.figures.iter().any(Figure::is_missed)
     }
+}
+
+/// Figures beside their goals, as Markdown; nothing where there are none.
+pub(crate) fn table(figures: &[Figure]) -> String {
+    if figures.is_empty() {
+        return String::new();
+    }
+    let mut table = "| figure | value | goal | |\n|---|---:|---|---|\n".to_owned();
+    for figure in figures {
+        let spread = figure
+            .spread
+            .map(|(low, high)| format!(" ({low:.3} – {high:.3})"));
+        table += &format!(
+            "| {} | {:.3} {}{} | {} | {} |\n",
+            figure.id.replace('_', " "),
+            figure.value,
+            figure.unit,
+            spread.unwrap_or_default(),
+            figure.must,
+            figure.mark()
+        );
+    }
+    table
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} on {}", self.bench, self.machine)?;
+        writeln!(f, "{} on {}", self.stamp.bench, self.stamp.machine)?;
         let width = self
             .figures
             .iter()
@@ -153,12 +256,15 @@ impl fmt::Display for Report {
             .max()
             .unwrap_or(0);
         for figure in &self.figures {
-            let mark = if figure.met { "met " } else { "MISSED" };
             write!(
                 f,
-                "  {:<width$}  {:>12.3} {:<8} must {:<10} {mark}",
-                figure.id, figure.value, figure.unit, figure.must
+                "  {:<width$}  {:>12.3} {:<8}",
+                figure.id, figure.value, figure.unit
             )?;
+            if let Some(met) = figure.met {
+                let mark = if met { "met " } else { "MISSED" };
+                write!(f, " goal {:<10} {mark}", figure.must)?;
+            }
             if let Some((low, high)) = figure.spread {
                 write!(f, "  ({low:.3} – {high:.3})")?;
             }
@@ -169,25 +275,4 @@ impl fmt::Display for Report {
         }
         Ok(())
     }
-}
-
-/// Processor, cores, memory and kernel, as the system shows them.
-fn machine() -> String {
-    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-    let field = |text: &str, key: &str| {
-        let line = text.lines().find(|line| line.starts_with(key));
-        line.and_then(|line| line.split_once(':'))
-            .map(|(_, value)| value.trim().to_owned())
-    };
-    let processor = field(&read("/proc/cpuinfo"), "model name")
-        .unwrap_or_else(|| std::env::consts::ARCH.into());
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let memory = field(&read("/proc/meminfo"), "MemTotal")
-        .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
-    let kernel = read("/proc/sys/kernel/osrelease");
-    format!(
-        "{processor}, {cores} cores, {} GiB, Linux {}",
-        memory.unwrap_or(0) >> 20,
-        kernel.trim()
-    )
 }

@@ -1,5 +1,5 @@
 //! `reelway bench start`: how soon a film begins, and goes on after a seek; and the same where each viewer's needs are
-//! booked before he begins.
+//! booked before they begin.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -95,24 +95,24 @@ fn times(report: &mut Report, dir: &Path, prefix: &str, flags: &[&str]) -> anyho
             "ms",
             goal,
         ));
-        report.details.insert(
-            name.clone(),
-            json!({"p50_ms": at(&millis, 0.5), "max_ms": at(&millis, 1.0), "times": millis.len()}),
-        );
-        report.text.push(format!(
-            "  {name:<22} {} times: p50 {:.2} ms, p99 {:.2}, greatest {:.2}",
-            millis.len(),
-            at(&millis, 0.5),
-            at(&millis, 0.99),
-            at(&millis, 1.0)
-        ));
+        for (of, share) in [("p50", 0.5), ("p999", 0.999), ("max", 1.0)] {
+            let id = format!("{name}_{of}_ms");
+            let figure = Figure::without_goal(&id, at(&millis, share), "ms");
+            report.figures.push(figure);
+        }
+        report
+            .details
+            .insert(format!("{name}_times"), json!(millis.len()));
+        report
+            .text
+            .push(format!("  {name:<22} measured {} times", millis.len()));
     }
     Ok(())
 }
 
 /// How long a segment takes from its request to its first byte, for viewers who each come anew and
-/// begin somewhere in the film. (One who asks for segment after segment is held at about twice the
-/// film's rate once he is well ahead, and would measure that.)
+/// begin somewhere in the film. (A viewer that asks for segment after segment is held at about twice the
+/// film's rate once it is well ahead, and would measure that.)
 fn segment_times(server: SocketAddr) -> anyhow::Result<Vec<Duration>> {
     const MAIN: &str = "/film/hls/main.m3u8";
     let is_playlist = |line: &&str| line.contains(".m3u8") && !line.starts_with('#');

@@ -4,7 +4,6 @@
 //! viewer while all are there, the packets that it had no room for, and how right its times are. Whether
 //! the server keeps up with so many is told beside it.
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
@@ -17,7 +16,7 @@ use crate::film::{Recipe, SOUND, make_many};
 use crate::server::Server;
 use crate::{Figure, Report};
 
-/// What the experiment can be told.
+/// Arguments of the experiment.
 #[derive(Debug, Parser)]
 #[command(
     name = "reelway bench yardstick",
@@ -39,13 +38,10 @@ struct Args {
     /// New viewers a second
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(10..=10_000))]
     per_second: u32,
-    /// Write the chart into this folder
-    #[arg(long, value_name = "DIR")]
-    svg: Option<PathBuf>,
 }
 
 /// The chart's file.
-const CHART: &str = "yardstick.svg";
+const CHART: &str = "yardstick/yardstick.svg";
 
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
@@ -88,10 +84,6 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let server_cpu = server.cpu_seconds()? - before;
     let text = std::fs::read_to_string(&story).context("the yardstick told nothing")?;
     let told = serde_json::from_str(&text)?;
-    if let Some(folder) = &args.svg {
-        std::fs::create_dir_all(folder)?;
-        std::fs::write(folder.join(CHART), chart(args, &told))?;
-    }
     report(args, &told, server_cpu)
 }
 
@@ -177,6 +169,15 @@ fn report(args: &Args, told: &Value, server_cpu: f64) -> anyhow::Result<Report> 
             0.0,
         ),
     ];
+    for (id, what, unit) in [
+        ("server_packets_lost", "lost", "packets"),
+        ("server_late_p99_ms", "late_p99_ms", "ms"),
+        ("server_late_p999_ms", "late_p999_ms", "ms"),
+        ("server_late_max_ms", "late_max_ms", "ms"),
+    ] {
+        let value = number(told, what);
+        report.figures.push(Figure::without_goal(id, value, unit));
+    }
     for what in [
         "viewers",
         "admitted",
@@ -214,8 +215,7 @@ fn report(args: &Args, told: &Value, server_cpu: f64) -> anyhow::Result<Report> 
             told["viewers"]
         ),
     ];
-    if args.svg.is_some() {
-        report.page = format!("![{CHART}](yardstick/{CHART})\n");
-    }
+    report.page = format!("![the yardstick's core over time]({CHART})\n");
+    report.charts.push((CHART.into(), chart(args, told)));
     Ok(report)
 }

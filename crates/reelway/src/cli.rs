@@ -4,16 +4,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use bytesize::ByteSize;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::config::{Config, Listen, LogFormat};
 use crate::yardstick::Yardstick;
-use crate::{cachesim, capacity, check, config, index, serve};
+use crate::{bench, cachesim, capacity, check, config, index, serve};
 
-/// Serves films over RTSP, HLS and DASH, untranscoded, each packet in time.
+/// Serves films over RTSP, HLS and DASH, without transcoding, every packet on time.
 ///
 /// Point it at a directory of films and open the address it prints.
 #[derive(Debug, Parser)]
@@ -29,59 +28,58 @@ enum Command {
     Serve(Box<Serve>),
     /// Index films and print what was found: tracks, GOPs, bit rates, problems
     Index(Index),
-    /// Play films as viewers do, and judge: every packet there, in time, the film's
+    /// Play films as viewers do, and check that every packet arrives, on time and unchanged
     Yardstick(Box<Yardstick>),
-    /// Run one of the experiments, or list them
-    Bench(Bench),
-    /// Simulate replacement policies of the block cache over a made workload
+    /// Run the experiments, or list them
+    Bench(bench::Bench),
+    /// Simulate replacement policies of the block cache on a generated workload
     Cachesim(Box<cachesim::Cachesim>),
-    /// Tell what this machine offers, and what Reelway will use
+    /// Report what this machine offers, and what Reelway will use
     Check {
-        /// Film directories whose disks are tried
+        /// Film directories whose disks are tested
         films: Vec<PathBuf>,
     },
 }
 
-/// Flags of `reelway serve`. Each goes over its environment variable, and both over the file.
+/// Flags of `reelway serve`. Each overrides its environment variable, and both override the file.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Film directories, single films, or addresses of films elsewhere (http://, https://, s3://)
+    /// Film directories, single films, or addresses of remote films (http://, https://, s3://)
     films: Vec<PathBuf>,
     /// Configuration file (see --print-config)
     #[arg(long, value_name = "FILE", env = "REELWAY_CONFIG")]
     config: Option<PathBuf>,
-    /// Print the commented reference configuration and leave
+    /// Print the commented reference configuration and exit
     #[arg(long)]
     print_config: bool,
-    /// Who may reach the server: loopback, lan, or an IP address of this machine [default: loopback]
+    /// From where the server can be reached: loopback, lan, or an IP address of this machine [default: loopback]
     #[arg(long, value_name = "WHO", env = "REELWAY_LISTEN")]
     listen: Option<Listen>,
-    /// Address of the RTSP server, over --listen [default: port 8554]
+    /// Address of the RTSP server, overrides --listen [default: port 8554]
     #[arg(long, value_name = "ADDR", env = "REELWAY_RTSP", value_parser = config::socket_address)]
     rtsp: Option<SocketAddr>,
-    /// Address of the HTTP server, over --listen [default: port 8080]
+    /// Address of the HTTP server, overrides --listen [default: port 8080]
     #[arg(long, value_name = "ADDR", env = "REELWAY_HTTP", value_parser = config::socket_address)]
     http: Option<SocketAddr>,
-    /// UDP ports for RTP and RTCP; 0,0 takes two free ones side by side [default: 8000,8001]
+    /// UDP ports for RTP and RTCP; 0,0 takes two adjacent free ones [default: 8000,8001]
     #[arg(long, value_name = "RTP,RTCP", env = "REELWAY_RTP_PORTS", value_parser = port_pair)]
     rtp_ports: Option<(u16, u16)>,
-    /// Where indexes and the API token are kept [default: /var/lib/reelway for root]
+    /// Directory for indexes and the API token [default: /var/lib/reelway for root]
     #[arg(long, value_name = "DIR", env = "REELWAY_STATE")]
     state: Option<PathBuf>,
     /// Memory for film blocks [default: 256MiB]
     #[arg(long, value_name = "SIZE", env = "REELWAY_POOL", value_parser = config::size)]
     pool: Option<ByteSize>,
-    /// What this machine can carry: net=100Mbit,disk=80MB/s,mem=128MiB,cpu=2Gbit, any of them [default: what the links
-    /// say]
+    /// What this machine can carry: any of net=100Mbit,disk=80MB/s,mem=128MiB,cpu=2Gbit [default: what the links report]
     #[arg(long, value_name = "AMOUNTS", env = "REELWAY_CAPACITY", value_parser = capacity::flag)]
     capacity: Option<capacity::Amounts>,
-    /// Find out in some minutes what this machine's disks and processor carry, keep it in the state directory, and leave
+    /// Measure for some minutes what this machine's disks and processor carry, store it in the state directory, and exit
     #[arg(long)]
     calibrate: bool,
     /// Log filter: error, warn, info, debug, trace, or info,reelway_rtsp=debug [default: info]
     #[arg(long, value_name = "FILTER", env = "REELWAY_LOG")]
     log: Option<String>,
-    /// Log lines for people or for machines [default: human]
+    /// Format of log lines: for people or for machines [default: human]
     #[arg(long, value_name = "FORMAT", env = "REELWAY_LOG_FORMAT")]
     log_format: Option<LogFormat>,
 }
@@ -95,44 +93,20 @@ pub struct Index {
     /// Print one JSON document instead of tables
     #[arg(long)]
     pub json: bool,
-    /// With --json: every sample with its position and times as well
+    /// With --json: include every sample with its position and times
     #[arg(long, requires = "json")]
     pub samples: bool,
-}
-
-/// Flags of `reelway bench`.
-#[derive(Debug, Args)]
-#[command(disable_help_flag = true)]
-struct Bench {
-    /// Experiment to run
-    #[arg(required_unless_present_any = ["list", "help"])]
-    name: Option<String>,
-    /// List the experiments
-    #[arg(long)]
-    list: bool,
-    /// Write the figures to this file
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the page of results to DIR/NAME.md
-    #[arg(long, value_name = "DIR")]
-    markdown: Option<PathBuf>,
-    /// Print help; after NAME, that of the experiment
-    #[arg(short, long)]
-    help: bool,
-    /// What the experiment itself wants (see reelway bench NAME --help)
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    rest: Vec<String>,
 }
 
 fn port_pair(text: &str) -> Result<(u16, u16), String> {
     let pair = text
         .split_once(',')
         .and_then(|(rtp, rtcp)| Some((rtp.trim().parse().ok()?, rtcp.trim().parse().ok()?)));
-    pair.ok_or_else(|| "two port numbers with a comma between them, such as 8000,8001".to_owned())
+    pair.ok_or_else(|| "two port numbers separated by a comma, such as 8000,8001".to_owned())
 }
 
 impl Cli {
-    /// Does what was asked; the exit code is what it means to the caller.
+    /// Runs the command; the exit code tells the caller how it went.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Serve(serve) if serve.print_config => {
@@ -169,7 +143,7 @@ impl Cli {
     }
 }
 
-/// Addresses given by flag, which go over `listen` and the ports of the file.
+/// Addresses given by flag, which override `listen` and the ports of the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Addresses {
     pub rtsp: Option<SocketAddr>,
@@ -211,43 +185,6 @@ impl Serve {
                 http: self.http,
             },
         ))
-    }
-}
-
-impl Bench {
-    fn run(mut self) -> anyhow::Result<ExitCode> {
-        if self.help && self.name.is_none() {
-            let mut cli = Cli::command();
-            cli.build();
-            if let Some(bench) = cli.find_subcommand_mut("bench") {
-                bench.print_help()?;
-            }
-            return Ok(ExitCode::SUCCESS);
-        }
-        if self.help {
-            self.rest.push("--help".to_owned());
-        }
-        let Some(name) = self.name.filter(|_| !self.list) else {
-            for (name, about) in reelway_bench::list() {
-                println!("{name:<10} {about}");
-            }
-            return Ok(ExitCode::SUCCESS);
-        };
-        let report = reelway_bench::run(&name, &self.rest)?;
-        print!("{report}");
-        if let Some(path) = self.json {
-            let text = serde_json::to_string_pretty(&report)?;
-            std::fs::write(&path, text + "\n").with_context(|| path.display().to_string())?;
-        }
-        if let Some(dir) = self.markdown {
-            let path = dir.join(format!("{}.md", report.bench));
-            std::fs::write(&path, report.markdown()).with_context(|| path.display().to_string())?;
-        }
-        Ok(if report.all_met() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::from(1)
-        })
     }
 }
 

@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod cachesim;
 mod capacity;
 mod check;

@@ -163,7 +163,7 @@ fn vodca(seconds: usize, random: &mut Random) -> Vec<f64> {
     weights
 }
 
-/// Who comes when (ns), and to which film.
+/// Arrivals of viewers: when (ns), and for which film.
 pub fn arrivals(films: usize, rate: f64, seconds: f64, random: &mut Random) -> Vec<(u64, usize)> {
     // Zipf with an exponent of 0.8, as catalogues are asked for.
     let weights: Vec<f64> = (1..=films).map(|rank| (rank as f64).powf(-0.8)).collect();

@@ -28,11 +28,11 @@ use crate::{Figure, Report};
 use films::{AHEAD, Film, Kind, Random};
 use model::Outcome;
 
-/// What it can be told.
+/// Arguments of the experiment.
 #[derive(Debug, Parser)]
 #[command(
     name = "reelway bench admission",
-    about = "Who is let in to a link of 100 Mbit/s: seven policies on the same arrivals"
+    about = "Admission to a link of 100 Mbit/s: seven policies on the same arrivals"
 )]
 struct Args {
     /// Runs of each policy
@@ -56,9 +56,6 @@ struct Args {
     /// What this process does (the command starts itself with it)
     #[arg(long, hide = true)]
     task: Option<String>,
-    /// Write the charts into this folder
-    #[arg(long, value_name = "DIR")]
-    svg: Option<std::path::PathBuf>,
 }
 
 /// What a process of this experiment does.
@@ -168,22 +165,19 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let mut report = Report::new("admission");
     figures(&mut report, &all);
     report.page += &pages(&all);
-    let mut drawn = Vec::new();
+    let mut drawn = charts(&all);
     if !args.model {
         let real = real_runs(&args)?;
         real_page::add(&mut report, &real);
-        drawn = real_page::charts(&real);
+        drawn.extend(real_page::charts(&real));
         report
             .details
             .insert("real".into(), serde_json::to_value(&real)?);
     }
-    if let Some(dir) = &args.svg {
-        for (name, svg) in charts(&all).into_iter().chain(drawn) {
-            let path = dir.join(format!("{name}.svg"));
-            std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
-            std::fs::write(&path, svg).with_context(|| path.display().to_string())?;
-        }
-    }
+    report.charts = drawn
+        .into_iter()
+        .map(|(name, chart)| (format!("admission/{name}.svg"), chart))
+        .collect();
     let details = all.iter().map(|compared| {
         let runs = compared.runs.iter().map(|(policy, outcomes)| {
             json!({"policy": policy.to_string(), "runs": outcomes})

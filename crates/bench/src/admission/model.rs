@@ -24,15 +24,15 @@ pub const MEMORY: u64 = 256 << 20;
 /// What came of one run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
-    /// Who came.
+    /// Newcomers.
     pub arrivals: usize,
-    /// Who was let in.
+    /// Newcomers who were admitted.
     pub admitted: usize,
     /// Viewers present at once, at most.
     pub most: usize,
     /// Who of them had to do without packets, since the link was overfull for longer than its queue holds.
     pub harmed: usize,
-    /// Who was refused though each second of his film would have fitted beside those of all who were there.
+    /// Newcomers who were refused although each second of their film would have fitted beside those of all present viewers.
     pub wrong: usize,
     /// Share of the link that was carried, between the time it could first be full and the last arrival.
     pub share: f64,
@@ -40,7 +40,7 @@ pub struct Outcome {
     pub minutes: Vec<f64>,
 }
 
-/// A viewer who was let in.
+/// A viewer who was admitted.
 struct Viewer {
     start: usize,
     play: Play,
@@ -147,7 +147,7 @@ fn truth_enters(
     id: reelway_admission::BookingId,
 ) {
     let nothing = newcomer(&[]);
-    // With no needs nobody is refused; then he is booked as one who goes on, which is never refused.
+    // With no needs nobody is refused; then they are booked as resuming, which is never refused.
     if let Ok(admitted) = truth.decide(at, &nothing, 0) {
         let _ = truth.rebook(at, admitted.id, real, (0, usize::MAX), false);
         let length = film.curve.len() as u64 * BIN as u64;
@@ -222,7 +222,7 @@ pub fn naive(smoothed: bool, films: &[Film], arrivals: &[(u64, usize)], seconds:
     admitted
 }
 
-/// The share of the link that no admission can go beyond with these arrivals: everybody let in, each second filled up
+/// The share of the link that no admission can go beyond with these arrivals: everybody admitted, each second filled up
 /// to the limit.
 pub fn bound(films: &[Film], arrivals: &[(u64, usize)], seconds: usize) -> f64 {
     let limit = SPEED * u64::from(USABLE) / 1000;

@@ -66,7 +66,7 @@ pub struct Run {
     pub queue: Queue,
     /// Who asked, and how it went.
     pub begun: Begun,
-    /// What those saw who came in.
+    /// What admitted viewers saw.
     pub seen: Seen,
     /// Share of the link that was used meanwhile.
     pub share: f64,

@@ -84,7 +84,7 @@ fn compared(report: &mut Report, runs: &[&Run]) {
     let count = of("exact").len();
     report.page += &format!(
         "### All policies\n\nFour films of 1.5 Mbit/s and of scenes, as above, begun at other places in each of {count} runs \
-         and judged for {SECONDS} s.\n\n| policy | let in | link used | harmed | packets lost | latest frame |\n\
+         and judged for {SECONDS} s.\n\n| policy | admitted | link used | harmed | packets lost | latest frame |\n\
          |---|---|---|---|---|---|\n"
     );
     for policy in policies() {
@@ -108,7 +108,7 @@ fn compared(report: &mut Report, runs: &[&Run]) {
             worst(&runs),
         );
     }
-    report.page += "\n![Viewers let in](admission/real.svg)\n\nViewers and shares: the median, the smallest and the largest; \
+    report.page += "\n![Viewers admitted](admission/real.svg)\n\nViewers and shares: the median, the smallest and the largest; \
                     harmed (viewers who missed packets of the picture, or got some too late) and lost: of all runs together; the share counts what \
                     Ethernet's headers take, but not the gaps between its frames.\n\n";
 }
@@ -136,7 +136,7 @@ pub fn charts(real: &Real) -> Vec<(String, String)> {
             spread: Some((let_in.low, let_in.high)),
         });
     }
-    let title = "Viewers let in: a real link of 100 Mbit/s";
+    let title = "Viewers admitted: a real link of 100 Mbit/s";
     let mut charts = vec![("real".to_owned(), chart::bars(title, "viewers", &bars))];
     charts.retain(|_| !bars.is_empty());
     let of_worlds = real.changes.iter();
@@ -224,7 +224,7 @@ fn storm(report: &mut Report, runs: &[&Run]) {
     );
     let words = runs.iter().find_map(|run| run.begun.refused.first());
     if let Some(words) = words {
-        report.page += &format!("A refused newcomer is told: `{words}`.\n\n");
+        report.page += &format!("The answer to a refused newcomer: `{words}`.\n\n");
     }
 }
 
@@ -247,8 +247,8 @@ fn node(report: &mut Report, runs: &[&Run]) {
     ));
     report.page += "### The VODCA paper's node\n\nTwo films of its GOPs (20 minutes, 1.5 Mbit/s), a link of 100 Mbit/s, and 256 MB \
                     of memory for the server (a control group; page cache included), of which its pool has 96 MiB. 400 newcomers \
-                    come within 8 s (100, all of whom it would let in, with the paper's rule).\n\n\
-                    | policy | let in | link used | harmed | latest frame | memory, most |\n|---|---|---|---|---|---|\n";
+                    arrive within 8 s (100 with the paper's rule, which admits all of them).\n\n\
+                    | policy | admitted | link used | harmed | latest frame | memory, most |\n|---|---|---|---|---|---|\n";
     for run in runs {
         let memory = run.memory.map_or("–".to_owned(), |bytes| {
             format!("{:.0} MB", bytes as f64 / 1e6)
@@ -272,8 +272,8 @@ fn world(report: &mut Report, changes: &[Change]) {
     }
     let seconds =
         |after: Option<f64>| after.map_or("–".to_owned(), |after| format!("{after:.0} s"));
-    report.page += "### When the world changes\n\nViewers who report what never came, as players do. The link carries half of what \
-                    the server was told, for 35 s (TBF); in another run the disks give 4 MB/s instead of 20 (`blkio`, or `io.max`), with a pool \
+    report.page += "### When the world changes\n\nViewers who report what never came, as players do. The link carries half of its \
+                    configured rate for 35 s (TBF); in another run the disks give 4 MB/s instead of 20 (`blkio`, or `io.max`), with a pool \
                     of 64 MiB.\n\n| what | viewers before | newcomers are refused after | the newest leave after | viewers at \
                     the end of it | room again after | all of it trusted after |\n|---|---|---|---|---|---|---|\n";
     for change in changes {

@@ -1,5 +1,5 @@
-//! Newcomers in a storm, each timed step by step: from his connection to his refusal, and how long the one answer took
-//! that refuses him. A process of its own, so that it can stand at either end of the cable.
+//! Newcomers in a storm, each timed step by step: from connection to refusal, and how long the one answer took
+//! that refuses them. A process of its own, so that it can stand at either end of the cable.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What the process is told.
+/// The task of the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     /// The server.
@@ -25,7 +25,7 @@ pub struct Task {
 /// What it says in the end. Times in ms, of those who were refused.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Answered {
-    /// Newcomers who were let in; they leave at once.
+    /// Newcomers who were admitted; they leave at once.
     pub let_in: u32,
     /// Newcomers who were answered in no such way.
     pub failed: u32,
@@ -87,7 +87,7 @@ async fn storm(task: &Task) -> Answered {
     answered
 }
 
-/// One newcomer: how long his refusal took, and all of it; none: he was let in.
+/// One newcomer: how long their refusal took, and all of it; none: they were admitted.
 async fn come(server: SocketAddr, url: String) -> anyhow::Result<Option<(Duration, Duration)>> {
     let began = reelway_clock::now();
     let mut connection = TcpStream::connect(server).await?;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::server::get;
 
-/// What the process is told.
+/// The task of the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     /// The server's HTTP.
@@ -30,7 +30,7 @@ pub struct Moment {
     pub network: f64,
     /// The same of the disks.
     pub disk: f64,
-    /// Whether a newcomer would be let in.
+    /// Whether a newcomer would be admitted.
     pub room: bool,
 }
 

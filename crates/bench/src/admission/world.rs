@@ -24,7 +24,7 @@ pub enum What {
     Disk,
 }
 
-/// Viewers, fewer than fit, so that newcomers would be let in before it changes.
+/// Viewers, fewer than fit, so that newcomers would be admitted before it changes.
 const VIEWERS: u32 = 45;
 
 /// Seconds of looking before it changes, while it lasts, and after.

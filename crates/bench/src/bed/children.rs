@@ -104,7 +104,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a program that is told things by [`Child::tell`], and whose output is read by
+    /// Starts a program that gets lines from [`Child::tell`], and whose output is read by
     /// [`Child::lines`].
     pub fn start(command: &mut Command) -> anyhow::Result<Child> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -27,9 +27,6 @@ struct Args {
     /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write the charts into this directory
-    #[arg(long, value_name = "DIR")]
-    svg: Option<std::path::PathBuf>,
 }
 
 /// What a policy missed.
@@ -222,12 +219,9 @@ pub fn run_all(args: &[String]) -> anyhow::Result<Report> {
     report
         .details
         .insert("ext3ns".into(), serde_json::to_value(&paper)?);
-    if let Some(dir) = &args.svg {
-        std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
-        for (name, chart) in page::charts(&tried, &paper) {
-            let path = dir.join(name);
-            std::fs::write(&path, chart).with_context(|| path.display().to_string())?;
-        }
-    }
+    report.charts = page::charts(&tried, &paper)
+        .into_iter()
+        .map(|(name, chart)| (format!("cache/{name}"), chart))
+        .collect();
     Ok(report)
 }

@@ -61,7 +61,7 @@ fn hits(paper: &[Hits], policy: &str, readers: u64, phase: &str) -> f64 {
 pub fn page(tried: &[Tried], paper: &[Hits]) -> String {
     let mut out = String::from(
         "Misses of a simulated cache of 1 to 25% of the catalogue over 24 hours, after 24 hours that are\n\
-         learned from. `told` is Timetable that is told each film's true arrival rate. `bound` is what no policy can do better\n\
+         learned from. `told` is Timetable with each film's true arrival rate. `bound` is what no policy can do better\n\
          that does not see who will come (docs/design/cache.md): where it is above a goal, the goal cannot be reached.\n\
          ns a request is the whole simulation's.\n",
     );

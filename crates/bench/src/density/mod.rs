@@ -18,7 +18,7 @@ pub(crate) mod viewers;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Parser;
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ const LATE_MS: f64 = 20.0;
 /// Times that a number may be tried before it counts as too many.
 const ATTEMPTS: u32 = 2;
 
-/// What the experiment can be told.
+/// Arguments of the experiment.
 #[derive(Debug, Parser)]
 #[command(
     name = "reelway bench density",
@@ -72,12 +72,6 @@ pub struct Args {
     /// Short trials and no search: for a look, not for figures
     #[arg(long)]
     quick: bool,
-    /// Write the page to this file
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-    /// Write the chart into this folder
-    #[arg(long, value_name = "DIR")]
-    svg: Option<PathBuf>,
     /// What this process does (the command starts itself with it)
     #[arg(long, hide = true)]
     task: Option<String>,
@@ -140,21 +134,13 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         all.push(measure(&args, &stage, peer));
     }
     judge(&mut report, &all);
-    let chart = page::chart(&all, args.viewers);
-    if let Some(folder) = &args.svg {
-        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        std::fs::write(folder.join(page::CHART), chart)?;
-    }
-    let page = page::page(
-        &report,
-        &all,
-        &args,
-        stage.net.describe(),
-        &disturbance.describe()?,
-    );
-    if let Some(path) = &args.markdown {
-        std::fs::write(path, page).with_context(|| path.display().to_string())?;
-    }
+    report.title = "Viewers a core, against others".into();
+    report.note = page::note(&args, &disturbance.describe()?);
+    report.page = page::page(&all, &args, stage.net.describe());
+    report.charts = vec![(
+        format!("density/{}", page::CHART),
+        page::chart(&all, args.viewers),
+    )];
     report
         .details
         .insert("servers".into(), serde_json::to_value(&all)?);
@@ -279,7 +265,7 @@ fn judge(report: &mut Report, all: &[Measured]) {
         let (Some(ours), Some(gst)) = (Measured::cost(ours), Measured::cost(gst)) else {
             continue;
         };
-        let mut figure = Figure::at_most(name, ours.median / gst.median, "of it", most);
+        let mut figure = Figure::at_most(name, ours.median / gst.median, "of its CPU", most);
         figure.must = format!("≤ 1/{:.0}", 1.0 / most);
         report
             .figures

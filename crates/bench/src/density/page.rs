@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use super::servers::Peer;
 use super::{Args, LATE_MS, Measured};
-use crate::Report;
 use crate::chart::{Bar, bars};
 
 /// File name of the chart.
@@ -64,37 +63,29 @@ pub fn chart(all: &[Measured], viewers: u32) -> String {
     )
 }
 
-/// The whole page.
-pub fn page(
-    report: &Report,
-    all: &[Measured],
-    args: &Args,
-    place: &str,
-    disturbance: &str,
-) -> String {
+/// What is said behind the command.
+pub fn note(args: &Args, disturbance: &str) -> String {
+    let look = if args.quick {
+        "**A quick look, not figures.** "
+    } else {
+        ""
+    };
+    format!("{look}{disturbance}")
+}
+
+/// What the page shows below its figures.
+pub fn page(all: &[Measured], args: &Args, place: &str) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "# Viewers a core, against others\n\n\
-         <!-- Written by the command below; changes are lost at its next run. -->\n\n\
-         `{}` on {}, {}.{} {disturbance}\n\n\
-         Each server on one core, light viewers on the other, {place}. Films of 720p25 at 4 Mb/s with sound, over \
+        "Each server on one core, light viewers on the other, {place}. Films of 720p25 at 4 Mb/s with sound, over \
          RTSP and UDP, from their beginnings. CPU is that of the whole machine (all time that its cores were not \
          idle), less what other processes and the viewers' are accounted for: what a server leaves to interrupts \
          counts, and so does handing packets to the viewers' sockets, which happens in the sender's time. *Dropped*: \
          the same with UDP dropped where it arrives. A server keeps up with a number of viewers when in {:.0} s no packet is \
          lost and no frame is later than {LATE_MS:.0} ms, in at least one of two trials.\n",
-        report.command,
-        report.machine,
-        report.when,
-        if args.quick {
-            " **A quick look, not figures.**"
-        } else {
-            ""
-        },
         args.seconds
     );
-    out.push_str(&report.table());
     let _ = writeln!(
         out,
         "\n| server | version | CPU ms a stream-second, {n} viewers | of it its process | dropped | late p99, ms | greatest | packets in a ms p50 / p99 | memory a viewer | keeps up with |\n\

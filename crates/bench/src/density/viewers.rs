@@ -11,7 +11,7 @@ use reelway_yardstick::light::viewer::{LightMedia, LightViewer, describe};
 use reelway_yardstick::light::{LightReceiver, LightStory};
 use serde::{Deserialize, Serialize};
 
-/// What the process is told.
+/// The task of the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     /// Films, asked for in turn.
@@ -39,7 +39,7 @@ pub struct Begun {
     pub playing: u32,
     /// Why others do not, in the server's words; the first few.
     pub refused: Vec<String>,
-    /// How long each of those waited for that, from his connection on, ms.
+    /// How long each of those waited for that, from their connection on, ms.
     #[serde(default)]
     pub refused_ms: Vec<f64>,
     /// Tracks of a film.

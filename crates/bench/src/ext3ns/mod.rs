@@ -5,7 +5,7 @@
 //!
 //! The paper lets each of its 10–50 threads go through a whole gigabyte. Here a run over one file ends after a fixed
 //! time, so that all of them take minutes; what a run compares is MB/s and CPU a gigabyte. A file for each thread is a
-//! part of the one file here, which he goes through once, so that the disk need not hold fifty. Pools and threads' memory are in use before
+//! part of the one file here, which it reads once, so that the disk need not hold fifty. Pools and threads' memory are in use before
 //! anything is measured: a page's first touch costs more than reading it.
 //!
 //! Where many threads of one process want the same record at once the store reads it once for all: MB/s are
@@ -89,9 +89,6 @@ struct Args {
     /// Install fio with apt-get where it is missing
     #[arg(long)]
     install: bool,
-    /// Write the charts into this folder
-    #[arg(long, value_name = "DIR")]
-    svg: Option<PathBuf>,
 }
 
 /// Everything that was measured.
@@ -147,9 +144,6 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     );
     if args.install {
         sweep::install()?;
-    }
-    if let Some(dir) = &args.svg {
-        std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     }
     let dir = args
         .dir
@@ -320,12 +314,10 @@ fn report(results: Results) -> anyhow::Result<Report> {
     ];
     report.text = page::summary(&results);
     report.page = page::page(&results);
-    if let Some(dir) = &results.args.svg {
-        for (name, drawing) in page::charts(&results) {
-            let path = dir.join(name);
-            std::fs::write(&path, drawing).with_context(|| path.display().to_string())?;
-        }
-    }
+    report.charts = page::charts(&results)
+        .into_iter()
+        .map(|(name, chart)| (format!("ext3ns/{name}"), chart))
+        .collect();
     report.details.insert("disk".into(), json!(results.disk));
     report.details.insert("runs".into(), json!(results.runs));
     report.details.insert("policies".into(), json!(results.all));

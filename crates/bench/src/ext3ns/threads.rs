@@ -231,7 +231,7 @@ fn go(
         ready.wait();
         start.wait();
         let read = page.and_then(|mut page| {
-            // Who is through his part stops; those who share one file would go on for minutes without a cache.
+            // A thread at the end of its part stops; threads that share one file would continue for minutes without a cache.
             let time = match files {
                 Files::One => size.time,
                 Files::Each => size.time * 8,

@@ -172,7 +172,7 @@ impl Load {
         Ok(())
     }
 
-    /// Asks for `time`, from the `first`th turn on; `after` is told of each segment that has come.
+    /// Asks for `time`, from the `first`th turn on; `after` is called for each segment that has arrived.
     pub fn run(
         &self,
         time: Duration,

@@ -76,9 +76,6 @@ struct Args {
     /// Of this film
     #[arg(long, hide = true)]
     film: Option<PathBuf>,
-    /// Write the charts into this directory
-    #[arg(long, value_name = "DIR")]
-    svg: Option<PathBuf>,
 }
 
 /// Segments there are on disk, and how many of them are in memory.
@@ -254,7 +251,7 @@ impl Quiet {
     }
 }
 
-/// Bytes read so far from the disk that a path lies on, whoever read them.
+/// Bytes read so far from the disk that a path lies on, by any process.
 fn disk_read(path: &Path) -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
     let device = reelway_sys::device_numbers(std::fs::metadata(path).ok()?.dev());
@@ -386,7 +383,7 @@ fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<R
     };
     let mut ratio = |id: &str, other: Kind, from_disk: bool, most: f64| {
         if let Some((ours, theirs)) = of(Kind::Reelway, from_disk).zip(of(other, from_disk)) {
-            let figure = Figure::at_most(id, ours / theirs, "× its core", most);
+            let figure = Figure::at_most(id, ours / theirs, "of its CPU", most);
             report.figures.push(figure);
         }
     };
@@ -458,23 +455,19 @@ fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<R
         100.0 * costs.iter().map(|cost| cost.disturbed).fold(0.0, f64::max)
     );
     report.details.insert("costs".into(), json!(costs));
-    if let Some(dir) = &args.svg {
-        let bar = |cost: &Cost| Bar {
-            name: format!(
-                "{}, {}",
-                cost.server.name(),
-                if cost.from_disk { "disk" } else { "memory" }
-            ),
-            value: cost.core().median,
-            colour: usize::from(cost.server == Kind::Reelway),
-            spread: Some((cost.core().low, cost.core().high)),
-        };
-        let all: Vec<Bar> = costs.iter().map(bar).collect();
-        let chart = bars("The server's core, microseconds a megabyte", "µs/MB", &all);
-        std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
-        let path = dir.join("core.svg");
-        std::fs::write(&path, chart).with_context(|| path.display().to_string())?;
-    }
+    let bar = |cost: &Cost| Bar {
+        name: format!(
+            "{}, {}",
+            cost.server.name(),
+            if cost.from_disk { "disk" } else { "memory" }
+        ),
+        value: cost.core().median,
+        colour: usize::from(cost.server == Kind::Reelway),
+        spread: Some((cost.core().low, cost.core().high)),
+    };
+    let all: Vec<Bar> = costs.iter().map(bar).collect();
+    let chart = bars("The server's core, microseconds a megabyte", "µs/MB", &all);
+    report.charts.push(("http/core.svg".into(), chart));
     Ok(report)
 }
 

@@ -49,6 +49,11 @@ fn sessions(report: &mut Report, rows: &[toy::Row]) {
             "ms",
             5.0,
         ));
+        report.figures.push(Figure::without_goal(
+            "late_max_overloaded",
+            row.late.max,
+            "ms",
+        ));
     }
 }
 
@@ -85,6 +90,11 @@ fn streams(report: &mut Report, films: &film::Films) {
             row.sender.late.p999,
             "ms",
             1.0,
+        ));
+        report.figures.push(Figure::without_goal(
+            "late_max_at_70_percent",
+            row.sender.late.max,
+            "ms",
         ));
     }
     let ours: Vec<_> = films

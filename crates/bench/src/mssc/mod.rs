@@ -27,9 +27,6 @@ mod task;
 mod toy;
 mod traffic;
 
-use std::path::PathBuf;
-
-use anyhow::Context;
 use clap::{Parser, ValueEnum};
 use serde::Serialize;
 
@@ -37,7 +34,7 @@ use crate::Report;
 use crate::bed::machine::Disturbance;
 use crate::bed::{Folder, cores};
 
-/// What the experiment can be told.
+/// Arguments of the experiment.
 #[derive(Debug, Parser)]
 #[command(
     name = "reelway bench mssc",
@@ -62,12 +59,6 @@ pub struct Args {
     /// Few packets, few streams, short runs: for a look, not for figures
     #[arg(long)]
     quick: bool,
-    /// Write the page to this file
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-    /// Write the charts into this folder
-    #[arg(long, value_name = "DIR")]
-    svg: Option<PathBuf>,
     /// A task for this process (the command starts itself with it)
     #[arg(long, hide = true)]
     task: Option<String>,
@@ -133,7 +124,11 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         args.packets = args.packets.min(100);
         args.runs = 1;
     }
-    let mut report = Report::new("mssc");
+    // The sessions have a page of their own when they are measured alone.
+    let mut report = Report::new(match args.only {
+        Some(Half::Sessions) => "mssc-sessions",
+        Some(Half::Films) | None => "mssc",
+    });
     let disturbance = Disturbance::watch()?;
     let folder = Folder::make("mssc")?;
     cores::leave_the_servers();
@@ -153,16 +148,13 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     results.disturbance = disturbance.describe()?;
     goals::judge(&mut report, &results);
     let charts = draw::charts(&results);
-    if let Some(folder) = &args.svg {
-        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        for (name, chart) in &charts {
-            std::fs::write(folder.join(name), chart)?;
-        }
-    }
-    let page = page::page(&report, &results, &args, charts.iter().map(|chart| chart.0));
-    if let Some(path) = &args.markdown {
-        std::fs::write(path, &page).with_context(|| path.display().to_string())?;
-    }
+    report.title = "The MSSC paper again".into();
+    report.note = page::note(&results, &args);
+    report.page = page::page(&results, &args, charts.iter().map(|chart| chart.0));
+    report.charts = charts
+        .into_iter()
+        .map(|(name, chart)| (format!("mssc/{name}"), chart))
+        .collect();
     if let serde_json::Value::Object(map) = serde_json::to_value(&results)? {
         report.details = map;
     }

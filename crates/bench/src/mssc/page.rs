@@ -5,7 +5,6 @@ use std::fmt::Write;
 use super::paper::{IDEAL, IDLE, OVERLOADED, Table};
 use super::task::Way;
 use super::{Args, Results, count, film, reel, toy};
-use crate::Report;
 
 /// Lines for the terminal.
 pub fn summary(results: &Results) -> Vec<String> {
@@ -32,34 +31,26 @@ pub fn summary(results: &Results) -> Vec<String> {
     out
 }
 
-/// The whole page.
-pub fn page<'a>(
-    report: &Report,
-    results: &Results,
-    args: &Args,
-    charts: impl Iterator<Item = &'a str>,
-) -> String {
+/// What is said behind the command.
+pub fn note(results: &Results, args: &Args) -> String {
+    let look = if args.quick {
+        "**A quick look, not figures.** "
+    } else {
+        ""
+    };
+    format!("{look}{}", results.disturbance)
+}
+
+/// What the page shows below its figures.
+pub fn page<'a>(results: &Results, args: &Args, charts: impl Iterator<Item = &'a str>) -> String {
     let charts: Vec<&str> = charts.collect();
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "# The MSSC paper again\n\n\
-         <!-- Written by the command below; changes are lost at its next run. -->\n\n\
-         `{}` on {}, {}.{} {}\n\n\
-         The paper: *The Design and Implementation of the Multimedia End-to-End Server I/O System based on Linux* \
+        "The paper: *The Design and Implementation of the Multimedia End-to-End Server I/O System based on Linux* \
          (2001). One system call makes the kernel read a stored stream, build its RTP packets and send them while \
-         the application sleeps. Reelway's form of it is one call, `Sender::play`.\n",
-        report.command,
-        report.machine,
-        report.when,
-        if args.quick {
-            " **A quick look, not figures.**"
-        } else {
-            ""
-        },
-        results.disturbance
+         the application sleeps. Reelway's form of it is one call, `Sender::play`.\n"
     );
-    let _ = writeln!(out, "## Figures\n\n{}", report.table());
     if !results.sessions.is_empty() {
         sessions(&mut out, results, args);
         for chart in charts.iter().filter(|name| name.starts_with("figure")) {

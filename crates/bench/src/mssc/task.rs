@@ -79,7 +79,7 @@ pub struct Traffic {
     pub pool: u64,
 }
 
-/// What a process can be told.
+/// Tasks of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "task", rename_all = "snake_case")]
 pub enum Task {

@@ -20,16 +20,13 @@ mod programs;
 mod steps;
 mod tools;
 
-use std::path::PathBuf;
-
-use anyhow::Context;
 use clap::Parser;
 use serde::Serialize;
 
 use crate::bed::Folder;
 use crate::{Figure, Report};
 
-/// What the experiment can be told.
+/// Arguments of the experiment.
 #[derive(Debug, Parser)]
 #[command(
     name = "reelway bench vtime",
@@ -60,9 +57,6 @@ struct Args {
     /// Few of everything: for a look, not for figures
     #[arg(long)]
     quick: bool,
-    /// Write the charts into this folder
-    #[arg(long, value_name = "DIR")]
-    svg: Option<PathBuf>,
 }
 
 /// Everything measured.
@@ -153,13 +147,10 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     }
     report.text = page::summary(&results);
     report.page = page::page(&results);
-    if let Some(dir) = &args.svg {
-        std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
-        for (name, chart) in page::charts(&results) {
-            let path = dir.join(name);
-            std::fs::write(&path, chart).with_context(|| path.display().to_string())?;
-        }
-    }
+    report.charts = page::charts(&results)
+        .into_iter()
+        .map(|(name, chart)| (format!("vtime/{name}"), chart))
+        .collect();
     Ok(report)
 }
 

@@ -1,0 +1,348 @@
+//! The tables that summarise a folder of pages (docs/benchmarks): one in the page beside the folder
+//! (docs/benchmarks.md), one in the README. Both are made of the kept figures; nothing in them is typed.
+//!
+//! | file in the folder | what people write into it |
+//! |---|---|
+//! | `why.toml` | for each missed figure: what it is in words, and one line of why it is missed |
+//! | `readme.toml` | which figures the README shows, and in which words |
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use serde::Deserialize;
+
+use crate::publish::{kept, write};
+use crate::report::Figure;
+use crate::{Kept, list};
+
+/// Begins and ends what is generated in a page that people write.
+const MARKS: (&str, &str) = (
+    "<!-- figures: written by reelway bench, not by hand -->",
+    "<!-- end of figures -->",
+);
+
+/// One missed figure, in why.toml under "PAGE/ID".
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Missed {
+    /// What is measured, in words.
+    what: String,
+    /// Why the goal is missed.
+    why: String,
+}
+
+/// readme.toml.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shown {
+    row: Vec<Row>,
+}
+
+/// One row of the README's table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    /// What is measured, in words.
+    what: String,
+    /// "PAGE/ID".
+    figure: String,
+    /// Others that stand in brackets behind it: words, and "PAGE/ID".
+    #[serde(default)]
+    beside: Vec<(String, String)>,
+}
+
+/// Everything that a folder keeps.
+struct Folder {
+    kept: Vec<(&'static str, Kept)>,
+    missed: BTreeMap<String, Missed>,
+    shown: Shown,
+}
+
+/// Writes the generated parts of `DIR.md` and of the README two folders up anew, each where it is there and has a place
+/// for it.
+///
+/// # Errors
+/// A kept file is not what it should be, a missed figure has no line of why, or a file cannot be written.
+pub fn renew(dir: &Path) -> anyhow::Result<()> {
+    for (path, text) in renewed(dir)? {
+        write(&path, &text)?;
+    }
+    Ok(())
+}
+
+/// The files that [`renew`] would write.
+///
+/// # Errors
+/// As those of [`renew`].
+pub fn renewed(dir: &Path) -> anyhow::Result<Vec<(std::path::PathBuf, String)>> {
+    let page = dir.with_extension("md");
+    let readme = dir.join("../../README.md");
+    let old: Vec<_> = [page, readme]
+        .into_iter()
+        .map(|path| (std::fs::read_to_string(&path).unwrap_or_default(), path))
+        .collect();
+    if !old.iter().any(|(text, _)| text.contains(MARKS.0)) {
+        // A folder of somebody's own.
+        return Ok(Vec::new());
+    }
+    let folder = Folder::read(dir)?;
+    let parts = [folder.page(), folder.readme()?];
+    let renewed = old
+        .into_iter()
+        .zip(parts)
+        .filter_map(|((old, path), part)| {
+            let (before, rest) = old.split_once(MARKS.0)?;
+            let (_, after) = rest.split_once(MARKS.1)?;
+            let text = format!("{before}{}\n\n{part}\n{}{after}", MARKS.0, MARKS.1);
+            Some((path, text))
+        });
+    Ok(renewed.collect())
+}
+
+impl Folder {
+    fn read(dir: &Path) -> anyhow::Result<Folder> {
+        let mut all = Vec::new();
+        for page in list().flat_map(|experiment| experiment.pages) {
+            if let Some(kept) = kept(dir, page.name)? {
+                all.push((page.name, kept));
+            }
+        }
+        let folder = Folder {
+            kept: all,
+            missed: read(&dir.join("why.toml"))?,
+            shown: read(&dir.join("readme.toml"))?,
+        };
+        for (key, _, _) in folder.missed() {
+            ensure!(
+                folder.missed.contains_key(&key),
+                "{}: the figure \"{key}\" is missed: say what it is and why",
+                dir.join("why.toml").display()
+            );
+        }
+        for key in folder.missed.keys() {
+            ensure!(
+                folder.missed().any(|(missed, _, _)| missed == *key),
+                "{}: \"{key}\" is no missed figure: its line can go",
+                dir.join("why.toml").display()
+            );
+        }
+        Ok(folder)
+    }
+
+    /// All missed figures with their keys.
+    fn missed(&self) -> impl Iterator<Item = (String, &Kept, &Figure)> {
+        self.kept.iter().flat_map(|(page, kept)| {
+            let missed = kept.figures.iter().filter(|figure| figure.is_missed());
+            missed.map(move |figure| (format!("{page}/{}", figure.id), kept, figure))
+        })
+    }
+
+    fn figure(&self, key: &str) -> anyhow::Result<(&Kept, &Figure)> {
+        let found = key.split_once('/').and_then(|(page, id)| {
+            let (_, kept) = self.kept.iter().find(|(name, _)| *name == page)?;
+            let figure = kept.figures.iter().find(|figure| figure.id == id)?;
+            Some((kept, figure))
+        });
+        found.with_context(|| format!("readme.toml: there is no figure \"{key}\""))
+    }
+
+    /// Every figure, experiment by experiment, with a line of why below each table that has missed ones.
+    fn page(&self) -> String {
+        let mut out = String::new();
+        let goals = self.kept.iter().flat_map(|(_, kept)| &kept.figures);
+        let goals = goals.filter(|figure| figure.met.is_some()).count();
+        let _ = writeln!(
+            out,
+            "{} of {goals} goals are met, {} are missed.",
+            goals - self.missed().count(),
+            self.missed().count()
+        );
+        for experiment in list() {
+            for (number, page) in experiment.pages.iter().enumerate() {
+                let about = if number == 0 { experiment.about } else { "" };
+                self.section(&mut out, page.name, about);
+            }
+        }
+        out
+    }
+
+    fn section(&self, out: &mut String, page: &str, about: &str) {
+        let Some((_, kept)) = self.kept.iter().find(|(name, _)| *name == page) else {
+            return;
+        };
+        let colon = if about.is_empty() { "" } else { ": " };
+        let _ = writeln!(
+            out,
+            "\n## {page}\n\n[{page}](benchmarks/{page}.md){colon}{about}.\n\n`{}`, {}, {}.",
+            kept.stamp.command,
+            kept.stamp.day(),
+            kept.stamp.commit()
+        );
+        if kept.figures.is_empty() {
+            return;
+        }
+        let _ = writeln!(
+            out,
+            "\n| figure | value | unit | spread | goal | |\n|---|---:|---|---|---|---|"
+        );
+        for figure in &kept.figures {
+            let spread = figure
+                .spread
+                .map(|(low, high)| format!("{} – {}", number(low), number(high)));
+            let _ = writeln!(
+                out,
+                "| {} | {} | {} | {} | {} | {} |",
+                figure.id.replace('_', " "),
+                number(figure.value),
+                figure.unit,
+                spread.unwrap_or_default(),
+                goal(figure),
+                figure.mark()
+            );
+        }
+        let missed = kept.figures.iter().filter(|figure| figure.is_missed());
+        let lines: Vec<String> = missed
+            .filter_map(|figure| {
+                let missed = self.missed.get(&format!("{page}/{}", figure.id))?;
+                let id = figure.id.replace('_', " ");
+                Some(format!("* *{id}* is missed: {}\n", missed.why))
+            })
+            .collect();
+        if !lines.is_empty() {
+            let _ = write!(out, "\n{}", lines.concat());
+        }
+    }
+
+    /// The README's table, the commands that gave it, and every missed goal.
+    fn readme(&self) -> anyhow::Result<String> {
+        let mut out = "| | measured | goal | |\n|---|---|---|---|\n".to_owned();
+        let mut commands = Vec::new();
+        for row in &self.shown.row {
+            let (kept, figure) = self.figure(&row.figure)?;
+            let mut beside = Vec::new();
+            for (words, key) in &row.beside {
+                let other = self.figure(key)?.1;
+                let value = match other.unit == figure.unit {
+                    true => number(other.value),
+                    false => with_unit(other),
+                };
+                beside.push(format!("{words} {value}"));
+            }
+            let beside = match beside.join(", ") {
+                none if none.is_empty() => none,
+                some => format!(" ({some})"),
+            };
+            let _ = writeln!(
+                out,
+                "| {} | {}{beside} | {} | {} |",
+                row.what,
+                with_unit(figure),
+                goal(figure),
+                figure.mark()
+            );
+            let command = format!(
+                "* `{}`, {}, {}",
+                kept.stamp.command,
+                kept.stamp.day(),
+                kept.stamp.commit()
+            );
+            if !commands.contains(&command) {
+                commands.push(command);
+            }
+        }
+        let _ = writeln!(
+            out,
+            "\nOther goals that are missed ([all reasons](docs/benchmarks.md)):\n"
+        );
+        let shown = |key: &String| self.shown.row.iter().any(|row| row.figure == *key);
+        for (key, _, figure) in self.missed().filter(|(key, _, _)| !shown(key)) {
+            let what = self
+                .missed
+                .get(&key)
+                .map_or(key.as_str(), |missed| &missed.what);
+            let _ = writeln!(
+                out,
+                "* {what}: {} (goal {})",
+                with_unit(figure),
+                figure.must
+            );
+        }
+        let _ = writeln!(
+            out,
+            "\nThe table was measured by these commands:\n\n{}",
+            commands.join("\n")
+        );
+        Ok(out)
+    }
+}
+
+/// A goal as tables show it.
+fn goal(figure: &Figure) -> &str {
+    match (figure.met, figure.must.as_str()) {
+        (None, _) => "–",
+        (_, "≤ 0") => "0",
+        (_, must) => must,
+    }
+}
+
+/// A number as tables show it: whole, or with three significant digits.
+fn number(value: f64) -> String {
+    let size = value.abs();
+    let text = if value.fract() == 0.0 || size >= 100.0 {
+        format!("{value:.0}")
+    } else if size >= 10.0 {
+        format!("{value:.1}")
+    } else if size >= 1.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.3}")
+    };
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", text.as_str()),
+    };
+    let (whole, rest) = match digits.split_once('.') {
+        Some((whole, rest)) => (whole, format!(".{rest}")),
+        None => (digits, String::new()),
+    };
+    let mut grouped = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("{sign}{grouped}{rest}")
+}
+
+fn with_unit(figure: &Figure) -> String {
+    let space = match figure.unit.as_str() {
+        "" | "%" => "",
+        _ => " ",
+    };
+    format!("{}{space}{}", number(figure.value), figure.unit)
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    toml::from_str(&text).with_context(|| path.display().to_string())
+}
+
+#[cfg(test)]
+#[test]
+fn numbers_have_three_digits_and_commas() {
+    for (value, text) in [
+        (0.0, "0"),
+        (500.0, "500"),
+        (0.6531, "0.653"),
+        (6.2234, "6.22"),
+        (39.723, "39.7"),
+        (4223.125, "4,223"),
+        (8_908_765.0, "8,908,765"),
+        (-1234.5, "-1,234"),
+    ] {
+        assert_eq!(number(value), text);
+    }
+}

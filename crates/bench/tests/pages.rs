@@ -1,0 +1,48 @@
+//! The pages in docs/benchmarks, the table in docs/benchmarks.md and the README's are what the kept figures say.
+
+use std::path::PathBuf;
+
+use reelway_bench::{list, publish, summary};
+
+fn pages() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks")
+}
+
+#[test]
+fn tables_of_figures_are_what_the_kept_figures_say_and_every_missed_one_has_its_reason() {
+    // Fails with the figure's name where why.toml has no line for a missed figure, or one too many.
+    let renewed = summary::renewed(&pages()).unwrap();
+    assert_eq!(
+        renewed.len(),
+        2,
+        "docs/benchmarks.md and README.md have places for figures"
+    );
+    for (path, text) in renewed {
+        let is = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            is == text,
+            "{} differs from the kept figures: run reelway bench --summary docs/benchmarks",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn every_page_shows_the_figures_that_are_kept_of_it() {
+    for page in list().flat_map(|experiment| experiment.pages) {
+        let kept = publish::kept(&pages(), page.name).unwrap();
+        let kept = kept.unwrap_or_else(|| panic!("{} has no figures", page.name));
+        assert_eq!(kept.stamp.bench, page.name);
+        let path = pages().join(format!("{}.md", page.name));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(&kept.head()), "{}", path.display());
+    }
+}
+
+#[test]
+fn an_experiment_of_somebodys_own_folder_leaves_other_files_alone() {
+    let dir = std::env::temp_dir().join(format!("reelway-pages-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    assert_eq!(summary::renewed(&dir).unwrap(), []);
+    std::fs::remove_dir_all(dir).unwrap();
+}

@@ -1,0 +1,195 @@
+//! `reelway bench`: one experiment, all of them, or only the tables that summarise their pages.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail, ensure};
+use clap::{Args, CommandFactory};
+
+use crate::cli::Cli;
+
+/// Flags of `reelway bench`.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub struct Bench {
+    /// Experiment to run
+    #[arg(required_unless_present_any = ["list", "help", "all", "summary"])]
+    name: Option<String>,
+    /// List the experiments, with the time that each takes
+    #[arg(long)]
+    list: bool,
+    /// Run every experiment with the arguments of its pages; needs --markdown
+    #[arg(long, conflicts_with_all = ["name", "json"], requires = "markdown")]
+    all: bool,
+    /// With --all: only these experiments
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "all")]
+    only: Vec<String>,
+    /// Renew the summary tables from the figures kept in DIR, and measure nothing
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["name", "all"])]
+    summary: Option<PathBuf>,
+    /// Write everything that was measured to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the page, its figures and its charts to DIR, and renew the tables that summarise it
+    #[arg(long, value_name = "DIR")]
+    markdown: Option<PathBuf>,
+    /// Print help; with NAME, that of the experiment
+    #[arg(short, long)]
+    help: bool,
+    /// Arguments of the experiment (see reelway bench NAME --help)
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<String>,
+}
+
+impl Bench {
+    /// Does what the flags say; the exit code is 1 where a goal was missed.
+    pub fn run(mut self) -> anyhow::Result<ExitCode> {
+        self.take_common()?;
+        if let Some(dir) = &self.summary {
+            reelway_bench::summary::renew(dir)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if self.all {
+            return self.run_all();
+        }
+        if self.help && self.name.is_none() {
+            let mut cli = Cli::command();
+            cli.build();
+            if let Some(bench) = cli.find_subcommand_mut("bench") {
+                bench.print_help()?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        if self.help {
+            self.rest.push("--help".to_owned());
+        }
+        let Some(name) = self.name.filter(|_| !self.list) else {
+            for experiment in reelway_bench::list() {
+                println!(
+                    "{:<10} about {:>2} min  {}",
+                    experiment.name, experiment.minutes, experiment.about
+                );
+            }
+            return Ok(ExitCode::SUCCESS);
+        };
+        let mut report = reelway_bench::run(&name, &self.rest)?;
+        print!("{report}");
+        if let Some(dir) = &self.markdown {
+            reelway_bench::publish::publish(&mut report, dir)?;
+        }
+        if let Some(path) = &self.json {
+            let text = serde_json::to_string_pretty(&report)?;
+            std::fs::write(path, text + "\n").with_context(|| path.display().to_string())?;
+        }
+        Ok(if report.all_met() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(1)
+        })
+    }
+
+    /// Finds --json and --markdown behind the experiment's name, too: they mean the same on either side of it.
+    fn take_common(&mut self) -> anyhow::Result<()> {
+        let mut kept = Vec::new();
+        let mut words = std::mem::take(&mut self.rest).into_iter();
+        while let Some(word) = words.next() {
+            let (flag, value) = match word.split_once('=') {
+                Some((flag, value)) => (flag, Some(value.to_owned())),
+                None => (word.as_str(), None),
+            };
+            let target = match flag {
+                "--json" => &mut self.json,
+                "--markdown" => &mut self.markdown,
+                _ => {
+                    kept.push(word);
+                    continue;
+                }
+            };
+            let value = value.or_else(|| words.next());
+            let value = value.with_context(|| format!("{flag} needs a value"))?;
+            ensure!(
+                target.replace(value.into()).is_none(),
+                "{flag} is given twice"
+            );
+        }
+        self.rest = kept;
+        Ok(())
+    }
+
+    /// Runs each page's command as a process of its own, since experiments bind themselves to cores and start helpers.
+    fn run_all(&self) -> anyhow::Result<ExitCode> {
+        let dir = self.markdown.as_ref().context("--all needs --markdown")?;
+        let known: Vec<_> = reelway_bench::list().collect();
+        for name in &self.only {
+            if !known.iter().any(|experiment| experiment.name == name) {
+                bail!("--only: there is no experiment '{name}' (see --list)");
+            }
+        }
+        let program = std::env::current_exe()?;
+        let mut worst = 0;
+        for experiment in known {
+            if !self.only.is_empty() && !self.only.iter().any(|name| name == experiment.name) {
+                continue;
+            }
+            for page in experiment.pages {
+                eprintln!("{} (about {} min)", page.name, experiment.minutes);
+                let mut command = Command::new(&program);
+                command.args(["bench", experiment.name]).args(page.args);
+                let status = command.arg("--markdown").arg(dir).status()?;
+                let code = status.code().unwrap_or(2);
+                if code > 1 {
+                    eprintln!("{} could not be measured ({status})", page.name);
+                }
+                worst = worst.max(code);
+            }
+        }
+        Ok(ExitCode::from(u8::try_from(worst).unwrap_or(2)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        bench: Bench,
+    }
+
+    fn bench(words: &str) -> Bench {
+        let mut bench = Line::parse_from(words.split(' ')).bench;
+        bench.take_common().unwrap();
+        bench
+    }
+
+    #[test]
+    fn pages_and_figures_are_written_alike_on_either_side_of_the_name() {
+        let before = bench("bench --markdown out --json all.json density --runs 2");
+        let after = bench("bench density --runs 2 --markdown out --json=all.json");
+        for bench in [before, after] {
+            assert_eq!(bench.name.as_deref(), Some("density"));
+            assert_eq!(bench.markdown, Some("out".into()));
+            assert_eq!(bench.json, Some("all.json".into()));
+            assert_eq!(bench.rest, ["--runs", "2"]);
+        }
+    }
+
+    #[test]
+    fn a_flag_that_is_given_twice_or_without_a_value_is_refused() {
+        for words in ["bench --json a index --json b", "bench index --markdown"] {
+            let mut bench = Line::parse_from(words.split(' ')).bench;
+            assert!(bench.take_common().is_err(), "{words}");
+        }
+    }
+
+    #[test]
+    fn all_experiments_need_a_folder_for_their_pages() {
+        assert!(Line::try_parse_from(["bench", "--all"]).is_err());
+        let all = bench("bench --all --only index,serve --markdown docs/benchmarks");
+        assert_eq!(all.only, ["index", "serve"]);
+        assert_eq!(all.markdown, Some("docs/benchmarks".into()));
+    }
+}
