@@ -27,9 +27,10 @@ web:
 test:
 	@scripts/test
 
-# Formatting, lints and documentation, as continuous integration wants them.
+# Formatting, lints, documentation and the style of texts (docs/development/style.md).
 check:
 	cargo fmt --all --check
+	cargo test --package reelway-tests --test words --locked
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
