@@ -280,8 +280,8 @@ fn where_a_link_carries_less_than_it_says_newcomers_are_refused_and_then_who_cam
     let first = &all[..stay.len()];
     assert!(!stay.is_empty() && stay == first, "{stay:?} of {all:?}");
     let log = server.log();
-    let warned = log.find("network: there is only").expect("a warning");
-    let ended = log.find("who came last has to leave").expect("a reason");
+    let warned = log.find("network: capacity is down to").expect("a warning");
+    let ended = log.find("newest sessions make room").expect("a reason");
     assert!(warned < ended, "newcomers first:\n{log}");
 }
 

@@ -81,7 +81,7 @@ fn wrong_input_is_wrong_usage_and_says_what_would_be_right() {
             vec!["--seeks", "21"],
             "seeks is 21: it must be from 0 to 20",
         ),
-        (vec!["--arrivals", "1000"], "let fewer viewers come"),
+        (vec!["--arrivals", "1000"], "use fewer viewers"),
         (vec!["--trace", "/nowhere.csv"], "/nowhere.csv"),
         (vec!["--trace", &bad], "line 2: time 0 comes after 1"),
         (vec!["--frames", "3"], "unexpected argument"),

@@ -32,12 +32,12 @@ export function judge(film: Pick<Film, "video" | "audio">, browser: Browser): Ve
   const plays = (type: string) => (browser.isTypeSupported ? browser.isTypeSupported(type) : browser.canPlayType(type) !== "");
 
   if (film.video && !plays(videoType(film.video))) {
-    return { way: null, why: `This browser cannot play ${film.video.name} pictures (${film.video.codec}).` };
+    return { way: null, why: `This browser cannot play ${film.video.name} video (${film.video.codec}).` };
   }
   const lacking = film.audio.filter((track) => !plays(audioType(track)));
   const names = [...new Set(lacking.map((track) => `${track.name} (${track.codec})`))];
   if (film.audio.length > 0 && lacking.length === film.audio.length) {
-    return { way: null, why: `This browser cannot play ${listed(names)} sound.` };
+    return { way: null, why: `This browser cannot play ${listed(names)} audio.` };
   }
   return { way, missing: names };
 }

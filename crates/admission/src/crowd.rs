@@ -64,7 +64,7 @@ impl Crowd {
             };
             let present = self.counts.get(key).copied().unwrap_or(0);
             (most > 0 && present >= most).then(|| {
-                format!("{present} viewers {whom} are here already, the most there may be")
+                format!("{present} viewers {whom} are watching already, which is the limit")
             })
         })
     }

@@ -141,7 +141,7 @@ mod tests {
                 .unwrap_err()
                 .reason
                 .to_string()
-                .contains("one of five")
+                .contains("one viewer in five")
         );
     }
 }

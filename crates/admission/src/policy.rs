@@ -49,7 +49,7 @@ impl FromStr for Policy {
             ("exact", None) => Ok(Policy::Exact),
             ("smoothed", Some(Ok(seconds @ 1..=MOST_AHEAD))) => Ok(Policy::Smoothed(seconds)),
             _ => Err(format!(
-                "there is no policy `{text}`; there are everybody, count:N (viewers), vodca, peak, mean, exact, and \
+                "unknown policy `{text}`; policies are everybody, count:N (viewers), vodca, peak, mean, exact, and \
                  smoothed:S (1 to {MOST_AHEAD} seconds)"
             )),
         }

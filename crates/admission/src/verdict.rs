@@ -92,11 +92,11 @@ impl std::fmt::Display for RefusedFor {
             RefusedFor::Count { present } => {
                 write!(
                     f,
-                    "{present} viewers are here already, the most there may be"
+                    "{present} viewers are watching already, which is the limit"
                 )
             }
             RefusedFor::Crowd(words) => f.write_str(words),
-            RefusedFor::Fast => f.write_str("one of five viewers plays fast already"),
+            RefusedFor::Fast => f.write_str("one viewer in five plays fast already"),
         }
     }
 }

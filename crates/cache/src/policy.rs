@@ -31,12 +31,12 @@ pub struct Film {
     pub duration: Duration,
 }
 
-/// Where a viewer is and how fast he goes on.
+/// A viewer's position and speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Watching {
-    /// The film he plays.
+    /// The film that the viewer plays.
     pub film: FilmId,
-    /// The block he has last been given, or will be given first.
+    /// The block that the viewer has got last, or will get first.
     pub block: u32,
     /// Speed: 1 plays as the film is meant, 0 pauses, 8 is fast play, negative is rewinding.
     pub speed: f32,
@@ -58,7 +58,7 @@ pub trait Policy: Send {
     fn insert(&mut self, slot: Slot, id: BlockId, weight: u32, now: Duration);
 
     /// Whether victims must go although memory has room for `weight` more, because a section of the policy
-    /// is full. The owner of the memory asks before he inserts, and may ask with 0 after a hit.
+    /// is full. The owner of the memory asks before it inserts, and may ask with 0 after a hit.
     fn crowded(&self, _weight: u32) -> bool {
         false
     }
@@ -83,8 +83,8 @@ pub trait Policy: Send {
     /// What `film` is. Told before the first viewer of it; told again when more is known.
     fn film(&mut self, _film: FilmId, _shape: Film, _now: Duration) {}
 
-    /// A viewer begins, has come to another block, seeks, changes his speed, or turns to another film.
-    /// Told before the `hit` or `insert` of the block he has come to.
+    /// A viewer begins, has come to another block, seeks, changes speed, or turns to another film.
+    /// Called before the `hit` or `insert` of the block that the viewer has reached.
     fn watch(&mut self, _viewer: ViewerId, _watching: Watching, _now: Duration) {}
 
     /// A viewer has left, at the film's end or before it.

@@ -127,7 +127,9 @@ impl Directory {
                 let first = first.unwrap_or_else(|| keeper.look());
                 keeper.run(first, &events);
             })
-            .map_err(|error| warn!("no thread to watch the films: {error}; changes go unnoticed"))
+            .map_err(|error| {
+                warn!("film directories are not watched, as no thread can be started: {error}")
+            })
             .ok();
         Directory {
             shared,
@@ -228,7 +230,7 @@ impl Shared {
             }
         }
         // Not under the lock: a slow disk must not hold up those whose films are in memory. Two
-        // newcomers may load the same film at once; the second one's copy lives as long as he does.
+        // newcomers may load the same film at once; the second one's copy lives as long as its holder.
         let film = self.read_index(entry).or_else(|| self.index_again(entry));
         let film = film.ok_or_else(|| CatalogueError::NotReady {
             name: entry.name.clone(),
@@ -256,7 +258,7 @@ impl Shared {
             Err(error) => {
                 warn!(
                     film = entry.name,
-                    "index file {}: {error}; made anew",
+                    "index file {}: {error}; the film is indexed again",
                     path.display()
                 );
                 None
@@ -280,7 +282,12 @@ impl Shared {
         let saved = self.index.as_ref().is_some_and(|directory| {
             let path = IndexFile::path_for(directory, &identity);
             IndexFile::write(&path, &identity, &index)
-                .map_err(|error| warn!("index file {}: {error}; kept in memory", path.display()))
+                .map_err(|error| {
+                    warn!(
+                        "index file {}: {error}; the index stays in memory",
+                        path.display()
+                    )
+                })
                 .is_ok()
         });
         let film = Arc::new(Film {

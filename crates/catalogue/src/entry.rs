@@ -178,7 +178,7 @@ impl Protocols {
                     .any(|track| track.kind == odd.kind && over_rtp(&track.codec));
                 (!left).then(|| {
                     format!(
-                        "{} does not go over RTP yet; HLS, DASH and the file itself do",
+                        "{} cannot be sent over RTP yet; use HLS, DASH or the file",
                         odd.codec.name()
                     )
                 })

@@ -275,7 +275,7 @@ impl Stored for Part {
             && !SAID_UNREADABLE.swap(true, Ordering::Relaxed)
         {
             tracing::error!(
-                "an index file cannot be read any more ({error}): films stop where it is needed"
+                "an index file can no longer be read ({error}): its film stops where the index is needed"
             );
         }
         read.is_ok()

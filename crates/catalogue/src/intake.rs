@@ -65,7 +65,7 @@ pub enum IntakeError {
         reason: String,
     },
     /// There is no folder for new films.
-    #[error("this server has single films, no film directory to put others into")]
+    #[error("this server has single films only, and no film directory for uploads")]
     NoFolder,
     /// The file system does not let us.
     #[error("{}: {error}", path.display())]
@@ -85,7 +85,7 @@ impl Place {
             // A film is called as the folder would be.
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => IntakeError::Taken {
                 path: folder.to_owned(),
-                reason: "a file, where a folder is wanted".into(),
+                reason: "a file is where a folder is needed".into(),
             },
             _ => IntakeError::Io {
                 path: folder.to_owned(),

@@ -123,7 +123,7 @@ impl Keeper {
         }
         change.changed.extend(library.entries.keys().cloned());
         library.entries = entries;
-        // A film that went is forgotten, but whoever watches it has it until he is done.
+        // A film that went is forgotten, but present viewers keep it until they are done.
         let present: HashSet<_> = library
             .entries
             .values()

@@ -45,7 +45,7 @@ impl Local {
             }
         });
         let watcher = watcher
-            .map_err(|error| warn!("changes to films are noticed late, by looking: {error}"))
+            .map_err(|error| warn!("film directories cannot be watched ({error}): changes are found later, by scans"))
             .ok();
         Local {
             films: config.films.clone(),
@@ -69,7 +69,7 @@ impl Local {
             && layout.is_fragmented()
         {
             info!(
-                "{}: {} of its {} blocks of {} KiB lie in several places of the disk ({} pieces), and cost it several reads each; a new copy (cp, then mv) may lie better",
+                "{}: {} of its {} blocks of {} KiB are split on the disk (the file has {} pieces) and cost several reads each; a new copy (cp, then mv) may help",
                 path.display(),
                 layout.split,
                 layout.blocks,
@@ -124,7 +124,7 @@ impl Eyes {
                 let problem = (folder.clone(), error.to_string());
                 if self.told.insert(problem) {
                     warn!(
-                        "{}: changes are noticed late, by looking: {error} (more watches: sysctl fs.inotify.max_user_watches)",
+                        "{}: it cannot be watched ({error}): changes are found later, by scans (more watches: sysctl fs.inotify.max_user_watches)",
                         folder.display()
                     );
                 }

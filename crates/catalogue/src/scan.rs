@@ -96,7 +96,7 @@ fn walk(
             walk(root, &path, depth + 1, passed, scan);
         } else if metadata.is_file() && is_film(&path) {
             if scan.films.len() >= MAX_FILMS {
-                warn!(folder = %folder.display(), "more than {MAX_FILMS} films: the rest is left out");
+                warn!(folder = %folder.display(), "more than {MAX_FILMS} films: the rest is skipped");
                 return;
             }
             let file = path_text(path.strip_prefix(root).unwrap_or(&path));

@@ -66,7 +66,7 @@ impl Several {
         match self.with(title) {
             Some(library) => library.intake().ok_or_else(|| IntakeError::Taken {
                 path: PathBuf::from(title),
-                reason: "this film lies elsewhere, where it is only read".into(),
+                reason: "this film is remote, and remote films are read-only".into(),
             }),
             None => {
                 let first = self.0.iter().find_map(|library| library.intake());

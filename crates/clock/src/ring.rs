@@ -3,7 +3,7 @@
 //! A sequence lock in latch form. The newest piece lies in slot `head % SLOTS`; a new one is
 //! written into the oldest slot, and then `head` moves on. A reader takes `head`, copies the
 //! slot's words, and looks at `head` again: only if it has moved by `SLOTS - 1` or more in the
-//! meantime (the reader was asleep for milliseconds) may the words be torn, and he starts again.
+//! meantime (the reader was asleep for milliseconds) may the words be torn, and it starts again.
 //! A writer who is stopped in the middle, or for ever, keeps nobody from reading the pieces there
 //! are.
 //!

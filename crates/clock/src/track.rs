@@ -10,7 +10,7 @@
 //! - It never steps back, over all threads: what time it is at a count has one answer, pieces
 //!   join without a step, and none falls.
 //! - Nobody waits: the lock is only ever tried. Who cannot have it goes on with the present
-//!   piece; after that has ended he reads the kernel's clock, less a margin, so that he is behind
+//!   piece; after that has ended it reads the kernel's clock, less a margin, so that it is behind
 //!   the piece that comes. So it is safe in signal handlers, and a writer may be stopped anywhere.
 //! - When the counter jumps (suspend, migration of a virtual machine, a change of frequency),
 //!   the piece ends within a millisecond and the next look at the kernel's clock shows it:

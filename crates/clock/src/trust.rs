@@ -93,7 +93,7 @@ impl fmt::Display for Why {
             ),
             Why::OtherSource(source) => write!(
                 f,
-                "the kernel's clock source is {source} (REELWAY_CLOCK=trust uses the counter all the same)"
+                "the kernel's clock source is {source} (REELWAY_CLOCK=trust uses the counter nevertheless)"
             ),
             Why::SourceUnknown => write!(f, "cannot read {}", COUNTER.path().to_string_lossy()),
             Why::TimeNamespace => write!(f, "the process is in a time namespace"),

@@ -167,7 +167,7 @@ async fn page(request: Request) -> Answer {
     if request.uri().path().starts_with("/api/") || request.uri().path() == "/api" {
         return answer::api_error(
             StatusCode::NOT_FOUND,
-            "there is nothing here; the API is described in docs/reference/api.md",
+            "there is no such address; the API is described in docs/reference/api.md",
         );
     }
     web::answer(request.method(), request.uri().path(), request.headers())
@@ -268,7 +268,7 @@ fn check(app: &App, request: &Parts, is_upload: bool) -> Result<(), Refused> {
     if has_body && !is_upload {
         return Err((
             StatusCode::PAYLOAD_TOO_LARGE,
-            "nothing here wants a request with a body".into(),
+            "requests with a body are not accepted here".into(),
         ));
     }
     if path.starts_with("/api/") && guard::changes(&request.method) {

@@ -74,7 +74,7 @@ pub(crate) fn allows_change(
     if let Some(tags) = text(headers, &header::IF_MATCH) {
         match present {
             Some(etag) if matches(&tags, etag, Comparison::Strong) => {}
-            Some(_) => return Err("the film is not what you think it is (If-Match)"),
+            Some(_) => return Err("the film has changed (If-Match)"),
             None => return Err("there is no such film (If-Match)"),
         }
     }

@@ -89,14 +89,16 @@ impl Watched {
         if !self.is_bulk && carried.media.load(Ordering::Relaxed) {
             self.is_bulk = true;
             if let Err(error) = marks::set_bulk(self.stream.as_fd()) {
-                tracing::debug!("a connection of media keeps the marks of answers: {error}");
+                tracing::debug!(
+                    "a connection's media cannot be marked and keeps the mark of answers: {error}"
+                );
             }
         }
         let speed = carried.speed.load(Ordering::Relaxed);
         if speed != self.known {
             self.known = speed;
             if let Err(error) = tcp::set_max_rate(self.stream.as_fd(), speed) {
-                tracing::debug!("a connection is not held to its speed: {error}");
+                tracing::debug!("a connection's pacing rate cannot be set: {error}");
             }
         }
     }
@@ -126,7 +128,7 @@ impl Watched {
         self.stalled = None;
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
-            "the reader took nothing for too long",
+            "the client read nothing for too long",
         )))
     }
 }

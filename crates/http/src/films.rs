@@ -45,7 +45,7 @@ pub(crate) enum ShowError {
     Package(String, PackageError),
     #[error("film '{0}' cannot be opened: {1}")]
     Open(String, std::io::Error),
-    #[error("film '{0}' was replaced a moment ago and is being looked at again")]
+    #[error("film '{0}' was just replaced and is being indexed again")]
     Replaced(String),
 }
 

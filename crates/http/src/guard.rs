@@ -29,7 +29,7 @@ pub(crate) fn check_host(config: &HttpConfig, request: &Parts) -> Result<(), Ref
         return Ok(());
     }
     let words = format!(
-        "this server is not called '{name}'; if it is, add the name to `names` in its configuration"
+        "'{name}' is not a name of this server; to allow it, add it to `names` in the configuration"
     );
     Err((StatusCode::FORBIDDEN, words))
 }
@@ -104,7 +104,7 @@ pub(crate) fn check_change(config: &HttpConfig, request: &Parts) -> Result<(), R
         Some(token) if same_secret(token, &config.api_token) => Ok(()),
         _ => Err((
             StatusCode::UNAUTHORIZED,
-            "this wants the token (`Authorization: Bearer TOKEN`); it is in the file `token` of the state directory".into(),
+            "this needs the token (`Authorization: Bearer TOKEN`); it is in the file `token` of the state directory".into(),
         )),
     }
 }

@@ -30,7 +30,7 @@ impl Media {
             Verdict::Failed => {
                 return Err(Box::new(answer::error(
                     StatusCode::PRECONDITION_FAILED,
-                    "it is not what you think it is",
+                    "it has changed (If-Match, If-Unmodified-Since)",
                 )));
             }
             Verdict::Unsatisfiable => {

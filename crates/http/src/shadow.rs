@@ -177,7 +177,7 @@ pub(crate) async fn watch(shadow: Arc<Shadow>) {
             .await
             .is_err()
         {
-            tracing::warn!("the comparison of cache policies failed; there will be no more");
+            tracing::warn!("the comparison of cache policies failed and is disabled");
             return;
         }
         let took = reelway_clock::now().since(began);

@@ -76,11 +76,11 @@ impl Uploads {
             Some(Slot::Busy) => {
                 return Err(refuse(
                     StatusCode::CONFLICT,
-                    "this film is being put already; when that upload breaks off it can be resumed",
+                    "this film is being uploaded already; if that upload is interrupted, it can be resumed",
                 ));
             }
             None if slots.len() >= MOST => {
-                let words = "too many films are being put; come again later";
+                let words = "too many uploads are in progress; try again later";
                 let mut answer = refuse(StatusCode::SERVICE_UNAVAILABLE, words);
                 answer::retry_after(&mut answer, Duration::from_secs(60));
                 return Err(answer);
@@ -134,12 +134,9 @@ pub(crate) fn clean_up(intake: &dyn Intake) {
     for folder in intake.folders() {
         match reelway_store::remove_abandoned_drafts(&folder) {
             Ok(0) => {}
-            Ok(count) => tracing::info!(
-                "{}: {count} uploads that were not finished are removed",
-                folder.display()
-            ),
+            Ok(count) => tracing::info!("{}: removed {count} unfinished uploads", folder.display()),
             Err(error) => tracing::warn!(
-                "{}: uploads that were not finished cannot be removed: {error}",
+                "{}: unfinished uploads cannot be removed: {error}",
                 folder.display()
             ),
         }
@@ -161,7 +158,7 @@ pub(crate) async fn answer(app: &Arc<App>, title: &str, request: &Parts, body: I
 
 fn check(app: &App, request: &Parts) -> Result<(), Refused> {
     if !app.config.uploads || app.catalogue.intake().is_none() {
-        let words = "films can be fetched (GET, HEAD), nothing else; see `http.uploads` in the configuration";
+        let words = "films only allow GET and HEAD; see `http.uploads` in the configuration";
         let mut answer = refuse(StatusCode::METHOD_NOT_ALLOWED, words);
         answer::set(&mut answer, header::ALLOW, "GET, HEAD, OPTIONS");
         return Err(answer);
@@ -207,7 +204,7 @@ async fn prepare(
     let part = part::of(&request.headers)?;
     if part.len() > app.config.max_upload {
         let words = format!(
-            "a film may have {} bytes here (`http.max_upload`), not {}",
+            "a film may have at most {} bytes (`http.max_upload`), not {}",
             app.config.max_upload,
             part.len()
         );
@@ -320,11 +317,11 @@ fn disk_error(path: &Path, error: &io::Error) -> Refused {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => refuse(
             StatusCode::INSUFFICIENT_STORAGE,
-            format!("{path}: there is no room for it on that disk; delete films or add a disk"),
+            format!("{path}: there is not enough space on the disk; delete films or add a disk"),
         ),
         ErrorKind::FileTooLarge => refuse(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("{path}: that file system takes no file as large"),
+            format!("{path}: the file is too large for the file system"),
         ),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => refuse(
             StatusCode::FORBIDDEN,
@@ -332,7 +329,7 @@ fn disk_error(path: &Path, error: &io::Error) -> Refused {
         ),
         ErrorKind::AlreadyExists => refuse(
             StatusCode::CONFLICT,
-            format!("{path}: another file has taken this name meanwhile"),
+            format!("{path}: another file has this name by now"),
         ),
         _ => {
             tracing::warn!("{path}: {error}");

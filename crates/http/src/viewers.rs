@@ -124,7 +124,7 @@ impl Viewers {
             Some(token) if is_token(token) => Key::Token(token.clone()),
             Some(_) => {
                 return Err(Denied::Forbidden(
-                    "this is no viewer's token; open the film's playlist again",
+                    "this is not a viewer's token; open the film's playlist again",
                 ));
             }
             None => Key::Anonymous {

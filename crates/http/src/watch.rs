@@ -57,7 +57,7 @@ pub(crate) async fn answer(
         _ => {
             let mut answer = answer::error(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "films can be fetched (GET, HEAD), nothing else",
+                "films only allow GET and HEAD",
             );
             answer::set(&mut answer, header::ALLOW, "GET, HEAD, OPTIONS");
             answer
@@ -412,7 +412,7 @@ fn check_version(show: &Show, request: &Parts) -> Result<(), Box<Answer>> {
 }
 
 fn too_many_posters() -> Box<Answer> {
-    let words = "posters wait while others are made";
+    let words = "too many posters are being made; try again later";
     let mut answer = answer::error(StatusCode::SERVICE_UNAVAILABLE, words);
     answer::retry_after(&mut answer, Duration::from_secs(1));
     Box::new(answer)

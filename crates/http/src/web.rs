@@ -29,14 +29,14 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 const UNBUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Reelway</title>\
 <h1>Reelway is running</h1><p>Its web pages were not built into it. Build them with \
 <code>npm --prefix web ci &amp;&amp; npm --prefix web run build</code>, then build the server again.</p>\
-<p>Films play all the same: see <a href=\"/api/films\">/api/films</a> for them and their addresses.</p></html>\n";
+<p>Films can still be played: see <a href=\"/api/films\">/api/films</a> for them and their addresses.</p></html>\n";
 
 /// Answers a request for a page or a part of one.
 pub(crate) fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Answer {
     if !matches!(*method, Method::GET | Method::HEAD) {
         let mut answer = answer::error(
             StatusCode::METHOD_NOT_ALLOWED,
-            "pages can be fetched (GET, HEAD), nothing else",
+            "pages only allow GET and HEAD",
         );
         answer::set(&mut answer, header::ALLOW, "GET, HEAD");
         return answer;

@@ -224,7 +224,7 @@ fn defaults_and_first_sample_flags_say_what_runs_leave_unsaid() {
     assert_eq!(places(&index, 0), expected[0]);
     assert_eq!(decode_times(&index, 0), [0, 25, 50, 75]);
     assert!(samples(&index, 0).iter().all(|sample| sample.3));
-    assert_eq!(index.title.notes, ["track 2 (no samples) passed over"]);
+    assert_eq!(index.title.notes, ["track 2 (no samples) skipped"]);
 }
 
 #[test]

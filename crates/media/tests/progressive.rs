@@ -278,7 +278,7 @@ fn scraps_behind_the_film_are_passed_over() {
         assert_eq!(places(&index, 0), expected[0]);
         assert_eq!(
             index.title.notes,
-            [format!("{} bytes after the film passed over", scraps.len())]
+            [format!("{} bytes after the film skipped", scraps.len())]
         );
     }
 }

@@ -118,12 +118,12 @@ fn tracks_of_other_uses_are_passed_over_with_a_note() {
     assert_eq!(
         title.notes,
         [
-            "track 3 (time code) passed over",
-            "track 4 (subtitles) passed over",
-            "track 5 (chapters) passed over",
-            "track 6 (metadata) passed over",
-            "track 7 (cover art) passed over",
-            "track 8 (cover art) passed over",
+            "track 3 (time code) skipped",
+            "track 4 (subtitles) skipped",
+            "track 5 (chapters) skipped",
+            "track 6 (metadata) skipped",
+            "track 7 (cover art) skipped",
+            "track 8 (cover art) skipped",
         ]
     );
 }
@@ -138,31 +138,31 @@ fn a_single_picture_with_sound_is_a_film() {
 fn codecs_that_are_not_known_are_named_in_a_note() {
     assert_eq!(
         with_sound(audio(b"mp4a", &esds(0x6b, &[]))).notes,
-        ["track 2 (MP3 sound) passed over"]
+        ["track 2 (MP3 sound) skipped"]
     );
     assert_eq!(
         with_sound(audio(b"alac", &[])).notes,
-        ["track 2 (Apple Lossless sound) passed over"]
+        ["track 2 (Apple Lossless sound) skipped"]
     );
     assert_eq!(
         with_sound(audio(b"xyz ", &[])).notes,
-        ["track 2 (sound in xyz ) passed over"]
+        ["track 2 (sound in xyz ) skipped"]
     );
     assert_eq!(
         with_sound(audio(b"enca", &[])).notes,
-        ["track 2 (encrypted) passed over"]
+        ["track 2 (encrypted) skipped"]
     );
     assert_eq!(
         with_picture(visual(b"vp09", &[])).notes,
-        ["track 1 (VP9 picture) passed over"]
+        ["track 1 (VP9 picture) skipped"]
     );
     assert_eq!(
         with_picture(visual(b"mp4v", &esds(0x20, &[]))).notes,
-        ["track 1 (MPEG-4 Visual picture) passed over"]
+        ["track 1 (MPEG-4 Visual picture) skipped"]
     );
     assert_eq!(
         with_picture(visual(b"avc1", &[])).notes,
-        ["track 1 (avc1 picture without its configuration) passed over"]
+        ["track 1 (avc1 picture without its configuration) skipped"]
     );
 }
 
@@ -176,7 +176,7 @@ fn a_film_without_a_track_that_can_be_played_says_why() {
     assert_eq!(error.kind, Trouble::Unplayable);
     assert_eq!(
         error.problem,
-        "no track can be played: track 1 (encrypted) passed over; track 2 (FLAC sound) passed over"
+        "no track can be played: track 1 (encrypted) skipped; track 2 (FLAC sound) skipped"
     );
     assert_eq!(title_of(&[]).unwrap_err().problem, "no track can be played");
 }

@@ -40,7 +40,7 @@ pub struct Address {
 
 /// Why this is no address of a place.
 #[derive(Debug, thiserror::Error)]
-#[error("'{shown}' is no address of films: {why}")]
+#[error("'{shown}' is not an address of films: {why}")]
 pub struct AddressError {
     shown: String,
     why: String,

@@ -83,9 +83,7 @@ pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap) -> Fault {
                 .and_then(number)
                 .map(|seconds| Duration::from_secs(seconds).min(MOST_PATIENCE)),
         },
-        status @ (408 | 500..=599) => {
-            Fault::Broken(format!("the server there fails (status {status})"))
-        }
+        status @ (408 | 500..=599) => Fault::Broken(format!("the origin failed (status {status})")),
         status => Fault::Wrong(format!("status {status}")),
     }
 }

@@ -6,26 +6,26 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The film there is not the one that was indexed any more.
-    #[error("the film there is another now ({0})")]
+    #[error("the film at the origin has changed ({0})")]
     Changed(String),
     /// There is nothing at this address (404, 410).
-    #[error("there is no such film there any more (status {0})")]
+    #[error("the film is no longer at the origin (status {0})")]
     Gone(u16),
     /// Whoever asks is not let in (401, 403).
     #[error(
-        "access is refused (status {0}): look at the credentials of this source, and at the rights there"
+        "access is refused (status {0}): check the credentials of this source, and the permissions at the origin"
     )]
     Forbidden(u16),
     /// The server sends whole files only.
     #[error(
-        "the server there sends no byte ranges (it answered a request for some with status 200); films need a server that does"
+        "the origin sends no byte ranges (it answered a range request with status 200); films need an origin that does"
     )]
     NoRanges,
     /// An answer that does not belong to what was asked.
-    #[error("a wrong answer: {0}")]
+    #[error("invalid answer: {0}")]
     Wrong(String),
     /// Asked to come back later (429, 503, S3's SlowDown).
-    #[error("the server there asks for fewer requests (status {status})")]
+    #[error("the origin asks for fewer requests (status {status})")]
     SlowDown {
         /// 429 or 503.
         status: u16,

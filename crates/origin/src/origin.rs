@@ -198,7 +198,7 @@ impl Opener for Origin {
         let film = self.0.film(path).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::NotFound,
-                "the source has no such film any more",
+                "the source no longer has this film",
             )
         })?;
         let opened = OpenFilm {
@@ -294,7 +294,7 @@ impl Inner {
             }
         }
         Err(format!(
-            "which films there are cannot be learnt; {}",
+            "the list of films cannot be fetched; {}",
             said.join("; ")
         ))
     }
@@ -522,10 +522,10 @@ async fn folders(web: &Web) -> Result<Vec<String>, String> {
         {
             Ok(Some(html)) => html,
             Ok(None) if folder.is_empty() => {
-                return Err(format!("the server there shows no folder; {HINT}"));
+                return Err(format!("the origin lists no folder; {HINT}"));
             }
             Err(fault) if folder.is_empty() => {
-                return Err(format!("{fault}; where a server shows no folders, {HINT}"));
+                return Err(format!("{fault}; if the origin lists no folders, {HINT}"));
             }
             Ok(None) => continue,
             Err(fault) => return Err(fault.to_string()),

@@ -225,7 +225,7 @@ fn fault(error: Error) -> Fault {
                 Some(404) => Fault::Gone(404),
                 Some(416) => Fault::Changed("status 416".into()),
                 Some(status @ 500..) => {
-                    Fault::Broken(format!("the server there fails (status {status})"))
+                    Fault::Broken(format!("the origin failed (status {status})"))
                 }
                 Some(status) => Fault::Wrong(match code(&words) {
                     Some(code) => format!("status {status}, {code}"),
@@ -260,7 +260,7 @@ fn cause(error: &Error) -> String {
     }
     let words: String = deepest.to_string().chars().take(200).collect();
     match words.contains("://") {
-        true => "no answer that could be understood".into(),
+        true => "an unintelligible answer".into(),
         false => words,
     }
 }

@@ -144,7 +144,7 @@ impl Source {
             .health()
             .bad(place, fault, &self.config.patience, now, chance)
         {
-            warn!("{shown}: {path}: {fault}; trying again, here and at the source's other places");
+            warn!("{shown}: {path}: {fault}; retrying, also at the source's mirrors");
         } else {
             debug!("{shown}: {path}: {fault}");
         }
@@ -217,11 +217,11 @@ impl Source {
     ) -> Result<(), Fault> {
         let version = match film.pin(place) {
             Pin::Is(version) => version,
-            Pin::Other => return Err(Fault::Changed("another film at this place".into())),
+            Pin::Other => return Err(Fault::Changed("another film at this address".into())),
             Pin::Unknown => {
                 let version = self.probe(place, &film.path).await?;
                 if !self.compare(film, place, &version).await? {
-                    return Err(Fault::Changed("another film at this place".into()));
+                    return Err(Fault::Changed("another film at this address".into()));
                 }
                 version
             }

@@ -19,23 +19,23 @@ use serde_json::json;
 /// Flags of `reelway cachesim`.
 #[derive(Debug, Args)]
 pub struct Cachesim {
-    /// Policies, with commas between them; parameters after a colon (ons:threshold=5); ons-sweep stands
-    /// for ONS at thresholds 1 to 13 in both readings, told for Timetable that knows the popularity of a
-    /// made workload, bound for what no policy can do better that does not see the future (where all
-    /// viewers go from start to end), belady for the optimum [default: all]
+    /// Policies, separated by commas, with parameters after a colon (ons:threshold=5); ons-sweep is ONS at
+    /// thresholds 1 to 13 in both readings, told is Timetable with the true popularity of a generated
+    /// workload, bound is the bound for all policies that do not see the future (if all viewers watch
+    /// from start to end), belady is the optimum [default: all]
     #[arg(long, value_name = "NAMES")]
     policy: Option<String>,
-    /// Sizes of the cache: bytes, or percent of the catalogue, with commas between them
+    /// Sizes of the cache: bytes, or percent of the catalogue, separated by commas
     #[arg(long, value_name = "SIZES", default_value = "1%,2%,5%,10%,25%")]
     size: String,
-    /// Read requests from this file instead: CSV (time,id,bytes), or, as libCacheSim reads them,
-    /// oracleGeneral where its name ends in .bin and VMware's vscsi where it ends in .vscsi
+    /// Read requests from this file instead: CSV (time,id,bytes), or formats of libCacheSim: oracleGeneral
+    /// if its name ends in .bin, and VMware's vscsi if it ends in .vscsi
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Write the requests to this file as a CSV trace
     #[arg(long, value_name = "FILE")]
     write_trace: Option<PathBuf>,
-    /// Every object counts as one, and sizes are numbers of objects
+    /// Count every object as one; sizes are numbers of objects
     #[arg(long)]
     unit: bool,
     /// Films in the catalogue
@@ -44,22 +44,22 @@ pub struct Cachesim {
     /// Exponent of Zipf's law for the films' popularity
     #[arg(long, default_value_t = 0.9)]
     zipf: f64,
-    /// Viewers who come, a second
+    /// Newcomers per second
     #[arg(long, default_value_t = 0.05)]
     arrivals: f64,
     /// Share of viewers who leave early, from 0 to 1
     #[arg(long, default_value_t = 0.0)]
     leave: f64,
-    /// Seeks a viewer, on average
+    /// Seeks per viewer, on average
     #[arg(long, default_value_t = 0.0)]
     seeks: f64,
     /// Share of viewers who play a tenth of the film at eight times the speed
     #[arg(long, default_value_t = 0.0)]
     fast_play: f64,
-    /// Hours for which viewers come
+    /// Hours of arrivals
     #[arg(long, default_value_t = 48.0)]
     hours: f64,
-    /// Hours at the beginning that are learned from but not counted
+    /// Hours at the beginning that train the policies and are not counted
     #[arg(long, default_value_t = 24.0)]
     warmup: f64,
     /// Bytes of a block

@@ -53,14 +53,14 @@ impl What {
             (_, "none") => return Ok(Amount::None),
             (What::Cpu, _) if text.parse::<f64>().is_ok() => return share(text).map(Amount::Share),
             (What::Cpu, _) => bits(text).ok_or(
-                "a share of what was calibrated is wanted, such as 0.8, or a rate, such as 2.5Gbit",
+                "must be a share of the calibrated rate, such as 0.8, or a rate, such as 2.5Gbit",
             ),
-            (What::Net, _) => bits(text).ok_or("a rate is wanted, such as 100Mbit or 2.5Gbit"),
+            (What::Net, _) => bits(text).ok_or("must be a rate, such as 100Mbit or 2.5Gbit"),
             (What::Disk, _) => {
                 let bytes = text.strip_suffix("/s").unwrap_or(text);
-                size(bytes).ok_or("bytes a second are wanted, such as 80MB/s")
+                size(bytes).ok_or("must be in bytes per second, such as 80MB/s")
             }
-            (What::Mem, _) => size(text).ok_or("a size is wanted, such as 128MiB"),
+            (What::Mem, _) => size(text).ok_or("must be a size, such as 128MiB"),
         }?;
         match amount {
             0 => Err("must be more than 0; \"none\" is no limit".into()),
@@ -123,7 +123,7 @@ pub fn flag(text: &str) -> Result<Amounts, String> {
             Some((what, value.trim()))
         });
         let (what, value) = what.ok_or_else(|| {
-            format!("`{part}`: net=RATE, disk=RATE, mem=SIZE or cpu=SHARE is wanted")
+            format!("`{part}`: must be net=RATE, disk=RATE, mem=SIZE or cpu=SHARE")
         })?;
         what.read(value)
             .map_err(|error| format!("`{part}`: {error}"))?;
@@ -165,7 +165,7 @@ impl config::Capacity {
         let rate = |(name, text): (&String, &String)| match What::Net.read(text) {
             Ok(Amount::Bytes(bytes)) => Ok((name.clone(), bytes)),
             Ok(_) => Err(format!(
-                "{name} = \"{text}\": a rate is wanted, such as 100Mbit"
+                "{name} = \"{text}\": must be a rate, such as 100Mbit"
             )),
             Err(error) => Err(format!("{name} = \"{text}\": {error}")),
         };
@@ -187,7 +187,7 @@ impl config::Admission {
             }
             let networks = class.networks.iter().map(|text| {
                 let words =
-                    || format!("`{text}` is no network, such as 10.1.0.0/16 or 2001:db8::/32");
+                    || format!("`{text}` is not a network, such as 10.1.0.0/16 or 2001:db8::/32");
                 network(text).ok_or_else(|| wrong(words()))
             });
             let members = Members {
@@ -248,8 +248,7 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
                     capacity = capacity.with(resource, of_it as u64, usable);
                 }
                 None => warn!(
-                    "capacity.cpu = \"{value}\" is a share of what `reelway serve --calibrate` finds, and it was not run \
-                     here: the processor is not limited"
+                    "capacity.cpu = \"{value}\" is a share of the calibrated rate, and there is no calibration: the processor is not limited (run `reelway serve --calibrate`)"
                 ),
             },
             Amount::Auto => links = Links::of_machine(),
@@ -263,7 +262,7 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
         let rate = link.speed as f64 / 125_000.0;
         match link.agreed {
             Some(agreed) if link.speed > agreed => warn!(
-                "{} is to carry {rate} Mbit/s, but its link agreed on {} Mbit/s",
+                "{} is configured for {rate} Mbit/s, but its link negotiated {} Mbit/s",
                 link.name,
                 agreed / 125_000
             ),
@@ -333,10 +332,7 @@ fn calibration(config: &Config) -> anyhow::Result<Option<Calibration>> {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
-            warn!(
-                "{}: {error}: what was calibrated is not used",
-                path.display()
-            );
+            warn!("{}: {error}: the calibration is not used", path.display());
             return Ok(None);
         }
     };
@@ -366,7 +362,7 @@ pub fn calibrate(config: &Config) -> anyhow::Result<()> {
     keep(CALIBRATION, serde_json::to_string_pretty(&found)? + "\n")?;
     keep(CHART, found.chart())?;
     println!(
-        "From the next start on, capacity.disk and capacity.cpu are as found where they are \"auto\":"
+        "From the next start on, capacity.disk and capacity.cpu have these values where they are \"auto\":"
     );
     let rate = |bytes: Option<u64>, of_byte: f64, unit: &str| match bytes {
         Some(bytes) => format!("\"{:.0}{unit}\"", bytes as f64 * of_byte / 1e6),
@@ -377,7 +373,7 @@ pub fn calibrate(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What nobody can have is told, and believed: it may be known better than what is seen here.
+/// Logs capacities that contradict what is seen here, and uses them: the operator may know better.
 fn warn_if_beyond(what: What, bytes: u64, config: &Config) {
     let links = Links::of_machine();
     let fastest: u64 = links.iter().map(|(_, link)| link.speed).sum();

@@ -22,7 +22,7 @@ pub fn run(films: &[PathBuf]) -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     line(
         "cores",
-        format!("{cores}: as many sender threads, unless sender.threads says otherwise"),
+        format!("{cores}, one sender thread on each unless sender.threads is set"),
     );
     line("time", reelway_clock::start().to_string());
     line("RTP", rtp());
@@ -61,7 +61,7 @@ fn rtp() -> String {
         Ok(sender) => {
             let (backend, why) = sender.backend();
             let ring = match reelway_sys::uring::Ring::probe() {
-                Ok(()) => "there is io_uring".to_owned(),
+                Ok(()) => "io_uring is available".to_owned(),
                 Err(error) => format!("no io_uring: {}", reelway_sys::uring::why_not(&error)),
             };
             format!("backend {backend} ({why}); {ring}")
@@ -72,7 +72,7 @@ fn rtp() -> String {
 
 fn descriptors() -> String {
     match reelway_sys::limits::raise_descriptors() {
-        Ok(limit) => format!("{limit}; a viewer over TCP or HTTP takes one, over UDP one for RTSP"),
+        Ok(limit) => format!("{limit}; each viewer takes one, over UDP for the RTSP connection"),
         Err(error) => format!("the limit cannot be raised: {error}"),
     }
 }
@@ -85,7 +85,7 @@ fn memory(meminfo: &str) -> String {
     };
     let kib = |name| ByteSize::kib(field(name)).display().iec().to_string();
     let huge = match field("HugePages_Free") {
-        0 => "no huge pages set aside".to_owned(),
+        0 => "no huge pages reserved".to_owned(),
         pages => format!("{pages} huge pages free"),
     };
     format!(
@@ -118,7 +118,7 @@ fn direct_io(path: &PathBuf) -> String {
         entries.flatten().map(|entry| entry.path()).find(is_file)
     };
     let Some(file) = file else {
-        return "no file to try it on".to_owned();
+        return "no file to test it with".to_owned();
     };
     match reelway_sys::open_direct(&file) {
         Ok(_) => "yes".to_owned(),
@@ -147,13 +147,13 @@ fn fragmentation(path: &PathBuf) -> String {
     let layouts: Vec<Layout> = files.iter().filter_map(look).collect();
     if layouts.is_empty() {
         return match files.is_empty() {
-            true => "no film to look at".to_owned(),
-            false => "the file system does not tell".to_owned(),
+            true => "no films".to_owned(),
+            false => "the file system does not report it".to_owned(),
         };
     }
     let sum = |of: fn(&Layout) -> u64| layouts.iter().map(of).sum::<u64>();
     format!(
-        "{} of {} films lie in pieces smaller than what is read at once; of all blocks of {} KiB, {} of {}",
+        "{} of {} films are fragmented into pieces smaller than a read; of all blocks of {} KiB, {} of {} are split",
         layouts.iter().filter(|one| one.is_fragmented()).count(),
         layouts.len(),
         BLOCK >> 10,

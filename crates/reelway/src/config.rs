@@ -209,12 +209,12 @@ fn line_of(text: &str, key: &str) -> Option<usize> {
 /// A size on the command line.
 pub fn size(text: &str) -> Result<ByteSize, String> {
     text.parse()
-        .map_err(|_| "a number of bytes with its unit is wanted, such as 256MiB or 2GiB".to_owned())
+        .map_err(|_| "must be a number of bytes with its unit, such as 256MiB or 2GiB".to_owned())
 }
 
 /// An address on the command line.
 pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        "an IP address with a port is wanted, such as 127.0.0.1:9554 or [::]:9554".to_owned()
+        "must be an IP address with a port, such as 127.0.0.1:9554 or [::]:9554".to_owned()
     })
 }

@@ -37,7 +37,7 @@ pub fn run(flags: &cli::Index) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Bytes that the server reads at once unless it is told otherwise (`pool.block`).
+/// Bytes that the server reads at once by default (`pool.block`).
 const BLOCK: u64 = 256 << 10;
 
 /// How a film lies on its disk, where the file system tells.

@@ -54,7 +54,7 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
     // tracing's own message says the same twice.
     let filter = tracing_subscriber::EnvFilter::try_new(&config.log.level).map_err(|_| {
         anyhow::anyhow!(
-            "log.level = \"{}\": error, warn, info, debug or trace is wanted, or a filter such as info,reelway_rtsp=debug",
+            "log.level = \"{}\": must be error, warn, info, debug or trace, or a filter such as info,reelway_rtsp=debug",
             config.log.level
         )
     })?;
@@ -222,7 +222,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     let serving = tokio::spawn(async move { tokio::join!(rtsp.run(), http.run()) });
 
     stop_signal().await?;
-    info!("stopping: no newcomers, streams end; again to stop at once");
+    info!("stopping: streams are being ended; signal again to stop at once");
     sessions.drain();
     let ending = async {
         sessions.end_all(EndReason::Shutdown);
@@ -240,7 +240,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A mistyped directory should be told at once, not by an empty page. One of several may be missing
+/// A mistyped directory should be reported at once, not by an empty page. One of several may be missing
 /// (a disk that is not mounted yet): it is warned of, and looked for again.
 fn require_films(films: &[PathBuf]) -> anyhow::Result<()> {
     let mut problems = films
@@ -351,7 +351,7 @@ async fn tick(
                 films.len()
             );
             if films.is_empty() {
-                warn!("no film yet: copy some into the directory, they appear by themselves");
+                warn!("no films yet: copy some into the directory, and they will appear");
             }
         }
         if sessions.gate().books() {
@@ -398,7 +398,7 @@ fn api_token(state: &Path) -> String {
     let kept = std::fs::create_dir_all(state).and_then(|()| write_private(&path, &token));
     if let Err(error) = kept {
         warn!(
-            "the API's token cannot be kept in {}: {error}; sessions cannot be ended through the API",
+            "the API's token cannot be stored in {}: {error}; sessions cannot be ended through the API",
             path.display()
         );
     }

@@ -58,7 +58,7 @@ fn refresh() -> u32 {
 }
 
 impl Source {
-    /// What it means, or what is wrong with it: nothing secret is told.
+    /// What it means, or what is wrong with it, without secrets.
     pub fn config(&self) -> anyhow::Result<SourceConfig> {
         let address = |text: &Secret| text.address().map_err(anyhow::Error::from);
         let first = address(&self.url)?;
@@ -87,7 +87,7 @@ impl Source {
         range("refresh", self.refresh.into(), 1, 86_400)?;
         ensure!(
             self.films.is_empty() || self.list.is_empty(),
-            "{shown}: `films` and `list` both say which films there are: take one"
+            "{shown}: `films` and `list` exclude each other: use one"
         );
         ensure!(
             self.access_key.is_empty() == self.secret_key.is_empty(),

@@ -28,7 +28,7 @@ struct Look {
     /// Packets that were reported missing, and those that the same reports are of.
     lost: u64,
     told_of: u64,
-    /// Viewers who were sent something, and of them who lost some, each by his identifier.
+    /// Viewers who were sent something, and of them who lost some, each by their identifier.
     sent_to: Vec<String>,
     lost_by: Vec<String>,
     /// Packets that were offered again, for the kernel had no room.
@@ -40,7 +40,7 @@ struct Look {
 struct Viewer {
     packets: u64,
     lost: u64,
-    /// His packets when he last reported some as missing, and the looks since.
+    /// Packets of the viewer when some were last reported missing, and the looks since.
     told: u64,
     since: usize,
 }
@@ -86,7 +86,7 @@ impl Wire {
         }
     }
 
-    /// Each viewer's packets sent and lost since his beginning, and how many were offered again since the start;
+    /// Each viewer's packets sent and lost since their beginning, and how many were offered again since the start;
     /// `booked` of `limit` is what should be sent in this second. Thousandths of the limit that there are.
     fn seen<'a>(
         &mut self,

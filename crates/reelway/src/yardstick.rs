@@ -27,16 +27,16 @@ pub struct Yardstick {
     /// RTSP interleaved in its TCP connection instead of over UDP
     #[arg(long)]
     tcp: bool,
-    /// Where in the film to begin
+    /// Position in the film to begin at
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     from: Duration,
     /// How long to watch [default: to the film's end]
     #[arg(long, value_name = "SECONDS", value_parser = positive_seconds)]
     duration: Option<Duration>,
-    /// The film's file: every access unit that comes is compared with it
+    /// The film's file: every access unit that arrives is compared with it
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
-    /// How deep the player's buffer is
+    /// Length of the player's buffer
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     buffer: Duration,
     /// Most packets within any millisecond; more is a fault
@@ -47,10 +47,10 @@ pub struct Yardstick {
         hide_default_value = true
     )]
     burst: u32,
-    /// Ask for lost packets, where the server sends them again (RFC 4585, 4588)
+    /// Ask for lost packets, if the server retransmits them (RFC 4585, 4588)
     #[arg(long, conflicts_with = "tcp")]
     repair: bool,
-    /// Feed a player with what comes, as an MPEG transport stream: --pipe 'ffplay -' (RTSP)
+    /// Feed a player with what arrives, as an MPEG transport stream: --pipe 'ffplay -' (RTSP)
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["clients", "arrivals", "find_limit"])]
     pipe: Option<String>,
     /// Silence after which a stream counts as dead
@@ -59,14 +59,14 @@ pub struct Yardstick {
     /// Write the verdict and all figures to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write a page for people to this file: one HTML file without outside requests
+    /// Write a report for people to this file: one self-contained HTML page
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// The server's own metrics (Prometheus' text format), shown in the report
     #[arg(long, value_name = "URL", requires = "report")]
     metrics: Option<String>,
-    /// A machine whose load the report shows beside this one's (netns:NAME, a network namespace; http://…/metrics,
-    /// a node's metrics); may be given again
+    /// Another machine whose load the report shows (netns:NAME, a network namespace; http://…/metrics, the machine's
+    /// metrics); can be given several times
     #[arg(long, value_name = "MACHINE", requires = "report")]
     machine: Vec<Machine>,
     #[command(flatten)]
@@ -80,7 +80,7 @@ fn address(text: &str) -> Result<String, String> {
     match scheme {
         "rtsp" | "http" if !rest.is_empty() => Ok(text.to_owned()),
         _ => Err(format!(
-            "no film is played over {scheme}:// here; rtsp:// and http:// are"
+            "{scheme}:// is not supported; use rtsp:// or http://"
         )),
     }
 }
@@ -227,7 +227,7 @@ impl Yardstick {
     }
 }
 
-/// What a measuring viewer saw, and when he was there.
+/// What a measuring viewer saw, and when they were there.
 struct Measured {
     outcome: Outcome,
     /// ns since 1970.

@@ -188,7 +188,7 @@ impl Payload {
             .max_payload
             .clamp(PayloadOptions::LEAST, PayloadOptions::MOST);
         let later = |codec| {
-            let words = format!("{codec} over RTP comes later; HLS and DASH play this film");
+            let words = format!("{codec} cannot be sent over RTP yet; HLS and DASH play this film");
             Err(Unsupported::new(words))
         };
         let (format, clock_rate) = match &track.codec {

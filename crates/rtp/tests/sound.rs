@@ -196,9 +196,11 @@ fn what_rtp_cannot_carry_is_refused_with_words_that_say_what_to_use() {
     };
     assert_eq!(
         reason(reelway_media::Codec::Av1(vec![])),
-        "AV1 over RTP comes later; HLS and DASH play this film"
+        "AV1 cannot be sent over RTP yet; HLS and DASH play this film"
     );
-    assert!(reason(reelway_media::Codec::Eac3).starts_with("Enhanced AC-3 over RTP comes later"));
+    assert!(
+        reason(reelway_media::Codec::Eac3).starts_with("Enhanced AC-3 cannot be sent over RTP yet")
+    );
     assert!(reason(opus(6)).starts_with("Opus with 6 channels"));
     assert!(reason(aac(48_000, 42)).starts_with("MPEG-4 audio object type 42"));
 }

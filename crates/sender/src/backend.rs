@@ -74,7 +74,7 @@ impl Backend for Uring {
             return batch.send(sockets);
         };
         if let Err(error) = batch.send_by_ring(ring, sockets) {
-            tracing::warn!("io_uring gave up, a sender thread goes on with sendmmsg: {error}");
+            tracing::warn!("io_uring failed; a sender thread continues with sendmmsg: {error}");
             self.0 = None;
         }
     }

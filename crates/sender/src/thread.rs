@@ -208,14 +208,14 @@ impl Thread {
             && let Err(error) = limits::set_thread_core(*core)
         {
             tracing::warn!(
-                "sender thread {number} cannot be held to processor {core}, it runs on any: {error}"
+                "sender thread {number} cannot be bound to processor {core} and runs on any: {error}"
             );
         }
         if *realtime > 0 {
             match limits::set_thread_realtime(*realtime) {
                 Ok(()) => return,
                 Err(error) => tracing::warn!(
-                    "sender thread {number} has no real-time priority (it needs CAP_SYS_NICE, or a limit on rtprio of at least {realtime}), it goes on without: {error}"
+                    "sender thread {number} has no real-time priority (it needs CAP_SYS_NICE, or a limit on rtprio of at least {realtime}), it continues without: {error}"
                 ),
             }
         }
@@ -223,7 +223,7 @@ impl Thread {
             tracing::debug!("a sender thread runs at the ordinary priority: {error}");
         }
         if let Err(error) = limits::set_thread_slice(SLICE) {
-            tracing::debug!("a sender thread waits its turn as others do: {error}");
+            tracing::debug!("a sender thread has scheduler slices of the usual length: {error}");
         }
     }
 

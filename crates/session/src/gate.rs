@@ -425,12 +425,11 @@ impl Gate {
                 };
                 if share < 1000 {
                     tracing::warn!(
-                        "{name}: there is only {} % of what there was: newcomers are judged by that, and whoever does \
-                         not fit in {PATIENCE} s has to leave, the newest first",
+                        "{name}: capacity is down to {} %: newcomers are judged by that, and after {PATIENCE} s the newest sessions that do not fit are ended",
                         share / 10
                     );
                 } else {
-                    tracing::info!("{name}: there is as much as there was");
+                    tracing::info!("{name}: capacity is back to what it was");
                 }
             }
             judge.set_share(resource, share);

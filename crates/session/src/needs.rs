@@ -107,7 +107,9 @@ impl Curves {
                 .name("reelway-needs".into())
                 .spawn(move || read_needs(&films, &kept, payload));
             if let Err(error) = reading {
-                tracing::warn!("films' needs stay estimates, as no thread can be started: {error}");
+                tracing::warn!(
+                    "what films need stays an estimate, as no thread can be started: {error}"
+                );
             }
         }
         Curves {

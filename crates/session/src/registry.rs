@@ -246,7 +246,7 @@ impl Sessions {
         }
         for session in self.snapshot() {
             if session.booking().is_some_and(|id| too_many.contains(&id)) {
-                let words = "network or disks became slower, and who came last has to leave";
+                let words = "network or disks became slower: newest sessions make room";
                 session.end(EndReason::Failed(words.into()));
             }
         }

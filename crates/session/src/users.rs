@@ -37,7 +37,7 @@ impl Users {
         if key.len() < LEAST_KEY {
             let len = key.len();
             return Err(format!(
-                "a key of {len} bytes can be guessed, {LEAST_KEY} at least are wanted"
+                "a key of {len} bytes can be guessed: at least {LEAST_KEY} are needed"
             ));
         }
         Ok(Users(Some(Key::new(HMAC_SHA256, key))))
@@ -67,13 +67,15 @@ impl Users {
         let sound =
             |name: &str| (1..=MOST_NAME).contains(&name.len()) && !name.contains(char::is_control);
         let Some(name) = name.ok().filter(|name| sound(name)) else {
-            return Err(refused("the address's user= is no name of 1 to 64 bytes"));
+            return Err(refused(
+                "user= in the address must be a name of 1 to 64 bytes",
+            ));
         };
         let sign = part(query, "sign").and_then(bytes);
         match sign.is_some_and(|sign| verify(key, name.as_bytes(), &sign).is_ok()) {
             true => Ok(Some(name.into_owned())),
             false => Err(refused(
-                "the address's sign= is not the signature of its user=; ask for a new address where you got it",
+                "sign= in the address is not a signature of its user=; get a new address from where you got this one",
             )),
         }
     }

@@ -278,7 +278,7 @@ pub unsafe extern "C" fn rw_read_block(
     let bytes = u64::from(store.store.block_bytes());
     let start = number.saturating_mul(bytes);
     let end = start.saturating_add(bytes).min(file.source.len());
-    // SAFETY: a place of the caller's, as he promises.
+    // SAFETY: a place of the caller's, as the caller promises.
     let before = unsafe { *block };
     let now = if start >= end {
         std::ptr::null()

@@ -84,7 +84,7 @@ pub(crate) fn start(store: &Arc<Inner>, woken: Receiver<()>) {
     let thread = std::thread::Builder::new().name("pool-ahead".into());
     if let Err(error) = thread.spawn(run) {
         tracing::warn!(
-            "the pool's memory is made ready when it is first used, which viewers may have to wait for: no thread for it ({error})"
+            "the pool's memory is prepared at first use, which may delay viewers, as no thread can be started: {error}"
         );
     }
 }

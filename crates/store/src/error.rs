@@ -77,7 +77,7 @@ pub enum ReadError {
         len: u64,
     },
     /// The range is more than one request may take of the pool.
-    #[error("{}: bytes {} to {} are wanted at once; the pool allows {most} bytes (make it larger)", path.display(), range.start, range.end)]
+    #[error("{}: bytes {} to {} are requested at once; the pool allows {most} bytes (make it larger)", path.display(), range.start, range.end)]
     TooLarge {
         /// The film file.
         path: PathBuf,
@@ -87,7 +87,7 @@ pub enum ReadError {
         most: u64,
     },
     /// More blocks than one request may take of the pool.
-    #[error("{count} blocks are wanted at once; the pool allows {most} (make it larger)")]
+    #[error("{count} blocks are requested at once; the pool allows {most} (make it larger)")]
     TooManyBlocks {
         /// What was asked for.
         count: usize,

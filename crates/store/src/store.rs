@@ -27,7 +27,7 @@ use crate::{ReadError, Source, Span, StoreError};
 /// Who reads local files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadBy {
-    /// A ring a disk where there is io_uring, else threads.
+    /// A ring a disk where io_uring is available, else threads.
     #[default]
     Ring,
     /// Threads, with reads that block.
@@ -81,13 +81,13 @@ pub struct StoreStats {
     pub waiting: u64,
     /// Blocks asked for that were there or on their way.
     pub hits: u64,
-    /// Blocks asked for that had to be read.
+    /// Requested blocks that had to be read.
     pub misses: u64,
     /// Bytes read from disk.
     pub bytes_read: u64,
     /// Reads that failed.
     pub errors: u64,
-    /// Viewers whose places the cache policy knows.
+    /// Viewers whose positions the cache policy knows.
     pub viewers: u64,
 }
 
@@ -177,7 +177,7 @@ impl Store {
                 }
                 // A disk that others have filled is no reason not to serve.
                 Err(error) if error.is_full() => {
-                    tracing::warn!("{error}; the server goes on without it");
+                    tracing::warn!("{error}; the server continues without it");
                     None
                 }
                 Err(error) => return Err(error),

@@ -357,7 +357,7 @@ fn a_disk_that_is_full_makes_the_tier_smaller_or_none_and_harms_no_viewer() {
     });
     assert!(
         none.unwrap().tier().is_none(),
-        "the server goes on without it"
+        "the server continues without it"
     );
 }
 

@@ -194,7 +194,7 @@ pub(crate) fn runs(bins: impl Iterator<Item = u32>, span: usize) -> Vec<u32> {
 /// Bytes of memory under all curves of the process.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes of memory under all curves and demands of this process: each viewer of a film of his own books what it needs,
+/// Bytes of memory under all curves and demands of this process: each viewer of a film of their own books what it needs,
 /// which for a film of hours is some hundred kilobytes. Whoever makes them bounds that.
 pub fn memory_held() -> usize {
     HELD.load(Ordering::Relaxed)

@@ -194,7 +194,7 @@ fn packets(story: &Story) -> Vec<Finding> {
         if track.packets == 0 && story.start.is_some() {
             findings.push(Finding::seen(
                 Fault::Lost,
-                format!("nothing of the {name} came"),
+                format!("nothing of the {name} arrived"),
             ));
         }
         if track.lost > 0 {
@@ -202,7 +202,7 @@ fn packets(story: &Story) -> Vec<Finding> {
             findings.push(Finding::seen(
                 Fault::Lost,
                 format!(
-                    "{} of the {name} never came ({share:.2}%)",
+                    "{} of the {name} never arrived ({share:.2}%)",
                     many(track.lost, "packet")
                 ),
             ));
@@ -211,7 +211,7 @@ fn packets(story: &Story) -> Vec<Finding> {
             findings.push(Finding::noticed(
                 Fault::Reordered,
                 format!(
-                    "{} of the {name} came out of order, {} of them too late for the buffer",
+                    "{} of the {name} arrived out of order, {} of them too late for the buffer",
                     many(track.reordered, "packet"),
                     track.too_late
                 ),
@@ -221,7 +221,7 @@ fn packets(story: &Story) -> Vec<Finding> {
             findings.push(Finding::noticed(
                 Fault::Repaired,
                 format!(
-                    "{} of the {name} were lost, and sent again in time when asked for",
+                    "{} of the {name} were lost, and retransmitted in time on request",
                     many(track.repaired, "packet")
                 ),
             ));
@@ -230,7 +230,7 @@ fn packets(story: &Story) -> Vec<Finding> {
             findings.push(Finding::noticed(
                 Fault::Repeated,
                 format!(
-                    "{} of the {name} came twice",
+                    "{} of the {name} arrived twice",
                     many(track.repeated, "packet")
                 ),
             ));
@@ -238,7 +238,7 @@ fn packets(story: &Story) -> Vec<Finding> {
         if let Some(wrong) = &track.wrong {
             findings.push(Finding::seen(
                 Fault::Malformed,
-                format!("the {name} holds what no standard allows: {wrong}"),
+                format!("the {name} violates the standard: {wrong}"),
             ));
         }
     }
@@ -269,7 +269,7 @@ pub(crate) fn shown(playback: &Playback) -> Vec<Finding> {
         findings.push(Finding::seen(
             Fault::Stalled,
             format!(
-                "the picture stood still {}, {:.2} s in all, {:.2} s at the longest",
+                "playback stalled {}, {:.2} s in total, {:.2} s at the longest",
                 many(playback.stalls.into(), "time"),
                 playback.stalled as f64 / 1e9,
                 playback.longest_stall as f64 / 1e9
@@ -310,21 +310,21 @@ pub(crate) fn bytes(tracks: &[TrackStory]) -> Vec<Finding> {
         count(
             track.different,
             Fault::Changed,
-            "are not the film's: bytes were changed",
+            "differ from the film's: bytes were changed",
         );
         count(track.unknown, Fault::Changed, "are not in the film");
         if track.lost == 0 && track.displaced == 0 {
             count(
                 track.missing,
                 Fault::Skipped,
-                "were left out, though no packet is missing",
+                "were left out although no packet is missing",
             );
         }
         if let (Some(by), false) = (track.displaced_by, shifted) {
             findings.push(Finding::noticed(
                 Fault::Displaced,
                 format!(
-                    "{} of the {name} are the film's of another time than the server says: {} ms {}",
+                    "{} of the {name} belong to another time of the film than the server says: {} ms {}",
                     many(track.displaced, "frame"),
                     by.abs() / 1_000_000,
                     if by > 0 { "later" } else { "earlier" }
@@ -360,7 +360,7 @@ fn bursts(story: &Story, tcp: bool, agreed: u32) -> Option<Finding> {
         return Some(Finding::seen(
             Fault::Burst,
             format!(
-                "bursts of up to {} packets within a millisecond, where {agreed} were agreed on",
+                "bursts of up to {} packets within a millisecond, where {agreed} are allowed",
                 story.burst
             ),
         ));

@@ -43,8 +43,8 @@ impl Now {
         let seconds = self.playback.stalled as f64 / 1e9;
         match self.playback.stalls {
             0 => {}
-            1 => wrong.push(format!("STOOD STILL once, {seconds:.1} s")),
-            stalls => wrong.push(format!("STOOD STILL {stalls} times, {seconds:.1} s")),
+            1 => wrong.push(format!("STALLED once, {seconds:.1} s")),
+            stalls => wrong.push(format!("STALLED {stalls} times, {seconds:.1} s")),
         }
         if self.playback.skipped > 0 {
             wrong.push(format!("{} frames NOT SHOWN", self.playback.skipped));
@@ -73,7 +73,7 @@ mod tests {
         now.playback.skipped = 3;
         assert_eq!(
             now.verdict(),
-            "STOOD STILL once, 1.3 s, 3 frames NOT SHOWN, 2 packets missing"
+            "STALLED once, 1.3 s, 3 frames NOT SHOWN, 2 packets missing"
         );
     }
 }

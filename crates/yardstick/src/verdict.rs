@@ -146,7 +146,7 @@ impl fmt::Display for Verdict {
             "{}",
             match (self.is_well(), self.findings.is_empty()) {
                 (true, true) => "played well",
-                (true, false) => "played well; noticed all the same:",
+                (true, false) => "played well; also noticed:",
                 (false, _) => "did not play well:",
             }
         )?;

@@ -82,7 +82,7 @@ fn says(text: &str, words: &[&str]) {
 fn an_empty_directory_is_said_to_have_no_film_and_is_watched() {
     let dir = temp_dir("films");
     let server = Options::new(dir.path()).start();
-    server.wait_for_log(&["no film yet", "appear by themselves"], seconds(5));
+    server.wait_for_log(&["no films yet", "and they will appear"], seconds(5));
     fs::copy(films::film("progressive").path, dir.path().join("late.mp4")).expect("a copy");
     wait_for_state(&server, "late", "ready");
 }

@@ -14,7 +14,7 @@ export function Cached() {
     <section aria-labelledby="cached">
       <h2 id="cached">Cache</h2>
       <p class="quiet">
-        {percent(cache.hits / (cache.hits + cache.misses))} of what was asked for was in memory. {size(cache.sent)} sent,{" "}
+        {percent(cache.hits / (cache.hits + cache.misses))} of requests were served from memory. {size(cache.sent)} sent,{" "}
         {size(cache.read)} read from disks.
       </p>
       <div class="cached">
@@ -35,14 +35,14 @@ export function Cached() {
 function Compared({ compared }: { compared: NonNullable<api.Cache["compared"]> }) {
   const rows: [name: string, share: number, more: string][] = [
     ["This cache", compared.this, ""],
-    ["LRU", compared.lru, "the longest unused goes"],
+    ["LRU", compared.lru, "replaces the least recently used"],
     ["ONS", compared.ons, "the EXT3NS paper's"],
-    ["Belady", compared.belady, "who knew the future"],
+    ["Belady", compared.belady, "with knowledge of the future"],
   ];
   return (
     <figure class="compared">
       <figcaption>
-        <b>In memory, with other policies</b> <span>of the last {count(compared.requests, "request")}</span>
+        <b>Hit ratio with other policies</b> <span>of the last {count(compared.requests, "request")}</span>
       </figcaption>
       <dl>
         {rows.map(([name, share, more]) => (
@@ -113,7 +113,7 @@ function FilmMap({ film }: { film: api.CachedFilm }) {
   const { name, place } = titleParts(film.title);
   const parts = film.map.length;
   const held = `${size(film.held)} of ${size(film.size)} in memory`;
-  const found = film.hit_ratio === null ? "" : `; ${percent(film.hit_ratio)} found there lately`;
+  const found = film.hit_ratio === null ? "" : `; ${percent(film.hit_ratio)} hit ratio lately`;
   return (
     <figure class="map">
       <figcaption>

@@ -12,7 +12,7 @@ export function Calibrated() {
   };
   return (
     <details class="calibrated" onToggle={(event) => event.currentTarget.open && look()}>
-      <summary>What this machine carries, as it was measured</summary>
+      <summary>Measured capacity of this machine</summary>
       {trouble && <p class="quiet">{trouble}</p>}
       {found && (
         <>
@@ -28,9 +28,9 @@ export function Calibrated() {
 
 function said({ cpu, disk }: api.Calibration): string {
   const parts = [];
-  if (cpu !== null) parts.push(`The processor sends ${rate(cpu * 8)} of films over RTSP.`);
-  if (disk !== null) parts.push(`The disks give ${size(disk)} a second at random places.`);
-  return parts.join(" ") || "It could not be found out.";
+  if (cpu !== null) parts.push(`The processor can send ${rate(cpu * 8)} over RTSP.`);
+  if (disk !== null) parts.push(`The disks deliver ${size(disk)} per second in random reads.`);
+  return parts.join(" ") || "It could not be measured.";
 }
 
 function tried({ tried }: api.Calibration): string {

@@ -66,10 +66,10 @@ export function FilmPage({ title }: { title: string }) {
 /** The player, or in its place why there is none. */
 function Stage({ film }: { film: api.FilmDetail }) {
   if (film.state === "indexing") {
-    return <Stand kind="wait" title="This film is being looked at" text="It will be ready in a moment." />;
+    return <Stand kind="wait" title="This film is being indexed" text="It will be ready in a moment." />;
   }
   if (film.state === "not_ready") {
-    return <Stand kind="wait" title="This film is not ready yet" text={film.reason ?? "It will become ready by itself."} />;
+    return <Stand kind="wait" title="This film is not ready yet" text={film.reason ?? "It will be available when it is complete."} />;
   }
   if (film.state === "unplayable") {
     return <Stand kind="problem" title="This film cannot be played" text={film.reason ?? ""} />;
@@ -90,7 +90,7 @@ function Stage({ film }: { film: api.FilmDetail }) {
     <>
       <Player film={film} way={verdict.way} duration={film.duration ?? 0} />
       {verdict.missing.length > 0 && (
-        <p class="film-missing">This browser cannot play some of its sound: {verdict.missing.join(", ")}.</p>
+        <p class="film-missing">This browser cannot play some of its audio: {verdict.missing.join(", ")}.</p>
       )}
     </>
   );
@@ -124,7 +124,7 @@ function Addresses({ film }: { film: api.FilmDetail }) {
     ["rtsp", "RTSP", "ffplay, GStreamer, most players"],
     ["hls", "HLS", "browsers, phones, television sets"],
     ["dash", "DASH", "dash.js, Shaka Player, VLC"],
-    ["file", "File", "anything that reads by ranges, or to download"],
+    ["file", "File", "any player that supports byte ranges, or to download"],
   ];
   const whole = (address: string | undefined) => (address ? new URL(address, location.href).href : null);
   return (

@@ -162,7 +162,7 @@ function Tile({ film }: { film: api.Film }) {
   const trouble = playable
     ? (film.protocols.hls ?? (verdict?.way === null ? verdict.why : null))
     : film.state === "indexing"
-      ? "Being looked at, ready in a moment"
+      ? "Being indexed, ready in a moment"
       : film.reason;
   return (
     <li>
@@ -244,12 +244,12 @@ function Empty() {
   return (
     <div class="empty">
       <h2>No films yet</h2>
-      <p>Put MP4 films into the directory that this server watches. They appear here by themselves.</p>
+      <p>Put MP4 films into the directory that this server watches. They will appear here.</p>
       <p>To serve another directory, start the server with it:</p>
       <pre>
         <code>reelway serve /path/to/films</code>
       </pre>
-      {node && node.films.indexing > 0 && <p role="status">{count(node.films.indexing, "film")} being looked at…</p>}
+      {node && node.films.indexing > 0 && <p role="status">{count(node.films.indexing, "film")} being indexed…</p>}
     </div>
   );
 }

@@ -61,7 +61,7 @@ export function Live() {
           kind="wait"
           title={node.state === "draining" ? "The server is shutting down" : "The server is starting"}
         >
-          <p>{node.state === "draining" ? "It takes no new viewers; those who watch are being ended." : "Films are being looked at."}</p>
+          <p>{node.state === "draining" ? "It admits no new viewers, and ends current sessions." : "Films are being indexed."}</p>
         </Notice>
       )}
       <Figures node={node} />
@@ -125,11 +125,11 @@ function Figures({ node }: { node: api.Node | null }) {
       node ? latenesses(node) : "of 99 % of packets",
     ],
     ["CPU a stream", node?.sending.cpu_ms_per_stream_second != null ? `${node.sending.cpu_ms_per_stream_second.toFixed(2)} ms` : "–", node ? sends(node) : ""],
-    ["Sent again", node ? String(node.sending.resent) : "–", node ? losses(node) : ""],
+    ["Retransmitted", node ? String(node.sending.resent) : "–", node ? losses(node) : ""],
     [
       "Memory for films",
       node ? size(node.pool.used) : "–",
-      node ? `of ${size(node.pool.bytes)}${asked > 0 ? `; ${Math.round((node.pool.hits / asked) * 100)} % of reads found there` : ""}` : "",
+      node ? `of ${size(node.pool.bytes)}${asked > 0 ? `; ${Math.round((node.pool.hits / asked) * 100)} % hit ratio` : ""}` : "",
     ],
     ["Up", node ? lasting(node.uptime) : "–", ""],
   ];

@@ -74,13 +74,13 @@ function failure(hls: typeof Hls, data: { type: string; details: string; respons
   const status = data.response?.code ?? 0;
   if (data.type === hls.ErrorTypes.NETWORK_ERROR) {
     if (status === 503) return "The server is full at the moment. Try again in a little while.";
-    if (status === 403 || status === 410) return "The server has ended this viewing.";
+    if (status === 403 || status === 410) return "The server has ended this session.";
     if (status === 404) return "The server no longer has this film.";
     if (status >= 400) return `The server refused the film (${status}).`;
-    return "The server does not answer any more.";
+    return "The server no longer answers.";
   }
-  if (data.type === hls.ErrorTypes.MEDIA_ERROR) return `This browser stumbled over the film (${data.details}).`;
-  return `Playing failed (${data.details}).`;
+  if (data.type === hls.ErrorTypes.MEDIA_ERROR) return `This browser could not decode the film (${data.details}).`;
+  return `Playback failed (${data.details}).`;
 }
 
 function soundLabel(name: string, code: string | null, index: number): string {

@@ -16,7 +16,7 @@ export const help: readonly (readonly [keys: string, what: string])[] = [
   ["Space or K", "play, pause"],
   ["← →", "5 s back, forward"],
   ["J L", "10 s back, forward"],
-  [", .", "one picture back, forward (paused)"],
+  [", .", "one frame back, forward (paused)"],
   ["0 … 9", "to a tenth of the film"],
   ["↑ ↓", "louder, softer"],
   ["M", "sound off, on"],

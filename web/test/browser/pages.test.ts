@@ -296,7 +296,7 @@ describe("the live page", () => {
       }
       assert.equal(await dialog.count(), 0);
       await film.page.keyboard.press("9"); // to where nothing is loaded yet
-      await film.page.getByText("The server has ended this viewing.").waitFor();
+      await film.page.getByText("The server has ended this session.").waitFor();
       assert.deepEqual(complaints, []);
     } finally {
       watching.kill();

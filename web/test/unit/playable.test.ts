@@ -22,14 +22,14 @@ test("a film with known picture and sound plays by media sources", () => {
 test("a picture that the browser lacks is named", () => {
   assert.deepEqual(judge({ video: h265, audio: [aac] }, usual), {
     way: null,
-    why: "This browser cannot play H.265 Main pictures (hvc1.1.6.L93.B0).",
+    why: "This browser cannot play H.265 Main video (hvc1.1.6.L93.B0).",
   });
 });
 
 test("sound that the browser lacks is named, and a film that has only such does not play", () => {
   assert.deepEqual(judge({ video: h264, audio: [ac3, ac3] }, usual), {
     way: null,
-    why: "This browser cannot play AC-3 (ac-3) sound.",
+    why: "This browser cannot play AC-3 (ac-3) audio.",
   });
 });
 

@@ -76,8 +76,8 @@ pub fn bound(requests: &Requests, capacity: u64) -> Option<Outcome> {
     })
 }
 
-/// When each film was begun, in seconds; `None` unless everybody goes through his film from its start
-/// without a jump until he leaves at its end.
+/// When each film was begun, in seconds; `None` unless every viewer watches from the film's start
+/// without a jump until they leave at its end.
 fn starts(requests: &Requests) -> Option<Vec<Vec<f64>>> {
     if requests.rates.len() != requests.films.len() {
         return None;

@@ -18,7 +18,7 @@ pub enum Event {
         bytes: u32,
         /// Who asks; 0 when it is not known.
         viewer: u32,
-        /// His speed in hundredths.
+        /// The viewer's speed in hundredths.
         speed: i16,
     },
     /// A viewer leaves.

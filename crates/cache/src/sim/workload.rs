@@ -80,7 +80,7 @@ pub enum WorkloadError {
     /// There would be more requests than memory holds.
     #[error(
         "about {0:.0} million requests would be made, at most {most:.0} million are possible; \
-         let fewer viewers come, for a shorter time, or take larger blocks",
+         use fewer viewers, a shorter time or larger blocks",
         most = MOST_REQUESTS / 1e6
     )]
     TooMany(f64),
@@ -91,13 +91,13 @@ pub enum WorkloadError {
 struct Viewer {
     number: u32,
     film: u32,
-    /// Block he asks for next.
+    /// Block that the viewer asks for next.
     block: u32,
-    /// He leaves before this block.
+    /// The viewer leaves before this block.
     end: u32,
-    /// Blocks at which he seeks, the first last, and where to.
+    /// Blocks at which the viewer seeks, the first last, and where to.
     seeks: Vec<(u32, u32)>,
-    /// Blocks he plays fast.
+    /// Blocks that are played fast.
     fast: std::ops::Range<u32>,
 }
 

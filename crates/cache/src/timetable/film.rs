@@ -21,7 +21,7 @@ const USUAL_BLOCK: f64 = 2.0;
 /// A viewer in the film, at a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Front {
-    /// When he came to the block, in seconds.
+    /// When the viewer came to the block, in seconds.
     pub since: f64,
     pub speed: f64,
 }
@@ -67,7 +67,7 @@ impl Film {
         f64::from(block) / f64::from(self.blocks.max(1))
     }
 
-    /// The lowest viewer at `block` or beyond it: whoever owns the blocks up to his.
+    /// The lowest viewer at `block` or beyond it, who owns the blocks up to their own.
     pub fn owner(&self, block: u32) -> Option<ViewerId> {
         self.viewers
             .range((block, 0)..)
@@ -75,10 +75,10 @@ impl Film {
             .map(|((_, viewer), _)| *viewer)
     }
 
-    /// How long until a viewer comes to what lies `film_time` seconds ahead of him.
+    /// How long until a viewer comes to what lies `film_time` seconds ahead of them.
     fn delay(&self, front: &Front, film_time: f64, now: f64) -> f64 {
         let here = now - front.since;
-        // He has not come to the next block when he should have: a player that pauses says nothing, and
+        // The viewer has not come to the next block on time: a player that pauses says nothing, and
         // one with a long buffer asks in bursts.
         if front.speed <= 0.0 || here * front.speed > self.block_seconds + SILENT {
             return film_time + PAUSE;
@@ -92,7 +92,7 @@ impl Film {
     /// not come yet come at random. To keep the block until some moment costs the time until it is used
     /// or that moment, whichever is first, and brings a use with the chance that one comes by then. The
     /// wait is the best such ratio over all moments; where a viewer is sure to come it is the time until
-    /// he is here.
+    /// they are here.
     pub fn wait(&self, all: &Habits, films: usize, block: u32, now: f64) -> f64 {
         let place = self.place(block);
         let mut sum = Outlook::new();

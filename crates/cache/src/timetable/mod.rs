@@ -1,14 +1,14 @@
 //! Timetable: the block whose next viewer comes latest makes room.
 //!
-//! In video on demand the next use of a block can be computed: the nearest viewer behind it, at his
-//! speed, if he does not leave before. Where nobody is behind it, it waits for someone who has not come
+//! In video on demand the next use of a block can be computed: the nearest viewer behind it, at their
+//! speed, unless they leave before. If nobody is behind it, it waits for a future viewer who has not come
 //! yet, and popularity says how long.
 //!
 //! **How a victim is found.** Between two viewers of a film all blocks wait for the same one, the lower of
 //! the two, and the last of them waits longest. So of each such stretch one block is a candidate: the last
 //! one in memory that the stretch's *owner* (the viewer at its upper end) has passed; beyond the front
 //! viewer it is the film's last. A queue holds one entry a stretch, the longest wait first. A viewer's
-//! step renews his own entry. Other entries grow old, but waits mostly get shorter as time goes by, so
+//! step renews their own entry. Other entries grow old, but waits mostly get shorter as time goes by, so
 //! that an entry taken from the queue is computed again and put back if another is before it. A decision
 //! costs a few look-ups in trees and a few waits, whatever the size of the cache.
 //!
@@ -202,7 +202,7 @@ impl Timetable {
         shape.staying = shape.habits.staying(&self.all);
     }
 
-    /// Takes a viewer from where he was.
+    /// Takes a viewer from their position.
     fn stand_up(&mut self, viewer: ViewerId, seat: Seat, now: f64) {
         let film = &mut self.films[seat.film as usize];
         film.viewers.remove(&(seat.block, viewer));
@@ -353,7 +353,7 @@ impl Policy for Timetable {
         if let Some(seat) = played_on {
             let known = self.films[film as usize].viewers.get(&(block, viewer));
             if known.is_some_and(|known| known.speed == front.speed) {
-                // A further read within the block: he came to it when he came to it.
+                // A further read within the block: the time of arrival stays.
                 return;
             }
             let shape = &mut self.films[film as usize];
@@ -371,8 +371,8 @@ impl Policy for Timetable {
                     version,
                 },
             );
-            // Whom he has overtaken owns blocks now that were his; so does who is ahead of where he was,
-            // if he plays backwards.
+            // Overtaken viewers own blocks now that were this viewer's; so do viewers ahead of the old position, if this
+            // one plays backwards.
             let (low, high) = (seat.block.min(block), seat.block.max(block));
             let shape = &self.films[film as usize];
             let overtook = shape
@@ -403,7 +403,7 @@ impl Policy for Timetable {
             );
         }
         self.renew(film, Some(viewer), now);
-        // The stretch beyond him was his predecessor's in part, if he is the front viewer now.
+        // The stretch beyond the viewer was partly the predecessor's, if this is the front viewer now.
         if self.films[film as usize].owner(block + 1).is_none() {
             self.renew(film, None, now);
         }

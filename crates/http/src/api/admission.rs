@@ -201,7 +201,7 @@ pub(crate) async fn admission(
     let ahead = match query.get("ahead").map(|text| text.parse::<u64>()) {
         None => AHEAD,
         Some(Ok(ahead @ 1..=FURTHEST)) => ahead,
-        Some(_) => return bad(format!("ahead: seconds from 1 to {FURTHEST} are wanted")),
+        Some(_) => return bad(format!("ahead: must be 1 to {FURTHEST} seconds")),
     };
     let protocol = match query.get("protocol").map(String::as_str) {
         None | Some("rtsp/udp") => Protocol::RtspUdp,
@@ -210,7 +210,7 @@ pub(crate) async fn admission(
         Some("dash") => Protocol::Dash,
         Some("file") => Protocol::File,
         Some(_) => {
-            return bad("protocol: rtsp/udp, rtsp/tcp, hls, dash or file is wanted".into());
+            return bad("protocol: must be rtsp/udp, rtsp/tcp, hls, dash or file".into());
         }
     };
     let newcomer = match query.get("title") {
@@ -230,7 +230,7 @@ pub(crate) async fn admission(
 }
 
 fn nothing_calibrated() -> Answer {
-    let words = "nothing was calibrated here: reelway serve FILMS --calibrate does it";
+    let words = "there is no calibration; run reelway serve FILMS --calibrate";
     answer::api_error(StatusCode::NOT_FOUND, words)
 }
 

@@ -123,7 +123,7 @@ impl FilmJson {
         let why_not = || {
             reason
                 .clone()
-                .unwrap_or_else(|| "the film is being looked at".into())
+                .unwrap_or_else(|| "the film is being examined".into())
         };
         FilmJson {
             title: entry.name.clone(),

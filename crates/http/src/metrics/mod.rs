@@ -191,11 +191,11 @@ fn http(out: &mut Exposition, metrics: &Metrics) {
     out.family(
         name,
         "counter",
-        "Connections turned away, by what there were too many of.",
+        "Connections refused, by the limit that was reached.",
     );
     out.value(name, &[("limit", "all")], load(&metrics.refused_total));
     out.value(name, &[("limit", "peer")], load(&metrics.refused_peer));
-    let help = "Connections closed because their reader took nothing for too long.";
+    let help = "Connections closed because the client read nothing for too long.";
     out.single(
         "reelway_http_connections_stalled_total",
         "counter",

@@ -50,7 +50,7 @@ fn sender(out: &mut Exposition, sending: &Sending) {
     out.family(
         "reelway_rtp_backend",
         "gauge",
-        "1 for the way in which RTP packets get to the kernel.",
+        "1 for the backend that hands RTP packets to the kernel.",
     );
     out.value("reelway_rtp_backend", &[("backend", &sending.backend)], 1);
     for (name, help, total) in [
@@ -72,22 +72,22 @@ fn sender(out: &mut Exposition, sending: &Sending) {
         ),
         (
             "missed_packets",
-            "RTP packets that receivers asked for again.",
+            "RTP packets that receivers reported missing.",
             sending.missed_total,
         ),
         (
             "resent_packets",
-            "RTP packets sent again (RFC 4588); not among those sent.",
+            "RTP packets retransmitted (RFC 4588); not counted as sent.",
             sending.resent_total,
         ),
         (
             "dropped_frames",
-            "Frames left out, as they would have come too late and no other frame needs them.",
+            "Frames dropped because they would have come too late and no other frame needs them.",
             sending.dropped_frames_total,
         ),
         (
             "retried_packets",
-            "RTP packets offered again, as the kernel had no room.",
+            "RTP packets offered to the kernel again because it had no room.",
             sending.retried_total,
         ),
         (
@@ -97,7 +97,7 @@ fn sender(out: &mut Exposition, sending: &Sending) {
         ),
         (
             "timetable_shifts",
-            "Times that a stream went on later after a stall.",
+            "Times that a stream was shifted after a stall.",
             sending.shifts_total,
         ),
     ] {
@@ -117,19 +117,18 @@ fn sender(out: &mut Exposition, sending: &Sending) {
     ];
     for (name, which, millis) in late {
         if let Some(millis) = millis {
-            let help = format!(
-                "{which} of how late packets left against the timetable, over the last seconds."
-            );
+            let help =
+                format!("{which} of packet lateness against the timetable, over the last seconds.");
             let name = format!("reelway_rtp_late_{name}_seconds");
             out.single(&name, "gauge", &help, millis / 1e3);
         }
     }
     if let Some(packets) = sending.packets_per_send {
-        let help = "Packets of a send, over the last seconds.";
+        let help = "Packets per send, over the last seconds.";
         out.single("reelway_rtp_packets_per_send", "gauge", help, packets);
     }
     if let Some(millis) = sending.cpu_ms_per_stream_second {
-        let help = "CPU time that a stream takes of the sender threads in a second, over the last seconds.";
+        let help = "CPU time of the sender threads per stream-second, over the last seconds.";
         out.single(
             "reelway_rtp_cpu_seconds_per_stream_second",
             "gauge",
@@ -179,7 +178,7 @@ pub(super) fn admission(out: &mut Exposition, app: &App) {
     out.single(
         "reelway_admission_refused_total",
         "counter",
-        "Newcomers refused because there was no room.",
+        "Newcomers refused by admission.",
         judge.refused(),
     );
     let limits = judge.capacity().limits();
@@ -195,15 +194,15 @@ pub(super) fn admission(out: &mut Exposition, app: &App) {
                 out.value(name, &labels, value(*resource));
             }
         };
-    let help = "Bytes (of memory) or bytes a second that may be booked.";
+    let help = "Limit of a resource: bytes of memory, or bytes per second.";
     labelled(out, "reelway_admission_limit_bytes", help, &|resource| {
         judge.limit(resource, 0).unwrap_or(u64::MAX)
     });
-    let help = "Of it, booked for the second that is now.";
+    let help = "Booked amount of a resource in the current second.";
     labelled(out, "reelway_admission_booked_bytes", help, &|resource| {
         judge.load(resource, judge.second())
     });
-    let help = "Of it, booked in the fullest second of the coming hour.";
+    let help = "Booked amount of a resource in the fullest second of the coming hour.";
     labelled(
         out,
         "reelway_admission_booked_most_bytes",

@@ -17,19 +17,19 @@ pub(super) fn store(out: &mut Exposition, app: &App) {
     out.single(
         "reelway_pool_used_bytes",
         "gauge",
-        "Of it, in use or being read.",
+        "Memory of film blocks that are in use or being read.",
         stats.in_use * block,
     );
     out.single(
         "reelway_pool_cached_bytes",
         "gauge",
-        "Of it, holding film.",
+        "Memory of film blocks that hold film.",
         stats.cached * block,
     );
     out.single(
         "reelway_pool_ready_bytes",
         "gauge",
-        "Of it, ready to be used: the rest has no memory yet.",
+        "Memory of film blocks that is allocated already.",
         stats.ready * block,
     );
     out.single(
@@ -41,18 +41,18 @@ pub(super) fn store(out: &mut Exposition, app: &App) {
     out.single(
         "reelway_cache_hits_total",
         "counter",
-        "Blocks asked for that were there or coming.",
+        "Requested blocks that were in memory or being read.",
         stats.hits,
     );
     out.single(
         "reelway_cache_misses_total",
         "counter",
-        "Blocks asked for that had to be read.",
+        "Requested blocks that had to be read.",
         stats.misses,
     );
     if let Some(compared) = app.shadow.compared() {
         let name = "reelway_cache_hit_ratio";
-        let help = "Share of the same last requests that was in memory, or would have been with another policy.";
+        let help = "Hit ratio of the same last requests, with this policy and with others.";
         out.family(name, "gauge", help);
         for (policy, hits) in [
             ("this", compared.hits),
@@ -67,13 +67,13 @@ pub(super) fn store(out: &mut Exposition, app: &App) {
     out.single(
         "reelway_cache_compare_cpu_seconds_total",
         "counter",
-        "CPU time that finding out about other policies took.",
+        "CPU time of the comparison with other policies.",
         app.shadow.cpu().as_secs_f64(),
     );
     out.single(
         "reelway_cache_viewers",
         "gauge",
-        "Viewers whose places the cache policy knows.",
+        "Viewers whose positions the cache policy knows.",
         stats.viewers,
     );
     out.single(
@@ -90,7 +90,7 @@ pub(super) fn store(out: &mut Exposition, app: &App) {
     );
     let lanes = app.store.lanes();
     let name = "reelway_device_read_seconds";
-    let help = "How long reads took, to a power of two of microseconds, by disk or origin.";
+    let help = "Latency of reads, rounded to a power of two of microseconds, by disk or origin.";
     out.family(name, "summary", help);
     for lane in &lanes {
         for (quantile, share) in [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99), ("1", 1.0)] {
@@ -109,12 +109,12 @@ fn tier(out: &mut Exposition, stats: &TierStats, block: u64) {
     let gauges = [
         (
             "reelway_tier_bytes",
-            "Room for blocks from elsewhere on a local disk.",
+            "Size of the tier, the cache of remote blocks on a local disk.",
             stats.blocks * block,
         ),
         (
             "reelway_tier_cached_bytes",
-            "Of it, holding film.",
+            "Bytes of the tier that hold film.",
             stats.cached * block,
         ),
     ];
@@ -124,37 +124,37 @@ fn tier(out: &mut Exposition, stats: &TierStats, block: u64) {
     let counters = [
         (
             "reelway_tier_hits_total",
-            "Blocks from elsewhere that were read from the local disk.",
+            "Remote blocks that were read from the tier.",
             stats.hits,
         ),
         (
             "reelway_tier_misses_total",
-            "Blocks from elsewhere that were not there.",
+            "Remote blocks that were not in the tier.",
             stats.misses,
         ),
         (
             "reelway_tier_read_bytes_total",
-            "Bytes read from it.",
+            "Bytes read from the tier.",
             stats.bytes_read,
         ),
         (
             "reelway_tier_written_bytes_total",
-            "Bytes written to it.",
+            "Bytes written to the tier.",
             stats.bytes_written,
         ),
         (
             "reelway_tier_left_out_total",
-            "Blocks that were not let in: the day's bytes are spent, writes are behind, or the disk failed lately.",
+            "Blocks that were not written to the tier: the daily limit is reached, writes are behind, or the disk failed recently.",
             stats.left_out,
         ),
         (
             "reelway_tier_broken_total",
-            "Blocks that were not what was written, and were fetched again.",
+            "Blocks of the tier with a wrong checksum, which were fetched again.",
             stats.broken,
         ),
         (
             "reelway_tier_write_errors_total",
-            "Writes to it that failed.",
+            "Writes to the tier that failed.",
             stats.errors,
         ),
     ];

@@ -37,7 +37,7 @@ impl Part {
 pub(super) fn of(headers: &HeaderMap) -> Result<Part, Refused> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     if text(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
-        let words = "films are taken as they are, not compressed (Content-Encoding)";
+        let words = "films must be uploaded uncompressed (Content-Encoding)";
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
     }
     let body = text(header::CONTENT_LENGTH).map(number);
@@ -46,14 +46,14 @@ pub(super) fn of(headers: &HeaderMap) -> Result<Part, Refused> {
     if headers.contains_key(header::TRANSFER_ENCODING) || body.is_none() {
         let is_question = range.is_some_and(|range| range.starts_with("bytes */"));
         if !is_question || headers.contains_key(header::TRANSFER_ENCODING) {
-            let words = "the film's length is wanted (Content-Length), to make room for it";
+            let words = "Content-Length is required, to reserve space for the film";
             return Err(refuse(StatusCode::LENGTH_REQUIRED, words));
         }
     }
     let body = body.flatten().unwrap_or(0);
     let Some(range) = range else {
         if body == 0 {
-            return bad("an empty body is no film");
+            return bad("an empty body is not a film");
         }
         return Ok(Part::Whole { len: body });
     };
@@ -62,9 +62,9 @@ pub(super) fn of(headers: &HeaderMap) -> Result<Part, Refused> {
         Some((Some((first, last)), len)) if body > 0 && last - first == body - 1 => {
             Ok(Part::Piece { start: first, len })
         }
-        Some(_) => bad("Content-Range and Content-Length do not fit each other"),
+        Some(_) => bad("Content-Range and Content-Length contradict each other"),
         None => bad(
-            "Content-Range must be `bytes FIRST-LAST/LENGTH`, or `bytes */LENGTH` to ask how far it is",
+            "Content-Range must be `bytes FIRST-LAST/LENGTH`, or `bytes */LENGTH` to ask how much has arrived",
         ),
     }
 }

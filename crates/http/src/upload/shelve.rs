@@ -48,7 +48,7 @@ pub(super) async fn shelve(
             let intake = app.catalogue.intake();
             let intake = intake.ok_or_else(|| intake_error(IntakeError::NoFolder))?;
             let identity = intake.judge(&title, file, &place).map_err(|error| {
-                tracing::info!(%title, "what was put is no film: {}", error.reason());
+                tracing::info!(%title, "the upload is not a film: {}", error.reason());
                 refuse(StatusCode::UNPROCESSABLE_ENTITY, error.reason())
             })?;
             draft
@@ -75,7 +75,7 @@ pub(super) async fn shelve(
         app.films.forget(title, &old);
         app.store.forget(old);
     }
-    tracing::info!(%title, bytes = len, replaced = replaces.is_some(), "a film was put");
+    tracing::info!(%title, bytes = len, replaced = replaces.is_some(), "film uploaded");
     let address = format!("/{}/file", route::encode(title));
     let status = match replaces {
         Some(_) => StatusCode::OK,
@@ -105,7 +105,7 @@ pub(super) async fn delete(
         .intake()
         .is_some_and(|intake| intake.holds(title))
     {
-        let words = format!("'{title}' lies elsewhere, where it is only read: delete it there");
+        let words = format!("'{title}' is a remote film: delete it at its origin");
         return Err(refuse(StatusCode::CONFLICT, words));
     }
     conditional::allows_change(&request.headers, Some(&app.films.etag(&entry.identity)))
@@ -124,8 +124,7 @@ pub(super) async fn delete(
             let disk = |error| disk_error(&entry.path, &error);
             let present = fs::metadata(&entry.path).map_err(disk)?;
             if FileIdentity::from(&present) != entry.identity {
-                let words =
-                    "the file has changed a moment ago; look at what it is now, and ask again";
+                let words = "the file has just changed; check it and try again";
                 return Err(refuse(StatusCode::CONFLICT, words));
             }
             fs::remove_file(&entry.path).map_err(disk)?;
@@ -146,7 +145,7 @@ pub(super) async fn delete(
     };
     wait_until(|| gone(app)).await;
     app.films.forget(title, &entry.identity);
-    tracing::info!(%title, viewers, "a film was deleted");
+    tracing::info!(%title, viewers, "film deleted");
     let value = json!({ "title": title, "bytes": entry.identity.size, "viewers": viewers });
     Ok(answer::with(
         StatusCode::OK,

@@ -202,7 +202,7 @@ impl<'p, 'a> Fields<'p, 'a> {
         let taken = taken.ok_or_else(|| {
             let wanted = self.at.saturating_add(count);
             self.of.damaged(format!(
-                "is cut off: {wanted} bytes are wanted, {} are there",
+                "is truncated: it needs {wanted} bytes and has {}",
                 self.of.body.len()
             ))
         })?;

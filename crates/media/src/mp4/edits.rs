@@ -67,7 +67,7 @@ pub fn read(edts: &Boxed, notes: &mut Vec<String>) -> Result<Edit, IndexError> {
         }
     }
     if shown == 0 && edit.delay > 0 {
-        notes.push("its edit list shows nothing and is not followed".into());
+        notes.push("its edit list shows nothing and is ignored".into());
         return Ok(Edit::default());
     }
     if shown > 1 {
@@ -76,7 +76,7 @@ pub fn read(edts: &Boxed, notes: &mut Vec<String>) -> Result<Edit, IndexError> {
         ));
     }
     if odd_rate {
-        notes.push("an edit asks for another speed, which is not followed".into());
+        notes.push("an edit asks for another speed, which is ignored".into());
     }
     Ok(edit)
 }

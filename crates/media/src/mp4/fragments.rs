@@ -143,7 +143,9 @@ impl Gathered {
     fn begin(&mut self, traf: &Boxed, time: Option<u64>) -> Result<(), IndexError> {
         let Some(time) = time else { return Ok(()) };
         let Some(time) = i64::try_from(time).ok().filter(|time| *time < 1 << 62) else {
-            return Err(traf.damaged(format!("begins at decode time {time}, which is no time")));
+            return Err(traf.damaged(format!(
+                "begins at decode time {time}, which is not a valid time"
+            )));
         };
         let Some(last) = self.samples.last() else {
             (self.first_dts, self.end_dts) = (time, time);
@@ -190,7 +192,7 @@ impl Run<'_, '_> {
             let relative = i64::from(fields.u32()? as i32);
             offset = self.base.checked_add_signed(relative).ok_or_else(|| {
                 trun.damaged(format!(
-                    "data offset {relative} from byte {} is no place in the file",
+                    "data offset {relative} from byte {} lies outside the file",
                     self.base
                 ))
             })?;

@@ -125,7 +125,7 @@ impl Indexer {
             }
             None => Err(self.error(
                 Trouble::Incomplete,
-                "there is no moov box, which says where pictures and sound are".into(),
+                "there is no moov box, which describes the tracks".into(),
             )),
         }
     }
@@ -275,7 +275,7 @@ impl Indexer {
                 format!("the last {left} bytes of the file are no box"),
             ));
         };
-        movie.note(format!("{left} bytes after the film passed over"));
+        movie.note(format!("{left} bytes after the film skipped"));
         self.at = self.len;
         Ok(())
     }

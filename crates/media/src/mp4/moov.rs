@@ -172,7 +172,7 @@ impl Movie {
     }
 
     fn pass_over(&mut self, id: u32, reason: &str) -> Result<(), IndexError> {
-        self.note(format!("track {id} ({reason}) passed over"));
+        self.note(format!("track {id} ({reason}) skipped"));
         Ok(())
     }
 }
@@ -198,7 +198,7 @@ impl Draft {
     pub fn entry(&self) -> Result<&Entry, String> {
         let entry = |description: u32| self.entries.get((description.max(1) - 1) as usize);
         let Some(found) = entry(self.gathered.description) else {
-            return Err("its samples are described nowhere".into());
+            return Err("its samples have no description".into());
         };
         match self.gathered.other_description.map(entry) {
             Some(other) if other != Some(found) => {
@@ -243,8 +243,8 @@ fn handler_name(kind: [u8; 4]) -> &'static str {
         b"sbtl" | b"subt" | b"subp" | b"clcp" => "subtitles",
         b"tmcd" => "time code",
         b"meta" | b"mdta" => "metadata",
-        b"hint" => "hints for another server",
-        _ => "neither picture nor sound",
+        b"hint" => "hint track",
+        _ => "neither video nor audio",
     }
 }
 

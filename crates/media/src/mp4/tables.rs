@@ -136,7 +136,7 @@ pub fn read(stbl: &Boxed, limits: &mut Limits) -> Result<Tables, IndexError> {
     }
     if number < count {
         let note = format!(
-            "{} of {count} samples have no place in the file (stco, stsc) and are left out",
+            "{} of {count} samples have no place in the file (stco, stsc) and are skipped",
             count - number
         );
         tables.notes.push(note);

@@ -45,7 +45,7 @@ pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexErr
         let (first, end) = kept(&draft, shift, movie.timescale, container);
         if first >= end {
             movie.note(format!(
-                "track {} (ends before the film's first picture) passed over",
+                "track {} (ends before the film's first picture) skipped",
                 draft.id
             ));
             continue;
@@ -58,13 +58,13 @@ pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexErr
         };
         if before > 0 {
             movie.note(format!(
-                "track {}: {before} {what} before the film's beginning are left out",
+                "track {}: {before} {what} before the film's beginning are skipped",
                 draft.id
             ));
         }
         if after > 0 {
             movie.note(format!(
-                "track {}: {after} {what} that its edit list cuts off are left out",
+                "track {}: {after} {what} that its edit list cuts off are skipped",
                 draft.id
             ));
         }
@@ -114,7 +114,7 @@ fn playable(movie: &mut Movie) -> Result<Vec<Draft>, IndexError> {
             }
             Ok(_) => return true,
         };
-        movie.note(format!("track {} ({reason}) passed over", draft.id));
+        movie.note(format!("track {} ({reason}) skipped", draft.id));
         false
     });
     for draft in &mut drafts {
@@ -128,7 +128,7 @@ fn playable(movie: &mut Movie) -> Result<Vec<Draft>, IndexError> {
         // An edit that begins where there is no media shows nothing: players play on without it.
         if draft.edit.start >= draft.gathered.end_dts && draft.edit.start > 0 {
             movie.note(format!(
-                "track {}: its edit list begins after its media and is not followed",
+                "track {}: its edit list begins after its media and is ignored",
                 draft.id
             ));
             draft.edit = Edit::default();

@@ -74,7 +74,7 @@ fn a_value_out_of_its_range_is_named_with_its_line() {
         ),
         (
             "[capacity]\nnet = \"-5Mbit\"\n",
-            "line 2: capacity.net = \"-5Mbit\": a rate is wanted, such as 100Mbit",
+            "line 2: capacity.net = \"-5Mbit\": must be a rate, such as 100Mbit",
         ),
         (
             "[capacity]\ncpu = \"1.5\"\n",
@@ -86,7 +86,7 @@ fn a_value_out_of_its_range_is_named_with_its_line() {
         ),
         (
             "[capacity]\ninterfaces = { eth0 = \"auto\" }\n",
-            "line 2: capacity.interfaces: eth0 = \"auto\": a rate is wanted",
+            "line 2: capacity.interfaces: eth0 = \"auto\": must be a rate",
         ),
         (
             "[admission]\nclasses = [{ name = \"a\", percent = 0 }]",

@@ -12,38 +12,38 @@ use reelway_yardstick::load::{
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Virtual viewers (they count and time, and decode nothing)")]
 pub struct Load {
-    /// So many virtual viewers (RTSP over UDP, or --tcp; HLS; DASH)
+    /// Number of virtual viewers (RTSP over UDP, or --tcp; HLS; DASH)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub clients: Option<u32>,
-    /// When they come: poisson:RATE a second, burst:N, steps:8+6/10min, trace:FILE [default: 100 a second]
+    /// When they arrive: poisson:RATE a second, burst:N, steps:8+6/10min, trace:FILE [default: 100 a second]
     #[arg(long, value_name = "HOW")]
     arrivals: Option<Arrivals>,
-    /// Which of the films they take: even, zipf:EXPONENT, weights:5,3,1
+    /// Which of the films they watch: even, zipf:EXPONENT, weights:5,3,1
     #[arg(long, value_name = "HOW", default_value = "even")]
     films: Choice,
     /// How long they watch: film, 90s, 1min-20min, exp:10min
     #[arg(long, value_name = "HOW", default_value = "film")]
     watch: Watch,
-    /// Percent of them who pause once
+    /// Percentage of them that pause once
     #[arg(long, value_name = "PCT", default_value = "0", value_parser = percent)]
     pause: f64,
-    /// Percent of them who seek once
+    /// Percentage of them that seek once
     #[arg(long, value_name = "PCT", default_value = "0", value_parser = percent)]
     seek: f64,
-    /// Percent of them who play fast for a while
+    /// Percentage of them that play fast for a while
     #[arg(long, value_name = "PCT", default_value = "0", value_parser = percent)]
     fast_play: f64,
-    /// What all of this is drawn from: the same seed is the same run
+    /// Seed of all random numbers: the same seed gives the same run
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Threads that receive
+    /// Receiving threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     threads: u8,
-    /// Search for the largest number of viewers of which none is harmed, up to so many; each try lasts
+    /// Search for the largest number of viewers of which none is harmed, up to this number; each try lasts
     /// --duration [default: 20 s]
     #[arg(long, value_name = "MOST", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub find_limit: Option<u32>,
-    /// Searches, of which the mean is told
+    /// Number of searches; their mean is reported
     #[arg(long, value_name = "N", default_value_t = 5, requires = "find_limit", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
 }
@@ -125,7 +125,7 @@ pub async fn find_limit(options: Options, most: u32, runs: u32) -> anyhow::Resul
             let unwell = story.harmed + story.refused;
             if story.viewers < viewers as usize {
                 anyhow::bail!(
-                    "only {} of {viewers} viewers came within {} s: --arrivals is too slow for --duration",
+                    "only {} of {viewers} viewers arrived within {} s: --arrivals is too slow for --duration",
                     story.viewers,
                     duration.as_secs()
                 );
@@ -155,7 +155,7 @@ pub fn print_limit(limit: &Limit) {
         limit.runs.len()
     );
     if limit.bounded {
-        println!("  nothing was too many in some run: the limit is higher than --find-limit");
+        println!("  some run found no limit: it is higher than --find-limit");
     }
 }
 
@@ -245,7 +245,7 @@ pub fn print(story: &LoadStory) {
     );
     if story.dropped > 0 {
         println!(
-            "  ! {} packets came and this machine had no room for them: what is lost may be the yardstick's own fault (more --threads, a greater net.core.rmem_max)",
+            "  ! {} packets came and this machine had no room for them: losses may be the yardstick's own fault (use more --threads, or a larger net.core.rmem_max)",
             story.dropped
         );
     }

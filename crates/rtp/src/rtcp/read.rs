@@ -76,7 +76,7 @@ pub enum Packet {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RtcpError {
     /// Shorter than what it says, or than its kind needs.
-    #[error("RTCP packet of type {kind} at byte {at} is cut off or too short")]
+    #[error("RTCP packet of type {kind} at byte {at} is truncated or too short")]
     Short {
         /// Where in the datagram the packet begins.
         at: usize,

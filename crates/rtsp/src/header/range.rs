@@ -52,7 +52,7 @@ impl NptRange {
         let (unit, range) = range.split_once('=').ok_or_else(invalid)?;
         if !unit.trim().eq_ignore_ascii_case("npt") {
             return Err(RangeError::Unit(format!(
-                "ranges are understood in npt, not '{}'",
+                "ranges must be in npt, not '{}'",
                 excerpt(unit.trim())
             )));
         }

@@ -121,7 +121,7 @@ fn reads_avpf(user_agent: &str) -> bool {
 pub(super) fn no_film_named() -> Response {
     Response::refuse(
         Status::NOT_FOUND,
-        "no film is named; addresses are rtsp://HOST/TITLE",
+        "the address names no film; addresses are rtsp://HOST/TITLE",
     )
 }
 

@@ -83,7 +83,7 @@ impl<W: Clone> Machine<W> {
         }
         if connection.sessions.len() >= self.settings.config.sessions_per_connection {
             let words = format!(
-                "this connection has {} sessions already, no more are given",
+                "this connection has {} sessions already, which is the limit",
                 connection.sessions.len()
             );
             return Err(Response::refuse(Status::UNAVAILABLE, words));
@@ -131,7 +131,7 @@ impl<W: Clone> Machine<W> {
             .any(|title| title.is_empty() || title == film.title())
         {
             let words = format!(
-                "this session is of '{}'; another film wants a session of its own",
+                "this session is of '{}'; another film needs a session of its own",
                 film.title()
             );
             return Err(Response::refuse(Status::AGGREGATE_NOT_ALLOWED, words));
@@ -300,7 +300,7 @@ impl<W: Clone> Machine<W> {
                     )
                 }
                 Offer::Tcp { .. } if media.is_some_and(|media| media != conn) => {
-                    cannot.push("this session's media goes into another connection".to_owned());
+                    cannot.push("this session's media is sent over another connection".to_owned());
                     continue;
                 }
                 Offer::Tcp { channels, profile } => {
@@ -423,7 +423,7 @@ fn which_track(film: &dyn Film, target: &Target) -> Result<FilmTrack, Refused> {
             let found = tracks.iter().find(|track| track.number == number).copied();
             found.ok_or_else(|| {
                 let words = format!(
-                    "'{}' has no track {number} that goes over RTP",
+                    "'{}' has no track {number} that can be sent over RTP",
                     film.title()
                 );
                 Response::refuse(Status::NOT_FOUND, words)

@@ -45,14 +45,14 @@ impl Guests {
             .unwrap_or_else(PoisonError::into_inner);
         if present.all >= self.0.most {
             return Err(format!(
-                "{} connections are open, the most there may be",
+                "{} connections are open, which is the limit",
                 present.all
             ));
         }
         let of_one = present.by_peer.get(&peer).copied().unwrap_or(0);
         if of_one >= self.0.most_of_one {
             return Err(format!(
-                "{of_one} connections of {peer} are open, the most one address may have"
+                "{of_one} connections of {peer} are open, which is the limit per address"
             ));
         }
         present.all += 1;

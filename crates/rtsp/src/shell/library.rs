@@ -127,7 +127,7 @@ impl Library {
         };
         if source.identity() != film.identity {
             return Err(format!(
-                "film '{}' was replaced; it is being read anew",
+                "film '{}' was replaced and is being indexed again",
                 film.name
             ));
         }

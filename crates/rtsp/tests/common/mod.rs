@@ -209,7 +209,7 @@ impl Server {
             (
                 "av1".to_owned(),
                 Err(FilmError::Unplayable(
-                    "AV1 does not go over RTP yet".to_owned(),
+                    "AV1 cannot be sent over RTP yet".to_owned(),
                 )),
             ),
         ]);

@@ -323,7 +323,7 @@ impl Active {
             self.shift(behind);
         } else if behind > self.rules.lag_limit {
             let words = format!(
-                "the reader is {:.1} s behind and was given up",
+                "the reader is {:.1} s behind and was disconnected",
                 behind as f64 / 1e9
             );
             self.fail(StreamError(words));

@@ -24,7 +24,7 @@ impl Thread {
         let dropped = self.counters.dropped.load(Ordering::Relaxed);
         if dropped > self.told_dropped {
             tracing::warn!(
-                "sender thread {} has more to do than it can: {} frames that no other needs were left out",
+                "sender thread {} is overloaded: {} frames that no other frame needs were dropped",
                 self.number,
                 dropped - self.told_dropped
             );
@@ -64,7 +64,7 @@ impl Thread {
         if given > 0 {
             // Soon again if there is more to give.
             self.balance_at = now + BALANCE / 10;
-            tracing::debug!("{given} streams go from thread {} to {to}", self.number);
+            tracing::debug!("{given} streams move from thread {} to {to}", self.number);
         }
     }
 

@@ -214,7 +214,7 @@ fn allocate(dir: &Path, file: &File, slots: u64, block_bytes: u32) -> io::Result
     }
     if count < slots {
         tracing::warn!(
-            "the tier in {} is of {} MiB instead of {}: the disk has no room for more",
+            "the tier in {} has {} MiB instead of {}: the disk is full",
             dir.display(),
             (count * block) >> 20,
             (slots * block) >> 20

@@ -339,7 +339,7 @@ fn read_head(bytes: &[u8]) -> Result<Head, Trouble> {
 fn split(url: &str) -> Result<(String, String), Trouble> {
     let rest = url
         .strip_prefix("http://")
-        .ok_or_else(|| protocol(format!("{url}: only http:// is fetched here")))?;
+        .ok_or_else(|| protocol(format!("{url}: only http:// is supported")))?;
     let rest = rest.split('#').next().unwrap_or(rest);
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);

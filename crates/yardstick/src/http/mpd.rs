@@ -100,7 +100,9 @@ fn by_template(
         .filter_map(|node| children(node, "SegmentTemplate").next())
         .collect();
     if templates.is_empty() {
-        return Err("segments are described by something else than SegmentTemplate, which is all that is read here".into());
+        return Err(
+            "segments are not described by SegmentTemplate, the only form that is supported".into(),
+        );
     }
     // What the inner one does not say, an outer one may.
     let attribute = |name: &str| templates.iter().find_map(|node| node.attribute(name));

@@ -53,7 +53,7 @@ pub async fn run(options: Options, mut tell: impl FnMut(&Sample)) -> io::Result<
         && options.duration.is_none()
     {
         return Err(invalid(
-            "viewers come for ever: say how many, or how long".to_owned(),
+            "viewers arrive without end: limit their number or the duration".to_owned(),
         ));
     }
     let visits = options.plan.visits(options.urls.len()).map_err(invalid)?;
@@ -299,13 +299,13 @@ fn story(visit: &Visit, url: String, tcp: bool, came: f64, left: f64, told: Told
         let share = 100.0 * tally.lost as f64 / (tally.lost + tally.packets) as f64;
         findings.push(Finding::seen(
             Fault::Lost,
-            format!("{} never came ({share:.2}%)", many(tally.lost, "packet")),
+            format!("{} never arrived ({share:.2}%)", many(tally.lost, "packet")),
         ));
     }
     findings.extend(shown(&seen.playback));
     for (count, fault, words) in [
-        (tally.reordered, Fault::Reordered, "came out of order"),
-        (tally.repeated, Fault::Repeated, "came twice"),
+        (tally.reordered, Fault::Reordered, "arrived out of order"),
+        (tally.repeated, Fault::Repeated, "arrived twice"),
     ] {
         if count > 0 {
             let words = format!("{} {words}", many(count, "packet"));
