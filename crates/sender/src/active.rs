@@ -2,6 +2,7 @@
 
 mod near;
 mod playing;
+mod slow;
 mod track;
 
 use std::mem::offset_of;
@@ -18,10 +19,12 @@ use crate::inbox::{Inbox, Reply, StreamId};
 use crate::pacing::Window;
 use crate::planner::Planner;
 use crate::plans::Script;
+use crate::share::Share;
 use crate::shared::Shared;
 use crate::stream::{PlayInfo, State, StreamError, StreamEvent, TrackInfo};
 use crate::thread::Counters;
 
+use self::slow::Slow;
 pub(crate) use self::track::{Path, Track, UdpPath};
 
 /// How long after the last packet BYE leaves at the earliest: players take it for the end even when
@@ -60,6 +63,10 @@ pub(crate) struct Rules {
     pub lag_limit: u64,
     pub catch_up: u64,
     pub report_interval: u64,
+    /// What TCP streams that are behind may pin together.
+    pub behind: Arc<Share>,
+    /// What groups that are read again for lost packets may pin together.
+    pub again: Arc<Share>,
 }
 
 /// What a stream needs of its surroundings.
@@ -99,6 +106,8 @@ pub(crate) struct Active {
     next_report: u64,
     /// When BYE is due.
     over_at: Option<u64>,
+    /// A TCP stream's connection took no more when it was last tried.
+    slow: Option<Box<Slow>>,
     pub shared: Arc<Shared>,
     pub rules: Arc<Rules>,
     /// What to send by, if not the film's own times.
@@ -196,6 +205,7 @@ impl Active {
             over_at: None,
             bye: true,
             not_before: 0,
+            slow: None,
             starved: false,
             moved: false,
         }
@@ -283,6 +293,7 @@ impl Active {
         self.epoch += 1;
         self.go = false;
         self.over_at = None;
+        self.slow = None;
         // An older request that was not answered yet is overtaken.
         self.reply = reply.or(self.reply.take());
         for track in &mut self.tracks {
@@ -422,6 +433,7 @@ impl Active {
                 self.report_first();
                 self.bye = false;
                 self.not_before = 0;
+                self.retry_at = 0;
                 self.enter(State::Playing);
                 self.want(now);
             }
@@ -451,6 +463,7 @@ impl Active {
     fn stand(&mut self, position: Nanos) {
         self.epoch += 1;
         self.over_at = None;
+        self.slow = None;
         self.watcher.pauses();
         self.shared
             .tally
@@ -501,6 +514,7 @@ impl Active {
     fn let_go(&mut self) {
         self.epoch += 1;
         self.over_at = None;
+        self.slow = None;
         self.watcher.leaves();
         for track in &mut self.tracks {
             track.cursor.let_go();

@@ -2,7 +2,8 @@
 //! its sequence numbers lie. All else is in the film.
 //!
 //! A receiver may ask for anything, as often as it likes. What it gets is bounded: a packet of the last
-//! two seconds, and in all a quarter of what the track sends.
+//! two seconds, and in all a quarter of what the track sends. What all viewers' old groups pin is bounded as well: where
+//! that is taken, a packet of a group that was left behind is not sent again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use reelway_rtp::Header;
 
 use crate::plans::Planned;
+use crate::share::Part;
 use crate::stream::Again;
 
 /// Runs of sequence numbers that are remembered: a group is one run, and each frame left out begins
@@ -109,9 +111,9 @@ pub(crate) struct Resend {
     /// Bytes that may be sent again now.
     credit: u32,
     /// A group that has been left behind, got back for what waits.
-    fetched: Option<(u32, Arc<Planned>)>,
+    fetched: Option<(u32, Arc<Planned>, Part)>,
     /// The group that was asked for.
-    asked: Option<u32>,
+    asked: Option<(u32, Part)>,
 }
 
 impl Resend {
@@ -208,25 +210,25 @@ impl Resend {
 
     /// A group that was fetched.
     pub fn fetched(&self, group: u32) -> Option<&Arc<Planned>> {
-        let (number, planned) = self.fetched.as_ref()?;
+        let (number, planned, _) = self.fetched.as_ref()?;
         (*number == group).then_some(planned)
     }
 
-    /// A group is asked for.
-    pub fn ask(&mut self, group: u32) {
-        self.asked = Some(group);
+    /// A group is asked for, with leave to pin it.
+    pub fn ask(&mut self, group: u32, part: Part) {
+        self.fetched = None;
+        self.asked = Some((group, part));
     }
 
     /// Takes in a group that was asked for. One that cannot be had is not sent again. True if something
     /// waits for it.
     pub fn give(&mut self, group: usize, planned: Option<&Arc<Planned>>) -> bool {
-        let Some(asked) = self.asked.filter(|asked| *asked as usize == group) else {
+        let Some((asked, part)) = self.asked.take_if(|(asked, _)| *asked as usize == group) else {
             return false;
         };
-        self.asked = None;
         match planned {
             Some(planned) if !self.waiting.is_empty() => {
-                self.fetched = Some((asked, Arc::clone(planned)));
+                self.fetched = Some((asked, Arc::clone(planned), part));
             }
             _ => {
                 let trail = &self.trail;
@@ -242,6 +244,7 @@ impl Resend {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::share::Share;
     use proptest::prelude::*;
 
     fn resend() -> Resend {
@@ -306,7 +309,7 @@ mod tests {
         resend.trail.note(0, place(0, 0), 0);
         resend.trail.note(10, place(1, 0), 0);
         (0..20).for_each(|seq| resend.miss(seq, 20, 20));
-        resend.ask(0);
+        resend.ask(0, Share::again(64).take(2).unwrap());
         assert!(!resend.is_waiting());
         assert!(!resend.give(1, None), "nobody asked for it");
         assert!(resend.give(0, None) && resend.is_waiting());

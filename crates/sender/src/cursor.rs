@@ -137,6 +137,13 @@ impl Cursor {
         self.asks = UNKNOWN;
     }
 
+    /// Blocks that it keeps in memory.
+    pub fn blocks(&self) -> usize {
+        let next = self.next.as_ref().and_then(|next| next.as_ref().ok());
+        let all = self.current.iter().chain(next);
+        all.map(|planned| planned.span.blocks()).sum()
+    }
+
     /// Forgets what was asked for: the answer would come to a thread that the track has left.
     pub fn ask_again(&mut self) {
         self.asked = None;

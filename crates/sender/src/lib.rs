@@ -23,6 +23,7 @@
 //! | `plans.rs`, `planner.rs` | plans of groups, made once, shared by all viewers |
 //! | `cursor.rs`, `active.rs`, `active/`, `shared.rs` | a stream as a sender thread has it; what others see of it |
 //! | `again.rs`, `resend.rs` | lost packets, sent again from the timetable |
+//! | `share.rs`, `active/slow.rs` | what viewers who do not read, or ask for lost packets, may pin |
 //! | `thread.rs`, `thread/`, `wheel.rs`, `inbox.rs` | the turns, what a thread is told, who goes over to another |
 //! | `send.rs`, `backend.rs` | packets put together, and the ways to the kernel |
 //! | `departure.rs` | where the kernel holds packets until their time |
@@ -47,6 +48,7 @@ mod resend;
 mod rtcp;
 mod send;
 mod sender;
+mod share;
 mod shared;
 mod stream;
 mod thread;
@@ -57,6 +59,7 @@ pub use config::{BackendChoice, SenderConfig, SenderError};
 pub use handle::StreamHandle;
 pub use histogram::LatenessCounts;
 pub use sender::Sender;
+pub use share::reserved_blocks;
 pub use stream::{
     Again, FileStream, FilmStream, Lateness, Out, PlayInfo, Progress, Reception, SenderStats,
     State, Stream, StreamError, StreamEvent, TrackInfo, TrackOut, What,

@@ -235,7 +235,7 @@ impl Planner {
         epoch: u32,
     ) {
         self.push(
-            Monotonic::ZERO,
+            reelway_clock::now(),
             Job::Locate {
                 script,
                 tracks,

@@ -17,6 +17,9 @@ use crate::shared::add;
 use crate::stream::State;
 use crate::thread::{Thread, now};
 
+/// How long after it is asked for a group is due that was left behind: those who are on time come first.
+const DUE: u64 = 200_000_000;
+
 /// What is to be done with the packet that was asked for first.
 enum Next {
     /// It is to be sent, from there.
@@ -110,10 +113,21 @@ impl Active {
             return Next::Drop;
         };
         if self.here(track, place.group).is_none() {
-            let resend = self.tracks[track].resend.as_mut();
-            resend
-                .into_iter()
-                .for_each(|resend| resend.ask(place.group));
+            let cursor = &self.tracks[track].cursor;
+            // A group of which nothing can be in time any more is not read for it.
+            let ended = self
+                .script
+                .group_due(cursor.track, place.group as usize + 1);
+            if self.wall_of(ended).saturating_add_signed(RTX_TIME) < now {
+                return Next::Drop;
+            }
+            // It is about as large as the one at hand.
+            let Some(part) = self.rules.again.take(cursor.blocks().max(1)) else {
+                return Next::Drop;
+            };
+            if let Some(resend) = self.tracks[track].resend.as_mut() {
+                resend.ask(place.group, part);
+            }
             return Next::Fetch(place.group);
         }
         let Some((unit, number)) = self.unit_at(track, place) else {
@@ -141,7 +155,7 @@ impl Active {
         };
         let id = (self.tracks[track].cursor.track, group as usize);
         self.planner
-            .request(&self.script, id, Monotonic::from_nanos(now), waiter);
+            .request(&self.script, id, Monotonic::from_nanos(now + DUE), waiter);
     }
 }
 

@@ -30,8 +30,6 @@ const ENOUGH: usize = 256;
 const TCP_PACKETS: u32 = 64;
 /// Frames of a TCP stream sent in a turn at most, so that one that catches up does not hold up others.
 const TCP_FRAMES: usize = 4;
-/// How long a TCP connection that took nothing is left alone.
-const TCP_RETRY: u64 = 10_000_000;
 
 /// Memory for the headers of a turn's packets.
 pub(crate) struct Cells(pub Box<[[u8; CELL]]>);
@@ -316,6 +314,12 @@ impl Thread {
             if stream.state != State::Playing || now < stream.retry_at || now < stream.not_before {
                 return;
             }
+            if stream.has_let_go() {
+                if let Some(stream) = self.streams[place as usize].as_deref_mut() {
+                    stream.look_at_connection(now);
+                }
+                return;
+            }
             let slices = (0..stream.tracks.len()).filter_map(|track| Some(stream.slice(track)?.0));
             let Some(mut due) = slices
                 .filter(|due| due.at < horizon)
@@ -349,14 +353,16 @@ impl Thread {
                 Err(error) => return stream.fail(StreamError(error.to_string())),
             };
             let whole = taken == rest;
-            if taken < due.end - due.first {
-                stream.retry_at = after + TCP_RETRY;
-            }
             // Behind: the next frame follows after half of this one's time.
             if whole && due.at + 2 * TURN < after {
                 stream.not_before = after + half.min(50_000_000);
             }
             note(stream, &self.counters, &due, taken, 0, after);
+            if taken < due.end - due.first {
+                stream.is_full(taken, after);
+            } else if whole {
+                stream.took_all();
+            }
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::planner::Planner;
 use crate::plans::Script;
 use crate::rtcp::{Directory, listen};
 use crate::send::Reporter;
+use crate::share::Share;
 use crate::shared::{Place, Shared};
 use crate::stream::{Out, SenderStats, State, Stream, StreamError, TrackOut, What};
 use crate::thread::{Counters, Neighbour, Parts, Thread, now};
@@ -154,6 +155,7 @@ impl Sender {
         listen(&rtcp, &directory, &closed).map_err(SenderError::Thread)?;
         let nanos = |duration: Duration| duration.as_nanos().min(i64::MAX as u128) as u64;
         let smooth = nanos(config.smooth_ahead) as i64;
+        let blocks = store.stats().blocks;
         let planner = Planner::start(store, config.payload, smooth).map_err(SenderError::Thread)?;
         let rules = Arc::new(Rules {
             burst: config.burst.clamp(1, 64),
@@ -165,6 +167,8 @@ impl Sender {
             lag_limit: nanos(config.lag_limit),
             catch_up: nanos(config.catch_up).max(2 * crate::pacing::TURN),
             report_interval: nanos(config.report_interval).max(crate::pacing::TURN),
+            behind: Share::behind(blocks),
+            again: Share::again(blocks),
         });
         let mut sockets_of = Vec::with_capacity(threads);
         for _ in 1..threads {

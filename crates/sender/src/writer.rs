@@ -145,6 +145,12 @@ impl FrameWriter {
         inner.done < inner.backlog.len()
     }
 
+    /// Whether the connection has room for packets again. An error of the connection counts as room: the next write
+    /// finds it.
+    pub(crate) fn has_room(&self) -> Result<bool, WriterError> {
+        Ok(self.lock().flush(&*self.connection)? && tcp::is_writable(self.connection.as_fd()))
+    }
+
     /// Writes the packets of a batch, each already framed. Returns how many were taken, whole or with
     /// their rest in the backlog; the others are to be offered again.
     pub(crate) fn write_packets(&self, batch: &Batch<'_, '_>) -> Result<usize, WriterError> {

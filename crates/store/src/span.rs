@@ -82,6 +82,11 @@ impl Span {
         }))
     }
 
+    /// Blocks that it keeps in memory.
+    pub fn blocks(&self) -> usize {
+        self.0.pins.len()
+    }
+
     /// Which bytes of the film these are.
     pub fn range(&self) -> Range<u64> {
         self.0.range.clone()

@@ -34,6 +34,18 @@ pub fn write_now(connection: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Resu
     }
 }
 
+/// Whether a write would find room now, or an error: half of what [`set_unsent_limit`] allows has left.
+pub fn is_writable(connection: BorrowedFd<'_>) -> bool {
+    let mut poll = libc::pollfd {
+        fd: connection.as_raw_fd(),
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    // SAFETY: one valid pollfd, for a call that does not wait.
+    let ready = unsafe { libc::poll(&mut poll, 1, 0) };
+    ready > 0
+}
+
 /// Sends small writes at once (`TCP_NODELAY`).
 pub fn set_nodelay(connection: BorrowedFd<'_>) -> io::Result<()> {
     set(connection, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)

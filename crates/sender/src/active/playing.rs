@@ -8,6 +8,7 @@ use reelway_clock::Monotonic;
 use reelway_media::Nanos;
 use reelway_rtp::Header;
 
+use super::slow::LAST;
 use super::{Active, BEFORE_BYE, BYE_LATEST, Due};
 use crate::cursor::Unit;
 use crate::departure::HOLD;
@@ -21,12 +22,20 @@ use crate::stream::{State, StreamError};
 /// reordering puts first), takes that for a skewed clock, and a report in between would make it jump.
 const SECOND_REPORT: u64 = 100_000_000;
 
+/// How long after it asks a newcomer's first group is due. A viewer who is on time asks at least as long ahead
+/// ([`reelway_store::Lane::lead`]): so the two are served in the order in which they ask, and a crowd of newcomers does not
+/// take its memory and its disks from those who watch.
+const NEWCOMER: u64 = 200_000_000;
+
 /// How many times `drop_after` a picture is late that is left out with all that is decoded from it.
 const LOST: u64 = 8;
 
 impl Active {
     /// Asks for groups that will be needed soon.
     pub fn want(&mut self, now: u64) {
+        if self.has_let_go() {
+            return;
+        }
         let playing = self.state == State::Playing;
         let ahead = if playing {
             self.film_at(now)
@@ -39,10 +48,11 @@ impl Active {
             let Some((group, due)) = self.tracks[number].cursor.want(&self.script, ahead) else {
                 continue;
             };
-            let deadline = if playing {
-                self.wall_of(self.leaves(due))
-            } else {
-                now
+            let deadline = match playing {
+                // Its reader is late, not the film: those who are on time come first.
+                true if self.is_slow() => now + LAST,
+                true => self.wall_of(self.leaves(due)),
+                false => now + NEWCOMER,
             };
             let waiter = Waiter {
                 inbox: self.inbox.clone(),
@@ -168,6 +178,14 @@ impl Active {
         if self.state != State::Playing {
             return None;
         }
+        if self.has_let_go() {
+            let report = if self.has_begun() {
+                self.next_report
+            } else {
+                u64::MAX
+            };
+            return Some(self.retry_at.min(report).max(now));
+        }
         let done = self.tracks.iter().all(|track| track.cursor.is_done());
         let mut next = match self.over_at {
             Some(at) => at,
@@ -228,16 +246,22 @@ impl Active {
 
     /// How far behind the stream is: the first packet that should have left.
     pub fn behind(&self, now: u64) -> u64 {
+        now.saturating_sub(self.first_due().unwrap_or(now))
+    }
+
+    /// When the first packet of those that have not left should leave.
+    pub(super) fn first_due(&self) -> Option<u64> {
         let first = (0..self.tracks.len())
             .filter_map(|track| Some(self.slice(track)?.0.at))
             .min();
-        now.saturating_sub(first.unwrap_or(now))
+        first.or_else(|| self.slow_since())
     }
 
     /// Moves the timetable on by `nanos`: what was late is due now.
     pub fn shift(&mut self, nanos: u64) {
         self.wall += nanos;
         self.over_at = self.over_at.map(|at| at + nanos);
+        self.shift_slow(nanos);
         self.report_first();
         self.shared.shifts.fetch_add(1, Ordering::Relaxed);
     }
@@ -315,7 +339,8 @@ impl Active {
             .tally
             .position
             .store(self.position(now.saturating_sub(behind)), Ordering::Relaxed);
-        let starved = self.tracks.iter().any(|track| !track.cursor.is_ready());
+        let starved =
+            self.slow_since().is_none() && self.tracks.iter().any(|track| !track.cursor.is_ready());
         // A plan that came late is our fault, a connection that takes no more is its reader's.
         let ours = std::mem::replace(&mut self.starved, starved) || !self.is_tcp();
         let shift = ours && behind > self.rules.catch_up;

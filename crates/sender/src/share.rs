@@ -1,0 +1,198 @@
+//! A part of the block pool that a kind of streams may pin together: those whose readers do not keep up, and lost
+//! packets of groups that were left behind. Neither may take memory from viewers who are on time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Of the pool's blocks one in so many is for TCP streams whose connections take no more.
+const BEHIND: u64 = 8;
+/// Of the pool's blocks one in so many is for groups that are read again for lost packets.
+const AGAIN: u64 = 16;
+
+/// Blocks of a pool of `blocks` that streams may pin beside what viewers who are on time hold: for TCP readers who do
+/// not keep up, and for lost packets that are sent again.
+pub fn reserved_blocks(blocks: u64) -> u64 {
+    part(blocks, BEHIND) + part(blocks, AGAIN)
+}
+
+fn part(blocks: u64, of: u64) -> u64 {
+    (blocks / of).max(1)
+}
+
+/// So many blocks for a kind of streams.
+pub(crate) struct Share {
+    blocks: usize,
+    line: Mutex<Line>,
+}
+
+#[derive(Default)]
+struct Line {
+    taken: usize,
+    /// Who waits, in the order of coming, and for how many blocks each.
+    waiting: BTreeMap<u64, usize>,
+    serial: u64,
+}
+
+/// Leave to pin some blocks of a share, as long as this lives.
+pub(crate) struct Part {
+    share: Arc<Share>,
+    blocks: usize,
+}
+
+/// A place in the line for a part.
+pub(crate) struct Ticket {
+    share: Arc<Share>,
+    number: u64,
+}
+
+impl Share {
+    fn new(blocks: u64) -> Arc<Share> {
+        Arc::new(Share {
+            blocks: blocks as usize,
+            line: Mutex::default(),
+        })
+    }
+
+    /// The share of TCP streams that are behind, of a pool of so many blocks.
+    pub fn behind(pool: u64) -> Arc<Share> {
+        Share::new(part(pool, BEHIND))
+    }
+
+    /// The share of groups that are read again for lost packets.
+    pub fn again(pool: u64) -> Arc<Share> {
+        Share::new(part(pool, AGAIN))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether `blocks` more may be taken. Whoever needs more than all there is gets it when nobody else has any.
+    fn fits(&self, line: &Line, blocks: usize) -> bool {
+        line.taken == 0 || line.taken + blocks <= self.blocks
+    }
+
+    /// Leave to pin `blocks`, if they are there and nobody waits for any.
+    pub fn take(self: &Arc<Self>, blocks: usize) -> Option<Part> {
+        let mut line = self.lock();
+        let may = line.waiting.is_empty() && self.fits(&line, blocks);
+        may.then(|| self.part(&mut line, blocks))
+    }
+
+    /// Leave to pin `blocks` when it is the caller's turn: those who came before and still wait get theirs first.
+    /// Otherwise `ticket` keeps the caller's place until the next try.
+    pub fn take_in_turn(
+        self: &Arc<Self>,
+        ticket: &mut Option<Ticket>,
+        blocks: usize,
+    ) -> Option<Part> {
+        let mut line = self.lock();
+        let number = match ticket {
+            Some(ticket) => ticket.number,
+            None => line.serial,
+        };
+        let mut before = 0;
+        for waiting in line.waiting.range(..number).map(|(_, blocks)| *blocks) {
+            before += waiting;
+            // Far enough: there is nothing left for the caller.
+            if before > self.blocks {
+                break;
+            }
+        }
+        if self.fits(&line, before + blocks) {
+            line.waiting.remove(&number);
+            let part = self.part(&mut line, blocks);
+            drop(line);
+            *ticket = None;
+            return Some(part);
+        }
+        line.waiting.insert(number, blocks);
+        if ticket.is_none() {
+            line.serial += 1;
+            *ticket = Some(Ticket {
+                share: Arc::clone(self),
+                number,
+            });
+        }
+        None
+    }
+
+    fn part(self: &Arc<Self>, line: &mut Line, blocks: usize) -> Part {
+        line.taken += blocks;
+        Part {
+            share: Arc::clone(self),
+            blocks,
+        }
+    }
+
+    /// Blocks that are taken.
+    #[cfg(test)]
+    fn taken(&self) -> usize {
+        self.lock().taken
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.share.lock().taken -= self.blocks;
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.share.lock().waiting.remove(&self.number);
+    }
+}
+
+impl std::fmt::Debug for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Part({})", self.blocks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_the_share_is_taken_and_what_is_given_back_goes_to_who_came_first() {
+        let share = Share::new(4);
+        let held = [share.take(3).unwrap(), share.take(1).unwrap()];
+        assert!(share.take(1).is_none());
+        let (mut first, mut second) = (None, None);
+        assert!(share.take_in_turn(&mut first, 2).is_none());
+        assert!(share.take_in_turn(&mut second, 2).is_none());
+        drop(held);
+        assert!(share.take(1).is_none(), "others wait");
+        let both = (
+            share.take_in_turn(&mut second, 2),
+            share.take_in_turn(&mut first, 2),
+        );
+        assert!(
+            both.0.is_some() && both.1.is_some(),
+            "there is room for both"
+        );
+        assert_eq!(share.taken(), 4);
+        let mut third = None;
+        assert!(share.take_in_turn(&mut third, 1).is_none());
+        drop(both);
+        assert!(share.take_in_turn(&mut third, 1).is_some());
+        assert_eq!(share.taken(), 0);
+    }
+
+    #[test]
+    fn a_later_one_waits_for_an_earlier_one_who_still_waits_and_not_for_one_who_left() {
+        let share = Share::new(4);
+        let held = share.take(3).unwrap();
+        let (mut large, mut small) = (None, None);
+        assert!(share.take_in_turn(&mut large, 4).is_none());
+        assert!(
+            share.take_in_turn(&mut small, 1).is_none(),
+            "one block is free, but it is the first one's turn"
+        );
+        drop(large);
+        assert!(share.take_in_turn(&mut small, 1).is_some());
+        drop(held);
+        assert!(share.take(9).is_some(), "alone, one may have more");
+    }
+}
