@@ -65,6 +65,8 @@ STEPS = {
     "end-to-end": end_to_end,
     "pages": pages,
 }
+# Steps that run the server, some of them in the lab.
+NEED_SERVER = {"crates", "end-to-end", "pages"}
 
 
 def main(wanted):
@@ -81,7 +83,10 @@ def main(wanted):
     began = time.monotonic()
     run = Run(ROOT, lists.kind())
     print(f"the tests run in this kind of environment: {run.kind}")
-    for name in wanted or STEPS:
+    wanted = list(wanted or STEPS)
+    if NEED_SERVER & set(wanted) and "server" not in wanted:
+        wanted.insert(0, "server")
+    for name in wanted:
         STEPS[name](run)
     run.times.append((time.monotonic() - began, "all of it"))
     return 0 if run.verdict() else 1
