@@ -1,7 +1,7 @@
 //! What this machine carries, found out by loading it: `reelway serve --calibrate`.
 //!
 //! The disks by reading blocks at random places of the films past the page cache; the processor by a server on one core
-//! and light viewers on the others, more and more of them until a frame comes late or a packet is lost. The machine is
+//! and lightweight viewers on the others, more and more of them until a frame comes late or a packet is lost. The machine is
 //! taken to carry as many times that as it has cores.
 
 use std::path::{Path, PathBuf};

@@ -95,7 +95,8 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "yardstick",
-        about: "virtual viewers on one core: how many streams of 4 Mb/s the yardstick counts and times, and how accurately",
+        about: "virtual viewers on one core: how many streams of 4 Mb/s the yardstick counts and times, and how \
+                accurately",
         run: yardstick::run,
         minutes: 2,
         pages: &[Page {
@@ -105,7 +106,8 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "mssc",
-        about: "the MSSC paper again: ten sessions on an idle and an overloaded machine, film traffic, the cost of a packet",
+        about: "the MSSC paper again: ten sessions on an idle and an overloaded machine, film traffic, the cost of a \
+                packet",
         run: mssc::run,
         minutes: 35,
         pages: &[
@@ -130,7 +132,8 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "density",
-        about: "viewers on one core, against gst-rtsp-server and VLC: CPU per stream-second, and the most viewers that are kept up with",
+        about: "viewers on one core, against gst-rtsp-server and VLC: CPU per stream-second, and the most viewers \
+                that are kept up with",
         run: density::run,
         minutes: 12,
         pages: &[Page {
@@ -161,7 +164,8 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "ext3ns",
-        about: "the EXT3NS paper again: 10 to 50 threads read, re-read and read at random; each policy, the page cache, fio",
+        about: "the EXT3NS paper again: 10 to 50 threads read, re-read and read at random; each policy, the page \
+                cache, fio",
         run: ext3ns::run,
         minutes: 15,
         pages: &[Page {

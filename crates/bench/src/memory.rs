@@ -113,7 +113,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
             options.extend(["--capacity", capacity]);
         }
         let server = Server::start(&films, &folder.path().join("state"), &options)?;
-        let mut memory = vec![Memory::of("films looked at, nobody there", &server)?];
+        let mut memory = vec![Memory::of("films indexed, no viewers", &server)?];
         harmed += runtime.block_on(over_rtsp(&server, &args))?;
         memory.push(Memory::of("after RTSP", &server)?);
         harmed += runtime.block_on(over_hls(&server, &args))?;
@@ -134,7 +134,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         });
         report.text.extend(memory.iter().map(|at| {
             format!(
-                "  {}: {:.1} MiB of its own, {:.1} MiB of files, {:.1} MiB at the highest; the pool is {} of them",
+                "  {}: {:.1} MiB of its own, {:.1} MiB of files, {:.1} MiB at peak; the pool is {} of them",
                 at.what,
                 mb(at.own),
                 mb(at.files),
@@ -151,7 +151,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         .figures
         .push(Figure::at_most("viewers_harmed", harmed as f64, "", 0.0));
     report.text.push(format!(
-        "the films' indexes have {:.0} MiB on disk, {:.1} MiB each",
+        "the films' indexes take {:.0} MiB on disk, {:.1} MiB each",
         mb(on_disk),
         mb(on_disk) / args.viewers.max(1) as f64
     ));

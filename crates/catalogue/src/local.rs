@@ -69,7 +69,8 @@ impl Local {
             && layout.is_fragmented()
         {
             info!(
-                "{}: {} of its {} blocks of {} KiB are split on the disk (the file has {} pieces) and cost several reads each; a new copy (cp, then mv) may help",
+                "{}: {} of its {} blocks of {} KiB are split on the disk (the file has {} pieces) and cost several \
+                 reads each; a new copy (cp, then mv) may help",
                 path.display(),
                 layout.split,
                 layout.blocks,
@@ -124,7 +125,8 @@ impl Eyes {
                 let problem = (folder.clone(), error.to_string());
                 if self.told.insert(problem) {
                     warn!(
-                        "{}: it cannot be watched ({error}): changes are found later, by scans (more watches: sysctl fs.inotify.max_user_watches)",
+                        "{}: it cannot be watched ({error}): changes are found later, by scans (more watches: sysctl \
+                         fs.inotify.max_user_watches)",
                         folder.display()
                     );
                 }

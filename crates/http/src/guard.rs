@@ -104,7 +104,8 @@ pub(crate) fn check_change(config: &HttpConfig, request: &Parts) -> Result<(), R
         Some(token) if same_secret(token, &config.api_token) => Ok(()),
         _ => Err((
             StatusCode::UNAUTHORIZED,
-            "this needs the token (`Authorization: Bearer TOKEN`); it is in the file `token` of the state directory".into(),
+            "this needs the token (`Authorization: Bearer TOKEN`); it is in the file `token` of the state \
+             directory".into(),
         )),
     }
 }

@@ -248,7 +248,8 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
                     capacity = capacity.with(resource, of_it as u64, usable);
                 }
                 None => warn!(
-                    "capacity.cpu = \"{value}\" is a share of the calibrated rate, and there is no calibration: the processor is not limited (run `reelway serve --calibrate`)"
+                    "capacity.cpu = \"{value}\" is a share of the calibrated rate, and there is no calibration: the \
+                     processor is not limited (run `reelway serve --calibrate`)"
                 ),
             },
             Amount::Auto => links = Links::of_machine(),

@@ -32,7 +32,8 @@ impl Aac {
         // The object types of ISO/IEC 14496-3 table 1.17 that are AAC in one form or another.
         if !matches!(config.object_type, 1..=6 | 17 | 19 | 20 | 23 | 29 | 39) {
             return Err(Unsupported::new(format!(
-                "MPEG-4 audio object type {} cannot be carried in RTP's AAC format; HLS and DASH play this film if the player can",
+                "MPEG-4 audio object type {} cannot be carried in RTP's AAC format; HLS and DASH play this film if \
+                 the player can",
                 config.object_type
             )));
         }

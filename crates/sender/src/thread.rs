@@ -215,7 +215,8 @@ impl Thread {
             match limits::set_thread_realtime(*realtime) {
                 Ok(()) => return,
                 Err(error) => tracing::warn!(
-                    "sender thread {number} has no real-time priority (it needs CAP_SYS_NICE, or a limit on rtprio of at least {realtime}), it continues without: {error}"
+                    "sender thread {number} has no real-time priority (it needs CAP_SYS_NICE, or a limit on rtprio \
+                     of at least {realtime}), it continues without: {error}"
                 ),
             }
         }

@@ -425,7 +425,8 @@ impl Gate {
                 };
                 if share < 1000 {
                     tracing::warn!(
-                        "{name}: capacity is down to {} %: newcomers are judged by that, and after {PATIENCE} s the newest sessions that do not fit are ended",
+                        "{name}: capacity is down to {} %: newcomers are judged by that, and after {PATIENCE} s the \
+                         newest sessions that do not fit are ended",
                         share / 10
                     );
                 } else {

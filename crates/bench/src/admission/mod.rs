@@ -331,7 +331,8 @@ fn pages(all: &[Compared]) -> String {
             page += "\n![Viewers admitted](admission/admitted.svg)\n";
         }
         page += &format!(
-            "\nNo admission could have carried more than {:.1} % with these arrivals. Shares and viewers: the median of {} runs \
+            "\nNo admission policy could have carried more than {:.1} % with these arrivals. Shares and viewers: the \
+             median of {} runs \
              with the smallest and the largest; harmed and wrongly refused: of all runs together.\n\n",
             100.0 * Spread::of(compared.bounds.clone()).median,
             compared.bounds.len()

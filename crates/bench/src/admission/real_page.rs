@@ -17,10 +17,11 @@ pub fn add(report: &mut Report, real: &Real) {
     }
     let of = |part| -> Vec<&Run> { runs.iter().filter(|run| run.part == part).collect() };
     report.page += "## A real server on a link of 100 Mbit/s\n\nReelway, and viewers over RTSP/UDP in another network \
-                    namespace; between them a token bucket filter (TBF) of 100 Mbit/s with a queue of 200 ms. 100 newcomers \
-                    come within 2 s and begin anywhere in the films. A frame is late by what it comes after its time in \
-                    the film, counted from the stream's first packet on, as a player does; more than the 2 s that a player holds \
-                    is harm. What p99.9 is of in a storm is against each stream's earliest packets.\n\n";
+                    namespace; between them a token bucket filter (TBF) of 100 Mbit/s with a queue of 200 ms. 100 \
+                    newcomers arrive within 2 s and begin anywhere in the films. A frame's lateness is its delay \
+                    against its time in the film, counted from the stream's first packet on, as a player does; more \
+                    than the 2 s that a player buffers is harm. In a storm, p99.9 is against each stream's earliest \
+                    packets.\n\n";
     compared(report, &of(Part::Compared));
     storm(report, &of(Part::Storm));
     node(report, &of(Part::Node));
@@ -108,9 +109,9 @@ fn compared(report: &mut Report, runs: &[&Run]) {
             worst(&runs),
         );
     }
-    report.page += "\n![Viewers admitted](admission/real.svg)\n\nViewers and shares: the median, the smallest and the largest; \
-                    harmed (viewers who missed packets of the picture, or got some too late) and lost: of all runs together; the share counts what \
-                    Ethernet's headers take, but not the gaps between its frames.\n\n";
+    report.page += "\n![Viewers admitted](admission/real.svg)\n\nViewers and shares: the median, the smallest and \
+                    the largest; harmed (viewers who missed packets of the picture, or got some too late) and lost: of all runs \
+                    together; the share includes Ethernet's headers, but not the gaps between its frames.\n\n";
 }
 
 /// Pictures, by the names of their files.
@@ -216,10 +217,11 @@ fn storm(report: &mut Report, runs: &[&Run]) {
     }
     report.page += &format!(
         "### A storm of newcomers\n\nWith the link as full as exact booking fills it, 620 newcomers come at 200 a second at \
-         the link's far end, and then as many at the server's own end of it, whose answers do not pass the link. *One queue*: \
-         what the server says waits behind the media of all. *By marks*: what waits before the link goes by its marks: answers, \
-         media, the rest.\n\n\
-         | what waits before the link | newcomers | SETUP to refusal, half of them | p99 | connection to refusal, half of them | p99 |\n\
+         the link's far end, and then as many at the server's own end of it, whose answers do not pass the link. \
+         *One queue*: answers wait behind all viewers' media. *By marks*: the queue before the link follows the \
+         marks: answers, media, the rest.\n\n\
+         | queue before the link | newcomers | SETUP to refusal, half of them | p99 | connection to refusal, half of \
+         them | p99 |\n\
          |---|---|---|---|---|---|\n{rows}\n"
     );
     let words = runs.iter().find_map(|run| run.begun.refused.first());
@@ -248,7 +250,8 @@ fn node(report: &mut Report, runs: &[&Run]) {
     report.page += "### The VODCA paper's node\n\nTwo films of its GOPs (20 minutes, 1.5 Mbit/s), a link of 100 Mbit/s, and 256 MB \
                     of memory for the server (a control group; page cache included), of which its pool has 96 MiB. 400 newcomers \
                     arrive within 8 s (100 with the paper's rule, which admits all of them).\n\n\
-                    | policy | admitted | link used | harmed | latest frame | memory, most |\n|---|---|---|---|---|---|\n";
+                    | policy | admitted | link used | harmed | latest frame | memory, most \
+                    |\n|---|---|---|---|---|---|\n";
     for run in runs {
         let memory = run.memory.map_or("–".to_owned(), |bytes| {
             format!("{:.0} MB", bytes as f64 / 1e6)
@@ -272,10 +275,12 @@ fn world(report: &mut Report, changes: &[Change]) {
     }
     let seconds =
         |after: Option<f64>| after.map_or("–".to_owned(), |after| format!("{after:.0} s"));
-    report.page += "### When the world changes\n\nViewers who report what never came, as players do. The link carries half of its \
-                    configured rate for 35 s (TBF); in another run the disks give 4 MB/s instead of 20 (`blkio`, or `io.max`), with a pool \
-                    of 64 MiB.\n\n| what | viewers before | newcomers are refused after | the newest leave after | viewers at \
-                    the end of it | room again after | all of it trusted after |\n|---|---|---|---|---|---|---|\n";
+    report.page += "### When the world changes\n\nViewers who report what never came, as players do. The link \
+                    carries half of its configured rate for 35 s (TBF); in another run the disks give 4 MB/s instead of 20 (`blkio`, or \
+                    `io.max`), with a pool \
+                    of 64 MiB.\n\n| what | viewers before | newcomers are refused after | the newest leave after | \
+                    viewers at the end | capacity rises again after | full capacity after \
+                    |\n|---|---|---|---|---|---|---|\n";
     for change in changes {
         report.page += &format!(
             "| {} | {} | {} | {} | {} | {} | {} |\n",

@@ -63,7 +63,7 @@ pub fn page(tried: &[Tried], paper: &[Hits]) -> String {
         "Misses of a simulated cache of 1 to 25% of the catalogue over 24 hours, after 24 hours that are\n\
          learned from. `told` is Timetable with each film's true arrival rate. `bound` is what no policy can do better\n\
          that does not see who will come (docs/design/cache.md): where it is above a goal, the goal cannot be reached.\n\
-         ns a request is the whole simulation's.\n",
+         ns a request is for the whole simulation.\n",
     );
     tried.iter().for_each(|tried| table(&mut out, tried));
     out.push_str(
@@ -81,7 +81,7 @@ pub fn page(tried: &[Tried], paper: &[Hits]) -> String {
     out.push_str(
         "\nIts Fig. 8 again: hits of the random read by threshold, where the hits must reach it and where they must\n\
          exceed it (the paper: best 5, 6, 7 at 20 threads, 1 and 5 at 30, flat at 10). The file is twice the cache, so that of\n\
-         reads at random any policy finds half: what is left between thresholds is chance.\n\n\
+         reads at random any policy finds half: differences between thresholds are chance.\n\n\
          ![hit ratio by threshold](cache/thresholds.svg)\n",
     );
     out

@@ -78,10 +78,10 @@ pub fn page(all: &[Measured], args: &Args, place: &str) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "Each server on one core, light viewers on the other, {place}. Films of 720p25 at 4 Mb/s with sound, over \
+        "Each server on one core, lightweight viewers on the other, {place}. Films of 720p25 at 4 Mb/s with sound, over \
          RTSP and UDP, from their beginnings. CPU is that of the whole machine (all time that its cores were not \
-         idle), less what other processes and the viewers' are accounted for: what a server leaves to interrupts \
-         counts, and so does handing packets to the viewers' sockets, which happens in the sender's time. *Dropped*: \
+         idle), less what other processes and the viewers' are accounted for: interrupts on behalf of a server \
+         count, and so does delivering packets to the viewers' sockets, which takes the sender's time. *Dropped*: \
          the same with UDP dropped where it arrives. A server keeps up with a number of viewers when in {:.0} s no packet is \
          lost and no frame is later than {LATE_MS:.0} ms, in at least one of two trials.\n",
         args.seconds

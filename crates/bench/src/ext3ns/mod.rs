@@ -209,7 +209,7 @@ fn disk_of(path: &Path) -> anyhow::Result<String> {
     let model = std::fs::read_to_string(path.join("device/model")).unwrap_or_default();
     Ok(match driver.as_str() {
         "virtio_blk" => {
-            format!("{name}, a virtual disk (virtio): its rate is the host's to give or to limit")
+            format!("{name}, a virtual disk (virtio), whose rate the host sets or limits")
         }
         _ => format!("{name} {} ({driver})", model.trim()),
     })

@@ -431,10 +431,10 @@ fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<R
         .collect();
     if args.bodies {
         report.page = format!(
-            "Segments of 2 MiB over loopback, {} connections, {} segments a second, by servers that do nothing else: a thread a\n\
-             connection, one call for as much as the kernel takes. The film is in the page cache, and for `write` in pinned\n\
-             memory with large pages as film blocks are. Accounted as in [http](http.md); other programs took at most {:.1}%\n\
-             of a core.\n\n{table}",
+            "Segments of 2 MiB over loopback, {} connections, {} segments a second, by servers that do nothing else: one \
+             thread per connection, one call for as much as the kernel takes. The film is in the page cache, and for \
+             `write` in pinned memory with large pages, like film blocks. Accounted as in [http](http.md); other programs \
+             took at most {:.1}% of a core.\n\n{table}",
             args.connections,
             args.rate,
             100.0 * costs.iter().map(|cost| cost.disturbed).fold(0.0, f64::max)
@@ -443,12 +443,13 @@ fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<R
         return Ok(report);
     }
     report.page = format!(
-        "Segments of 2 MiB over loopback, {} connections, {} segments a second from memory and {} from disk \
-         (each dropped\nfrom the page cache once it was sent; ours reads past it, and so does nginx with directio). The server has core 0, the client \
-         the others; what the core\ndoes without any server is subtracted. *Process* is what the server's \
-         processes are charged: it leaves out\nwhat is sent in interrupts. *Read from disk* is what the disk gave for each byte sent. *All cores* has the client in it, who \
-         throws everything away unread. A run that other programs\ndisturbed was made again; in those that count they took at \
-         most {:.1}% of a core.\n\n{table}\n![core time a megabyte](http/core.svg)\n",
+        "Segments of 2 MiB over loopback, {} connections, {} segments a second from memory and {} from disk (each dropped \
+         from the page cache after it was sent; Reelway reads past the page cache, and so does nginx with directio). The \
+         server has core 0, the client the others; the core's load without any server is subtracted. *Process* is the CPU \
+         time charged to the server's processes; it excludes packets sent in interrupts. *Read from disk* is the number of \
+         bytes read from the disk for each byte sent. *All cores* includes the client, which discards everything unread. \
+         Runs that other programs disturbed were repeated; in those that count, other programs took at most {:.1}% of a \
+         core.\n\n{table}\n![core time a megabyte](http/core.svg)\n",
         args.connections,
         args.rate,
         args.disk_rate,

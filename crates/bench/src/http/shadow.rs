@@ -1,7 +1,7 @@
 //! `reelway bench shadow`: what it costs a loaded server to find out what other cache policies would have had of the
 //! same requests.
 //!
-//! Two servers on core 0, one that compares and one that does not, are asked for segments in turn, by the same
+//! Two servers on core 0, one with comparisons and one without, are asked for segments in turn, by the same
 //! connections at the same rate. What counts is what the kernel charged each for a megabyte, and of the one that
 //! compares what its comparisons were charged (the server's own account of that thread's time).
 
@@ -128,12 +128,13 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     ];
     let more = (compared.median / plain.median - 1.0) * 100.0;
     report.page = format!(
-        "Segments of 2 MiB of a film that is twice as large as the pool ({POOL}), {} a second over {} connections; {} runs of {} s \
+        "Segments of 2 MiB of a film that is twice the size of the pool ({POOL}), {} a second over {} connections; \
+         {} runs of {} s \
          of each server in turn.\nOther programs took at most {:.1}% of a core meanwhile.\n\n\
          | server | CPU, µs/MB | of it comparisons |\n|---|---:|---:|\n\
-         | that does not compare | {:.0} ({:.0} – {:.0}) | |\n\
-         | that compares | {:.0} ({:.0} – {:.0}) | {share:.2}% |\n\n\
-         Between the medians are {more:+.1}%: comparisons, noting each request, and what runs differ by.\n",
+         | without comparisons | {:.0} ({:.0} – {:.0}) | |\n\
+         | with comparisons | {:.0} ({:.0} – {:.0}) | {share:.2}% |\n\n\
+         The medians differ by {more:+.1}%: comparisons, noting each request, and the variation of runs.\n",
         args.rate,
         args.connections,
         args.rounds,

@@ -196,8 +196,8 @@ fn film_traffic(out: &mut String, films: &film::Films) {
         out,
         "## Film traffic\n\n\
          Streams of 4 Mb/s in packets of 1328 bytes, from {} films at places all over them, through {}; UDP is dropped \
-         where it arrives, so that what is measured is the sender, down to the other end of the cable. CPU is user and \
-         system time of the sending process, all threads, on one core. The conventional way has been given all it can \
+         where it arrives, so that the sender is measured, down to the other end of the cable. CPU is user and \
+         system time of the sending process, all threads, on one core. The conventional way gets everything it can \
          use: one thread, films in the page cache, absolute times, slices as Reelway's. A veth takes runs of packets \
          uncut, as a network card that cuts them (UDP segmentation offload) does.\n\n\
          | {} streams | CPU ns a packet | times cheaper than read + sendto | packets a call |\n|---|---:|---:|---:|",
@@ -273,7 +273,7 @@ fn received(out: &mut String, films: &film::Films) {
     }
     out.push_str(
         "### With receivers\n\n\
-         Received on the other core through one socket; delivering to it is done in the sender's time.\n\n\
+         Received on the other core through one socket; delivery to it takes the sender's time.\n\n\
          | | streams | CPU ns a packet | lost | frames late p50 | p99 | p99.9 | greatest, ms | packets in a millisecond p99 | most |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );

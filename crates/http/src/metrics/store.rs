@@ -144,7 +144,8 @@ fn tier(out: &mut Exposition, stats: &TierStats, block: u64) {
         ),
         (
             "reelway_tier_left_out_total",
-            "Blocks that were not written to the tier: the daily limit is reached, writes are behind, or the disk failed recently.",
+            "Blocks that were not written to the tier: the daily limit is reached, writes are behind, or the disk \
+             failed recently.",
             stats.left_out,
         ),
         (

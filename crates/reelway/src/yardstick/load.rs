@@ -245,7 +245,8 @@ pub fn print(story: &LoadStory) {
     );
     if story.dropped > 0 {
         println!(
-            "  ! {} packets came and this machine had no room for them: losses may be the yardstick's own fault (use more --threads, or a larger net.core.rmem_max)",
+            "  ! {} packets came and this machine had no room for them: losses may be the yardstick's own fault (use \
+             more --threads, or a larger net.core.rmem_max)",
             story.dropped
         );
     }
