@@ -1,7 +1,7 @@
 //! ARC (Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003).
 //!
-//! T1 holds what was used once lately, T2 what was used more often; B1 and B2 remember what left them.
-//! What is read again while B1 remembers it makes T1's goal larger, with B2 smaller.
+//! T1 holds blocks used once lately, T2 blocks used more often; B1 and B2 remember blocks that left them.
+//! A block read again while B1 remembers it makes T1's target larger; with B2, smaller.
 
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 //! frequency-based replacement", SIGMETRICS 1990).
 //!
 //! One list in the order of use, in three sections by position. A hit counts unless the block is in the
-//! new section, so that uses close to each other count as one, and makes it the newest. The block of the
-//! old section with the fewest counts, of those the one longest unused, makes room. When the average
+//! new section, so that uses close to each other count as one, and makes it the newest. The victim is the block of the old
+//! section with the fewest counts, and among those the least recently used. When the average
 //! count exceeds a limit, all counts are halved (rounded up).
 
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! Blocks that are remembered although they are no longer in memory.
 //!
-//! They are on numbered lists as the blocks in memory are, found by what they are through a table of
-//! chains. 32 bytes each.
+//! Like the blocks in memory they are on numbered lists; a hash table with chains finds them by identity. 32 bytes each.
 
 use crate::BlockId;
 use crate::lists::{ListId, Lists};

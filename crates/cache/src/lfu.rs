@@ -1,4 +1,4 @@
-//! LFU: the block with the fewest hits since it was read makes room, of those the one longest unused.
+//! LFU: evicts the block with the fewest hits since it was read, and among those the least recently used.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which cached block to forget.
+//! Which cached block to evict.
 //!
 //! What lives here: replacement policies behind one small trait ([`Policy`]). The store asks them in a
 //! running server, the simulator on simulated time. Pure: no I/O, no clock, no randomness of its own;
@@ -6,13 +6,13 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `policy.rs` | the trait, and what a policy may be told of viewers |
+//! | `policy.rs` | the trait, and the information about viewers that a policy may get |
 //! | `spec.rs` | policies by name, with their parameters |
 //! | `lists.rs` | blocks in linked lists whose links are indices: what most policies are made of |
 //! | `ghosts.rs`, `sketch.rs` | blocks remembered after they left; how often any block was used |
-//! | `lru.rs` … | the policies, one a file |
+//! | `lru.rs` … | the policies, one per file |
 //! | `timetable/` | the policy that knows the viewers |
-//! | `sim/` | made requests, and what each policy or Belady's optimum misses of them |
+//! | `sim/` | generated requests, and what each policy or Belady's optimum misses of them |
 #![forbid(unsafe_code)]
 
 mod arc;

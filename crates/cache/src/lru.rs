@@ -1,4 +1,4 @@
-//! LRU: the block longest unused makes room. And FIFO, which is LRU that takes no notice of hits.
+//! LRU: evicts the least recently used block. And FIFO, which is LRU that ignores hits.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! LRU-K (O'Neil, O'Neil and Weikum, "The LRU-K page replacement algorithm for database disk buffering",
-//! SIGMOD 1993): the block whose K-th last use lies longest back makes room; of those used less than K
-//! times the one longest unused.
+//! SIGMOD 1993): evicts the block whose K-th last use is longest ago; among blocks
+//! used less than K times, the least recently used.
 //!
 //! Uses are counted one by one (the paper's correlated reference period is zero), and time is their
-//! number. The uses of blocks that left are remembered for as many blocks as `history` says (the paper's
+//! number. The uses of evicted blocks are remembered for as many blocks as `history` says (the paper's
 //! retained information period is a time).
 
 use std::collections::BTreeSet;

@@ -1,9 +1,8 @@
 //! ONS, "Old New Section", the policy of the EXT3NS paper.
 //!
 //! A block that is read enters NEW. A hit in NEW counts and makes it NEW's newest; with enough hits it
-//! goes to OLD. A hit in OLD counts and makes it OLD's newest. Where a section is full, the block with the
-//! fewest hits leaves it, of those the one longest unused, and leaves the cache with it: a block pushed
-//! out of OLD does not return to NEW. The paper gives no sizes of the sections ("NEW is larger"), and says
+//! goes to OLD. A hit in OLD counts and makes it OLD's newest. If a section is full, it evicts the block with the fewest
+//! hits, and among those the least recently used, from the cache: a block evicted from OLD does not return to NEW. The paper gives no sizes of the sections ("NEW is larger"), and says
 //! in one place that the hits must reach the threshold, in another that they must exceed it.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What every policy is asked, and what it is told.
+//! The questions that every policy answers, and the events that it gets.
 
 use std::time::Duration;
 

@@ -1,10 +1,11 @@
 //! S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO queues are all you need for cache eviction", SOSP
-//! 2023): a small queue that most of what is read only once does not come out of, and a main queue.
+//! 2023): a small queue, which most blocks that are read only once never leave for the main queue, and a main
+//! queue.
 //!
 //! A block that is read enters the small queue, or the main one if it is remembered to have left the
-//! small one lately. Hits only count, up to three. What comes to the small queue's end goes over to the
-//! main one if it was hit more than once, else it leaves and is remembered. What comes to the main
-//! queue's end begins anew there with one hit less, or leaves if it has none.
+//! small one recently. Hits are only counted, up to three. A block at the small queue's end moves to the main one if it was
+//! hit more than once; otherwise it is evicted and remembered. A block at the main queue's end re-enters it with one hit
+//! less, or is evicted if it has none.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! SIEVE (Zhang and others, NSDI 2024): one list in the order of reading, a mark for each block that was
-//! hit, and a hand that goes from the oldest to the newest, taking marks away, until it finds a block
+//! hit, and a hand that moves from the oldest to the newest, clearing marks, until it finds a block
 //! without one.
 
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! SLRU (Karedla, Love and Wherry, "Caching strategies to improve disk system performance", IEEE
-//! Computer 27(3), 1994): what was hit is protected from what was only read.
+//! Computer 27(3), 1994): blocks that were hit are protected from blocks that were only read.
 //!
 //! A block that is read enters the probationary segment. A hit takes it to the protected one as its
-//! newest; where that is too large, its oldest goes back to the probationary segment as the newest there.
-//! The oldest of the probationary segment makes room.
+//! newest; if that is too large, its oldest returns to the probationary segment as the newest there. The
+//! oldest of the probationary segment is evicted.
 
 use std::time::Duration;
 

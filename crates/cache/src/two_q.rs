@@ -2,8 +2,8 @@
 //! replacement algorithm", VLDB 1994).
 //!
 //! A block that is read enters A1in, a queue in the order of reading. What leaves A1in is remembered in
-//! A1out; what is read again while it is remembered enters Am, a list in the order of use. A1in makes
-//! room while it is larger than `in` of the cache, else Am. A1out remembers `out` of the cache.
+//! A1out; what is read again while it is remembered enters Am, a list in the order of use. The victim comes from A1in while it is larger than `in` of the cache, otherwise from
+//! Am. A1out remembers `out` of the cache.
 
 use std::time::Duration;
 

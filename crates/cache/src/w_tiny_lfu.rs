@@ -1,9 +1,8 @@
 //! W-TinyLFU (Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy", ACM
-//! Transactions on Storage 13(4), 2017): a small window in the order of use, before a segmented main
-//! part that only lets in who was used more often lately than whom it would throw out.
+//! Transactions on Storage 13(4), 2017): a small window in the order of use, in front of a
+//! segmented main part that only admits a block that was used more often lately than the block it would evict.
 //!
-//! The paper's doorkeeper, a filter that keeps blocks used once out of the counters, is left out: it saves
-//! memory where counters are dear.
+//! The paper's doorkeeper, a filter that keeps blocks used once out of the counters, is left out: it saves memory where counters are expensive.
 
 use std::time::Duration;
 

@@ -2,8 +2,7 @@
 //!
 //! Two threads on two processors hand a stamp to and fro. Each reads its counter after it has
 //! seen the other's stamp: a smaller count than that is a counter that lags. What the test cannot
-//! see (less than the time that a cache line takes from one to the other) no program can see
-//! either.
+//! detect (less than the time that a cache line takes from one to the other) no program can detect either.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

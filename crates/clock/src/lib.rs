@@ -1,12 +1,12 @@
-//! The time: the one place of Reelway that asks what time it is.
+//! The time: the only place in Reelway that reads a clock.
 //!
-//! All other rooms take [`now`], [`real`] or a [`Clock`] from here (a lint forbids
+//! All other crates take [`now`], [`real`] or a [`Clock`] from here (a lint forbids
 //! `Instant::now` and `SystemTime::now` elsewhere), so that the sender's deadlines, admission's
 //! calendar and the yardstick's judgement are on one scale, and so that tests put a [`SimClock`]
 //! in its place.
 //!
 //! The time is read from the processor's counter, without the kernel, and kept to the kernel's
-//! clock; where the counter is not to be trusted, it is the kernel's clock. Which read to take:
+//! clock; if the counter cannot be trusted, it is the kernel's clock. Which read to use:
 //!
 //! | | for | never back |
 //! |---|---|---|
@@ -18,15 +18,15 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `time.rs` | [`Monotonic`], [`Real`], [`Boot`]: nanoseconds with a name |
-//! | `system.rs` | the clock of this process, as the rooms use it |
+//! | `system.rs` | the clock of this process, as other crates use it |
 //! | `process.rs` | the same as the preload library uses it |
-//! | `trust.rs`, `cross.rs` | whether the counter is to be trusted; all processors' against each other |
+//! | `trust.rs`, `cross.rs` | whether the counter can be trusted; the comparison of all processors' counters |
 //! | `track.rs` | following a clock of the kernel with the counter |
 //! | `ring.rs`, `piece.rs` | the pieces of the followed clock in shared memory: a sequence lock |
 //! | `kernel.rs` | the kernel's clock |
 //! | `sim.rs` | a clock that a test sets |
 //!
-//! `docs/design/clock.md` tells how it works and how exact it is.
+//! `docs/design/clock.md` explains how it works and how accurate it is.
 #![forbid(unsafe_code)]
 
 mod cross;

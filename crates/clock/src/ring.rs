@@ -4,11 +4,11 @@
 //! written into the oldest slot, and then `head` moves on. A reader takes `head`, copies the
 //! slot's words, and looks at `head` again: only if it has moved by `SLOTS - 1` or more in the
 //! meantime (the reader was asleep for milliseconds) may the words be torn, and it starts again.
-//! A writer who is stopped in the middle, or for ever, keeps nobody from reading the pieces there
-//! are.
+//! A writer that is stopped in the middle, or for ever, prevents nobody from reading the existing
+//! pieces.
 //!
-//! Why a slow reader with an old piece is right: a piece, once published, is never changed. What
-//! time it is at a count has one answer, whichever copy is asked.
+//! Why a slow reader with an old piece is right: a piece, once published, is never changed. Each count has
+//! one time, in every copy.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 

@@ -1,4 +1,4 @@
-//! The clock of this process as the rooms use it.
+//! The clock of this process as other crates use it.
 
 use std::cell::Cell;
 use std::fmt;

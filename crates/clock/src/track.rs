@@ -1,15 +1,15 @@
 //! Following one clock of the kernel with the counter.
 //!
 //! The clock is one continuous function of the counter, put together from straight pieces of
-//! about a millisecond (`piece.rs`) and written down a little ahead of time (`ring.rs`). Whoever
-//! reads shortly before the last piece ends, reads the kernel's clock once, sees how far it has
-//! moved away from the line, and draws the next piece so that its end meets the kernel's clock.
+//! about a millisecond (`piece.rs`) and written down a little ahead of time (`ring.rs`). A reader that comes shortly
+//! before the last piece ends reads the kernel's clock once, sees how far it has moved away from the line, and draws the next
+//! piece so that its end meets the kernel's clock.
 //! There is no thread: a program that does not ask for the time does nothing for it.
 //!
 //! From this follow the clock's promises:
-//! - It never steps back, over all threads: what time it is at a count has one answer, pieces
-//!   join without a step, and none falls.
-//! - Nobody waits: the lock is only ever tried. Who cannot have it goes on with the present
+//! - It never steps back, over all threads: each count has one time, pieces join without a
+//!   step, and none falls.
+//! - Nobody waits: the lock is only ever tried. A reader that cannot have it continues with the present
 //!   piece; after that has ended it reads the kernel's clock, less a margin, so that it is behind
 //!   the piece that comes. So it is safe in signal handlers, and a writer may be stopped anywhere.
 //! - When the counter jumps (suspend, migration of a virtual machine, a change of frequency),

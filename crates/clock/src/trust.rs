@@ -1,4 +1,4 @@
-//! Whether the counter is to be trusted, and why (not).
+//! Whether the counter can be trusted, and why (not).
 //!
 //! The kernel tests the counter far better than a program can: over all processors at their
 //! start, against other clocks ever after, with a list of broken machines. So its judgement

@@ -1,5 +1,5 @@
-//! What a track is coded in, as far as others must know it: names for manifests, parameter sets
-//! for SDP and the packetiser.
+//! The codec of a track, as far as other crates need it: names for manifests, parameter sets for SDP and the
+//! packetiser.
 
 use serde::{Deserialize, Serialize};
 

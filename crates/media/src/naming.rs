@@ -1,4 +1,4 @@
-//! What codecs are called: in manifests (RFC 6381 and what the codecs' ISO bindings add to it) and by people.
+//! Names of codecs: in manifests (RFC 6381 and the codecs' ISO bindings) and for people.
 
 use std::fmt::Write;
 

@@ -1,5 +1,4 @@
-//! The DASH manifest (ISO/IEC 23009-1): static, `isoff-live` profile, one adaptation set a track.
-//! It lies at `TITLE/dash/main.mpd`; addresses are relative to it.
+//! The DASH manifest (ISO/IEC 23009-1): static, `isoff-live` profile, one adaptation set per track. It is at `TITLE/dash/main.mpd`; addresses are relative to it.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The package of a film: made once, small, asked for every playlist and segment.
+//! The package of a film: small, made once, and used for every playlist and segment.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,15 +1,14 @@
-//! What no policy can do better that does not see who will come.
+//! A bound for all policies that do not see future viewers.
 //!
 //! Viewers of a film come at random and independently of each other (a Poisson process), begin at its start
-//! and watch it to the end. Whoever knows how often each film is begun, and where the present viewers are,
+//! and watch it to the end. A policy that knows how often each film is begun, and where the present viewers are,
 //! knows of a block that has just been used: with a viewer behind it, when it is used next; with nobody
 //! behind it, that the next viewer will begin after a mean time of one over the film's rate and come to it
 //! after the whole way. As long as nobody begins, nothing is learned by waiting, so it is kept until its
 //! next use or not at all. A use that is kept for costs the block's expected time in memory.
 //!
-//! The memory holds so many blocks at every moment. If it only had to hold so many *on average*, the best
-//! would be to keep for those uses that cost least until the average is reached. No policy misses less than
-//! this, but for chance.
+//! The memory holds a fixed number of blocks at every moment. If it only had to hold that many *on average*, it would be best
+//! to keep blocks for the uses that cost least until the average is reached. Except for chance, no policy misses less.
 
 use super::{Event, Outcome, Requests};
 

@@ -2,11 +2,11 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `requests.rs` | requests in the order of time, from wherever they come |
-//! | `workload.rs` | made requests: films, viewers, seeks |
-//! | `trace.rs` | requests from a file and into one |
+//! | `requests.rs` | requests ordered by time, from any source |
+//! | `workload.rs` | generated requests: films, viewers, seeks |
+//! | `trace.rs` | requests read from and written to files |
 //! | `run.rs` | a policy, or Belady's optimum, through all requests |
-//! | `bound.rs` | what no policy can do better that does not see the future |
+//! | `bound.rs` | a bound for policies that do not see the future |
 //! | `random.rs` | random numbers from a seed |
 
 mod bound;

@@ -1,4 +1,4 @@
-//! Requests in the order of time, from wherever they come.
+//! Requests ordered by time, from any source.
 
 use std::collections::HashMap;
 use std::time::Duration;

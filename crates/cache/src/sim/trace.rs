@@ -1,11 +1,11 @@
-//! Requests from a file and into one.
+//! Requests read from and written to files.
 //!
-//! **CSV**, a request a line, in the order of time:
+//! **CSV**, one request per line, ordered by time:
 //!
 //! ```text
 //! # film 1500 6000          film 0 has 1500 blocks (objects 0 to 1499) and plays 6000 seconds
 //! # film 1240 4960          film 1 has objects 1500 to 2739
-//! # warm                    what comes before this line is learned from but not counted
+//! # warm                    the requests before this line train the policy and are not counted
 //! time,id,bytes,viewer,speed
 //! 12.5,1500,4194304,7,1     viewer 7 asks for the first block of film 1
 //! 90.000,-,0,7              viewer 7 leaves

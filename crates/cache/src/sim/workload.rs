@@ -1,4 +1,4 @@
-//! Made requests: films, viewers who come at random, leave early, seek, and play fast.
+//! Generated requests: films, and viewers who arrive at random, leave early, seek, and play fast.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

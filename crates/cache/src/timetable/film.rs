@@ -1,5 +1,4 @@
-//! One film: who is in it, which of its blocks are in memory, and how long a block will have to wait for
-//! its next viewer.
+//! One film: its viewers, its blocks in memory, and how long a block will wait for its next viewer.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
-//! What is learned of viewers: how often a film is begun, where in it others land, and where they leave.
+//! Statistics of viewers: how often a film is begun, where seeks land in it, and where viewers leave.
 //!
-//! Everything is counted with weights that decay, so that last week's hit is not this week's. What is
-//! known of a single film leans on what is known of all films until it has been seen often enough.
+//! Everything is counted with weights that decay, so that last week's hit is not this week's. Until a film has been watched often enough, the statistics of all films stand in for its own.
 
 /// Parts a film is divided into for counting.
 pub(super) const PARTS: usize = 32;

@@ -1,4 +1,4 @@
-//! Timetable: the block whose next viewer comes latest makes room.
+//! Timetable: evicts the block whose next viewer comes latest.
 //!
 //! In video on demand the next use of a block can be computed: the nearest viewer behind it, at their
 //! speed, unless they leave before. If nobody is behind it, it waits for a future viewer who has not come

@@ -1,4 +1,4 @@
-//! What Timetable throws out, and how near to the optimum it comes.
+//! What Timetable evicts, and how near to the optimum it comes.
 
 use std::time::Duration;
 

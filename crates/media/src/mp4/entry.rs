@@ -1,4 +1,4 @@
-//! Sample entries: what a track is coded in, and whether we know it (ISO/IEC 14496-12 8.5.2, 12.1.3, 12.2.3).
+//! Sample entries: the codec of a track, and whether it is supported (ISO/IEC 14496-12 8.5.2, 12.1.3, 12.2.3).
 
 use super::audio_config::{Esds, audio_config};
 use super::boxes::{Boxed, fourcc};

@@ -1,4 +1,4 @@
-//! The indexer: which bytes of a film are wanted next, until its title is known.
+//! The indexer: which bytes of a film are needed next, until its title is known.
 
 use std::io;
 use std::ops::Range;
