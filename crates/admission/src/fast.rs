@@ -13,8 +13,8 @@ use crate::verdict::{Admitted, BookingId, Newcomer, Refused};
 pub type Needs = [(Resource, Arc<Curve>)];
 
 impl Admission {
-    /// Judges one who plays fast, and books for him. `newcomer` needs what all I-frames take; each of `fewer` what a part
-    /// of them does, the most of them first. He gets as many as there is room for; how many: 0 is all, n the nth of
+    /// Judges a viewer who plays fast, and books for them. `newcomer` needs what all I-frames take; each of `fewer` what a part
+    /// of them does, the most of them first. They get as many as there is room for; how many: 0 is all, n the nth of
     /// `fewer`.
     ///
     /// # Errors
@@ -43,8 +43,8 @@ impl Admission {
         Ok((fewer.len(), admitted))
     }
 
-    /// One who was let in begins to play fast, or might show more I-frames than he does: books the first of `ways`, the
-    /// most I-frames first, for which there is room from now on. `None`: there is room for none, and he goes on as he did.
+    /// An admitted viewer begins to play fast, or could show more I-frames than now: books the first of `ways`, the
+    /// most I-frames first, for which there is room from now on. `None`: there is room for none, and nothing changes.
     pub fn rebook_fast(
         &mut self,
         now: u64,
@@ -106,7 +106,7 @@ mod tests {
         let refused = come(&mut judge).unwrap_err();
         assert_eq!((judge.refused(), judge.load(LINK, 1)), (1, 96));
         assert_eq!(refused.retry_after.as_secs(), 15, "when the films end");
-        // Others leave: he is shown more, and as the last one there all.
+        // Others leave: the viewer gets more, and all as the last one left.
         judge.end(0, viewer.id);
         let ways: [&Needs; 3] = [&all, &half, &quarter];
         assert_eq!(judge.rebook_fast(0, second.1.id, &ways, (0, 60)), Some(1));

@@ -12,8 +12,8 @@ use crate::crowd::{Crowd, Limits, Member};
 use crate::policy::{Class, Policy};
 use crate::verdict::{Admitted, BookingId, Newcomer, Refused, RefusedFor, Seen};
 
-/// Places in the calendar that are tried to tell a refused newcomer when he could come: bounds what a refusal
-/// costs. What is said then is a time before which he need not ask.
+/// Places in the calendar that are tried to find out when a refused newcomer could be admitted: bounds the cost of a
+/// refusal. Beyond it the answer is a time before which asking is useless.
 const TRIES: usize = 48;
 
 /// Most seconds of a play that are booked, and that a start may lie ahead: half of what a calendar holds each.
@@ -26,7 +26,7 @@ struct Booking {
     member: Member,
     class: usize,
     fast: bool,
-    /// What is booked of him now; nothing while he rests.
+    /// What is booked for the viewer now; nothing while they rest.
     plays: Vec<(Resource, Play)>,
     start: Second,
     end: Second,
@@ -124,11 +124,11 @@ impl Admission {
         self.now / BINS as u64
     }
 
-    /// Judges a newcomer at `now`, and books for him if he may come in. Where there is no room now, but a place to
+    /// Judges a newcomer at `now`, and books for them if they are admitted. Where there is no room now, but a place to
     /// begin within `wait` seconds, that is booked.
     ///
     /// # Errors
-    /// He may not come in; why, and when he could.
+    /// The newcomer is refused; why, and when they could be admitted.
     pub fn decide(
         &mut self,
         now: u64,
@@ -179,10 +179,10 @@ impl Admission {
         })
     }
 
-    /// What would be answered to a newcomer at `now`: how long he would wait for his beginning.
+    /// The answer that a newcomer would get at `now`: how long they would wait for the beginning.
     ///
     /// # Errors
-    /// He could not come in.
+    /// They would be refused.
     pub fn what_if(
         &mut self,
         now: u64,
@@ -213,7 +213,7 @@ impl Admission {
             .collect()
     }
 
-    /// The second in which he may begin.
+    /// The second in which the newcomer may begin.
     fn judge(&self, newcomer: &Newcomer<'_>, wait: u32) -> Result<Second, Refused> {
         let now = self.second();
         let member = Member::new(newcomer.title, newcomer.address, newcomer.user);
@@ -355,24 +355,24 @@ impl Admission {
         self.ends.remove(&(booking.end, id));
     }
 
-    /// He pauses: what he does not take others may have. He keeps his place in the crowd.
+    /// The viewer pauses: others may have what they do not take. They keep their place in the crowd.
     pub fn rest(&mut self, now: u64, id: BookingId) {
         self.advance(now);
         self.unbook(id);
     }
 
-    /// Whether anything is booked for him now.
+    /// Whether anything is booked for the viewer now.
     pub fn is_booked(&self, id: BookingId) -> bool {
         self.bookings
             .get(&id)
             .is_some_and(|booking| !booking.plays.is_empty())
     }
 
-    /// He goes on, or somewhere else: books the bins `from..to` of `needs` from now on instead of what was booked. He
-    /// may always go on; with `ask`, only if there is room, and what was booked stays if there is not.
+    /// The viewer resumes or seeks: books the bins `from..to` of `needs` from now on instead of what was booked. This
+    /// always succeeds; with `ask`, only if there is room, and what was booked stays if there is not.
     ///
     /// # Errors
-    /// There is no room, and he has to ask.
+    /// There is no room, and the viewer has to ask.
     pub fn rebook(
         &mut self,
         now: u64,
@@ -412,8 +412,8 @@ impl Admission {
         Ok(())
     }
 
-    /// Of one resource he needs what `curve` says from now on, along with what else is booked for him, whether there is
-    /// room or not. Nothing is changed where none of it is booked for him.
+    /// Of one resource the viewer needs what `curve` says from now on, beside other bookings for them, whether there is
+    /// room or not. Nothing changes if none of it is booked for them.
     pub fn change(&mut self, now: u64, id: BookingId, resource: Resource, curve: &Arc<Curve>) {
         self.advance(now);
         let (Some(booking), Some(calendar)) = (
@@ -429,7 +429,7 @@ impl Admission {
         }
     }
 
-    /// He leaves.
+    /// The viewer leaves.
     pub fn end(&mut self, now: u64, id: BookingId) {
         self.advance(now);
         self.unbook(id);

@@ -18,9 +18,9 @@ pub enum Policy {
     /// The VODCA paper's: two buffers of the film's largest GOP for each viewer must fit the memory, and at most
     /// a fifth of all may play fast. The network is not asked.
     Vodca,
-    /// Each viewer is taken to need his film's largest second all the time.
+    /// Each viewer counts as needing their film's largest second all the time.
     Peak,
-    /// Each viewer is taken to need his film's mean all the time.
+    /// Each viewer counts as needing their film's mean all the time.
     Mean,
     /// Each second of each film is booked as it will be.
     Exact,

@@ -1,4 +1,4 @@
-//! Who asks, and what he is told.
+//! Newcomers, and the answers that they get.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,30 +16,30 @@ pub struct BookingId(pub(crate) u64);
 /// Someone who wants to watch.
 #[derive(Clone, Debug)]
 pub struct Newcomer<'a> {
-    /// What he wants to see.
+    /// The film that they want to watch.
     pub title: &'a str,
-    /// Where he is.
+    /// Their address.
     pub address: IpAddr,
-    /// Who he is, where that is known.
+    /// The user, if known.
     pub user: Option<&'a str>,
-    /// His class, a number into what [`crate::Admission::with_classes`] was given.
+    /// Their class, an index into what [`crate::Admission::with_classes`] was given.
     pub class: usize,
-    /// Whether he plays fast.
+    /// Whether they play fast.
     pub fast: bool,
-    /// What his film needs along its time, of each resource.
+    /// What their film needs of each resource over its time.
     pub needs: &'a [(Resource, Arc<Curve>)],
-    /// The bins of those curves that he wants: from here …
+    /// The bins of those curves that they want: from here …
     pub from: usize,
     /// … to here.
     pub to: usize,
 }
 
-/// He may come in.
+/// The newcomer is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// His booking.
+    /// Their booking.
     pub id: BookingId,
-    /// When his film is to begin, from now.
+    /// When their film is to begin, from now.
     pub starts_in: Duration,
 }
 
@@ -54,9 +54,9 @@ pub enum RefusedFor {
         ahead: u64,
         /// What is booked of that second.
         load: u64,
-        /// What he needs of it.
+        /// What the newcomer needs of it.
         need: u64,
-        /// How much there is for his class.
+        /// How much there is for their class.
         limit: u64,
     },
     /// There are as many viewers as there may be.
@@ -64,7 +64,7 @@ pub enum RefusedFor {
         /// How many.
         present: u32,
     },
-    /// There are as many as there may be of his kind; in words.
+    /// The limit for newcomers of this kind is reached; in words.
     Crowd(String),
     /// Too many play fast.
     Fast,
@@ -101,12 +101,12 @@ impl std::fmt::Display for RefusedFor {
     }
 }
 
-/// He may not come in now.
+/// The newcomer is refused for now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Why.
     pub reason: RefusedFor,
-    /// When he could come in, as far as is booked now; where `is_exact` is not set, not before.
+    /// When they could be admitted by current bookings; if `is_exact` is not set, not before.
     pub retry_after: Duration,
     /// Whether a place was found then.
     pub is_exact: bool,

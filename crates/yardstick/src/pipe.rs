@@ -19,9 +19,9 @@ const MOST_WAITING: usize = 16_384;
 /// What a player got.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Fed {
-    /// Access units that were handed to him.
+    /// Access units that were handed to the player.
     pub units: u64,
-    /// That were left out, as he did not read or was gone.
+    /// Access units that were left out, as the player did not read or was gone.
     pub left_out: u64,
     /// Tracks that no transport stream has room for here, such as sound other than AAC and Opus.
     pub tracks_left_out: usize,
@@ -123,7 +123,7 @@ impl Pipe {
         }
     }
 
-    /// Whether the player has closed his input.
+    /// Whether the player has closed its input.
     pub fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }
@@ -131,7 +131,7 @@ impl Pipe {
     /// Nothing more comes: waits until the player has ended.
     ///
     /// # Errors
-    /// The player failed, unless he was closed by who watched.
+    /// The player failed, unless the person watching closed it.
     pub fn finish(mut self) -> io::Result<Fed> {
         let rest = self.writer.finish();
         self.send(rest);

@@ -2,8 +2,8 @@
 //! arrivals.
 //!
 //! The player begins `depth` after the first packet and then shows each access unit at its time. One
-//! that comes later than that makes him wait (a stall), unless something newer is there already: then
-//! he goes on without it (a skipped frame). After a stall everything is shown so much later.
+//! that comes later than that makes it wait (a stall), unless something newer is there already: then
+//! it continues without it (a skipped frame). After a stall everything is shown that much later.
 
 use std::time::Duration;
 
@@ -108,8 +108,8 @@ pub fn simulate(tracks: &[&[Arrived]], from: u64, depth: Duration) -> Playback {
     player.shown
 }
 
-/// A player who is told as it comes. Told by itself, he waits for what is late; [`simulate`], which knows the
-/// whole film, has him go on without it where something newer was there already.
+/// A player that is fed frame by frame. By itself it waits for late frames; [`simulate`], which knows the
+/// whole film, makes it continue without them if something newer was there already.
 #[derive(Clone, Debug)]
 pub(crate) struct OnlinePlayer {
     depth: i64,
@@ -203,7 +203,7 @@ impl OnlinePlayer {
         self.shown.longest_stall = self.shown.longest_stall.max(self.stall);
     }
 
-    /// What he showed until now.
+    /// What the player has shown so far.
     pub fn shown(&self) -> &Playback {
         &self.shown
     }

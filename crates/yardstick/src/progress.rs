@@ -5,11 +5,11 @@ use std::sync::PoisonError;
 
 use crate::playback::Playback;
 
-/// How far a viewer is, while he watches.
+/// A viewer's progress during playback.
 #[derive(Debug, Default)]
 pub struct Progress(Mutex<Now>);
 
-/// What is known of him now.
+/// What is known of the viewer now.
 #[derive(Clone, Debug, Default)]
 pub struct Now {
     /// The film's time that has come, ns.
@@ -27,7 +27,7 @@ impl Progress {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
-    /// How far he is.
+    /// The viewer's position.
     pub fn now(&self) -> Now {
         self.0
             .lock()

@@ -83,7 +83,7 @@ pub struct Watched {
     pub story: Story,
     /// Why no more came.
     pub trouble: Option<Trouble>,
-    /// What a player was fed with, or why he was not.
+    /// What a player was fed with, or why it was not fed.
     pub fed: Option<Result<Fed, String>>,
 }
 

@@ -1,4 +1,4 @@
-//! A player over HTTP: fetches what his buffer has room for, shows it at its time, and stands still when it
+//! A player over HTTP: fetches what its buffer has room for, shows it on time, and stalls when it
 //! is empty.
 
 use std::sync::Arc;

@@ -37,9 +37,9 @@ pub enum Arrivals {
 pub struct Wish {
     /// When, from the beginning of the run.
     pub at: Duration,
-    /// Which film he wants, counted from 0; left to the choice otherwise.
+    /// The film, counted from 0; chosen at random otherwise.
     pub film: Option<usize>,
-    /// How long he watches, if that is said.
+    /// How long the viewer watches, if given.
     pub watch: Option<Duration>,
 }
 

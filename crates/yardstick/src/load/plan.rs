@@ -150,17 +150,17 @@ impl Deed {
 pub struct Visit {
     /// Counted from 0.
     pub number: usize,
-    /// When he comes.
+    /// When the viewer arrives.
     pub at: Duration,
     /// Which film, counted from 0.
     pub film: usize,
-    /// How long he watches; to the end otherwise.
+    /// How long the viewer watches; to the end otherwise.
     pub watch: Option<Duration>,
-    /// What he does when, from the film's first packet.
+    /// Actions and their times, from the film's first packet.
     pub deeds: Vec<(Duration, Deed)>,
 }
 
-/// Who comes, and what he does.
+/// Viewers, and what they do.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// When they come.
@@ -177,7 +177,7 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// Where nothing is said of how long a viewer watches, he does what he does within this.
+/// If no watching time is given, a viewer's actions happen within this.
 pub(super) const USUAL: Duration = Duration::from_secs(60);
 /// Most viewers of a run.
 const MOST: usize = 1_000_000;

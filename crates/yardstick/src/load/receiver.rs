@@ -36,7 +36,7 @@ pub(super) enum Way {
     Shared(Vec<u32>),
     /// Each track through a pair of its own.
     Own(Vec<(UdpSocket, UdpSocket)>),
-    /// His own task hands them in: [`Receiver::packet`].
+    /// The viewer's own task hands them in: [`Receiver::packet`].
     HandedIn,
 }
 
@@ -102,7 +102,7 @@ impl Receiver {
         self.port
     }
 
-    /// Receives for a viewer from now on; whether his SSRCs were free.
+    /// Receives for a viewer from now on; whether their SSRCs were free.
     pub async fn add(
         &self,
         viewer: usize,
@@ -133,17 +133,17 @@ impl Receiver {
         self.tell(Command::Bye(viewer, track));
     }
 
-    /// Keeps his packets aside: he is about to ask for something else.
+    /// Sets the viewer's packets aside: they are about to ask for something else.
     pub fn hold(&self, viewer: usize) {
         self.tell(Command::Hold(viewer));
     }
 
-    /// He plays from there.
+    /// The viewer plays from there.
     pub fn play(&self, viewer: usize, place: Place) {
         self.tell(Command::Play(viewer, place));
     }
 
-    /// What he got, and no more.
+    /// What the viewer got; reception ends.
     pub async fn end(&self, viewer: usize) -> Seen {
         let (seen, answer) = oneshot::channel();
         self.tell(Command::End(viewer, seen));

@@ -1,4 +1,4 @@
-//! A virtual viewer's control connection over RTSP. What he asks for comes over UDP to a [`Receiver`], or in
+//! A virtual viewer's control connection over RTSP. The media comes over UDP to a [`Receiver`], or in
 //! this connection, and is handed on to it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,7 @@ pub(super) struct Shared {
     pub tcp: bool,
     /// The run is over: everybody leaves.
     pub over: AtomicBool,
-    /// A server did not name its SSRCs: everybody takes sockets of his own.
+    /// A server did not name its SSRCs: each viewer takes sockets of their own.
     pub own: AtomicBool,
     /// When the run began, ns since 1970.
     pub began: u64,
@@ -109,7 +109,7 @@ struct Viewer<'a> {
     receiver: &'a Receiver,
     shared: &'a Shared,
     live: Arc<Live>,
-    /// He has played fast: RTP's clock no longer tells the film's time.
+    /// The viewer has played fast: RTP's clock no longer shows the film's time.
     was_fast: bool,
 }
 

@@ -14,13 +14,13 @@ pub(super) const MOST_STORIES: usize = 20_000;
 pub struct ViewerStory {
     /// Counted from 1 in order of coming.
     pub viewer: usize,
-    /// What he asked for.
+    /// What the viewer asked for.
     pub url: String,
     /// `RTSP over UDP`, `HLS`, …
     pub protocol: String,
-    /// When he came, s from the beginning of the run.
+    /// When the viewer arrived, s from the beginning of the run.
     pub came_s: f64,
-    /// When he left.
+    /// When the viewer left.
     pub left_s: f64,
     /// `well`, or the worst fault.
     pub verdict: String,
@@ -44,7 +44,7 @@ pub struct ViewerStory {
     pub stalled_ms: f64,
     /// Most packets of a stream within a millisecond.
     pub burst: u32,
-    /// What he did and what was answered: seconds from the beginning of the run, words.
+    /// What the viewer did and the answers: seconds from the beginning of the run, words.
     pub events: Vec<(f64, String)>,
 }
 
@@ -73,12 +73,12 @@ impl ViewerStory {
         }
     }
 
-    /// Whether he was turned away before anything came.
+    /// Whether the viewer was refused before anything arrived.
     pub fn is_refused(&self) -> bool {
         self.packets == 0 && self.verdict != "well"
     }
 
-    /// Whether he was let in, and a person would have seen something wrong.
+    /// Whether the viewer was admitted, and a person would have seen a fault.
     pub fn is_harmed(&self) -> bool {
         self.packets > 0 && self.verdict != "well"
     }

@@ -1,4 +1,4 @@
-//! What one virtual viewer gets: his streams together, and what a player with a buffer would show.
+//! What one virtual viewer gets: their streams together, and what a player with a buffer would show.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -50,7 +50,7 @@ struct Stream {
     held: Vec<Held>,
 }
 
-/// A viewer as he is received.
+/// A viewer during reception.
 #[derive(Debug)]
 pub(super) struct Viewing {
     streams: Vec<Stream>,
