@@ -113,39 +113,101 @@ pub fn max_rate(connection: BorrowedFd<'_>) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn a_connection_is_held_to_its_rate_and_let_go_again() {
-        use std::io::{Read, Write};
-        use std::net::{TcpListener, TcpStream};
-        use std::os::fd::AsFd;
-
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut out = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut input, _) = listener.accept().unwrap();
-        let reader = std::thread::spawn(move || {
-            let mut all = Vec::new();
-            input.read_to_end(&mut all).unwrap();
-            (all.len(), crate::time::monotonic_ns())
-        });
-        assert_eq!(super::max_rate(out.as_fd()).unwrap(), super::NO_LIMIT);
-        super::set_max_rate(out.as_fd(), 1_000_000).unwrap();
-        assert_eq!(super::max_rate(out.as_fd()).unwrap(), 1_000_000);
-        let began = crate::time::monotonic_ns();
-        out.write_all(&vec![7; 700_000]).unwrap();
-        super::set_max_rate(out.as_fd(), super::NO_LIMIT).unwrap();
-        assert_eq!(super::max_rate(out.as_fd()).unwrap(), super::NO_LIMIT);
-        drop(out);
-        let (bytes, ended) = reader.join().unwrap();
-        assert_eq!(bytes, 700_000);
-        // Some of it was in the buffer when the limit fell.
-        let took = ended - began;
-        println!("700 kB at 1 MB/s took {took} ns");
-    }
-
     use super::*;
-    use std::io::Read;
+    use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsFd;
+
+    use crate::time::monotonic_ns;
+
+    /// Both ends of a loopback connection whose segments are as small as on Ethernet. By default loopback has segments of
+    /// 64 KiB, and TCP sends the first ten segments of a connection without pacing.
+    fn connection() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        // Inherited by the connections that are accepted, and announced to their clients.
+        set(listener.as_fd(), libc::IPPROTO_TCP, libc::TCP_MAXSEG, 1400).unwrap();
+        let out = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (out, listener.accept().unwrap().0)
+    }
+
+    /// The kernel's accounts of a connection (`TCP_INFO`, linux/tcp.h): `tcpi_max_pacing_rate` and `tcpi_bytes_acked`.
+    fn accounted(connection: &TcpStream) -> (u64, u64) {
+        let mut info = [0u8; 128];
+        let mut bytes = info.len() as libc::socklen_t;
+        // SAFETY: `info` has room for `bytes` bytes, which the kernel writes at most.
+        let result = unsafe {
+            libc::getsockopt(
+                connection.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                info.as_mut_ptr().cast(),
+                &mut bytes,
+            )
+        };
+        check(i64::from(result)).unwrap();
+        assert_eq!(bytes, 128, "a kernel without these fields");
+        let word = |at: usize| u64::from_ne_bytes(info[at..at + 8].try_into().unwrap());
+        (word(112), word(120))
+    }
+
+    /// Reads until `wanted` bytes have come in all, `had` of them before. The result is how many bytes the connection was
+    /// ahead of `rate` bytes per second since `began`, at most. The clock is read after the bytes, so a busy machine makes the
+    /// result smaller, never larger.
+    fn read_until(
+        input: &mut TcpStream,
+        had: usize,
+        wanted: usize,
+        (began, rate): (u64, u64),
+    ) -> u64 {
+        let (mut buffer, mut all, mut most) = (vec![0; 4096], had, 0);
+        while all < wanted {
+            let room = buffer.len().min(wanted - all);
+            let read = input.read(&mut buffer[..room]).unwrap();
+            assert!(read > 0, "the connection ended after {all} bytes");
+            all += read;
+            let due = u128::from(monotonic_ns() - began) * u128::from(rate) / 1_000_000_000;
+            most = most.max((all as u64).saturating_sub(due as u64));
+        }
+        most
+    }
+
+    #[test]
+    fn a_connection_sends_no_faster_than_its_rate_until_the_limit_is_removed() {
+        const RATE: u64 = 500_000;
+        const PACED: usize = 300_000;
+        const REST: usize = 4_000_000;
+        let (mut out, mut input) = connection();
+        assert_eq!(max_rate(out.as_fd()).unwrap(), NO_LIMIT);
+        set_max_rate(out.as_fd(), RATE).unwrap();
+        assert_eq!(max_rate(out.as_fd()).unwrap(), RATE);
+        assert_eq!(accounted(&out).0, RATE);
+
+        let began = monotonic_ns();
+        let mut writer = out.try_clone().unwrap();
+        let writing = std::thread::spawn(move || writer.write_all(&vec![7; PACED + REST]).unwrap());
+        // 5 % of slack, and 32 KiB for the first ten segments and for what a late timer sends at once.
+        let ahead = read_until(&mut input, 0, PACED, (began, RATE * 21 / 20));
+        assert!(ahead <= 32 << 10, "{ahead} bytes ahead of the rate");
+        let (_, acked) = accounted(&out);
+        let took = monotonic_ns() - began;
+        let due = (u128::from(took) * u128::from(RATE) * 21 / 20_000_000_000) as u64;
+        assert!(acked >= (PACED - 64 * 1024) as u64, "{acked} bytes");
+        assert!(acked <= due + (32 << 10), "{acked} bytes in {took} ns");
+
+        // At the old rate the rest would take eight seconds.
+        set_max_rate(out.as_fd(), NO_LIMIT).unwrap();
+        assert_eq!(max_rate(out.as_fd()).unwrap(), NO_LIMIT);
+        assert_eq!(accounted(&out).0, NO_LIMIT);
+        let began = monotonic_ns();
+        read_until(&mut input, PACED, PACED + REST, (began, RATE));
+        let took = monotonic_ns() - began;
+        assert!(
+            took < 4_000_000_000,
+            "without a limit {REST} bytes took {took} ns"
+        );
+        writing.join().unwrap();
+        out.flush().unwrap();
+    }
 
     #[test]
     fn what_does_not_fit_is_left_and_nothing_blocks() {
