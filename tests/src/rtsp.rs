@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -279,6 +279,38 @@ pub struct UdpTrack {
     pub rtcp: UdpSocket,
     /// The server's `Transport` header.
     pub transport: String,
+}
+
+impl UdpTrack {
+    /// A parameter of the server's `Transport` header.
+    #[track_caller]
+    fn parameter(&self, name: &str) -> &str {
+        let mut fields = self
+            .transport
+            .split(';')
+            .filter_map(|field| field.split_once('='));
+        let found = fields.find(|(key, _)| *key == name);
+        found
+            .unwrap_or_else(|| panic!("{name} in {}", self.transport))
+            .1
+    }
+
+    /// Reports to the server at this address over RTCP that this many packets of the track were lost (RFC 3550 section
+    /// 6.4.2).
+    #[track_caller]
+    pub fn report_lost(&self, server: IpAddr, lost: u32) {
+        let ssrc = u32::from_str_radix(self.parameter("ssrc"), 16).expect("an SSRC");
+        let (_, port) = self
+            .parameter("server_port")
+            .split_once('-')
+            .expect("two ports");
+        let mut report = vec![0x81, 201, 0, 7];
+        for word in [1, ssrc, lost, 100, 0, 0, 0] {
+            report.extend(word.to_be_bytes());
+        }
+        let to = SocketAddr::new(server, port.parse().expect("a port"));
+        self.rtcp.send_to(&report, to).expect("sending");
+    }
 }
 
 fn udp_pair(local: SocketAddr) -> Result<(UdpSocket, UdpSocket)> {

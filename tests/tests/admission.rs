@@ -1,12 +1,11 @@
 //! Who may come in: over what the machine carries only the newcomer is refused, and told when to come again.
 
-use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
 use reelway_tests::films;
 use reelway_tests::http;
-use reelway_tests::rtsp::{Client, Response, Rtp, UdpTrack};
+use reelway_tests::rtsp::{Client, Response, Rtp};
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 
@@ -218,27 +217,6 @@ fn by_default_nobody_on_this_machine_is_refused() {
     }
 }
 
-/// Reports over RTCP that so many packets of a track never came (RFC 3550 section 6.4.2).
-fn report_lost(server: &Server, track: &UdpTrack, lost: u32) {
-    let field = |name: &str| -> &str {
-        let fields = track.transport.split(';');
-        let found = fields
-            .filter_map(|field| field.split_once('='))
-            .find(|(key, _)| *key == name);
-        found
-            .unwrap_or_else(|| panic!("{name} in {}", track.transport))
-            .1
-    };
-    let ssrc = u32::from_str_radix(field("ssrc"), 16).expect("an SSRC");
-    let (_, port) = field("server_port").split_once('-').expect("two ports");
-    let mut report = vec![0x81, 201, 0, 7];
-    for word in [1, ssrc, lost, 100, 0, 0, 0] {
-        report.extend(word.to_be_bytes());
-    }
-    let to = SocketAddr::new(server.rtsp.ip(), port.parse().expect("a port"));
-    track.rtcp.send_to(&report, to).expect("sending");
-}
-
 #[test]
 fn where_a_link_carries_less_than_it_says_newcomers_are_refused_and_then_who_came_last_has_to_leave()
  {
@@ -268,7 +246,7 @@ fn where_a_link_carries_less_than_it_says_newcomers_are_refused_and_then_who_cam
         for (_, tracks) in &viewers {
             tracks
                 .iter()
-                .for_each(|track| report_lost(&server, track, lost));
+                .for_each(|track| track.report_lost(server.rtsp.ip(), lost));
         }
         std::thread::sleep(Duration::from_millis(300));
         let now = sessions();
