@@ -4,6 +4,7 @@
 //! and lightweight viewers on the others, more and more of them until a frame comes late or a packet is lost. The machine is
 //! taken to carry as many times that as it has cores.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +20,12 @@ use crate::density::servers::Peer;
 use crate::density::trial::{Stage, Trial};
 use crate::film::{self, Recipe};
 
-/// Seconds for which the disks are read.
-const READING: Duration = Duration::from_secs(8);
+/// Default length of a calibration.
+pub const USUAL: Duration = Duration::from_secs(240);
+/// Shortest calibration: it has time for one or two numbers of viewers.
+pub const SHORTEST: Duration = Duration::from_secs(10);
 /// Reads under way at once: as many as viewers at different places make.
 const AT_ONCE: usize = 32;
-/// Time after which no larger number of viewers is tried.
-const PATIENCE: Duration = Duration::from_secs(150);
 /// A frame later than this counts as one too many.
 const LATE_MS: f64 = 20.0;
 /// Bytes a second of one viewer on the wire: 4 Mbit/s of picture, 128 kbit/s of sound, and headers.
@@ -54,19 +55,52 @@ pub struct Tried {
     pub late_ms: f64,
 }
 
-/// Loads the machine for some minutes; each step is reported to `tell`.
+/// Lengths of a calibration's parts.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    /// How long the disks are read.
+    reading: Duration,
+    /// No other number of viewers is tried after this, once the server kept up with one.
+    patience: Duration,
+    /// How long each number of viewers is judged.
+    judging: Duration,
+    /// Length of the films that are served.
+    films: Duration,
+}
+
+impl Times {
+    fn of(whole: Duration) -> Times {
+        let whole = whole.max(SHORTEST);
+        let second = Duration::from_secs(1);
+        Times {
+            reading: (whole / 30).clamp(second, 8 * second),
+            patience: whole * 5 / 8,
+            judging: (whole / 48).clamp(second, 5 * second),
+            // A trial takes less than a minute.
+            films: (whole / 2).clamp(60 * second, 120 * second),
+        }
+    }
+}
+
+/// Loads the machine for about `whole`, [`USUAL`] or less; at least [`SHORTEST`] is taken. Shorter calibrations give coarser
+/// figures. `tell` gets a line for each step.
 ///
 /// # Errors
 /// The server cannot be started, or its films not made.
-pub fn calibrate(films: &[PathBuf], tell: &dyn Fn(&str)) -> anyhow::Result<Calibration> {
+pub fn calibrate(
+    films: &[PathBuf],
+    whole: Duration,
+    tell: &dyn Fn(&str),
+) -> anyhow::Result<Calibration> {
+    let times = Times::of(whole);
     tell("reading from the films' disks …");
-    let disk = disks(films)?;
+    let disk = disks(films, times.reading)?;
     match disk {
         Some(rate) => tell(&format!("  {} MB/s at random places", rate / 1_000_000)),
         None => tell("  the films are too few or too small to tell"),
     }
     tell("serving more and more viewers of 4 Mbit/s on one core …");
-    let (most, tried) = processor(tell)?;
+    let (most, tried) = processor(times, tell)?;
     Ok(Calibration {
         when: reelway_clock::real().to_string(),
         cpu: (most > 0).then(|| u64::from(most) * VIEWER * cores::configured() as u64),
@@ -97,7 +131,7 @@ fn files(films: &[PathBuf]) -> Vec<(PathBuf, u64)> {
 }
 
 /// Bytes a second of whole blocks at random places.
-fn disks(films: &[PathBuf]) -> anyhow::Result<Option<u64>> {
+fn disks(films: &[PathBuf], reading: Duration) -> anyhow::Result<Option<u64>> {
     let store = Store::new(StoreConfig {
         pool_bytes: 32 << 20,
         ..StoreConfig::default()
@@ -127,7 +161,7 @@ fn disks(films: &[PathBuf]) -> anyhow::Result<Option<u64>> {
             let mut read = 0;
             // A step that has no factor in common with many numbers of blocks.
             let mut place = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            while reelway_clock::now().since(began) < READING {
+            while reelway_clock::now().since(began) < reading {
                 place = place
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1_442_695_040_888_963_407);
@@ -154,20 +188,24 @@ fn disks(films: &[PathBuf]) -> anyhow::Result<Option<u64>> {
 }
 
 /// The most viewers that are kept up with, and what was tried.
-fn processor(tell: &dyn Fn(&str)) -> anyhow::Result<(u32, Vec<Tried>)> {
+fn processor(times: Times, tell: &dyn Fn(&str)) -> anyhow::Result<(u32, Vec<Tried>)> {
     cores::leave_the_servers();
     let folder = Folder::make("calibrate")?;
-    let films = made(folder.path())?;
-    let stage = Stage::new(Net::make()?, films, folder.path(), 5.0);
+    let films = made(folder.path(), times.films)?;
+    let judging = times.judging.as_secs_f64();
+    let stage = Stage::new(Net::make()?, films, folder.path(), judging);
     let began = reelway_clock::now();
     let mut tried = Vec::new();
+    // The search goes on until the server kept up with some number, however little time there is.
+    let any_well = Cell::new(false);
     let found = search::largest(
         50,
         4000,
-        || reelway_clock::now().since(began) < PATIENCE,
+        || !any_well.get() || reelway_clock::now().since(began) < times.patience,
         |viewers| {
             let trial = stage.trial(&Peer::Reelway, viewers, false)?;
             let well = trial.trouble(LATE_MS).is_none();
+            any_well.set(any_well.get() || well);
             tell(&line(viewers, well, &trial));
             tried.push(Tried {
                 viewers,
@@ -193,12 +231,12 @@ fn line(viewers: u32, well: bool, trial: &Trial) -> String {
 }
 
 /// Four films, long enough for a trial.
-fn made(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn made(folder: &Path, length: Duration) -> anyhow::Result<Vec<PathBuf>> {
     (0..4)
         .map(|number| {
             let path = folder.join(format!("film{number}.mp4"));
             let recipe = Recipe {
-                seconds: 120,
+                seconds: length.as_secs() as u32,
                 fps: 25,
                 gop: 50,
                 picture_rate: 4_000_000,

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
 use bytesize::ByteSize;
 use reelway_admission::{Capacity, Class, Limits, Policy, Resource};
-use reelway_bench::calibrate::Calibration;
+use reelway_bench::calibrate::{Calibration, USUAL};
 use reelway_http::Calibrated;
 use reelway_media::{Nanos, SECOND};
 use reelway_session::{GateConfig, Links, Members, Users, WHOLE_NETWORK};
@@ -346,13 +347,22 @@ fn calibration(config: &Config) -> anyhow::Result<Option<Calibration>> {
     })
 }
 
-/// Finds out what the machine carries, and keeps it where the next start finds it.
-pub fn calibrate(config: &Config) -> anyhow::Result<()> {
+/// Measures the machine's capacity for about `whole`, and stores the result in the state directory for the next start.
+pub fn calibrate(config: &Config, whole: Duration) -> anyhow::Result<()> {
     let state = config.state_directory()?;
     std::fs::create_dir_all(&state).with_context(|| state.display().to_string())?;
     let (films, _) = crate::serve::places(&config.films)?;
-    println!("This takes about four minutes; nothing else should use the machine meanwhile.");
-    let found = reelway_bench::calibrate::calibrate(&films, &|words| println!("{words}"))?;
+    println!(
+        "This takes about {} seconds; nothing else should use the machine meanwhile.",
+        whole.as_secs()
+    );
+    if whole < USUAL {
+        println!(
+            "It is less than the usual {} seconds: the figures will be coarse.",
+            USUAL.as_secs()
+        );
+    }
+    let found = reelway_bench::calibrate::calibrate(&films, whole, &|words| println!("{words}"))?;
     let keep = |name: &str, text: String| -> anyhow::Result<()> {
         let path = state.join(name);
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;

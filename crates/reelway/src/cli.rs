@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use bytesize::ByteSize;
 use clap::error::ErrorKind;
@@ -73,9 +74,11 @@ pub struct Serve {
     /// What this machine can carry: any of net=100Mbit,disk=80MB/s,mem=128MiB,cpu=2Gbit [default: what the links report]
     #[arg(long, value_name = "AMOUNTS", env = "REELWAY_CAPACITY", value_parser = capacity::flag)]
     capacity: Option<capacity::Amounts>,
-    /// Measure for some minutes what this machine's disks and processor carry, store it in the state directory, and exit
-    #[arg(long)]
-    calibrate: bool,
+    /// Measure what this machine's disks and processor carry, store it in the state directory and exit; fewer SECONDS give
+    /// coarser figures [default: 240]
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "240",
+        value_parser = clap::value_parser!(u64).range(10..=3600))]
+    calibrate: Option<u64>,
     /// Log filter: error, warn, info, debug, trace, or info,reelway_rtsp=debug [default: info]
     #[arg(long, value_name = "FILTER", env = "REELWAY_LOG")]
     log: Option<String>,
@@ -124,10 +127,9 @@ impl Cli {
                         )
                         .exit();
                 }
-                if calibrate {
-                    capacity::calibrate(&config)?;
-                } else {
-                    serve::serve(config, addresses)?;
+                match calibrate.map(Duration::from_secs) {
+                    Some(whole) => capacity::calibrate(&config, whole)?,
+                    None => serve::serve(config, addresses)?,
                 }
                 Ok(ExitCode::SUCCESS)
             }
@@ -195,6 +197,24 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn calibration_takes_its_usual_time_or_as_many_seconds_as_it_is_given() {
+        let seconds = |flag: &str| {
+            let cli = Cli::try_parse_from(["reelway", "serve", flag, "films"]).ok()?;
+            match cli.command {
+                Command::Serve(serve) => serve.calibrate,
+                _ => None,
+            }
+        };
+        let usual = reelway_bench::calibrate::USUAL.as_secs();
+        let shortest = reelway_bench::calibrate::SHORTEST.as_secs();
+        assert_eq!(seconds("--calibrate"), Some(usual));
+        assert_eq!(seconds("--calibrate=60"), Some(60));
+        let flag = |seconds: u64| format!("--calibrate={seconds}");
+        assert_eq!(seconds(&flag(shortest)), Some(shortest));
+        assert_eq!(seconds(&flag(shortest - 1)), None);
     }
 
     #[test]
