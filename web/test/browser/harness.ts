@@ -59,6 +59,14 @@ export const recipes = {
   upright: (path: string) =>
     ffmpeg("-f", "lavfi", "-i", "testsrc2=s=360x640:r=25:d=8", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", path),
 
+  /** Rotated by 90 degrees, 320 by 180 pixels of 4:3: browsers show a picture of 180 by 427. */
+  turned: async (path: string) => {
+    const plain = join(await mkdtemp(join(tmpdir(), "reelway-turned-")), "plain.mp4");
+    await ffmpeg("-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=8", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", plain);
+    await ffmpeg("-i", plain, "-c", "copy", "-metadata:s:v:0", "rotate=90", "-aspect:v", "64:27", path);
+    await rm(dirname(plain), { recursive: true });
+  },
+
   noFilm: (path: string) => writeFile(path, "This is no film.\n".repeat(500)),
 
   halfCopied: async (path: string) => {

@@ -17,7 +17,11 @@ const films: Record<string, Expected> = {
 };
 
 before(async () => {
-  server = await reelway({ "demo.mp4": recipes.demo, "series/B-frames & two tongues.mp4": recipes.bFrames });
+  server = await reelway({
+    "demo.mp4": recipes.demo,
+    "series/B-frames & two tongues.mp4": recipes.bFrames,
+    "turned.mp4": recipes.turned,
+  });
   chromium = await browser();
   other = await elsewhere();
 });
@@ -85,6 +89,32 @@ describe("players", { concurrency: 4 }, () => {
       const again = await Viewer.of(page);
       await again.play(2);
       playedWell(await again.end(), expected);
+      assert.deepEqual(own(complaints), []);
+      await close();
+    });
+  }
+
+  const shapes = [
+    ["our page", "hls.js", "hls"],
+    ["another's page", "hlsjs", "hls"],
+    ["another's page", "dashjs", "dash"],
+    ["another's page", "shaka", "dash"],
+    ["another's page", "shaka", "hls"],
+    ["another's page", "file", "file"],
+  ] as const;
+  for (const [where, player, kind] of shapes) {
+    test(`a rotated film with pixels of 4:3 has its shape on ${where} with ${player} over ${kind}`, async () => {
+      const url =
+        where === "our page"
+          ? `${server.http}/#/film/turned`
+          : `${other.base}/${player}.html?${encodeURIComponent(await address("turned", kind))}`;
+      const { page, complaints, close } = await visit(chromium, url);
+      const viewer = await Viewer.of(page);
+      await viewer.play();
+      await viewer.reach(1);
+      const { width, height, error } = await viewer.report();
+      assert.equal(error, null);
+      assert.deepEqual([width, height], [180, 427]);
       assert.deepEqual(own(complaints), []);
       await close();
     });
