@@ -23,6 +23,8 @@ struct Faults {
     ends_at: AtomicU64,
     stalls_from: AtomicU64,
     at_once: AtomicU64,
+    /// Bytes of the film that were read.
+    given: AtomicU64,
 }
 
 /// A mounted file system with one film.
@@ -45,6 +47,7 @@ impl FaultyDisk {
             ends_at: never(),
             stalls_from: never(),
             at_once: never(),
+            given: AtomicU64::new(0),
         });
         let file = File::open(film)?;
         let disk = Disk {
@@ -76,6 +79,11 @@ impl FaultyDisk {
     /// The directory with the film.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Bytes of the film that were read so far.
+    pub fn given(&self) -> u64 {
+        self.faults.given.load(Ordering::Relaxed)
     }
 
     /// From now on reads that reach past this byte of the film fail.
@@ -186,7 +194,11 @@ impl Filesystem for Disk {
         let end = end.min(most).min(now(&self.faults.ends_at));
         let mut bytes = vec![0; end.saturating_sub(offset) as usize];
         match self.file.read_exact_at(&mut bytes, offset) {
-            Ok(()) => reply.data(&bytes),
+            Ok(()) => {
+                let given = &self.faults.given;
+                given.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                reply.data(&bytes);
+            }
             Err(_) => reply.error(Errno::EIO),
         }
     }

@@ -64,6 +64,64 @@ fn sixty_who_want_one_film_have_it_read_once_and_take_no_more_memory_than_they_m
 }
 
 #[test]
+fn a_film_larger_than_the_pool_is_read_again_for_later_viewers_and_no_byte_is_wrong() {
+    const POOL: u64 = 8 << 20;
+    const VIEWERS: usize = 8;
+    let dir = films::temp_dir("large");
+    let path = dir.path().join("large.mp4");
+    let film = film_of(30_000_000);
+    fs::write(&path, &film).expect("a film");
+    // It counts the bytes that are read, independently of the server's metric.
+    let disk = FaultyDisk::with(&path).expect("a file system in user space");
+    let server = Options::new(disk.dir())
+        .set("http.ahead", 3600)
+        .set("pool.size", POOL)
+        .start();
+    server.wait_indexed();
+    let before = (
+        figure(&server, "reelway_disk_read_bytes_total"),
+        disk.given(),
+    );
+    let read = || {
+        let server_says = figure(&server, "reelway_disk_read_bytes_total") - before.0;
+        assert_eq!(
+            server_says,
+            disk.given() - before.1,
+            "the metric, and what the disk counted"
+        );
+        server_says
+    };
+    let len = film.len() as u64;
+    assert!(server.get("/large/file").body == film);
+    assert_eq!(read(), len, "the first viewer needs each byte once");
+    // The pool can hold at most its own size of the film.
+    assert!(server.get("/large/file").body == film);
+    let twice = read();
+    assert!(
+        (2 * len - POOL..=2 * len).contains(&twice),
+        "{twice} bytes were read for two viewers of {len}"
+    );
+    // Several viewers at once, each from another place to the end.
+    std::thread::scope(|scope| {
+        for viewer in 0..VIEWERS {
+            let (server, film) = (&server, &film);
+            scope.spawn(move || {
+                let from = film.len() / VIEWERS * viewer + 12_345 * viewer;
+                let range = format!("bytes={from}-");
+                let answer = http::request(server.http, "GET", "/large/file", &[("Range", &range)]);
+                let answer = answer.expect("an answer");
+                assert_eq!(answer.status, 206);
+                assert!(answer.body == film[from..], "from byte {from} on");
+            });
+        }
+    });
+    // One of them fetched the whole film.
+    assert!(read() >= twice + len - POOL, "{} bytes", read());
+    let pool = figure(&server, "reelway_pool_bytes");
+    assert!(pool <= POOL, "a pool of {pool} bytes");
+}
+
+#[test]
 fn between_two_blocks_a_viewer_who_has_enough_ahead_holds_none() {
     const VIEWERS: u64 = 2;
     let library = films::library(&["tiny_sound"]);
