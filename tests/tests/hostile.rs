@@ -113,6 +113,10 @@ fn ten_thousand_idle_connections_are_borne_and_closed_in_time() {
             );
         }
         still_serves(&server);
+        // They were accepted, not closed at once. The first ones may have timed out already.
+        let young = idle.iter_mut().rev().take(100);
+        let open = young.filter_map(|stream| (!closed(stream)).then_some(()));
+        assert_eq!(open.count(), 100, "of the last hundred");
         let (resident, _) = server.memory();
         assert!(
             resident < 300 << 20,
@@ -344,6 +348,16 @@ fn readers_that_stopped_reading_over_http_take_little_memory() {
         let request = format!("GET /load/file HTTP/1.1\r\nHost: {}\r\n\r\n", server.http);
         stream.write_all(request.as_bytes()).expect("a request");
         stopped.push(stream);
+    }
+    // Each of them is served: the answer's beginning is in its socket.
+    for (number, stream) in stopped.iter().enumerate() {
+        let mut answer = [0; 12];
+        stream.set_read_timeout(Some(seconds(20))).expect("a limit");
+        let peeked = wait::until(seconds(20), || {
+            (stream.peek(&mut answer).ok()? == answer.len()).then_some(())
+        });
+        assert!(peeked.is_some(), "reader {number} has no answer");
+        assert_eq!(&answer, b"HTTP/1.1 200", "reader {number}");
     }
     std::thread::sleep(seconds(3));
     still_serves(&server);

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use reelway_skip::skipped;
 use reelway_tests::films;
 use reelway_tests::http::{self, Response};
 use reelway_tests::server::{Options, Server};
@@ -351,11 +352,13 @@ fn the_page_is_served_and_keeps_to_itself() {
         "{policy}"
     );
     assert_eq!(page.headers["referrer-policy"], "no-referrer");
-    for address in page
-        .text()
-        .split('"')
-        .filter(|word| word.starts_with("/assets/"))
-    {
+    let text = page.text();
+    let parts = text.split('"').filter(|word| word.starts_with("assets/"));
+    let addresses: Vec<String> = parts.map(|part| format!("/{part}")).collect();
+    if addresses.is_empty() {
+        skipped!("the pages were not built before the server");
+    }
+    for address in &addresses {
         let part = server.get(address);
         assert_eq!(part.status, 200, "{address}");
         assert!(
