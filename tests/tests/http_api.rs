@@ -185,7 +185,7 @@ fn events_tell_who_comes_and_goes_and_which_films_change() {
     next("sessions", &|data| data["sessions"] == json!([]));
     next("node", &|data| data["state"] == "serving");
     server.get("/bunny/hls/main.m3u8");
-    next("sessions", &|data| data["sessions"][0]["title"] == "bunny");
+    next("changes", &|data| data["added"][0]["title"] == "bunny");
     std::fs::copy(
         library.path().join("bunny.mp4"),
         library.path().join("rabbit.mp4"),

@@ -99,6 +99,7 @@ export interface Node {
   version: string;
   uptime: number;
   state: "starting" | "serving" | "draining";
+  problems: { what: string; since: string; detail: string }[]; // what is wrong, while it serves all the same
   films: Record<State, number>;
   sessions: { total: number; playing: number; by_protocol: Record<string, number> };
   sending: {
@@ -228,9 +229,6 @@ export const film = (title: string, signal?: AbortSignal): Promise<FilmDetail> =
   get(`/api/films/${titlePath(title)}`, signal);
 
 export const node = (signal?: AbortSignal): Promise<Node> => get("/api/node", signal);
-
-export const sessions = async (signal?: AbortSignal): Promise<Session[]> =>
-  (await get<{ sessions: Session[] }>("/api/sessions", signal)).sessions;
 
 export const admission = (signal?: AbortSignal): Promise<Admission> => get("/api/admission?ahead=900", signal);
 

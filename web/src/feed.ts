@@ -2,9 +2,10 @@
 // six connections to a server, and a forgotten tab must not hold one that a film needs.
 import { useEffect, useState } from "preact/hooks";
 import type { Node, Session } from "./api";
+import { type ChangesEvent, SessionList, type SessionsEvent } from "./sessions";
 
 interface Events {
-  sessions: { sessions: Session[] };
+  sessions: Session[];
   node: Node;
   films: { changed: string[] };
 }
@@ -62,13 +63,25 @@ class Feed {
       this.#retry = setTimeout(() => this.#follow(), this.#wait);
       this.#wait = Math.min(this.#wait * 2, longestWait);
     };
-    for (const kind of ["sessions", "node", "films"] as const) {
+    const sessions = new SessionList();
+    const news: Record<string, (data: unknown) => void> = {
+      node: (data) => this.#said("node", data),
+      films: (data) => this.#said("films", data),
+      sessions: (data) => sessions.take(data as SessionsEvent),
+      changes: (data) => sessions.change(data as ChangesEvent),
+    };
+    for (const [kind, take] of Object.entries(news)) {
       source.addEventListener(kind, (event: MessageEvent<string>) => {
-        const data: unknown = JSON.parse(event.data);
-        this.#last.set(kind, data);
-        for (const listener of this.#listeners.get(kind) ?? []) listener(data as never);
+        take(JSON.parse(event.data));
+        const isOfSessions = kind === "sessions" || kind === "changes";
+        if (isOfSessions && sessions.all) this.#said("sessions", sessions.all);
       });
     }
+  }
+
+  #said(kind: keyof Events, data: unknown) {
+    this.#last.set(kind, data);
+    for (const listener of this.#listeners.get(kind) ?? []) listener(data as never);
   }
 
   #close() {
@@ -96,7 +109,7 @@ export function useNode(): Node | null {
 /** The sessions as the server said last; null before it said anything. */
 export function useSessions(): Session[] | null {
   const [sessions, setSessions] = useState<Session[] | null>(null);
-  useEffect(() => feed.on("sessions", (data) => setSessions(data.sessions)), []);
+  useEffect(() => feed.on("sessions", setSessions), []);
   return sessions;
 }
 

@@ -1,5 +1,5 @@
 //! `reelway bench start`: how soon a film begins, and goes on after a seek; and the same where each viewer's needs are
-//! booked before they begin.
+//! booked before they begin; and how long a task keeps a thread of the reactor, on which all this waits.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -80,6 +80,7 @@ fn times(report: &mut Report, dir: &Path, prefix: &str, flags: &[&str]) -> anyho
         .block_on(reelway_yardstick::rtsp::start_times(&url, &places))?
         .split_off(1);
     let segments = segment_times(server.http)?;
+    let polls = Polls::of(server.http)?;
 
     for (name, goal, times) in [
         ("play", 20.0, starts),
@@ -107,7 +108,53 @@ fn times(report: &mut Report, dir: &Path, prefix: &str, flags: &[&str]) -> anyho
             .text
             .push(format!("  {name:<22} measured {} times", millis.len()));
     }
+    report.figures.push(Figure::at_most(
+        &format!("{prefix}poll_cpu_max_ms"),
+        polls.longest_ms,
+        "ms",
+        5.0,
+    ));
+    report.text.push(format!(
+        "  {:<22} {} polls of the reactor: mean {:.3} ms of CPU, greatest {:.2}; {} bytes serialised or compressed in one at most",
+        format!("{prefix}poll"),
+        polls.count,
+        polls.mean_ms,
+        polls.longest_ms,
+        polls.most_bytes
+    ));
     Ok(())
+}
+
+/// How long single polls kept the threads that answer everybody.
+struct Polls {
+    count: f64,
+    mean_ms: f64,
+    longest_ms: f64,
+    most_bytes: f64,
+}
+
+impl Polls {
+    fn of(server: SocketAddr) -> anyhow::Result<Polls> {
+        let metrics = get(server, "/metrics")?;
+        let value = |name: &str| {
+            let mut values = metrics.lines().filter_map(|line| {
+                line.strip_prefix(name)?
+                    .strip_prefix(' ')?
+                    .parse::<f64>()
+                    .ok()
+            });
+            values
+                .next()
+                .with_context(|| format!("no {name} in /metrics"))
+        };
+        let count = value("reelway_reactor_poll_cpu_seconds_count")?;
+        Ok(Polls {
+            count,
+            mean_ms: value("reelway_reactor_poll_cpu_seconds_sum")? / count.max(1.0) * 1e3,
+            longest_ms: value("reelway_reactor_poll_longest_cpu_seconds")? * 1e3,
+            most_bytes: value("reelway_reactor_poll_most_bytes")?,
+        })
+    }
 }
 
 /// How long a segment takes from its request to its first byte, for viewers who each come anew and

@@ -20,6 +20,7 @@ use crate::intake::Intake;
 use crate::keeper::{Event, Keeper};
 use crate::local::Local;
 use crate::shelf::{Found, Shelf};
+use crate::unsaved::{self, Full, IndexMemory};
 
 /// Which directories, and where indexes are kept.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct DirectoryConfig {
     pub films: Vec<PathBuf>,
     /// Where index files are kept; `None`: in memory only.
     pub index: Option<PathBuf>,
+    /// Where indexes are kept that cannot be written to files.
+    pub memory: IndexMemory,
     /// Longest time between two walks over the directories.
     pub rescan: Duration,
     /// Bytes that are read at once: a film that lies on its disk in smaller pieces is told.
@@ -39,6 +42,7 @@ impl Default for DirectoryConfig {
         DirectoryConfig {
             films: Vec::new(),
             index: None,
+            memory: IndexMemory::default(),
             rescan: Duration::from_secs(60),
             block_bytes: 256 << 10,
         }
@@ -73,6 +77,9 @@ pub(crate) struct Shared {
     pub shelf: Arc<dyn Shelf>,
     /// Where index files are kept.
     pub index: Option<PathBuf>,
+    pub memory: IndexMemory,
+    /// Held by the one who indexes a film again: where no index file can be written, each takes memory.
+    again: Mutex<()>,
     pub library: Mutex<Library>,
     /// The shelf was looked at once, or could not be.
     pub looked: AtomicBool,
@@ -82,8 +89,6 @@ pub(crate) struct Shared {
 #[derive(Default)]
 pub(crate) struct Library {
     pub entries: BTreeMap<String, Arc<Entry>>,
-    /// Indexes of films for which no index file could be written.
-    pub unsaved: HashMap<FileIdentity, Arc<Film>>,
     loaded: HashMap<String, Weak<Film>>,
     /// The films last used, the latest at the back.
     pub recent: VecDeque<Arc<Film>>,
@@ -95,30 +100,38 @@ impl Directory {
     pub fn open(config: DirectoryConfig) -> Directory {
         let (wake, events) = mpsc::channel();
         let shelf = Local::new(&config, wake.clone());
-        let mut library = Directory::start(Arc::new(shelf), config.index, (wake, events), true);
+        let indexes = (config.index, config.memory);
+        let mut library = Directory::start(Arc::new(shelf), indexes, (wake, events), true);
         library.films = Some(config.films);
         library
     }
 
-    /// A library of the films on a shelf, with index files in a directory of its own. What is there is found
-    /// out on the library's thread: at first it is empty.
-    pub fn of(shelf: Arc<dyn Shelf>, index: Option<PathBuf>) -> Directory {
-        Directory::start(shelf, index, mpsc::channel(), false)
+    /// A library of the films on a shelf, with index files in a directory of its own, or in memory where they cannot be
+    /// written. What is there is found out on the library's thread: at first it is empty.
+    pub fn of(shelf: Arc<dyn Shelf>, index: Option<PathBuf>, memory: IndexMemory) -> Directory {
+        Directory::start(shelf, (index, memory), mpsc::channel(), false)
     }
 
     fn start(
         shelf: Arc<dyn Shelf>,
-        index: Option<PathBuf>,
+        (index, memory): (Option<PathBuf>, IndexMemory),
         (wake, events): (mpsc::Sender<Event>, mpsc::Receiver<Event>),
         look_first: bool,
     ) -> Directory {
         let shared = Arc::new(Shared {
             shelf,
-            index: usable_index_directory(index),
+            index,
+            memory,
+            again: Mutex::default(),
             library: Mutex::default(),
             looked: AtomicBool::new(false),
             listeners: Mutex::default(),
         });
+        if let Some(directory) = &shared.index
+            && let Err(error) = unsaved::probe(directory)
+        {
+            shared.memory.failed(directory, &error.into());
+        }
         let mut keeper = Keeper::new(shared.clone());
         let first = look_first.then(|| keeper.look());
         let keeper = std::thread::Builder::new()
@@ -220,22 +233,15 @@ impl Catalogue for Directory {
 impl Shared {
     /// The film of a playable entry, from memory or from its index file.
     fn load(&self, entry: &Entry) -> Result<Arc<Film>, CatalogueError> {
-        {
-            let mut library = lock(&self.library);
-            let known = library.loaded.get(&entry.name).and_then(Weak::upgrade);
-            let known = known.or_else(|| library.unsaved.get(&entry.identity).cloned());
-            if let Some(film) = known.filter(|film| film.identity == entry.identity) {
-                library.used(&film);
-                return Ok(film);
-            }
+        if let Some(film) = self.in_memory(entry) {
+            return Ok(film);
         }
         // Not under the lock: a slow disk must not hold up those whose films are in memory. Two
         // newcomers may load the same film at once; the second one's copy lives as long as its holder.
-        let film = self.read_index(entry).or_else(|| self.index_again(entry));
-        let film = film.ok_or_else(|| CatalogueError::NotReady {
-            name: entry.name.clone(),
-            reason: "its file has changed; it is being indexed again".to_owned(),
-        })?;
+        let film = match self.read_index(&entry.name, &entry.path, &entry.identity) {
+            Some(film) => film,
+            None => self.index_again(entry)?,
+        };
         let mut library = lock(&self.library);
         library.loaded.retain(|_, film| film.strong_count() > 0);
         library
@@ -245,62 +251,121 @@ impl Shared {
         Ok(film)
     }
 
-    fn read_index(&self, entry: &Entry) -> Option<Arc<Film>> {
-        let path = IndexFile::path_for(self.index.as_ref()?, &entry.identity);
-        match IndexFile::open(&path, &entry.identity) {
+    /// The film of a playable entry, if it is in memory.
+    fn in_memory(&self, entry: &Entry) -> Option<Arc<Film>> {
+        let mut library = lock(&self.library);
+        let known = library.loaded.get(&entry.name).and_then(Weak::upgrade);
+        let known = known.filter(|film| film.identity == entry.identity);
+        let film = known.or_else(|| self.memory.get(&entry.identity))?;
+        library.used(&film);
+        Some(film)
+    }
+
+    fn read_index(&self, name: &str, film: &Path, identity: &FileIdentity) -> Option<Arc<Film>> {
+        let path = IndexFile::path_for(self.index.as_ref()?, identity);
+        match IndexFile::open(&path, identity) {
             Ok((title, samples)) => Some(Arc::new(Film {
-                name: entry.name.clone(),
-                path: entry.path.clone(),
-                identity: entry.identity,
+                name: name.to_owned(),
+                path: film.to_owned(),
+                identity: *identity,
                 title: Arc::new(title),
                 samples: Arc::new(samples),
             })),
             Err(error) => {
-                warn!(
-                    film = entry.name,
-                    "index file {}: {error}; the film is indexed again",
-                    path.display()
-                );
+                // Known, and said, where index files cannot be written.
+                if self.memory.problem().is_none() {
+                    warn!(
+                        film = name,
+                        "index file {}: {error}; the film is indexed again",
+                        path.display()
+                    );
+                }
                 None
             }
         }
     }
 
-    fn index_again(&self, entry: &Entry) -> Option<Arc<Film>> {
+    fn index_again(&self, entry: &Entry) -> Result<Arc<Film>, CatalogueError> {
+        let not_ready = |reason: String| CatalogueError::NotReady {
+            name: entry.name.clone(),
+            reason,
+        };
+        // One after the other: each takes the memory of an index until it is written.
+        let _turn = lock(&self.again);
+        if let Some(film) = self.in_memory(entry) {
+            return Ok(film);
+        }
         let found = Found {
             path: entry.path.clone(),
             file: entry.file.clone(),
             identity: entry.identity,
             problem: None,
         };
-        let (identity, index) = self.shelf.index(&found).ok()?;
-        (identity == entry.identity).then(|| self.keep(&entry.name, &entry.path, identity, index))
+        let indexed = self.shelf.index(&found).ok();
+        let Some((_, index)) = indexed.filter(|(identity, _)| *identity == entry.identity) else {
+            let words = "its file has changed; it is being indexed again";
+            return Err(not_ready(words.to_owned()));
+        };
+        let full = |Full { most }| {
+            not_ready(format!(
+                "the indexes of films being played take all of index.memory, {} MiB; index files cannot be written to the state directory",
+                most >> 20
+            ))
+        };
+        if self.save(&entry.identity, &index)
+            && let Some(film) = self.read_index(&entry.name, &entry.path, &entry.identity)
+        {
+            return Ok(film);
+        }
+        self.keep_in_memory(&entry.name, &entry.path, entry.identity, index)
+            .map_err(full)
     }
 
-    /// Saves an index; where that cannot be, keeps it in memory. Returns the film.
-    pub fn keep(&self, name: &str, path: &Path, identity: FileIdentity, index: Index) -> Arc<Film> {
-        let saved = self.index.as_ref().is_some_and(|directory| {
-            let path = IndexFile::path_for(directory, &identity);
-            IndexFile::write(&path, &identity, &index)
-                .map_err(|error| {
-                    warn!(
-                        "index file {}: {error}; the index stays in memory",
-                        path.display()
-                    )
-                })
-                .is_ok()
-        });
-        let film = Arc::new(Film {
+    /// Saves an index; where that cannot be done, keeps it in memory for as long as there is room.
+    pub fn keep(&self, name: &str, path: &Path, identity: FileIdentity, index: Index) {
+        if !self.save(&identity, &index) {
+            // Without room, it is indexed again when it is wanted.
+            let _ = self.keep_in_memory(name, path, identity, index);
+        }
+    }
+
+    /// Writes an index file; false where that cannot be done.
+    fn save(&self, identity: &FileIdentity, index: &Index) -> bool {
+        let Some(directory) = &self.index else {
+            return false;
+        };
+        if self.memory.rests() {
+            return false;
+        }
+        let path = IndexFile::path_for(directory, identity);
+        let written = fs::create_dir_all(directory)
+            .map_err(Into::into)
+            .and_then(|()| IndexFile::write(&path, identity, &index.title, &index.tables));
+        match &written {
+            Ok(()) => self.memory.wrote(),
+            Err(error) => self.memory.failed(directory, error),
+        }
+        written.is_ok()
+    }
+
+    fn keep_in_memory(
+        &self,
+        name: &str,
+        path: &Path,
+        identity: FileIdentity,
+        index: Index,
+    ) -> Result<Arc<Film>, Full> {
+        let tables = Arc::new(index.tables);
+        let film = Film {
             name: name.to_owned(),
             path: path.to_owned(),
             identity,
             title: Arc::new(index.title),
-            samples: Arc::new(index.tables),
-        });
-        if !saved {
-            lock(&self.library).unsaved.insert(identity, film.clone());
-        }
-        film
+            samples: tables.clone(),
+        };
+        let directory = self.index.as_deref().unwrap_or(Path::new(""));
+        let path = IndexFile::path_for(directory, &identity);
+        self.memory.keep(film, tables, path)
     }
 
     pub fn tell(&self, change: &Change) {
@@ -314,28 +379,14 @@ impl Shared {
 
 impl Library {
     fn used(&mut self, film: &Arc<Film>) {
+        if film.memory() > 0 {
+            // Kept elsewhere, where its memory is bounded.
+            return;
+        }
         self.recent.retain(|other| !Arc::ptr_eq(other, film));
         self.recent.push_back(film.clone());
         if self.recent.len() > TITLES_KEPT {
             self.recent.pop_front();
-        }
-    }
-}
-
-/// The index directory if it can be written to; said once if not.
-fn usable_index_directory(directory: Option<PathBuf>) -> Option<PathBuf> {
-    let directory = directory?;
-    let probe = directory.join(".writable");
-    let tried = fs::create_dir_all(&directory).and_then(|()| fs::write(&probe, b""));
-    let _ = fs::remove_file(probe);
-    match tried {
-        Ok(()) => Some(directory),
-        Err(error) => {
-            warn!(
-                "index files cannot be kept in {}: {error}; films are indexed at every start and their tables stay in memory (--state DIR names another place)",
-                directory.display()
-            );
-            None
         }
     }
 }

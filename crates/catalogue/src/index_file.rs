@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reelway_media::{Index, RECORD_BYTES, Sample, Samples, SamplesError, Stored, Title};
+use reelway_media::{RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, Stored, Title};
 use reelway_sys::FileIdentity;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
@@ -157,17 +157,18 @@ impl IndexFile {
     pub fn write(
         path: &Path,
         identity: &FileIdentity,
-        index: &Index,
+        title: &Title,
+        tables: &[SampleTable],
     ) -> Result<(), IndexFileError> {
         let brief = Brief {
             device: identity.device,
             inode: identity.inode,
             size: identity.size,
             mtime_ns: identity.mtime_ns,
-            summary: Summary::of(&index.title),
+            summary: Summary::of(title),
         };
         let brief = postcard::to_stdvec(&brief).map_err(io::Error::other)?;
-        let mut title = index.title.clone();
+        let mut title = title.clone();
         let groups: Vec<Vec<u8>> = (title.tracks.iter_mut())
             .map(|track| track.groups.detach())
             .collect();
@@ -175,7 +176,7 @@ impl IndexFile {
         let mut rest = Xxh3Default::new();
         rest.write(&title);
         groups.iter().for_each(|groups| rest.write(groups));
-        for table in &index.tables {
+        for table in tables {
             rest.write(table.as_bytes());
         }
         let prefix = Prefix {
@@ -193,7 +194,7 @@ impl IndexFile {
             for groups in &groups {
                 out.write_all(groups)?;
             }
-            for table in &index.tables {
+            for table in tables {
                 out.write_all(table.as_bytes())?;
             }
             out.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -324,7 +325,7 @@ impl Samples for IndexFile {
 
 #[cfg(test)]
 mod tests {
-    use reelway_media::{Container, Group, SampleTable};
+    use reelway_media::{Container, Group, Index};
 
     use super::*;
 
@@ -389,7 +390,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = IndexFile::path_for(dir.path(), &IDENTITY);
         let index = an_index();
-        IndexFile::write(&path, &IDENTITY, &index).unwrap();
+        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables).unwrap();
         let (title, samples) = IndexFile::open(&path, &IDENTITY).unwrap();
         assert_eq!(title, index.title);
         assert_eq!(
@@ -420,7 +421,8 @@ mod tests {
     fn any_flipped_byte_or_missing_end_is_found() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.rwx");
-        IndexFile::write(&path, &IDENTITY, &an_index()).unwrap();
+        let index = an_index();
+        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables).unwrap();
         let good = fs::read(&path).unwrap();
         for at in (0..good.len())
             .step_by(97)
@@ -445,7 +447,8 @@ mod tests {
     fn an_index_of_a_changed_film_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.rwx");
-        IndexFile::write(&path, &IDENTITY, &an_index()).unwrap();
+        let index = an_index();
+        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables).unwrap();
         let changed = FileIdentity {
             mtime_ns: 5,
             ..IDENTITY

@@ -26,6 +26,9 @@ const SETTLE_AT_MOST: Duration = Duration::from_secs(1);
 /// A file changed more recently than this that cannot be read may still be in the making.
 pub(crate) const YOUNG: Duration = Duration::from_secs(5);
 
+/// How often it is tried to write indexes that could not be written.
+const UNSAVED: Duration = Duration::from_secs(10);
+
 /// What wakes the keeper.
 pub(crate) enum Event {
     Changed,
@@ -58,11 +61,18 @@ impl Keeper {
                 .entries
                 .values()
                 .any(|entry| matches!(entry.state, State::NotReady { .. }));
+            let unsaved = self.shared.memory.problem().is_some();
             let patience = self.shared.shelf.patience(unfinished);
+            let patience = if unsaved {
+                patience.min(UNSAVED)
+            } else {
+                patience
+            };
             match events.recv_timeout(patience) {
                 Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(Event::Changed) if !settle(events) => return,
                 Ok(Event::Changed) | Err(RecvTimeoutError::Timeout) => {
+                    self.shared.memory.save();
                     let work = self.look();
                     self.index(work);
                 }
@@ -130,12 +140,13 @@ impl Keeper {
             .map(|entry| entry.identity)
             .collect();
         library
-            .unsaved
-            .retain(|identity, _| present.contains(identity));
-        library
             .recent
             .retain(|film| present.contains(&film.identity));
         drop(library);
+        if let Some(directory) = &self.shared.index {
+            let memory = &self.shared.memory;
+            memory.retain(directory, |identity| present.contains(identity));
+        }
         self.shared.looked.store(true, Ordering::Relaxed);
         self.shared.tell(&change);
         Work { to_index }

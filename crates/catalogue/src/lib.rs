@@ -17,6 +17,7 @@ mod naming;
 mod scan;
 mod several;
 mod shelf;
+mod unsaved;
 
 pub use directory::{Change, Directory, DirectoryConfig};
 pub use entry::{CatalogueError, Entry, Film, Protocols, State, Summary, TrackSummary};
@@ -26,6 +27,7 @@ pub use intake::{Intake, IntakeError, Place, judge_beginning};
 pub use naming::is_film;
 pub use several::Several;
 pub use shelf::{Found, Shelf};
+pub use unsaved::{IndexMemory, IndexProblem};
 
 use std::sync::Arc;
 

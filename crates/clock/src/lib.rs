@@ -24,6 +24,7 @@
 //! | `track.rs` | following a clock of the kernel with the counter |
 //! | `ring.rs`, `piece.rs` | the pieces of the followed clock in shared memory: a sequence lock |
 //! | `kernel.rs` | the kernel's clock |
+//! | `reactor.rs` | how long tasks keep the reactor |
 //! | `sim.rs` | a clock that a test sets |
 //!
 //! `docs/design/clock.md` explains how it works and how accurate it is.
@@ -33,6 +34,7 @@ mod cross;
 mod kernel;
 mod piece;
 pub mod process;
+pub mod reactor;
 mod ring;
 mod sim;
 mod system;

@@ -66,24 +66,23 @@ pub(crate) fn set(answer: &mut Answer, name: header::HeaderName, value: &str) {
     }
 }
 
-/// A text, compressed where the client asks for that and it pays.
-pub(crate) fn text(request: &HeaderMap, media_type: &'static str, text: String) -> Answer {
-    let mut answer = if text.len() >= COMPRESSED && accepts_gzip(request) {
-        let mut answer = with(StatusCode::OK, media_type, gzip(text.as_bytes()));
-        set(&mut answer, header::CONTENT_ENCODING, "gzip");
-        answer
-    } else {
-        with(StatusCode::OK, media_type, text)
-    };
-    set(&mut answer, header::VARY, "Accept-Encoding");
-    answer
+/// A text, compressed where the client `accepts` that and it pays; and whether it is.
+pub(crate) fn compressed(text: String, accepts: bool) -> (Vec<u8>, bool) {
+    match accepts && text.len() >= COMPRESSED {
+        true => (gzip(text.as_bytes()), true),
+        false => (text.into_bytes(), false),
+    }
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
+    reelway_clock::reactor::worked_on(bytes.len());
     let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::default());
     // Writing to memory cannot fail.
     let _ = encoder.write_all(bytes);
-    encoder.finish().unwrap_or_default()
+    let mut packed = encoder.finish().unwrap_or_default();
+    // What is kept until it is read is counted by its length.
+    packed.shrink_to_fit();
+    packed
 }
 
 /// Whether `Accept-Encoding` allows gzip (RFC 9110 12.5.3).
@@ -132,19 +131,8 @@ mod tests {
 
     #[test]
     fn short_texts_stay_as_they_are() {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT_ENCODING, "gzip".parse().unwrap());
-        assert!(
-            text(&headers, "a/b", "x".repeat(999))
-                .headers()
-                .get(header::CONTENT_ENCODING)
-                .is_none()
-        );
-        assert!(
-            text(&headers, "a/b", "x".repeat(1000))
-                .headers()
-                .get(header::CONTENT_ENCODING)
-                .is_some()
-        );
+        assert!(!compressed("x".repeat(999), true).1);
+        assert!(compressed("x".repeat(1000), true).1);
+        assert!(!compressed("x".repeat(1000), false).1);
     }
 }

@@ -23,6 +23,8 @@ use crate::answer::{self, Answer};
 use crate::api::{self, Events};
 use crate::body::Budget;
 use crate::config::HttpConfig;
+use crate::connection::Speed;
+use crate::desk::{Desk, Text};
 use crate::films::Films;
 use crate::guard::{self, Refused};
 use crate::limits::Limits;
@@ -41,6 +43,12 @@ const AGENT: usize = 200;
 /// Pieces for posters that are sent at once: posters must not be in the way of films.
 const POSTERS: usize = 4;
 
+/// Texts of the API, and playlists, that are made at once.
+const MAKING: usize = 2;
+
+/// Time in which a client must take an answer of the API, or a playlist. Long enough for a slow line.
+const ANSWER_TIME: Duration = Duration::from_secs(30);
+
 /// Everything a request may need.
 pub(crate) struct App {
     pub config: HttpConfig,
@@ -55,6 +63,10 @@ pub(crate) struct App {
     pub limits: Limits,
     pub metrics: Arc<Metrics>,
     pub events: Events,
+    /// Where the API's answers are made …
+    pub desk: Desk,
+    /// … and where playlists are, which must not wait for the API.
+    pub playlists: Desk,
     /// Pieces for posters that may be on their way at once.
     pub posters: Arc<Semaphore>,
     pub uploads: Arc<Uploads>,
@@ -96,7 +108,9 @@ impl App {
             pace: pace(&config, &sessions),
             limits: Limits::new(config.max_connections, config.max_connections_per_peer),
             metrics: Arc::default(),
-            events: Events::default(),
+            events: Events::new(config.max_listeners),
+            desk: Desk::new(MAKING, config.answers),
+            playlists: Desk::new(MAKING, config.answers),
             posters: Arc::new(Semaphore::new(POSTERS)),
             uploads: Arc::default(),
             shadow: Shadow::of(&store, config.compare_policies),
@@ -145,11 +159,14 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 }
 
 async fn metrics_page(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
-    let mut answer = answer::text(
-        &headers,
-        "text/plain; version=0.0.4; charset=utf-8",
-        metrics::exposition(&app),
-    );
+    let of = app.clone();
+    let make = move || {
+        Ok(Text {
+            media_type: "text/plain; version=0.0.4; charset=utf-8",
+            text: metrics::exposition(&of),
+        })
+    };
+    let mut answer = app.desk.answer(&headers, make).await;
     answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
     answer
 }
@@ -186,6 +203,7 @@ pub(crate) async fn handle(
     let path = parts.uri.path();
     let film = route::film(path)
         .filter(|(title, _)| !path.starts_with("/api/") || is_film_below_api(&app, path, title));
+    let speed = parts.extensions.get::<Speed>().cloned().unwrap_or_default();
     let way = match &film {
         Some((_, target)) => watch::route_of(*target),
         None if is_api(path) => Route::Api,
@@ -222,6 +240,11 @@ pub(crate) async fn handle(
         header::SERVER,
         concat!("Reelway/", env!("CARGO_PKG_VERSION")),
     );
+    match way {
+        // Events say it of each piece.
+        Route::Api | Route::Playlist => speed.must_be_taken_within(ANSWER_TIME),
+        Route::Segment | Route::File | Route::Web => speed.may_be_taken_slowly(),
+    }
     app.metrics.answered(
         way,
         answer.status().as_u16(),

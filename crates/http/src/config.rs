@@ -34,10 +34,14 @@ pub struct HttpConfig {
     pub max_connections: usize,
     /// Most connections of one address (of one /64 of IPv6).
     pub max_connections_per_peer: usize,
+    /// Most clients that listen to events at once; half of them of one address.
+    pub max_listeners: usize,
+    /// Most bytes of the API's answers that wait for clients to take them; and as many of playlists.
+    pub answers: u64,
     /// Time for a request's head to come in whole, from the end of the one before; so also the
     /// time a connection may be idle.
     pub request_timeout: Duration,
-    /// Time a connection may take nothing of what it asked for before it is closed.
+    /// Time a connection may take nothing of the media it asked for before it is closed.
     pub stall_timeout: Duration,
 }
 
@@ -58,6 +62,8 @@ impl Default for HttpConfig {
             max_upload: 256 << 30,
             max_connections: 12_000,
             max_connections_per_peer: 4096,
+            max_listeners: 1024,
+            answers: 32 << 20,
             request_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_secs(600),
         }

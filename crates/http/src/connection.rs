@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use reelway_clock::Monotonic;
 use reelway_sys::{marks, tcp};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -26,6 +27,8 @@ struct Carried {
     speed: AtomicU64,
     /// Whether media are sent over it: bulk, which does not go before what others are told.
     media: AtomicBool,
+    /// When what is written now must have been taken, ns of [`Monotonic`]; `u64::MAX`: there is no such time.
+    due: AtomicU64,
 }
 
 impl Default for Speed {
@@ -33,6 +36,7 @@ impl Default for Speed {
         Speed(Arc::new(Carried {
             speed: AtomicU64::new(tcp::NO_LIMIT),
             media: AtomicBool::new(false),
+            due: AtomicU64::new(u64::MAX),
         }))
     }
 }
@@ -49,9 +53,28 @@ impl Speed {
     pub fn carries_media(&self) {
         self.0.media.store(true, Ordering::Relaxed);
     }
+
+    /// What is written from now on must have been taken whole when this time is over, else the connection is closed: a
+    /// client that takes a byte now and then must not keep an answer in memory.
+    pub fn must_be_taken_within(&self, time: Duration) {
+        let due = reelway_clock::now() + time;
+        self.0.due.store(due.nanos(), Ordering::Relaxed);
+    }
+
+    /// What is written from now on may take as long as some of it is taken now and then.
+    pub fn may_be_taken_slowly(&self) {
+        self.0.due.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Time that is left for what is written now.
+    fn left(&self) -> Duration {
+        let due = Monotonic::from_nanos(self.0.due.load(Ordering::Relaxed));
+        due.since(reelway_clock::now())
+    }
 }
 
-/// A TCP stream that fails with `TimedOut` when a write has waited for `patience`.
+/// A TCP stream that fails with `TimedOut` when a write has waited for `patience`, or what is written had to be taken by
+/// now.
 pub(crate) struct Watched {
     stream: TcpStream,
     metrics: Arc<Metrics>,
@@ -117,7 +140,7 @@ impl Watched {
             }
             return Poll::Ready(result);
         }
-        let patience = self.patience;
+        let patience = self.patience.min(self.speed.left());
         let stalled = self
             .stalled
             .get_or_insert_with(|| Box::pin(sleep(patience)));
@@ -128,7 +151,7 @@ impl Watched {
         self.stalled = None;
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
-            "the client read nothing for too long",
+            "the client read nothing, or too little, for too long",
         )))
     }
 }

@@ -73,7 +73,8 @@ impl Show {
 
     /// Bytes of memory that it takes, about.
     fn memory(&self) -> usize {
-        self.package.memory().max(LEAST)
+        // Where index files cannot be written, the film's index is in memory, too.
+        self.package.memory().max(LEAST) + self.film.memory()
     }
 
     /// Seconds of film.

@@ -10,6 +10,7 @@
 //! | `server.rs`, `connection.rs`, `limits.rs` | listening, connections and their limits |
 //! | `app.rs`, `guard.rs`, `route.rs` | a request's way: checks, addresses |
 //! | `watch.rs`, `media.rs`, `conditional.rs` | playlists, segments and files; conditional and range requests |
+//! | `desk.rs` | texts that are made on request, off the reactor and within one bound |
 //! | `films.rs` | films, packaged and opened |
 //! | `shadow.rs` | what other cache policies would have made of the same requests |
 //! | `viewers.rs`, `viewer.rs`, `pace.rs` | who watches, and how fast he is sent |
@@ -27,6 +28,7 @@ mod body;
 mod conditional;
 mod config;
 mod connection;
+mod desk;
 mod films;
 mod guard;
 mod limits;
@@ -46,5 +48,5 @@ mod watch;
 mod web;
 
 pub use config::HttpConfig;
-pub use node::{Addresses, Calibrated, NodeState, NodeView, Sending};
+pub use node::{Addresses, Calibrated, NodeState, NodeView, Problem, Sending};
 pub use server::HttpServer;

@@ -65,6 +65,17 @@ pub struct Sending {
     pub shifts_total: u64,
 }
 
+/// Something that is wrong with the server, while it serves all the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// What is wrong, in a word or two: `state directory`.
+    pub what: &'static str,
+    /// Since when, RFC 3339 in UTC.
+    pub since: String,
+    /// What happened, what follows from it, and what can be done, in words.
+    pub detail: String,
+}
+
 /// Addresses at which viewers reach the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Addresses {
@@ -100,6 +111,10 @@ pub trait NodeView: Send + Sync {
     fn sending(&self) -> Sending;
     /// Where viewers reach the server.
     fn addresses(&self) -> Addresses;
+    /// What is wrong at the moment.
+    fn problems(&self) -> Vec<Problem> {
+        Vec::new()
+    }
     /// What was calibrated before this server was started, if anything was.
     fn calibrated(&self) -> Option<Calibrated> {
         None

@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use reelway_catalogue::Catalogue;
+use reelway_clock::reactor::metered;
 use reelway_session::Sessions;
 use reelway_store::Store;
 use reelway_sys::{marks, tcp};
@@ -162,11 +163,11 @@ fn take_in(
     metrics.connections_total.fetch_add(1, Ordering::Relaxed);
     metrics.connections.fetch_add(1, Ordering::Relaxed);
     let (app, router) = (app.clone(), router.clone());
-    connections.spawn(async move {
+    connections.spawn(metered(async move {
         converse(&app, router, stream, peer).await;
         app.metrics.connections.fetch_sub(1, Ordering::Relaxed);
         drop(counted);
-    });
+    }));
 }
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {

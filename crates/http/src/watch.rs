@@ -16,6 +16,7 @@ use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::{Flow, MediaError, Producer};
 use crate::connection::Speed;
+use crate::desk::Text;
 use crate::films::{Show, ShowError};
 use crate::media::{Media, bodiless};
 use crate::metrics::Route;
@@ -134,7 +135,7 @@ async fn film(
                 viewer.answered();
                 viewer.token.clone()
             };
-            Ok(playlist(app, &show, target, &request.headers, &token))
+            Ok(playlist(app, show, target, &request.headers, token).await)
         }
         Target::Init(id) => {
             check_version(&show, request)?;
@@ -163,10 +164,26 @@ async fn film(
     }
 }
 
-fn playlist(app: &App, show: &Show, target: Target, headers: &HeaderMap, token: &str) -> Answer {
+async fn playlist(
+    app: &App,
+    show: Arc<Show>,
+    target: Target,
+    headers: &HeaderMap,
+    token: String,
+) -> Answer {
+    let in_segments = app.config.tokens_in_segments;
+    // Those of long films are long, and are made and compressed for each viewer.
+    let make = move || Ok(playlist_text(&show, target, &token, in_segments));
+    let mut answer = app.playlists.answer(headers, make).await;
+    // Each viewer has his own.
+    answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
+    answer
+}
+
+fn playlist_text(show: &Show, target: Target, token: &str, token_in_segments: bool) -> Text {
     let playlists = format!("s={token}");
     // The version makes sure that nobody gets segments of a film that took this one's place.
-    let segments = match app.config.tokens_in_segments {
+    let segments = match token_in_segments {
         true => format!("v={}&s={token}", show.version),
         false => format!("v={}", show.version),
     };
@@ -185,10 +202,8 @@ fn playlist(app: &App, show: &Show, target: Target, headers: &HeaderMap, token: 
         }
         _ => (HLS, multivariant_playlist(&show.package, links)),
     };
-    let mut answer = answer::text(headers, media_type, text);
-    // Each viewer has his own.
-    answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
-    answer
+    reelway_clock::reactor::worked_on(text.len());
+    Text { media_type, text }
 }
 
 async fn segment(

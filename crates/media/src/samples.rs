@@ -95,6 +95,11 @@ pub trait Samples: Send + Sync + std::fmt::Debug {
         range: Range<u32>,
         out: &mut Vec<Sample>,
     ) -> Result<(), SamplesError>;
+
+    /// Bytes of memory that the records take; none where they are in a file.
+    fn memory(&self) -> usize {
+        0
+    }
 }
 
 /// The packed sample records of one track, in memory.
@@ -180,6 +185,10 @@ impl SampleTable {
 
 /// Tables in memory, one for each track of a title in the same order.
 impl Samples for Vec<SampleTable> {
+    fn memory(&self) -> usize {
+        self.iter().map(|table| table.records.capacity()).sum()
+    }
+
     fn read(
         &self,
         track: usize,

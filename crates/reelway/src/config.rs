@@ -66,7 +66,24 @@ impl Config {
         range("rtsp.max_lag", self.rtsp.max_lag.into(), 1, 3_600)?;
         range("http.segment", self.http.segment.into(), 1, 60)?;
         range("http.timeout", self.http.timeout.into(), 5, 86_400)?;
+        range(
+            "http.max_listeners",
+            self.http.max_listeners as u64,
+            1,
+            100_000,
+        )?;
+        let answers = self.http.answers.as_u64();
+        ensure!(
+            (1 << 20..=1 << 30).contains(&answers),
+            "http.answers = \"{}\": must lie between 1MiB and 1GiB",
+            self.http.answers
+        );
         range("http.ahead", self.http.ahead.into(), 1, 3_600)?;
+        ensure!(
+            self.index.memory.as_u64() >= 32 << 20,
+            "index.memory = \"{}\": must be at least 32MiB",
+            self.index.memory
+        );
         range("pool.depth", self.pool.depth as u64, 1, 256)?;
         range("sender.threads", self.sender.threads as u64, 0, 256)?;
         range("sender.catch_up", self.sender.catch_up.into(), 2, 60_000)?;

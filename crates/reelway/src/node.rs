@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use reelway_catalogue::IndexMemory;
 use reelway_clock::Monotonic;
-use reelway_http::{Addresses, Calibrated, NodeState, NodeView, Sending};
+use reelway_http::{Addresses, Calibrated, NodeState, NodeView, Problem, Sending};
 use reelway_sender::{Sender, SenderStats};
 use reelway_session::Sessions;
 
@@ -19,6 +20,8 @@ pub struct Node {
     sessions: Sessions,
     addresses: Addresses,
     calibrated: Option<Calibrated>,
+    /// Where indexes are that cannot be written to files.
+    indexes: IndexMemory,
     /// All films have been looked at once.
     settled: AtomicBool,
     /// The sender's counts over the last seconds, the oldest first.
@@ -32,12 +35,14 @@ impl Node {
         sessions: Sessions,
         addresses: Addresses,
         calibrated: Option<Calibrated>,
+        indexes: IndexMemory,
     ) -> Node {
         Node {
             sender,
             sessions,
             addresses,
             calibrated,
+            indexes,
             settled: AtomicBool::new(false),
             history: Mutex::default(),
         }
@@ -99,6 +104,15 @@ impl NodeView for Node {
 
     fn addresses(&self) -> Addresses {
         self.addresses.clone()
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        let index = self.indexes.problem().map(|problem| Problem {
+            what: "state directory",
+            since: problem.since.to_string(),
+            detail: problem.to_string(),
+        });
+        index.into_iter().collect()
     }
 
     fn calibrated(&self) -> Option<Calibrated> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, Several, State};
+use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, IndexMemory, Several, State};
 use reelway_http::{HttpConfig, HttpServer, NodeView};
 use reelway_origin::{Address, Origin, SourceConfig};
 use reelway_rtp::PayloadOptions;
@@ -130,14 +130,16 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
         idle: Duration::from_secs(config.http.timeout.into()),
     };
     let sessions = Sessions::with_gate(limits, gate);
+    let indexes = IndexMemory::new(config.index.memory.as_u64() as usize);
     let mut libraries = vec![Arc::new(Directory::open(DirectoryConfig {
         films,
         index: Some(state.join("index")),
+        memory: indexes.clone(),
         block_bytes: config.pool.block.as_u64() as u32,
         ..DirectoryConfig::default()
     }))];
     for source in elsewhere {
-        libraries.push(library_elsewhere(source, &store, &state)?);
+        libraries.push(library_elsewhere(source, &store, &state, &indexes)?);
     }
     let library = Arc::new(Several(libraries));
     let watched = sessions.clone();
@@ -176,6 +178,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
         sessions.clone(),
         shown.clone(),
         calibrated,
+        indexes,
     ));
     let http = HttpServer::bind(
         HttpConfig {
@@ -192,6 +195,8 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
             compare_policies: config.pool.compare,
             max_connections: config.http.max_connections,
             max_connections_per_peer: config.http.max_connections_per_peer,
+            max_listeners: config.http.max_listeners,
+            answers: config.http.answers.as_u64(),
             ..HttpConfig::default()
         },
         library.clone(),
@@ -272,11 +277,12 @@ fn library_elsewhere(
     source: SourceConfig,
     store: &Store,
     state: &Path,
+    indexes: &IndexMemory,
 ) -> anyhow::Result<Arc<Directory>> {
     let runtime = tokio::runtime::Handle::current();
     let origin = Origin::new(source, store, runtime).map_err(anyhow::Error::msg)?;
     let index = state.join("index").join(origin.folder());
-    let library = Arc::new(Directory::of(origin.clone(), Some(index)));
+    let library = Arc::new(Directory::of(origin.clone(), Some(index), indexes.clone()));
     origin.on_changed(library.waker());
     Ok(library)
 }

@@ -1,6 +1,6 @@
 //! All sessions of this server.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::session::{EndReason, Session};
 use crate::view::SessionView;
 
 /// How a film is delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     /// RTSP, media over UDP.
     RtspUdp,
@@ -118,7 +118,7 @@ impl Limits {
 
 /// The register of all sessions; clones are the same register.
 #[derive(Clone)]
-pub struct Sessions(Arc<Registry>);
+pub struct Sessions(pub(crate) Arc<Registry>);
 
 pub(crate) struct Registry {
     limits: Limits,
@@ -127,6 +127,8 @@ pub(crate) struct Registry {
     /// Goes up with every session that comes or goes.
     changes: AtomicU64,
     by_token: Mutex<HashMap<String, Session>>,
+    /// The same sessions by their numbers: in the order in which they began.
+    in_order: Mutex<BTreeMap<u64, Session>>,
 }
 
 impl Sessions {
@@ -143,6 +145,7 @@ impl Sessions {
             draining: AtomicBool::new(false),
             changes: AtomicU64::new(0),
             by_token: Mutex::default(),
+            in_order: Mutex::default(),
         }))
     }
 
@@ -178,6 +181,7 @@ impl Sessions {
             started,
         );
         all.insert(session.token().to_owned(), session.clone());
+        self.0.in_order().insert(session.number(), session.clone());
         self.0.changes.fetch_add(1, Ordering::Relaxed);
         Ok(session)
     }
@@ -284,8 +288,13 @@ impl Registry {
         self.by_token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn in_order(&self) -> MutexGuard<'_, BTreeMap<u64, Session>> {
+        self.in_order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn remove(&self, session: &Session) {
         self.all().remove(session.token());
+        self.in_order().remove(&session.number());
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -14,7 +14,7 @@ use tracing::info;
 
 use crate::gate::Booked;
 use crate::registry::{NewSession, Protocol, Refusal, Registry};
-use crate::view::{Progress, SessionView, State};
+use crate::view::{Moment, Progress, SessionView, State};
 
 /// Why a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +67,7 @@ pub struct Session(Arc<Inner>);
 
 struct Inner {
     registry: Weak<Registry>,
+    number: u64,
     id: String,
     token: String,
     viewer: NewSession,
@@ -84,6 +85,9 @@ struct Inner {
     /// How long he waits for his beginning.
     wait: Duration,
 }
+
+/// The next session's number.
+static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// How long a place is kept for one who was let in and does not begin.
 const KEPT: Duration = Duration::from_secs(10);
@@ -110,6 +114,7 @@ impl Session {
     ) -> Self {
         Session(Arc::new(Inner {
             registry,
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             id: crate::identity::public_id(),
             token: crate::identity::new_token(),
             viewer,
@@ -130,6 +135,11 @@ impl Session {
         &self.0.id
     }
 
+    /// Numbers the sessions of this process in the order in which they began.
+    pub fn number(&self) -> u64 {
+        self.0.number
+    }
+
     /// Secret identifier: who knows it is this viewer.
     pub fn token(&self) -> &str {
         &self.0.token
@@ -138,6 +148,11 @@ impl Session {
     /// Title being watched.
     pub fn title(&self) -> &str {
         &self.0.viewer.title
+    }
+
+    /// The film's length.
+    pub fn duration(&self) -> Duration {
+        self.0.viewer.duration
     }
 
     /// The viewer's address as it was when the session began.
@@ -339,12 +354,29 @@ impl Session {
 
     /// What to show.
     pub fn view(&self) -> SessionView {
+        self.view_at(&self.moment())
+    }
+
+    /// What moves while the session lives, as it is now: what [`Session::view`] shows, without its texts.
+    pub fn moment(&self) -> Moment {
         let live = self.live();
         let progress = live.progress();
-        let viewer = &self.0.viewer;
+        Moment {
+            protocol: live.protocol.unwrap_or(self.0.viewer.protocol),
+            rate: match progress.state {
+                State::Playing => live.rate,
+                State::Ready | State::Paused => 0,
+            },
+            progress,
+        }
+    }
+
+    /// What to show of it as it was at a moment.
+    pub fn view_at(&self, moment: &Moment) -> SessionView {
+        let (viewer, progress) = (&self.0.viewer, &moment.progress);
         SessionView {
             id: self.0.id.clone(),
-            protocol: live.protocol.unwrap_or(viewer.protocol),
+            protocol: moment.protocol,
             peer: viewer.peer.to_string(),
             user: self.0.user.clone(),
             user_agent: viewer.user_agent.clone(),
@@ -353,11 +385,7 @@ impl Session {
             position: progress.position,
             duration: viewer.duration.as_secs_f64(),
             started: self.0.started_text.clone(),
-            rate: if progress.state == State::Playing {
-                live.rate
-            } else {
-                0
-            },
+            rate: moment.rate,
             bytes: progress.bytes,
             packets: progress.packets,
             lost: progress.lost,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::Protocol;
 
 /// What a viewer is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Set up, not yet playing.
@@ -38,8 +38,19 @@ pub struct Progress {
     pub late_max_ms: Option<f64>,
 }
 
+/// The part of a session that changes while it lives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moment {
+    /// How the film is delivered.
+    pub protocol: Protocol,
+    /// Bits a second over the last seconds.
+    pub rate: u64,
+    /// How far it has come.
+    pub progress: Progress,
+}
+
 /// A session as the API shows it (docs/reference/api.md).
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionView {
     /// Public identifier.
     pub id: String,

@@ -343,7 +343,7 @@ fn a_state_directory_that_cannot_be_written_is_named() {
         let server = Options::new(dir.path()).state(place).start();
         let name = place.display().to_string();
         server.wait_for_log(
-            &["index files cannot be kept", &name, reason, "--state"],
+            &["index files cannot be written", &name, reason, "--state"],
             seconds(5),
         );
         // Films play without an index file.

@@ -64,6 +64,12 @@ export function Live() {
           <p>{node.state === "draining" ? "It admits no new viewers, and ends current sessions." : "Films are being indexed."}</p>
         </Notice>
       )}
+      {node?.problems.map(({ what, since, detail }) => (
+        <Notice key={what} kind="problem" title={`Problem: ${what}`}>
+          <p>{detail}</p>
+          <p class="quiet">Since {new Date(since).toLocaleString()}</p>
+        </Notice>
+      ))}
       <Figures node={node} />
       <Booked />
       <Cached />

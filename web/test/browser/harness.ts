@@ -98,7 +98,7 @@ async function freePort(): Promise<number> {
 }
 
 /** Starts a server with these films (path below the directory, and how it is made) and waits until it has them. */
-export async function reelway(films: Record<string, Recipe>): Promise<Reelway> {
+export async function reelway(films: Record<string, Recipe>, { withoutIndexFiles = false } = {}): Promise<Reelway> {
   const binary = process.env["REELWAY_BIN"];
   assert.ok(binary && existsSync(binary), "REELWAY_BIN must name the reelway binary that is to be tested");
   const home = await mkdtemp(join(tmpdir(), "reelway-web-"));
@@ -110,6 +110,11 @@ export async function reelway(films: Record<string, Recipe>): Promise<Reelway> {
     await make(path);
   }
 
+  if (withoutIndexFiles) {
+    // A file where the directory of index files would be.
+    await mkdir(join(home, "state"));
+    await writeFile(join(home, "state/index"), "");
+  }
   const [http, rtsp] = [await freePort(), await freePort()];
   const child = spawn(
     binary,

@@ -305,6 +305,22 @@ describe("the live page", () => {
     }
   });
 
+  test("shows what is wrong with the server", async () => {
+    const unwell = await reelway({ "demo.mp4": recipes.demo }, { withoutIndexFiles: true });
+    try {
+      const { page, complaints, close } = await visit(chromium, `${unwell.http}/#/live`);
+      const problem = page.getByRole("alert").filter({ hasText: "Problem: state directory" });
+      await problem.waitFor();
+      assert.match((await problem.textContent()) ?? "", /index files cannot be written to .*kept in memory, at most 64 MiB/);
+      assert.deepEqual(await stumbles(page), []);
+      assert.deepEqual(complaints, []);
+      await screenshot(page, "live-problem");
+      await close();
+    } finally {
+      await unwell.stop();
+    }
+  });
+
   test("tells when the server has gone, and goes on by itself when it is back", async () => {
     const { page, close } = await visit(chromium, `${server.http}/#/live`);
     await page.getByText("Nobody is watching").or(page.locator(".sessions")).first().waitFor();

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::json;
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::films::ShowError;
+use crate::films::Show;
 
 /// The address a request came from.
 #[derive(Clone, Copy, Debug)]
@@ -144,14 +144,9 @@ impl Calendar {
     }
 }
 
-/// What one who asks for `title` from `peer` would be told.
-async fn newcomer(
-    app: &App,
-    title: &str,
-    protocol: Protocol,
-    peer: SocketAddr,
-) -> Result<Newcomer, ShowError> {
-    let show = app.films.get(title).await?;
+/// What a viewer from `peer` who asks for a film would be answered.
+fn newcomer(app: &App, show: &Show, protocol: Protocol, peer: SocketAddr) -> Newcomer {
+    let title = &show.film.name;
     let carriage = match protocol {
         Protocol::RtspUdp if peer.ip().to_canonical().is_ipv4() => Carriage::UdpV4,
         Protocol::RtspUdp => Carriage::UdpV6,
@@ -161,7 +156,7 @@ async fn newcomer(
     let viewer = NewSession {
         protocol,
         peer,
-        title: title.to_owned(),
+        title: title.clone(),
         duration: Duration::from_nanos(show.package.duration().max(0) as u64),
         user_agent: None,
         query: None,
@@ -176,8 +171,8 @@ async fn newcomer(
         Ok(wait) => (Some(wait.as_secs_f64()), None),
         Err(refused) => (None, Some(refused)),
     };
-    Ok(Newcomer {
-        title: title.to_owned(),
+    Newcomer {
+        title: title.clone(),
         admitted: refused.is_none(),
         starts_in,
         reason: refused.as_ref().map(|refused| refused.reason.to_string()),
@@ -185,7 +180,7 @@ async fn newcomer(
             .as_ref()
             .map(|refused| refused.retry_after.as_secs()),
         exact: refused.as_ref().map(|refused| refused.is_exact),
-    })
+    }
 }
 
 fn bad(words: String) -> Answer {
@@ -203,30 +198,27 @@ pub(crate) async fn admission(
         Some(Ok(ahead @ 1..=FURTHEST)) => ahead,
         Some(_) => return bad(format!("ahead: must be 1 to {FURTHEST} seconds")),
     };
-    let protocol = match query.get("protocol").map(String::as_str) {
-        None | Some("rtsp/udp") => Protocol::RtspUdp,
-        Some("rtsp/tcp") => Protocol::RtspTcp,
-        Some("hls") => Protocol::Hls,
-        Some("dash") => Protocol::Dash,
-        Some("file") => Protocol::File,
-        Some(_) => {
-            return bad("protocol: must be rtsp/udp, rtsp/tcp, hls, dash or file".into());
-        }
+    let protocol = match query.get("protocol").map(|name| super::protocol(name)) {
+        None => Protocol::RtspUdp,
+        Some(Ok(protocol)) => protocol,
+        Some(Err(words)) => return bad(words.into()),
     };
-    let newcomer = match query.get("title") {
-        Some(title) => match newcomer(&app, title, protocol, peer).await {
-            Ok(newcomer) => Some(newcomer),
+    let show = match query.get("title") {
+        Some(title) => match app.films.get(title).await {
+            Ok(show) => Some(show),
             Err(error) => {
                 return answer::api_error(StatusCode::NOT_FOUND, error.to_string());
             }
         },
         None => None,
     };
-    let calendar = Calendar {
-        newcomer,
-        ..Calendar::of(&app, ahead)
+    let calendar = move |app: &App| {
+        Ok(Calendar {
+            newcomer: show.map(|show| newcomer(app, &show, protocol, peer)),
+            ..Calendar::of(app, ahead)
+        })
     };
-    json(&headers, &calendar)
+    json(&app, &headers, calendar).await
 }
 
 fn nothing_calibrated() -> Answer {

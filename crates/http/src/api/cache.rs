@@ -94,9 +94,10 @@ fn map(held: &[u32], blocks: u64) -> Vec<u8> {
 
 fn films(app: &App) -> Vec<Film> {
     let mut watched: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for view in app.sessions.list() {
-        let place = view.position.unwrap_or(0.0) / view.duration.max(0.001);
-        let places = watched.entry(view.title).or_default();
+    for session in app.sessions.in_order() {
+        let (moment, seconds) = (session.moment(), session.duration().as_secs_f64());
+        let place = moment.progress.position.unwrap_or(0.0) / seconds.max(0.001);
+        let places = watched.entry(session.title().to_owned()).or_default();
         places.push((place.clamp(0.0, 1.0) * 1e4).round() / 1e4);
     }
     let mut watched: Vec<_> = watched
@@ -131,40 +132,45 @@ fn films(app: &App) -> Vec<Film> {
 }
 
 pub(crate) async fn cache(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
-    let stats = app.store.stats();
-    let block = u64::from(stats.block_bytes);
-    let millis = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
-    let disks = app.store.lanes().into_iter().map(|lane| Disk {
-        p50_ms: millis(lane.latency(0.5)),
-        p99_ms: millis(lane.latency(0.99)),
-        max_ms: millis(lane.longest),
-        name: lane.name,
-        depth: lane.depth,
-        under_way: lane.under_way,
-        queued: lane.queued,
-        reads: lane.reads,
-        bytes: lane.bytes,
-        errors: lane.errors,
-    });
-    let compared = app.shadow.compared().map(|compared| Compared {
-        requests: compared.requests,
-        this: share(compared.hits, compared.requests),
-        lru: share(compared.lru, compared.requests),
-        ons: share(compared.ons, compared.requests),
-        belady: share(compared.belady, compared.requests),
-    });
-    let cache = Cache {
-        bytes: stats.blocks * block,
-        used: stats.cached * block,
-        hits: stats.hits,
-        misses: stats.misses,
-        read: stats.bytes_read,
-        sent: app.metrics.sent.load(Ordering::Relaxed) + app.node.sending().bytes_total,
-        compared,
-        disks: disks.collect(),
-        films: films(&app),
-    };
-    json(&headers, &cache)
+    json(&app, &headers, |app| Ok(Cache::of(app))).await
+}
+
+impl Cache {
+    fn of(app: &App) -> Cache {
+        let stats = app.store.stats();
+        let block = u64::from(stats.block_bytes);
+        let millis = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+        let disks = app.store.lanes().into_iter().map(|lane| Disk {
+            p50_ms: millis(lane.latency(0.5)),
+            p99_ms: millis(lane.latency(0.99)),
+            max_ms: millis(lane.longest),
+            name: lane.name,
+            depth: lane.depth,
+            under_way: lane.under_way,
+            queued: lane.queued,
+            reads: lane.reads,
+            bytes: lane.bytes,
+            errors: lane.errors,
+        });
+        let compared = app.shadow.compared().map(|compared| Compared {
+            requests: compared.requests,
+            this: share(compared.hits, compared.requests),
+            lru: share(compared.lru, compared.requests),
+            ons: share(compared.ons, compared.requests),
+            belady: share(compared.belady, compared.requests),
+        });
+        Cache {
+            bytes: stats.blocks * block,
+            used: stats.cached * block,
+            hits: stats.hits,
+            misses: stats.misses,
+            read: stats.bytes_read,
+            sent: app.metrics.sent.load(Ordering::Relaxed) + app.node.sending().bytes_total,
+            compared,
+            disks: disks.collect(),
+            films: films(app),
+        }
+    }
 }
 
 #[cfg(test)]

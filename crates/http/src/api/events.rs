@@ -1,86 +1,212 @@
 //! Server-sent events: sessions and node once a second while something plays, and films as they change.
+//!
+//! A new listener gets all sessions at first, and what has changed since from then on. Both are made once for all, off
+//! the reactor. The first text is made anew only when what came after it has become long: a listener gets the last one
+//! and what came since.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeSet, VecDeque};
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use futures_util::stream;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
+use super::Peer;
+use super::feed::{Batch, GZIP, Piece, Told};
 use super::node::Node;
-use super::sessions;
 use crate::answer::{self, Answer};
 use crate::app::App;
+use crate::connection::Speed;
+use crate::limits::{Counted, Limits, TooMany};
+use crate::node::NodeState;
 
 /// Between two looks at what plays.
 const PERIOD: Duration = Duration::from_secs(1);
 /// After so long without an event a comment keeps the connection.
 const SILENCE: Duration = Duration::from_secs(15);
-/// Events that a slow listener may be behind; then he loses some, and the next tells him all anyway.
-const BEHIND: usize = 16;
+/// Looks that a listener may be behind; then it is closed, as what follows would make no sense to it.
+const BEHIND: usize = 32;
+/// Time in which a listener must take a piece (at most some 60 KiB); then it is closed.
+const PIECE_TIME: Duration = Duration::from_secs(10);
+/// Looks after which the first text is made anew for those who begin to listen.
+const RENEWED: usize = 10;
+/// Sessions that are told of in a look at most. More of them are told of in turn.
+const TOLD: usize = 500;
 
-/// Where events are told. The text of each is made once for all who listen.
+/// Where events are told.
 pub(crate) struct Events {
-    listeners: broadcast::Sender<Bytes>,
+    listeners: broadcast::Sender<Batch>,
+    limits: Limits,
+    most: usize,
     /// Films that changed since the last look.
     films: Mutex<BTreeSet<String>>,
+    /// Held while texts are made, by threads that may wait.
+    told: Mutex<Told>,
+    /// Held for moments.
+    texts: Mutex<Texts>,
+    /// Taken by the one who makes the first text; the others wait for it.
+    making: tokio::sync::Mutex<()>,
+    /// Listeners turned away because there were too many …
+    pub refused: AtomicU64,
+    /// … and closed because they fell behind.
+    pub closed: AtomicU64,
 }
 
-impl Default for Events {
-    fn default() -> Self {
-        Events {
-            listeners: broadcast::channel(BEHIND).0,
-            films: Mutex::default(),
-        }
-    }
+/// What a new listener gets.
+#[derive(Default)]
+struct Texts {
+    /// All sessions and the node; none where nobody listened before.
+    first: Option<Batch>,
+    /// What listeners have been told since.
+    since: Vec<Batch>,
+}
+
+/// What a listener is to get.
+struct Listener {
+    waiting: VecDeque<Batch>,
+    /// The next piece of the first of them.
+    next: usize,
+    news: broadcast::Receiver<Batch>,
+    /// Whether it reads compressed texts; what these begin with, until it is sent.
+    compressed: bool,
+    begin: Option<Bytes>,
+    speed: Speed,
+    app: Arc<App>,
+    _counted: Counted,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Events {
+    /// For at most `most` listeners, half of them of one address.
+    pub fn new(most: usize) -> Events {
+        Events {
+            listeners: broadcast::channel(BEHIND).0,
+            limits: Limits::new(most, most.div_ceil(2)),
+            most,
+            films: Mutex::default(),
+            told: Mutex::default(),
+            texts: Mutex::default(),
+            making: tokio::sync::Mutex::default(),
+            refused: AtomicU64::new(0),
+            closed: AtomicU64::new(0),
+        }
+    }
+
+    /// Number of listeners.
+    pub fn count(&self) -> usize {
+        self.listeners.receiver_count()
+    }
+
     /// Notes films for the next look, so that a directory that is copied in makes few events of many.
     pub fn films_changed(&self, names: &[String]) {
-        let mut films = self.films.lock().unwrap_or_else(PoisonError::into_inner);
-        films.extend(names.iter().cloned());
+        lock(&self.films).extend(names.iter().cloned());
     }
 
     fn take_films(&self) -> BTreeSet<String> {
-        std::mem::take(&mut *self.films.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.films))
     }
 
-    fn send(&self, event: Bytes) {
-        // Nobody listens: nobody is told.
-        let _ = self.listeners.send(event);
+    /// Begins to listen, if the first text is there and new enough.
+    fn join(&self) -> Option<(VecDeque<Batch>, broadcast::Receiver<Batch>)> {
+        let texts = lock(&self.texts);
+        let first = texts
+            .first
+            .clone()
+            .filter(|_| texts.since.len() < RENEWED)?;
+        let waiting = std::iter::once(first).chain(texts.since.iter().cloned());
+        // Under the lock: what is told next is neither missed nor told twice.
+        Some((waiting.collect(), self.listeners.subscribe()))
     }
+
+    /// Makes the first text anew. Takes long.
+    fn renew(&self, app: &App) {
+        let mut told = lock(&self.told);
+        if self.count() == 0 {
+            // Nobody has to be told what changed meanwhile.
+            *told = Told::default();
+            told.look(&app.sessions.in_order(), usize::MAX);
+        }
+        let mut pieces = told.in_full();
+        pieces.push(Piece::event("node", &Node::of(app)));
+        *lock(&self.texts) = Texts {
+            first: Some(pieces.into()),
+            since: Vec::new(),
+        };
+    }
+
+    /// Tells what is new, and of the node where that is `due`. Takes long.
+    fn look(&self, app: &App, films: BTreeSet<String>, due: bool) {
+        let mut told = lock(&self.told);
+        let mut pieces = Vec::new();
+        if !films.is_empty() {
+            let changed = films.into_iter().collect();
+            pieces.push(Piece::event("films", &Changed { changed }));
+        }
+        pieces.extend(told.look(&app.sessions.in_order(), TOLD).pieces());
+        if due {
+            pieces.push(Piece::event("node", &Node::of(app)));
+        }
+        if pieces.is_empty() {
+            return;
+        }
+        let batch: Batch = pieces.into();
+        let mut texts = lock(&self.texts);
+        // Nobody joins a text that is too old.
+        if texts.since.len() < RENEWED {
+            texts.since.push(batch.clone());
+        } else {
+            *texts = Texts::default();
+        }
+        // Nobody listens any more: nobody is told.
+        let _ = self.listeners.send(batch);
+    }
+
+    /// Forgets everything where nobody listens.
+    fn rest(&self) -> bool {
+        let mut texts = lock(&self.texts);
+        // Under the lock, as listeners come under it.
+        let rests = self.count() == 0;
+        if rests {
+            *texts = Texts::default();
+        }
+        rests
+    }
+}
+
+/// Runs what takes long off the reactor.
+async fn aside<T: Send + 'static>(
+    app: &Arc<App>,
+    what: impl FnOnce(&App) -> T + Send + 'static,
+) -> T {
+    let app = app.clone();
+    tokio::task::spawn_blocking(move || what(&app))
+        .await
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 
 /// Looks once a second what there is to tell.
 pub(crate) async fn tell(app: Arc<App>) {
-    let mut told = None;
+    let mut told: Option<(u64, NodeState)> = None;
     loop {
         tokio::time::sleep(PERIOD).await;
         let films = app.events.take_films();
-        if app.events.listeners.receiver_count() == 0 {
+        if app.events.rest() {
             continue;
         }
-        if !films.is_empty() {
-            app.events.send(event(
-                "films",
-                &Changed {
-                    changed: films.into_iter().collect(),
-                },
-            ));
-        }
         let now = (app.sessions.changes(), app.state());
-        if told != Some(now) || !app.sessions.is_empty() {
-            told = Some(now);
-            snapshot(&app)
-                .into_iter()
-                .for_each(|event| app.events.send(event));
-        }
+        let due = told != Some(now) || !app.sessions.is_empty();
+        told = Some(now);
+        aside(&app, move |app| app.events.look(app, films, due)).await;
     }
 }
 
@@ -89,42 +215,91 @@ struct Changed {
     changed: Vec<String>,
 }
 
-fn event(name: &str, data: &impl Serialize) -> Bytes {
-    let json = serde_json::to_string(data).unwrap_or_else(|_| "null".into());
-    format!("event: {name}\ndata: {json}\n\n").into()
-}
+impl Listener {
+    /// The next piece, when there is one; `None` where it is too late for it.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(begin) = self.begin.take() {
+            return Some(begin);
+        }
+        loop {
+            if self.news.len() >= BEHIND {
+                self.app.events.closed.fetch_add(1, Ordering::Relaxed);
+                return None;
+            }
+            if let Some(batch) = self.waiting.front() {
+                if let Some(piece) = batch.get(self.next) {
+                    self.next += 1;
+                    return Some(self.form(piece));
+                }
+                self.waiting.pop_front();
+                self.next = 0;
+                continue;
+            }
+            match tokio::time::timeout(SILENCE, self.news.recv()).await {
+                Ok(Ok(batch)) => self.waiting.push_back(batch),
+                // Seen at the top of the loop before.
+                Ok(Err(broadcast::error::RecvError::Lagged(_))) => return None,
+                Ok(Err(broadcast::error::RecvError::Closed)) => return None,
+                Err(_) => return Some(self.form(&Piece::of(": still here\n\n".into()))),
+            }
+        }
+    }
 
-fn snapshot(app: &App) -> [Bytes; 2] {
-    [
-        event("sessions", &sessions::List::of(app)),
-        event("node", &Node::of(app)),
-    ]
+    fn form(&self, piece: &Piece) -> Bytes {
+        self.speed.must_be_taken_within(PIECE_TIME);
+        match self.compressed {
+            true => piece.packed.clone(),
+            false => piece.plain.clone(),
+        }
+    }
 }
 
 /// `GET /api/events`.
-pub(crate) async fn events(State(app): State<Arc<App>>) -> Answer {
-    let listener = app.events.listeners.subscribe();
-    let [sessions, node] = snapshot(&app);
-    let first = Bytes::from([sessions, node].concat());
-    let stream = stream::unfold((Some(first), listener), async |(first, mut listener)| {
-        if let Some(first) = first {
-            return Some((Ok::<_, std::convert::Infallible>(first), (None, listener)));
+pub(crate) async fn events(
+    State(app): State<Arc<App>>,
+    Extension(Peer(peer)): Extension<Peer>,
+    Extension(speed): Extension<Speed>,
+    headers: HeaderMap,
+) -> Answer {
+    let counted = match app.events.limits.enter(peer.ip()) {
+        Ok(counted) => counted,
+        Err(which) => return too_many(&app.events, which),
+    };
+    let (waiting, news) = loop {
+        if let Some(joined) = app.events.join() {
+            break joined;
         }
-        let event = loop {
-            match tokio::time::timeout(SILENCE, listener.recv()).await {
-                Ok(Ok(event)) => break event,
-                Ok(Err(broadcast::error::RecvError::Lagged(_))) => {}
-                Ok(Err(broadcast::error::RecvError::Closed)) => return None,
-                Err(_) => break Bytes::from_static(b": still here\n\n"),
-            }
-        };
-        Some((Ok(event), (None, listener)))
+        let _making = app.events.making.lock().await;
+        // Others may have made it meanwhile.
+        if let Some(joined) = app.events.join() {
+            break joined;
+        }
+        aside(&app, |app| app.events.renew(app)).await;
+    };
+    let compressed = answer::accepts_gzip(&headers);
+    let listener = Listener {
+        waiting,
+        next: 0,
+        news,
+        compressed,
+        begin: compressed.then(|| Bytes::from_static(GZIP)),
+        speed,
+        app: app.clone(),
+        _counted: counted,
+    };
+    let stream = stream::unfold(listener, async |mut listener| {
+        let piece = listener.next().await?;
+        Some((Ok::<_, Infallible>(piece), listener))
     });
     let mut answer = answer::with(
         StatusCode::OK,
         "text/event-stream",
         Body::from_stream(stream),
     );
+    if compressed {
+        answer::set(&mut answer, header::CONTENT_ENCODING, "gzip");
+    }
+    answer::set(&mut answer, header::VARY, "Accept-Encoding");
     answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
     // nginx in front must not collect events.
     answer::set(
@@ -132,5 +307,20 @@ pub(crate) async fn events(State(app): State<Arc<App>>) -> Answer {
         header::HeaderName::from_static("x-accel-buffering"),
         "no",
     );
+    answer
+}
+
+fn too_many(events: &Events, which: TooMany) -> Answer {
+    events.refused.fetch_add(1, Ordering::Relaxed);
+    let most = events.most;
+    let words = match which {
+        TooMany::InAll => format!("{most} clients listen to events already (http.max_listeners)"),
+        TooMany::OfPeer => format!(
+            "{} clients of this address listen to events already: an address may have half of http.max_listeners, {most}",
+            most.div_ceil(2)
+        ),
+    };
+    let mut answer = answer::api_error(StatusCode::SERVICE_UNAVAILABLE, words);
+    answer::retry_after(&mut answer, PIECE_TIME);
     answer
 }

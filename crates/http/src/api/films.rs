@@ -278,38 +278,41 @@ pub(crate) async fn films(
         Ok(wish) => wish,
         Err(error) => return answer::api_error(StatusCode::BAD_REQUEST, error.body_text()),
     };
-    let words: Vec<String> = wish.q.split_whitespace().map(str::to_lowercase).collect();
-    let mut found: Vec<Arc<Entry>> = app.catalogue.list();
-    found.retain(|entry| {
-        let text = format!("{} {}", entry.name, entry.file).to_lowercase();
-        words.iter().all(|word| text.contains(word))
-    });
-    found.sort_by(|a, b| wish.sort.compare(a, b));
-    let per_page = wish.per_page.unwrap_or(USUAL).clamp(1, MOST);
-    let page = wish.page.unwrap_or(1).max(1);
-    let viewers = viewers(&app);
-    let shown = found
-        .iter()
-        .skip((page - 1).saturating_mul(per_page))
-        .take(per_page);
-    let films = shown
-        .map(|entry| FilmJson::of(entry, viewers.get(&entry.name).copied().unwrap_or(0)))
-        .collect();
-    json(
-        &headers,
-        &List {
+    json(&app, &headers, move |app| Ok(List::of(app, &wish))).await
+}
+
+impl List {
+    fn of(app: &App, wish: &Wish) -> List {
+        let words: Vec<String> = wish.q.split_whitespace().map(str::to_lowercase).collect();
+        let mut found: Vec<Arc<Entry>> = app.catalogue.list();
+        found.retain(|entry| {
+            let text = format!("{} {}", entry.name, entry.file).to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        });
+        found.sort_by(|a, b| wish.sort.compare(a, b));
+        let per_page = wish.per_page.unwrap_or(USUAL).clamp(1, MOST);
+        let page = wish.page.unwrap_or(1).max(1);
+        let viewers = viewers(app);
+        let shown = found
+            .iter()
+            .skip((page - 1).saturating_mul(per_page))
+            .take(per_page);
+        let films = shown
+            .map(|entry| FilmJson::of(entry, viewers.get(&entry.name).copied().unwrap_or(0)))
+            .collect();
+        List {
             total: found.len(),
             page,
             per_page,
             films,
-        },
-    )
+        }
+    }
 }
 
 fn viewers(app: &App) -> HashMap<String, usize> {
     let mut viewers = HashMap::new();
-    for view in app.sessions.list() {
-        *viewers.entry(view.title).or_default() += 1;
+    for session in app.sessions.in_order() {
+        *viewers.entry(session.title().to_owned()).or_default() += 1;
     }
     viewers
 }
@@ -375,42 +378,42 @@ pub(crate) async fn film(State(app): State<Arc<App>>, parts: Parts) -> Answer {
     let Some(entry) = app.catalogue.entry(&name) else {
         return unknown(&name);
     };
-    let (mut container, mut notes, mut tracks) = (None, Vec::new(), Vec::new());
-    let mut layout = None;
-    if matches!(entry.state, FilmState::Ready(_)) {
-        let catalogue = app.catalogue.clone();
-        let (wanted, block) = (name.clone(), app.store.block_bytes());
-        // Reads the index file; looks at each sample for the GOPs, and at the file's place on its disk.
-        let read = tokio::task::spawn_blocking(move || {
-            let film = catalogue.film(&wanted)?;
-            describe(&film).map(|described| (described, LayoutJson::of(&film, block)))
-        });
-        match read
-            .await
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
-        {
-            Ok((described, lies)) => {
-                (container, notes, tracks) = described;
-                layout = lies;
-            }
-            Err(error) => return answer::api_error(StatusCode::INTERNAL_SERVER_ERROR, error),
-        }
-    }
-    let viewers = viewers(&app).get(&name).copied().unwrap_or(0);
-    let full = FullFilm {
-        film: FilmJson::of(&entry, viewers),
-        container,
-        notes,
-        tracks,
-        layout,
-        urls: urls(&app, &parts, &name),
+    let urls = urls(&app, &parts, &name);
+    let full = move |app: &App| {
+        FullFilm::of(app, &entry, urls)
+            .map_err(|error| answer::api_error(StatusCode::INTERNAL_SERVER_ERROR, error))
     };
-    json(&parts.headers, &full)
+    json(&app, &parts.headers, full).await
+}
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+impl FullFilm {
+    /// Reads the index file; looks at each sample for the GOPs, and at the file's place on its disk.
+    fn of(app: &App, entry: &Entry, urls: Urls) -> Result<FullFilm, Failed> {
+        let name = &entry.name;
+        let (mut container, mut notes, mut tracks) = (None, Vec::new(), Vec::new());
+        let mut layout = None;
+        if matches!(entry.state, FilmState::Ready(_)) {
+            let film = app.catalogue.film(name)?;
+            (container, notes, tracks) = describe(&film)?;
+            layout = LayoutJson::of(&film, app.store.block_bytes());
+        }
+        let viewers = viewers(app).get(name).copied().unwrap_or(0);
+        Ok(FullFilm {
+            film: FilmJson::of(entry, viewers),
+            container,
+            notes,
+            tracks,
+            layout,
+            urls,
+        })
+    }
 }
 
 type Described = (Option<&'static str>, Vec<String>, Vec<TrackJson>);
 
-fn describe(film: &Film) -> Result<Described, Box<dyn std::error::Error + Send + Sync>> {
+fn describe(film: &Film) -> Result<Described, Failed> {
     let container = match film.title.container {
         Container::Mp4 => "mp4",
         Container::FragmentedMp4 => "fragmented mp4",

@@ -3,6 +3,7 @@
 mod admission;
 mod cache;
 mod events;
+mod feed;
 mod films;
 mod node;
 mod sessions;
@@ -15,18 +16,53 @@ pub(crate) use films::{film, films};
 pub(crate) use node::node;
 pub(crate) use sessions::{end_session, sessions};
 
+use std::sync::Arc;
+
 use axum::http::{HeaderMap, header};
+use reelway_session::Protocol;
 use serde::Serialize;
 
 use crate::answer::{self, Answer};
+use crate::app::App;
+use crate::desk::Text;
 
-/// A JSON answer that is not kept.
-fn json(headers: &HeaderMap, value: &impl Serialize) -> Answer {
-    // Our own types have no map keys and no numbers that JSON cannot say.
-    let text = serde_json::to_string(value).unwrap_or_else(|_| "null".into());
-    let mut answer = answer::text(headers, "application/json", text);
+/// Answers with what `make` finds, as JSON that is not kept; or with what it says instead. `make` runs off the reactor,
+/// and may take its time.
+async fn json<T: Serialize>(
+    app: &Arc<App>,
+    headers: &HeaderMap,
+    make: impl FnOnce(&App) -> Result<T, Answer> + Send + 'static,
+) -> Answer {
+    let of = app.clone();
+    let make = move || -> Result<Text, Box<Answer>> {
+        Ok(Text {
+            media_type: "application/json",
+            text: to_text(&make(&of).map_err(Box::new)?),
+        })
+    };
+    let mut answer = app.desk.answer(headers, make).await;
     answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
     answer
+}
+
+/// A value as JSON.
+fn to_text(value: &impl Serialize) -> String {
+    // Our own types have no map keys and no numbers that JSON cannot say.
+    let text = serde_json::to_string(value).unwrap_or_else(|_| "null".into());
+    reelway_clock::reactor::worked_on(text.len());
+    text
+}
+
+/// The protocol of this name.
+fn protocol(name: &str) -> Result<Protocol, &'static str> {
+    match name {
+        "rtsp/udp" => Ok(Protocol::RtspUdp),
+        "rtsp/tcp" => Ok(Protocol::RtspTcp),
+        "hls" => Ok(Protocol::Hls),
+        "dash" => Ok(Protocol::Dash),
+        "file" => Ok(Protocol::File),
+        _ => Err("protocol: must be rtsp/udp, rtsp/tcp, hls, dash or file"),
+    }
 }
 
 /// Nanoseconds as seconds, to the millisecond.

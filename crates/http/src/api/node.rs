@@ -13,7 +13,7 @@ use super::json;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::metrics::state_name;
-use crate::node::{Addresses, NodeState};
+use crate::node::{Addresses, NodeState, Problem};
 
 #[derive(Serialize)]
 pub(super) struct Node {
@@ -21,6 +21,7 @@ pub(super) struct Node {
     version: &'static str,
     uptime: f64,
     state: NodeState,
+    problems: Vec<Problem>,
     films: BTreeMap<&'static str, usize>,
     sessions: Sessions,
     sending: Sending,
@@ -76,10 +77,11 @@ impl Node {
         for entry in app.catalogue.list() {
             *films.entry(state_name(&entry.state)).or_default() += 1;
         }
-        let views = app.sessions.list();
-        let mut by_protocol = BTreeMap::new();
-        for view in &views {
-            *by_protocol.entry(view.protocol.name()).or_default() += 1;
+        let (mut total, mut playing, mut by_protocol) = (0, 0, BTreeMap::new());
+        for ((protocol, state), count) in app.sessions.tally() {
+            total += count;
+            playing += if state == Doing::Playing { count } else { 0 };
+            *by_protocol.entry(protocol.name()).or_default() += count;
         }
         let sending = app.node.sending();
         let pool = app.store.stats();
@@ -89,13 +91,11 @@ impl Node {
             version: env!("CARGO_PKG_VERSION"),
             uptime: (app.uptime().as_secs_f64() * 10.0).round() / 10.0,
             state: app.state(),
+            problems: app.node.problems(),
             films,
             sessions: Sessions {
-                total: views.len(),
-                playing: views
-                    .iter()
-                    .filter(|view| view.state == Doing::Playing)
-                    .count(),
+                total,
+                playing,
                 by_protocol,
             },
             sending: Sending {
@@ -129,5 +129,5 @@ impl Node {
 }
 
 pub(crate) async fn node(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
-    json(&headers, &Node::of(&app))
+    json(&app, &headers, |app| Ok(Node::of(app))).await
 }

@@ -151,13 +151,13 @@ pub(super) fn films_and_sessions(out: &mut Exposition, app: &App) {
         out.value("reelway_films", &[("state", state)], count);
     }
     let mut sessions: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for view in app.sessions.list() {
-        let state = match view.state {
+    for ((protocol, state), count) in app.sessions.tally() {
+        let state = match state {
             Doing::Ready => "ready",
             Doing::Playing => "playing",
             Doing::Paused => "paused",
         };
-        *sessions.entry((view.protocol.name(), state)).or_default() += 1;
+        *sessions.entry((protocol.name(), state)).or_default() += count as u64;
     }
     out.family(
         "reelway_sessions",

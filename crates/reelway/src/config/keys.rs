@@ -22,6 +22,7 @@ pub struct Config {
     pub rtp: Rtp,
     pub http: Http,
     pub pool: Pool,
+    pub index: Index,
     pub tier: Tier,
     pub sessions: Sessions,
     pub capacity: Capacity,
@@ -70,6 +71,8 @@ pub struct Http {
     pub port: u16,
     pub max_connections: usize,
     pub max_connections_per_peer: usize,
+    pub max_listeners: usize,
+    pub answers: ByteSize,
     pub segment: u32,
     pub timeout: u32,
     pub ahead: u32,
@@ -87,6 +90,12 @@ pub struct Pool {
     pub depth: usize,
     pub policy: String,
     pub compare: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Index {
+    pub memory: ByteSize,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -176,6 +185,7 @@ impl Default for Config {
             rtp: Rtp::default(),
             http: Http::default(),
             pool: Pool::default(),
+            index: Index::default(),
             tier: Tier::default(),
             sessions: Sessions::default(),
             capacity: Capacity::default(),
@@ -220,6 +230,8 @@ impl Default for Http {
             port: 8080,
             max_connections: 12_000,
             max_connections_per_peer: 4096,
+            max_listeners: 1024,
+            answers: ByteSize::mib(32),
             segment: 6,
             timeout: 60,
             ahead: 20,
@@ -239,6 +251,14 @@ impl Default for Pool {
             depth: 8,
             policy: "timetable".into(),
             compare: true,
+        }
+    }
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Index {
+            memory: ByteSize::mib(64),
         }
     }
 }

@@ -177,10 +177,10 @@ async fn accept(
                         stream: Arc::new(stream),
                         config: config.clone(),
                     };
-                    connections.spawn(async move {
+                    connections.spawn(reelway_clock::reactor::metered(async move {
                         connection.run().await;
                         drop(guest);
-                    });
+                    }));
                 }
                 Err(why) => {
                     complaints.say(&format!("rtsp connection of {peer} is not taken: {why}"));

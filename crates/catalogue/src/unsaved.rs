@@ -1,0 +1,384 @@
+//! Indexes of films for which no index file could be written: they stay in memory, within one bound for all libraries.
+//!
+//! A state directory may be full or read-only, and the films in it many: nine megabytes each for two hours. Only so many
+//! are kept, those used last; the others are indexed again when somebody wants them. An index that is in use stays, so
+//! where those in use take all there is, another film is refused. When index files can be written again, they are.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reelway_clock::{Monotonic, Real};
+use reelway_media::SampleTable;
+use reelway_sys::FileIdentity;
+use tracing::{info, warn};
+
+use crate::entry::Film;
+use crate::index_file::{IndexFile, IndexFileError};
+
+/// After an index file could not be written, none is tried for so long: a full disk would be filled again and again.
+const RETRY: Duration = Duration::from_secs(5);
+/// Bytes that must fit onto the disk before it is believed to have room again, where there is no index to be written.
+const PROBE: usize = 64 << 10;
+
+/// Memory for indexes that could not be written to files; clones are the same memory.
+#[derive(Clone, Debug)]
+pub struct IndexMemory(Arc<Mutex<Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    most: usize,
+    held: usize,
+    /// The one used last at the back.
+    films: VecDeque<Unsaved>,
+    problem: Option<IndexProblem>,
+    /// When writing failed last.
+    failed: Option<Monotonic>,
+}
+
+/// An index that could not be written.
+#[derive(Debug)]
+struct Unsaved {
+    film: Arc<Film>,
+    tables: Arc<Vec<SampleTable>>,
+    bytes: usize,
+    /// Its index file, when there is one.
+    path: PathBuf,
+}
+
+/// Why indexes are kept in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexProblem {
+    /// Since when index files cannot be written.
+    pub since: Real,
+    /// The directory of index files.
+    pub directory: PathBuf,
+    /// What the system says.
+    pub reason: String,
+    /// Bytes of indexes that are in memory now.
+    pub held: u64,
+    /// Most bytes of indexes in memory.
+    pub most: u64,
+}
+
+impl std::fmt::Display for IndexProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "index files cannot be written to {}: {}; indexes are kept in memory, at most {} MiB (index.memory), and other films are indexed again when they are played",
+            self.directory.display(),
+            self.reason,
+            self.most >> 20
+        )
+    }
+}
+
+/// The indexes of films that are being played take all the memory there is for indexes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full {
+    pub most: usize,
+}
+
+impl Default for IndexMemory {
+    fn default() -> Self {
+        IndexMemory::new(64 << 20)
+    }
+}
+
+impl IndexMemory {
+    /// Keeps at most `most` bytes of indexes.
+    pub fn new(most: usize) -> IndexMemory {
+        IndexMemory(Arc::new(Mutex::new(Kept {
+            most,
+            held: 0,
+            films: VecDeque::new(),
+            problem: None,
+            failed: None,
+        })))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why indexes are kept in memory; `None`: they are not.
+    pub fn problem(&self) -> Option<IndexProblem> {
+        let kept = self.kept();
+        let problem = kept.problem.clone()?;
+        Some(IndexProblem {
+            held: kept.held as u64,
+            most: kept.most as u64,
+            ..problem
+        })
+    }
+
+    /// The film of this identity, if its index is here.
+    pub(crate) fn get(&self, identity: &FileIdentity) -> Option<Arc<Film>> {
+        let mut kept = self.kept();
+        let place = kept
+            .films
+            .iter()
+            .position(|unsaved| unsaved.film.identity == *identity)?;
+        let unsaved = kept.films.remove(place)?;
+        let film = unsaved.film.clone();
+        kept.films.push_back(unsaved);
+        Some(film)
+    }
+
+    /// Keeps a film's index; those used least of late make room, unless they are in use. The film, or that there is no
+    /// room for it.
+    pub(crate) fn keep(
+        &self,
+        film: Film,
+        tables: Arc<Vec<SampleTable>>,
+        path: PathBuf,
+    ) -> Result<Arc<Film>, Full> {
+        let bytes = film.memory();
+        let mut kept = self.kept();
+        let identity = film.identity;
+        kept.drop_where(|unsaved| unsaved.film.identity == identity);
+        let mut first = 0;
+        while kept.held + bytes > kept.most
+            && let Some(oldest) = kept.films.get(first)
+        {
+            let (is_in_use, bytes) = (Arc::strong_count(&oldest.film) > 1, oldest.bytes);
+            if is_in_use {
+                first += 1;
+            } else {
+                kept.films.remove(first);
+                kept.held -= bytes;
+            }
+        }
+        // One that is larger than all the memory is played by itself.
+        if kept.held + bytes > kept.most && kept.held > 0 {
+            return Err(Full { most: kept.most });
+        }
+        let film = Arc::new(film);
+        kept.held += bytes;
+        kept.films.push_back(Unsaved {
+            film: film.clone(),
+            tables,
+            bytes,
+            path,
+        });
+        Ok(film)
+    }
+
+    /// Forgets the films that are below `directory` and not `wanted` any more.
+    pub(crate) fn retain(&self, directory: &Path, wanted: impl Fn(&FileIdentity) -> bool) {
+        self.kept().drop_where(|unsaved| {
+            unsaved.path.parent() == Some(directory) && !wanted(&unsaved.film.identity)
+        });
+    }
+
+    /// Whether it is too soon to try again to write a file.
+    pub(crate) fn rests(&self) -> bool {
+        let failed = self.kept().failed;
+        failed.is_some_and(|failed| reelway_clock::now().since(failed) < RETRY)
+    }
+
+    /// An index file could not be written.
+    pub(crate) fn failed(&self, directory: &Path, error: &IndexFileError) {
+        let mut kept = self.kept();
+        kept.failed = Some(reelway_clock::now());
+        let is_new = kept.problem.is_none();
+        let since = kept.problem.as_ref().map(|problem| problem.since);
+        let problem = IndexProblem {
+            since: since.unwrap_or_else(reelway_clock::real),
+            directory: directory.to_owned(),
+            reason: error.to_string(),
+            held: kept.held as u64,
+            most: kept.most as u64,
+        };
+        if is_new {
+            warn!("{problem} (--state DIR names another place)");
+        }
+        kept.problem = Some(problem);
+    }
+
+    /// An index file could be written.
+    pub(crate) fn wrote(&self) {
+        let mut kept = self.kept();
+        kept.failed = None;
+        if let Some(problem) = kept.problem.take() {
+            info!(
+                "index files can be written to {} again",
+                problem.directory.display()
+            );
+        }
+    }
+
+    /// Tries again to write what is kept, where that failed before; stops at the first that cannot be written.
+    pub(crate) fn save(&self) {
+        let Some(problem) = self.problem() else {
+            return;
+        };
+        if self.rests() {
+            return;
+        }
+        let waiting: Vec<_> = self
+            .kept()
+            .films
+            .iter()
+            .map(|unsaved| {
+                (
+                    unsaved.film.clone(),
+                    unsaved.tables.clone(),
+                    unsaved.path.clone(),
+                )
+            })
+            .collect();
+        if waiting.is_empty() {
+            match probe(&problem.directory) {
+                Ok(()) => self.wrote(),
+                Err(error) => self.failed(&problem.directory, &error.into()),
+            }
+        }
+        for (film, tables, path) in waiting {
+            let written = IndexFile::write(&path, &film.identity, &film.title, &tables);
+            match written {
+                Ok(()) => {
+                    self.wrote();
+                    let identity = film.identity;
+                    self.kept()
+                        .drop_where(|unsaved| unsaved.film.identity == identity);
+                }
+                Err(error) => {
+                    self.failed(path.parent().unwrap_or(&path), &error);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Kept {
+    fn drop_where(&mut self, is_gone: impl Fn(&Unsaved) -> bool) {
+        self.films.retain(|unsaved| !is_gone(unsaved));
+        self.held = self.films.iter().map(|unsaved| unsaved.bytes).sum();
+    }
+}
+
+impl Film {
+    /// Bytes of memory that its index takes: none where it is read from an index file.
+    pub fn memory(&self) -> usize {
+        let tables = self.samples.memory();
+        if tables == 0 {
+            return 0;
+        }
+        let groups = self.title.tracks.iter();
+        tables
+            + groups
+                .map(|track| track.groups.bytes() as usize)
+                .sum::<usize>()
+    }
+}
+
+/// Whether something can be written to a directory. It is made if it is not there.
+pub(crate) fn probe(directory: &Path) -> std::io::Result<()> {
+    let path = directory.join(".writable");
+    let tried =
+        std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&path, vec![0; PROBE]));
+    let _ = std::fs::remove_file(path);
+    tried
+}
+
+#[cfg(test)]
+mod tests {
+    use reelway_media::{Container, Sample, Title};
+
+    use super::*;
+
+    fn film(number: u64, samples: usize) -> (Film, Arc<Vec<SampleTable>>) {
+        let mut table = SampleTable::with_capacity(samples);
+        let sample = Sample {
+            offset: 0,
+            size: 1,
+            duration: 1,
+            cts: 0,
+            sync: true,
+        };
+        (0..samples).for_each(|_| table.push(sample));
+        let tables = Arc::new(vec![table]);
+        let film = Film {
+            name: number.to_string(),
+            path: PathBuf::new(),
+            identity: FileIdentity {
+                device: 1,
+                inode: number,
+                size: 0,
+                mtime_ns: 0,
+            },
+            title: Arc::new(Title {
+                container: Container::Mp4,
+                name: None,
+                duration: 0,
+                tracks: Vec::new(),
+                notes: Vec::new(),
+            }),
+            samples: tables.clone(),
+        };
+        (film, tables)
+    }
+
+    fn keep(memory: &IndexMemory, number: u64, samples: usize) -> Result<Arc<Film>, Full> {
+        let (film, tables) = film(number, samples);
+        memory.keep(film, tables, PathBuf::from("/index/x.rwx"))
+    }
+
+    fn has(memory: &IndexMemory, numbers: std::ops::Range<u64>) -> Vec<u64> {
+        let identity = |number| film(number, 0).0.identity;
+        numbers
+            .filter(|number| memory.get(&identity(*number)).is_some())
+            .collect()
+    }
+
+    #[test]
+    fn those_used_last_are_kept_within_the_bound_and_those_in_use_in_any_case() {
+        // 18 bytes a sample: 1,800 a film.
+        let memory = IndexMemory::new(6000);
+        let in_use = keep(&memory, 0, 100).unwrap();
+        for number in 1..10 {
+            keep(&memory, number, 100).unwrap();
+            assert!(memory.kept().held <= 6000);
+        }
+        assert_eq!(has(&memory, 0..10), [0, 8, 9]);
+        let others = [
+            keep(&memory, 20, 100).unwrap(),
+            keep(&memory, 21, 100).unwrap(),
+        ];
+        let full = Some(Full { most: 6000 });
+        assert_eq!(keep(&memory, 22, 100).err(), full);
+        assert_eq!(has(&memory, 0..30), [0, 20, 21]);
+        drop((in_use, others));
+        assert!(keep(&memory, 22, 100).is_ok());
+    }
+
+    #[test]
+    fn a_film_larger_than_the_bound_is_kept_by_itself() {
+        let memory = IndexMemory::new(6000);
+        keep(&memory, 1, 100).unwrap();
+        let large = keep(&memory, 2, 1000).unwrap();
+        assert_eq!(has(&memory, 0..9), [2]);
+        assert!(keep(&memory, 3, 100).is_err());
+        drop(large);
+        keep(&memory, 3, 100).unwrap();
+        assert_eq!(has(&memory, 0..9), [3]);
+    }
+
+    #[test]
+    fn a_problem_has_its_beginning_and_ends_when_a_file_is_written() {
+        let memory = IndexMemory::new(6 << 20);
+        assert_eq!(memory.problem(), None);
+        let error = || IndexFileError::Io(std::io::ErrorKind::StorageFull.into());
+        memory.failed(Path::new("/index"), &error());
+        let problem = memory.problem().unwrap();
+        assert!(problem.to_string().contains("at most 6 MiB"), "{problem}");
+        memory.failed(Path::new("/index"), &error());
+        assert_eq!(memory.problem().unwrap().since, problem.since);
+        assert!(memory.rests());
+        memory.wrote();
+        assert_eq!((memory.problem(), memory.rests()), (None, false));
+    }
+}

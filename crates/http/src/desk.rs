@@ -1,0 +1,192 @@
+//! Texts that are made on request: the API's answers, metrics, playlists. They are made off the reactor, a few at a
+//! time, and what clients have not taken yet stays within one bound: a request waits for its room before its answer is
+//! made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode, header};
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::answer::{self, Answer, accepts_gzip};
+
+/// Bytes that are set aside before a text is made; what it does not need is given back.
+const RESERVED: usize = 64 << 10;
+/// Longest wait for room.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A text, and what it is.
+pub(crate) struct Text {
+    pub media_type: &'static str,
+    pub text: String,
+}
+
+/// Where texts are made.
+pub(crate) struct Desk {
+    /// One for each text that may be in the making.
+    turns: Arc<Semaphore>,
+    /// One for each byte that may wait for its reader.
+    room: Arc<Semaphore>,
+    all: usize,
+    /// Longest wait for room.
+    patience: Duration,
+}
+
+/// A body and its part of the room.
+struct Held {
+    bytes: Vec<u8>,
+    _room: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Desk {
+    /// At most `turns` texts are made at once, and at most `bytes` of them wait for their readers.
+    pub fn new(turns: usize, bytes: u64) -> Desk {
+        let all = usize::try_from(bytes)
+            .unwrap_or(usize::MAX)
+            .clamp(RESERVED, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+        Desk {
+            turns: Arc::new(Semaphore::new(turns)),
+            room: Arc::new(Semaphore::new(all)),
+            all,
+            patience: PATIENCE,
+        }
+    }
+
+    /// Bytes that wait for their readers, those set aside among them.
+    pub fn waiting(&self) -> usize {
+        self.all - self.room.available_permits()
+    }
+
+    /// Answers with the text that `make` makes, or with what it says instead; compressed where the client asks for
+    /// that and it pays. 503 where other answers take all the room.
+    pub async fn answer(
+        &self,
+        request: &HeaderMap,
+        make: impl FnOnce() -> Result<Text, Box<Answer>> + Send + 'static,
+    ) -> Answer {
+        let reserve = self.room.clone().acquire_many_owned(RESERVED as u32);
+        let Ok(Ok(mut room)) = tokio::time::timeout(self.patience, reserve).await else {
+            return self.no_room();
+        };
+        let compress = accepts_gzip(request);
+        // Never closed, so that it is always given.
+        let turn = self.turns.clone().acquire_owned().await;
+        let making = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            let Text { media_type, text } = make()?;
+            let (bytes, is_compressed) = answer::compressed(text, compress);
+            Ok((media_type, bytes, is_compressed))
+        });
+        let made: Result<_, Box<Answer>> = making
+            .await
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+        let (media_type, bytes, is_compressed) = match made {
+            Ok(made) => made,
+            Err(answer) => return *answer,
+        };
+        // A single text that is larger than all the room may have it to itself.
+        let needed = bytes.len().min(self.all);
+        if needed > RESERVED {
+            let more = (needed - RESERVED) as u32;
+            match self.room.clone().try_acquire_many_owned(more) {
+                Ok(more) => room.merge(more),
+                Err(_) => return self.no_room(),
+            }
+        } else {
+            drop(room.split(RESERVED - needed));
+        }
+        let held = Held { bytes, _room: room };
+        let body = Body::from(Bytes::from_owner(held));
+        let mut answer = answer::with(StatusCode::OK, media_type, body);
+        if is_compressed {
+            answer::set(&mut answer, header::CONTENT_ENCODING, "gzip");
+        }
+        answer::set(&mut answer, header::VARY, "Accept-Encoding");
+        answer
+    }
+
+    fn no_room(&self) -> Answer {
+        let words = format!(
+            "answers that clients do not read take all of their memory, {} KiB (http.answers); ask again later",
+            self.all >> 10
+        );
+        let mut answer = answer::api_error(StatusCode::SERVICE_UNAVAILABLE, words);
+        answer::retry_after(&mut answer, PATIENCE);
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    fn text(bytes: usize) -> Result<Text, Box<Answer>> {
+        Ok(Text {
+            media_type: "text/plain",
+            text: "x".repeat(bytes),
+        })
+    }
+
+    #[tokio::test]
+    async fn answers_that_are_not_read_take_a_bounded_room_and_those_that_are_read_give_it_back() {
+        let desk = Desk {
+            patience: Duration::from_millis(1),
+            ..Desk::new(2, 1 << 20)
+        };
+        let headers = HeaderMap::new();
+        let mut unread = Vec::new();
+        loop {
+            let answer = desk.answer(&headers, || text(50_000)).await;
+            assert!(desk.waiting() <= 1 << 20);
+            if answer.status() != StatusCode::OK {
+                assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+                let body = answer.into_body().collect().await.unwrap().to_bytes();
+                assert!(String::from_utf8_lossy(&body).contains("http.answers"));
+                break;
+            }
+            unread.push(answer);
+        }
+        assert_eq!(unread.len(), ((1 << 20) - RESERVED) / 50_000 + 1);
+        let body = unread.pop().unwrap().into_body();
+        assert_eq!(body.collect().await.unwrap().to_bytes().len(), 50_000);
+        let again = desk.answer(&headers, || text(50_000)).await;
+        assert_eq!(again.status(), StatusCode::OK);
+        drop((unread, again));
+        assert_eq!(desk.waiting(), 0);
+    }
+
+    #[tokio::test]
+    async fn one_answer_may_be_larger_than_the_room() {
+        let desk = Desk::new(2, 100_000);
+        let answer = desk.answer(&HeaderMap::new(), || text(300_000)).await;
+        assert_eq!((answer.status(), desk.waiting()), (StatusCode::OK, 100_000));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_made_or_compressed_on_the_reactor() {
+        let desk = Desk::new(2, 1 << 20);
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT_ENCODING, "gzip".parse().unwrap());
+        let reactor = std::thread::current().id();
+        let made_by = Arc::new(std::sync::Mutex::new(None));
+        let seen = made_by.clone();
+        let answer = reelway_clock::reactor::metered(desk.answer(&headers, move || {
+            *seen.lock().unwrap() = Some(std::thread::current().id());
+            text(500_000)
+        }))
+        .await;
+        assert_eq!(answer.headers()[header::CONTENT_ENCODING], "gzip");
+        assert!(made_by.lock().unwrap().is_some_and(|by| by != reactor));
+        assert_eq!(reelway_clock::reactor::polls().most_bytes, 0);
+    }
+}

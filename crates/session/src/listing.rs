@@ -1,0 +1,121 @@
+//! What is shown of all sessions: pages of them in the order in which they began, and counts. None of it makes the texts of
+//! more sessions than are shown.
+
+use std::collections::BTreeMap;
+
+use crate::registry::{Protocol, Sessions};
+use crate::session::Session;
+use crate::view::{SessionView, State};
+
+/// Which sessions are wanted, and in which order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Only those of this title.
+    pub title: Option<String>,
+    /// Only those delivered like this.
+    pub protocol: Option<Protocol>,
+    /// The newest first, in place of the oldest.
+    pub newest_first: bool,
+}
+
+impl Wanted {
+    fn has(&self, session: &Session) -> bool {
+        let title = self.title.as_ref();
+        title.is_none_or(|title| title == session.title())
+            && self
+                .protocol
+                .is_none_or(|protocol| protocol == session.protocol())
+    }
+}
+
+impl Sessions {
+    /// Handles on all sessions, the oldest first.
+    pub fn in_order(&self) -> Vec<Session> {
+        self.0.in_order().values().cloned().collect()
+    }
+
+    /// Of the sessions that are wanted, how many there are, and `most` of them after the first `skip`.
+    pub fn page(&self, wanted: &Wanted, skip: usize, most: usize) -> (usize, Vec<SessionView>) {
+        let mut found = self.in_order();
+        found.retain(|session| wanted.has(session));
+        if wanted.newest_first {
+            found.reverse();
+        }
+        let shown = found.iter().skip(skip).take(most);
+        (found.len(), shown.map(Session::view).collect())
+    }
+
+    /// How many sessions there are of each protocol and state.
+    pub fn tally(&self) -> BTreeMap<(Protocol, State), usize> {
+        let mut tally = BTreeMap::new();
+        for session in self.in_order() {
+            let moment = session.moment();
+            let of = (moment.protocol, moment.progress.state);
+            *tally.entry(of).or_default() += 1;
+        }
+        tally
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{EndReason, Limits, NewSession};
+
+    fn sessions(titles: &[&str]) -> (Sessions, Vec<Session>) {
+        let sessions = Sessions::new(Limits::default());
+        let open = |(number, title): (usize, &&str)| {
+            let newcomer = NewSession {
+                protocol: [Protocol::Hls, Protocol::Dash][number % 2],
+                peer: "127.0.0.1:1".parse().unwrap(),
+                title: (*title).to_owned(),
+                duration: Duration::from_secs(10),
+                user_agent: None,
+                query: None,
+                wants: None,
+            };
+            sessions.open(newcomer).unwrap()
+        };
+        let opened = titles.iter().enumerate().map(open).collect();
+        (sessions, opened)
+    }
+
+    fn titles(page: &(usize, Vec<SessionView>)) -> Vec<&str> {
+        page.1.iter().map(|view| view.title.as_str()).collect()
+    }
+
+    #[test]
+    fn pages_follow_the_order_in_which_sessions_began() {
+        let (sessions, opened) = sessions(&["a", "b", "c", "d", "e"]);
+        let all = Wanted::default();
+        let page = sessions.page(&all, 2, 2);
+        assert_eq!((page.0, titles(&page)), (5, vec!["c", "d"]));
+        opened[2].end(EndReason::Left);
+        let page = sessions.page(&all, 2, 2);
+        assert_eq!((page.0, titles(&page)), (4, vec!["d", "e"]));
+        let newest = Wanted {
+            newest_first: true,
+            ..Wanted::default()
+        };
+        assert_eq!(titles(&sessions.page(&newest, 0, 2)), ["e", "d"]);
+        assert_eq!(sessions.page(&all, 9, 2).1.len(), 0);
+    }
+
+    #[test]
+    fn sessions_are_found_by_title_and_protocol_and_counted() {
+        let (sessions, _opened) = sessions(&["a", "b", "a", "a"]);
+        let wanted = |title: Option<&str>, protocol| Wanted {
+            title: title.map(str::to_owned),
+            protocol,
+            newest_first: false,
+        };
+        assert_eq!(sessions.page(&wanted(Some("a"), None), 0, 9).0, 3);
+        let both = wanted(Some("a"), Some(Protocol::Dash));
+        assert_eq!(sessions.page(&both, 0, 9).0, 1);
+        let tally = sessions.tally();
+        assert_eq!(tally[&(Protocol::Hls, State::Ready)], 2);
+        assert_eq!(tally.values().sum::<usize>(), 4);
+    }
+}
