@@ -24,6 +24,27 @@ pub struct Calendar {
     loads: Vec<u64>,
     /// At least the largest load of each block of seconds.
     most: Vec<u64>,
+    /// What of past seconds was more than the limit and has not been made up for.
+    owed: u64,
+}
+
+/// Seconds at a play's beginning in which less of it is ahead of its time.
+const BEGINNING: usize = 2;
+
+/// What is owed from second to second.
+struct Owed {
+    now: u64,
+    limit: u64,
+    carry: u64,
+}
+
+impl Owed {
+    /// After a second with this load and this need. What cannot be made up for is owed once.
+    fn after(&mut self, load: u64, need: u32) -> u64 {
+        let owed = (self.now + load + u64::from(need)).saturating_sub(self.limit);
+        self.now = owed.min(self.carry);
+        owed
+    }
 }
 
 impl Calendar {
@@ -33,6 +54,7 @@ impl Calendar {
             now,
             loads: vec![0; FIRST],
             most: vec![0; FIRST / BLOCK],
+            owed: 0,
         }
     }
 
@@ -53,15 +75,18 @@ impl Calendar {
         (second % self.loads.len() as u64) as usize
     }
 
-    /// Time has come to the second `now`; earlier ones are forgotten. A clock that steps back is not followed.
-    pub fn advance(&mut self, now: Second) {
+    /// Time has come to the second `now`; earlier ones are forgotten, but for what of them was more than `limit`. A clock
+    /// that steps back is not followed.
+    pub fn advance(&mut self, now: Second, limit: u64) {
         let passed = now.saturating_sub(self.now);
         if passed >= self.loads.len() as u64 {
             self.loads.fill(0);
             self.most.fill(0);
+            self.owed = 0;
         } else {
             for second in self.now..now {
                 let place = self.place(second);
+                self.owed = (self.owed + self.loads[place]).saturating_sub(limit);
                 self.loads[place] = 0;
                 if place % BLOCK == BLOCK - 1 {
                     self.most[place / BLOCK] = 0;
@@ -71,55 +96,114 @@ impl Calendar {
         self.now = self.now.max(now);
     }
 
-    /// The first second of `play`, begun in the second `start`, that would hold more than `limit`: its number
-    /// within the play. `None`: it fits.
-    pub fn overfull(&self, start: Second, play: &Play, limit: u64) -> Option<usize> {
-        let over =
-            |number: usize| self.load(start + number as u64) + u64::from(play.need(number)) > limit;
+    /// By how much the seconds before `start` are more than `limit` in all, such that what is sent ahead has to make up
+    /// for it; as exactly as matters where no more than `carry` can be made up for.
+    fn owed_before(&self, start: Second, limit: u64, carry: u64) -> u64 {
+        if carry == 0 {
+            return 0;
+        }
+        let (limit, carry) = (i128::from(limit), i128::from(carry));
+        let (mut sum, mut most) = (0, 0);
+        for second in (self.now..start).rev() {
+            sum += i128::from(self.load(second)) - limit;
+            most = most.max(sum);
+            // Whatever was before is made up for.
+            if sum <= -carry {
+                return most as u64;
+            }
+        }
+        most.max(sum + i128::from(self.owed)) as u64
+    }
+
+    /// The first second of `play`, begun in the second `start`, in which more would be owed than can be made up for: its
+    /// number within the play. `None`: it fits.
+    ///
+    /// What a second has beyond `limit` is owed, and made up for by later ones that have less. With `carry` 0 no second may
+    /// hold more than `limit`. In a play's first two seconds less of it is ahead of its time, and a part of `carry` counts.
+    pub fn overfull(&self, start: Second, play: &Play, limit: u64, carry: u64) -> Option<usize> {
         let len = play.len();
         if len == 0 {
             return None;
         }
-        if over(0) {
-            return Some(0);
+        let mut owed = Owed {
+            now: self.owed_before(start, limit, carry),
+            limit,
+            carry,
+        };
+        for nth in 0..len.min(BEGINNING) {
+            let load = self.load(start + nth as u64);
+            let ahead = u128::from(carry) * u128::from(load.min(limit)) / u128::from(limit.max(1));
+            let may = carry / 2 + ahead as u64 / 2;
+            if owed.after(load, play.need(nth)) > may {
+                return Some(nth);
+            }
         }
-        let (inner, most) = (len.saturating_sub(2), u64::from(play.most()));
-        let (mut needs, mut done) = ([0; BLOCK], 0);
-        while done < inner {
-            let second = start + 1 + done as u64;
+        let most = u64::from(play.most());
+        let (mut needs, mut nth) = ([0; BLOCK], BEGINNING);
+        while nth + 1 < len {
+            let second = start + nth as u64;
+            if second < self.now {
+                nth += 1;
+                continue;
+            }
+            let left = len - 1 - nth;
             // Beyond what the calendar holds nothing is booked.
             if second >= self.now + self.loads.len() as u64 {
-                let mut rest = 1 + done..1 + inner;
-                if most > limit
-                    && let Some(at) = rest.find(|nth| u64::from(play.need(*nth)) > limit)
-                {
-                    return Some(at);
+                if most > limit || owed.now > 0 {
+                    let mut rest = nth..nth + left;
+                    if let Some(at) = rest.find(|nth| owed.after(0, play.need(*nth)) > carry) {
+                        return Some(at);
+                    }
                 }
                 break;
             }
-            if second < self.now {
-                done += 1;
-                continue;
-            }
             let place = self.place(second);
-            let count = (BLOCK - place % BLOCK).min(inner - done);
-            if self.most[place / BLOCK] + most > limit {
+            let count = (BLOCK - place % BLOCK).min(left);
+            if owed.now > 0 || self.most[place / BLOCK] + most > limit {
                 let (loads, needs) = (&self.loads[place..place + count], &mut needs[..count]);
-                play.inner(1 + done, needs);
-                let beyond = |(load, need): (&u64, &u32)| load + u64::from(*need) > limit;
+                play.inner(nth, needs);
+                let both = || loads.iter().zip(&*needs);
                 // Without a way out in the middle it is done several at once.
-                let any = loads
-                    .iter()
-                    .zip(&*needs)
-                    .fold(false, |any, both| any | beyond(both));
-                if any {
-                    let at = loads.iter().zip(&*needs).position(beyond).unwrap_or(0);
-                    return Some(1 + done + at);
+                let beyond =
+                    |any, (load, need): (&u64, &u32)| any | (load + u64::from(*need) > limit);
+                if owed.now > 0 || both().fold(false, beyond) {
+                    let mut both = both();
+                    if let Some(at) = both.position(|(load, need)| owed.after(*load, *need) > carry)
+                    {
+                        return Some(nth + at);
+                    }
                 }
             }
-            done += count;
+            nth += count;
         }
-        (len > 1 && over(len - 1)).then_some(len - 1)
+        let last = len - 1;
+        if last >= BEGINNING && owed.after(self.load(start + last as u64), play.need(last)) > carry
+        {
+            return Some(last);
+        }
+        // What is owed at its end the others' seconds have to make up for.
+        let mut second = start + len as u64;
+        while owed.now > 0 && second < self.now + self.loads.len() as u64 {
+            if owed.after(self.load(second), 0) > carry {
+                return Some(last);
+            }
+            second += 1;
+        }
+        None
+    }
+
+    /// Those of the next `seconds` in which more is owed than `carry`, and how much more.
+    pub fn over(&self, now: Second, seconds: u64, limit: u64, carry: u64) -> Vec<(Second, u64)> {
+        let mut owed = Owed {
+            now: self.owed_before(now, limit, carry),
+            limit,
+            carry,
+        };
+        let over = |second| {
+            let excess = owed.after(self.load(second), 0).saturating_sub(carry);
+            (excess > 0).then_some((second, excess))
+        };
+        (now..now + seconds).filter_map(over).collect()
     }
 
     /// The last second of `start..start + len` whose load is more than `load`.
@@ -162,6 +246,7 @@ impl Calendar {
             now: self.now,
             loads: vec![0; wanted.next_power_of_two()],
             most: vec![0; wanted.next_power_of_two() / BLOCK],
+            owed: self.owed,
         };
         for second in self.now..self.now + self.loads.len() as u64 {
             let place = longer.place(second);
@@ -263,8 +348,8 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Advance(by) => {
-                        calendar.advance(calendar.now() + by);
-                        calendar.advance(calendar.now() - by.min(3));
+                        calendar.advance(calendar.now() + by, u64::MAX);
+                        calendar.advance(calendar.now() - by.min(3), u64::MAX);
                         naive.0.retain(|second, _| *second >= calendar.now());
                     }
                     Step::Book { wait, from, len, quarter } => {
@@ -272,7 +357,7 @@ mod tests {
                         let play = Play::new(curve.clone(), from, from + len, quarter);
                         let over = (0..play.len())
                             .find(|nth| naive.load(start + *nth as u64) + u64::from(play.need(*nth)) > limit);
-                        prop_assert_eq!(calendar.overfull(start, &play, limit), over);
+                        prop_assert_eq!(calendar.overfull(start, &play, limit, 0), over);
                         if over.is_none() {
                             for nth in 0..play.len() {
                                 *naive.0.entry(start + nth as u64).or_default() += u64::from(play.need(nth));
@@ -308,8 +393,8 @@ mod tests {
         let short = Play::new(Arc::new(Curve::new(vec![10; 4 * 3600])), 0, usize::MAX, 0);
         calendar.add(1000, &short);
         let long = Play::new(Arc::new(Curve::new(vec![1; 4 * 30_000])), 0, usize::MAX, 0);
-        assert_eq!(calendar.overfull(2000, &long, 44), None);
-        assert_eq!(calendar.overfull(2000, &long, 43), Some(0));
+        assert_eq!(calendar.overfull(2000, &long, 44, 0), None);
+        assert_eq!(calendar.overfull(2000, &long, 43, 0), Some(0));
         calendar.add(2000, &long);
         assert_eq!(
             (
@@ -329,7 +414,7 @@ mod tests {
         let mut calendar = Calendar::new(0);
         let play = Play::new(Arc::new(Curve::new(vec![1; 400])), 0, usize::MAX, 0);
         calendar.add(0, &play);
-        calendar.advance(31_536_000);
+        calendar.advance(31_536_000, u64::MAX);
         calendar.remove(0, &play);
         assert_eq!(calendar.load(31_536_000), 0);
         calendar.add(31_536_000, &play);

@@ -71,6 +71,12 @@ impl Capacity {
         &self.limits
     }
 
+    /// Whether a network is limited.
+    pub fn limits_a_network(&self) -> bool {
+        let mut limits = self.limits.iter();
+        limits.any(|(of, _)| matches!(of, Resource::Network(_)))
+    }
+
     /// Whether nothing is limited.
     pub fn is_unlimited(&self) -> bool {
         self.limits.is_empty()

@@ -37,6 +37,8 @@ pub struct Admission {
     policy: Policy,
     capacity: Capacity,
     classes: Vec<Class>,
+    /// How far ahead of their time packets may leave while a network has room.
+    ahead: Duration,
     /// Thousandths of each limit that are there at the moment; all where nothing is said.
     shares: BTreeMap<Resource, u32>,
     calendars: BTreeMap<Resource, Calendar>,
@@ -59,6 +61,7 @@ impl Admission {
             policy,
             capacity,
             classes: vec![Class::default()],
+            ahead: Duration::ZERO,
             shares: BTreeMap::new(),
             calendars: BTreeMap::new(),
             bookings: HashMap::new(),
@@ -80,6 +83,12 @@ impl Admission {
         self
     }
 
+    /// Where packets may leave so far ahead of their time while a network has room.
+    pub fn with_ahead(mut self, ahead: Duration) -> Admission {
+        self.ahead = ahead;
+        self
+    }
+
     /// The rule it judges by.
     pub fn policy(&self) -> Policy {
         self.policy
@@ -92,11 +101,29 @@ impl Admission {
 
     /// How much of a resource there is at the moment for a class; `None`: it is not limited.
     pub fn limit(&self, resource: Resource, class: usize) -> Option<u64> {
+        let there_is = self.there_is(resource)?;
+        let ceiling = self.classes.get(class).map_or(1000, |class| class.ceiling);
+        Some((u128::from(there_is) * u128::from(ceiling.min(1000)) / 1000) as u64)
+    }
+
+    /// How much of a resource there is at the moment; `None`: it is not limited.
+    fn there_is(&self, resource: Resource) -> Option<u64> {
         let limit = self.capacity.limit(resource)?;
         let share = self.shares.get(&resource).copied().unwrap_or(1000);
-        let ceiling = self.classes.get(class).map_or(1000, |class| class.ceiling);
-        let part = u128::from(limit) * u128::from(share) * u128::from(ceiling.min(1000));
-        Some((part / 1_000_000) as u64)
+        Some((u128::from(limit) * u128::from(share) / 1000) as u64)
+    }
+
+    /// What may be owed of a resource of which there is `limit` a second: a network's packets may leave ahead of their time,
+    /// and so make up for seconds in which more is due. Half of what may be ahead counts; the other half bears what
+    /// coincides within a second, as bookings are of whole ones.
+    fn carry(&self, resource: Resource, limit: u64) -> u64 {
+        match (resource, self.policy) {
+            (Resource::Network(_), Policy::Exact | Policy::Smoothed(_)) => {
+                let half = self.ahead.as_millis().min(10_000) / 2;
+                (u128::from(limit) * half / 1000) as u64
+            }
+            _ => 0,
+        }
     }
 
     /// From now on there are only so many thousandths of a resource: the disk is slower, the link is narrower. Who
@@ -114,8 +141,18 @@ impl Admission {
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now / BIN as u64);
         let second = self.second();
-        for calendar in self.calendars.values_mut() {
-            calendar.advance(second);
+        if self
+            .calendars
+            .values()
+            .all(|calendar| calendar.now() >= second)
+        {
+            return;
+        }
+        for resource in self.calendars.keys().copied().collect::<Vec<_>>() {
+            let limit = self.there_is(resource).unwrap_or(u64::MAX);
+            if let Some(calendar) = self.calendars.get_mut(&resource) {
+                calendar.advance(second, limit);
+            }
         }
     }
 
@@ -288,10 +325,11 @@ impl Admission {
             let Some(limit) = self.limit(*resource, class) else {
                 continue;
             };
+            let carry = self.carry(*resource, limit);
             let at = match self.calendars.get(resource) {
-                Some(calendar) => calendar.overfull(start, play, limit),
+                Some(calendar) => calendar.overfull(start, play, limit, carry),
                 None if u64::from(play.most()) <= limit => None,
-                None => Calendar::new(start).overfull(start, play, limit),
+                None => Calendar::new(start).overfull(start, play, limit, carry),
             };
             if let Some(at) = at.filter(|at| first.is_none_or(|(_, first)| *at < first)) {
                 first = Some((*resource, at));
@@ -312,8 +350,9 @@ impl Admission {
             // in trying.
             let quietest = plays.iter().find(|(of, _)| *of == resource);
             let limit = self.limit(resource, class).unwrap_or(u64::MAX);
+            let most = limit.saturating_add(self.carry(resource, limit));
             let full = quietest.and_then(|(_, play)| {
-                let room = limit.checked_sub(u64::from(play.curve().least()))?;
+                let room = most.checked_sub(u64::from(play.curve().least()))?;
                 self.calendars
                     .get(&resource)?
                     .last_above(start, play.len(), room)
@@ -474,11 +513,9 @@ impl Admission {
             let Some(limit) = self.limit(*resource, 0) else {
                 continue;
             };
-            for second in now..now + seconds {
-                let load = calendar.load(second);
-                if load > limit {
-                    over.insert((*resource, second), load - limit);
-                }
+            let carry = self.carry(*resource, limit);
+            for (second, excess) in calendar.over(now, seconds, limit, carry) {
+                over.insert((*resource, second), excess);
             }
         }
         let mut candidates: Vec<(&BookingId, &Booking)> = self.bookings.iter().collect();

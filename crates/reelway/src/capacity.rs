@@ -11,6 +11,7 @@ use reelway_admission::{Capacity, Class, Limits, Policy, Resource};
 use reelway_bench::calibrate::{Calibration, USUAL};
 use reelway_http::Calibrated;
 use reelway_media::{Nanos, SECOND};
+use reelway_sender::LinkConfig;
 use reelway_session::{GateConfig, Links, Members, Users, WHOLE_NETWORK};
 use reelway_timetable::Eager;
 use tracing::{info, warn};
@@ -279,7 +280,8 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
         ..Eager::default()
     };
     Ok(GateConfig {
-        sent_ahead: Nanos::from(config.rtp.smooth_ahead) * (SECOND / 1000),
+        sent_ahead: Nanos::from(config.rtp.sent_evenly()) * (SECOND / 1000),
+        link_ahead: Duration::from_millis(config.rtp.smooth_ahead.into()),
         eager,
         policy: config.admission.policy.parse().unwrap_or(Policy::Exact),
         capacity,
@@ -300,6 +302,19 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
             _ => 0,
         },
     })
+}
+
+/// The limited links, as the sender paces what it hands to them.
+pub fn links(config: &Config, capacity: &Capacity) -> Vec<LinkConfig> {
+    let link = |(resource, limit): &(Resource, u64)| match resource {
+        Resource::Network(number) => Some(LinkConfig {
+            number: *number,
+            rate: *limit,
+            queue: Duration::from_millis(config.capacity.queue.into()),
+        }),
+        _ => None,
+    };
+    capacity.limits().iter().filter_map(link).collect()
 }
 
 /// Who knows users by the key in this file.

@@ -18,6 +18,17 @@ pub use self::keys::{Admission, Capacity, Class, Config, Listen, LogFormat};
 /// the defaults below.
 pub const REFERENCE: &str = include_str!("config.toml");
 
+impl keys::Rtp {
+    /// Milliseconds that films are sent ahead over links without a limit, so that they are sent evenly.
+    pub fn sent_evenly(&self) -> u32 {
+        if self.smooth_always {
+            self.smooth_ahead
+        } else {
+            0
+        }
+    }
+}
+
 impl Config {
     /// Reads a configuration file; an error names file, line and key.
     pub fn read(path: &Path) -> anyhow::Result<Config> {
@@ -98,6 +109,7 @@ impl Config {
             range("sender.cores", *core as u64, 0, 1023)?;
         }
         range("capacity.headroom", self.capacity.headroom.into(), 0, 90)?;
+        range("capacity.queue", self.capacity.queue.into(), 1, 1000)?;
         range("admission.wait", self.admission.wait.into(), 0, 600)?;
         for (key, value, what) in self.capacity.amounts() {
             if let Err(error) = what.read(value) {
@@ -118,11 +130,6 @@ impl Config {
         }
         match self.admission.policy.parse::<reelway_admission::Policy>() {
             Err(error) => bail!("admission.policy = \"{}\": {error}", self.admission.policy),
-            Ok(reelway_admission::Policy::Smoothed(_)) if self.rtp.smooth_ahead > 0 => bail!(
-                "rtp.smooth_ahead = {}: must be 0 with admission.policy = \"{}\", which sends ahead by itself",
-                self.rtp.smooth_ahead,
-                self.admission.policy
-            ),
             Ok(_) => {}
         }
         if let Err(error) = self.pool.policy.parse::<reelway_cache::Spec>() {

@@ -93,6 +93,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     })
     .context("block pool")?;
     let media_from = media_addresses(&rtsp_listen);
+    let judging = capacity::gate(&config, PayloadOptions::for_mtu(config.rtp.mtu.into()))?;
     let sender = Sender::new(
         SenderConfig {
             addresses: media_from,
@@ -106,7 +107,9 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
             cores: config.sender.cores.clone(),
             burst: config.rtp.burst as u16,
             dscp: config.rtp.dscp,
-            smooth_ahead: Duration::from_millis(config.rtp.smooth_ahead.into()),
+            smooth_ahead: Duration::from_millis(config.rtp.sent_evenly().into()),
+            link_ahead: judging.link_ahead,
+            links: capacity::links(&config, &judging.capacity),
             payload: PayloadOptions::for_mtu(config.rtp.mtu.into()),
             lag_limit: Duration::from_secs(config.rtsp.max_lag.into()),
             ..SenderConfig::default()
@@ -124,7 +127,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
         anyhow::Error::new(error).context(advice)
     })?;
 
-    let gate = Gate::new(capacity::gate(&config, sender.payload_options())?);
+    let gate = Gate::new(judging);
     let limits = Limits {
         sessions: config.sessions.max,
         idle: Duration::from_secs(config.http.timeout.into()),

@@ -180,6 +180,7 @@ fn main() {
                 tracks: (0..film.title.tracks.len().min(2)).map(track).collect(),
                 start: room / i64::from(options.places.max(1)) * i64::from(place),
                 end: None,
+                links: Vec::new(),
             });
             sender.play(Stream {
                 what,

@@ -1,6 +1,7 @@
 //! A stream as its sender thread has it: what it does, where it stands, what it may send now.
 
 mod near;
+mod on_link;
 mod playing;
 mod slow;
 mod track;
@@ -25,6 +26,7 @@ use crate::stream::{PlayInfo, State, StreamError, StreamEvent, TrackInfo};
 use crate::thread::Counters;
 
 use self::slow::Slow;
+pub(crate) use self::on_link::{BEGINS_LATER, OnLink};
 pub(crate) use self::track::{Path, Track, UdpPath};
 
 /// How long after the last packet BYE leaves at the earliest: players take it for the end even when
@@ -60,6 +62,8 @@ pub(crate) struct Rules {
     pub cores: Vec<usize>,
     pub drop_after: u64,
     pub ahead: Nanos,
+    /// How far ahead of its time a film may leave over a limited link, ns.
+    pub link_ahead: u64,
     pub lag_limit: u64,
     pub catch_up: u64,
     pub report_interval: u64,
@@ -76,8 +80,10 @@ pub(crate) struct Means {
     pub rules: Arc<Rules>,
     /// Of the thread.
     pub counters: Arc<Counters>,
-    /// The viewer, as the store's cache knows him.
+    /// The viewer, as the store's cache knows them.
     pub watcher: Arc<Watcher>,
+    /// The limited links that its packets pass, if any.
+    pub link: Option<Box<OnLink>>,
 }
 
 /// A stream on its thread. What a turn reads and writes of it comes first, in as few cache lines as it takes:
@@ -116,6 +122,8 @@ pub(crate) struct Active {
     start: Nanos,
     end: Nanos,
     pub script: Arc<Script>,
+    /// The limited links that its packets pass, if any.
+    pub link: Option<Box<OnLink>>,
 
     pub inbox: Inbox,
     pub planner: Planner,
@@ -164,17 +172,21 @@ impl Active {
             rules,
             counters,
             watcher,
+            link,
         } = means;
         let is_picture = |track: &Track| script.is_picture(track.cursor.track);
         let leader = tracks.iter().position(is_picture).unwrap_or(0);
-        let held = tracks
-            .iter()
-            .all(|track| matches!(&track.path, Path::Udp(udp) if udp.held));
+        // On a limited link its pacer says when packets leave.
+        let held = link.is_none()
+            && tracks
+                .iter()
+                .all(|track| matches!(&track.path, Path::Udp(udp) if udp.held));
         let tcp = tracks
             .iter()
             .any(|track| matches!(track.path, Path::Tcp { .. }));
         Active {
             tcp,
+            link,
             held,
             shared,
             script,
@@ -257,7 +269,11 @@ impl Active {
     /// How far ahead of its time anything may leave.
     fn most_ahead(&self) -> Nanos {
         let by_schedule = self.schedule.as_ref().map_or(0, |schedule| schedule.most());
-        by_schedule.max(self.script.ahead())
+        let by_link = self
+            .link
+            .as_ref()
+            .map_or(0, |_| self.rules.link_ahead as Nanos);
+        by_schedule.max(self.script.ahead()).max(by_link)
     }
 
     /// What film time it is.
@@ -401,10 +417,11 @@ impl Active {
     fn begin_ahead(&mut self) {
         let heads = self.tracks.iter().filter_map(|track| track.cursor.head());
         let first = heads.map(|head| head.due).min().unwrap_or(self.film);
-        self.lead = if self.script.ahead() > 0 {
-            (self.film - first).max(0)
-        } else {
-            0
+        self.lead = match &self.link {
+            // Its first packets may leave at once, and are not late while the link is busy with others' pictures.
+            Some(_) => BEGINS_LATER,
+            None if self.script.ahead() > 0 => (self.film - first).max(0),
+            None => 0,
         };
         self.film -= self.lead;
     }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use reelway_rtp::PayloadOptions;
 
+use crate::link::LinkConfig;
+
 /// How the sender sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SenderConfig {
@@ -43,9 +45,14 @@ pub struct SenderConfig {
     /// How long before it is due a group of samples is read and planned, at most: it is as long as the disk or origin
     /// takes of late ([`reelway_store::Lane::lead`]).
     pub ahead: Duration,
-    /// How far ahead of its time a film may be sent, so that it is sent evenly: into the receivers'
-    /// buffers. 0: each picture leaves at its time, within the time it stands.
+    /// How far ahead of its time a film is sent over links without a limit, so that it is sent evenly: into the
+    /// receivers' buffers. 0: each picture leaves at its time, within the time it stands.
     pub smooth_ahead: Duration,
+    /// How far ahead of its time a film may be sent over limited links, while they have room: what is ahead makes up
+    /// for the moments in which more is due than the link carries.
+    pub link_ahead: Duration,
+    /// The links that carry only so much; streams name those that they pass ([`crate::FilmStream::links`]).
+    pub links: Vec<LinkConfig>,
     /// A TCP reader further behind than this is given up.
     pub lag_limit: Duration,
     /// A UDP stream further behind than this (the process was stopped, say) goes on later instead of
@@ -78,6 +85,8 @@ impl Default for SenderConfig {
             backend: BackendChoice::Auto,
             ahead: Duration::from_secs(2),
             smooth_ahead: Duration::ZERO,
+            link_ahead: Duration::from_secs(1),
+            links: Vec::new(),
             lag_limit: Duration::from_secs(10),
             catch_up: Duration::from_secs(1),
             report_interval: Duration::from_secs(5),

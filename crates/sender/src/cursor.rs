@@ -42,6 +42,8 @@ pub(crate) struct Cursor {
     preface_packets: u32,
     /// Packets that may leave within a millisecond.
     burst: u16,
+    /// Whether frames leave ahead of their time as the plan says, so that the film is sent evenly.
+    even: bool,
     group: usize,
     /// Until the first frame is found: frames due before this are left out, but for the one it lies
     /// in (several access units of sound share a packet).
@@ -94,7 +96,13 @@ impl Cursor {
     pub const HOT: usize = offset_of!(Cursor, track);
 
     /// A place that is nowhere yet, in a script's track whose preface has so many packets.
-    pub fn new(track: usize, groups: usize, preface_packets: u32, burst: u16) -> Cursor {
+    pub fn new(
+        track: usize,
+        groups: usize,
+        preface_packets: u32,
+        burst: u16,
+        even: bool,
+    ) -> Cursor {
         Cursor {
             head: None,
             current: None,
@@ -107,6 +115,7 @@ impl Cursor {
             groups,
             preface_packets,
             burst,
+            even,
             group: 0,
             from: None,
             end: Nanos::MAX,
@@ -118,7 +127,13 @@ impl Cursor {
     /// Moves to the frame due at `from`, or that it lies in, in `group` or later; nothing is left of the
     /// place before. `None`: the track has nothing there.
     pub fn place(&mut self, at: Option<(usize, Nanos)>, end: Nanos) {
-        *self = Cursor::new(self.track, self.groups, self.preface_packets, self.burst);
+        *self = Cursor::new(
+            self.track,
+            self.groups,
+            self.preface_packets,
+            self.burst,
+            self.even,
+        );
         if let Some((group, from)) = at {
             self.group = group;
             self.from = Some(from);
@@ -216,7 +231,8 @@ impl Cursor {
                 None => (self.packet, frame.packets.len() as u32),
             };
             let takes = |time| if self.preface.is_some() { 0 } else { time };
-            let (due, pace) = match here.leaving.get(self.frame as usize) {
+            let leaving = here.leaving.get(self.frame as usize);
+            let (due, pace) = match leaving.filter(|_| self.even) {
                 Some(sent) => {
                     let time = takes(sent.last - sent.first);
                     (sent.first, Pace::over(of, time, self.burst))

@@ -26,6 +26,7 @@
 //! | `share.rs`, `active/slow.rs` | what viewers who do not read, or ask for lost packets, may pin |
 //! | `thread.rs`, `thread/`, `wheel.rs`, `inbox.rs` | the turns, what a thread is told, who goes over to another |
 //! | `send.rs`, `backend.rs` | packets put together, and the ways to the kernel |
+//! | `link.rs`, `active/on_link.rs`, `thread/waiting.rs` | limited links: one pacer each, for all threads |
 //! | `departure.rs` | where the kernel holds packets until their time |
 //! | `histogram.rs` | how late packets left |
 //! | `writer.rs` | the one writer of a TCP connection |
@@ -41,6 +42,7 @@ mod departure;
 mod handle;
 mod histogram;
 mod inbox;
+mod link;
 mod pacing;
 mod planner;
 mod plans;
@@ -58,6 +60,7 @@ mod writer;
 pub use config::{BackendChoice, SenderConfig, SenderError};
 pub use handle::StreamHandle;
 pub use histogram::LatenessCounts;
+pub use link::LinkConfig;
 pub use sender::Sender;
 pub use share::reserved_blocks;
 pub use stream::{

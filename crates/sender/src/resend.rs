@@ -170,6 +170,9 @@ impl Thread {
         if !stream.resends() || now < stream.retry_at {
             return;
         }
+        if !stream.link_has_room_again(now, self.number) {
+            return;
+        }
         let mut room = stream.window.room(now, stream.resend_cap());
         for track in 0..stream.tracks.len() {
             while room > 0 && self.resend_first(place, track, now) {
@@ -213,6 +216,7 @@ impl Thread {
         let after = crate::thread::now();
         if gone {
             stream.window.note(after, 1);
+            stream.sent_over_link(bytes - Header::BYTES as u32, 1, 0, after);
             let resend = stream.tracks[track].resend.as_mut();
             resend.into_iter().for_each(|resend| resend.sent(bytes));
             add(&stream.shared.resent, 1);

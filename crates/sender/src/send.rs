@@ -27,7 +27,7 @@ const CELLS: usize = 1024;
 /// still be in the processor's second cache when it copies them.
 const ENOUGH: usize = 256;
 /// Packets offered to a TCP connection at a time.
-const TCP_PACKETS: u32 = 64;
+pub(crate) const TCP_PACKETS: u32 = 64;
 /// Frames of a TCP stream sent in a turn at most, so that one that catches up does not hold up others.
 const TCP_FRAMES: usize = 4;
 
@@ -322,7 +322,7 @@ impl Thread {
             }
             let slices = (0..stream.tracks.len()).filter_map(|track| Some(stream.slice(track)?.0));
             let Some(mut due) = slices
-                .filter(|due| due.at < horizon)
+                .filter(|due| stream.released(due.at) < horizon)
                 .min_by_key(|due| due.at)
             else {
                 return;
@@ -362,6 +362,10 @@ impl Thread {
                 stream.is_full(taken, after);
             } else if whole {
                 stream.took_all();
+            }
+            // The next frame waits for room on its links.
+            if stream.link.is_some() {
+                return;
             }
         }
     }

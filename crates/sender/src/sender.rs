@@ -12,7 +12,7 @@ use reelway_sys::udp::{Destination, UdpSocket};
 use reelway_sys::wake;
 use tokio::sync::oneshot;
 
-use crate::active::{Active, Means, Path, Rules, Track, UdpPath};
+use crate::active::{Active, Means, OnLink, Path, Rules, Track, UdpPath};
 use crate::again::Resend;
 use crate::backend::{self, Offers};
 use crate::config::{SenderConfig, SenderError};
@@ -21,6 +21,7 @@ use crate::departure::Ways;
 use crate::handle::StreamHandle;
 use crate::histogram::Histogram;
 use crate::inbox::{Command, Inbox};
+use crate::link::Links;
 use crate::planner::Planner;
 use crate::plans::Script;
 use crate::rtcp::{Directory, listen};
@@ -42,6 +43,8 @@ const PRIORITY: u8 = 6;
 /// How many times as fast as its densest group a track over TCP may be sent: fast enough that its
 /// largest pictures are there in time, and that one who was behind catches up.
 const TCP_RATE: u64 = 4;
+/// The same over a limited link, where it is sent ahead of its time while there is room.
+const TCP_RATE_ON_LINK: u64 = 2;
 
 /// A thread as others see it.
 struct Lane {
@@ -63,6 +66,7 @@ struct Inner {
     why: String,
     directory: Arc<Directory>,
     ways: Ways,
+    links: Links,
     serial: AtomicU64,
     closed: Arc<AtomicBool>,
 }
@@ -157,6 +161,7 @@ impl Sender {
         let smooth = nanos(config.smooth_ahead) as i64;
         let blocks = store.stats().blocks;
         let planner = Planner::start(store, config.payload, smooth).map_err(SenderError::Thread)?;
+        let links = Links::new(&config.links, threads);
         let rules = Arc::new(Rules {
             burst: config.burst.clamp(1, 64),
             nice: config.nice.clamp(-20, 19),
@@ -164,6 +169,7 @@ impl Sender {
             cores: config.cores.clone(),
             drop_after: nanos(config.drop_after),
             ahead: nanos(config.ahead) as i64,
+            link_ahead: nanos(config.link_ahead).min(i64::MAX as u64 / 4),
             lag_limit: nanos(config.lag_limit),
             catch_up: nanos(config.catch_up).max(2 * crate::pacing::TURN),
             report_interval: nanos(config.report_interval).max(crate::pacing::TURN),
@@ -241,6 +247,7 @@ impl Sender {
             why,
             directory,
             ways: Ways::default(),
+            links,
             serial,
             closed,
         })))
@@ -258,6 +265,10 @@ impl Sender {
                 track: 0,
                 ..file.out.clone()
             }],
+        };
+        let way = match &what {
+            What::Film(film) => inner.links.way(&film.links),
+            What::File(_) => None,
         };
         let (wish, script) = match what {
             What::Film(film) => (
@@ -291,16 +302,25 @@ impl Sender {
             lane.inbox.clone(),
         ));
         let handle = StreamHandle::new(Arc::clone(&shared), lane.inbox.clone(), first);
+        let is_limited = way.is_some();
         let tracks = script.and_then(|script| {
             let tracks: Result<Vec<_>, _> = outs
                 .into_iter()
-                .map(|out| self.track(&script, out))
+                .map(|out| self.track(&script, out, is_limited))
                 .collect();
             tracks.map(|tracks| (script, tracks))
         });
         match tracks {
             Ok((script, tracks)) => {
+                let link = way.map(|way| {
+                    let peaks = tracks
+                        .iter()
+                        .map(|track| script.peak_rate(track.cursor.track));
+                    let peak = peaks.fold(0, u64::saturating_add);
+                    Box::new(OnLink::new(way, inner.rules.link_ahead, peak))
+                });
                 let means = Means {
+                    link,
                     inbox: lane.inbox.clone(),
                     planner: inner.planner.clone(),
                     rules: Arc::clone(&inner.rules),
@@ -318,13 +338,27 @@ impl Sender {
         handle
     }
 
-    fn track(&self, script: &Script, out: TrackOut) -> Result<Track, StreamError> {
+    /// Says what a link carries from now on, in bytes a second; a number that no link has is ignored.
+    pub fn set_link_rate(&self, number: u8, rate: u64) {
+        self.0.links.set_rate(number, rate);
+    }
+
+    fn track(
+        &self,
+        script: &Script,
+        out: TrackOut,
+        is_limited: bool,
+    ) -> Result<Track, StreamError> {
         let payload = script.payload(out.track).map_err(StreamError)?;
         let preface = payload.map_or(0, |payload| payload.preface().packets.len());
         let path = match out.out {
             Out::Tcp { conn, rtp, rtcp } => Path::Tcp {
                 _room: conn.room(
-                    script.peak_rate(out.track).saturating_mul(TCP_RATE),
+                    script.peak_rate(out.track).saturating_mul(if is_limited {
+                        TCP_RATE_ON_LINK
+                    } else {
+                        TCP_RATE
+                    }),
                     (self.0.config.dscp, PRIORITY),
                 ),
                 conn,
@@ -364,6 +398,7 @@ impl Sender {
                 script.groups(out.track),
                 preface as u32,
                 self.0.rules.burst,
+                !is_limited,
             ),
         })
     }

@@ -40,6 +40,8 @@ pub struct FilmStream {
     pub start: Nanos,
     /// Where to end; `None`: at the film's end. Samples decoded from here on are not sent.
     pub end: Option<Nanos>,
+    /// The limited links that its packets pass, by their numbers in [`crate::SenderConfig::links`].
+    pub links: Vec<u8>,
 }
 
 /// A track of a viewer.

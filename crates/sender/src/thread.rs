@@ -6,6 +6,7 @@
 
 mod balance;
 mod commands;
+mod waiting;
 
 use std::any::Any;
 use std::cmp::Reverse;
@@ -29,6 +30,8 @@ use crate::rtcp::Directory;
 use crate::send::{Cells, Job, Reporter};
 use crate::stream::{State, StreamError};
 use crate::wheel::Wheel;
+
+use self::waiting::{IN_LINE, Waiting};
 
 /// Streams whose packets are handed to the kernel together: so few that the times noted are those at
 /// which they left, to some 100 µs.
@@ -120,8 +123,12 @@ pub(crate) struct Thread {
     /// When each stream is to be walked, by its place: 0 not by the wheel, [`AT_WORK`] now. Beside the streams, so that
     /// who is not due is not fetched.
     armed: Vec<u64>,
+    /// Whether a stream's packets pass a limited link, by its place.
+    limited: Vec<bool>,
     /// Streams to walk now, each with the part of the turn in which it is due.
     work: Vec<(u64, u32)>,
+    /// Those of them that have waited for a limited link; then they go into `work`.
+    served: Vec<(u64, u32)>,
     due: Vec<(u32, u64)>,
     pub jobs: Vec<Job>,
     /// Scratch lists of `send.rs`, kept so that a turn allocates nothing.
@@ -131,6 +138,8 @@ pub(crate) struct Thread {
     pub turn: Turn,
     pub cells: Cells,
     closed: bool,
+    /// Streams that could send and wait for room on a limited link.
+    waiting: Waiting,
 }
 
 pub(crate) fn now() -> u64 {
@@ -174,7 +183,9 @@ impl Thread {
             wheel: Wheel::new(now() / TURN),
             soon: BinaryHeap::new(),
             armed: Vec::new(),
+            limited: Vec::new(),
             work: Vec::new(),
+            served: Vec::new(),
             due: Vec::new(),
             jobs: Vec::new(),
             dues: Vec::new(),
@@ -183,6 +194,7 @@ impl Thread {
             turn: Turn::default(),
             cells: Cells::default(),
             closed: false,
+            waiting: Waiting::default(),
         }
     }
 
@@ -253,11 +265,13 @@ impl Thread {
         self.soon.clear();
         self.armed.fill(0);
         self.work.clear();
+        self.served.clear();
         self.due.clear();
         self.jobs.clear();
         self.dues.clear();
         self.refused_cut.clear();
         self.turn_calls = 0;
+        self.waiting.forget(self.number);
     }
 
     /// Turn after turn, until it is closed.
@@ -284,8 +298,10 @@ impl Thread {
     fn sleep(&mut self) -> u64 {
         let turn = self.wheel.next_filled().map(|turn| turn * TURN);
         let soon = self.soon.peek().map(|Reverse((at, _))| *at);
-        let until = turn.into_iter().chain(soon).min();
         let asleep = now();
+        // Links drain while nobody looks.
+        let line = self.waiting.anyone().then(|| (asleep / TURN + 1) * TURN);
+        let until = turn.into_iter().chain(soon).chain(line).min();
         // A system call: not each turn.
         if self.cpu_at <= asleep {
             self.cpu_at = asleep + CPU_EVERY;
@@ -339,16 +355,21 @@ impl Thread {
             self.soon.pop();
             self.enlist(place, at);
         }
+        self.serve_waiting(now);
+        self.work.append(&mut self.served);
         self.work.sort_unstable();
     }
 
-    /// Has a stream walked now, once, among those due at `at`.
+    /// Has a stream walked now, once, among those due at `at`; one on a limited link when it has room there.
     fn enlist(&mut self, place: u32, at: u64) {
-        let armed = &mut self.armed[place as usize];
-        if *armed != AT_WORK {
-            *armed = AT_WORK;
-            self.work.push((at / PART, place));
+        if self.armed[place as usize] >= IN_LINE {
+            return;
         }
+        if self.limited[place as usize] && self.line_up(place, now()) {
+            return;
+        }
+        self.armed[place as usize] = AT_WORK;
+        self.work.push((at / PART, place));
     }
 
     /// Sends what the streams to walk may send, and puts each where it is due next.
@@ -377,6 +398,12 @@ impl Thread {
                 first = last;
             }
             work.truncate(again);
+            if work.is_empty() {
+                // Those who lined up meanwhile.
+                self.serve_waiting(now());
+                work.append(&mut self.served);
+                work.sort_unstable();
+            }
         }
         self.work = work;
     }
@@ -385,16 +412,22 @@ impl Thread {
     fn look_again(&mut self, place: u32, now: u64, began: u64) -> bool {
         let armed = &mut self.armed[place as usize];
         *armed = 0;
-        let Some(stream) = self.streams[place as usize].as_deref() else {
+        let Some(stream) = self.streams[place as usize].as_deref_mut() else {
             return false;
         };
+        if let Some(link) = &mut stream.link {
+            link.settle(now);
+        }
         let horizon = stream.horizon(began);
         let Some(at) = stream.next_look(now, horizon) else {
             return false;
         };
         // Only while the turn lasts: an overlong walk must not starve the streams of the next one.
         if at <= now && now < horizon {
-            *armed = AT_WORK;
+            if self.limited[place as usize] && self.line_up(place, now) {
+                return false;
+            }
+            self.armed[place as usize] = AT_WORK;
             return true;
         }
         let turn = at / TURN;
@@ -402,7 +435,7 @@ impl Thread {
             self.soon.push(Reverse((at, place)));
         } else {
             let put = self.wheel.put(turn, place);
-            *armed = if put == turn { at } else { put * TURN };
+            self.armed[place as usize] = if put == turn { at } else { put * TURN };
         }
         false
     }

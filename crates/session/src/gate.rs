@@ -2,6 +2,7 @@
 //! a lock.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -48,6 +49,8 @@ pub struct GateConfig {
     pub eager: Eager,
     /// How far ahead of their time films are sent over RTP, so that they are sent evenly, as the sender has it.
     pub sent_ahead: Nanos,
+    /// How far ahead of their time films may be sent over RTP while a limited network has room.
+    pub link_ahead: Duration,
 }
 
 impl Default for GateConfig {
@@ -65,6 +68,7 @@ impl Default for GateConfig {
             pool: 0,
             eager: Eager::default(),
             sent_ahead: 0,
+            link_ahead: Duration::ZERO,
         }
     }
 }
@@ -136,7 +140,8 @@ impl Gate {
     pub fn new(config: GateConfig) -> Gate {
         let classes = config.classes.iter().map(|(class, _)| class.clone());
         let judge = Admission::new(config.policy, config.capacity.clone(), config.limits)
-            .with_classes(classes.collect());
+            .with_classes(classes.collect())
+            .with_ahead(config.link_ahead);
         let books_disk = config.capacity.limit(Resource::Disk).is_some();
         let knows = matches!(config.policy, Policy::Exact | Policy::Smoothed(_));
         let follows = books_disk && knows && config.pool > 0;
@@ -170,8 +175,18 @@ impl Gate {
 
     /// Whether a network is limited, and so what is sent over HTTP is held to what is booked.
     pub fn books_network(&self) -> bool {
-        let mut limits = self.0.config.capacity.limits().iter();
-        limits.any(|(of, _)| matches!(of, Resource::Network(_)))
+        self.0.config.capacity.limits_a_network()
+    }
+
+    /// The numbers of the limited networks that packets to `peer` pass: all viewers' together, and an interface
+    /// ([`Resource::Network`]).
+    pub fn networks_to(&self, peer: IpAddr) -> Vec<u8> {
+        let link = self.0.config.links.leaving_to(peer);
+        let is_limited = |number: &u8| {
+            let limit = self.0.config.capacity.limit(Resource::Network(*number));
+            limit.is_some()
+        };
+        std::iter::once(0).chain(link).filter(is_limited).collect()
     }
 
     /// Whether nobody is ever refused here.

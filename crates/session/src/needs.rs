@@ -121,7 +121,12 @@ impl Curves {
             shaped: Mutex::default(),
             fetched: Mutex::default(),
             eager: config.eager,
-            sent_ahead: config.sent_ahead,
+            // A limited network makes up for what coincides by itself.
+            sent_ahead: if config.capacity.limits_a_network() {
+                0
+            } else {
+                config.sent_ahead
+            },
         }
     }
 
@@ -379,7 +384,7 @@ mod tests {
         let demand = demand(40);
         let needs = |ahead, carriage, from| {
             let curves = Curves::new(&GateConfig {
-                capacity: Capacity::unlimited().with(WHOLE_NETWORK, 1 << 30, 1000),
+                capacity: Capacity::unlimited().with(Resource::Processor, 1 << 30, 1000),
                 sent_ahead: ahead,
                 ..GateConfig::default()
             });

@@ -26,8 +26,9 @@ pub enum Carriage {
 }
 
 impl Carriage {
-    /// Bytes on the wire of `bytes` of media that make `packets` of RTP.
-    fn wire(self, bytes: u32, packets: u32) -> u32 {
+    /// Bytes on the wire of `bytes` of media that make `packets` of RTP: with the headers of RTP, UDP or TCP, IP and
+    /// Ethernet.
+    pub fn wire(self, bytes: u32, packets: u32) -> u32 {
         const RTP: u32 = 12;
         const UDP: u32 = 8;
         // TCP with timestamps over IPv6, the longer of the two: 1428 bytes of a packet of 1500.

@@ -296,3 +296,80 @@ proptest! {
         }
     }
 }
+
+/// Quarter seconds of a film of 4.3 Mbit/s on the wire in GOPs of `gop` pictures, 25 a second, whose first is `times` as large
+/// as the others, which vary by half.
+fn film_of_gops(seconds: usize, gop: usize, times: u64) -> Vec<u32> {
+    let mut state = 1u64;
+    let mut random = move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        state >> 33
+    };
+    let others = 21_600 * gop as u64 / (gop as u64 + times - 1);
+    let mut bins = vec![0; seconds * BINS];
+    for picture in 0..seconds * 25 {
+        let size = match picture % gop {
+            0 => others * times,
+            _ => others / 2 + random() % others,
+        };
+        bins[picture * BINS / 25] += size as u32;
+    }
+    bins
+}
+
+#[test]
+fn what_is_sent_ahead_makes_up_for_pictures_that_coincide_and_fills_the_link() {
+    for (gop, times) in [(12, 6), (25, 6), (50, 6), (50, 10), (100, 10)] {
+        let curve = Arc::new(Curve::new(film_of_gops(300, gop, times)));
+        let needs = [(LINK, curve.clone())];
+        let limit = 12_500_000 * 98 / 100;
+        let let_in = |ahead| {
+            let capacity = Capacity::unlimited().with(LINK, limit, 1000);
+            let mut judge = Admission::new(Policy::Exact, capacity, Limits::default())
+                .with_ahead(Duration::from_millis(ahead));
+            // Forty within a second.
+            let comes =
+                |nth: u64| judge.decide((1000 * 40 + nth) * SECOND / 40, &newcomer(&needs), 0);
+            (0..40).map(comes).filter(Result::is_ok).count() as u64
+        };
+        let (strict, ahead) = (let_in(0), let_in(1000));
+        let fit = limit / u64::from(curve.mean());
+        assert_eq!((fit, ahead), (22, 22), "GOPs of {gop}, {strict} without");
+        assert!(strict < 21, "{strict}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_let_in_could_be_sent_ahead_in_every_run_of_seconds(
+        bins in prop::collection::vec(0u32..1000, 40..400),
+        comes in prop::collection::vec(0u64..20, 1..40),
+    ) {
+        let needs = [(LINK, Arc::new(Curve::new(bins)))];
+        let (limit, ahead) = (9000, 1000);
+        let capacity = Capacity::unlimited().with(LINK, limit, 1000);
+        let mut judge = Admission::new(Policy::Exact, capacity, Limits::default())
+            .with_ahead(Duration::from_millis(ahead));
+        let mut now = 1000 * SECOND;
+        let mut loads = std::collections::BTreeMap::new();
+        for quarters in comes {
+            now += quarters * SECOND / BINS as u64;
+            let _ = judge.decide(now, &newcomer(&needs), 0);
+            let second = now / SECOND;
+            for second in second..second + 120 {
+                loads.insert(second, judge.load(LINK, second));
+            }
+        }
+        // Of any run of seconds, no more is due than the link carries in it and in the time ahead.
+        let loads: Vec<u64> = loads.into_values().collect();
+        for from in 0..loads.len() {
+            let mut sum = 0;
+            for (nth, load) in loads[from..].iter().enumerate() {
+                sum += load;
+                prop_assert!(sum <= limit * (nth as u64 + 1) + limit * ahead / 1000);
+            }
+        }
+    }
+}

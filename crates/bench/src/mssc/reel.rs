@@ -259,6 +259,7 @@ pub fn traffic(task: &Traffic, backend: &str, burst: u16) -> anyhow::Result<Outc
             let room = (film.title.duration as f64 / 1e9 - seconds).max(0.0);
             let place = room * f64::from(number) / f64::from(task.streams.max(1));
             let what = What::Film(FilmStream {
+                links: Vec::new(),
                 film: Arc::clone(film),
                 source: Arc::clone(source),
                 tracks: tracks

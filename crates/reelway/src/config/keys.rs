@@ -62,6 +62,7 @@ pub struct Rtp {
     pub mtu: u16,
     pub burst: usize,
     pub smooth_ahead: u32,
+    pub smooth_always: bool,
     pub dscp: u8,
 }
 
@@ -123,6 +124,7 @@ pub struct Capacity {
     pub mem: String,
     pub cpu: String,
     pub headroom: u8,
+    pub queue: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -218,7 +220,8 @@ impl Default for Rtp {
             rtcp_port: 8001,
             mtu: 1500,
             burst: 8,
-            smooth_ahead: 0,
+            smooth_ahead: 1000,
+            smooth_always: false,
             dscp: 34,
         }
     }
@@ -290,6 +293,7 @@ impl Default for Capacity {
             mem: "none".into(),
             cpu: "auto".into(),
             headroom: 2,
+            queue: 20,
         }
     }
 }

@@ -105,8 +105,8 @@ fn a_value_out_of_its_range_is_named_with_its_line() {
             "line 1: admission.policy = \"fair\": there is no policy `fair`",
         ),
         (
-            "[rtp]\nsmooth_ahead = 500\n[admission]\npolicy = \"smoothed:2\"",
-            "line 2: rtp.smooth_ahead = 500: must be 0 with admission.policy = \"smoothed:2\"",
+            "[capacity]\nqueue = 0\n",
+            "line 2: capacity.queue = 0: must lie between 1 and 1000",
         ),
         (
             "[sender]\nrealtime = 100\n",

@@ -131,6 +131,9 @@ impl Library {
                 film.name
             ));
         }
+        let gate = self.sessions.gate();
+        let viewer = self.sessions.by_token(&order.session);
+        let links = viewer.map_or_else(Vec::new, |viewer| gate.networks_to(viewer.peer().ip()));
         let (session, ears) = (order.session, ears.clone());
         let stream = Stream {
             what: What::Film(FilmStream {
@@ -139,6 +142,7 @@ impl Library {
                 tracks: order.tracks.into_iter().map(track_out).collect(),
                 start: order.start,
                 end: Some(order.end),
+                links,
             }),
             events: Box::new(move |event| tell(&ears, &session, event)),
         };

@@ -145,7 +145,8 @@ impl Active {
         let first = out.len();
         let mut cap = u32::from(self.rules.burst);
         for track in 0..self.tracks.len() {
-            if let Some((due, needed)) = self.slice(track).filter(|(due, _)| due.at < horizon) {
+            let slice = self.slice(track);
+            if let Some((due, needed)) = slice.filter(|(due, _)| self.released(due.at) < horizon) {
                 cap = cap.max(needed);
                 out.push(due);
             }
@@ -198,7 +199,8 @@ impl Active {
         }
         if self.resends() {
             let opens = self.window.opens_for(now, self.resend_cap(), 1);
-            next = next.min(opens.max(self.retry_at));
+            let link = self.link.as_ref().map_or(0, |link| link.resend_at);
+            next = next.min(opens.max(self.retry_at).max(link));
         }
         for (number, track) in self.tracks.iter().enumerate() {
             if !track.cursor.is_ready() {
@@ -206,12 +208,13 @@ impl Active {
                 next = next.min((now / TURN + 1) * TURN);
             }
             if let Some((due, cap)) = self.slice(number) {
-                let look = if due.at >= horizon {
+                let released = self.released(due.at);
+                let look = if released >= horizon {
                     // Where the kernel holds packets, those of several turns are looked for at once.
                     if self.held {
                         due.at / HOLD * HOLD
                     } else {
-                        due.at
+                        released
                     }
                 } else if self.held {
                     let departs = self.departure(&due, cap, now.max(self.retry_at));
@@ -421,6 +424,7 @@ impl Active {
         track.octets = track.octets.wrapping_add(octets);
         let moved = track.cursor.advance(count);
         self.window.note(after, count);
+        self.sent_over_link(octets, count, due.at, after);
         let shared = &self.shared;
         shared.tally.late.note(after.saturating_sub(due.at), count);
         crate::shared::add(&shared.tally.packets, u64::from(taken));

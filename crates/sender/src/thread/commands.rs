@@ -119,13 +119,14 @@ impl Thread {
     fn put(&mut self, stream: Box<Active>) -> u32 {
         let place = self.free.pop().unwrap_or(self.streams.len() as u32);
         self.places.insert(stream.id(), place);
-        match self.streams.get_mut(place as usize) {
-            Some(empty) => *empty = Some(stream),
-            None => {
-                self.streams.push(Some(stream));
-                self.armed.push(0);
-            }
+        if place as usize == self.streams.len() {
+            self.streams.push(None);
+            self.armed.push(0);
+            self.limited.push(false);
         }
+        self.armed[place as usize] = 0;
+        self.limited[place as usize] = stream.link.is_some();
+        self.streams[place as usize] = Some(stream);
         place
     }
 

@@ -335,6 +335,7 @@ pub fn stream(
     let events = Arc::clone(events);
     Stream {
         what: What::Film(FilmStream {
+            links: Vec::new(),
             film: Arc::clone(&film.film),
             source,
             tracks,

@@ -1,0 +1,158 @@
+//! A stream on limited links: how far ahead of its time it may send there, and what it takes of them.
+
+use std::sync::Arc;
+
+use reelway_timetable::Carriage;
+
+use super::{Active, Path};
+use crate::link::Way;
+use crate::pacing::TURN;
+use crate::send::TCP_PACKETS;
+use crate::stream::State;
+
+/// How much later than its first packet may leave a play's timetable begins on a limited link, ns: for that long pictures of
+/// other streams may go first, and nothing is late.
+pub(crate) const BEGINS_LATER: i64 = 300_000_000;
+
+/// How many times as fast as its densest group a stream sends that is ahead of its time, in percent. Little more than it
+/// needs: a newcomer fills its receiver's buffer over some seconds instead of at the speed of the link.
+const PACE: u64 = 125;
+
+/// What a stream has to do with the limited links that its packets pass.
+pub(crate) struct OnLink {
+    pub way: Arc<Way>,
+    /// How far ahead of its time anything may leave, ns.
+    ahead: u64,
+    /// Bytes a second at which it sends while it is ahead.
+    rate: u64,
+    /// Nothing that is ahead of its time leaves before this.
+    ahead_after: u64,
+    /// Bytes for which room was taken, and those handed over since.
+    reserved: u64,
+    handed: u64,
+    /// Packets that are asked for again wait until then, as the link had no room.
+    pub resend_at: u64,
+}
+
+impl OnLink {
+    /// A stream whose densest group has `peak` bytes a second.
+    pub fn new(way: Arc<Way>, ahead: u64, peak: u64) -> OnLink {
+        OnLink {
+            way,
+            ahead,
+            rate: (peak.saturating_mul(PACE) / 100).max(1),
+            ahead_after: 0,
+            reserved: 0,
+            handed: 0,
+            resend_at: 0,
+        }
+    }
+
+    /// When what is due at `due` may leave.
+    fn released(&self, due: u64) -> u64 {
+        due.saturating_sub(self.ahead)
+            .max(self.ahead_after)
+            .min(due)
+    }
+
+    /// Notes that packets have left at `after` which are due at `due`, with so many bytes on the wire.
+    fn sent(&mut self, bytes: u32, due: u64, after: u64) {
+        self.handed += u64::from(bytes);
+        if due > after {
+            let gap = u128::from(bytes) * 1_000_000_000 / u128::from(self.rate);
+            self.ahead_after = self.ahead_after.max(after) + gap as u64;
+        }
+    }
+
+    /// Sets right what was taken of the links, after a walk.
+    pub fn settle(&mut self, now: u64) {
+        let (reserved, handed) = (
+            std::mem::take(&mut self.reserved),
+            std::mem::take(&mut self.handed),
+        );
+        if reserved != handed {
+            self.way.settle(now, reserved, handed);
+        }
+    }
+}
+
+impl Active {
+    /// Notes that packets with so many bytes of payload, due at `due`, left at `after`.
+    pub fn sent_over_link(&mut self, octets: u32, packets: u32, due: u64, after: u64) {
+        if self.link.is_some() {
+            let bytes = self.carriage().wire(octets, packets);
+            self.link
+                .as_mut()
+                .into_iter()
+                .for_each(|link| link.sent(bytes, due, after));
+        }
+    }
+
+    /// How its packets are carried.
+    fn carriage(&self) -> Carriage {
+        match self.tracks.first().map(|track| &track.path) {
+            Some(Path::Tcp { .. }) => Carriage::Tcp,
+            Some(Path::Udp(udp)) if udp.rtp.address().ip().to_canonical().is_ipv6() => {
+                Carriage::UdpV6
+            }
+            _ => Carriage::UdpV4,
+        }
+    }
+
+    /// When what is due at `due` may leave: then, or ahead of its time on a limited link.
+    pub fn released(&self, due: u64) -> u64 {
+        self.link.as_ref().map_or(due, |link| link.released(due))
+    }
+
+    /// What it may send at `now` or in the turn at hand over a limited link, once there is room: when that is due, and its
+    /// bytes on the wire. `None`: nothing, or the link is not limited.
+    pub fn next_on_link(&self, now: u64) -> Option<(u64, u64)> {
+        let link = self.link.as_ref()?;
+        if self.state != State::Playing {
+            return None;
+        }
+        let slices = (0..self.tracks.len()).filter_map(|track| Some(self.slice(track)?.0));
+        let due = slices.min_by_key(|due| due.at)?;
+        if link.released(due.at) >= self.horizon(now) {
+            return None;
+        }
+        let unit = self.unit_of(due.track)?;
+        let end = if self.is_tcp() {
+            (due.first + TCP_PACKETS).min(unit.packets.len() as u32)
+        } else {
+            due.end
+        };
+        let packets = unit.packets.get(due.first as usize..end as usize)?;
+        let bytes = packets.iter().map(|packet| u32::from(packet.len)).sum();
+        let bytes = self.carriage().wire(bytes, end - due.first);
+        Some((due.at, bytes.into()))
+    }
+
+    /// Takes room on its links for what it sends next; false if there is none.
+    pub fn takes_room(&mut self, now: u64, (due, bytes): (u64, u64), thread: usize) -> bool {
+        let Some(link) = &mut self.link else {
+            return true;
+        };
+        let has = link.way.take(now, bytes, due, thread);
+        if has {
+            link.reserved += bytes;
+        }
+        has
+    }
+
+    /// Whether packets that are asked for again find room on its links; if not, it is looked again in the next turn.
+    pub fn link_has_room_again(&mut self, now: u64, thread: usize) -> bool {
+        /// Bytes of a full packet on the wire.
+        const PACKET: u64 = 1538;
+        let Some(link) = &mut self.link else {
+            return true;
+        };
+        let has = link.way.take(now, PACKET, now, thread);
+        if has {
+            link.reserved += PACKET;
+        } else {
+            link.resend_at = (now / TURN + 1) * TURN;
+        }
+        has
+    }
+}

@@ -1,0 +1,307 @@
+//! The pacer of a link that carries only so much: what all threads hand to it together never fills more than a short
+//! queue.
+//!
+//! A link is a bucket that drains at its rate. What is handed over is added, and how long the bucket takes to drain is
+//! how long a packet waits in the link's queue. Packets whose time has come may fill it up to `queue`; packets that are
+//! sent ahead of their time only use what would be idle otherwise ([`AHEAD`]). So pictures that coincide are spread over
+//! the time for which receivers can hold them, and queues on the way stay short.
+//!
+//! The time is an argument. The counters are atomic, since sender threads share a link.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Longest queue, ns, in which packets that are ahead of their time may wait: enough that the link does not run dry between two
+/// turns.
+const AHEAD: u64 = 2_000_000;
+
+/// By how much another thread's deadline must be earlier, ns, to go first.
+const CLOSE: u64 = 2_000_000;
+
+/// No stream waits.
+const NONE: u64 = u64::MAX;
+
+/// A link whose rate is limited, for [`crate::SenderConfig`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkConfig {
+    /// By which streams name it ([`crate::FilmStream::links`]).
+    pub number: u8,
+    /// Bytes a second that may be handed to it, with the headers of Ethernet, IP, UDP and RTP.
+    pub rate: u64,
+    /// How long a packet may wait in the link's queue.
+    pub queue: Duration,
+}
+
+/// A limited link.
+#[derive(Debug)]
+pub(crate) struct Link {
+    number: u8,
+    /// Bytes a second.
+    rate: AtomicU64,
+    /// Longest queue, ns.
+    queue: u64,
+    /// When all that was handed over will have left, ns.
+    drained: AtomicU64,
+    /// The earliest deadline that waits on each thread; [`NONE`].
+    waiting: Box<[AtomicU64]>,
+}
+
+impl Link {
+    pub fn new(config: &LinkConfig, threads: usize) -> Link {
+        let nanos = config.queue.as_nanos().min(u128::from(u64::MAX)) as u64;
+        Link {
+            number: config.number,
+            rate: AtomicU64::new(config.rate.max(1)),
+            queue: nanos.max(1),
+            drained: AtomicU64::new(0),
+            waiting: (0..threads).map(|_| AtomicU64::new(NONE)).collect(),
+        }
+    }
+
+    /// From now on the link carries so many bytes a second.
+    pub fn set_rate(&self, rate: u64) {
+        self.rate.store(rate.max(1), Ordering::Relaxed);
+    }
+
+    /// How long the link takes for `bytes`, ns.
+    fn takes(&self, bytes: u64) -> u64 {
+        let rate = u128::from(self.rate.load(Ordering::Relaxed));
+        (u128::from(bytes) * 1_000_000_000 / rate).min(u128::from(u64::MAX / 4)) as u64
+    }
+
+    /// How long what is handed over now would wait, ns.
+    #[cfg(test)]
+    fn backlog(&self, now: u64) -> u64 {
+        self.drained.load(Ordering::Relaxed).saturating_sub(now)
+    }
+
+    /// Takes room for `bytes` that are due at `deadline`, if there is any for thread number `thread`.
+    fn take(&self, now: u64, bytes: u64, deadline: u64, thread: usize) -> bool {
+        let time = self.takes(bytes);
+        let bound = if deadline > now.saturating_add(AHEAD) {
+            AHEAD.min(self.queue)
+        } else if self.others_first(deadline, thread) {
+            self.queue / 2
+        } else {
+            self.queue
+        };
+        let after = |drained: u64| {
+            let backlog = drained.saturating_sub(now);
+            // An empty queue takes anything: a slice may be more than the whole queue of a slow link.
+            (backlog == 0 || backlog + time <= bound).then(|| drained.max(now) + time)
+        };
+        self.drained
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, after)
+            .is_ok()
+    }
+
+    /// Whether a stream on another thread waits whose deadline is earlier.
+    fn others_first(&self, deadline: u64, thread: usize) -> bool {
+        self.waiting.iter().enumerate().any(|(number, waiting)| {
+            number != thread && waiting.load(Ordering::Relaxed).saturating_add(CLOSE) < deadline
+        })
+    }
+
+    /// Adds what was handed over without asking.
+    fn add(&self, now: u64, bytes: u64) {
+        let time = self.takes(bytes);
+        let after = |drained: u64| Some(drained.max(now) + time);
+        let _ = self
+            .drained
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
+    }
+
+    /// Gives back room that was not used.
+    fn give_back(&self, bytes: u64) {
+        let time = self.takes(bytes);
+        let after = |drained: u64| Some(drained.saturating_sub(time));
+        let _ = self
+            .drained
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
+    }
+}
+
+/// The limited links that a stream's packets pass: all viewers' together, and an interface.
+#[derive(Debug)]
+pub(crate) struct Way {
+    /// Its number, by which threads keep those who wait for it.
+    pub number: usize,
+    pub links: Vec<Arc<Link>>,
+}
+
+impl Way {
+    /// Takes room for `bytes` that are due at `deadline` on all links, or on none.
+    pub fn take(&self, now: u64, bytes: u64, deadline: u64, thread: usize) -> bool {
+        for (taken, link) in self.links.iter().enumerate() {
+            if !link.take(now, bytes, deadline, thread) {
+                self.links[..taken]
+                    .iter()
+                    .for_each(|link| link.give_back(bytes));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Sets right what was taken for `reserved` bytes, of which `sent` were handed over.
+    pub fn settle(&self, now: u64, reserved: u64, sent: u64) {
+        for link in &self.links {
+            if sent > reserved {
+                link.add(now, sent - reserved);
+            } else {
+                link.give_back(reserved - sent);
+            }
+        }
+    }
+
+    /// Says what waits on a thread: the earliest deadline, if any.
+    pub fn waits(&self, thread: usize, deadline: Option<u64>) {
+        for link in &self.links {
+            if let Some(waiting) = link.waiting.get(thread) {
+                waiting.store(deadline.unwrap_or(NONE), Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// All limited links of a sender.
+#[derive(Debug)]
+pub(crate) struct Links {
+    links: Vec<Arc<Link>>,
+    /// Ways that streams have taken: few, as each is a set of links.
+    ways: Mutex<Vec<Arc<Way>>>,
+}
+
+impl Links {
+    /// These links, for so many threads.
+    pub fn new(configs: &[LinkConfig], threads: usize) -> Links {
+        let link = |config| Arc::new(Link::new(config, threads));
+        Links {
+            links: configs.iter().map(link).collect(),
+            ways: Mutex::default(),
+        }
+    }
+
+    /// The way over the links of these numbers; `None`: none of them is limited.
+    pub fn way(&self, numbers: &[u8]) -> Option<Arc<Way>> {
+        let passed = |link: &&Arc<Link>| numbers.contains(&link.number);
+        let links: Vec<_> = self.links.iter().filter(passed).cloned().collect();
+        if links.is_empty() {
+            return None;
+        }
+        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |way: &&Arc<Way>| {
+            way.links.len() == links.len()
+                && way.links.iter().zip(&links).all(|(a, b)| Arc::ptr_eq(a, b))
+        };
+        if let Some(way) = ways.iter().find(same) {
+            return Some(way.clone());
+        }
+        let way = Arc::new(Way {
+            number: ways.len(),
+            links,
+        });
+        ways.push(way.clone());
+        Some(way)
+    }
+
+    /// From now on the link of this number carries so many bytes a second.
+    pub fn set_rate(&self, number: u8, rate: u64) {
+        let link = self.links.iter().find(|link| link.number == number);
+        link.into_iter().for_each(|link| link.set_rate(rate));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn link(rate: u64, queue_ms: u64) -> Link {
+        let config = LinkConfig {
+            number: 0,
+            rate,
+            queue: Duration::from_millis(queue_ms),
+        };
+        Link::new(&config, 2)
+    }
+
+    #[test]
+    fn what_is_due_fills_the_queue_and_what_is_ahead_leaves_it_short() {
+        // 1 MB/s: 1000 bytes a millisecond.
+        let link = link(1_000_000, 20);
+        let now = 1000 * MS;
+        let ahead = now + 500 * MS;
+        assert!(link.take(now, 2000, ahead, 0));
+        assert!(!link.take(now, 1, ahead, 0), "2 ms wait already");
+        assert!(link.take(now, 18_000, now, 0), "what is due may wait 20 ms");
+        assert!(!link.take(now, 1, now, 0));
+        assert_eq!(link.backlog(now), 20 * MS);
+        assert!(link.take(now + 5 * MS, 5000, now, 0));
+        assert!(link.take(now + 25 * MS, 2000, ahead, 0), "it has drained");
+    }
+
+    #[test]
+    fn an_earlier_deadline_on_another_thread_keeps_half_of_the_queue() {
+        let way = Way {
+            number: 0,
+            links: vec![Arc::new(link(1_000_000, 20))],
+        };
+        let now = 1000 * MS;
+        way.waits(1, Some(now - 10 * MS));
+        assert!(way.take(now, 10_000, now, 0));
+        assert!(!way.take(now, 1000, now, 0));
+        assert!(way.take(now, 1000, now - 10 * MS, 1));
+        way.waits(1, None);
+        assert!(way.take(now, 1000, now, 0));
+    }
+
+    #[test]
+    fn a_way_over_two_links_takes_room_on_both_or_none() {
+        let (all, eth0) = (Arc::new(link(1_000_000, 20)), Arc::new(link(500_000, 20)));
+        let way = Way {
+            number: 0,
+            links: vec![all.clone(), eth0.clone()],
+        };
+        let now = 1000 * MS;
+        assert!(way.take(now, 10_000, now, 0));
+        assert!(!way.take(now, 1000, now, 0));
+        assert_eq!((all.backlog(now), eth0.backlog(now)), (10 * MS, 20 * MS));
+        way.settle(now, 10_000, 4000);
+        assert_eq!((all.backlog(now), eth0.backlog(now)), (4 * MS, 8 * MS));
+        way.settle(now, 0, 1000);
+        assert_eq!((all.backlog(now), eth0.backlog(now)), (5 * MS, 10 * MS));
+    }
+
+    proptest! {
+        #[test]
+        fn no_time_sees_more_than_the_rate_and_the_queue(
+            wishes in prop::collection::vec((0u64..3_000_000, 1u64..12_000, -50i64..1000), 1..300),
+            rate in 100_000u64..20_000_000, queue in 1u64..60,
+        ) {
+            let link = link(rate, queue);
+            let mut now = 1_000_000_000;
+            let mut sent: Vec<(u64, u64)> = Vec::new();
+            for (step, bytes, ahead) in wishes {
+                now += step;
+                let deadline = now.saturating_add_signed(ahead * MS as i64);
+                if link.take(now, bytes, deadline, 0) {
+                    sent.push((now, bytes));
+                }
+            }
+            for (first, (from, _)) in sent.iter().enumerate() {
+                let mut sum = 0;
+                for (at, bytes) in &sent[first..] {
+                    sum += bytes;
+                    let time = (at - from) + queue * MS;
+                    let most = u128::from(rate) * u128::from(time) / 1_000_000_000;
+                    // A single slice may be larger than the queue.
+                    prop_assert!(u128::from(sum) <= most + 12_000 + sent.len() as u128);
+                }
+            }
+        }
+    }
+}

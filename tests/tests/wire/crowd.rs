@@ -1,0 +1,160 @@
+//! Forty viewers who press play within a second on a link that carries 22 of them: nobody who is admitted loses a packet.
+//!
+//! The players are ffmpeg, which says when packets are missing; what the link throws away its queue counts.
+
+use std::time::Duration;
+
+use reelway_tests::films;
+use reelway_tests::network::{Network, SERVER};
+use reelway_tests::players::{self, Running};
+use reelway_tests::server::{Options, Server};
+use reelway_tests::wait;
+
+use super::second;
+
+/// Viewers who come.
+const VIEWERS: usize = 40;
+/// What the link carries, bits a second.
+const RATE: f64 = 100e6;
+
+/// A viewer who asks again when refused.
+struct Viewer {
+    player: Running,
+    tried: u32,
+}
+
+fn play(network: &Network, url: &str) -> Running {
+    let mut command = std::process::Command::new("ip");
+    command.args(["netns", "exec", network.viewer(), "ffmpeg"]);
+    command.args(["-hide_banner", "-nostdin", "-loglevel", "verbose"]);
+    // The socket's buffer bears a player that does not get the processor for a while.
+    command.args(["-rtsp_transport", "udp", "-buffer_size", "4000000"]);
+    command.args(["-i", url, "-map", "0", "-c", "copy", "-f", "null", "-"]);
+    players::start(command)
+}
+
+/// Bytes and packets that the link has carried, and packets that its queue has thrown away.
+fn carried(network: &Network) -> (u64, u64, u64) {
+    let shown = network.on_server("tc -s qdisc show dev wire root");
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    let after = |name: &str, nth: usize| -> u64 {
+        let at = words.iter().position(|word| *word == name);
+        let at = at.unwrap_or_else(|| panic!("no {name} in {shown}"));
+        let word = words[at + nth].trim_matches(|c: char| !c.is_ascii_digit());
+        word.parse().unwrap_or_else(|_| panic!("{word} in {shown}"))
+    };
+    (after("Sent", 1), after("Sent", 3), after("(dropped", 1))
+}
+
+/// Bits a second on the wire over `time`, counted as Ethernet does: 24 bytes more a packet than the kernel.
+fn rate(network: &Network, time: Duration) -> f64 {
+    let before = carried(network);
+    std::thread::sleep(time);
+    let after = carried(network);
+    let bytes = (after.0 - before.0) + 24 * (after.1 - before.1);
+    bytes as f64 * 8.0 / time.as_secs_f64()
+}
+
+fn node(network: &Network, server: &Server) -> serde_json::Value {
+    let answer = network.as_viewer(|| server.get("/api/node"));
+    serde_json::from_slice(&answer.body).expect("JSON")
+}
+
+fn playing(network: &Network, server: &Server) -> u64 {
+    let node = node(network, server);
+    node["sessions"]["playing"].as_u64().expect("a count")
+}
+
+/// Lets the crowd come; how many are in after `time`, and what the link carries then.
+fn crowd(policy: &str, queue_ms: u32) -> (u64, f64) {
+    let network = Network::new();
+    let library = films::library(&["load"]);
+    let options = Options::new(library.path())
+        .set("capacity.net", "\"100Mbit\"")
+        .set("admission.policy", format!("\"{policy}\""))
+        .set("capacity.queue", queue_ms.min(20))
+        .namespace(network.server(), SERVER);
+    let server = network.as_viewer(|| {
+        let server = options.start();
+        server.wait_indexed();
+        server
+    });
+    network.on_server(&format!(
+        "tc qdisc add dev wire root tbf rate 100mbit burst 64kb latency {queue_ms}ms"
+    ));
+    let url = server.rtsp_url("load");
+    let mut viewers = Vec::new();
+    for _ in 0..VIEWERS {
+        let player = play(&network, &url);
+        viewers.push(Viewer { player, tried: 1 });
+        std::thread::sleep(second(1.0 / VIEWERS as f64));
+    }
+    // Those who were refused ask again, as long as others may leave room.
+    let steady = wait::until(second(20.0), || {
+        for viewer in &mut viewers {
+            if !viewer.player.running() && viewer.tried < 4 {
+                let said = viewer.player.said();
+                assert!(said.contains("453"), "a player ended: {said}");
+                viewer.player = play(&network, &url);
+                viewer.tried += 1;
+            }
+        }
+        std::thread::sleep(second(1.0));
+        viewers
+            .iter_mut()
+            .all(|viewer| viewer.player.running() || viewer.tried == 4)
+            .then_some(())
+    });
+    assert!(steady.is_some(), "viewers neither play nor are refused");
+    let admitted = playing(&network, &server);
+    let rate = rate(&network, second(15.0));
+    assert_eq!(
+        playing(&network, &server),
+        admitted,
+        "nobody who was admitted has left"
+    );
+    for viewer in viewers
+        .iter_mut()
+        .filter_map(|viewer| viewer.player.running().then_some(&viewer.player))
+    {
+        let said = viewer.said();
+        let missed: Vec<&str> = said
+            .lines()
+            .filter(|line| line.contains("missed") || line.contains("max delay"))
+            .collect();
+        assert!(missed.is_empty(), "{missed:?}");
+    }
+    let (_, _, dropped) = carried(&network);
+    println!(
+        "{policy}, {queue_ms} ms: {admitted} admitted, {:.1} Mbit/s, {dropped} dropped; {}",
+        rate / 1e6,
+        node(&network, &server)["sending"]
+    );
+    assert_eq!(dropped, 0, "packets that the link's queue threw away");
+    drop(viewers);
+    (admitted, rate)
+}
+
+#[test]
+fn forty_who_come_within_a_second_fill_the_link_and_none_of_those_admitted_loses_a_packet() {
+    let (admitted, rate) = crowd("exact", 60);
+    assert!(
+        admitted >= 22 && rate >= 0.95 * RATE,
+        "{admitted} admitted, {rate} bit/s"
+    );
+}
+
+#[test]
+fn the_same_is_true_of_films_sent_ahead_by_a_schedule() {
+    let (admitted, rate) = crowd("smoothed:10", 60);
+    assert!(
+        admitted >= 22 && rate >= 0.95 * RATE,
+        "{admitted} admitted, {rate} bit/s"
+    );
+}
+
+#[test]
+fn a_queue_of_five_milliseconds_is_enough_where_the_server_knows_of_it() {
+    let (admitted, _) = crowd("exact", 5);
+    assert!(admitted >= 21, "{admitted} admitted");
+}
