@@ -25,8 +25,8 @@ use crate::shared::Shared;
 use crate::stream::{PlayInfo, State, StreamError, StreamEvent, TrackInfo};
 use crate::thread::Counters;
 
-use self::slow::Slow;
 pub(crate) use self::on_link::{BEGINS_LATER, OnLink};
+use self::slow::Slow;
 pub(crate) use self::track::{Path, Track, UdpPath};
 
 /// How long after the last packet BYE leaves at the earliest: players take it for the end even when

@@ -106,7 +106,18 @@ fn crowd(policy: &str, queue_ms: u32) -> (u64, f64) {
             .then_some(())
     });
     assert!(steady.is_some(), "viewers neither play nor are refused");
-    let admitted = playing(&network, &server);
+    let in_players = viewers
+        .iter_mut()
+        .filter_map(|viewer| viewer.player.running().then_some(()));
+    let admitted = in_players.count() as u64;
+    let all = wait::until(second(20.0), || {
+        (playing(&network, &server) == admitted).then_some(())
+    });
+    assert!(
+        all.is_some(),
+        "{admitted} players run, {} play",
+        playing(&network, &server)
+    );
     let rate = rate(&network, second(15.0));
     assert_eq!(
         playing(&network, &server),
