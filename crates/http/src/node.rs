@@ -65,7 +65,7 @@ pub struct Sending {
     pub shifts_total: u64,
 }
 
-/// Something that is wrong with the server, while it serves all the same.
+/// A fault that does not keep the server from serving.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// What is wrong, in a word or two: `state directory`.
