@@ -13,7 +13,7 @@ use reelway_origin::{Address, Origin, SourceConfig};
 use reelway_rtp::PayloadOptions;
 use reelway_rtsp::{RtspConfig, RtspServer};
 use reelway_sender::{Sender, SenderConfig, SenderError};
-use reelway_session::{EndReason, Gate, Limits, Sessions};
+use reelway_session::{EndReason, Gate, Limits, Resource, Sessions};
 use reelway_store::{Store, StoreConfig};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
@@ -363,6 +363,7 @@ async fn tick(
                 warn!("no films yet: copy some into the directory, and they will appear");
             }
         }
+<<<<<<< Updated upstream
         // Looks at every session, which takes long where there are thousands: other tasks of this thread go on elsewhere.
         tokio::task::block_in_place(|| {
             if sessions.gate().books() {
@@ -378,11 +379,38 @@ async fn tick(
             sessions.tick();
             node.tick();
         });
+=======
+        if sessions.gate().books() {
+            let stats = sender.stats();
+            // Of a stream that stands, nothing is late: it goes on where it was.
+            let stood = stats.shifts - std::mem::replace(&mut shifts, stats.shifts);
+            let late = node.sending().late_p99_ms;
+            let late =
+                late.is_some_and(|late| late > LATE_MS) || stood * 100 > stats.playing as u64;
+            disks.look(&store, sessions.gate(), late);
+            wire.look(&sessions.list(), &stats, sessions.gate(), late);
+        }
+        sessions.tick();
+        follow_links(&sessions, &sender);
+        node.tick();
+>>>>>>> Stashed changes
         // Looked at often until the first films are ready, since somebody waits for them.
         if settled {
             second.tick().await;
         } else {
             tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// Has the sender pace limited links by what they carry at the moment.
+fn follow_links(sessions: &Sessions, sender: &Sender) {
+    let gate = sessions.gate();
+    for (resource, limit) in gate.config().capacity.limits() {
+        if let Resource::Network(number) = resource {
+            let share = gate.judge().share(*resource);
+            let rate = u128::from(*limit) * u128::from(share) / 1000;
+            sender.set_link_rate(*number, rate as u64);
         }
     }
 }

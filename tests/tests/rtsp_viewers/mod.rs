@@ -233,8 +233,22 @@ pub fn without_holes(
 /// throws away at the pause.
 #[track_caller]
 pub fn seeks_and_pauses(script: &str, protocol: &str, lost: usize) -> Vec<Line> {
+    seeks_and_pauses_where(script, protocol, lost, &[], &[])
+}
+
+/// The same with a server that has these keys, and a viewer with these variables in its environment.
+#[track_caller]
+pub fn seeks_and_pauses_where(
+    script: &str,
+    protocol: &str,
+    lost: usize,
+    keys: &[(&str, &str)],
+    environment: &[(&str, &str)],
+) -> Vec<Line> {
     let library = library(&["seeks"]);
-    let server = Options::new(library.path()).set("rtsp.timeout", 2).start();
+    let options = Options::new(library.path()).set("rtsp.timeout", 2);
+    let set = |options: Options, (key, value): &(&str, &str)| options.set(key, value);
+    let server = keys.iter().fold(options, set).start();
     server.wait_indexed();
     let expected = Expected::of(&film("seeks").path);
     let wishes = [20.7, 4.0, 36.2];
@@ -249,7 +263,8 @@ pub fn seeks_and_pauses(script: &str, protocol: &str, lost: usize) -> Vec<Line> 
         "seek:36.2",
         "end:30",
     ];
-    let lines = watch(script, &server.rtsp_url("seeks"), protocol, &steps);
+    let url = server.rtsp_url("seeks");
+    let lines = watch_with(script, &url, protocol, &steps, environment);
 
     let pictures = wishes
         .map(|wish| expected.start_of(wish))
