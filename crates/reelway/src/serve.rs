@@ -363,7 +363,6 @@ async fn tick(
                 warn!("no films yet: copy some into the directory, and they will appear");
             }
         }
-<<<<<<< Updated upstream
         // Looks at every session, which takes long where there are thousands: other tasks of this thread go on elsewhere.
         tokio::task::block_in_place(|| {
             if sessions.gate().books() {
@@ -377,23 +376,9 @@ async fn tick(
                 wire.look(&sessions.list(), &stats, sessions.gate(), late);
             }
             sessions.tick();
+            follow_links(&sessions, &sender);
             node.tick();
         });
-=======
-        if sessions.gate().books() {
-            let stats = sender.stats();
-            // Of a stream that stands, nothing is late: it goes on where it was.
-            let stood = stats.shifts - std::mem::replace(&mut shifts, stats.shifts);
-            let late = node.sending().late_p99_ms;
-            let late =
-                late.is_some_and(|late| late > LATE_MS) || stood * 100 > stats.playing as u64;
-            disks.look(&store, sessions.gate(), late);
-            wire.look(&sessions.list(), &stats, sessions.gate(), late);
-        }
-        sessions.tick();
-        follow_links(&sessions, &sender);
-        node.tick();
->>>>>>> Stashed changes
         // Looked at often until the first films are ready, since somebody waits for them.
         if settled {
             second.tick().await;
