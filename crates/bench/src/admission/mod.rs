@@ -7,8 +7,10 @@
 //! | `model.rs` | the server's own judge on simulated time, beside a link: hours pass in seconds, the same on every machine |
 //! | `real.rs`, `real_page.rs` | a real server, real viewers, a link that carries 100 Mbit/s; what is told of it |
 //! | `storm.rs` | newcomers, each timed |
+//! | `crowd.rs` | forty viewers who press play within a second |
 //! | `world.rs`, `watch.rs` | a link that is halved, disks that become slow; and who looks on |
 
+mod crowd;
 mod films;
 mod model;
 mod real;

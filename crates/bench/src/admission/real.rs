@@ -2,7 +2,7 @@
 //! namespaces), judged by the yardstick's light viewers.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use reelway_admission::Policy;
 use reelway_timetable::BINS;
 use serde::{Deserialize, Serialize};
 
+use super::crowd::{self, Crowd};
 use super::films::{self, Kind, Random};
 use super::model;
 use super::storm::{self, Answered};
@@ -43,6 +44,8 @@ pub enum Part {
     Node,
     /// A link that is halved, disks that become slow.
     World,
+    /// Forty viewers who press play within a second.
+    Crowd,
 }
 
 /// What waits before the link.
@@ -84,6 +87,9 @@ pub struct Real {
     /// Worlds that changed.
     #[serde(default)]
     pub changes: Vec<Change>,
+    /// Crowds that pressed play at once.
+    #[serde(default)]
+    pub crowds: Vec<Crowd>,
 }
 
 /// Where it takes place.
@@ -198,6 +204,20 @@ impl Real {
                     change.left_after()
                 );
                 self.changes.push(change);
+            }
+        }
+        if parts.contains(&Part::Crowd) {
+            self.crowds.clear();
+            for plan in crowd::PLANS {
+                let crowd = crowd::run(&stage, plan)?;
+                eprintln!(
+                    "{}, a queue of {} ms: {} of forty admitted, {} packets dropped",
+                    crowd.policy,
+                    crowd.queue,
+                    crowd.begun.playing,
+                    crowd.dropped()
+                );
+                self.crowds.push(crowd);
             }
         }
         Ok(())
@@ -315,6 +335,18 @@ impl Stage {
         at: SocketAddr,
         words: Option<[String; 4]>,
     ) -> anyhow::Result<Child> {
+        self.start_in(&films.folder, config, state, at, words)
+    }
+
+    /// The same of a folder of films.
+    pub fn start_in(
+        &self,
+        films: &Path,
+        config: &str,
+        state: &str,
+        at: SocketAddr,
+        words: Option<[String; 4]>,
+    ) -> anyhow::Result<Child> {
         let file = self.folder.path().join("reelway.toml");
         std::fs::write(&file, config)?;
         let placed = self.net.server_command(std::env::current_exe()?);
@@ -330,7 +362,7 @@ impl Stage {
         };
         command
             .arg("serve")
-            .arg(&films.folder)
+            .arg(films)
             .arg("--config")
             .arg(&file)
             .arg("--state")
@@ -354,20 +386,37 @@ impl Stage {
         let mut random = Random::new(seed);
         let last = (f64::from(films.seconds) - 110.0).max(0.0);
         let titles = films.titles().into_iter();
+        let urls = titles.map(|title| format!("rtsp://{server}/{title}"));
+        let places = (0..newcomers).map(|_| random.unit() * last).collect();
+        self.viewers_of(urls.collect(), newcomers, PER_SECOND, places, reports_to)
+    }
+
+    /// Viewers of these addresses, in turn, so many of whom come in a second and begin at these places.
+    pub fn viewers_of(
+        &self,
+        urls: Vec<String>,
+        viewers: u32,
+        per_second: f64,
+        places: Vec<f64>,
+        reports_to: Option<SocketAddr>,
+    ) -> anyhow::Result<Child> {
         let task = Task {
-            urls: titles
-                .map(|title| format!("rtsp://{server}/{title}"))
-                .collect(),
-            viewers: newcomers,
+            urls,
+            viewers,
             at: self.net.viewers(),
-            per_second: PER_SECOND,
+            per_second,
             patience: 45.0,
-            places: (0..newcomers).map(|_| random.unit() * last).collect(),
+            places,
             reports_to,
         };
         let mut command = self.net.viewer_command(std::env::current_exe()?);
         command.args(["bench", "density", "--task", &serde_json::to_string(&task)?]);
         Child::start(&mut command)
+    }
+
+    /// Where its films and servers' states are.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Ten times as many newcomers as fit, at the far end of the link or at the server's own.

@@ -1,5 +1,6 @@
 //! What the real server did: figures, tables, a chart.
 
+use super::crowd;
 use super::policies;
 use super::real::{Part, Queue, Real, Run, SECONDS};
 use super::world::{Change, What};
@@ -10,7 +11,7 @@ use crate::{Figure, Report};
 /// All of it. Parts that were not measured are left out.
 pub fn add(report: &mut Report, real: &Real) {
     let runs = &real.runs;
-    if runs.is_empty() && real.changes.is_empty() {
+    if runs.is_empty() && real.changes.is_empty() && real.crowds.is_empty() {
         let words = "  no real server was measured: network namespaces need root";
         report.text.push(words.into());
         return;
@@ -26,6 +27,7 @@ pub fn add(report: &mut Report, real: &Real) {
     storm(report, &of(Part::Storm));
     node(report, &of(Part::Node));
     world(report, &real.changes);
+    crowd::add(report, &real.crowds);
 }
 
 /// Whether this rule promises that nobody is harmed.
@@ -142,6 +144,7 @@ pub fn charts(real: &Real) -> Vec<(String, String)> {
     charts.retain(|_| !bars.is_empty());
     let of_worlds = real.changes.iter();
     charts.extend(of_worlds.map(|change| (change.slug().to_owned(), change.chart())));
+    charts.extend(real.crowds.iter().map(crowd::Crowd::chart));
     charts
 }
 

@@ -99,6 +99,11 @@ impl Net {
         Ok(net)
     }
 
+    /// The name of the cable at the server's end.
+    pub fn cable(&self) -> &'static str {
+        CABLE
+    }
+
     /// In a few words.
     pub fn describe(&self) -> &'static str {
         match self.names {
@@ -175,11 +180,17 @@ impl Net {
 
     /// Lets the server's end of the cable carry no more than this (`100mbit`), with a queue of 200 ms.
     pub fn limit(&self, rate: &str) -> anyhow::Result<()> {
+        self.limit_with(rate, "32kb", "200ms")
+    }
+
+    /// The same with a token bucket that lets so much go at once, and a queue that holds as much as the link carries in
+    /// `latency`.
+    pub fn limit_with(&self, rate: &str, burst: &str, latency: &str) -> anyhow::Result<()> {
         let Some((server, _)) = &self.names else {
             return Ok(());
         };
         let words = format!(
-            "netns exec {server} tc qdisc replace dev {CABLE} root handle 1: tbf rate {rate} burst 32kb latency 200ms"
+            "netns exec {server} tc qdisc replace dev {CABLE} root handle 1: tbf rate {rate} burst {burst} latency {latency}"
         );
         output("ip", &words.split(' ').collect::<Vec<_>>()).map(drop)
     }
