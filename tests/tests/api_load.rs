@@ -153,6 +153,8 @@ fn read_list(server: &Server, from: IpAddr) -> Vec<Value> {
 #[test]
 fn clients_that_do_not_read_cost_little_memory_and_no_time_of_the_reactor() {
     let server = Options::new(films::film("bunny").path)
+        // Viewers of fifty addresses, over one connection of each.
+        .set("sessions.unplayed_per_connection", SESSIONS)
         .set("sessions.max", SESSIONS + 100)
         .set("http.timeout", 3600)
         .set("log.level", "\"warn\"")
@@ -207,6 +209,8 @@ fn clients_that_do_not_read_cost_little_memory_and_no_time_of_the_reactor() {
 #[test]
 fn listeners_and_clients_that_take_nothing_are_disconnected() {
     let server = Options::new(films::film("bunny").path)
+        // Viewers of fifty addresses, over one connection of each.
+        .set("sessions.unplayed_per_connection", SESSIONS)
         .set("http.timeout", 3600)
         .set("log.level", "\"warn\"")
         .start();

@@ -164,7 +164,11 @@ fn over_the_limit_the_newcomer_is_refused_and_nobody_else() {
                 .parse::<u32>()
                 .is_ok_and(|after| after > 0)
         );
-        assert!(refused.text().contains("limit"), "{}", refused.text());
+        assert!(
+            refused.text().contains("`sessions.max` is 1"),
+            "{}",
+            refused.text()
+        );
     }
     for path in &segments {
         assert_eq!(server.get(path).status, 200, "never in mid-film");

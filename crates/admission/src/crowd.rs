@@ -52,20 +52,46 @@ impl Crowd {
 
     /// Why there is no place for one more, in words.
     pub fn full(&self, member: &Member) -> Option<String> {
-        member.0.iter().find_map(|key| {
-            let (most, whom) = match key {
-                Key::Title(title) => (self.limits.title, format!("of '{title}'")),
-                Key::Address(address) => (self.limits.address, format!("from {address}")),
-                Key::User(user) => (self.limits.user, format!("of user '{user}'")),
-                Key::Nameless(address) => (
-                    self.limits.user,
-                    format!("from {address} that name no user"),
-                ),
+        let key = self.full_key(member)?;
+        let (most, setting, whom) = match key {
+            Key::Title(title) => (self.limits.title, "per_title", format!("of '{title}'")),
+            Key::Address(address) => (
+                self.limits.address,
+                "per_address",
+                format!("from {address}"),
+            ),
+            Key::User(user) => (self.limits.user, "per_user", format!("of user '{user}'")),
+            Key::Nameless(address) => (
+                self.limits.user,
+                "per_user",
+                format!("from {address} that name no user"),
+            ),
+        };
+        Some(format!(
+            "there are {} viewers {whom}, and `admission.{setting}` is {most}",
+            self.present(key)
+        ))
+    }
+
+    /// Whether `other` takes one of the places that `member` cannot have.
+    pub fn shares_full(&self, member: &Member, other: &Member) -> bool {
+        self.full_key(member)
+            .is_some_and(|key| other.0.contains(key))
+    }
+
+    fn present(&self, key: &Key) -> u32 {
+        self.counts.get(key).copied().unwrap_or(0)
+    }
+
+    /// The first limit that is reached.
+    fn full_key<'a>(&self, member: &'a Member) -> Option<&'a Key> {
+        member.0.iter().find(|key| {
+            let most = match key {
+                Key::Title(_) => self.limits.title,
+                Key::Address(_) => self.limits.address,
+                Key::User(_) | Key::Nameless(_) => self.limits.user,
             };
-            let present = self.counts.get(key).copied().unwrap_or(0);
-            (most > 0 && present >= most).then(|| {
-                format!("{present} viewers {whom} are watching already, which is the limit")
-            })
+            most > 0 && self.present(key) >= most
         })
     }
 

@@ -544,5 +544,7 @@ impl Admission {
     }
 }
 
+mod room;
+
 #[cfg(test)]
 mod tests;

@@ -92,7 +92,7 @@ impl std::fmt::Display for RefusedFor {
             RefusedFor::Count { present } => {
                 write!(
                     f,
-                    "{present} viewers are watching already, which is the limit"
+                    "there are {present} viewers, as many as `admission.policy` allows"
                 )
             }
             RefusedFor::Crowd(words) => f.write_str(words),

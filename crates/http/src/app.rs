@@ -23,7 +23,7 @@ use crate::answer::{self, Answer};
 use crate::api::{self, Events};
 use crate::body::Budget;
 use crate::config::HttpConfig;
-use crate::connection::Speed;
+use crate::connection::{ConnectionNumber, Speed};
 use crate::desk::{Desk, Text};
 use crate::films::Films;
 use crate::guard::{self, Refused};
@@ -210,7 +210,7 @@ pub(crate) async fn handle(
         None => Route::Web,
     };
     let is_upload = is_change(&parts) && matches!(film, Some((_, Target::File)));
-    let mut answer = match check(&app, &parts, is_upload) {
+    let mut answer = match check(&app, &parts, film.is_some(), is_upload) {
         Err((status, words)) if way == Route::Api => answer::api_error(status, words),
         Err((status, words)) => answer::error(status, words),
         Ok(()) => match film {
@@ -279,7 +279,7 @@ fn is_change(request: &Parts) -> bool {
     matches!(request.method, Method::PUT | Method::DELETE)
 }
 
-fn check(app: &App, request: &Parts, is_upload: bool) -> Result<(), Refused> {
+fn check(app: &App, request: &Parts, is_film: bool, is_upload: bool) -> Result<(), Refused> {
     let path = request.uri.path();
     // Probes of a supervisor or balancer come under any name, and learn nothing.
     if !matches!(path, "/healthz" | "/readyz") {
@@ -294,10 +294,19 @@ fn check(app: &App, request: &Parts, is_upload: bool) -> Result<(), Refused> {
             "requests with a body are not accepted here".into(),
         ));
     }
+    if is_film {
+        guard::check_page(request)?;
+    }
     if path.starts_with("/api/") && guard::changes(&request.method) {
         guard::check_change(&app.config, request)?;
     }
     Ok(())
+}
+
+/// The number of the connection that a request came over.
+fn number_of(request: &Parts) -> u64 {
+    let number = request.extensions.get::<ConnectionNumber>();
+    number.map_or(0, |number| number.0)
 }
 
 fn caller(request: &Parts, peer: SocketAddr) -> Caller {
@@ -310,6 +319,7 @@ fn caller(request: &Parts, peer: SocketAddr) -> Caller {
     });
     Caller {
         peer,
+        connection: number_of(request),
         agent,
         token: route::query(request, "s").map(str::to_owned),
         query: request.uri.query().map(str::to_owned),

@@ -7,13 +7,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use hyper::rt;
 use reelway_clock::Monotonic;
+use reelway_session::{last_look, patience};
 use reelway_sys::{marks, tcp};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep};
 
 use crate::metrics::Metrics;
 
@@ -73,6 +74,41 @@ impl Speed {
     }
 }
 
+/// The number of the connection that a request came over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConnectionNumber(pub u64);
+
+/// Timers for hyper that pass only after the reactor has looked once more: a request that waited while the server stood
+/// still is read before its connection is given up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PatientTimer;
+
+/// A patient timer's wait.
+struct PatientSleep(Pin<Box<dyn Future<Output = ()> + Send + Sync>>);
+
+impl Future for PatientSleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl rt::Sleep for PatientSleep {}
+
+impl rt::Timer for PatientTimer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn rt::Sleep>> {
+        Box::pin(PatientSleep(Box::pin(patience(duration))))
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn rt::Sleep>> {
+        Box::pin(PatientSleep(Box::pin(async move {
+            tokio::time::sleep_until(deadline.into()).await;
+            last_look().await;
+        })))
+    }
+}
+
 /// A TCP stream that fails with `TimedOut` when a write has waited for `patience`, or what is written had to be taken by
 /// now.
 pub(crate) struct Watched {
@@ -85,7 +121,7 @@ pub(crate) struct Watched {
     /// Whether the kernel knows that it carries media.
     is_bulk: bool,
     /// Set while a write waits.
-    stalled: Option<Pin<Box<Sleep>>>,
+    stalled: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl Watched {
@@ -132,7 +168,10 @@ impl Watched {
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(result) = written {
-            self.stalled = None;
+            // Once its time is over, taking a little does not give an answer more.
+            if !self.speed.left().is_zero() {
+                self.stalled = None;
+            }
             if let Ok(bytes) = &result {
                 self.metrics
                     .sent
@@ -143,7 +182,7 @@ impl Watched {
         let patience = self.patience.min(self.speed.left());
         let stalled = self
             .stalled
-            .get_or_insert_with(|| Box::pin(sleep(patience)));
+            .get_or_insert_with(|| Box::pin(reelway_session::patience(patience)));
         if stalled.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }

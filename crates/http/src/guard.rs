@@ -110,6 +110,26 @@ pub(crate) fn check_change(config: &HttpConfig, request: &Parts) -> Result<(), R
     }
 }
 
+/// Checks that a page of another site does not make a viewer's browser ask for films in a way that no player asks: as an
+/// image, a script, or without a right to the answer. Each playlist makes a session, and a page could ask for thousands.
+pub(crate) fn check_page(request: &Parts) -> Result<(), Refused> {
+    let says = |name: &str, values: &[&str]| {
+        let value = request
+            .headers
+            .get(name)
+            .and_then(|value| value.to_str().ok());
+        value.is_some_and(|value| values.contains(&value))
+    };
+    let is_player = says("sec-fetch-dest", &["video", "audio"]);
+    if says("sec-fetch-site", &["cross-site"]) && says("sec-fetch-mode", &["no-cors"]) && !is_player
+    {
+        let words =
+            "pages of other sites may fetch films with CORS, or play them in a video element";
+        return Err((StatusCode::FORBIDDEN, words.into()));
+    }
+    Ok(())
+}
+
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers
         .get(header::AUTHORIZATION)?
@@ -267,5 +287,29 @@ mod tests {
             change_status(&[token, ("sec-fetch-site", "cross-site")]),
             Some(403)
         );
+    }
+
+    #[test]
+    fn a_foreign_page_fetches_films_as_a_player_does_or_not_at_all() {
+        let status = |site, mode, dest| {
+            let asked = request(&[
+                ("sec-fetch-site", site),
+                ("sec-fetch-mode", mode),
+                ("sec-fetch-dest", dest),
+            ]);
+            check_page(&asked).err().map(|(status, _)| status.as_u16())
+        };
+        for dest in ["image", "script", "empty"] {
+            assert_eq!(status("cross-site", "no-cors", dest), Some(403), "{dest}");
+            assert_eq!(status("same-origin", "no-cors", dest), None, "{dest}");
+        }
+        assert_eq!(
+            status("cross-site", "cors", "empty"),
+            None,
+            "a player's script"
+        );
+        assert_eq!(status("cross-site", "no-cors", "video"), None);
+        assert_eq!(status("cross-site", "navigate", "document"), None, "a link");
+        assert!(check_page(&request(&[])).is_ok(), "no browser");
     }
 }

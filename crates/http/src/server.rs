@@ -11,10 +11,10 @@ use std::time::Duration;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use reelway_catalogue::Catalogue;
 use reelway_clock::reactor::metered;
-use reelway_session::Sessions;
+use reelway_session::{Sessions, new_connection};
 use reelway_store::Store;
 use reelway_sys::{marks, tcp};
 use socket2::{Domain, Socket, Type};
@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 
 use crate::app::App;
 use crate::config::HttpConfig;
-use crate::connection::{Speed, Watched};
+use crate::connection::{ConnectionNumber, PatientTimer, Speed, Watched};
 use crate::limits::TooMany;
 use crate::node::NodeView;
 
@@ -40,8 +40,8 @@ const BACKLOG: i32 = 1024;
 /// What one who is too many is told.
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n\
-Content-Length: 50\r\nRetry-After: 10\r\nConnection: close\r\n\r\n\
-There are too many connections; come again later.\n";
+Content-Length: 108\r\nRetry-After: 10\r\nConnection: close\r\n\r\n\
+There are too many connections (`http.max_connections`, `http.max_connections_per_peer`); come again later.\n";
 
 /// The HTTP side of the server: HLS, DASH, files, API, web pages.
 pub struct HttpServer {
@@ -180,6 +180,7 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 /// One connection, to its end.
 async fn converse(app: &Arc<App>, router: Router, stream: TcpStream, peer: SocketAddr) {
     let speed = Speed::default();
+    let number = ConnectionNumber(new_connection());
     let io = TokioIo::new(Watched::new(
         stream,
         app.metrics.clone(),
@@ -189,10 +190,11 @@ async fn converse(app: &Arc<App>, router: Router, stream: TcpStream, peer: Socke
     let service = service_fn(|mut request| {
         let (app, router) = (app.clone(), router.clone());
         request.extensions_mut().insert(speed.clone());
+        request.extensions_mut().insert(number);
         async move { Ok::<_, Infallible>(crate::app::handle(app, router, request, peer).await) }
     });
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
+        .timer(PatientTimer)
         // Runs from the end of the request before: it bounds idleness as well.
         .header_read_timeout(app.config.request_timeout)
         .max_buf_size(BUFFERED)

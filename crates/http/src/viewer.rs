@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use reelway_media::{Nanos, SECOND};
-use reelway_session::{Progress, Session, State};
+use reelway_session::{Progress, Refusal, Session, State};
 use reelway_store::{Source, Watcher};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -23,6 +23,10 @@ pub(crate) const FILE: u32 = 0;
 const OF_FILE: Duration = Duration::from_secs(10);
 /// Longest silence of a viewer who has a playlist but asked for nothing yet.
 const UNDECIDED: Duration = Duration::from_secs(30);
+
+/// Bytes of media that make a viewer of one who has a playlist. Asking alone costs nothing, and whoever does nothing else is
+/// among the first to go when room is short.
+const BEGUN: u64 = 64 << 10;
 
 /// One viewer.
 pub(crate) struct Viewer {
@@ -47,8 +51,6 @@ struct Place {
     anchor: Option<(Monotonic, Nanos)>,
     /// … and has asked for all up to here.
     reached: Nanos,
-    /// Last sign of interest in media.
-    asked: Monotonic,
     /// Longest silence of one who plays.
     rest: Duration,
     /// Silence after which he is given up.
@@ -144,7 +146,6 @@ impl Viewer {
             place: Mutex::new(Place {
                 anchor: None,
                 reached: 0,
-                asked: reelway_clock::now(),
                 rest: Duration::from_secs(10),
                 idle,
                 sending: 0,
@@ -171,7 +172,10 @@ impl Viewer {
     }
 
     /// A piece of media is asked for: its answer is under way until what this gives is dropped.
-    pub fn asks(self: &Arc<Self>, piece: Piece, pace: Pace) -> Sending {
+    ///
+    /// # Errors
+    /// It is the first one, the viewer's place was given away before, and there is no room.
+    pub fn asks(self: &Arc<Self>, piece: Piece, pace: Pace) -> Result<Sending, Refusal> {
         let Piece {
             flow,
             at,
@@ -191,7 +195,6 @@ impl Viewer {
         };
         place.rest = place.rest.max(longest * 2 + Duration::from_secs(10));
         place.idle = self.timeout.max(place.rest + longest);
-        place.asked = now;
         place.sending += 1;
         self.set_limit(&place);
         let entry = place
@@ -202,21 +205,33 @@ impl Viewer {
         if jump {
             entry.pacer.refill(extra, now);
         }
+        let begins = place.anchor.is_none();
+        let is_moved = main && (jump || begins);
+        if is_moved {
+            place.anchor = Some((now, time.start));
+            place.reached = time.end;
+        }
         if main {
-            if jump || place.anchor.is_none() {
-                // Where he is now is what is booked; he was let in and may always go on.
-                let _ = self.session.plays(time.start, Nanos::MAX, false);
-                place.anchor = Some((now, time.start));
-                place.reached = time.end;
-            }
             place.reached = place.reached.max(time.end);
         }
-        Sending {
+        drop(place);
+        let sending = Sending {
             viewer: self.clone(),
             flow,
             at,
             is_whole: false,
+        };
+        if is_moved {
+            // Where he is now is what is booked. Who was let in may always go on, unless his place was given away before
+            // he began. Not under the lock: others may have to leave for him.
+            let may_refuse = begins && !self.session.holds_place();
+            let played = self.session.plays(time.start, Nanos::MAX, may_refuse);
+            if let (Err(refusal), true) = (played, may_refuse) {
+                self.place().anchor = None;
+                return Err(refusal);
+            }
         }
+        Ok(sending)
     }
 
     /// How long to wait before more of a flow is sent, and how many seconds of film are ahead already.
@@ -243,10 +258,12 @@ impl Viewer {
 
     /// Media went out: `bytes` of flow `flow`, which play for `seconds`.
     pub fn sent(&self, flow: u32, bytes: u64, seconds: f64) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before < BEGUN && before + bytes >= BEGUN {
+            self.session.begins();
+        }
         self.session.touch();
         let mut place = self.place();
-        place.asked = reelway_clock::now();
         if let Some(flow) = place.flows.get_mut(&flow) {
             flow.pacer.sent(seconds);
         }
@@ -286,7 +303,7 @@ impl Viewer {
         };
         let state = match place.anchor {
             None if place.flows.is_empty() => State::Ready,
-            _ if now.since(place.asked) > place.rest => State::Paused,
+            _ if self.session.silence() > place.rest => State::Paused,
             _ => State::Playing,
         };
         Progress {

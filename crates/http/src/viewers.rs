@@ -27,6 +27,8 @@ pub(crate) const TOKEN_LENGTH: usize = 24;
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
 /// How long a viewer without a token is kept out after he was ended.
 const KEPT_OUT: Duration = Duration::from_secs(60);
+/// Bytes of a query that is kept: a user's name and signature take less.
+const LONGEST_QUERY: usize = 1024;
 /// Ended viewers that are remembered.
 const MOST_REMEMBERED: usize = 10_000;
 
@@ -34,6 +36,8 @@ const MOST_REMEMBERED: usize = 10_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub peer: SocketAddr,
+    /// The number of the connection.
+    pub connection: u64,
     pub agent: Option<String>,
     /// The token in the address.
     pub token: Option<String>,
@@ -132,7 +136,7 @@ impl Viewers {
                 agent: caller.agent.clone(),
                 title: show.film.name.clone(),
                 protocol,
-                query: caller.query.clone().filter(|_| self.knows_users()),
+                query: self.query_of(caller),
             },
         };
         let now = reelway_clock::now();
@@ -173,8 +177,16 @@ impl Viewers {
         Ok(viewer)
     }
 
-    fn knows_users(&self) -> bool {
-        self.0.sessions.gate().config().users.are_known()
+    /// What is kept of the query that a caller began with: it says who he is, where users are known.
+    fn query_of(&self, caller: &Caller) -> Option<String> {
+        let knows_users = self.0.sessions.gate().config().users.are_known();
+        let query = caller.query.clone().filter(|_| knows_users);
+        query.filter(|query| query.len() <= LONGEST_QUERY)
+    }
+
+    /// Tells those who were sent away for others; nothing of this room may be locked.
+    fn say_farewell(&self) {
+        self.0.sessions.say_farewell();
     }
 
     fn open(
@@ -184,9 +196,22 @@ impl Viewers {
         caller: &Caller,
         key: Option<Key>,
     ) -> Result<Arc<Viewer>, Denied> {
+        let opened = self.let_in(protocol, show, caller, key);
+        self.say_farewell();
+        opened
+    }
+
+    fn let_in(
+        &self,
+        protocol: Protocol,
+        show: &Show,
+        caller: &Caller,
+        key: Option<Key>,
+    ) -> Result<Arc<Viewer>, Denied> {
         let newcomer = NewSession {
             protocol,
             peer: caller.peer,
+            connection: caller.connection,
             title: show.film.name.clone(),
             duration: Duration::from_nanos(show.package.duration().max(0) as u64),
             user_agent: caller.agent.clone(),
@@ -232,7 +257,7 @@ impl Viewers {
         });
         let inner = Arc::downgrade(&self.0);
         let id = session.id().to_owned();
-        let query = caller.query.clone().filter(|_| self.knows_users());
+        let query = self.query_of(caller);
         session.on_end(move |reason| {
             if let Some(inner) = inner.upgrade() {
                 inner.forget(&key, &id, (protocol, query), reason);
@@ -263,7 +288,8 @@ impl Inner {
             (EndReason::Failed(why), Key::Token(_)) => (Some(format!(": {why}")), REMEMBERED),
             (EndReason::Kicked, Key::Token(_)) => (Some(String::new()), REMEMBERED),
             (EndReason::Kicked, Key::Anonymous { .. }) => (Some(String::new()), KEPT_OUT),
-            (EndReason::Expired, Key::Token(_)) => (None, REMEMBERED),
+            (EndReason::Slower, Key::Token(_)) => (Some(format!(": {reason}")), REMEMBERED),
+            (EndReason::Expired | EndReason::MadeRoom, Key::Token(_)) => (None, REMEMBERED),
             _ => return,
         };
         let now = reelway_clock::now();

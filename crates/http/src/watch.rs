@@ -22,7 +22,7 @@ use crate::media::{Media, bodiless};
 use crate::metrics::Route;
 use crate::pieces::Windows;
 use crate::route::{Target, flag, query};
-use crate::viewer::{FILE, Piece, Viewer};
+use crate::viewer::{FILE, Piece, Sending, Viewer};
 use crate::viewers::{Caller, Denied, TOKEN_LENGTH};
 
 const HLS: &str = "application/vnd.apple.mpegurl";
@@ -278,7 +278,7 @@ async fn segment(
             main,
             extra: 0.0,
         };
-        let sending = viewer.asks(piece, app.pace);
+        let sending = asks(app, &viewer, piece)?;
         let seconds_per_byte =
             Duration::from_nanos(duration.max(0) as u64).as_secs_f64() / len.max(1) as f64;
         Flow::of(sending, seconds_per_byte, main, app.pace, speed_of(request))
@@ -329,10 +329,17 @@ async fn file(app: &Arc<App>, show: Arc<Show>, request: &Parts, caller: Caller) 
         main: true,
         extra,
     };
-    let sending = viewer.asks(piece, app.pace);
+    let sending = asks(app, &viewer, piece)?;
     let windows = Windows::of_file(range.clone());
     let flow = Flow::of(sending, seconds_per_byte, true, app.pace, speed_of(request));
     send(app, show, flow, answer, range, windows).await
+}
+
+/// A viewer asks for a piece. He may be refused if he let his place go before he asked for the first one.
+fn asks(app: &App, viewer: &Arc<Viewer>, piece: Piece) -> Result<Sending, Box<Answer>> {
+    let sending = viewer.asks(piece, app.pace);
+    app.sessions.say_farewell();
+    sending.map_err(|refusal| denied(Denied::Refused(refusal)))
 }
 
 /// One who is let in a little later than he came waits for his answer, at the beginning and never after.

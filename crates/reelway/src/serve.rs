@@ -130,6 +130,9 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     let gate = Gate::new(judging);
     let limits = Limits {
         sessions: config.sessions.max,
+        per_address: config.sessions.per_address,
+        unplayed_per_address: config.sessions.unplayed_per_address,
+        unplayed_per_connection: config.sessions.unplayed_per_connection,
         idle: Duration::from_secs(config.http.timeout.into()),
     };
     let sessions = Sessions::with_gate(limits, gate);
@@ -161,6 +164,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
             offer_retransmission: config.rtsp.offer_retransmission,
             payload: sender.payload_options(),
             connections_per_peer: config.rtsp.max_connections_per_peer,
+            sessions_per_connection: config.rtsp.max_sessions_per_connection,
             ..RtspConfig::default()
         },
         library.clone(),
@@ -325,6 +329,9 @@ fn http_address(listen: &[SocketAddr]) -> SocketAddr {
         .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)))
 }
 
+/// Looks at disks and networks after a standstill of the server for which what is late says nothing of them.
+const SHAKEN: u32 = 5;
+
 /// Once a second: gives up silent viewers, takes rates, notices when the library is settled.
 async fn tick(
     sessions: Sessions,
@@ -334,6 +341,7 @@ async fn tick(
     sender: Sender,
 ) {
     let (mut disks, mut wire, mut shifts) = (Disks::default(), Wire::default(), 0);
+    let mut shaken = 0u32;
     let mut second = tokio::time::interval(Duration::from_secs(1));
     second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut settled = false;
@@ -365,6 +373,11 @@ async fn tick(
         }
         // Looks at every session, which takes long where there are thousands: other tasks of this thread go on elsewhere.
         tokio::task::block_in_place(|| {
+            // After a standstill of the server everything is late, and neither disks nor networks are to blame.
+            shaken = match sessions.tick().is_zero() {
+                true => shaken.saturating_sub(1),
+                false => SHAKEN,
+            };
             if sessions.gate().books() {
                 let stats = sender.stats();
                 // Of a stream that stands, nothing is late: it goes on where it was.
@@ -372,10 +385,10 @@ async fn tick(
                 let late = node.sending().late_p99_ms;
                 let late =
                     late.is_some_and(|late| late > LATE_MS) || stood * 100 > stats.playing as u64;
+                let late = late && shaken == 0;
                 disks.look(&store, sessions.gate(), late);
                 wire.look(&sessions.list(), &stats, sessions.gate(), late);
             }
-            sessions.tick();
             follow_links(&sessions, &sender);
             node.tick();
         });

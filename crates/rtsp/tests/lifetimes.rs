@@ -434,3 +434,80 @@ fn the_state_is_shown_as_it_is() {
     assert_eq!(state(&server), State::Paused);
     assert!(PEER.starts_with("10.0.0.7"));
 }
+
+#[test]
+fn a_session_that_never_played_ends_with_its_connection() {
+    let mut server = Server::new();
+    let (conn, other) = (server.connect(), server.connect_from("10.0.0.7:50000"));
+    let session = server.set_up_udp(conn);
+    server.story();
+    server.happen(Event::Disconnected { conn });
+    assert_eq!(server.story(), ["session1 ends: connection closed"]);
+    assert_eq!(server.play(other, &session, "").code, 454);
+    // One who came back over another connection is there as long as that one is.
+    let conn = server.connect();
+    let session = server.set_up_udp(conn);
+    server.must(other, &format!("OPTIONS *\nSession: {session}"));
+    server.happen(Event::Disconnected { conn });
+    assert_eq!(server.play(other, &session, "").code, 200);
+}
+
+#[test]
+fn after_a_standstill_nobody_is_judged_before_what_came_is_read() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    let session = server.set_up_udp(conn);
+    server.play(conn, &session, "");
+    let idle = server.connect();
+    server.wait(SOON);
+    server.now += 2 * MINUTE;
+    server.wait(Duration::from_secs(1));
+    assert_eq!(server.machine.sessions(), 1);
+    assert!(server.closed.is_empty(), "nor is a connection");
+    server.must(idle, "OPTIONS *");
+    server.happen(Event::Heard {
+        session,
+        said: Said::Alive,
+    });
+    server.wait(SOON);
+    assert_eq!(server.machine.sessions(), 1, "it reported meanwhile");
+    server.wait(SOON);
+    assert_eq!(server.machine.sessions(), 0);
+}
+
+#[test]
+fn a_standstill_takes_nothing_of_the_time_that_a_silent_viewer_had_left() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    let session = server.set_up_udp(conn);
+    server.play(conn, &session, "");
+    server.wait(Duration::from_secs(30));
+    server.now += 2 * MINUTE;
+    server.wait(Duration::from_secs(25));
+    assert_eq!(server.machine.sessions(), 1);
+    server.wait(Duration::from_secs(10));
+    assert_eq!(server.machine.sessions(), 0, "and no more than that");
+}
+
+#[test]
+fn while_nobody_reads_reports_nobody_is_given_up_for_want_of_them() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    let session = server.set_up_udp(conn);
+    server.play(conn, &session, "");
+    server.wait(SOON);
+    let heard_until = server.now;
+    let tick = |server: &mut Server, heard_until| {
+        server.now += Duration::from_secs(1);
+        server.happen(Event::Tick { heard_until });
+    };
+    for _ in 0..300 {
+        tick(&mut server, heard_until);
+    }
+    assert_eq!(server.machine.sessions(), 1, "its reports may wait");
+    let now = server.now;
+    tick(&mut server, now);
+    assert_eq!(server.machine.sessions(), 1, "they are being read");
+    server.wait(MINUTE);
+    assert_eq!(server.machine.sessions(), 0);
+}

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use reelway_clock::Monotonic;
 use reelway_rtp::rtcp::{self, Packet};
 use reelway_sys::udp::UdpSocket;
 
@@ -160,6 +161,25 @@ pub(crate) fn heard_by(stream: &Shared, data: &[u8]) {
     }
 }
 
+/// When each thread that listens was last awake.
+#[derive(Default)]
+pub(crate) struct Beats(Vec<AtomicU64>);
+
+impl Beats {
+    fn beat(&self, number: usize) {
+        if let Some(beat) = self.0.get(number) {
+            beat.store(reelway_clock::now().nanos(), Ordering::Relaxed);
+        }
+    }
+
+    /// The time at which all of them were awake.
+    pub fn all(&self) -> Monotonic {
+        let beats = self.0.iter().map(|beat| beat.load(Ordering::Relaxed));
+        let first = beats.min().map(Monotonic::from_nanos);
+        first.unwrap_or_else(reelway_clock::now)
+    }
+}
+
 /// For how long reports gather that come after one another: waking for each costs more than all the rest.
 const GATHER: Duration = Duration::from_millis(5);
 
@@ -168,7 +188,9 @@ pub(crate) fn listen(
     sockets: &Arc<Vec<UdpSocket>>,
     directory: &Arc<Directory>,
     closed: &Arc<AtomicBool>,
-) -> io::Result<()> {
+) -> io::Result<Arc<Beats>> {
+    let now = || AtomicU64::new(reelway_clock::now().nanos());
+    let beats = Arc::new(Beats(sockets.iter().map(|_| now()).collect()));
     for number in 0..sockets.len() {
         sockets[number].set_receive_timeout(Duration::from_millis(500))?;
         let (sockets, directory, closed) = (
@@ -176,12 +198,14 @@ pub(crate) fn listen(
             Arc::clone(directory),
             Arc::clone(closed),
         );
+        let beats = Arc::clone(&beats);
         std::thread::Builder::new()
             .name(format!("rtcp-{number}"))
             .spawn(move || {
                 let mut buffer = [0; LONGEST];
                 let is_open = || !closed.load(Ordering::Relaxed);
                 while is_open() {
+                    beats.beat(number);
                     if let Ok((bytes, from)) = sockets[number].receive(&mut buffer) {
                         directory.heard(&buffer[..bytes], from);
                     }
@@ -191,5 +215,5 @@ pub(crate) fn listen(
                 }
             })?;
     }
-    Ok(())
+    Ok(beats)
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use reelway_clock::Monotonic;
 use reelway_rtp::PayloadOptions;
 use reelway_store::Store;
 use reelway_sys::udp::{Destination, UdpSocket};
@@ -24,7 +25,7 @@ use crate::inbox::{Command, Inbox};
 use crate::link::Links;
 use crate::planner::Planner;
 use crate::plans::Script;
-use crate::rtcp::{Directory, listen};
+use crate::rtcp::{Beats, Directory, listen};
 use crate::send::Reporter;
 use crate::share::Share;
 use crate::shared::{Place, Shared};
@@ -65,6 +66,7 @@ struct Inner {
     backend: &'static str,
     why: String,
     directory: Arc<Directory>,
+    beats: Arc<Beats>,
     ways: Ways,
     links: Links,
     serial: AtomicU64,
@@ -156,7 +158,7 @@ impl Sender {
         let closed = Arc::new(AtomicBool::new(false));
         let directory = Arc::new(Directory::default());
         let rtcp = Arc::new(rtcp);
-        listen(&rtcp, &directory, &closed).map_err(SenderError::Thread)?;
+        let beats = listen(&rtcp, &directory, &closed).map_err(SenderError::Thread)?;
         let nanos = |duration: Duration| duration.as_nanos().min(i64::MAX as u128) as u64;
         let smooth = nanos(config.smooth_ahead) as i64;
         let blocks = store.stats().blocks;
@@ -246,6 +248,7 @@ impl Sender {
             backend,
             why,
             directory,
+            beats,
             ways: Ways::default(),
             links,
             serial,
@@ -417,6 +420,12 @@ impl Sender {
     /// What fits a packet, for the session description.
     pub fn payload_options(&self) -> PayloadOptions {
         self.0.config.payload
+    }
+
+    /// When all threads that listen to receivers were last awake: everything that came before over UDP has been read, or
+    /// is being read now.
+    pub fn heard_until(&self) -> Monotonic {
+        self.0.beats.all()
     }
 
     /// What it has done.

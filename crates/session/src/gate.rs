@@ -22,6 +22,8 @@ use crate::needs::{Curves, Needs, Wants};
 use crate::registry::{NewSession, Refusal};
 use crate::users::Users;
 
+mod room;
+
 /// How to judge.
 #[derive(Clone, Debug)]
 pub struct GateConfig {

@@ -1,5 +1,7 @@
 //! Names of sessions: a short public one for people, and a secret one that stands for the viewer.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 /// `length` random characters of an alphabet without look-alikes, 5 bits each.
@@ -21,4 +23,10 @@ pub(crate) fn public_id() -> String {
 /// A secret of 120 bits: knowing it is being that viewer, or that operator.
 pub fn new_token() -> String {
     random_name(24)
+}
+
+/// A number for a connection of any protocol, never given twice.
+pub fn new_connection() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
 }

@@ -70,6 +70,7 @@ mod tests {
             let newcomer = NewSession {
                 protocol: [Protocol::Hls, Protocol::Dash][number % 2],
                 peer: "127.0.0.1:1".parse().unwrap(),
+                connection: number as u64,
                 title: (*title).to_owned(),
                 duration: Duration::from_secs(10),
                 user_agent: None,

@@ -2,16 +2,20 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use reelway_admission::BookingId;
+use reelway_clock::Monotonic;
 use serde::{Serialize, Serializer};
 
-use crate::gate::{Gate, GateConfig};
+use crate::gate::{Booked, Gate, GateConfig};
+use crate::listening::Listening;
 use crate::needs::Wants;
-use crate::session::{EndReason, Session};
+use crate::session::{EndReason, Ended, Session};
+use crate::unplayed::{Claim, GRACE, Owner, Unplayed};
 use crate::view::SessionView;
 
 /// How a film is delivered.
@@ -61,6 +65,8 @@ pub struct NewSession {
     pub protocol: Protocol,
     /// The viewer's address.
     pub peer: SocketAddr,
+    /// The number of the connection that he came over ([`crate::new_connection`]).
+    pub connection: u64,
     /// What the viewer wants to see.
     pub title: String,
     /// The film's length.
@@ -82,11 +88,17 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
 }
 
-/// Plain numbers that bound the register.
+/// Plain numbers that bound the register. Each is named after its key in the configuration.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Most sessions at once.
     pub sessions: usize,
+    /// Most sessions of one address (IPv6: /64) at once.
+    pub per_address: usize,
+    /// Most sessions of one address that have not asked for media yet.
+    pub unplayed_per_address: usize,
+    /// Most sessions of one connection that have not asked for media yet: over it the oldest of them ends.
+    pub unplayed_per_connection: usize,
     /// Silence after which a viewer is given up, until its protocol says otherwise.
     pub idle: Duration,
 }
@@ -95,24 +107,19 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             sessions: 10_000,
+            per_address: 5_000,
+            unplayed_per_address: 1_000,
+            unplayed_per_connection: 16,
             idle: Duration::from_secs(60),
         }
     }
 }
 
-impl Limits {
-    /// Whether there is room in the register for one more.
-    fn admit(&self, present: usize) -> Result<(), Refusal> {
-        if present < self.sessions {
-            return Ok(());
-        }
-        Err(Refusal {
-            reason: format!(
-                "{present} viewers are here already, the limit (max_sessions) is {}",
-                self.sessions
-            ),
-            retry_after: Some(Duration::from_secs(30)),
-        })
+/// A bound of the register is reached.
+fn full(words: String) -> Refusal {
+    Refusal {
+        reason: words,
+        retry_after: Some(Duration::from_secs(30)),
     }
 }
 
@@ -126,10 +133,51 @@ pub(crate) struct Registry {
     draining: AtomicBool,
     /// Goes up with every session that comes or goes.
     changes: AtomicU64,
-    by_token: Mutex<HashMap<String, Session>>,
-    /// The same sessions by their numbers: in the order in which they began.
+    present: Mutex<Present>,
+    /// The same sessions by their numbers: in the order in which they began. Locked after `present`.
     in_order: Mutex<BTreeMap<u64, Session>>,
+    /// Locked after `present`.
+    unplayed: Mutex<Unplayed<Session>>,
+    /// Who was sent away, and nobody has heard of it yet.
+    ended: Mutex<Vec<Ended>>,
+    /// Sessions that were sent away before they asked for media.
+    made_room: AtomicU64,
+    listening: Mutex<Listening>,
 }
+
+/// Who is here.
+#[derive(Default)]
+struct Present {
+    by_token: HashMap<String, Session>,
+    by_home: HashMap<IpAddr, usize>,
+}
+
+impl Present {
+    fn enter(&mut self, session: &Session) {
+        *self.by_home.entry(session.owner().home).or_default() += 1;
+        let token = session.token().to_owned();
+        self.by_token.insert(token, session.clone());
+    }
+
+    fn leave(&mut self, session: &Session) {
+        if self.by_token.remove(session.token()).is_none() {
+            return;
+        }
+        let home = session.owner().home;
+        if let Some(count) = self.by_home.get_mut(&home) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_home.remove(&home);
+            }
+        }
+    }
+}
+
+/// Those who have not asked for media of whom is asked, at most, whether it would help a newcomer if they left.
+const MOST_ASKED: usize = 256;
+
+/// How often room is made for a newcomer, if others take it meanwhile.
+const ROUNDS: usize = 8;
 
 impl Sessions {
     /// An empty register that admits by count.
@@ -144,46 +192,90 @@ impl Sessions {
             gate,
             draining: AtomicBool::new(false),
             changes: AtomicU64::new(0),
-            by_token: Mutex::default(),
             in_order: Mutex::default(),
+            present: Mutex::default(),
+            unplayed: Mutex::default(),
+            ended: Mutex::default(),
+            made_room: AtomicU64::new(0),
+            listening: Mutex::default(),
         }))
     }
 
-    /// Takes in a newcomer, or says why not.
-    pub fn open(&self, newcomer: NewSession) -> Result<Session, Refusal> {
+    /// Takes in a newcomer, or says why not. Sessions that have not asked for media yet may be sent away for it: they are
+    /// off the register when this returns, and their protocols hear of it by [`Sessions::say_farewell`].
+    ///
+    /// # Errors
+    /// There is no room.
+    pub fn open(&self, mut newcomer: NewSession) -> Result<Session, Refusal> {
         if self.is_draining() {
             return Err(Refusal {
                 reason: "the server is stopping".into(),
                 retry_after: Some(Duration::from_secs(10)),
             });
         }
-        self.0.limits.admit(self.len())?;
-        let user = self.0.gate.user_of(&newcomer)?;
+        let owner = Owner::new(newcomer.peer.ip(), newcomer.connection);
+        let registry = &self.0;
+        let user = registry.gate.user_of(&newcomer)?;
+        registry.keep_bounds(owner)?;
+        registry.who_leaves(&registry.present(), owner)?;
         // Not under the lock: a film's curves may be made here.
-        let (booked, wait) = self.0.gate.enter(&newcomer, user.as_deref())?;
-        let mut all = self.0.all();
-        // Others may have come meanwhile.
-        if let Err(refusal) = self.0.limits.admit(all.len()) {
-            drop(all);
+        let (booked, wait) = registry.enter(&newcomer, user.as_deref(), owner)?;
+        // A stranger chose how long it is, and it is not needed any more.
+        newcomer.query = None;
+        let mut present = registry.present();
+        let mut leaving = Vec::new();
+        let fits = loop {
+            match registry.who_leaves(&present, owner) {
+                Ok(None) => break Ok(()),
+                Ok(Some(session)) => {
+                    // It may ask for media in this very moment.
+                    if registry.stand_up(&session) {
+                        present.leave(&session);
+                        leaving.push(session);
+                    }
+                }
+                Err(refusal) => break Err(refusal),
+            }
+        };
+        if let Err(refusal) = fits {
+            drop(present);
+            registry.say_later(leaving);
             if let Some(booked) = booked {
-                self.0.gate.leaves(booked.id);
+                registry.gate.leaves(booked.id);
             }
             return Err(refusal);
         }
         let now = reelway_clock::now();
         let started = reelway_clock::real().to_string();
         let session = Session::new(
-            Arc::downgrade(&self.0),
+            Arc::downgrade(registry),
             (newcomer, user),
             (booked, wait),
-            self.0.limits.idle,
+            registry.limits.idle,
             now,
             started,
         );
-        all.insert(session.token().to_owned(), session.clone());
-        self.0.in_order().insert(session.number(), session.clone());
-        self.0.changes.fetch_add(1, Ordering::Relaxed);
+        registry.seat(&session);
+        present.enter(&session);
+        registry
+            .in_order()
+            .insert(session.number(), session.clone());
+        drop(present);
+        registry.changes.fetch_add(1, Ordering::Relaxed);
+        registry.say_later(leaving);
         Ok(session)
+    }
+
+    /// Tells the protocols whose sessions were sent away for others. Called after [`Sessions::open`] and
+    /// [`Session::plays`], by whoever holds no lock of a protocol's; and with each [`Sessions::tick`].
+    pub fn say_farewell(&self) {
+        let ended = std::mem::take(&mut *lock(&self.0.ended));
+        ended.into_iter().for_each(Ended::finish);
+    }
+
+    /// Sessions that were sent away since the start, before they asked for media.
+    pub fn made_room(&self) -> u64 {
+        self.0.made_room.load(Ordering::Relaxed)
     }
 
     /// The gate that newcomers come through.
@@ -193,14 +285,15 @@ impl Sessions {
 
     /// The session that this secret stands for.
     pub fn by_token(&self, token: &str) -> Option<Session> {
-        self.0.all().get(token).cloned()
+        self.0.present().by_token.get(token).cloned()
     }
 
     /// Ends the session with this public identifier; false where there is none.
     pub fn end(&self, id: &str, reason: EndReason) -> bool {
         let found = self
             .0
-            .all()
+            .present()
+            .by_token
             .values()
             .find(|session| session.id() == id)
             .cloned();
@@ -216,12 +309,12 @@ impl Sessions {
 
     /// Handles on all sessions.
     pub fn snapshot(&self) -> Vec<Session> {
-        self.0.all().values().cloned().collect()
+        self.0.present().by_token.values().cloned().collect()
     }
 
     /// Number of sessions.
     pub fn len(&self) -> usize {
-        self.0.all().len()
+        self.0.present().by_token.len()
     }
 
     /// Whether nobody watches.
@@ -234,26 +327,40 @@ impl Sessions {
         self.0.changes.load(Ordering::Relaxed)
     }
 
-    /// Gives up silent viewers and takes rates; to be called about once a second.
-    pub fn tick(&self) {
-        let now = reelway_clock::now();
+    /// Gives up silent viewers and takes rates; to be called about once a second. After a standstill of the server
+    /// nobody is judged before what has come meanwhile is read, and the time does not count as silence. For how long it
+    /// stood still.
+    pub fn tick(&self) -> Duration {
+        self.tick_at(reelway_clock::now())
+    }
+
+    fn tick_at(&self, now: Monotonic) -> Duration {
+        self.say_farewell();
+        let missed = lock(&self.0.listening).missed(now);
         for session in self.snapshot() {
-            if session.is_expired(now) {
+            if !missed.is_zero() {
+                session.excuse(missed, now);
+            } else if session.is_expired(now) {
                 session.end(EndReason::Expired);
             } else {
                 session.tick(now);
             }
         }
+        if !missed.is_zero() {
+            let seconds = (missed.as_secs_f64() * 10.0).round() / 10.0;
+            tracing::warn!("the server stood still for {seconds} s; timeouts are extended");
+            return missed;
+        }
         let too_many = self.0.gate.look_at_the_world();
         if too_many.is_empty() {
-            return;
+            return missed;
         }
         for session in self.snapshot() {
             if session.booking().is_some_and(|id| too_many.contains(&id)) {
-                let words = "network or disks became slower: newest sessions make room";
-                session.end(EndReason::Failed(words.into()));
+                session.end(EndReason::Slower);
             }
         }
+        missed
     }
 
     /// From now on nobody comes in.
@@ -284,120 +391,176 @@ impl Sessions {
 }
 
 impl Registry {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Session>> {
-        self.by_token.lock().unwrap_or_else(PoisonError::into_inner)
+    fn present(&self) -> MutexGuard<'_, Present> {
+        lock(&self.present)
+    }
+
+    pub(crate) fn unplayed(&self) -> MutexGuard<'_, Unplayed<Session>> {
+        lock(&self.unplayed)
     }
 
     pub(crate) fn in_order(&self) -> MutexGuard<'_, BTreeMap<u64, Session>> {
-        self.in_order.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.in_order)
     }
 
     pub(crate) fn remove(&self, session: &Session) {
-        self.all().remove(session.token());
+        self.stand_up(session);
+        self.present().leave(session);
         self.in_order().remove(&session.number());
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
+
+    /// Counts a session among those who have not asked for media.
+    pub(crate) fn seat(&self, session: &Session) {
+        let (owner, since) = (session.owner(), session.started());
+        let (wait, of) = (session.starts_in(), session.clone());
+        let mut unplayed = self.unplayed();
+        session.sit(unplayed.enter(owner, since, wait, of));
+    }
+
+    /// Takes a session's place away, if it has not asked for media. Whether it had one.
+    fn stand_up(&self, session: &Session) -> bool {
+        let Some(seat) = session.stand_up() else {
+            return false;
+        };
+        let now = reelway_clock::now();
+        self.unplayed().leave(seat, now, true).is_some()
+    }
+
+    /// Keeps what an address and a connection may have of sessions that never asked for media.
+    fn keep_bounds(&self, owner: Owner) -> Result<(), Refusal> {
+        let most = self.limits.unplayed_per_address;
+        for _ in 0..ROUNDS {
+            let unplayed = self.unplayed();
+            let (of_home, of_connection) = unplayed.of(owner);
+            let goes = if of_connection >= self.limits.unplayed_per_connection {
+                unplayed.oldest_of(owner)
+            } else if of_home >= most {
+                unplayed.of_home(owner, reelway_clock::now())
+            } else {
+                return Ok(());
+            };
+            drop(unplayed);
+            let Some(goes) = goes else { break };
+            self.send_away(vec![goes]);
+        }
+        Err(full(format!(
+            "{most} sessions of {} have not played yet, as many as `sessions.unplayed_per_address` allows",
+            owner.home
+        )))
+    }
+
+    /// Who has to leave the register for a newcomer; `None` if there is room.
+    fn who_leaves(&self, present: &Present, owner: Owner) -> Result<Option<Session>, Refusal> {
+        let (limits, now) = (&self.limits, reelway_clock::now());
+        let of_home = present.by_home.get(&owner.home).copied().unwrap_or(0);
+        if of_home >= limits.per_address {
+            let leaves = self.unplayed().of_home(owner, now);
+            return leaves.map(Some).ok_or_else(|| {
+                full(format!(
+                    "there are {of_home} sessions of {}, and `sessions.per_address` is {}",
+                    owner.home, limits.per_address
+                ))
+            });
+        }
+        let all = present.by_token.len();
+        if all < limits.sessions {
+            return Ok(None);
+        }
+        let unplayed = self.unplayed();
+        let mut leaves = unplayed.candidates(owner, now, Claim::Newcomer, 1, |_| true);
+        leaves.pop().map(Some).ok_or_else(|| {
+            full(format!(
+                "there are {all} sessions, and `sessions.max` is {}",
+                limits.sessions
+            ))
+        })
+    }
+
+    /// Lets a newcomer through the gate. Sessions that have not asked for media leave for it, if that helps.
+    fn enter(
+        &self,
+        newcomer: &NewSession,
+        user: Option<&str>,
+        owner: Owner,
+    ) -> Result<(Option<Booked>, Duration), Refusal> {
+        for _ in 0..ROUNDS {
+            let go = self.who_of(owner, None, Claim::Newcomer, |candidates| {
+                self.gate.who_must_go(newcomer, user, candidates)
+            });
+            if go.is_empty() {
+                break;
+            }
+            self.send_away(go);
+        }
+        self.gate.enter(newcomer, user).map_err(|refusal| {
+            // Those who hold the room may play in a moment, or be the first to go in another.
+            let held = self.who_of(owner, None, Claim::Player, |candidates| {
+                self.gate.who_must_go(newcomer, user, candidates)
+            });
+            match held.is_empty() {
+                true => refusal,
+                false => Refusal {
+                    retry_after: refusal.retry_after.map(|after| after.min(GRACE)),
+                    ..refusal
+                },
+            }
+        })
+    }
+
+    /// Which sessions that have not asked for media have to leave for `session`, as `judge` says.
+    pub(crate) fn who_must_go(
+        &self,
+        session: &Session,
+        claim: Claim,
+        judge: impl FnOnce(&[BookingId]) -> Vec<BookingId>,
+    ) -> Vec<Session> {
+        self.who_of(session.owner(), session.booking(), claim, judge)
+    }
+
+    fn who_of(
+        &self,
+        owner: Owner,
+        own: Option<BookingId>,
+        claim: Claim,
+        judge: impl FnOnce(&[BookingId]) -> Vec<BookingId>,
+    ) -> Vec<Session> {
+        let unplayed = self.unplayed();
+        if unplayed.is_empty() {
+            return Vec::new();
+        }
+        let wanted = |session: &Session| session.booking().is_some() && session.booking() != own;
+        let now = reelway_clock::now();
+        let mut candidates = unplayed.candidates(owner, now, claim, MOST_ASKED, wanted);
+        drop(unplayed);
+        let ids: Vec<BookingId> = candidates.iter().filter_map(Session::booking).collect();
+        let go = judge(&ids);
+        candidates.retain(|session| session.booking().is_some_and(|id| go.contains(&id)));
+        candidates
+    }
+
+    /// Ends sessions that have not asked for media, unless they do so in this moment.
+    pub(crate) fn send_away(&self, sessions: Vec<Session>) {
+        let go = sessions
+            .into_iter()
+            .filter(|session| self.stand_up(session));
+        self.say_later(go.collect());
+    }
+
+    /// Ends sessions that have lost their places; their protocols hear of it later.
+    fn say_later(&self, sessions: Vec<Session>) {
+        for session in sessions {
+            if let Some(ended) = session.end_quietly(EndReason::MadeRoom) {
+                self.made_room.fetch_add(1, Ordering::Relaxed);
+                lock(&self.ended).push(ended);
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicUsize;
-
-    use super::*;
-
-    fn viewer() -> NewSession {
-        NewSession {
-            protocol: Protocol::Hls,
-            peer: "127.0.0.1:1".parse().unwrap(),
-            title: "bunny".into(),
-            duration: Duration::from_secs(10),
-            user_agent: None,
-            query: None,
-            wants: None,
-        }
-    }
-
-    #[test]
-    fn over_the_limit_only_the_newcomer_is_refused() {
-        let sessions = Sessions::new(Limits {
-            sessions: 1,
-            ..Limits::default()
-        });
-        let first = sessions.open(viewer()).unwrap();
-        let refusal = sessions.open(viewer()).unwrap_err();
-        assert!(refusal.reason.contains("limit"));
-        assert!(!first.is_ended());
-        first.end(EndReason::Left);
-        assert!(sessions.open(viewer()).is_ok());
-    }
-
-    #[test]
-    fn a_silent_viewer_is_given_up_and_a_lively_one_kept() {
-        let sessions = Sessions::new(Limits {
-            idle: Duration::from_millis(40),
-            ..Limits::default()
-        });
-        let silent = sessions.open(viewer()).unwrap();
-        let lively = sessions.open(viewer()).unwrap();
-        lively.set_idle_limit(Duration::MAX);
-        std::thread::sleep(Duration::from_millis(60));
-        sessions.tick();
-        assert!(silent.is_ended());
-        assert!(!lively.is_ended());
-        assert!(sessions.by_token(silent.token()).is_none());
-    }
-
-    #[test]
-    fn whoever_ends_it_the_protocol_hears_of_it_once() {
-        let sessions = Sessions::new(Limits::default());
-        let session = sessions.open(viewer()).unwrap();
-        let heard = Arc::new(AtomicUsize::new(0));
-        let counter = heard.clone();
-        session.on_end(move |reason| {
-            assert_eq!(*reason, EndReason::Kicked);
-            counter.fetch_add(1, Ordering::Relaxed);
-        });
-        assert!(sessions.end(session.id(), EndReason::Kicked));
-        session.end(EndReason::Left);
-        assert_eq!(heard.load(Ordering::Relaxed), 1);
-        assert!(sessions.is_empty());
-    }
-
-    #[test]
-    fn a_hundred_thousand_come_and_go_and_nothing_is_left_of_them() {
-        let config = GateConfig {
-            limits: reelway_admission::Limits {
-                title: 50,
-                ..Default::default()
-            },
-            ..GateConfig::default()
-        };
-        let sessions = Sessions::with_gate(Limits::default(), Gate::new(config));
-        let mut present = std::collections::VecDeque::new();
-        let mut refused = 0;
-        for _ in 0..100_000 {
-            match sessions.open(viewer()) {
-                Ok(session) => present.push_back(session),
-                Err(_) => refused += 1,
-            }
-            if refused % 2 == 0 && present.len() > 40 {
-                present.pop_front().unwrap().end(EndReason::Left);
-            }
-        }
-        assert!(present.len() <= 50);
-        present
-            .iter()
-            .for_each(|session| session.end(EndReason::Left));
-        assert!(sessions.is_empty());
-        assert_eq!(sessions.gate().judge().viewers(), 0);
-        // Refusals are remembered, not all of them.
-        assert!(sessions.gate().judge().refusals().count() <= 256);
-    }
-
-    #[test]
-    fn a_stopping_server_takes_nobody_in() {
-        let sessions = Sessions::new(Limits::default());
-        sessions.drain();
-        assert!(sessions.open(viewer()).unwrap_err().retry_after.is_some());
-    }
-}
+mod tests;

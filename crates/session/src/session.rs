@@ -10,10 +10,12 @@ use reelway_admission::BookingId;
 use reelway_clock::Monotonic;
 use reelway_media::Nanos;
 use reelway_timetable::{Carriage, Schedule};
-use tracing::info;
+use tracing::{debug, info};
 
 use crate::gate::Booked;
+use crate::listening::excused;
 use crate::registry::{NewSession, Protocol, Refusal, Registry};
+use crate::unplayed::{Claim, Owner, Seat};
 use crate::view::{Moment, Progress, SessionView, State};
 
 /// Why a session ended.
@@ -29,6 +31,10 @@ pub enum EndReason {
     Kicked,
     /// The server is stopping.
     Shutdown,
+    /// It had not asked for media, and others needed the room.
+    MadeRoom,
+    /// The network or the disks carry less than they did.
+    Slower,
     /// It could not go on; in words.
     Failed(String),
 }
@@ -39,7 +45,9 @@ impl EndReason {
         match self {
             EndReason::Left | EndReason::Disconnected | EndReason::Expired => None,
             EndReason::Failed(why) => Some(why.clone()),
-            EndReason::Kicked | EndReason::Shutdown => Some(self.to_string()),
+            EndReason::Kicked | EndReason::Shutdown | EndReason::MadeRoom | EndReason::Slower => {
+                Some(self.to_string())
+            }
         }
     }
 }
@@ -52,6 +60,10 @@ impl fmt::Display for EndReason {
             EndReason::Expired => f.write_str("no sign of life"),
             EndReason::Kicked => f.write_str("ended by the operator"),
             EndReason::Shutdown => f.write_str("server stopping"),
+            EndReason::MadeRoom => f.write_str("not played yet, and others needed the room"),
+            EndReason::Slower => {
+                f.write_str("newest sessions make room, as the network or the disks became slower")
+            }
             EndReason::Failed(why) => write!(f, "failed: {why}"),
         }
     }
@@ -72,16 +84,22 @@ struct Inner {
     token: String,
     viewer: NewSession,
     user: Option<String>,
+    owner: Owner,
     started: Monotonic,
     started_text: String,
     /// Nanoseconds of the last sign of life.
     alive: AtomicU64,
     /// Nanoseconds without a sign of life after which the viewer is given up; `u64::MAX`: never.
     idle_limit: AtomicU64,
+    /// Time since the beginning for which the server stood still, in nanoseconds.
+    missed: AtomicU64,
     ended: AtomicBool,
+    /// The place among those who have not asked for media; 0: media was asked for.
+    seat: AtomicU64,
     live: Mutex<Live>,
     /// What is booked for him.
     booked: Mutex<Option<Booked>>,
+    booking: Option<BookingId>,
     /// How long he waits for his beginning.
     wait: Duration,
 }
@@ -91,6 +109,38 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// How long a place is kept for one who was let in and does not begin.
 const KEPT: Duration = Duration::from_secs(10);
+
+/// How often room is made for one who asks for media, if others take it meanwhile.
+const ROUNDS: usize = 8;
+
+/// A session that has ended, of which nobody has heard yet.
+pub(crate) struct Ended {
+    session: Session,
+    reason: EndReason,
+    on_end: Option<OnEnd>,
+    progress: Progress,
+}
+
+impl Ended {
+    /// Tells the protocol and the log.
+    pub fn finish(mut self) {
+        self.call();
+        self.tell();
+    }
+
+    fn call(&mut self) {
+        if let Some(act) = self.on_end.take() {
+            act(&self.reason);
+        }
+    }
+
+    fn tell(self) {
+        self.session.tell_story(&self.reason, &self.progress);
+        // The probe may hold the stream or the connection; they go now, not with the last handle.
+        let probe = self.session.live().probe.take();
+        drop(probe);
+    }
+}
 
 /// What changes while the session lives.
 #[derive(Default)]
@@ -112,6 +162,7 @@ impl Session {
         now: Monotonic,
         started: String,
     ) -> Self {
+        let owner = Owner::new(viewer.peer.ip(), viewer.connection);
         Session(Arc::new(Inner {
             registry,
             number: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -119,12 +170,16 @@ impl Session {
             token: crate::identity::new_token(),
             viewer,
             user,
+            owner,
             started: now,
             started_text: started,
             alive: AtomicU64::new(now.nanos()),
             idle_limit: AtomicU64::new(nanos(idle.saturating_add(wait))),
+            missed: AtomicU64::new(0),
             ended: AtomicBool::new(false),
+            seat: AtomicU64::new(0),
             live: Mutex::default(),
+            booking: booked.as_ref().map(|booked| booked.id),
             booked: Mutex::new(booked),
             wait,
         }))
@@ -197,11 +252,85 @@ impl Session {
         to: Nanos,
         may_refuse: bool,
     ) -> Result<Option<Arc<Schedule>>, Refusal> {
-        let (mut booked, registry) = (self.booked(), self.0.registry.upgrade());
-        let (Some(booked), Some(registry)) = (booked.as_mut(), registry) else {
+        let Some(registry) = self.0.registry.upgrade() else {
             return Ok(None);
         };
-        registry.gate.plays(booked, (from, to), may_refuse)
+        let play = || {
+            let mut booked = self.booked();
+            let Some(booked) = booked.as_mut() else {
+                return (Ok(None), Vec::new());
+            };
+            let (range, is_new) = ((from, to), !booked.played);
+            let played = registry.gate.plays(booked, range, may_refuse);
+            let go = match (&played, is_new) {
+                // Others may hold the room who have not asked for media.
+                (Err(_), true) => registry.who_must_go(self, Claim::Player, |candidates| {
+                    registry.gate.who_must_go_for(booked, range, candidates)
+                }),
+                _ => Vec::new(),
+            };
+            (played, go)
+        };
+        for _ in 0..ROUNDS {
+            let (played, go) = play();
+            if go.is_empty() {
+                return played;
+            }
+            registry.send_away(go);
+        }
+        play().0
+    }
+
+    /// The viewer asks for media. From now on the session is not among the first to go when room is short. False if it
+    /// has ended, or is being sent away for somebody else.
+    pub fn begins(&self) -> bool {
+        let seat = self.0.seat.swap(0, Ordering::AcqRel);
+        if let Some(registry) = self.0.registry.upgrade().filter(|_| seat != 0) {
+            let place = registry.unplayed().leave(seat, reelway_clock::now(), false);
+            if place.is_none() {
+                return false;
+            }
+        }
+        !self.is_ended()
+    }
+
+    /// Media that was asked for could not be had: the session waits again.
+    pub fn waits_again(&self) {
+        if let Some(registry) = self.0.registry.upgrade() {
+            registry.seat(self);
+        }
+        if self.is_ended() {
+            self.begins();
+        }
+    }
+
+    /// Whose it is.
+    pub(crate) fn owner(&self) -> Owner {
+        self.0.owner
+    }
+
+    /// When it began.
+    pub(crate) fn started(&self) -> Monotonic {
+        self.0.started
+    }
+
+    /// Takes its place among those who have not asked for media.
+    pub(crate) fn sit(&self, seat: Seat) {
+        self.0.seat.store(seat, Ordering::Release);
+    }
+
+    /// The place among those who have not asked for media, which it has no more.
+    pub(crate) fn stand_up(&self) -> Option<Seat> {
+        Some(self.0.seat.swap(0, Ordering::AcqRel)).filter(|seat| *seat != 0)
+    }
+
+    /// Whether room is kept for him, or none is needed.
+    pub fn holds_place(&self) -> bool {
+        let (booked, registry) = (self.booked(), self.0.registry.upgrade());
+        let (Some(booked), Some(registry)) = (booked.as_ref(), registry) else {
+            return true;
+        };
+        !registry.gate.keeps(booked) || registry.gate.booked_for(booked).is_some()
     }
 
     /// He does not play at the moment: what was booked for him is free.
@@ -221,7 +350,9 @@ impl Session {
         let idle = registry.gate.booked_for(booked);
         match (progress.state, idle) {
             (State::Paused, Some(_)) => registry.gate.rests(booked),
-            (State::Ready, Some(idle)) if idle > KEPT.saturating_add(self.0.wait) => {
+            (State::Ready, Some(idle))
+                if idle > KEPT.saturating_add(self.0.wait) + self.missed() =>
+            {
                 registry.gate.rests(booked);
             }
             (State::Playing, None) => {
@@ -235,9 +366,9 @@ impl Session {
         }
     }
 
-    /// His booking, where he has one.
+    /// The booking, where there was one at the beginning.
     pub(crate) fn booking(&self) -> Option<BookingId> {
-        self.booked().as_ref().map(|booked| booked.id)
+        self.0.booking
     }
 
     fn booked(&self) -> MutexGuard<'_, Option<Booked>> {
@@ -249,6 +380,24 @@ impl Session {
         self.0
             .alive
             .store(reelway_clock::now().nanos(), Ordering::Relaxed);
+    }
+
+    /// How long the viewer has been silent, standstills of the server not counted.
+    pub fn silence(&self) -> Duration {
+        let alive = Monotonic::from_nanos(self.0.alive.load(Ordering::Relaxed));
+        reelway_clock::now().since(alive)
+    }
+
+    /// The server listened to nobody for `missed`, up to `now`: that was no silence of the viewer's.
+    pub(crate) fn excuse(&self, missed: Duration, now: Monotonic) {
+        self.0.missed.fetch_add(nanos(missed), Ordering::Relaxed);
+        let later = |alive| Some(excused(Monotonic::from_nanos(alive), missed, now).nanos());
+        let alive = &self.0.alive;
+        let _ = alive.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+    }
+
+    fn missed(&self) -> Duration {
+        Duration::from_nanos(self.0.missed.load(Ordering::Relaxed))
     }
 
     /// Changes how long the viewer may be silent (a paused one longer, say); `Duration::MAX`: for ever.
@@ -281,32 +430,52 @@ impl Session {
     /// Ends the session, calls what [`Session::on_end`] was given, takes it off the register and
     /// writes its story. The second call does nothing.
     pub fn end(&self, reason: EndReason) {
-        let (on_end, progress) = {
-            let mut live = self.live();
-            if self.0.ended.swap(true, Ordering::AcqRel) {
-                return;
-            }
-            (live.on_end.take(), live.progress())
-        };
-        if let Some(act) = on_end {
-            act(&reason);
+        if let Some(mut ended) = self.close(reason) {
+            ended.call();
+            self.leave();
+            ended.tell();
         }
+    }
+
+    /// The same, but nobody hears of it before [`Ended::finish`]: for those who hold locks of a protocol's.
+    pub(crate) fn end_quietly(&self, reason: EndReason) -> Option<Ended> {
+        let ended = self.close(reason)?;
+        self.leave();
+        Some(ended)
+    }
+
+    fn close(&self, reason: EndReason) -> Option<Ended> {
+        let mut live = self.live();
+        if self.0.ended.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        Some(Ended {
+            session: self.clone(),
+            reason,
+            on_end: live.on_end.take(),
+            progress: live.progress(),
+        })
+    }
+
+    /// Gives back the places in the register and in the calendar.
+    fn leave(&self) {
         if let Some(registry) = self.0.registry.upgrade() {
             registry.remove(self);
             if let Some(booked) = self.booked().take() {
                 registry.gate.leaves(booked.id);
             }
         }
-        self.tell_story(&reason, &progress);
-        // The probe may hold the stream or the connection; they go now, not with the last handle.
-        let probe = self.live().probe.take();
-        drop(probe);
     }
 
     /// What a protocol cannot know has no place in the line.
     fn tell_story(&self, reason: &EndReason, progress: &Progress) {
         let tenths = |value: f64| (value * 10.0).round() / 10.0;
         let seconds = reelway_clock::now().since(self.0.started).as_secs_f64();
+        if *reason == EndReason::MadeRoom {
+            // Thousands of them a second are one line of the register's.
+            debug!(session = self.id(), peer = %self.0.viewer.peer, "session ended: {reason}");
+            return;
+        }
         info!(
             session = self.id(),
             protocol = %self.protocol(),

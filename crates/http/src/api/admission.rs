@@ -156,6 +156,7 @@ fn newcomer(app: &App, show: &Show, protocol: Protocol, peer: SocketAddr) -> New
     let viewer = NewSession {
         protocol,
         peer,
+        connection: 0,
         title: title.clone(),
         duration: Duration::from_nanos(show.package.duration().max(0) as u64),
         user_agent: None,

@@ -244,6 +244,7 @@ mod tests {
             let newcomer = NewSession {
                 protocol: Protocol::Hls,
                 peer: "127.0.0.1:1".parse().unwrap(),
+                connection: number as u64,
                 title: format!("film {number}"),
                 duration: Duration::from_secs(10),
                 user_agent: None,

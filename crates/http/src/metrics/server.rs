@@ -171,6 +171,16 @@ pub(super) fn films_and_sessions(out: &mut Exposition, app: &App) {
             count,
         );
     }
+    out.family(
+        "reelway_sessions_made_room_total",
+        "counter",
+        "Sessions that ended before they asked for media, since others needed the room.",
+    );
+    out.value(
+        "reelway_sessions_made_room_total",
+        &[],
+        app.sessions.made_room(),
+    );
 }
 
 pub(super) fn admission(out: &mut Exposition, app: &App) {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use reelway_catalogue::judge_beginning;
+use reelway_session::in_patience;
 use reelway_store::Draft;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -89,16 +90,16 @@ async fn gather(body: &mut Incoming, most: usize) -> (Vec<Bytes>, Option<Result<
     let mut gathered = Vec::new();
     let mut len = 0;
     while len < most {
-        match timeout(SILENCE, body.frame()).await {
-            Ok(Some(Ok(frame))) => {
+        match in_patience(SILENCE, body.frame()).await {
+            Some(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {
                     len += data.len();
                     gathered.push(data);
                 }
             }
-            Ok(Some(Err(error))) => return (gathered, Some(Err(Trouble::Lost(error)))),
-            Ok(None) => return (gathered, Some(Ok(()))),
-            Err(_) => return (gathered, Some(Err(Trouble::Silent))),
+            Some(Some(Err(error))) => return (gathered, Some(Err(Trouble::Lost(error)))),
+            Some(None) => return (gathered, Some(Ok(()))),
+            None => return (gathered, Some(Err(Trouble::Silent))),
         }
     }
     (gathered, None)

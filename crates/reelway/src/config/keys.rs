@@ -52,6 +52,7 @@ pub struct Rtsp {
     pub offer_retransmission: bool,
     pub max_connections: usize,
     pub max_connections_per_peer: usize,
+    pub max_sessions_per_connection: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -113,6 +114,9 @@ pub struct Tier {
 #[serde(default, deny_unknown_fields)]
 pub struct Sessions {
     pub max: usize,
+    pub per_address: usize,
+    pub unplayed_per_address: usize,
+    pub unplayed_per_connection: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -209,6 +213,7 @@ impl Default for Rtsp {
             offer_retransmission: false,
             max_connections: 12_000,
             max_connections_per_peer: 4096,
+            max_sessions_per_connection: 8,
         }
     }
 }
@@ -280,7 +285,12 @@ impl Default for Tier {
 
 impl Default for Sessions {
     fn default() -> Self {
-        Sessions { max: 10_000 }
+        Sessions {
+            max: 10_000,
+            per_address: 5_000,
+            unplayed_per_address: 1_000,
+            unplayed_per_connection: 16,
+        }
     }
 }
 

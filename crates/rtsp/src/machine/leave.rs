@@ -1,7 +1,7 @@
 //! TEARDOWN and all the other ways in which sessions and connections end.
 
 use reelway_clock::Monotonic;
-use reelway_session::EndReason;
+use reelway_session::{EndReason, excused};
 
 use crate::machine::session::Phase;
 use crate::machine::{Action, ConnId, Machine, Refused, Step};
@@ -110,8 +110,8 @@ impl<W: Clone> Machine<W> {
         }
     }
 
-    /// Sessions whose media went into the connection end with it; others stay until they have been
-    /// silent for too long.
+    /// Sessions whose media went into the connection end with it, and those that never played, whose places others
+    /// want; the rest stay until they have been silent for too long.
     pub(super) fn disconnected(&mut self, conn: ConnId) {
         let Some(connection) = self.connections.remove(&conn) else {
             return;
@@ -124,17 +124,32 @@ impl<W: Clone> Machine<W> {
             let Some(session) = self.sessions.get_mut(&name) else {
                 continue;
             };
+            let unplayed = session.phase == Phase::Ready && session.playback.is_none();
+            let mut ends = session.media == Some(conn);
             if session.control == Some(conn) {
                 session.control = None;
+                ends |= unplayed && !session.busy;
             }
-            if session.media == Some(conn) {
+            if ends {
                 self.end(&name, EndReason::Disconnected, true);
             }
         }
     }
 
-    /// Lets go who has said BYE, and gives up who has been silent for too long.
+    /// Lets viewers go who have said BYE, and gives up those who have been silent for too long. All that came before
+    /// `now` has been read; after a standstill of the readers that time does not count, and nobody is judged yet.
     pub(super) fn tick(&mut self, now: Monotonic) {
+        let missed = self.listening.missed(now);
+        if !missed.is_zero() {
+            for session in self.sessions.values_mut() {
+                session.alive = excused(session.alive, missed, now);
+                session.left = session.left.map(|left| excused(left, missed, now));
+            }
+            for connection in self.connections.values_mut() {
+                connection.heard = excused(connection.heard, missed, now);
+            }
+            return;
+        }
         let left = self
             .sessions
             .iter()

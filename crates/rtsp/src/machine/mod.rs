@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use reelway_rtp::sdp::Profile;
-use reelway_session::EndReason;
+use reelway_session::{EndReason, Listening};
 
 use crate::config::RtspConfig;
 use crate::message::{Method, Request};
@@ -123,7 +123,10 @@ pub enum Event<W> {
         reason: EndReason,
     },
     /// Time passes; about once a second.
-    Tick,
+    Tick {
+        /// Everything that receivers sent before this time has been read, or is being read now.
+        heard_until: Monotonic,
+    },
 }
 
 /// What is to be done.
@@ -179,6 +182,7 @@ pub struct Machine<W> {
     sessions: HashMap<String, Session<W>>,
     /// SSRCs in use: no two tracks of any sessions have the same.
     ssrcs: HashSet<u32>,
+    listening: Listening,
     actions: Vec<Action<W>>,
 }
 
@@ -241,6 +245,7 @@ impl<W: Clone> Machine<W> {
             connections: HashMap::new(),
             sessions: HashMap::new(),
             ssrcs: HashSet::new(),
+            listening: Listening::default(),
             actions: Vec::new(),
         }
     }
@@ -282,7 +287,7 @@ impl<W: Clone> Machine<W> {
                 self.end(&session, EndReason::Failed(reason), true)
             }
             Event::Ended { session, reason } => self.end(&session, reason, true),
-            Event::Tick => self.tick(now),
+            Event::Tick { heard_until } => self.tick(now.min(heard_until)),
         }
         std::mem::take(&mut self.actions)
     }

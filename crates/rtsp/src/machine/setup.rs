@@ -83,7 +83,7 @@ impl<W: Clone> Machine<W> {
         }
         if connection.sessions.len() >= self.settings.config.sessions_per_connection {
             let words = format!(
-                "this connection has {} sessions already, which is the limit",
+                "this connection has {} sessions, as many as `rtsp.max_sessions_per_connection` allows",
                 connection.sessions.len()
             );
             return Err(Response::refuse(Status::UNAVAILABLE, words));
@@ -169,6 +169,7 @@ impl<W: Clone> Machine<W> {
                 Agreed::Tcp { .. } => Protocol::RtspTcp,
             },
             peer: connection.peer,
+            connection: conn.0,
             title: film.title().to_owned(),
             duration: Duration::from_nanos(film.duration().max(0) as u64),
             user_agent: newcomer.user_agent,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_sender::FrameWriter;
+use reelway_session::patience;
 use reelway_sys::marks;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::Interest;
@@ -80,7 +81,9 @@ impl Connection {
     async fn serve(&self, writer: &FrameWriter, door: &Notify) -> End {
         let mut parser = Parser::new(self.config.bounds);
         // A message must be whole by then; the first one is waited for from the beginning.
-        let mut due = Some(reelway_clock::now() + self.config.message_timeout);
+        // It is not made anew with each byte: a last look would never end for who sends one in time.
+        let whole = || Box::pin(patience(self.config.message_timeout));
+        let mut due = Some(whole());
         loop {
             let Ok(written) = writer.flush() else {
                 return End::Gone;
@@ -91,8 +94,8 @@ impl Connection {
                 Interest::READABLE | Interest::WRITABLE
             };
             let late = async {
-                match due {
-                    Some(due) => sleep(due.since(reelway_clock::now())).await,
+                match &mut due {
+                    Some(due) => due.await,
                     None => std::future::pending().await,
                 }
             };
@@ -122,7 +125,7 @@ impl Connection {
                         due = None;
                     }
                     if parser.is_within_message() && due.is_none() {
-                        due = Some(reelway_clock::now() + self.config.message_timeout);
+                        due = Some(whole());
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

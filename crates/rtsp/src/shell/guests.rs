@@ -45,14 +45,15 @@ impl Guests {
             .unwrap_or_else(PoisonError::into_inner);
         if present.all >= self.0.most {
             return Err(format!(
-                "{} connections are open, which is the limit",
-                present.all
+                "{} connections are open, and `rtsp.max_connections` is {}",
+                present.all, self.0.most
             ));
         }
         let of_one = present.by_peer.get(&peer).copied().unwrap_or(0);
         if of_one >= self.0.most_of_one {
             return Err(format!(
-                "{of_one} connections of {peer} are open, which is the limit per address"
+                "{of_one} connections of {peer} are open, and `rtsp.max_connections_per_peer` is {}",
+                self.0.most_of_one
             ));
         }
         present.all += 1;

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use reelway_clock::Monotonic;
 use reelway_media::Nanos;
 use reelway_sender::FrameWriter;
-use reelway_session::{EndReason, Refusal, Session};
+use reelway_session::{EndReason, Refusal, Session, in_patience};
 use reelway_timetable::Schedule;
 use tokio::sync::{Notify, mpsc};
 
@@ -44,13 +45,13 @@ const GATHER: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(15);
 
 async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, String> {
-    let late = |_| {
+    let late = || {
         format!(
             "the film's disk did not answer within {} s",
             PATIENCE.as_secs()
         )
     };
-    tokio::time::timeout(PATIENCE, work).await.map_err(late)
+    in_patience(PATIENCE, work).await.ok_or_else(late)
 }
 
 pub(super) struct Hub {
@@ -164,11 +165,17 @@ impl Hub {
             }
             Job::Play(order) => {
                 let (name, end) = (order.session.clone(), order.end);
-                if let Some(session) = self.session(&name) {
-                    let (tracks, carriage) = taken(&order.tracks);
-                    session.takes(tracks, carriage);
-                }
-                match in_time(self.library.play(*order, &self.ears)).await {
+                let session = self.session(&name).filter(Session::begins);
+                let Some(session) = session else {
+                    // The session was sent away for others a moment ago.
+                    return Outcome::Refused(Refusal {
+                        reason: EndReason::MadeRoom.to_string(),
+                        retry_after: Some(Duration::from_secs(1)),
+                    });
+                };
+                let (tracks, carriage) = taken(&order.tracks);
+                session.takes(tracks, carriage);
+                let outcome = match in_time(self.library.play(*order, &self.ears)).await {
                     Ok(Ok((playback, info))) => match self.book(&name, info.start, end, true) {
                         Ok(schedule) => {
                             if schedule.is_some() {
@@ -182,7 +189,11 @@ impl Hub {
                         }
                     },
                     Ok(Err(reason)) | Err(reason) => Outcome::Made(Err(reason)),
+                };
+                if !matches!(outcome, Outcome::Made(Ok(_))) {
+                    session.waits_again();
                 }
+                outcome
             }
             Job::Seek {
                 playback,
@@ -224,6 +235,11 @@ impl Hub {
         }
     }
 
+    /// Everything that receivers sent over UDP before this time has been read, or is being read now.
+    pub fn heard_until(&self) -> Monotonic {
+        self.library.heard_until()
+    }
+
     fn session(&self, name: &str) -> Option<Session> {
         lock(&self.sessions).get(name).cloned()
     }
@@ -236,10 +252,12 @@ impl Hub {
         to: Nanos,
         may_refuse: bool,
     ) -> Result<Option<Arc<Schedule>>, Refusal> {
-        match self.session(session) {
-            Some(session) => session.plays(from, to, may_refuse),
-            None => Ok(None),
-        }
+        let Some(session) = self.session(session) else {
+            return Ok(None);
+        };
+        let booked = session.plays(from, to, may_refuse);
+        self.library.say_farewell();
+        booked
     }
 
     /// The same for one who has been let go on: from where it really is.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reelway_catalogue::{Catalogue, CatalogueError, Film as CatalogueFilm, Protocols};
+use reelway_clock::Monotonic;
 use reelway_media::Nanos;
 use reelway_rtp::sdp::{Description, Profile, Section};
 use reelway_rtp::{Payload, PayloadOptions};
@@ -89,9 +90,21 @@ impl Library {
         }
     }
 
+    /// Everything that receivers sent over UDP before this time has been read, or is being read now.
+    pub fn heard_until(&self) -> Monotonic {
+        self.sender.heard_until()
+    }
+
+    /// Ends what was sent away for others.
+    pub fn say_farewell(&self) {
+        self.sessions.say_farewell();
+    }
+
     /// Asks the register whether this viewer may come in.
     pub fn admit(&self, viewer: NewSession, ears: &Ears) -> Result<(Session, Admission), Refusal> {
-        let session = self.sessions.open(viewer)?;
+        let opened = self.sessions.open(viewer);
+        self.sessions.say_farewell();
+        let session = opened?;
         // How long a viewer may be silent is known here, by what he does.
         session.set_idle_limit(Duration::MAX);
         let watch = Arc::new(Watch::default());

@@ -4,12 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use reelway_catalogue::Catalogue;
 use reelway_sender::Sender;
-use reelway_session::Sessions;
+use reelway_session::{Sessions, new_connection};
 use reelway_store::Store;
 use reelway_sys::marks;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -111,12 +110,10 @@ impl RtspServer {
             ..
         } = self;
         let guests = Guests::new(config.connections, config.connections_per_peer);
-        let numbers = Arc::new(AtomicU64::new(0));
         let mut tasks = JoinSet::new();
         for listener in listeners {
-            let (guests, config, hub, numbers) =
-                (guests.clone(), config.clone(), hub.clone(), numbers.clone());
-            tasks.spawn(async move { accept(listener, guests, config, hub, numbers).await });
+            let (guests, config, hub) = (guests.clone(), config.clone(), hub.clone());
+            tasks.spawn(async move { accept(listener, guests, config, hub).await });
         }
         let ticking = hub.clone();
         tasks.spawn(async move {
@@ -124,7 +121,8 @@ impl RtspServer {
             second.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 second.tick().await;
-                ticking.happen(Event::Tick);
+                let heard_until = ticking.heard_until();
+                ticking.happen(Event::Tick { heard_until });
             }
         });
         tasks.spawn(async move { hub.listen(news).await });
@@ -153,13 +151,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-async fn accept(
-    listener: TcpListener,
-    guests: Guests,
-    config: Arc<RtspConfig>,
-    hub: Arc<Hub>,
-    numbers: Arc<AtomicU64>,
-) {
+async fn accept(listener: TcpListener, guests: Guests, config: Arc<RtspConfig>, hub: Arc<Hub>) {
     let mut connections = JoinSet::new();
     let mut complaints = Complaints::default();
     loop {
@@ -170,7 +162,7 @@ async fn accept(
         match accepted {
             Ok((stream, peer)) => match guests.enter(peer.ip()) {
                 Ok(guest) => {
-                    let conn = ConnId(numbers.fetch_add(1, Ordering::Relaxed));
+                    let conn = ConnId(new_connection());
                     let connection = Connection {
                         hub: hub.clone(),
                         conn,
@@ -198,7 +190,7 @@ async fn accept(
 
 /// Says in the shortest way that there is no place; the peer may not have asked yet.
 fn refuse(stream: TcpStream) {
-    let _ = stream.try_write(b"RTSP/1.0 503 Service Unavailable (too many connections)\r\n\r\n");
+    let _ = stream.try_write(b"RTSP/1.0 503 Service Unavailable (rtsp.max_connections or rtsp.max_connections_per_peer is reached)\r\n\r\n");
 }
 
 /// Tells of what may happen a thousand times a second, once in a while.

@@ -351,7 +351,8 @@ impl Server {
     pub fn wait(&mut self, time: Duration) {
         for _ in 0..time.as_secs() {
             self.now += Duration::from_secs(1);
-            self.happen(Event::Tick);
+            let heard_until = self.now;
+            self.happen(Event::Tick { heard_until });
         }
     }
 

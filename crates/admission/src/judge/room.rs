@@ -1,0 +1,236 @@
+//! Who has to leave so that somebody else can come in.
+
+use std::sync::Arc;
+
+use reelway_timetable::{Curve, Play};
+
+use super::{Admission, Booking};
+use crate::capacity::Resource;
+use crate::crowd::Member;
+use crate::verdict::{BookingId, Newcomer, RefusedFor};
+
+/// Most who leave for one newcomer.
+const MOST: usize = 32;
+
+/// Somebody who would come in if others left.
+enum Wish<'a> {
+    /// A newcomer, who may wait for so many seconds.
+    Newcomer(&'a Newcomer<'a>, u32),
+    /// One who is here and wants these bins of his needs from now on.
+    Again(&'a [(Resource, Arc<Curve>)], (usize, usize), usize),
+}
+
+impl Admission {
+    /// Which of `candidates` have to leave so that a newcomer can come in at `now`: taken in their order, nobody who
+    /// leaves for nothing. Empty if there is room; `None` if there is none even without them. Nothing is changed.
+    pub fn who_must_go(
+        &mut self,
+        now: u64,
+        newcomer: &Newcomer<'_>,
+        wait: u32,
+        candidates: &[BookingId],
+    ) -> Option<Vec<BookingId>> {
+        self.advance(now);
+        self.try_without(&Wish::Newcomer(newcomer, wait), candidates)
+    }
+
+    /// The same for one who is here, and wants the bins `range` of `needs` instead of what is booked.
+    pub fn who_must_go_for(
+        &mut self,
+        now: u64,
+        id: BookingId,
+        needs: &[(Resource, Arc<Curve>)],
+        range: (usize, usize),
+        candidates: &[BookingId],
+    ) -> Option<Vec<BookingId>> {
+        self.advance(now);
+        let (plays, own) = self.take_out(id)?;
+        let wish = Wish::Again(needs, range, own.class);
+        let gone = self.try_without(&wish, candidates);
+        self.put_back(id, plays, own);
+        gone
+    }
+
+    fn try_without(&mut self, wish: &Wish<'_>, candidates: &[BookingId]) -> Option<Vec<BookingId>> {
+        let mut left: Vec<BookingId> = candidates.to_vec();
+        let mut out = Vec::new();
+        let fits = loop {
+            let Some(hindrance) = self.hindrance(wish) else {
+                break true;
+            };
+            let next = left
+                .iter()
+                .position(|id| self.is_in_the_way(*id, &hindrance, wish))
+                .filter(|_| out.len() < MOST);
+            let Some(next) = next else { break false };
+            let id = left.remove(next);
+            out.extend(self.take_out(id).map(|taken| (id, taken)));
+        };
+        let gone = out.iter().map(|(id, _)| *id).collect();
+        for (id, (plays, booking)) in out.into_iter().rev() {
+            self.put_back(id, plays, booking);
+        }
+        fits.then_some(gone)
+    }
+
+    /// What stands in the way.
+    fn hindrance(&self, wish: &Wish<'_>) -> Option<RefusedFor> {
+        match wish {
+            Wish::Newcomer(newcomer, wait) => self
+                .judge(newcomer, *wait)
+                .err()
+                .map(|refused| refused.reason),
+            Wish::Again(needs, (from, to), class) => {
+                let now = self.second();
+                let plays = self.plays(needs, *from, *to, self.quarter_at(now));
+                let (resource, place) = self.overfull(now, &plays, *class)?;
+                Some(RefusedFor::Full {
+                    resource,
+                    ahead: place as u64,
+                    load: 0,
+                    need: 0,
+                    limit: 0,
+                })
+            }
+        }
+    }
+
+    /// Whether it would help if this one left.
+    fn is_in_the_way(&self, id: BookingId, hindrance: &RefusedFor, wish: &Wish<'_>) -> bool {
+        let Some(booking) = self.bookings.get(&id) else {
+            return false;
+        };
+        match hindrance {
+            RefusedFor::Full {
+                resource, ahead, ..
+            } => {
+                let second = self.second() + ahead;
+                let plays = booking.plays.iter().filter(|(of, _)| of == resource);
+                let place = second.checked_sub(booking.start);
+                place.is_some_and(|place| {
+                    plays.clone().any(|(_, play)| play.need(place as usize) > 0)
+                })
+            }
+            RefusedFor::Crowd(_) => match wish {
+                Wish::Newcomer(newcomer, _) => {
+                    let member = Member::new(newcomer.title, newcomer.address, newcomer.user);
+                    self.crowd.shares_full(&member, &booking.member)
+                }
+                Wish::Again(..) => false,
+            },
+            RefusedFor::Count { .. } => true,
+            RefusedFor::Fast => false,
+        }
+    }
+
+    fn take_out(&mut self, id: BookingId) -> Option<(Vec<(Resource, Play)>, Booking)> {
+        let plays = self.bookings.get(&id)?.plays.clone();
+        self.unbook(id);
+        let booking = self.bookings.remove(&id)?;
+        self.crowd.leave(&booking.member);
+        self.fast -= u32::from(booking.fast);
+        Some((plays, booking))
+    }
+
+    fn put_back(&mut self, id: BookingId, plays: Vec<(Resource, Play)>, booking: Booking) {
+        self.crowd.enter(&booking.member);
+        self.fast += u32::from(booking.fast);
+        let start = booking.start;
+        self.bookings.insert(id, booking);
+        if !plays.is_empty() {
+            self.book(id, start, plays);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::capacity::Capacity;
+    use crate::crowd::Limits;
+    use crate::policy::Policy;
+
+    const DISK: Resource = Resource::Disk;
+
+    fn newcomer<'a>(title: &'a str, needs: &'a [(Resource, Arc<Curve>)]) -> Newcomer<'a> {
+        Newcomer {
+            title,
+            address: [10, 0, 0, 1].into(),
+            user: None,
+            class: 0,
+            fast: false,
+            needs,
+            from: 0,
+            to: usize::MAX,
+        }
+    }
+
+    fn loads(judge: &Admission) -> Vec<u64> {
+        (0..700).map(|second| judge.load(DISK, second)).collect()
+    }
+
+    #[test]
+    fn as_few_leave_as_it_takes_and_asking_changes_nothing() {
+        let capacity = Capacity::unlimited().with(DISK, 100, 1000);
+        let mut judge = Admission::new(Policy::Exact, capacity, Limits::default());
+        let small = [(DISK, Arc::new(Curve::new(vec![5; 4 * 600])))];
+        let big = [(DISK, Arc::new(Curve::new(vec![10; 4 * 600])))];
+        let ids: Vec<BookingId> = (0..5)
+            .map(|_| judge.decide(0, &newcomer("a", &small), 0).unwrap().id)
+            .collect();
+        let before = loads(&judge);
+        let go = judge.who_must_go(0, &newcomer("a", &big), 0, &[ids[3], ids[1], ids[0]]);
+        assert_eq!(
+            go,
+            Some(vec![ids[3], ids[1]]),
+            "20 a second each, 40 are wanted"
+        );
+        assert_eq!(
+            judge.who_must_go(0, &newcomer("a", &big), 0, &ids[..1]),
+            None
+        );
+        assert_eq!(loads(&judge), before);
+        assert_eq!((judge.viewers(), judge.refused()), (5, 0));
+        // One who lets his place go has to ask again, and may have others' who do not play.
+        judge.rest(0, ids[4]);
+        judge.decide(0, &newcomer("a", &small), 0).unwrap();
+        let go = judge.who_must_go_for(0, ids[4], &small, (0, usize::MAX), &ids[..2]);
+        assert_eq!(go, Some(vec![ids[0]]));
+        judge.end(0, ids[0]);
+        let go = judge.who_must_go_for(0, ids[4], &small, (0, usize::MAX), &ids[..2]);
+        assert_eq!(go, Some(vec![]), "there is room");
+    }
+
+    #[test]
+    fn who_does_not_stand_in_the_way_stays() {
+        let limits = Limits {
+            title: 1,
+            ..Limits::default()
+        };
+        let capacity = Capacity::unlimited().with(DISK, 100, 1000);
+        let mut judge = Admission::new(Policy::Exact, capacity, limits);
+        let needs = [(DISK, Arc::new(Curve::new(vec![5; 4 * 600])))];
+        let a = judge.decide(0, &newcomer("a", &needs), 0).unwrap().id;
+        let b = judge.decide(0, &newcomer("b", &needs), 0).unwrap().id;
+        let go = judge.who_must_go(0, &newcomer("b", &needs), 0, &[a, b]);
+        assert_eq!(go, Some(vec![b]), "b's place is of the title");
+        assert_eq!(
+            judge.who_must_go(0, &newcomer("c", &needs), 0, &[a, b]),
+            Some(vec![])
+        );
+        // Rested ones hold nothing of the disk.
+        let big = [(DISK, Arc::new(Curve::new(vec![25; 4 * 600])))];
+        judge.rest(0, a);
+        let go = judge.who_must_go(0, &newcomer("c", &big), 0, &[a, b]);
+        assert_eq!(go, Some(vec![b]));
+        assert_eq!(judge.load(DISK, 0), 20);
+        judge.end(0, b);
+        assert_eq!(judge.load(DISK, 0), 0);
+        assert_eq!(
+            Duration::ZERO,
+            judge.what_if(0, &newcomer("b", &big), 0).unwrap()
+        );
+    }
+}
