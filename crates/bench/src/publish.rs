@@ -24,7 +24,11 @@ pub fn publish(report: &mut Report, dir: &Path) -> anyhow::Result<()> {
     write(&dir.join(format!("{name}.md")), &report.markdown())?;
     let kept = serde_json::to_string_pretty(&report.kept())? + "\n";
     write(&figures_of(dir, name), &kept)?;
-    summary::renew(dir)
+    summary::renew(dir)?;
+    for complaint in summary::complaints(dir)? {
+        eprintln!("{}: {complaint}", dir.join("why.toml").display());
+    }
+    Ok(())
 }
 
 /// The file that keeps a page's figures.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use serde::Deserialize;
 
 use crate::publish::{kept, write};
@@ -60,11 +60,22 @@ struct Folder {
     shown: Shown,
 }
 
+/// What why.toml of a folder lacks or has too much of, in words for people; empty for a folder of somebody's own.
+///
+/// # Errors
+/// A kept file is not what it should be.
+pub fn complaints(dir: &Path) -> anyhow::Result<Vec<String>> {
+    if !dir.join("why.toml").exists() {
+        return Ok(Vec::new());
+    }
+    Ok(Folder::read(dir)?.complaints())
+}
+
 /// Writes the generated parts of `DIR.md` and of the README two folders up anew, each where it is there and has a place
 /// for it.
 ///
 /// # Errors
-/// A kept file is not what it should be, a missed figure has no line of why, or a file cannot be written.
+/// A kept file is not what it should be, or a file cannot be written.
 pub fn renew(dir: &Path) -> anyhow::Result<()> {
     for (path, text) in renewed(dir)? {
         write(&path, &text)?;
@@ -109,26 +120,21 @@ impl Folder {
                 all.push((page.name, kept));
             }
         }
-        let folder = Folder {
+        Ok(Folder {
             kept: all,
             missed: read(&dir.join("why.toml"))?,
             shown: read(&dir.join("readme.toml"))?,
-        };
-        for (key, _, _) in folder.missed() {
-            ensure!(
-                folder.missed.contains_key(&key),
-                "{}: the figure \"{key}\" is missed: say what it is and why",
-                dir.join("why.toml").display()
-            );
-        }
-        for key in folder.missed.keys() {
-            ensure!(
-                folder.missed().any(|(missed, _, _)| missed == *key),
-                "{}: \"{key}\" is no missed figure: its line can go",
-                dir.join("why.toml").display()
-            );
-        }
-        Ok(folder)
+        })
+    }
+
+    /// Missed figures without an entry in why.toml, and entries without a missed figure.
+    fn complaints(&self) -> Vec<String> {
+        let keys: Vec<String> = self.missed().map(|(key, _, _)| key).collect();
+        let without = keys.iter().filter(|key| !self.missed.contains_key(*key));
+        let stale = self.missed.keys().filter(|key| !keys.contains(key));
+        let without = without.map(|key| format!("\"{key}\" is missed: add what it is and why"));
+        let stale = stale.map(|key| format!("\"{key}\" is not missed: remove its entry"));
+        without.chain(stale).collect()
     }
 
     /// All missed figures with their keys.
@@ -204,10 +210,11 @@ impl Folder {
         }
         let missed = kept.figures.iter().filter(|figure| figure.is_missed());
         let lines: Vec<String> = missed
-            .filter_map(|figure| {
-                let missed = self.missed.get(&format!("{page}/{}", figure.id))?;
+            .map(|figure| {
+                let missed = self.missed.get(&format!("{page}/{}", figure.id));
+                let why = missed.map_or("no reason given yet.", |missed| missed.why.as_str());
                 let id = figure.id.replace('_', " ");
-                Some(format!("* *{id}* is missed: {}\n", missed.why))
+                format!("* *{id}* is missed: {why}\n")
             })
             .collect();
         if !lines.is_empty() {
