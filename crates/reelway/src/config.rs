@@ -128,9 +128,8 @@ impl Config {
         if let Err(error) = self.admission.classes() {
             bail!("admission.classes: {error}");
         }
-        match self.admission.policy.parse::<reelway_admission::Policy>() {
-            Err(error) => bail!("admission.policy = \"{}\": {error}", self.admission.policy),
-            Ok(_) => {}
+        if let Err(error) = self.admission.policy.parse::<reelway_admission::Policy>() {
+            bail!("admission.policy = \"{}\": {error}", self.admission.policy);
         }
         if let Err(error) = self.pool.policy.parse::<reelway_cache::Spec>() {
             bail!("pool.policy = \"{}\": {error}", self.pool.policy);

@@ -170,7 +170,7 @@ mod tests {
             ),
             (
                 "url = \"http://h/\"\nfilms = [\"a.mp4\"]\nlist = \"x.m3u\"",
-                "take one",
+                "use one",
             ),
             ("url = \"s3://b\"\naccess_key = \"s3cret\"", "go together"),
             (

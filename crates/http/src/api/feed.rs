@@ -2,6 +2,7 @@
 //! shared by all who listen.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -139,18 +140,18 @@ impl Told {
             if added.len() == most {
                 break;
             }
-            if !self.sessions.contains_key(&session.number()) {
+            if let Entry::Vacant(unknown) = self.sessions.entry(session.number()) {
                 let moment = session.moment();
                 added.push(session.view_at(&moment));
-                let known = (session.clone(), moment);
-                self.sessions.insert(session.number(), known);
+                unknown.insert((session.clone(), moment));
             }
         }
         let begin = others.partition_point(|(number, _)| *number <= self.turn);
         others.rotate_left(begin);
         let left = most - added.len();
         let few = left.saturating_sub(urgent.len());
-        if let Some((last, _)) = others.iter().take(few).last() {
+        let told = few.min(others.len());
+        if let Some((last, _)) = others[..told].last() {
             self.turn = *last;
         }
         let mut changed = Vec::new();

@@ -381,7 +381,7 @@ pub(crate) async fn film(State(app): State<Arc<App>>, parts: Parts) -> Answer {
     let urls = urls(&app, &parts, &name);
     let full = move |app: &App| {
         FullFilm::of(app, &entry, urls)
-            .map_err(|error| answer::api_error(StatusCode::INTERNAL_SERVER_ERROR, error))
+            .map_err(|error| Box::new(answer::api_error(StatusCode::INTERNAL_SERVER_ERROR, error)))
     };
     json(&app, &parts.headers, full).await
 }

@@ -31,13 +31,13 @@ use crate::desk::Text;
 async fn json<T: Serialize>(
     app: &Arc<App>,
     headers: &HeaderMap,
-    make: impl FnOnce(&App) -> Result<T, Answer> + Send + 'static,
+    make: impl FnOnce(&App) -> Result<T, Box<Answer>> + Send + 'static,
 ) -> Answer {
     let of = app.clone();
     let make = move || -> Result<Text, Box<Answer>> {
         Ok(Text {
             media_type: "application/json",
-            text: to_text(&make(&of).map_err(Box::new)?),
+            text: to_text(&make(&of)?),
         })
     };
     let mut answer = app.desk.answer(headers, make).await;

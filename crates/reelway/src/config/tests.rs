@@ -28,6 +28,7 @@ fn the_reference_shows_every_key() {
         "admission:",
         "sender:",
         "log:",
+        "index:",
     ];
     let keys = debug
         .lines()
@@ -94,7 +95,7 @@ fn a_value_out_of_its_range_is_named_with_its_line() {
         ),
         (
             "[admission]\nclasses = [{ name = \"a\", percent = 50, networks = [\"10.0.0.0/33\"] }]",
-            "line 2: admission.classes: class \"a\": `10.0.0.0/33` is no network",
+            "line 2: admission.classes: class \"a\": `10.0.0.0/33` is not a network",
         ),
         (
             "[admission]\nper_user = 2",
