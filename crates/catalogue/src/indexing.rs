@@ -29,6 +29,14 @@ pub enum IndexingError {
         /// Box, offset, and what is wrong.
         error: IndexError,
     },
+    /// The container is a known one that is not read yet.
+    #[error("{}: {reason}", path.display())]
+    Foreign {
+        /// Which file.
+        path: PathBuf,
+        /// Which container, and what to do.
+        reason: String,
+    },
     /// A film elsewhere could not be read now.
     #[error("{}: {reason}", path.display())]
     Elsewhere {
@@ -45,7 +53,9 @@ impl IndexingError {
         match self {
             IndexingError::Io { error, .. } => error.to_string(),
             IndexingError::Container { error, .. } => error.to_string(),
-            IndexingError::Elsewhere { reason, .. } => reason.clone(),
+            IndexingError::Foreign { reason, .. } | IndexingError::Elsewhere { reason, .. } => {
+                reason.clone()
+            }
         }
     }
 
@@ -55,18 +65,33 @@ impl IndexingError {
         match self {
             IndexingError::Container { error, .. } => error.kind == Trouble::Incomplete,
             IndexingError::Elsewhere { .. } => true,
-            IndexingError::Io { .. } => false,
+            IndexingError::Io { .. } | IndexingError::Foreign { .. } => false,
         }
     }
 }
 
-/// Indexes a film file; reads its tables, not its media.
+/// Indexes a film file; reads its tables, not its media. What a container is, its extension tells.
 pub fn index_path(path: &Path) -> Result<(FileIdentity, Index), IndexingError> {
     let io = |error| IndexingError::Io {
         path: path.to_owned(),
         error,
     };
     let file = File::open(path).map_err(io)?;
+    if let Some(reason) = foreign_container(path) {
+        return Err(IndexingError::Foreign {
+            path: path.to_owned(),
+            reason,
+        });
+    }
+    index_file(&file, path)
+}
+
+/// Indexes a film file that is open; `path` is how it is called in errors.
+pub(crate) fn index_file(file: &File, path: &Path) -> Result<(FileIdentity, Index), IndexingError> {
+    let io = |error| IndexingError::Io {
+        path: path.to_owned(),
+        error,
+    };
     let metadata = file.metadata().map_err(io)?;
     if metadata.is_dir() {
         return Err(io(io::Error::new(

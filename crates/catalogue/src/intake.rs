@@ -1,6 +1,7 @@
 //! Where films are put and taken away: which file a title is, or would be.
 
-use std::fs;
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,8 +9,9 @@ use reelway_media::{IndexError, IndexOptions, ReadIndexError, Trouble, index_wit
 use reelway_sys::FileIdentity;
 use reelway_sys::files::room;
 
+use crate::below::{Below, file_below, folder_below};
 use crate::directory::{Directory, lock};
-use crate::indexing::{IndexingError, foreign_container, index_path};
+use crate::indexing::{IndexingError, foreign_container, index_file};
 use crate::scan::scan;
 
 /// Longest part of a title in bytes; with the extension it must fit a file name (255 on Linux).
@@ -19,28 +21,30 @@ const MOST_PARTS: usize = 16;
 
 /// Where films come and go by request. What lies elsewhere is not among it.
 pub trait Intake: Send + Sync {
-    /// Whether the film of this name is a file that can be taken away.
-    fn holds(&self, title: &str) -> bool;
+    /// The file of a film that is there and can be taken away.
+    fn present(&self, title: &str) -> Option<Place>;
 
-    /// The file of a title. Reads the file system.
+    /// The file of a title, which may be put there. Reads the file system.
     fn place(&self, title: &str) -> Result<Place, IntakeError>;
 
     /// Whether a whole file, to become `place`, is a film; keeps what was learnt of it. Reads it.
-    fn judge(&self, title: &str, file: &Path, place: &Place)
+    fn judge(&self, title: &str, file: &File, place: &Place)
     -> Result<FileIdentity, IndexingError>;
 
     /// Something was put or taken away: look again, soon.
     fn look_again(&self);
 
-    /// All folders in which films may lie. Reads the file system.
-    fn folders(&self) -> Vec<PathBuf>;
+    /// All folders in which films may lie; links are among what leads to them. Reads the file system.
+    fn folders(&self) -> Vec<Below>;
 }
 
 /// The file of a title.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Where it lies, or would lie.
-    pub path: PathBuf,
+    /// The folder in which it lies, or would lie.
+    pub folder: Below,
+    /// Its name there.
+    pub name: OsString,
     /// Which file is there; `None`: none.
     pub present: Option<FileIdentity>,
 }
@@ -64,6 +68,15 @@ pub enum IntakeError {
         /// In words.
         reason: String,
     },
+    /// A symbolic link is on the way.
+    #[error(
+        "{}: a symbolic link leads there; films behind links are read, but not put or deleted (to allow it, name the directory behind the link as a film directory)",
+        path.display()
+    )]
+    Link {
+        /// Where to.
+        path: PathBuf,
+    },
     /// There is no folder for new films.
     #[error("this server has single films only, and no film directory for uploads")]
     NoFolder,
@@ -78,68 +91,67 @@ pub enum IntakeError {
 }
 
 impl Place {
-    /// Makes the folders on the way to it.
-    pub fn make_folders(&self) -> Result<(), IntakeError> {
-        let folder = self.path.parent().unwrap_or(&self.path);
-        fs::create_dir_all(folder).map_err(|error| match error.kind() {
-            // A film is called as the folder would be.
-            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => IntakeError::Taken {
-                path: folder.to_owned(),
-                reason: "a file is where a folder is needed".into(),
-            },
-            _ => IntakeError::Io {
-                path: folder.to_owned(),
-                error,
-            },
-        })
+    /// Its path.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join(&self.name)
     }
 }
 
 impl Intake for Directory {
-    fn holds(&self, title: &str) -> bool {
-        lock(&self.shared.library).entries.contains_key(title)
+    fn present(&self, title: &str) -> Option<Place> {
+        let entry = lock(&self.shared.library).entries.get(title).cloned()?;
+        let (folder, name) = file_below(self.films(), &entry.path)?;
+        Some(Place {
+            folder,
+            name,
+            present: Some(entry.identity),
+        })
     }
 
     fn place(&self, title: &str) -> Result<Place, IntakeError> {
-        let entry = lock(&self.shared.library).entries.get(title).cloned();
-        if let Some(entry) = entry {
-            if let Some(reason) = foreign_container(&entry.path) {
+        if let Some(place) = self.present(title) {
+            if let Some(reason) = foreign_container(Path::new(&place.name)) {
                 return Err(IntakeError::Taken {
-                    path: entry.path.clone(),
+                    path: place.path(),
                     reason: format!("{reason}; delete it to put another in its place"),
                 });
             }
-            return Ok(Place {
-                path: entry.path.clone(),
-                present: Some(entry.identity),
-            });
+            // Said before the first byte comes.
+            place.folder.open()?;
+            return Ok(place);
         }
         check_title(title)?;
         let folders = self.films().iter().filter(|film| film.is_dir());
         // Of several disks the emptiest.
-        let folder = folders.max_by_key(|folder| room(folder).unwrap_or(0));
-        let folder = folder.ok_or(IntakeError::NoFolder)?;
-        let path = folder.join(format!("{title}.mp4"));
-        match path.symlink_metadata() {
-            Ok(_) => Err(IntakeError::Taken {
-                path,
+        let root = folders.max_by_key(|folder| room(folder).unwrap_or(0));
+        let root = root.ok_or(IntakeError::NoFolder)?;
+        let way = PathBuf::from(format!("{title}.mp4"));
+        let (folder, name) = (way.parent(), way.file_name().map(OsString::from));
+        let place = Place {
+            folder: Below::new(root, folder.unwrap_or(Path::new(""))),
+            name: name.unwrap_or_default(),
+            present: None,
+        };
+        match place.folder.open() {
+            Ok(folder) if folder.has(&place.name).unwrap_or(true) => Err(IntakeError::Taken {
+                path: place.path(),
                 reason: "there already, as a film of another title or not listed yet".into(),
             }),
-            Err(_) => Ok(Place {
-                path,
-                present: None,
-            }),
+            Err(link @ IntakeError::Link { .. }) => Err(link),
+            // What else is wrong with the folder is found out when it is made.
+            _ => Ok(place),
         }
     }
 
     fn judge(
         &self,
         title: &str,
-        file: &Path,
+        file: &File,
         place: &Place,
     ) -> Result<FileIdentity, IndexingError> {
-        let (identity, index) = index_path(file)?;
-        self.shared.keep(title, &place.path, identity, index);
+        let path = place.path();
+        let (identity, index) = index_file(file, &path)?;
+        self.shared.keep(title, &path, identity, index);
         Ok(identity)
     }
 
@@ -147,8 +159,12 @@ impl Intake for Directory {
         self.wake();
     }
 
-    fn folders(&self) -> Vec<PathBuf> {
-        scan(self.films()).folders
+    fn folders(&self) -> Vec<Below> {
+        let folders = scan(self.films()).folders;
+        let below = folders
+            .iter()
+            .filter_map(|folder| folder_below(self.films(), folder));
+        below.collect()
     }
 }
 
@@ -198,6 +214,9 @@ fn check_title(title: &str) -> Result<(), IntakeError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
     use crate::DirectoryConfig;
 
@@ -226,13 +245,13 @@ mod tests {
             ..DirectoryConfig::default()
         });
         let place = library.place("new/film").unwrap();
-        assert_eq!(place.path, dir.path().join("new/film.mp4"));
+        assert_eq!(place.path(), dir.path().join("new/film.mp4"));
         assert_eq!(place.present, None);
         let taken = |title: &str| matches!(library.place(title), Err(IntakeError::Taken { .. }));
         assert!(taken("a"), "a.mp4 is the film 'a.mp4' here");
         assert!(taken("b"), "Matroska by its name");
         assert!(library.place("a.mov").unwrap().present.is_some());
-        let below = library.place("a.mp4/film").unwrap().make_folders();
+        let below = library.place("a.mp4/film").unwrap().folder.make();
         assert!(matches!(below, Err(IntakeError::Taken { .. })), "{below:?}");
     }
 
@@ -246,6 +265,42 @@ mod tests {
         });
         assert!(matches!(library.place("b"), Err(IntakeError::NoFolder)));
         assert!(library.place("a").unwrap().present.is_some());
+    }
+
+    #[test]
+    fn films_behind_links_are_listed_and_never_written() {
+        let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(elsewhere.path().join("theirs.mp4"), b"x").unwrap();
+        symlink(elsewhere.path(), dir.path().join("link")).unwrap();
+        symlink(
+            elsewhere.path().join("theirs.mp4"),
+            dir.path().join("one.mp4"),
+        )
+        .unwrap();
+        let open = |films: Vec<PathBuf>| {
+            Directory::open(DirectoryConfig {
+                films,
+                ..DirectoryConfig::default()
+            })
+        };
+        let library = open(vec![dir.path().to_owned()]);
+        let refused = |title: &str| matches!(library.place(title), Err(IntakeError::Link { .. }));
+        assert!(refused("link/theirs") && refused("link/new") && refused("link/new/deeper"));
+        let place = library.present("link/theirs").unwrap();
+        assert!(matches!(place.folder.open(), Err(IntakeError::Link { .. })));
+        // A film that is a link itself: its name is in the directory, and can be given to another.
+        assert!(library.place("one").unwrap().folder.open().is_ok());
+        let writable = |library: &Directory| {
+            let folders = library.folders();
+            folders
+                .iter()
+                .filter(|folder| folder.open().is_ok())
+                .count()
+        };
+        assert_eq!((library.folders().len(), writable(&library)), (2, 1));
+        // Named by the operator, it is a film directory like any other.
+        let library = open(vec![dir.path().to_owned(), dir.path().join("link")]);
+        assert!(library.place("link/theirs").unwrap().folder.open().is_ok());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! this room gives it the bytes.
 #![forbid(unsafe_code)]
 
+mod below;
 mod directory;
 mod entry;
 mod index_file;
@@ -19,6 +20,7 @@ mod several;
 mod shelf;
 mod unsaved;
 
+pub use below::Below;
 pub use directory::{Change, Directory, DirectoryConfig};
 pub use entry::{CatalogueError, Entry, Film, Protocols, State, Summary, TrackSummary};
 pub use index_file::{IndexFile, IndexFileError};

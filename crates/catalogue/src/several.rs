@@ -1,11 +1,13 @@
 //! Several libraries as one.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use reelway_sys::FileIdentity;
 
+use crate::below::Below;
 use crate::entry::{CatalogueError, Entry, Film};
 use crate::indexing::IndexingError;
 use crate::intake::{Intake, IntakeError, Place};
@@ -77,9 +79,8 @@ impl Several {
 }
 
 impl Intake for Several {
-    fn holds(&self, title: &str) -> bool {
-        let library = self.with(title).and_then(|library| library.intake());
-        library.is_some_and(|intake| intake.holds(title))
+    fn present(&self, title: &str) -> Option<Place> {
+        self.with(title)?.intake()?.present(title)
     }
 
     fn place(&self, title: &str) -> Result<Place, IntakeError> {
@@ -89,14 +90,14 @@ impl Intake for Several {
     fn judge(
         &self,
         title: &str,
-        file: &Path,
+        file: &File,
         place: &Place,
     ) -> Result<FileIdentity, IndexingError> {
         match self.intake_of(title) {
             Ok(intake) => intake.judge(title, file, place),
             // Meanwhile a film elsewhere has taken the name.
             Err(error) => Err(IndexingError::Elsewhere {
-                path: file.to_owned(),
+                path: place.path(),
                 reason: error.to_string(),
             }),
         }
@@ -108,7 +109,7 @@ impl Intake for Several {
         }
     }
 
-    fn folders(&self) -> Vec<PathBuf> {
+    fn folders(&self) -> Vec<Below> {
         let intakes = self.0.iter().filter_map(|library| library.intake());
         intakes.flat_map(|intake| intake.folders()).collect()
     }

@@ -132,12 +132,24 @@ pub(crate) async fn expire(app: Arc<App>) {
 /// Cleans up what a server that died left behind. Reads the film directories.
 pub(crate) fn clean_up(intake: &dyn Intake) {
     for folder in intake.folders() {
-        match reelway_store::remove_abandoned_drafts(&folder) {
+        let path = folder.path();
+        let removed = match folder.open() {
+            Ok(folder) => reelway_store::remove_abandoned_drafts(&folder),
+            // Behind a link nothing was put, so nothing was left.
+            Err(IntakeError::Link { .. }) => continue,
+            Err(error) => {
+                tracing::warn!("unfinished uploads cannot be removed: {error}");
+                continue;
+            }
+        };
+        match removed {
             Ok(0) => {}
-            Ok(count) => tracing::info!("{}: removed {count} unfinished uploads", folder.display()),
+            Ok(count) => {
+                tracing::info!("{}: removed {count} unfinished uploads", path.display());
+            }
             Err(error) => tracing::warn!(
                 "{}: unfinished uploads cannot be removed: {error}",
-                folder.display()
+                path.display()
             ),
         }
     }
@@ -216,7 +228,7 @@ async fn prepare(
         place.present.map(|file| app.films.etag(&file)).as_deref(),
     )
     .map_err(|words| refuse(StatusCode::PRECONDITION_FAILED, words))?;
-    let turn = app.uploads.take(&place.path)?;
+    let turn = app.uploads.take(&place.path())?;
     if let Part::Piece {
         start: 1.., len, ..
     } = part
@@ -275,7 +287,7 @@ async fn upload(
             if trouble.may_be_resumed() {
                 turn.draft = Some(draft);
             }
-            Err(trouble.answer(&place.path))
+            Err(trouble.answer(&place.path()))
         }
     }
 }
@@ -284,8 +296,9 @@ async fn upload(
 async fn begin(place: &Place, len: u64) -> Result<Draft, Refused> {
     let place = place.clone();
     blocking(move || {
-        place.make_folders().map_err(intake_error)?;
-        Draft::create(&place.path, len, BLOCK).map_err(|error| disk_error(&place.path, &error))
+        let folder = place.folder.make().map_err(intake_error)?;
+        Draft::create_in(folder, &place.name, len, BLOCK)
+            .map_err(|error| disk_error(&place.path(), &error))
     })
     .await
 }
@@ -305,7 +318,7 @@ fn intake_error(error: IntakeError) -> Refused {
     match &error {
         IntakeError::Title { .. } => refuse(StatusCode::BAD_REQUEST, error),
         IntakeError::Taken { .. } => refuse(StatusCode::CONFLICT, error),
-        IntakeError::NoFolder => refuse(StatusCode::FORBIDDEN, error),
+        IntakeError::Link { .. } | IntakeError::NoFolder => refuse(StatusCode::FORBIDDEN, error),
         IntakeError::Io { path, error } => disk_error(path, error),
     }
 }

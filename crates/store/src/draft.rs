@@ -8,14 +8,17 @@
 //! | renamed | the new film or what was before: the directory is the disk's to write |
 //! | directory written through | the new film |
 //!
-//! A draft is locked (`flock`) as long as its maker lives, so whoever cleans up can tell.
+//! A draft is locked (`flock`) as long as its maker lives, so whoever cleans up can tell. Its directory is held open:
+//! whatever becomes of the names on the way there, the file is made and named in this one.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use reelway_sys::files::{open_direct_for_writing, rename_to_new, reserve, room};
+use reelway_sys::files::reserve;
+use reelway_sys::folder::Folder;
 use reelway_sys::region::{ALIGNMENT, Page, Region};
 
 /// How the names of drafts begin; the dot hides them from whoever looks for films.
@@ -24,8 +27,9 @@ const PREFIX: &str = ".reelway-draft-";
 /// A file in the making; removed when dropped before [`Draft::publish`].
 #[derive(Debug)]
 pub struct Draft {
-    temporary: PathBuf,
-    target: PathBuf,
+    folder: Folder,
+    temporary: OsString,
+    target: OsString,
     /// Through the page cache; holds the lock.
     file: File,
     /// Past the page cache, where the file system allows it.
@@ -40,22 +44,35 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Begins a file of `len` bytes that is to be `target`. Fails with
-    /// [`io::ErrorKind::StorageFull`] where there is no room for it.
+    /// Begins a file of `len` bytes that is to be `target`, whose directory is trusted as it is: links on the way
+    /// are followed. Fails with [`io::ErrorKind::StorageFull`] where there is no room for it.
     pub fn create(target: &Path, len: u64, block_bytes: u32) -> io::Result<Draft> {
+        let directory = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        Draft::create_in(Folder::open(directory)?, name, len, block_bytes)
+    }
+
+    /// Begins a file of `len` bytes that is to have the name `target` in `folder`. Fails with
+    /// [`io::ErrorKind::StorageFull`] where there is no room for it.
+    pub fn create_in(
+        folder: Folder,
+        target: &OsStr,
+        len: u64,
+        block_bytes: u32,
+    ) -> io::Result<Draft> {
         let block = Region::map(1, block_bytes as usize)?.pages.pop();
         let block = block.ok_or(io::ErrorKind::OutOfMemory)?;
-        let directory = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
         let reserved = len.next_multiple_of(block.len() as u64);
         // Asked first: some file systems fill the disk before they say that it is full.
-        if room(directory)? < reserved {
+        if folder.room()? < reserved {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let (temporary, file) = new_file(directory)?;
+        let (temporary, file) = new_file(&folder)?;
         // Where locks are refused nobody can lock it to clean up either.
         let _ = file.try_lock();
         let draft = Draft {
-            direct: open_direct_for_writing(&temporary).ok(),
+            direct: folder.again_for_direct_writing(&temporary, &file).ok(),
+            folder,
             temporary,
             target: target.to_owned(),
             file,
@@ -143,8 +160,13 @@ impl Draft {
         Ok(())
     }
 
-    /// All bytes have come: brings them to the disk, still under the temporary name, which it gives.
-    pub fn complete(&mut self) -> io::Result<&Path> {
+    /// The directory that it is made in.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// All bytes have come: brings them to the disk, still under the temporary name, and gives the file to be read.
+    pub fn complete(&mut self) -> io::Result<&File> {
         if self.received() != self.len {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -153,75 +175,52 @@ impl Draft {
         }
         self.file.set_len(self.len)?;
         self.file.sync_all()?;
-        Ok(&self.temporary)
+        Ok(&self.file)
     }
 
     /// Gives a [complete](Draft::complete) file its name: in place of what had it, or, where `replace`
     /// is false, only if nothing has ([`io::ErrorKind::AlreadyExists`]).
     pub fn publish(mut self, replace: bool) -> io::Result<()> {
         if replace {
-            fs::rename(&self.temporary, &self.target)?;
+            self.folder.rename(&self.temporary, &self.target)?;
         } else {
-            rename_to_new(&self.temporary, &self.target)?;
+            self.folder.rename_to_new(&self.temporary, &self.target)?;
         }
         self.published = true;
-        match self.target.parent() {
-            Some(directory) => sync_directory(directory),
-            None => Ok(()),
-        }
+        self.folder.sync()
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.published {
-            let _ = fs::remove_file(&self.temporary);
+            let _ = self.folder.remove(&self.temporary);
         }
     }
 }
 
 /// A new file under a name that no other has.
-fn new_file(directory: &Path) -> io::Result<(PathBuf, File)> {
+fn new_file(folder: &Folder) -> io::Result<(OsString, File)> {
     let mut number = reelway_clock::real().nanos() ^ u64::from(std::process::id()).rotate_left(32);
     loop {
-        let path = directory.join(format!("{PREFIX}{number:016x}"));
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path);
-        match file {
+        let name = OsString::from(format!("{PREFIX}{number:016x}"));
+        match folder.create_new(&name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-            file => return Ok((path, file?)),
+            file => return Ok((name, file?)),
         }
-    }
-}
-
-/// Brings a directory's names to the disk.
-pub fn sync_directory(directory: &Path) -> io::Result<()> {
-    match File::open(directory)?.sync_all() {
-        // Some file systems have nothing to write there.
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-        done => done,
     }
 }
 
 /// Removes the drafts in a directory whose makers are no more; how many.
-pub fn remove_abandoned_drafts(directory: &Path) -> io::Result<usize> {
+pub fn remove_abandoned_drafts(folder: &Folder) -> io::Result<usize> {
     let mut removed = 0;
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        if !entry
-            .file_name()
-            .as_encoded_bytes()
-            .starts_with(PREFIX.as_bytes())
-        {
+    for name in folder.names()? {
+        if !name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
             continue;
         }
-        let path = entry.path();
-        let abandoned = File::open(&path).is_ok_and(|file| file.try_lock().is_ok());
+        let abandoned = folder.read(&name).is_ok_and(|file| file.try_lock().is_ok());
         if abandoned {
-            fs::remove_file(&path)?;
+            folder.remove(&name)?;
             removed += 1;
         }
     }
@@ -230,6 +229,8 @@ pub fn remove_abandoned_drafts(directory: &Path) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn bytes(len: usize) -> Vec<u8> {
@@ -308,7 +309,8 @@ mod tests {
         fs::write(dir.path().join(format!("{PREFIX}0123456789abcdef")), "x").unwrap();
         fs::write(dir.path().join(".other"), "x").unwrap();
         let alive = Draft::create(&dir.path().join("film.mp4"), 10, 4096).unwrap();
-        assert_eq!(remove_abandoned_drafts(dir.path()).unwrap(), 1);
+        let folder = Folder::open(dir.path()).unwrap();
+        assert_eq!(remove_abandoned_drafts(&folder).unwrap(), 1);
         assert_eq!(names(dir.path()).len(), 2);
         drop(alive);
         assert_eq!(names(dir.path()), [".other"]);

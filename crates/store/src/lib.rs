@@ -46,7 +46,7 @@ mod tier;
 mod watcher;
 
 pub use buffer::Buffer;
-pub use draft::{Draft, remove_abandoned_drafts, sync_directory};
+pub use draft::{Draft, remove_abandoned_drafts};
 pub use error::{ReadError, StoreError};
 pub use fill::Fill;
 pub use lane::{Lane, LaneStats};

@@ -1,5 +1,5 @@
-//! What writing large files wants beyond std: room reserved in advance, writes past the page cache,
-//! a new name that overwrites nothing, how much room there is; and where a file lies.
+//! What writing large files wants beyond std: room reserved in advance, writes past the page cache, how much room
+//! there is; and where a file lies.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -35,32 +35,6 @@ pub fn reserve(file: &File, bytes: u64) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-    }
-}
-
-/// Renames a file if nothing has the new name yet, else [`io::ErrorKind::AlreadyExists`]. Where the
-/// file system cannot do both in one step, it looks first.
-pub fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
-    let (old, new) = (c_path(from)?, c_path(to)?);
-    // SAFETY: two strings that end in zero and live for the call.
-    let result = unsafe {
-        libc::renameat2(
-            libc::AT_FDCWD,
-            old.as_ptr(),
-            libc::AT_FDCWD,
-            new.as_ptr(),
-            libc::RENAME_NOREPLACE,
-        )
-    };
-    match check(i64::from(result)) {
-        Ok(_) => Ok(()),
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {
-            if to.symlink_metadata().is_ok() {
-                return Err(io::ErrorKind::AlreadyExists.into());
-            }
-            std::fs::rename(from, to)
-        }
-        Err(error) => Err(error),
     }
 }
 
@@ -104,22 +78,6 @@ mod tests {
         let path = program.with_file_name(format!("reelway-sys-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         path
-    }
-
-    #[test]
-    fn a_new_name_overwrites_nothing() {
-        let dir = directory("rename");
-        let (from, to) = (dir.join("from"), dir.join("to"));
-        fs::write(&from, "new").unwrap();
-        fs::write(&to, "old").unwrap();
-        let error = rename_to_new(&from, &to).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(fs::read(&to).unwrap(), b"old");
-        fs::remove_file(&to).unwrap();
-        rename_to_new(&from, &to).unwrap();
-        assert_eq!(fs::read(&to).unwrap(), b"new");
-        assert!(!from.exists());
-        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

@@ -9,7 +9,8 @@
 //! - [`uring`]: the same calls through a ring that is submitted and reaped at once (io_uring)
 //! - [`extents`]: where on its disk a file lies (FIEMAP)
 //! - [`marks`]: what packets are marked with, for the queues on their way
-//! - [`files`]: room reserved in advance, names that overwrite nothing
+//! - [`files`]: room reserved in advance, direct writes
+//! - [`folder`]: directories held open, and what is done in them without following links
 //! - [`prefetch`]: memory fetched into the processor's cache beforehand
 //! - [`tcp`]: gathering writes that never block, rates of connections
 //! - [`wake`]: sleeping to an absolute time, with another thread able to end it
@@ -25,6 +26,7 @@ pub mod alloc;
 mod direct;
 pub mod extents;
 pub mod files;
+pub mod folder;
 mod identity;
 pub mod limits;
 pub mod marks;

@@ -1,12 +1,11 @@
 //! A whole file becomes a film of the catalogue; films are taken away.
 
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{StatusCode, header, request::Parts};
 use reelway_catalogue::{IntakeError, Place, State};
-use reelway_store::{Draft, sync_directory};
+use reelway_store::Draft;
 use reelway_sys::FileIdentity;
 use serde_json::json;
 
@@ -43,7 +42,7 @@ pub(super) async fn shelve(
     let work = {
         let (app, title) = (Arc::clone(app), title.to_owned());
         move || -> Result<FileIdentity, Refused> {
-            let path = &place.path;
+            let path = &place.path();
             let file = draft.complete().map_err(|error| disk_error(path, &error))?;
             let intake = app.catalogue.intake();
             let intake = intake.ok_or_else(|| intake_error(IntakeError::NoFolder))?;
@@ -51,6 +50,15 @@ pub(super) async fn shelve(
                 tracing::info!(%title, "the upload is not a film: {}", error.reason());
                 refuse(StatusCode::UNPROCESSABLE_ENTITY, error.reason())
             })?;
+            // Where that folder's name leads elsewhere by now, the film would not be found there.
+            let folder = place.folder.open().map_err(intake_error)?;
+            if !folder
+                .is_same_as(draft.folder())
+                .map_err(|error| disk_error(path, &error))?
+            {
+                let words = "its folder was moved or replaced during the upload; put it again";
+                return Err(refuse(StatusCode::CONFLICT, words));
+            }
             draft
                 .publish(place.present.is_some())
                 .map_err(|error| disk_error(path, &error))?;
@@ -100,18 +108,15 @@ pub(super) async fn delete(
             format!("there is no film '{title}' (names are case-sensitive)"),
         )
     })?;
-    if !app
-        .catalogue
-        .intake()
-        .is_some_and(|intake| intake.holds(title))
-    {
+    let intake = app.catalogue.intake();
+    let Some(place) = intake.and_then(|intake| intake.present(title)) else {
         let words = format!("'{title}' is a remote film: delete it at its origin");
         return Err(refuse(StatusCode::CONFLICT, words));
-    }
+    };
     conditional::allows_change(&request.headers, Some(&app.films.etag(&entry.identity)))
         .map_err(|words| refuse(StatusCode::PRECONDITION_FAILED, words))?;
     // Nobody puts it meanwhile.
-    let _turn = app.uploads.take(&entry.path)?;
+    let _turn = app.uploads.take(&place.path())?;
     let viewers = app
         .sessions
         .list()
@@ -122,15 +127,13 @@ pub(super) async fn delete(
         let (app, entry) = (Arc::clone(app), Arc::clone(&entry));
         move || {
             let disk = |error| disk_error(&entry.path, &error);
-            let present = fs::metadata(&entry.path).map_err(disk)?;
-            if FileIdentity::from(&present) != entry.identity {
+            let folder = place.folder.open().map_err(intake_error)?;
+            if folder.identity(&place.name).map_err(disk)? != Some(entry.identity) {
                 let words = "the file has just changed; check it and try again";
                 return Err(refuse(StatusCode::CONFLICT, words));
             }
-            fs::remove_file(&entry.path).map_err(disk)?;
-            if let Some(folder) = entry.path.parent() {
-                sync_directory(folder).map_err(disk)?;
-            }
+            folder.remove(&place.name).map_err(disk)?;
+            folder.sync().map_err(disk)?;
             if let Some(intake) = app.catalogue.intake() {
                 intake.look_again();
             }
