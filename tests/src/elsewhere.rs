@@ -20,7 +20,7 @@ pub struct Elsewhere {
     child: Child,
     /// Its address.
     pub at: SocketAddr,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl Drop for Elsewhere {
@@ -44,11 +44,7 @@ fn started(command: &mut Command, at: SocketAddr, dir: tempfile::TempDir) -> Els
     let child = child
         .spawn()
         .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let server = Elsewhere {
-        child,
-        at,
-        _dir: dir,
-    };
+    let server = Elsewhere { child, at, dir };
     let answers = || http::get(at, "/").ok();
     let answer = wait::until(Duration::from_secs(60), answers);
     answer.unwrap_or_else(|| panic!("{command:?} does not answer"));
@@ -57,6 +53,11 @@ fn started(command: &mut Command, at: SocketAddr, dir: tempfile::TempDir) -> Els
 
 /// Starts an nginx that shows a folder and its entries.
 pub fn nginx(folder: &Path) -> Elsewhere {
+    nginx_that(&format!("root {}; autoindex on;", folder.display()))
+}
+
+/// Starts an nginx with these rules for its one server.
+pub fn nginx_that(rules: &str) -> Elsewhere {
     let dir = temp_dir("nginx");
     let at = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -65,10 +66,10 @@ pub fn nginx(folder: &Path) -> Elsewhere {
     let config = format!(
         "daemon off; master_process off; pid {0}/pid; error_log {0}/error.log;\n\
          events {{}}\n\
-         http {{\n{temporary}  access_log off;\n\
-           server {{ listen {at}; root {1}; autoindex on; }}\n}}\n",
+         http {{\n{temporary}  log_format asked '$request_uri [$http_authorization]';\n\
+           access_log {0}/asked asked;\n\
+           server {{ listen {at}; {rules} }}\n}}\n",
         dir.path().display(),
-        folder.display()
     );
     let path = dir.path().join("nginx.conf");
     std::fs::write(&path, config).expect("a configuration");
@@ -104,6 +105,11 @@ pub fn s3(bucket: &str) -> Elsewhere {
 }
 
 impl Elsewhere {
+    /// What an nginx was asked for: in each line a path, and in brackets what came as `Authorization` (`-`: nothing).
+    pub fn asked(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("asked")).unwrap_or_default()
+    }
+
     /// PUTs an object or, by its name alone, a bucket.
     #[track_caller]
     pub fn put(&self, path: &str, bytes: &[u8]) {

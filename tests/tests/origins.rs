@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use reelway_tests::elsewhere::{Spoil, Spoiler, nginx, s3};
+use reelway_tests::elsewhere::{Elsewhere, Spoil, Spoiler, nginx, nginx_that, s3};
 use reelway_tests::server::{Options, Server};
 use reelway_tests::{films, wait};
 
@@ -92,6 +92,72 @@ fn the_films_of_a_web_server_are_those_of_its_folder() {
     assert_eq!(playlist.status, 200);
     // Nothing of it may be put or deleted here.
     assert_eq!(edge.get("/api/films").json()["total"], 2);
+}
+
+/// A web server that sends everybody on to another.
+fn redirecting(to: &Elsewhere) -> Elsewhere {
+    nginx_that(&format!("return 302 http://{}$request_uri;", to.at))
+}
+
+#[test]
+fn redirects_to_other_hosts_are_followed_only_where_the_source_allows_it_and_without_credentials() {
+    let (dir, film) = folder();
+    let other = nginx(dir.path());
+    let front = redirecting(&other);
+    let source = format!(
+        "url = 'http://ann:s3cret@{}/a%20folder/', films = ['long.mp4']",
+        front.at
+    );
+    let before = other.asked();
+    let edge = edge(&source);
+    let host = other.at.to_string();
+    let said = edge.wait_for_log(&[&host, "redirects = "], Duration::from_secs(20));
+    assert!(!said.contains("s3cret"), "{said}");
+    assert_ne!(edge.get("/long/file").status, 200);
+    drop(edge);
+    assert_eq!(other.asked(), before, "it was asked all the same");
+
+    for credentials in ["", ", token = 'also-s3cret'"] {
+        let user = if credentials.is_empty() {
+            "ann:s3cret@"
+        } else {
+            ""
+        };
+        let allowed = edge_of(&format!(
+            "url = 'http://{user}{}/a%20folder/', films = ['long.mp4'], redirects = ['{host}']{credentials}",
+            front.at
+        ));
+        assert!(allowed.get("/long/file").body == film);
+    }
+    let (to_front, to_other) = (front.asked(), other.asked());
+    assert!(
+        to_front.contains("[Basic ") && to_front.contains("[Bearer also-s3cret]"),
+        "{to_front}"
+    );
+    let media = to_other.lines().filter(|line| line.contains("long.mp4"));
+    assert!(media.clone().count() > 0, "{to_other}");
+    for line in media {
+        assert!(
+            line.ends_with("[-]"),
+            "credentials went to another host: {line}"
+        );
+    }
+}
+
+#[test]
+fn a_redirect_of_a_bucket_to_another_host_is_not_followed() {
+    let other = nginx(films::library(&["faststart"]).path());
+    let before = other.asked();
+    let front = redirecting(&other);
+    let source = format!(
+        "url = 's3://films', films = ['faststart.mp4'], endpoint = 'http://{}', region = 'us-east-1', \
+         access_key = 'k', secret_key = 'hunter2'",
+        front.at
+    );
+    let edge = edge(&source);
+    let host = other.at.to_string();
+    edge.wait_for_log(&[&host, "redirects = "], Duration::from_secs(20));
+    assert_eq!(other.asked(), before, "it was asked all the same");
 }
 
 #[test]

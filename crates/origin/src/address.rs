@@ -115,6 +115,12 @@ impl Address {
         }
     }
 
+    /// Host and port, the port where it is not the scheme's own.
+    pub(crate) fn authority(&self) -> (String, Option<u16>) {
+        let host = self.url.host_str().unwrap_or_default();
+        (host.to_owned(), self.url.port())
+    }
+
     /// The path decoded, without slashes around it: S3's prefix.
     pub fn path(&self) -> String {
         percent_decode_str(self.url.path())

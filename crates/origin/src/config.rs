@@ -16,7 +16,9 @@ pub struct SourceConfig {
     pub places: Vec<Address>,
     /// Which of what lies there are films.
     pub films: Wanted,
-    /// For `Authorization: Bearer`, at web servers.
+    /// Hosts (`host` or `host:port`) to which redirects are followed, beside those of the places.
+    pub redirects: Vec<String>,
+    /// For `Authorization: Bearer`, at web servers. Sent to the places only, not where they redirect to.
     pub token: Secret,
     /// For S3.
     pub s3: S3Config,
@@ -90,6 +92,7 @@ impl SourceConfig {
         SourceConfig {
             places: vec![place],
             films: Wanted::Listed,
+            redirects: Vec::new(),
             token: Secret::default(),
             s3: S3Config::default(),
             at: String::new(),

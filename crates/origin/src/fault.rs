@@ -21,6 +21,9 @@ pub enum Fault {
         "the origin sends no byte ranges (it answered a range request with status 200); films need an origin that does"
     )]
     NoRanges,
+    /// A redirect that may not be followed.
+    #[error("{0}")]
+    Redirected(String),
     /// An answer that does not belong to what was asked.
     #[error("invalid answer: {0}")]
     Wrong(String),
@@ -53,9 +56,11 @@ impl Fault {
     /// Whether asking the same place again may help.
     pub fn meaning(&self) -> Meaning {
         match self {
-            Fault::Changed(_) | Fault::Gone(_) | Fault::Forbidden(_) | Fault::NoRanges => {
-                Meaning::Final
-            }
+            Fault::Changed(_)
+            | Fault::Gone(_)
+            | Fault::Forbidden(_)
+            | Fault::NoRanges
+            | Fault::Redirected(_) => Meaning::Final,
             Fault::Wrong(_) | Fault::SlowDown { .. } | Fault::Broken(_) | Fault::Stalled(_) => {
                 Meaning::Passing
             }
@@ -69,6 +74,7 @@ impl Fault {
             Fault::Gone(_) => "gone",
             Fault::Forbidden(_) => "forbidden",
             Fault::NoRanges => "no_ranges",
+            Fault::Redirected(_) => "redirected",
             Fault::Wrong(_) => "wrong",
             Fault::SlowDown { .. } => "slow_down",
             Fault::Broken(_) => "broken",

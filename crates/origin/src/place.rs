@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::address::{Address, Scheme};
 use crate::config::SourceConfig;
 use crate::fault::Fault;
+use crate::redirects::Hosts;
 use crate::s3::S3;
 use crate::version::Version;
 use crate::web::Web;
@@ -21,12 +22,13 @@ impl Place {
     pub fn new(address: &Address, config: &SourceConfig) -> Result<Place, String> {
         let address = address.clone();
         let (connect, stall) = (config.connect, config.stall);
+        let hosts = Hosts::of(config);
         Ok(match address.scheme {
             Scheme::Web => {
                 let token = config.token.resolve().map_err(|error| error.to_string())?;
-                Place::Web(Web::new(address, &token, connect, stall)?)
+                Place::Web(Web::new(address, &token, hosts, connect, stall)?)
             }
-            Scheme::S3 => Place::S3(S3::new(address, &config.s3, connect, stall)?),
+            Scheme::S3 => Place::S3(S3::new(address, &config.s3, hosts, connect, stall)?),
         })
     }
 

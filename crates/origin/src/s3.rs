@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::client::{HttpClient, HttpConnector};
 use object_store::path::Path;
 use object_store::{
     ClientOptions, Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt,
@@ -15,6 +16,7 @@ use object_store::{
 use crate::address::Address;
 use crate::config::S3Config;
 use crate::fault::Fault;
+use crate::redirects::{Hosts, refused};
 use crate::version::Version;
 use crate::web::choose_cryptography;
 
@@ -27,10 +29,34 @@ pub(crate) struct S3 {
     stall: Duration,
 }
 
+/// Makes clients that follow redirects only where the source may lead.
+#[derive(Debug)]
+struct Connector {
+    hosts: Hosts,
+    connect: Duration,
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        // No time for a whole answer: whether bytes still come is watched here, byte by byte.
+        let client = reqwest::Client::builder()
+            .connect_timeout(self.connect)
+            .redirect(self.hosts.clone().policy())
+            .referer(false)
+            .build();
+        let client = client.map_err(|error| Error::Generic {
+            store: "S3",
+            source: Box::new(error),
+        })?;
+        Ok(HttpClient::new(client))
+    }
+}
+
 impl S3 {
     pub fn new(
         address: Address,
         config: &S3Config,
+        hosts: Hosts,
         connect: Duration,
         stall: Duration,
     ) -> Result<S3, String> {
@@ -45,13 +71,7 @@ impl S3 {
                 max_retries: 0,
                 ..RetryConfig::default()
             })
-            .with_client_options(
-                ClientOptions::new()
-                    .with_allow_http(config.endpoint.starts_with("http://"))
-                    .with_connect_timeout(connect)
-                    // Whether bytes still come is watched here, byte by byte.
-                    .with_timeout_disabled(),
-            );
+            .with_http_connector(Connector { hosts, connect });
         if !config.endpoint.is_empty() {
             builder = builder.with_endpoint(config.endpoint.trim_end_matches('/'));
         }
@@ -215,6 +235,9 @@ fn fault(error: Error) -> Fault {
         Error::PermissionDenied { .. } => Fault::Forbidden(403),
         Error::Unauthenticated { .. } => Fault::Forbidden(401),
         error => {
+            if let Some(refused) = refused(&error) {
+                return Fault::Redirected(refused.to_string());
+            }
             let words = error.to_string();
             match status(&words) {
                 Some(status @ (429 | 503)) => Fault::SlowDown {

@@ -7,17 +7,14 @@ use std::time::Duration;
 use reqwest::header::{
     ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE,
 };
-use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
 
 use crate::address::Address;
 use crate::check;
 use crate::fault::Fault;
+use crate::redirects::{self, Hosts};
 use crate::secret::Secret;
 use crate::version::Version;
-
-/// Redirects that are followed.
-const REDIRECTS: usize = 5;
 
 /// How a web server is asked.
 #[derive(Debug)]
@@ -37,10 +34,12 @@ pub(crate) fn choose_cryptography() {
 }
 
 impl Web {
-    /// A client for this place. `token`: for `Authorization: Bearer`.
+    /// A client for this place. `token`: for `Authorization: Bearer`; neither it nor user and password go where
+    /// another host is redirected to.
     pub fn new(
         address: Address,
         token: &Secret,
+        hosts: Hosts,
         connect: Duration,
         stall: Duration,
     ) -> Result<Web, String> {
@@ -57,7 +56,7 @@ impl Web {
             .user_agent(concat!("Reelway/", env!("CARGO_PKG_VERSION"), " (edge)"))
             .default_headers(headers)
             .connect_timeout(connect)
-            .redirect(Policy::limited(REDIRECTS))
+            .redirect(hosts.policy())
             .referer(false)
             .build()
             .map_err(|error| told(&error))?;
@@ -81,7 +80,10 @@ impl Web {
             request = request.basic_auth(user, Some(password.tell()));
         }
         match tokio::time::timeout(self.stall, request.send()).await {
-            Ok(answer) => answer.map_err(|error| Fault::Broken(told(&error))),
+            Ok(answer) => answer.map_err(|error| match redirects::refused(&error) {
+                Some(refused) => Fault::Redirected(refused.to_string()),
+                None => Fault::Broken(told(&error)),
+            }),
             Err(_) => Err(Fault::Stalled(self.stall)),
         }
     }
@@ -214,8 +216,6 @@ pub(crate) fn told(error: &reqwest::Error) -> String {
     }
     let what = if error.is_connect() {
         "no connection"
-    } else if error.is_redirect() {
-        "too many redirects"
     } else if error.is_body() || error.is_decode() {
         "the connection broke"
     } else {

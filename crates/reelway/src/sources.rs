@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use reelway_origin::{MOST_CONNECTIONS, Patience, S3Config, Secret, SourceConfig, Wanted};
+use reelway_origin::{MOST_CONNECTIONS, Patience, S3Config, Secret, SourceConfig, Wanted, is_host};
 use serde::Deserialize;
 
 /// A source of films as it is configured.
@@ -19,6 +19,8 @@ pub struct Source {
     pub list: String,
     #[serde(default)]
     pub at: String,
+    #[serde(default)]
+    pub redirects: Vec<String>,
     #[serde(default)]
     pub token: Secret,
     #[serde(default = "connections")]
@@ -93,6 +95,12 @@ impl Source {
             self.access_key.is_empty() == self.secret_key.is_empty(),
             "{shown}: `access_key` and `secret_key` go together"
         );
+        for host in &self.redirects {
+            ensure!(
+                is_host(host),
+                "{shown}: redirects: '{host}' is no host: write \"host\" or \"host:port\""
+            );
+        }
         if !self.films.is_empty() {
             config.films = Wanted::These(self.films.clone());
         } else if !self.list.is_empty() {
@@ -103,6 +111,7 @@ impl Source {
         }
         let whole = Duration::from_secs(self.patience.into());
         Ok(SourceConfig {
+            redirects: self.redirects.clone(),
             token: self.token.clone(),
             s3: S3Config {
                 endpoint: self.endpoint.clone(),
@@ -178,6 +187,10 @@ mod tests {
                 "REELWAY_NO_SUCH",
             ),
             ("url = \"http://h/\"\npatience = 0", "patience = 0"),
+            (
+                "url = \"http://h/\"\nredirects = [\"https://cdn.example/\"]",
+                "is no host",
+            ),
         ] {
             let config: Config = toml::from_str(&format!("[[source]]\n{text}")).expect("TOML");
             let error = format!("{:#}", config.source[0].config().unwrap_err());
