@@ -53,8 +53,16 @@ fn lie_in_rtp_info(answer: String) -> String {
     format!("{head}{}{}", time.wrapping_sub(90_000), &tail[digits..])
 }
 
-/// RTP-Info whose first packet is another.
+/// RTP-Info whose first packet of the picture is another: far away, or shortly after the first.
 fn lie_in_rtp_info_seq(answer: String) -> String {
+    raise_seq(answer, 5000)
+}
+
+fn raise_rtp_info_seq_by_7(answer: String) -> String {
+    raise_seq(answer, 7)
+}
+
+fn raise_seq(answer: String, by: u16) -> String {
     let Some(at) = answer.find("seq=").filter(|_| answer.contains("rtptime=")) else {
         return answer;
     };
@@ -63,7 +71,7 @@ fn lie_in_rtp_info_seq(answer: String) -> String {
         .find(|c: char| !c.is_ascii_digit())
         .expect("more after it");
     let seq: u16 = tail[..digits].parse().expect("a number");
-    format!("{head}{}{}", seq.wrapping_add(5000), &tail[digits..])
+    format!("{head}{}{}", seq.wrapping_add(by), &tail[digits..])
 }
 
 fn cases() -> Vec<Case> {
@@ -228,6 +236,40 @@ fn whatever_a_server_does_wrong_is_caught_and_named() {
         joined.flatten().collect()
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_is_said_of_a_raised_sequence_number_is_true() {
+    let films = library(&["progressive"]);
+    let server = Server::start(films.path());
+    let manner = Manner {
+        answer: raise_rtp_info_seq_by_7,
+        ..HONEST
+    };
+    let between = Between::start(server.rtsp, manner);
+    let url = format!("rtsp://{}/progressive", between.address);
+    let (_, printed, verdict) = yardstick(&[&url, "--duration", "2"]);
+    assert_eq!(faults(&verdict), ["rtp_info"], "{printed}");
+    let findings = &verdict["each"][0]["verdict"]["findings"];
+    let said = findings[0]["words"].as_str().expect("words");
+    let number = |before: &str| -> u16 {
+        let (_, rest) = said.split_once(before).expect(said);
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        rest[..digits].parse().expect(said)
+    };
+    let announced = number("sequence number ");
+    assert_eq!(
+        number("first that came is "),
+        announced.wrapping_sub(7),
+        "{said}"
+    );
+    assert!(said.contains("(7 earlier)"), "{said}");
+    assert!(
+        said.ends_with(&format!("{announced} came as packet 8")),
+        "{said}"
+    );
 }
 
 #[test]

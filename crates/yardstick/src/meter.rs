@@ -29,7 +29,12 @@ pub(crate) struct TrackMeter {
     /// Whether a missing packet breaks the access unit after it.
     in_fragments: bool,
     announced_seq: Option<u16>,
+    /// As which packet the announced one came, from 1.
+    announced_came: Option<u64>,
+    /// From where on packets are counted: what came first, or was announced shortly before it.
     first_seq: u16,
+    /// What came first.
+    came_first: u16,
     ssrc: Option<u32>,
     order: Order<Packet>,
     /// Access units that came.
@@ -87,7 +92,9 @@ impl TrackMeter {
             depacketiser: compare.then(|| Depacketiser::new(format)),
             in_fragments: matches!(format, Format::H264 | Format::H265),
             announced_seq: None,
+            announced_came: None,
             first_seq: 0,
+            came_first: 0,
             ssrc: None,
             order: Order::new(patience),
             arrivals: Vec::new(),
@@ -166,7 +173,11 @@ impl TrackMeter {
         self.story.packets += 1;
         self.story.bytes += payload.len() as u64;
         self.course.came(at, payload.len() as u64);
+        if self.announced_seq == Some(header.seq) {
+            self.announced_came.get_or_insert(self.story.packets);
+        }
         if self.story.packets == 1 {
+            self.came_first = header.seq;
             if !self.story.announced_time {
                 self.rtp_from = header.rtp_time;
             }
@@ -351,15 +362,21 @@ impl TrackMeter {
             return findings;
         }
         if let (Some(false), Some(announced)) = (story.announced, self.announced_seq) {
-            let off = i32::from(self.first_seq.wrapping_sub(announced) as i16);
-            if off > 0 && off < i32::from(MOST_MISSING_FIRST) {
+            // What is missing before the first that came is lost, not a lie.
+            if self.first_seq != announced {
+                let came = self.came_first;
+                let off = came.wrapping_sub(announced) as i16;
+                let far = if off > 0 { "later" } else { "earlier" };
+                let far = match u64::from(off.unsigned_abs()) {
+                    off if off < u64::from(MOST_MISSING_FIRST) => format!(" ({off} {far})"),
+                    _ => String::new(),
+                };
+                let announced_itself = match self.announced_came {
+                    Some(number) => format!("{announced} came as packet {number}"),
+                    None => format!("{announced} did not come"),
+                };
                 lie(format!(
-                    "RTP-Info announced packet {announced} as the first of the {name}, which begins {} later",
-                    crate::outcome::many(off as u64, "packet")
-                ));
-            } else if off != 0 {
-                lie(format!(
-                    "RTP-Info announced packet {announced} as the first of the {name}, and none came within {MOST_MISSING_FIRST} of it"
+                    "RTP-Info announces sequence number {announced} as the first of the {name}; the first that came is {came}{far}, and {announced_itself}"
                 ));
             }
         }
@@ -416,3 +433,60 @@ const BESIDE_MS: i64 = 500;
 const MOST_SENDERS: usize = 64;
 /// Most packets that may be missing before the first that comes.
 const MOST_MISSING_FIRST: u16 = 2000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of RTP-Info where it announces `announced`, and these packets come.
+    fn said(is_video: bool, announced: u16, came: &[u16]) -> Vec<String> {
+        let mut meter = TrackMeter::new(is_video, 90_000, Format::H264, false, 0);
+        meter.announce(Some(announced), Some(0), 0);
+        for (at, seq) in came.iter().enumerate() {
+            let mut packet = vec![0x80, 96];
+            packet.extend(seq.to_be_bytes());
+            packet.extend([0; 8]);
+            meter.packet(&packet, at as u64, None);
+        }
+        let findings = meter.judge_announcement();
+        findings.into_iter().map(|finding| finding.words).collect()
+    }
+
+    #[test]
+    fn what_is_said_of_a_wrong_number_is_true_of_the_packets_that_came() {
+        let came: Vec<u16> = (41_281..41_300).collect();
+        assert_eq!(
+            said(true, 41_288, &came),
+            [
+                "RTP-Info announces sequence number 41288 as the first of the picture; the first that came is 41281 (7 earlier), and 41288 came as packet 8"
+            ]
+        );
+        // Over the turn of the numbers, and far away.
+        assert_eq!(
+            said(true, 2, &[65_534, 65_535]),
+            [
+                "RTP-Info announces sequence number 2 as the first of the picture; the first that came is 65534 (4 earlier), and 2 did not come"
+            ]
+        );
+        assert_eq!(
+            said(true, 10, &[5010, 5011]),
+            [
+                "RTP-Info announces sequence number 10 as the first of the picture; the first that came is 5010, and 10 did not come"
+            ]
+        );
+        // Sound that begins where it should has lost nothing before it.
+        assert_eq!(
+            said(false, 10, &[12, 13]),
+            [
+                "RTP-Info announces sequence number 10 as the first of the sound; the first that came is 12 (2 later), and 10 did not come"
+            ]
+        );
+    }
+
+    #[test]
+    fn packets_that_are_missing_or_late_at_the_beginning_make_no_announcement_wrong() {
+        assert!(said(true, 10, &[10, 11]).is_empty());
+        assert!(said(true, 10, &[13, 14]).is_empty(), "three are lost");
+        assert!(said(true, 10, &[11, 10, 12]).is_empty());
+    }
+}
