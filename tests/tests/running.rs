@@ -366,6 +366,45 @@ fn index_of_a_bad_film_names_file_box_and_byte_and_fails() {
     );
 }
 
+#[test]
+fn index_says_of_containers_that_are_not_read_what_the_server_says() {
+    let dir = temp_dir("films");
+    let containers = [
+        ("mkv", "Matroska"),
+        ("webm", "Matroska"),
+        ("mka", "Matroska"),
+        ("ts", "MPEG transport stream"),
+        ("m2ts", "MPEG transport stream"),
+        ("mpg", "MPEG program stream"),
+        ("mpeg", "MPEG program stream"),
+        ("avi", "AVI"),
+        ("flv", "Flash video"),
+    ];
+    for (extension, _) in containers {
+        let path = dir.path().join(format!("film-{extension}.{extension}"));
+        fs::write(path, b"\x1a\x45\xdf\xa3 whatever is in it").expect("a film");
+    }
+    let server = Server::start(dir.path());
+    server.wait_indexed();
+    for (extension, name) in containers {
+        let title = format!("film-{extension}");
+        let film = server.get(&format!("/api/films/{title}")).json();
+        let served = film["reason"].as_str().expect("a reason").to_owned();
+        assert!(
+            served.contains(&format!("{name} is not read yet")),
+            "{served}"
+        );
+        let mut command = Command::new(binary());
+        command.args(["index", "--json"]);
+        command.arg(dir.path().join(format!("{title}.{extension}")));
+        let ran = run(command, seconds(20));
+        assert_eq!(ran.status.and_then(|status| status.code()), Some(1));
+        assert!(ran.err.contains(&served), "{extension}: {}", ran.err);
+        let documents: Value = serde_json::from_slice(&ran.out).expect("JSON");
+        assert_eq!(documents[0]["error"], served.as_str());
+    }
+}
+
 /// Becomes the program of its arguments, to which the kernel refuses rings, as under Docker's seccomp profile:
 /// a filter (`struct sock_fprog`) that answers io_uring_setup (425) with EPERM.
 const WITHOUT_RINGS: &str = "
