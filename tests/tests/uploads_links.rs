@@ -179,8 +179,7 @@ fn nothing_outside_changes_while_a_folder_is_swapped_for_a_link_again_and_again(
         renameat2(AT_FDCWD, &sub, AT_FDCWD, &aside, flags)
     };
     if let Err(error) = swap().and_then(|()| swap()) {
-        let test = "nothing_outside_changes_while_a_folder_is_swapped_for_a_link_again_and_again";
-        eprintln!("SKIPPED {test}: this file system does not exchange names ({error})");
+        reelway_skip::skipped!("the file system of the tests does not exchange names: {error}");
         return;
     }
     let answers: Vec<(&str, u16)> = std::thread::scope(|scope| {

@@ -361,9 +361,8 @@ mod tests {
             .as_ref()
             .is_err_and(|error| matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)));
         let mut ways = vec![folder.below_by_steps(&names, false)];
-        match refused {
-            true => println!("SKIPPED openat2 in folder tests: this kernel refuses it"),
-            false => ways.push(at_once),
+        if !refused {
+            ways.push(at_once);
         }
         ways
     }
@@ -379,6 +378,9 @@ mod tests {
         symlink("../outside", inside.join("relative")).unwrap();
         symlink("a", inside.join("harmless")).unwrap();
         let folder = Folder::open(&inside).unwrap();
+        if ways(&folder, "").len() == 1 {
+            reelway_skip::skipped!("openat2 is refused here; only its fallback is tested");
+        }
         for found in ["", "a", "a/b", "./a/./b"] {
             for way in ways(&folder, found) {
                 let same = Folder::open(&inside.join(found)).unwrap();
