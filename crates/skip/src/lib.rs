@@ -63,10 +63,11 @@ mod tests {
 
     #[test]
     fn closures_in_a_test_are_the_test() {
-        let said = (|| {
+        let say = || {
             fn here() {}
             line(std::any::type_name_of_val(&here), "no rings")
-        })();
+        };
+        let said = say();
         let name = "tests::closures_in_a_test_are_the_test";
         assert_eq!(said, format!("\nSKIPPED {name}: no rings\n"));
     }

@@ -103,7 +103,7 @@ fn a_value_out_of_its_range_is_named_with_its_line() {
         ),
         (
             "admission.policy = \"fair\"\n",
-            "line 1: admission.policy = \"fair\": there is no policy `fair`",
+            "line 1: admission.policy = \"fair\": unknown policy `fair`",
         ),
         (
             "[capacity]\nqueue = 0\n",
