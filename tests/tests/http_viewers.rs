@@ -209,7 +209,11 @@ fn where_caches_stand_downstream_segments_have_no_tokens() {
 
 #[test]
 fn a_film_goes_freely_for_some_seconds_and_then_at_twice_its_rate() {
-    let (server, library) = server(|options| options.set("http.ahead", 4));
+    let (server, library) = server(|options| {
+        options
+            .set("http.ahead", 4)
+            .set("http.downloads", "\"paced\"")
+    });
     let len = std::fs::metadata(library.path().join("seeks.mp4"))
         .expect("the film")
         .len();
@@ -258,7 +262,11 @@ fn a_seek_into_what_was_expected_next_is_not_held_to_the_pace() {
 
 #[test]
 fn a_download_ends_with_its_session() {
-    let (server, _library) = server(|options| options.set("http.ahead", 1));
+    let (server, _library) = server(|options| {
+        options
+            .set("http.ahead", 1)
+            .set("http.downloads", "\"paced\"")
+    });
     let address = server.http;
     let download = std::thread::spawn(move || http::get(address, "/seeks/file"));
     let session = wait::until(Duration::from_secs(5), || {

@@ -33,6 +33,7 @@ use crate::node::{NodeState, NodeView};
 use crate::pace::Pace;
 use crate::route::{self, Target};
 use crate::shadow::Shadow;
+use crate::spare::Downloads;
 use crate::upload::{self, Uploads};
 use crate::viewers::{Caller, Viewers};
 use crate::{metrics, watch, web};
@@ -60,6 +61,8 @@ pub(crate) struct App {
     pub viewers: Viewers,
     pub budget: Budget,
     pub pace: Pace,
+    /// What files may be sent beyond their pace.
+    pub downloads: Arc<Downloads>,
     pub limits: Limits,
     pub metrics: Arc<Metrics>,
     pub events: Events,
@@ -106,6 +109,11 @@ impl App {
             viewers: Viewers::new(sessions.clone(), store.clone(), config.viewer_timeout),
             budget: Budget::new(&store),
             pace: pace(&config, &sessions),
+            downloads: Downloads::new(
+                sessions.gate().clone(),
+                config.eager_downloads,
+                config.download_dscp,
+            ),
             limits: Limits::new(config.max_connections, config.max_connections_per_peer),
             metrics: Arc::default(),
             events: Events::new(config.max_listeners),

@@ -27,6 +27,7 @@ use crate::connection::Speed;
 use crate::films::Show;
 use crate::pace::Pace;
 use crate::pieces::{Window, Windows};
+use crate::spare::Share;
 use crate::viewer::Sending;
 
 /// What one connection may copy at once when it may not pin.
@@ -112,6 +113,8 @@ pub(crate) enum Flow {
         most: Option<u64>,
         /// Whether it is held to that from its first byte on.
         is_held: bool,
+        /// What goes beyond the pace; `None`: nothing.
+        beyond: Option<Share>,
     },
     /// Nobody who watches: a piece for a poster.
     Poster { _turn: OwnedSemaphorePermit },
@@ -126,7 +129,6 @@ impl Flow {
         pace: Pace,
         speed: Speed,
     ) -> Flow {
-        speed.carries_media();
         let most = HEADROOM * pace.factor / seconds_per_byte;
         let is_held = !pace.is_free();
         Flow::Viewer {
@@ -136,7 +138,26 @@ impl Flow {
             speed,
             is_held,
             most: (most.is_normal() && most > 0.0).then(|| (most as u64).max(LEAST_SPEED)),
+            beyond: None,
         }
+    }
+
+    /// The same, sent beyond its pace what this share gives.
+    pub fn beyond(mut self, share: Option<Share>) -> Flow {
+        if let Flow::Viewer { beyond, .. } = &mut self {
+            *beyond = share;
+        }
+        self
+    }
+
+    /// Whether it gets a share of what others leave.
+    fn shares(&self) -> bool {
+        matches!(self, Flow::Viewer { beyond: Some(share), .. } if !share.is_all())
+    }
+
+    /// Whether it goes as fast as TCP takes it.
+    fn is_unlimited(&self) -> bool {
+        matches!(self, Flow::Viewer { beyond: Some(share), .. } if share.is_all())
     }
 
     /// The film's bytes from here on are asked for.
@@ -151,17 +172,19 @@ impl Flow {
         }
     }
 
-    /// Waits until it is time for more; gives the seconds of film that are ahead already.
-    async fn turn(&self) -> Result<f64, MediaError> {
+    /// Waits until it is time for more: `asked` bytes, where they have been asked for already, else at most
+    /// `most_beyond` where they go beyond the pace.
+    async fn turn(&self, asked: Option<u64>, most_beyond: u64) -> Result<Turn, MediaError> {
         let Flow::Viewer {
             sending: Sending { viewer, flow, .. },
             speed,
             most,
             is_held,
+            beyond,
             ..
         } = self
         else {
-            return Ok(POSTER_DUE);
+            return Ok(Turn::at_pace(POSTER_DUE));
         };
         let mut waited = *is_held;
         loop {
@@ -169,13 +192,38 @@ impl Flow {
                 return Err(MediaError::Ended);
             }
             let refilled = viewer.refilled();
-            let (wait, ahead) = viewer.wait(*flow);
+            let (mut wait, ahead) = viewer.wait(*flow);
+            let now = reelway_clock::now();
+            let limit = || {
+                let beyond = beyond.as_ref().map(|share| share.speed(now));
+                match beyond {
+                    // Nothing limits it, or nothing but its pace.
+                    Some(None) => None,
+                    None => *most,
+                    Some(Some(beyond)) => most.map(|most| most.saturating_add(beyond)),
+                }
+            };
             if wait.is_zero() {
+                if let Some(share) = beyond {
+                    share.rests();
+                }
                 // The first seconds go as fast as the network does, unless what is sent was booked.
-                speed.limit(most.filter(|_| waited));
-                return Ok(ahead);
+                speed.limit(limit().filter(|_| waited));
+                return Ok(Turn::at_pace(ahead));
             }
             waited = true;
+            if let Some(share) = beyond {
+                match share.take(asked, most_beyond, now) {
+                    Ok(bytes) => {
+                        speed.limit(limit());
+                        return Ok(Turn {
+                            ahead: ahead.max(POSTER_DUE),
+                            beyond: Some(bytes),
+                        });
+                    }
+                    Err(again) => wait = wait.min(again),
+                }
+            }
             // Looks up now and then whether the session was ended.
             let _ = tokio::time::timeout(wait.min(Duration::from_secs(1)), refilled).await;
         }
@@ -184,6 +232,7 @@ impl Flow {
     /// How long the viewer would have to wait for more if `bytes` were sent now.
     fn wait_after(&self, bytes: u64) -> Duration {
         match self {
+            _ if self.is_unlimited() => Duration::ZERO,
             Flow::Viewer {
                 sending: Sending { viewer, flow, .. },
                 seconds_per_byte,
@@ -193,14 +242,16 @@ impl Flow {
         }
     }
 
-    fn sent(&self, bytes: u64) {
+    /// Bytes were handed over, at the film's pace or beyond it.
+    fn sent(&self, bytes: u64, at_pace: bool) {
         if let Flow::Viewer {
             sending: Sending { viewer, flow, .. },
             seconds_per_byte,
             ..
         } = self
         {
-            viewer.sent(*flow, bytes, bytes as f64 * seconds_per_byte);
+            let seconds = bytes as f64 * seconds_per_byte;
+            viewer.sent(*flow, bytes, if at_pace { seconds } else { 0.0 });
         }
     }
 
@@ -227,6 +278,23 @@ impl Flow {
             Flow::Poster { .. } => {
                 tracing::warn!(%title, "cannot send a piece for a poster: {error}")
             }
+        }
+    }
+}
+
+/// It is time for a window.
+struct Turn {
+    /// Seconds of film that are ahead already.
+    ahead: f64,
+    /// It goes beyond the film's pace, and may have so many bytes.
+    beyond: Option<u64>,
+}
+
+impl Turn {
+    fn at_pace(ahead: f64) -> Turn {
+        Turn {
+            ahead,
+            beyond: None,
         }
     }
 }
@@ -289,14 +357,22 @@ impl Producer {
         took.is_some_and(|took| took < self.show.source.lead())
     }
 
-    /// Asks the store for the next window, due when the viewer will have played `ahead` seconds.
-    fn ask(&mut self, ahead: f64, wide: bool) -> Result<Option<Coming>, MediaError> {
+    /// Asks the store for the next window, due when the viewer will have played what is ahead.
+    fn ask(&mut self, turn: &Turn, wide: bool) -> Result<Option<Coming>, MediaError> {
+        let ahead = turn.ahead;
         let (permit, mut size) = match self.budget.window(wide) {
             Some((permit, size)) => (Some(permit), size),
             None => (None, COPIED),
         };
-        while size / 2 >= COPIED && self.flow.wait_after(size) > LONGEST_WAIT {
-            size /= 2;
+        match turn.beyond {
+            Some(most) => size = size.min(most),
+            // What is left cannot be saved for long: a piece at the film's pace must be short, too.
+            None if self.flow.shares() => size = size.min(COPIED),
+            None => {
+                while size / 2 >= COPIED && self.flow.wait_after(size) > LONGEST_WAIT {
+                    size /= 2;
+                }
+            }
         }
         let Some(window) = self.windows.next(size)? else {
             return Ok(None);
@@ -322,11 +398,17 @@ impl Producer {
 
     /// The next pieces, when it is time for them; `None` at the end.
     async fn next(&mut self) -> Result<Option<VecDeque<Bytes>>, MediaError> {
-        let ahead = self.flow.turn().await?;
+        let asked = self.ahead.as_ref().map(|coming| coming.window.len());
+        let turn = self.flow.turn(asked, self.budget.block_bytes).await?;
         let fast = self.is_fast();
+        // Of a share it is not known before its turn how large the next window may be.
+        let may_ask = turn.beyond.is_none() || self.flow.is_unlimited();
         let coming = match self.ahead.take() {
             Some(coming) => Some(coming),
-            None => self.ask(ahead, fast && self.flow.wait_after(WIDE).is_zero())?,
+            None => {
+                let wide = fast && may_ask && self.flow.wait_after(WIDE).is_zero();
+                self.ask(&turn, wide)?
+            }
         };
         let Some(Coming {
             window,
@@ -354,13 +436,13 @@ impl Producer {
                 });
             }
             // While these are written the next are read, unless they would be kept while he waits for them.
-            if fast && self.flow.wait_after(bytes) < self.show.source.lead() {
+            if fast && may_ask && self.flow.wait_after(bytes) < self.show.source.lead() {
                 let wide = self.flow.wait_after(bytes + WIDE).is_zero();
-                self.ahead = self.ask(ahead, wide)?;
+                self.ahead = self.ask(&turn, wide)?;
             }
         }
         self.handed = Some(reelway_clock::now());
-        self.flow.sent(bytes);
+        self.flow.sent(bytes, turn.beyond.is_none());
         Ok(Some(pieces))
     }
 

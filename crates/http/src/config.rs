@@ -22,6 +22,10 @@ pub struct HttpConfig {
     pub ahead: Duration,
     /// Times the film's rate at which a paced viewer is sent; 0: as fast as the network goes.
     pub pace: f64,
+    /// Whether who fetches a file gets beyond its film's pace what viewers have not booked.
+    pub eager_downloads: bool,
+    /// Differentiated services code point of files' packets (RFC 2474).
+    pub download_dscp: u8,
     /// Whether addresses of segments carry the viewer's token.
     pub tokens_in_segments: bool,
     /// Whether it is found out what other cache policies would have made of the same requests.
@@ -56,6 +60,8 @@ impl Default for HttpConfig {
             viewer_timeout: Duration::from_secs(60),
             ahead: Duration::from_secs(20),
             pace: 2.0,
+            eager_downloads: true,
+            download_dscp: 0,
             tokens_in_segments: true,
             compare_policies: true,
             uploads: false,

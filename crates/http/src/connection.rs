@@ -4,8 +4,8 @@ use std::future::Future;
 use std::io;
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -18,59 +18,81 @@ use tokio::net::TcpStream;
 
 use crate::metrics::Metrics;
 
-/// How fast a connection may send, bytes a second; told by what it carries, done by the kernel
-/// (`SO_MAX_PACING_RATE`) from the next write on.
-#[derive(Clone, Debug)]
-pub(crate) struct Speed(Arc<Carried>);
-
-#[derive(Debug)]
-struct Carried {
-    speed: AtomicU64,
-    /// Whether media are sent over it: bulk, which does not go before what others are told.
-    media: AtomicBool,
-    /// When what is written now must have been taken, ns of [`Monotonic`]; `u64::MAX`: there is no such time.
-    due: AtomicU64,
+/// What a connection carries, for the queues on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Carried {
+    /// Answers and playlists: little, so that they go first.
+    #[default]
+    Said,
+    /// Media: bulk, which does not go before what others are told.
+    Media,
+    /// A file, which goes after all else.
+    File {
+        /// Its differentiated services code point.
+        dscp: u8,
+        /// Whether its speed changes with what others need. Then the kernel holds little that has not left: what is held leaves
+        /// at the speed of before.
+        is_held: bool,
+    },
 }
 
-impl Default for Speed {
-    fn default() -> Speed {
-        Speed(Arc::new(Carried {
-            speed: AtomicU64::new(tcp::NO_LIMIT),
-            media: AtomicBool::new(false),
-            due: AtomicU64::new(u64::MAX),
-        }))
+/// Bytes of a held file that the kernel may have before they leave.
+const UNSENT: u32 = 128 << 10;
+
+/// How fast a connection may send, bytes a second, and what it carries; told by its bodies, done by the kernel
+/// (`SO_MAX_PACING_RATE`, marks) from the next write on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Speed(Arc<Mutex<Told>>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Told {
+    speed: u64,
+    carried: Carried,
+    /// When what is written now must have been taken; [`NEVER`]: there is no such time.
+    due: Monotonic,
+}
+
+const NEVER: Monotonic = Monotonic::from_nanos(u64::MAX);
+
+impl Default for Told {
+    fn default() -> Told {
+        Told {
+            speed: tcp::NO_LIMIT,
+            carried: Carried::Said,
+            due: NEVER,
+        }
     }
 }
 
 impl Speed {
     /// At most so many bytes a second; `None`: as fast as the network goes.
     pub fn limit(&self, bytes_per_second: Option<u64>) {
-        self.0
-            .speed
-            .store(bytes_per_second.unwrap_or(tcp::NO_LIMIT), Ordering::Relaxed);
+        self.told().speed = bytes_per_second.unwrap_or(tcp::NO_LIMIT);
     }
 
-    /// Media are sent from now on.
-    pub fn carries_media(&self) {
-        self.0.media.store(true, Ordering::Relaxed);
+    /// This is sent from now on.
+    pub fn carries(&self, carried: Carried) {
+        self.told().carried = carried;
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is written from now on must have been taken whole when this time is over, else the connection is closed: a
     /// client that takes a byte now and then must not keep an answer in memory.
     pub fn must_be_taken_within(&self, time: Duration) {
-        let due = reelway_clock::now() + time;
-        self.0.due.store(due.nanos(), Ordering::Relaxed);
+        self.told().due = reelway_clock::now() + time;
     }
 
     /// What is written from now on may take as long as some of it is taken now and then.
     pub fn may_be_taken_slowly(&self) {
-        self.0.due.store(u64::MAX, Ordering::Relaxed);
+        self.told().due = NEVER;
     }
 
     /// Time that is left for what is written now.
     fn left(&self) -> Duration {
-        let due = Monotonic::from_nanos(self.0.due.load(Ordering::Relaxed));
-        due.since(reelway_clock::now())
+        self.told().due.since(reelway_clock::now())
     }
 }
 
@@ -116,10 +138,8 @@ pub(crate) struct Watched {
     metrics: Arc<Metrics>,
     patience: Duration,
     speed: Speed,
-    /// The speed that the kernel knows.
-    known: u64,
-    /// Whether the kernel knows that it carries media.
-    is_bulk: bool,
+    /// What the kernel knows.
+    known: Told,
     /// Set while a write waits.
     stalled: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
@@ -136,30 +156,38 @@ impl Watched {
             metrics,
             patience,
             speed,
-            known: tcp::NO_LIMIT,
-            is_bulk: false,
+            known: Told::default(),
             stalled: None,
         }
     }
 
-    /// Tells the kernel the speed, if it is another one, and whether what goes is bulk.
+    /// Tells the kernel the speed and what goes, where it is another than before.
     fn keep_speed(&mut self) {
-        let carried = &self.speed.0;
-        if !self.is_bulk && carried.media.load(Ordering::Relaxed) {
-            self.is_bulk = true;
-            if let Err(error) = marks::set_bulk(self.stream.as_fd()) {
-                tracing::debug!(
-                    "a connection's media cannot be marked and keeps the mark of answers: {error}"
-                );
-            }
+        let told = *self.speed.told();
+        let before = std::mem::replace(&mut self.known, told);
+        if told.carried != before.carried
+            && let Err(error) = self.mark(told.carried)
+        {
+            tracing::debug!(
+                "a connection's media cannot be marked and keeps the mark of answers: {error}"
+            );
         }
-        let speed = carried.speed.load(Ordering::Relaxed);
-        if speed != self.known {
-            self.known = speed;
-            if let Err(error) = tcp::set_max_rate(self.stream.as_fd(), speed) {
-                tracing::debug!("a connection's pacing rate cannot be set: {error}");
-            }
+        if told.speed != before.speed
+            && let Err(error) = tcp::set_max_rate(self.stream.as_fd(), told.speed)
+        {
+            tracing::debug!("a connection's pacing rate cannot be set: {error}");
         }
+    }
+
+    fn mark(&self, carried: Carried) -> io::Result<()> {
+        let socket = self.stream.as_fd();
+        let (marked, is_held) = match carried {
+            Carried::Said => (marks::set_said(socket), false),
+            Carried::Media => (marks::set_bulk(socket), false),
+            Carried::File { dscp, is_held } => (marks::set_last(socket, dscp), is_held),
+        };
+        tcp::set_unsent_limit(socket, if is_held { UNSENT } else { u32::MAX })?;
+        marked
     }
 
     fn watch(
@@ -272,8 +300,14 @@ mod tests {
         marks::set_said(watched.stream.as_fd()).unwrap();
         watched.write_all(b"playlist").await.unwrap();
         assert!(priority(&watched) > 0);
-        speed.carries_media();
+        speed.carries(Carried::Media);
         watched.write_all(b"film").await.unwrap();
         assert_eq!(priority(&watched), 0);
+        speed.carries(Carried::File {
+            dscp: 1,
+            is_held: true,
+        });
+        watched.write_all(b"film").await.unwrap();
+        assert_eq!(priority(&watched), marks::LAST);
     }
 }

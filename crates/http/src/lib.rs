@@ -41,6 +41,7 @@ mod process;
 mod route;
 mod server;
 mod shadow;
+mod spare;
 mod upload;
 mod viewer;
 mod viewers;

@@ -110,6 +110,15 @@ impl Windows {
 }
 
 impl Window {
+    /// Its bytes, of which most or all are the film's.
+    pub fn len(&self) -> u64 {
+        let len = |part: &Part| match part {
+            Part::Inline(bytes) => bytes.len() as u64,
+            Part::Film(range) => range.end - range.start,
+        };
+        self.parts.iter().map(len).sum()
+    }
+
     /// The bytes to send: slices of the store's blocks, nothing copied but what is shorter than
     /// [`GATHERED`], or all of it where `copy` is asked for. `span` covers [`Window::film`].
     pub fn bytes(self, span: Option<&Span>, copy: bool) -> VecDeque<Bytes> {

@@ -15,7 +15,7 @@ use reelway_store::ReadError;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::{Flow, MediaError, Producer};
-use crate::connection::Speed;
+use crate::connection::{Carried, Speed};
 use crate::desk::Text;
 use crate::films::{Show, ShowError};
 use crate::media::{Media, bodiless};
@@ -281,7 +281,9 @@ async fn segment(
         let sending = asks(app, &viewer, piece)?;
         let seconds_per_byte =
             Duration::from_nanos(duration.max(0) as u64).as_secs_f64() / len.max(1) as f64;
-        Flow::of(sending, seconds_per_byte, main, app.pace, speed_of(request))
+        let speed = speed_of(request);
+        speed.carries(Carried::Media);
+        Flow::of(sending, seconds_per_byte, main, app.pace, speed)
     };
     let slices = track
         .slices(number, range.clone())
@@ -331,7 +333,16 @@ async fn file(app: &Arc<App>, show: Arc<Show>, request: &Parts, caller: Caller) 
     };
     let sending = asks(app, &viewer, piece)?;
     let windows = Windows::of_file(range.clone());
-    let flow = Flow::of(sending, seconds_per_byte, true, app.pace, speed_of(request));
+    let speed = speed_of(request);
+    let share = app.downloads.share(caller.peer.ip());
+    speed.carries(match &share {
+        Some(share) => Carried::File {
+            dscp: app.downloads.dscp(),
+            is_held: !share.is_all(),
+        },
+        None => Carried::Media,
+    });
+    let flow = Flow::of(sending, seconds_per_byte, true, app.pace, speed).beyond(share);
     send(app, show, flow, answer, range, windows).await
 }
 

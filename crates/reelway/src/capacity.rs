@@ -276,8 +276,8 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
     let ahead = Nanos::from(config.http.ahead) * SECOND;
     let eager = Eager {
         first: Eager::default().first.min(ahead),
+        percent: (config.http.pace * 100.0).round() as u32,
         ahead,
-        ..Eager::default()
     };
     Ok(GateConfig {
         sent_ahead: Nanos::from(config.rtp.sent_evenly()) * (SECOND / 1000),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use bytesize::ByteSize;
 
-pub use self::keys::{Admission, Capacity, Class, Config, Listen, LogFormat};
+pub use self::keys::{Admission, Capacity, Class, Config, Downloads, Listen, LogFormat};
 
 /// The commented reference, printed by `reelway serve --print-config`; a test holds it equal to
 /// the defaults below.
@@ -95,6 +95,12 @@ impl Config {
             "index.memory = \"{}\": must be at least 32MiB",
             self.index.memory
         );
+        ensure!(
+            (1.0..=100.0).contains(&self.http.pace),
+            "http.pace = {}: must lie between 1 and 100",
+            self.http.pace
+        );
+        range("http.download_dscp", self.http.download_dscp.into(), 0, 63)?;
         range("pool.depth", self.pool.depth as u64, 1, 256)?;
         range("sender.threads", self.sender.threads as u64, 0, 256)?;
         range("sender.catch_up", self.sender.catch_up.into(), 2, 60_000)?;

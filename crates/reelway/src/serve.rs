@@ -20,7 +20,7 @@ use tracing::{info, warn};
 
 use crate::capacity;
 use crate::cli::Addresses;
-use crate::config::{Config, Listen, LogFormat};
+use crate::config::{Config, Downloads, Listen, LogFormat};
 use crate::disks::Disks;
 use crate::lan;
 use crate::node::Node;
@@ -198,6 +198,9 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
             segment: Duration::from_secs(config.http.segment.into()),
             viewer_timeout: Duration::from_secs(config.http.timeout.into()),
             ahead: Duration::from_secs(config.http.ahead.into()),
+            pace: config.http.pace,
+            eager_downloads: config.http.downloads == Downloads::Spare,
+            download_dscp: config.http.download_dscp,
             tokens_in_segments: config.http.tokens_in_segments,
             compare_policies: config.pool.compare,
             max_connections: config.http.max_connections,

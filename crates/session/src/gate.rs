@@ -134,6 +134,10 @@ const PATIENCE: u32 = 3;
 /// Seconds to come in which nothing may be overfull when there is less than there was.
 const NEAR: u64 = 5;
 
+/// Bookings are exact to a quarter of a second; within it pictures leave in bursts. This part of what is booked, a quarter, is
+/// not given to downloads, so that a burst finds room.
+const SLACK: u64 = 4;
+
 /// A beginning this close to what was booked keeps its booking.
 const CLOSE: u64 = 500_000_000;
 
@@ -189,6 +193,33 @@ impl Gate {
             limit.is_some()
         };
         std::iter::once(0).chain(link).filter(is_limited).collect()
+    }
+
+    /// What is limited of all that is needed to send a file over HTTP to this address: networks, processor, disks.
+    pub fn on_the_way_to(&self, peer: IpAddr) -> Vec<Resource> {
+        if !self.books() {
+            return Vec::new();
+        }
+        let link = self.0.config.links.leaving_to(peer);
+        let is_on_it = |resource: &Resource| match resource {
+            Resource::Network(0) | Resource::Processor | Resource::Disk => true,
+            Resource::Network(number) => Some(*number) == link,
+            // Pinned by HTTP's own rule.
+            Resource::Memory => false,
+        };
+        let limits = self.0.config.capacity.limits().iter();
+        limits.map(|(of, _)| *of).filter(is_on_it).collect()
+    }
+
+    /// Bytes a second of a resource that nobody has booked at the moment, less a part of what is booked (`SLACK`).
+    pub fn unbooked(&self, resource: Resource) -> u64 {
+        let judge = self.judge();
+        let now = judge.second();
+        // A second may be over in a moment.
+        let loads = [now, now + 1].map(|second| judge.load(resource, second));
+        let booked = loads.into_iter().max().unwrap_or(0);
+        let limit = judge.limit(resource, 0).unwrap_or(0);
+        limit.saturating_sub(booked.saturating_add(booked / SLACK))
     }
 
     /// Whether nobody is ever refused here.
@@ -516,7 +547,9 @@ mod tests {
         assert!(gate.weigh(&[(eth0, 500)]).is_empty(), "the first stays");
         assert!(come().is_err(), "half of the link is the first one's");
         gate.weigh(&[(eth0, 1000)]);
+        assert_eq!(gate.unbooked(eth0), 100 - 40 - 40 / SLACK);
         assert!(come().is_ok(), "the link is whole again");
+        assert_eq!(gate.unbooked(eth0), 0);
         gate.leaves(first);
     }
 }

@@ -70,6 +70,18 @@ pub fn set_bulk(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, 0, 0)
 }
 
+/// The priority of what goes after all else (`TC_PRIO_FILLER`): the last band of `pfifo_fast` and `prio`.
+pub const LAST: u8 = 1;
+
+/// Marks a connection as one of files: what goes after all else on this machine. `dscp` says the same to the network where it
+/// should know: 1 is LE, lower effort (RFC 8622).
+///
+/// # Errors
+/// As of [`set`].
+pub fn set_last(socket: BorrowedFd<'_>, dscp: u8) -> io::Result<()> {
+    set(socket, dscp, LAST)
+}
+
 /// The priority that a socket's packets have in this machine's queues.
 ///
 /// # Errors

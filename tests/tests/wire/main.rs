@@ -2,6 +2,7 @@
 //! Needs root, for the hosts are network namespaces.
 
 mod crowd;
+mod downloads;
 mod faults;
 mod full_link;
 mod mtu;

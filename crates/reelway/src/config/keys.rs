@@ -78,10 +78,21 @@ pub struct Http {
     pub segment: u32,
     pub timeout: u32,
     pub ahead: u32,
+    pub pace: f64,
+    pub downloads: Downloads,
+    pub download_dscp: u8,
     pub tokens_in_segments: bool,
     pub allowed_origins: Vec<String>,
     pub uploads: bool,
     pub max_upload: ByteSize,
+}
+
+/// What files are sent beyond their film's pace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Downloads {
+    Spare,
+    Paced,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -243,6 +254,9 @@ impl Default for Http {
             segment: 6,
             timeout: 60,
             ahead: 20,
+            pace: 2.0,
+            downloads: Downloads::Spare,
+            download_dscp: 0,
             tokens_in_segments: true,
             allowed_origins: Vec::new(),
             uploads: false,

@@ -1,0 +1,125 @@
+//! Files that are fetched: as fast as TCP takes them where nothing is limited, else as fast as what viewers have not booked,
+//! and by their film's pace where the configuration says so.
+
+use std::process::Command;
+use std::time::Duration;
+
+use reelway_tests::films;
+use reelway_tests::http;
+use reelway_tests::server::{Options, Server};
+
+/// Seconds that the film plays, and its bytes.
+const SECONDS: f64 = 60.0;
+
+fn server(options: impl FnOnce(Options) -> Options) -> (Server, tempfile::TempDir, u64) {
+    let library = films::library(&["load"]);
+    let server = options(Options::new(library.path()).set("http.ahead", 1)).start();
+    server.wait_indexed();
+    let film = std::fs::metadata(library.path().join("load.mp4"));
+    let len = film.expect("the film").len();
+    (server, library, len)
+}
+
+/// What curl says of a download: its bytes, and bytes a second.
+fn curl(server: &Server, more: &[&str]) -> (u64, f64) {
+    let output = Command::new("curl")
+        .args([
+            "-sS",
+            "-o",
+            "/dev/null",
+            "-w",
+            "%{size_download} %{speed_download}",
+        ])
+        .args(more)
+        .arg(server.http_url("load/file"))
+        .output()
+        .expect("curl");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let numbers = text.split_once(' ').expect("two numbers");
+    let wrong = "a number";
+    (
+        numbers.0.parse().expect(wrong),
+        numbers.1.parse().expect(wrong),
+    )
+}
+
+#[test]
+fn where_nothing_is_limited_curl_gets_a_film_as_fast_as_tcp_takes_it() {
+    let (server, library, len) = server(|options| options);
+    let (bytes, speed) = curl(&server, &["--max-time", "30"]);
+    println!(
+        "{:.1} MB/s, {:.0} times the film's rate",
+        speed / 1e6,
+        speed * SECONDS / len as f64
+    );
+    assert_eq!(bytes, len);
+    assert!(
+        speed > 10.0 * len as f64 / SECONDS,
+        "{speed} bytes a second"
+    );
+    // And they are the film's.
+    let film = std::fs::read(library.path().join("load.mp4")).expect("the film");
+    assert!(server.get("/load/file").body == film);
+    let range = [("Range", "bytes=1000001-9000000")];
+    let part = http::request(server.http, "GET", "/load/file", &range).expect("an answer");
+    assert!(part.status == 206 && part.body == film[1_000_001..=9_000_000]);
+}
+
+#[test]
+fn where_downloads_are_paced_a_film_goes_at_its_pace() {
+    let (server, _library, len) = server(|options| {
+        options
+            .set("http.downloads", "\"paced\"")
+            .set("http.pace", 4.0)
+    });
+    let (bytes, _) = curl(&server, &["--max-time", "5"]);
+    // A second at once, and four in each.
+    let seconds = bytes as f64 / len as f64 * SECONDS;
+    assert!(
+        (12.0..26.0).contains(&seconds),
+        "{seconds} s of film in 5 s"
+    );
+}
+
+#[test]
+fn downloads_share_what_is_not_booked_and_take_no_more() {
+    let (server, _library, len) = server(|options| options.flag("--capacity", "net=40Mbit"));
+    let (_, alone) = curl(&server, &["--max-time", "4"]);
+    let megabits = alone * 8.0 / 1e6;
+    println!("{megabits:.1} Mbit/s alone");
+    // All but the headroom, the headers, and a quarter of what is booked for it as a viewer.
+    assert!((30.0..40.0).contains(&megabits), "{megabits} Mbit/s of 40");
+
+    // Several, told apart by their names: together no more, each its share.
+    let names: Vec<String> = (0..3).map(|number| format!("fetcher/{number}")).collect();
+    let speeds: Vec<f64> = std::thread::scope(|scope| {
+        let fetch = |name: &str| {
+            let (server, name) = (&server, name.to_owned());
+            scope.spawn(move || curl(server, &["--max-time", "6", "-A", &name]).1)
+        };
+        let fetchers: Vec<_> = names.iter().map(|name| fetch(name)).collect();
+        let speeds = fetchers.into_iter().map(|fetcher| fetcher.join());
+        speeds
+            .map(|speed| speed.expect("a fetcher") * 8.0 / 1e6)
+            .collect()
+    });
+    println!("{speeds:.1?} Mbit/s together");
+    let all: f64 = speeds.iter().sum();
+    assert!((25.0..40.0).contains(&all), "{speeds:?} Mbit/s of 40");
+    let (least, most) = (
+        speeds.iter().copied().fold(f64::INFINITY, f64::min),
+        speeds.iter().copied().fold(0.0, f64::max),
+    );
+    let own = len as f64 * 8.0 / SECONDS / 1e6;
+    assert!(least > own && most < 1.5 * least, "{speeds:?} Mbit/s");
+    // No hidden wait for whoever watches: a small piece of another place comes at once.
+    let started = reelway_clock::now();
+    let range = [
+        ("Range", "bytes=20000000-20000099"),
+        ("User-Agent", "viewer"),
+    ];
+    let piece = http::request(server.http, "GET", "/load/file", &range).expect("an answer");
+    assert_eq!(piece.status, 206);
+    let took = reelway_clock::now().since(started);
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
