@@ -10,7 +10,7 @@ use reelway_store::{ReadBy, ReadError, Source, Span, Store, StoreConfig};
 use reelway_supervise as supervise;
 
 const BLOCK: u64 = 4096;
-const POOL: u64 = 6;
+const POOL: u64 = 8;
 
 fn store(read_by: ReadBy) -> Store {
     let config = StoreConfig {
