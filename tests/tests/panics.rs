@@ -19,6 +19,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 struct Patient {
     server: Server,
     asks: File,
+    /// Lines written to it.
+    asked: usize,
     library: tempfile::TempDir,
     dir: tempfile::TempDir,
 }
@@ -37,6 +39,7 @@ fn patient(films: &[&str], set: impl FnOnce(Options) -> Options) -> Option<Patie
         .then_some(Patient {
             server,
             asks,
+            asked: 0,
             library,
             dir,
         })
@@ -48,9 +51,10 @@ impl Patient {
     /// The next `count` passes of this point panic.
     fn inject(&mut self, point: &str, count: u32) {
         writeln!(self.asks, "{point} {count}").expect("a line");
+        self.asked += 1;
         // The server looks every 10 ms.
-        self.server
-            .wait_for_log(&["armed", point], Duration::from_secs(5));
+        let armed = || (self.server.log().matches("armed: ").count() >= self.asked).then_some(());
+        assert!(wait::until(LIMIT, armed).is_some(), "{point} is not armed");
     }
 
     /// Panics that `/metrics` shows of this part.
@@ -329,16 +333,26 @@ fn a_disk_thread_that_panics_fails_the_read_and_reads_again() {
 
 #[test]
 fn the_thread_that_makes_memory_ready_runs_again() {
-    let set = |options: Options| options.set("pool.size", "\"256MiB\"");
+    let set = |options: Options| {
+        options
+            .set("pool.size", "\"256MiB\"")
+            .set("http.ahead", 3600)
+    };
     let Some(mut patient) = patient(&["load", "big_pictures"], set) else {
         return skipped!("{RELEASE}");
     };
+    // In one piece of its work, and between two of them.
+    patient.inject("pool-ahead.touch", 1);
     patient.inject("pool-ahead", 1);
     let viewer = Viewer::plays(&patient.server, "load");
-    patient.shows("pool-ahead", "pool-ahead", 1);
-    patient.inject("pool-ahead.touch", 1);
+    // More than half of what was made ready at the start.
+    for title in ["load", "big_pictures"] {
+        let whole = fs::read(film(title).path).expect("a film");
+        assert!(patient.server.get(&format!("/{title}/file")).body == whole);
+    }
+    // Its work is taken up again when more is read.
     Viewer::plays(&patient.server, "big_pictures");
-    patient.shows("pool-ahead", "pool-ahead.touch", 2);
+    patient.shows("pool-ahead", "pool-ahead", 2);
     viewer.gets_media(&patient.server);
 }
 
@@ -455,8 +469,8 @@ fn blocks_that_the_tier_fails_to_read_come_from_their_origin() {
         options
             .set("source", format!("[{{ url = 'http://{}/' }}]", origin.http))
             .set("http.ahead", 3600)
-            .set("pool.size", "'4MiB'")
-            .set("tier.size", "'256MiB'")
+            .set("pool.size", "'8MiB'")
+            .set("tier.size", "'64MiB'")
             .set("tier.admit", 1)
     };
     let Some(mut patient) = patient(&[], set) else {
