@@ -99,7 +99,7 @@ export interface Node {
   version: string;
   uptime: number;
   state: "starting" | "serving" | "draining";
-  problems: { what: string; since: string; detail: string }[]; // what is wrong, although it still serves
+  problems: { what: string; severity: "failed" | "degraded" | "recovered"; since: string; detail: string; panics: number }[]; // what is wrong, although it still serves
   films: Record<State, number>;
   sessions: { total: number; playing: number; by_protocol: Record<string, number> };
   sending: {

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use reelway_media::Index;
+use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use tracing::warn;
 
@@ -133,13 +134,13 @@ impl Directory {
             shared.memory.failed(directory, &error.into());
         }
         let mut keeper = Keeper::new(shared.clone());
-        let first = look_first.then(|| keeper.look());
-        let keeper = std::thread::Builder::new()
-            .name("library".into())
-            .spawn(move || {
-                let first = first.unwrap_or_else(|| keeper.look());
-                keeper.run(first, &events);
-            })
+        let mut first = look_first.then(|| keeper.look());
+        // After a panic it looks at everything anew.
+        let run = move || {
+            let first = first.take().unwrap_or_else(|| keeper.look());
+            keeper.run(first, &events);
+        };
+        let keeper = supervise::thread("library", run)
             .map_err(|error| {
                 warn!("film directories are not watched, as no thread can be started: {error}")
             })
@@ -371,7 +372,8 @@ impl Shared {
     pub fn tell(&self, change: &Change) {
         if !change.changed.is_empty() || !change.replaced.is_empty() {
             for listener in lock(&self.listeners).iter() {
-                listener(change);
+                // A listener that panics has heard of it; the others hear of it too.
+                let _ = supervise::guard("library listener", || listener(change));
             }
         }
     }
@@ -391,6 +393,7 @@ impl Library {
     }
 }
 
+/// Enters what the keeper makes anew at each look, or a list that is changed in one step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    supervise::whole(mutex.lock())
 }

@@ -37,6 +37,12 @@ pub enum IndexingError {
         /// Which container, and what to do.
         reason: String,
     },
+    /// A fault of this program ended it.
+    #[error("{}: indexing it was ended by a fault of this program; the log has the details", path.display())]
+    Fault {
+        /// Which file.
+        path: PathBuf,
+    },
     /// A film elsewhere could not be read now.
     #[error("{}: {reason}", path.display())]
     Elsewhere {
@@ -56,6 +62,10 @@ impl IndexingError {
             IndexingError::Foreign { reason, .. } | IndexingError::Elsewhere { reason, .. } => {
                 reason.clone()
             }
+            IndexingError::Fault { .. } => {
+                "indexing it was ended by a fault of this program; the log has the details"
+                    .to_owned()
+            }
         }
     }
 
@@ -65,8 +75,15 @@ impl IndexingError {
         match self {
             IndexingError::Container { error, .. } => error.kind == Trouble::Incomplete,
             IndexingError::Elsewhere { .. } => true,
-            IndexingError::Io { .. } | IndexingError::Foreign { .. } => false,
+            IndexingError::Io { .. }
+            | IndexingError::Foreign { .. }
+            | IndexingError::Fault { .. } => false,
         }
+    }
+
+    /// Whether a panic ended it.
+    pub(crate) fn is_fault(&self) -> bool {
+        matches!(self, IndexingError::Fault { .. })
     }
 }
 

@@ -10,12 +10,13 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use reelway_supervise as supervise;
 use tracing::{debug, info, warn};
 
 use crate::directory::{Change, Shared, lock};
 use crate::entry::{Entry, State, Summary};
 use crate::index_file::IndexFile;
-use crate::indexing::foreign_container;
+use crate::indexing::{IndexingError, foreign_container};
 use crate::naming;
 use crate::shelf::Found;
 
@@ -83,6 +84,7 @@ impl Keeper {
     /// Looks at the shelf and brings the list up to date; new and changed films are listed as
     /// being indexed.
     pub fn look(&mut self) -> Work {
+        supervise::inject("library.look");
         let looked = self.shared.shelf.look();
         let found = match looked {
             Ok(found) => {
@@ -106,13 +108,16 @@ impl Keeper {
         let mut library = lock(&self.shared.library);
         for (name, found) in names.into_iter().zip(found) {
             let old = library.entries.remove(&name);
+            supervise::inject("library.list");
             let entry = match old {
                 Some(old)
                     if old.identity == found.identity
                         && old.path == found.path
                         && (found.problem.is_none() || found.problem.as_ref() == old.reason()) =>
                 {
-                    if matches!(old.state, State::NotReady { .. }) && found.problem.is_none() {
+                    // Still being indexed: a panic ended the look that was to do it.
+                    let open = matches!(old.state, State::NotReady { .. } | State::Indexing);
+                    if open && found.problem.is_none() {
                         to_index.push((name.clone(), found));
                     }
                     old
@@ -167,7 +172,17 @@ impl Keeper {
 
     fn index(&self, work: Work) {
         for (name, found) in work.to_index {
-            let state = match self.shared.shelf.index(&found) {
+            let indexed = supervise::guard("indexing", || {
+                supervise::inject("library.index");
+                self.shared.shelf.index(&found)
+            });
+            // What panics once does so again: the film stays out until its file changes.
+            let indexed = indexed.unwrap_or_else(|_| {
+                Err(IndexingError::Fault {
+                    path: found.path.clone(),
+                })
+            });
+            let state = match indexed {
                 Ok((identity, index)) if identity == found.identity => {
                     let summary = Arc::new(Summary::of(&index.title));
                     for note in &index.title.notes {
@@ -179,9 +194,11 @@ impl Keeper {
                 Ok(_) => State::NotReady {
                     reason: "it is being written".into(),
                 },
-                Err(error) if error.may_pass() || is_young(&found) => State::NotReady {
-                    reason: error.reason(),
-                },
+                Err(error) if error.may_pass() || (is_young(&found) && !error.is_fault()) => {
+                    State::NotReady {
+                        reason: error.reason(),
+                    }
+                }
                 Err(error) => {
                     warn!(film = name, "cannot be played: {error}");
                     State::Unplayable {

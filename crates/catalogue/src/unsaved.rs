@@ -6,11 +6,12 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reelway_clock::{Monotonic, Real};
 use reelway_media::SampleTable;
+use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use tracing::{info, warn};
 
@@ -99,7 +100,11 @@ impl IndexMemory {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        // Films that are forgotten are indexed again when they are asked for.
+        supervise::reset(&self.0, "indexes kept in memory", |kept| {
+            kept.films.clear();
+            kept.held = 0;
+        })
     }
 
     /// Why indexes are kept in memory; `None`: they are not.

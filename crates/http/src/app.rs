@@ -160,7 +160,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/api/calibration.svg", get(api::calibration_chart))
         .route("/api/cache", get(api::cache))
         .route("/metrics", get(metrics_page))
-        .route("/healthz", get(async || "ok\n"))
+        .route("/healthz", get(crate::health::healthz))
         .route("/readyz", get(ready))
         .fallback(page)
         .with_state(app)
@@ -206,6 +206,7 @@ pub(crate) async fn handle(
     peer: SocketAddr,
 ) -> Answer {
     let started = reelway_clock::now();
+    reelway_supervise::inject("http.request");
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(api::Peer(peer));
     let path = parts.uri.path();

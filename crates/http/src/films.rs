@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use reelway_catalogue::{Catalogue, CatalogueError, Film, State};
@@ -10,6 +10,7 @@ use reelway_clock::Real;
 use reelway_media::{Kind, SECOND};
 use reelway_package::{Options, Package, PackageError};
 use reelway_store::{Source, Store};
+use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -173,7 +174,7 @@ impl Films {
 
     /// Lets go of a film that was deleted or replaced, so that the disk gets its room back.
     pub fn forget(&self, name: &str, identity: &FileIdentity) {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = supervise::whole(self.slots.lock());
         if slots
             .get(name)
             .is_some_and(|slot| slot.identity == *identity)
@@ -213,7 +214,7 @@ impl Films {
 
     fn slot(&self, name: &str, identity: FileIdentity) -> Arc<Slot> {
         let now = self.uses.fetch_add(1, Ordering::Relaxed);
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = supervise::whole(self.slots.lock());
         if let Some(slot) = slots.get(name).filter(|slot| slot.identity == identity) {
             slot.used.store(now, Ordering::Relaxed);
             return slot.clone();

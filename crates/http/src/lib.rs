@@ -17,7 +17,7 @@
 //! | `body.rs`, `pieces.rs` | bodies of media |
 //! | `upload.rs`, `upload/` | films that are put and deleted |
 //! | `api/` | the control API of `docs/reference/api.md` |
-//! | `metrics.rs` | counters, Prometheus |
+//! | `metrics/`, `health.rs` | counters, Prometheus; whether the server is well |
 //! | `web.rs` | the web pages in the binary |
 #![forbid(unsafe_code)]
 
@@ -31,6 +31,7 @@ mod connection;
 mod desk;
 mod films;
 mod guard;
+mod health;
 mod limits;
 mod media;
 mod metrics;

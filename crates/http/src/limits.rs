@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use reelway_supervise as supervise;
 
 /// Which limit was met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +45,7 @@ impl Limits {
     /// Counts a connection from `peer`, if it may be.
     pub fn enter(&self, peer: IpAddr) -> Result<Counted, TooMany> {
         let peer = network(peer);
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = supervise::whole(self.counts.lock());
         if counts.all >= self.all {
             return Err(TooMany::InAll);
         }
@@ -62,7 +64,7 @@ impl Limits {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = supervise::whole(self.counts.lock());
         counts.all -= 1;
         if let Some(count) = counts.of_peer.get_mut(&self.peer) {
             *count -= 1;

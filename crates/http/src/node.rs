@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use reelway_supervise::Severity;
+use serde::{Serialize, Serializer};
 
 /// Whether newcomers are let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -65,15 +66,36 @@ pub struct Sending {
     pub shifts_total: u64,
 }
 
-/// A fault that does not keep the server from serving.
+/// Something that is wrong with the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// What is wrong, in a word or two: `state directory`.
-    pub what: &'static str,
+    /// What is wrong, in a word or two: `state directory`; the thread or part of the server that panicked.
+    pub what: String,
+    /// How bad it is.
+    #[serde(serialize_with = "severity")]
+    pub severity: Severity,
     /// Since when, RFC 3339 in UTC.
     pub since: String,
     /// What happened, what follows from it, and what can be done, in words.
     pub detail: String,
+    /// Panics of the part since the start; 0 for a problem that is no panic.
+    pub panics: u64,
+}
+
+impl From<reelway_supervise::Problem> for Problem {
+    fn from(problem: reelway_supervise::Problem) -> Problem {
+        Problem {
+            what: problem.part,
+            severity: problem.severity,
+            since: problem.since.to_string(),
+            detail: problem.message,
+            panics: problem.panics,
+        }
+    }
+}
+
+fn severity<S: Serializer>(severity: &Severity, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(severity.name())
 }
 
 /// Addresses at which viewers reach the server.

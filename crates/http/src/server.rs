@@ -4,11 +4,12 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -16,11 +17,13 @@ use reelway_catalogue::Catalogue;
 use reelway_clock::reactor::metered;
 use reelway_session::{Sessions, new_connection};
 use reelway_store::Store;
+use reelway_supervise as supervise;
 use reelway_sys::{marks, tcp};
 use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
+use crate::answer;
 use crate::app::App;
 use crate::config::HttpConfig;
 use crate::connection::{ConnectionNumber, PatientTimer, Speed, Watched};
@@ -89,11 +92,25 @@ impl HttpServer {
     pub async fn run(self) {
         let mut loops = JoinSet::new();
         for listener in self.listeners {
-            loops.spawn(accept(self.app.clone(), listener));
+            let door = Arc::new(Door {
+                app: self.app.clone(),
+                listener,
+                connections: Mutex::default(),
+            });
+            loops.spawn(supervise::keep("http accept", move || accept(door.clone())));
         }
-        loops.spawn(crate::upload::expire(self.app.clone()));
-        loops.spawn(crate::shadow::watch(self.app.shadow.clone()));
-        loops.spawn(crate::api::tell(self.app));
+        let app = self.app.clone();
+        loops.spawn(supervise::keep("http uploads", move || {
+            crate::upload::expire(app.clone())
+        }));
+        let shadow = self.app.shadow.clone();
+        loops.spawn(supervise::keep("http cache comparison", move || {
+            crate::shadow::watch(shadow.clone())
+        }));
+        let app = self.app;
+        loops.spawn(supervise::keep("http events", move || {
+            crate::api::tell(app.clone())
+        }));
         while loops.join_next().await.is_some() {}
     }
 }
@@ -116,17 +133,26 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-async fn accept(app: Arc<App>, listener: TcpListener) {
-    let router = crate::app::router(app.clone());
-    let mut connections = JoinSet::new();
+/// A listener and its connections. A panic of the loop that accepts ends none of them.
+struct Door {
+    app: Arc<App>,
+    listener: TcpListener,
+    /// They end with the server.
+    connections: Mutex<JoinSet<()>>,
+}
+
+async fn accept(door: Arc<Door>) {
+    let router = crate::app::router(door.app.clone());
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            // Finished ones are taken off the set as they come.
-            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
-        };
+        let accepted = door.listener.accept().await;
+        supervise::inject("http.accept");
         match accepted {
-            Ok((stream, peer)) => take_in(&app, &router, &mut connections, stream, peer),
+            Ok((stream, peer)) => {
+                let mut connections = supervise::whole(door.connections.lock());
+                // Those that are over.
+                while connections.try_join_next().is_some() {}
+                take_in(&door.app, &router, &mut connections, stream, peer);
+            }
             Err(error) => {
                 // Out of descriptors, say: the connection stays in the kernel's queue meanwhile.
                 tracing::warn!("cannot accept a connection: {error}");
@@ -164,7 +190,8 @@ fn take_in(
     metrics.connections.fetch_add(1, Ordering::Relaxed);
     let (app, router) = (app.clone(), router.clone());
     connections.spawn(metered(async move {
-        converse(&app, router, stream, peer).await;
+        let conversation = converse(&app, router, stream, peer);
+        let _ = supervise::caught("http connection", conversation).await;
         app.metrics.connections.fetch_sub(1, Ordering::Relaxed);
         drop(counted);
     }));
@@ -191,7 +218,12 @@ async fn converse(app: &Arc<App>, router: Router, stream: TcpStream, peer: Socke
         let (app, router) = (app.clone(), router.clone());
         request.extensions_mut().insert(speed.clone());
         request.extensions_mut().insert(number);
-        async move { Ok::<_, Infallible>(crate::app::handle(app, router, request, peer).await) }
+        async move {
+            let answer = crate::app::handle(app, router, request, peer);
+            let answer = supervise::caught("http request", answer).await;
+            let fault = |panicked| answer::error(StatusCode::INTERNAL_SERVER_ERROR, panicked);
+            Ok::<_, Infallible>(answer.unwrap_or_else(fault))
+        }
     });
     let connection = http1::Builder::new()
         .timer(PatientTimer)

@@ -8,12 +8,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reelway_cache::sim::{Requests, belady, run};
 use reelway_cache::{BlockId, FilmId, Spec};
 use reelway_store::{Observer, Store};
+use reelway_supervise as supervise;
 
 /// Requests kept for each block of the cache.
 const TIMES: usize = 8;
@@ -66,7 +67,7 @@ pub(crate) struct Shadow {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    supervise::whole(mutex.lock())
 }
 
 impl Observer for Shadow {

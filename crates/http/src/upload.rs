@@ -17,7 +17,7 @@ mod shelve;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode, header, request::Parts};
@@ -25,6 +25,7 @@ use hyper::body::Incoming;
 use reelway_catalogue::{Intake, IntakeError, Place};
 use reelway_clock::Monotonic;
 use reelway_store::Draft;
+use reelway_supervise as supervise;
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
@@ -57,7 +58,7 @@ enum Slot {
 
 impl Uploads {
     fn slots(&self) -> MutexGuard<'_, HashMap<PathBuf, Slot>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        supervise::whole(self.0.lock())
     }
 
     /// Gives up what nobody went on with.

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use reelway_media::{Nanos, SECOND};
 use reelway_session::{Progress, Refusal, Session, State};
 use reelway_store::{Source, Watcher};
+use reelway_supervise as supervise;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -290,7 +291,7 @@ impl Viewer {
     }
 
     fn place(&self) -> MutexGuard<'_, Place> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+        supervise::whole(self.place.lock())
     }
 
     /// What is shown of him.

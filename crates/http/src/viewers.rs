@@ -10,12 +10,13 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use reelway_session::{EndReason, NewSession, Protocol, Refusal, Sessions, Wants};
 use reelway_store::Store;
+use reelway_supervise as supervise;
 use reelway_timetable::Carriage;
 
 use crate::films::Show;
@@ -312,7 +313,7 @@ impl Inner {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    supervise::whole(mutex.lock())
 }
 
 /// Whether this could be a token of ours.

@@ -5,13 +5,14 @@ use std::future::Future;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use reelway_catalogue::{Found, IndexingError, Shelf, is_film};
 use reelway_media::{Index, IndexOptions, ReadIndexError, index_with};
 use reelway_store::{BlockSource, Fill, Lane, Opener, ReadError, Store};
+use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use tokio::runtime::Handle;
 use tracing::warn;
@@ -543,6 +544,7 @@ async fn folders(web: &Web) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
+/// Enters what is changed in one step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    supervise::whole(mutex.lock())
 }

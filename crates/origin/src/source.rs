@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use reelway_clock::Monotonic;
+use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use tracing::{debug, info, warn};
 use xxhash_rust::xxh3::Xxh3;
@@ -91,7 +92,8 @@ impl Film {
     }
 
     fn pins(&self) -> MutexGuard<'_, Vec<Pin>> {
-        self.pins.lock().unwrap_or_else(PoisonError::into_inner)
+        // Each is set in one step.
+        supervise::whole(self.pins.lock())
     }
 
     /// What is known of a place.
@@ -126,7 +128,8 @@ impl Source {
     }
 
     fn health(&self) -> MutexGuard<'_, Health> {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+        // Figures by which a place is chosen; another one is tried where they mislead.
+        supervise::whole(self.health.lock())
     }
 
     fn well(&self, place: usize) {

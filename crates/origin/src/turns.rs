@@ -1,9 +1,10 @@
 //! At most so many requests at once; who waits longest for a viewer's sake comes next: in order of deadline.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use reelway_clock::Monotonic;
+use reelway_supervise as supervise;
 use tokio::sync::oneshot;
 
 /// Turns to be taken.
@@ -31,7 +32,8 @@ impl Turns {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        // A turn is taken or given on in one step.
+        supervise::whole(self.0.lock())
     }
 
     /// Waits for a turn.

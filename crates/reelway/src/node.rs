@@ -1,8 +1,8 @@
 //! What the pages and the API show of this server as a whole.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reelway_catalogue::IndexMemory;
@@ -10,6 +10,7 @@ use reelway_clock::Monotonic;
 use reelway_http::{Addresses, Calibrated, NodeState, NodeView, Problem, Sending};
 use reelway_sender::{Sender, SenderStats};
 use reelway_session::Sessions;
+use reelway_supervise as supervise;
 
 /// Seconds over which rates are taken.
 const WINDOW: usize = 5;
@@ -55,7 +56,7 @@ impl Node {
 
     /// Takes the counts of this moment; to be called once a second.
     pub fn tick(&self) {
-        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut history = supervise::whole(self.history.lock());
         if history.len() > WINDOW {
             history.pop_front();
         }
@@ -85,7 +86,7 @@ impl NodeView for Node {
 
     fn sending(&self) -> Sending {
         let now = self.sender.stats();
-        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let history = supervise::whole(self.history.lock());
         let (seconds, before) = match history.front() {
             Some((then, stats)) => (
                 reelway_clock::now().since(*then).as_secs_f64(),
@@ -107,12 +108,15 @@ impl NodeView for Node {
     }
 
     fn problems(&self) -> Vec<Problem> {
+        let panics = supervise::problems().into_iter().map(Problem::from);
         let index = self.indexes.problem().map(|problem| Problem {
-            what: "state directory",
+            what: "state directory".to_owned(),
+            severity: supervise::Severity::Degraded,
             since: problem.since.to_string(),
             detail: problem.to_string(),
+            panics: 0,
         });
-        index.into_iter().collect()
+        panics.chain(index).collect()
     }
 
     fn calibrated(&self) -> Option<Calibrated> {

@@ -36,6 +36,7 @@ const LATE_MS: f64 = 500.0;
 pub fn serve(config: Config, given: Addresses) -> anyhow::Result<()> {
     reelway_sys::alloc::hold_little();
     start_log(&config)?;
+    reelway_supervise::install();
     info!("time from {}", reelway_clock::start());
     if let Err(error) = reelway_sys::limits::raise_descriptors() {
         warn!("the limit of open descriptors cannot be raised: {error}");
@@ -227,13 +228,17 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
         [rtsp.addresses(), &http.addresses()],
         sender.ports(),
     );
-    let ticking = tokio::spawn(tick(
+    let of = (
         sessions.clone(),
         node.clone(),
         library.clone(),
         store.clone(),
         sender.clone(),
-    ));
+    );
+    let ticking = tokio::spawn(reelway_supervise::keep("server tick", move || {
+        let (sessions, node, library, store, sender) = of.clone();
+        tick(sessions, node, library, store, sender)
+    }));
     let serving = tokio::spawn(async move { tokio::join!(rtsp.run(), http.run()) });
 
     stop_signal().await?;
@@ -349,6 +354,7 @@ async fn tick(
     second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut settled = false;
     loop {
+        reelway_supervise::inject("server.tick");
         if !settled && library.is_settled() {
             settled = true;
             node.set_settled();

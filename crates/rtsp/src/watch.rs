@@ -1,9 +1,10 @@
 //! What can be seen of a session from outside: written by the state machine, read by the register.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use reelway_media::SECOND;
 use reelway_session::{Progress, State};
+use reelway_supervise as supervise;
 
 use crate::seam::Playback;
 
@@ -75,7 +76,7 @@ impl Watch {
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        supervise::whole(self.0.lock())
     }
 }
 

@@ -8,8 +8,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use reelway_supervise as supervise;
 use reelway_sys::netlink;
 
 use crate::pacing::TURN;
@@ -30,7 +31,7 @@ pub(crate) struct Ways(Mutex<HashMap<IpAddr, (u64, bool)>>);
 impl Ways {
     /// Whether packets to `to` wait for their times on the way out of this machine, at `now` (ns).
     pub fn keep_departures(&self, to: IpAddr, now: u64) -> bool {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = supervise::whole(self.0.lock());
         match known.get(&to) {
             Some((asked, kept)) if now < asked + BELIEVED => return *kept,
             _ => {}

@@ -1,8 +1,9 @@
 //! What the owner of a stream has in hand.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use reelway_media::Nanos;
+use reelway_supervise as supervise;
 use reelway_timetable::Schedule;
 use tokio::sync::oneshot;
 
@@ -55,11 +56,7 @@ impl StreamHandle {
     /// Waits until the first packets are planned and in memory: where the stream will begin. To be asked
     /// once; after that [`StreamHandle::seek`] and [`StreamHandle::resume`] answer themselves.
     pub async fn ready(&self) -> Result<PlayInfo, StreamError> {
-        let first = self
-            .first
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let first = supervise::whole(self.first.lock()).take();
         match first {
             Some(first) => first.await.unwrap_or_else(|_| Err(closing())),
             None => Err(StreamError(

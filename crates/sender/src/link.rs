@@ -9,8 +9,10 @@
 //! The time is an argument. The counters are atomic, since sender threads share a link.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use reelway_supervise as supervise;
 
 /// Longest queue, ns, in which packets that are ahead of their time may wait: enough that the link does not run dry between two
 /// turns.
@@ -190,7 +192,7 @@ impl Links {
         if links.is_empty() {
             return None;
         }
-        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ways = supervise::whole(self.ways.lock());
         let same = |way: &&Arc<Way>| {
             way.links.len() == links.len()
                 && way.links.iter().zip(&links).all(|(a, b)| Arc::ptr_eq(a, b))

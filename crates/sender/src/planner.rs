@@ -4,8 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::ops::ControlFlow;
-use std::panic::{self, AssertUnwindSafe};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use reelway_catalogue::Film;
@@ -13,6 +12,7 @@ use reelway_clock::Monotonic;
 use reelway_media::Nanos;
 use reelway_rtp::PayloadOptions;
 use reelway_store::{ReadError, Source, Span, Store, Watcher};
+use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use reelway_timetable::{Beginning, TrackBeginning};
 
@@ -23,7 +23,8 @@ use crate::stream::StreamError;
 /// Threads: planning is short, but reading an index may wait for a disk.
 const THREADS: usize = 2;
 
-/// Who is told of a plan.
+/// Who is told of a plan. One who is dropped untold learns that there will be none: a stream never waits
+/// for an answer that a panic has swallowed.
 pub(crate) struct Waiter {
     pub inbox: Inbox,
     pub stream: StreamId,
@@ -36,6 +37,16 @@ pub(crate) struct Waiter {
     pub urgent: bool,
     /// The viewer, if the group tells where he is.
     pub watcher: Option<Arc<Watcher>>,
+    /// Has been told.
+    pub told: bool,
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        if !self.told {
+            self.say(Err(fault()));
+        }
+    }
 }
 
 impl Waiter {
@@ -46,29 +57,52 @@ impl Waiter {
         }
     }
 
-    fn tell(self, result: Result<Arc<Planned>, StreamError>) {
-        let Waiter {
-            inbox,
-            stream,
-            epoch,
-            track,
-            group,
-            urgent,
-            watcher: _,
-        } = self;
+    fn tell(mut self, result: Result<Arc<Planned>, StreamError>) {
+        self.say(result);
+    }
+
+    fn say(&mut self, result: Result<Arc<Planned>, StreamError>) {
+        self.told = true;
         let command = Command::Planned {
-            stream,
-            epoch,
-            track,
-            group,
+            stream: self.stream,
+            epoch: self.epoch,
+            track: self.track,
+            group: self.group,
             result,
         };
-        if urgent {
-            inbox.send(command);
+        if self.urgent {
+            self.inbox.send(command);
         } else {
-            inbox.send_quietly(command);
+            self.inbox.send_quietly(command);
         }
     }
+}
+
+/// A group that is to be planned: whoever waits for it is told when this is, or when it is dropped.
+struct Owed {
+    script: Arc<Script>,
+    id: GroupId,
+    told: bool,
+}
+
+impl Owed {
+    fn tell(mut self, result: Result<Planned, StreamError>) {
+        self.told = true;
+        tell(&self.script, self.id, result);
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        if !self.told {
+            tell(&self.script, self.id, Err(fault()));
+        }
+    }
+}
+
+/// What viewers learn of a panic.
+fn fault() -> StreamError {
+    StreamError("ended by a fault of this program".to_owned())
 }
 
 enum Job {
@@ -81,13 +115,11 @@ enum Job {
         epoch: u32,
     },
     Read {
-        script: Arc<Script>,
-        id: GroupId,
+        owed: Owed,
         deadline: Monotonic,
     },
     Plan {
-        script: Arc<Script>,
-        id: GroupId,
+        owed: Owed,
         recipe: Recipe,
         read: Result<Span, ReadError>,
     },
@@ -143,8 +175,9 @@ struct Jobs {
     closed: bool,
 }
 
+/// Enters a list that is changed in one step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    supervise::whole(mutex.lock())
 }
 
 impl Planner {
@@ -165,9 +198,7 @@ impl Planner {
         let planner = Planner(Arc::new(inner));
         for number in 0..THREADS {
             let planner = planner.clone();
-            std::thread::Builder::new()
-                .name(format!("plan-{number}"))
-                .spawn(move || planner.run())?;
+            supervise::thread(format!("plan-{number}"), move || planner.run())?;
         }
         Ok(planner)
     }
@@ -176,9 +207,14 @@ impl Planner {
     pub fn close(&self) {
         let mut jobs = lock(&self.0.jobs);
         jobs.closed = true;
-        jobs.queue.clear();
-        jobs.asked.clear();
+        let left = (
+            std::mem::take(&mut jobs.queue),
+            std::mem::take(&mut jobs.asked),
+        );
         self.0.work.notify_all();
+        drop(jobs);
+        // Those who wait are told without the lock.
+        drop(left);
     }
 
     /// The script of a film, shared with all who watch it now.
@@ -302,14 +338,13 @@ impl Planner {
             };
             plans.insert(id, making);
         }
-        self.push(
-            deadline,
-            Job::Read {
-                script,
-                id,
-                deadline,
-            },
-        );
+        let owed = Owed {
+            script,
+            id,
+            told: false,
+        };
+        supervise::inject("planner.take_up");
+        self.push(deadline, Job::Read { owed, deadline });
     }
 
     fn push(&self, deadline: Monotonic, job: Job) {
@@ -327,6 +362,7 @@ impl Planner {
     fn run(&self) {
         PLANS.set(true);
         while let ControlFlow::Continue(job) = self.next() {
+            // A panic is that of one film: those who wait for it are told, the thread goes on.
             match job {
                 Job::Locate {
                     script,
@@ -336,28 +372,25 @@ impl Planner {
                     stream,
                     epoch,
                 } => {
-                    let result = locate(&script, &tracks, wish);
+                    let located = supervise::guard("planner locate", || {
+                        supervise::inject("planner.locate");
+                        locate(&script, &tracks, wish)
+                    });
+                    let result = located.unwrap_or_else(|_| Err(fault()));
                     inbox.send(Command::Located {
                         stream,
                         epoch,
                         result,
                     });
                 }
-                Job::Read {
-                    script,
-                    id,
-                    deadline,
-                } => self.read(script, id, deadline),
-                Job::Plan {
-                    script,
-                    id,
-                    recipe,
-                    read,
-                } => {
+                Job::Read { owed, deadline } => {
+                    let _ = supervise::guard("planner read", || self.read(owed, deadline));
+                }
+                Job::Plan { owed, recipe, read } => {
                     let result = read
                         .map_err(|error| StreamError(error.to_string()))
-                        .and_then(|span| plan(&script, id, recipe, span));
-                    tell(&script, id, result);
+                        .and_then(|span| plan(&owed.script, owed.id, recipe, span));
+                    owed.tell(result);
                 }
             }
         }
@@ -382,23 +415,23 @@ impl Planner {
             }
             let work = &self.0.work;
             if rested || jobs.dozes {
-                jobs = work.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+                jobs = supervise::whole(work.wait(jobs));
                 continue;
             }
             jobs.dozes = true;
-            let (after, _) = work
-                .wait_timeout(jobs, DOZE)
-                .unwrap_or_else(PoisonError::into_inner);
+            let (after, _) = supervise::whole(work.wait_timeout(jobs, DOZE));
             jobs = after;
             jobs.dozes = false;
             rested = true;
         }
     }
 
-    fn read(&self, script: Arc<Script>, id: GroupId, deadline: Monotonic) {
+    fn read(&self, owed: Owed, deadline: Monotonic) {
+        supervise::inject("planner.read");
+        let (script, id) = (&owed.script, owed.id);
         let wanted = match script.wanted(id) {
             Ok(wanted) => wanted,
-            Err(error) => return tell(&script, id, Err(error)),
+            Err(error) => return owed.tell(Err(error)),
         };
         if let Some(Entry::Making { waiters, begins }) = script.plans().get_mut(&id) {
             *begins = Some(wanted.range.start);
@@ -415,8 +448,7 @@ impl Planner {
                     planner.push(
                         deadline,
                         Job::Plan {
-                            script,
-                            id,
+                            owed,
                             recipe: wanted.recipe,
                             read,
                         },
@@ -429,7 +461,10 @@ impl Planner {
 /// Plans a group. Should the packetiser trip over a film nobody thought of, that film's viewers are
 /// told; the thread, on which all others depend, goes on.
 fn plan(script: &Script, id: GroupId, recipe: Recipe, span: Span) -> Result<Planned, StreamError> {
-    let planned = panic::catch_unwind(AssertUnwindSafe(|| script.plan(id, recipe, span)));
+    let planned = supervise::guard("planner plan", || {
+        supervise::inject("planner.plan");
+        script.plan(id, recipe, span)
+    });
     planned.unwrap_or_else(|_| {
         let path = script.source.path().display();
         Err(StreamError(format!(

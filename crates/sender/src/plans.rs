@@ -7,12 +7,13 @@ mod kept;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use reelway_catalogue::Film;
 use reelway_media::{Nanos, TimedSample};
 use reelway_rtp::{Bytes, Frame, Packet, Payload, PayloadOptions, Plan};
 use reelway_store::{Source, Span};
+use reelway_supervise as supervise;
 use reelway_timetable::{self as timetable, Leaving};
 
 pub(crate) use self::kept::{Kept, Known};
@@ -100,6 +101,11 @@ struct Cut {
     group_packets: u64,
 }
 
+/// Enters the plans that are kept; after a panic under the lock none are.
+fn enter(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    supervise::reset(kept, "the plans kept", Kept::forget)
+}
+
 /// What must be read for a group.
 pub(crate) struct Wanted {
     pub recipe: Recipe,
@@ -131,7 +137,7 @@ impl Script {
         let payload =
             |track| Payload::new(track, options).map_err(|unsupported| unsupported.reason);
         let payloads = film.title.tracks.iter().map(payload).collect();
-        let number = kept.lock().unwrap_or_else(PoisonError::into_inner).script();
+        let number = enter(kept).script();
         Script {
             source,
             kind: Kind::Film { film, payloads },
@@ -190,7 +196,8 @@ impl Script {
 
     /// Plans by group.
     pub fn plans(&self) -> MutexGuard<'_, HashMap<GroupId, Entry>> {
-        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+        // Entries come and go one at a time.
+        supervise::whole(self.plans.lock())
     }
 
     /// The packetiser of a track of a film, or why there is none.
@@ -293,7 +300,7 @@ impl Script {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        enter(&self.kept)
     }
 
     /// What must be read for a group. Reads the film's index, if the plan is not kept.

@@ -150,6 +150,7 @@ impl Active {
             track,
             group: group as usize,
             urgent: true,
+            told: false,
             // It lies behind where the viewer is.
             watcher: None,
         };

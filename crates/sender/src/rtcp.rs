@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, RwLock, Weak};
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use reelway_rtp::rtcp::{self, Packet};
+use reelway_supervise as supervise;
 use reelway_sys::udp::UdpSocket;
 
 use crate::shared::Shared;
@@ -23,7 +24,7 @@ const LONGEST: usize = 2048;
 /// Sequence numbers that one datagram may ask for, to a few: more than a player asks for at a time.
 const MOST_LOST: usize = 128;
 
-/// Who is who.
+/// Who is who. Each change of a list is one insertion or removal.
 #[derive(Default)]
 pub(crate) struct Directory {
     by_ssrc: RwLock<HashMap<u32, (Weak<Shared>, IpAddr)>>,
@@ -40,15 +41,12 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 impl Directory {
     /// Enters a stream, of which track number `n` sends its RTCP to the `n`th address.
     pub fn enter(&self, stream: &Arc<Shared>) {
-        let mut by_ssrc = self.by_ssrc.write().unwrap_or_else(PoisonError::into_inner);
+        let mut by_ssrc = supervise::whole(self.by_ssrc.write());
         for (ssrc, to) in stream.ssrcs().zip(&stream.addresses) {
             by_ssrc.insert(ssrc, (Arc::downgrade(stream), to.ip().to_canonical()));
         }
         drop(by_ssrc);
-        let mut by_address = self
-            .by_address
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut by_address = supervise::whole(self.by_address.write());
         for to in &stream.addresses {
             by_address.insert(canonical(*to), Arc::downgrade(stream));
         }
@@ -58,17 +56,14 @@ impl Directory {
     pub fn leave(&self, stream: &Shared) {
         let is_it =
             |other: &Weak<Shared>| other.upgrade().is_none_or(|other| other.id == stream.id);
-        let mut by_ssrc = self.by_ssrc.write().unwrap_or_else(PoisonError::into_inner);
+        let mut by_ssrc = supervise::whole(self.by_ssrc.write());
         for ssrc in stream.ssrcs() {
             if by_ssrc.get(&ssrc).is_some_and(|(other, _)| is_it(other)) {
                 by_ssrc.remove(&ssrc);
             }
         }
         drop(by_ssrc);
-        let mut by_address = self
-            .by_address
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut by_address = supervise::whole(self.by_address.write());
         for to in stream.addresses.iter().map(|to| canonical(*to)) {
             if by_address.get(&to).is_some_and(is_it) {
                 by_address.remove(&to);
@@ -83,7 +78,7 @@ impl Directory {
 
     /// The stream of an SSRC, if its media goes to where this comes from.
     fn of_ssrc(&self, ssrc: u32, from: SocketAddr) -> Option<Arc<Shared>> {
-        let by_ssrc = self.by_ssrc.read().unwrap_or_else(PoisonError::into_inner);
+        let by_ssrc = supervise::whole(self.by_ssrc.read());
         let (stream, to) = by_ssrc.get(&ssrc)?;
         (*to == from.ip()).then(|| stream.upgrade()).flatten()
     }
@@ -125,10 +120,7 @@ impl Directory {
         if packets.is_empty() || (reported && byes.peek().is_none()) {
             return;
         }
-        let by_address = self
-            .by_address
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let by_address = supervise::whole(self.by_address.read());
         let stream = by_address.get(&from).and_then(Weak::upgrade);
         drop(by_address);
         let Some(stream) = stream else {
@@ -199,21 +191,20 @@ pub(crate) fn listen(
             Arc::clone(closed),
         );
         let beats = Arc::clone(&beats);
-        std::thread::Builder::new()
-            .name(format!("rtcp-{number}"))
-            .spawn(move || {
-                let mut buffer = [0; LONGEST];
-                let is_open = || !closed.load(Ordering::Relaxed);
-                while is_open() {
-                    beats.beat(number);
-                    if let Ok((bytes, from)) = sockets[number].receive(&mut buffer) {
-                        directory.heard(&buffer[..bytes], from);
-                    }
-                    if is_open() && !sockets[number].has_waiting() {
-                        std::thread::sleep(GATHER);
-                    }
+        supervise::thread(format!("rtcp-{number}"), move || {
+            let mut buffer = [0; LONGEST];
+            let is_open = || !closed.load(Ordering::Relaxed);
+            while is_open() {
+                beats.beat(number);
+                if let Ok((bytes, from)) = sockets[number].receive(&mut buffer) {
+                    supervise::inject("rtcp");
+                    directory.heard(&buffer[..bytes], from);
                 }
-            })?;
+                if is_open() && !sockets[number].has_waiting() {
+                    std::thread::sleep(GATHER);
+                }
+            }
+        })?;
     }
     Ok(beats)
 }

@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use reelway_rtp::PayloadOptions;
 use reelway_store::Store;
+use reelway_supervise as supervise;
 use reelway_sys::udp::{Destination, UdpSocket};
 use reelway_sys::wake;
 use tokio::sync::oneshot;
@@ -510,11 +511,7 @@ impl Drop for Inner {
         }
         // Viewers are told before the process ends.
         for lane in &self.lanes {
-            let thread = lane
-                .thread
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
+            let thread = supervise::whole(lane.thread.lock()).take();
             if let Some(thread) =
                 thread.filter(|thread| thread.thread().id() != std::thread::current().id())
             {

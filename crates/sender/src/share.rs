@@ -2,7 +2,9 @@
 //! packets of groups that were left behind. Neither may take memory from viewers who are on time.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use reelway_supervise as supervise;
 
 /// Of the pool's blocks one in so many is for TCP streams whose connections take no more.
 const BEHIND: u64 = 8;
@@ -64,7 +66,8 @@ impl Share {
     }
 
     fn lock(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        // Figures, and places that come and go one at a time.
+        supervise::whole(self.line.lock())
     }
 
     /// Whether `blocks` more may be taken. Whoever needs more than all there is gets it when nobody else has any.

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reelway_media::Nanos;
 use reelway_rtp::rtcp;
+use reelway_supervise as supervise;
 use reelway_sys::prefetch::LINE;
 
 use crate::histogram::Coarse;
@@ -206,11 +207,7 @@ impl Shared {
             shifts: self.shifts.load(Ordering::Relaxed),
             dropped: load(&self.dropped),
             resent: load(&self.resent),
-            reception: self
-                .reception
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone(),
+            reception: supervise::whole(self.reception.lock()).clone(),
         }
     }
 
@@ -258,12 +255,8 @@ impl Shared {
             round_trip: believable
                 .then(|| Duration::from_micros((u64::from(round_trip) * 1_000_000) >> 16)),
         };
-        self.reception
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)[track] = Some(reception);
-        self.receivers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)[track] = Receiver {
+        supervise::whole(self.reception.lock())[track] = Some(reception);
+        supervise::whole(self.receivers.lock())[track] = Receiver {
             ssrc: Some(report.from),
             gone: false,
         };
@@ -274,10 +267,7 @@ impl Shared {
     /// Takes in BYE of `ssrc` from where the RTCP of that track goes. It counts for the receiver who
     /// has reported on the track: nobody else on the network knows that number.
     pub fn said_bye(&self, track: usize, ssrc: u32) {
-        let mut receivers = self
-            .receivers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut receivers = supervise::whole(self.receivers.lock());
         match receivers.get_mut(track) {
             Some(receiver) if receiver.ssrc == Some(ssrc) && !receiver.gone => receiver.gone = true,
             _ => return,

@@ -8,15 +8,14 @@ mod balance;
 mod commands;
 mod waiting;
 
-use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
+use reelway_supervise as supervise;
 use reelway_sys::limits;
 use reelway_sys::udp::{Turn, UdpSocket};
 use reelway_sys::wake::Sleeper;
@@ -202,9 +201,13 @@ impl Thread {
     pub fn run(mut self) {
         reelway_sys::time::precise_timers();
         self.go_first();
-        while let Err(panic) = panic::catch_unwind(AssertUnwindSafe(|| self.turns())) {
-            self.recover(&*panic);
-        }
+        let mut panicked = false;
+        supervise::run(|| {
+            if std::mem::replace(&mut panicked, true) {
+                self.recover();
+            }
+            self.turns();
+        });
     }
 
     /// Takes its processor and its priority, as far as the system lets it.
@@ -242,23 +245,18 @@ impl Thread {
 
     /// Goes on after a fault of this program: the thread's streams are ended with a word, since nobody
     /// knows in which state they are, and it is there for new ones. The other threads did not notice.
-    fn recover(&mut self, panic: &(dyn Any + Send)) {
-        let words = panic
-            .downcast_ref::<&str>()
-            .copied()
-            .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-            .unwrap_or("no reason given");
+    fn recover(&mut self) {
         let mut ended = 0;
         for stream in self.streams.iter_mut().flatten() {
             if !matches!(stream.state, State::Ended | State::Failed | State::Stopped) {
                 ended += 1;
                 let error = StreamError("ended by a fault of this program".to_owned());
                 // What the stream's owner does when told may be the very fault.
-                let _ = panic::catch_unwind(AssertUnwindSafe(|| stream.fail(error)));
+                let _ = supervise::guard("a stream's end", || stream.fail(error));
             }
         }
         tracing::error!(
-            "a fault in sender thread {}: {words}; its {ended} streams were ended, it goes on",
+            "sender thread {}: {ended} streams were ended by a panic, it goes on",
             self.number
         );
         (self.wheel, self.turn) = (Wheel::new(now() / TURN), Turn::default());
@@ -279,6 +277,7 @@ impl Thread {
         let mut last = now();
         loop {
             self.obey();
+            supervise::inject("send");
             if self.closed {
                 return;
             }

@@ -6,8 +6,9 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use reelway_supervise as supervise;
 use reelway_sys::udp::Batch;
 use reelway_sys::{marks, tcp};
 
@@ -71,7 +72,11 @@ impl FrameWriter {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        // Where a write was cut off nobody knows: more bytes would come in the middle of a frame.
+        supervise::reset(&self.inner, "an RTSP connection", |inner| {
+            let error = WriterError::Broken("ended by a fault of this program".to_owned());
+            inner.broken = Some(error);
+        })
     }
 
     /// Writes a whole message (an RTSP answer, or `$`-framed RTCP) behind what waits. Never blocks:

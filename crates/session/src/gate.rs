@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reelway_admission::{
@@ -13,6 +13,7 @@ use reelway_admission::{
 use reelway_catalogue::Film;
 use reelway_media::Nanos;
 use reelway_rtp::PayloadOptions;
+use reelway_supervise as supervise;
 use reelway_timetable::{Carriage, Curve, Demand, Eager, Schedule};
 
 use crate::following::{Following, Left};
@@ -360,6 +361,7 @@ impl Gate {
         let first = needs.range.0;
         let mut following = lock(&self.0.following);
         let mut judge = lock(&self.0.judge);
+        supervise::inject("judge");
         let now = now();
         let has_place = judge.is_booked(booked.id);
         // What was booked when he came in is what he does now.
@@ -506,8 +508,10 @@ fn refusal(refused: &Refused) -> Refusal {
     }
 }
 
+/// Enters the bookings, or what belongs to them. They cannot be made anew while viewers watch: after a
+/// panic under this lock the process ends, rather than let in more viewers than it can carry.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    supervise::essential(mutex.lock(), "the bookings of admission")
 }
 
 #[cfg(test)]

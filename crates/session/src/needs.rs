@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use reelway_admission::{Capacity, Policy, Resource};
 use reelway_catalogue::Film;
 use reelway_media::Nanos;
 use reelway_rtp::PayloadOptions;
+use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use reelway_timetable::{
     BIN, BINS, Carriage, Curve, Demand, Eager, Schedule, memory_held, sent_evenly, smooth,
@@ -103,9 +104,8 @@ impl Curves {
         if books {
             let (kept, payload) = (Arc::downgrade(&demands), config.payload);
             // It ends with the curves, whose end of the channel goes then.
-            let reading = std::thread::Builder::new()
-                .name("reelway-needs".into())
-                .spawn(move || read_needs(&films, &kept, payload));
+            let reading =
+                supervise::thread("reelway-needs", move || read_needs(&films, &kept, payload));
             if let Err(error) = reading {
                 tracing::warn!(
                     "what films need stays an estimate, as no thread can be started: {error}"
@@ -316,17 +316,23 @@ fn fitting(demand: Demand) -> Demand {
 /// Reads the indexes of films one after the other, for what they need exactly.
 fn read_needs(films: &Receiver<Arc<Film>>, kept: &Weak<Demands>, payload: PayloadOptions) {
     for film in films {
-        // A film whose index cannot be read is told of when it is played.
-        let demand = Demand::of(&film.title, &*film.samples, payload);
-        let (Ok(demand), Some(kept)) = (demand, kept.upgrade()) else {
+        supervise::inject("needs");
+        // A film whose index cannot be read is told of when it is played. After a panic its needs stay
+        // an estimate.
+        let demand = supervise::guard("needs of a film", || {
+            supervise::inject("needs.film");
+            Demand::of(&film.title, &*film.samples, payload)
+        });
+        let (Ok(Ok(demand)), Some(kept)) = (demand, kept.upgrade()) else {
             continue;
         };
         keep(&kept, film.identity, Arc::new(fitting(demand)));
     }
 }
 
+/// Enters a list of what was worked out, whose entries come and go one at a time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    supervise::whole(mutex.lock())
 }
 
 #[cfg(test)]

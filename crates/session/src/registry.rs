@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reelway_admission::BookingId;
@@ -17,6 +17,7 @@ use crate::needs::Wants;
 use crate::session::{EndReason, Ended, Session};
 use crate::unplayed::{Claim, GRACE, Owner, Unplayed};
 use crate::view::SessionView;
+use reelway_supervise as supervise;
 
 /// How a film is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -558,8 +559,9 @@ impl Registry {
     }
 }
 
+/// Enters a list of sessions, who come and go one at a time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    supervise::whole(mutex.lock())
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use reelway_admission::BookingId;
 use reelway_clock::Monotonic;
 use reelway_media::Nanos;
+use reelway_supervise as supervise;
 use reelway_timetable::{Carriage, Schedule};
 use tracing::{debug, info};
 
@@ -372,7 +373,8 @@ impl Session {
     }
 
     fn booked(&self) -> MutexGuard<'_, Option<Booked>> {
-        self.0.booked.lock().unwrap_or_else(PoisonError::into_inner)
+        // One value; the bookings themselves have a lock of their own.
+        supervise::whole(self.0.booked.lock())
     }
 
     /// A sign of life.
@@ -565,7 +567,8 @@ impl Session {
     }
 
     fn live(&self) -> MutexGuard<'_, Live> {
-        self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
+        // Single values that are shown.
+        supervise::whole(self.0.live.lock())
     }
 }
 

@@ -18,6 +18,7 @@ enum Block {
 
 impl Held {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, Block>> {
+        // Whole after a panic too: blocks come and go one at a time.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

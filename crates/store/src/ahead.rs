@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use reelway_supervise as supervise;
 use reelway_sys::limits;
 
 use crate::inner::Inner;
@@ -47,9 +48,13 @@ fn more(store: &Arc<Inner>) -> Option<bool> {
     if blocks.is_empty() {
         return None;
     }
-    for (_, page) in &mut blocks {
-        page.touch();
-    }
+    // Whatever happens, the pages go back to the pool: one that has no memory yet gets it when it is used.
+    let _ = supervise::guard("pool-ahead", || {
+        supervise::inject("pool-ahead.touch");
+        for (_, page) in &mut blocks {
+            page.touch();
+        }
+    });
     Some(store.are_ready(blocks))
 }
 
@@ -74,6 +79,7 @@ pub(crate) fn start(store: &Arc<Inner>, woken: Receiver<()>) {
         // Where it may not be lowered it helps all the same.
         let _ = limits::set_thread_nice(NICE);
         while woken.recv().is_ok() {
+            supervise::inject("pool-ahead");
             while let Some(all) = store.upgrade().and_then(|store| more(&store)) {
                 if all {
                     return;
@@ -81,8 +87,7 @@ pub(crate) fn start(store: &Arc<Inner>, woken: Receiver<()>) {
             }
         }
     };
-    let thread = std::thread::Builder::new().name("pool-ahead".into());
-    if let Err(error) = thread.spawn(run) {
+    if let Err(error) = supervise::thread("pool-ahead", run) {
         tracing::warn!(
             "the pool's memory is prepared at first use, which may delay viewers, as no thread can be started: {error}"
         );

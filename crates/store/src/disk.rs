@@ -6,8 +6,9 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 
+use reelway_supervise as supervise;
 use reelway_sys::reads::{Done, Reads, Waker};
 use reelway_sys::uring::why_not;
 
@@ -77,10 +78,12 @@ impl Disk {
         let (made, result) = std::sync::mpsc::sync_channel(1);
         let with_ring = Arc::clone(&disk);
         thread(0).spawn(move || match Reads::new(depth) {
-            Ok(reads) => {
+            Ok(mut reads) => {
                 with_ring.waker.set(reads.waker()).ok();
                 made.send(Ok(())).ok();
-                with_ring.run(reads);
+                // The ring outlives a panic: reads that are under way come back to it.
+                let mut done = Vec::new();
+                supervise::run(|| with_ring.run(&mut reads, &mut done));
             }
             Err(error) => {
                 made.send(Err(error)).ok();
@@ -105,15 +108,16 @@ impl Disk {
     fn start_threads(self: &Arc<Disk>, depth: usize) -> io::Result<()> {
         for number in 0..depth.clamp(1, MOST_THREADS) {
             let disk = Arc::clone(self);
-            std::thread::Builder::new()
-                .name(format!("read-{}-{number}", self.name))
-                .spawn(move || disk.run_blocking())?;
+            supervise::thread(format!("read-{}-{number}", self.name), move || {
+                disk.run_blocking();
+            })?;
         }
         Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inbox> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+        // Changed in one step.
+        supervise::whole(self.inbox.lock())
     }
 
     /// Says once for a disk that it is read through the page cache.
@@ -156,9 +160,19 @@ impl Disk {
         self.work.notify_all();
     }
 
-    fn run(&self, mut reads: Reads<(Progress, Fill)>) {
-        let mut done = Vec::new();
+    /// Reads until the disk is closed. A panic drops the blocks that were just taken up, whose
+    /// readers get an error; `done` has those that wait for their turn.
+    fn run(&self, reads: &mut Reads<(Progress, Fill)>, done: &mut Vec<Done<(Progress, Fill)>>) {
         loop {
+            while let Some(Done { page, tag, result }) = done.pop() {
+                let (mut progress, mut fill) = tag;
+                fill.put_page(page);
+                supervise::inject("disk");
+                match progress.took(result, self) {
+                    Step::Read => self.go_on(reads, progress, fill),
+                    Step::Done(result) => fill.finish(result),
+                }
+            }
             let asked = {
                 let mut inbox = self.lock();
                 if inbox.closed {
@@ -168,17 +182,11 @@ impl Disk {
             };
             for (file, fill) in asked {
                 let progress = Progress::new(file, fill.offset(), fill.len());
-                self.go_on(&mut reads, progress, fill);
+                self.go_on(reads, progress, fill);
             }
-            reads.wait(&mut done);
-            for Done { page, tag, result } in done.drain(..) {
-                let (mut progress, mut fill) = tag;
-                fill.put_page(page);
-                match progress.took(result, self) {
-                    Step::Read => self.go_on(&mut reads, progress, fill),
-                    Step::Done(result) => fill.finish(result),
-                }
-            }
+            reads.wait(done);
+            // The first that was done comes first.
+            done.reverse();
         }
     }
 
@@ -220,12 +228,10 @@ impl Disk {
                     if !inbox.asked.is_empty() {
                         break inbox.asked.remove(0);
                     }
-                    inbox = self
-                        .work
-                        .wait(inbox)
-                        .unwrap_or_else(PoisonError::into_inner);
+                    inbox = supervise::whole(self.work.wait(inbox));
                 }
             };
+            supervise::inject("disk");
             let mut progress = Progress::new(file, fill.offset(), fill.len());
             let result = loop {
                 if let Err(error) = progress.check() {

@@ -94,6 +94,12 @@ pub enum ReadError {
         /// Most blocks of a request.
         most: u64,
     },
+    /// A fault of this program ended the read.
+    #[error("{}: reading was ended by a fault of this program", path.display())]
+    Fault {
+        /// The film file.
+        path: PathBuf,
+    },
     /// The store was closed.
     #[error("the server is closing")]
     Closed,

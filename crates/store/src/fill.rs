@@ -142,6 +142,13 @@ impl Fill {
 
 impl Drop for Fill {
     fn drop(&mut self) {
-        self.end(Err(ReadError::Closed));
+        // Dropped by a panic on its way: those who wait learn that.
+        let error = match &self.read {
+            Some(read) if std::thread::panicking() => ReadError::Fault {
+                path: read.source.path().to_path_buf(),
+            },
+            _ => ReadError::Closed,
+        };
+        self.end(Err(error));
     }
 }

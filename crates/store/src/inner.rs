@@ -6,10 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use reelway_cache::{BlockId, FilmId};
+use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use reelway_sys::region::{Page, Paging};
 
@@ -64,8 +65,9 @@ struct Work {
     now: Duration,
 }
 
+/// Enters one of the store's lists, each of which is changed in one step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    supervise::whole(mutex.lock())
 }
 
 enum Step {
@@ -129,11 +131,18 @@ impl Inner {
         u64::from(self.config.block_bytes)
     }
 
+    /// The pool. Which block is whose cannot be found out anew: after a panic under this lock the process
+    /// ends, since viewers could be sent bytes of other films.
+    pub fn pool(&self) -> MutexGuard<'_, Pool> {
+        supervise::essential(self.pool.lock(), "the block pool")
+    }
+
     /// Changes the pool, then does what follows from it, without the lock.
     pub fn with_pool(self: &Arc<Self>, change: impl FnOnce(&mut Pool, &mut Vec<Finished>)) {
         let mut work = Work::default();
         let wants_ready = {
-            let mut pool = lock(&self.pool);
+            let mut pool = self.pool();
+            supervise::inject("pool");
             for film in std::mem::take(&mut *lock(&self.closed)) {
                 pool.films.close(film);
             }
@@ -166,9 +175,12 @@ impl Inner {
             now,
         } = work;
         if let Some(observer) = self.observer.get() {
-            for (block, hit) in seen {
-                observer.access(block, hit, now);
-            }
+            // An observer that panics misses something.
+            let _ = supervise::guard("store observer", || {
+                for (block, hit) in seen {
+                    observer.access(block, hit, now);
+                }
+            });
         }
         if finished.is_empty() && starts.is_empty() {
             return;
@@ -197,10 +209,12 @@ impl Inner {
         }
         let _stepping = Stepping;
         while let Some(step) = steps(|list| list.as_mut().and_then(VecDeque::pop_front)) {
-            match step {
+            // A panic of one who is called is nobody else's fault: the other steps follow. What a read that
+            // panics drops tells those who wait for it.
+            let _ = supervise::guard("store", || match step {
                 Step::Call(finished) => finished.call(),
                 Step::Start(source, fill) => source.read(fill),
-            }
+            });
         }
     }
 
@@ -233,7 +247,7 @@ impl Inner {
 
     /// Blocks to be given their memory; none when enough have it.
     pub fn take_unready(&self) -> Vec<(u32, Page)> {
-        lock(&self.pool).take_unready()
+        self.pool().take_unready()
     }
 
     /// They have it; whether all have now.
@@ -245,7 +259,7 @@ impl Inner {
 
     /// A film is opened once more; its number.
     pub fn opened(&self, identity: FileIdentity) -> FilmId {
-        let mut pool = lock(&self.pool);
+        let mut pool = self.pool();
         let numbered = pool.films.open(identity);
         if let Numbered::New(film) = numbered {
             let now = pool.now();
@@ -287,7 +301,7 @@ impl Inner {
 
     pub fn lane(&self, name: &str, depth: usize, afar: bool) -> Lane {
         let mut lanes = lock(&self.lanes);
-        let number = lock(&self.pool).add_queue(depth, afar);
+        let number = self.pool().add_queue(depth, afar);
         let lane = Lane(Arc::new(LaneState::new(name, number, depth)));
         lanes.push(lane.clone());
         lane

@@ -273,14 +273,14 @@ impl Store {
     /// Has `observer` told of every block that is asked for from now on. Only the first one given is.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
         if self.0.0.observer.set(observer).is_ok() {
-            lock(&self.0.0.pool).observed = true;
+            self.0.0.pool().observed = true;
         }
     }
 
     /// Of each of these files its number and the blocks of it that are in memory, in order; `None` where
     /// nobody has opened it lately. Goes through the pool once, however many they are.
     pub fn in_memory(&self, files: &[FileIdentity]) -> Vec<Option<(FilmId, Vec<u32>)>> {
-        let pool = lock(&self.0.0.pool);
+        let pool = self.0.0.pool();
         let mut found: Vec<_> = files
             .iter()
             .map(|file| pool.films.number(*file).map(|number| (number, Vec::new())))
@@ -305,7 +305,7 @@ impl Store {
 
     /// The numbers of a film's blocks that are in memory, in order.
     pub fn blocks_of(&self, source: &Source) -> Vec<u32> {
-        lock(&self.0.0.pool).blocks_of(source.number())
+        self.0.0.pool().blocks_of(source.number())
     }
 
     /// Gets the bytes `range` of a film, and calls `done` with them: at once on this thread where all
@@ -436,7 +436,7 @@ impl Store {
 
     /// What it holds and has done.
     pub fn stats(&self) -> StoreStats {
-        let pool = lock(&self.0.0.pool);
+        let pool = self.0.0.pool();
         let (blocks, cached, in_use) = pool.census();
         let counters = pool.counters;
         StoreStats {
@@ -457,7 +457,7 @@ impl Store {
     /// What each lane has done: disks and places afar, in the order in which they were first used.
     pub fn lanes(&self) -> Vec<LaneStats> {
         let lanes = lock(&self.0.0.lanes).clone();
-        let pool = lock(&self.0.0.pool);
+        let pool = self.0.0.pool();
         let stats = |Lane(lane): &Lane| {
             let (under_way, queued) = pool.queue(lane.number);
             lane.stats(under_way, queued)

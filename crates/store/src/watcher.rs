@@ -1,10 +1,11 @@
 //! What the cache policy is told of viewers.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use reelway_cache::{Film, FilmId, Policy, ViewerId, Watching};
+use reelway_supervise as supervise;
 
 use crate::Source;
 use crate::inner::Inner;
@@ -70,7 +71,7 @@ impl Watcher {
 
     /// He pauses where he is.
     pub fn pauses(&self) {
-        let place = *self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = *supervise::whole(self.place.lock());
         if let (Some(place), Some(store)) = (place, self.store.upgrade()) {
             self.stands_at(
                 &store,
@@ -90,7 +91,7 @@ impl Watcher {
     }
 
     fn stands_at(&self, store: &Arc<Inner>, new: Option<Watching>) {
-        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = supervise::whole(self.place.lock());
         let old = std::mem::replace(&mut *place, new);
         if old != new {
             match (old, new) {

@@ -282,6 +282,7 @@ impl Demand {
     fn curve(&self, mut wish: Wish) -> Arc<Curve> {
         wish.0.sort_unstable();
         wish.0.dedup();
+        // Whole after a panic too: a curve comes in when it is done.
         let mut curves = self.curves.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(curve) = curves.get(&wish) {
             return curve.clone();

@@ -64,9 +64,9 @@ export function Live() {
           <p>{node.state === "draining" ? "It admits no new viewers, and ends current sessions." : "Films are being indexed."}</p>
         </Notice>
       )}
-      {node?.problems.map(({ what, since, detail }) => (
-        <Notice key={what} kind="problem" title={`Problem: ${what}`}>
-          <p>{detail}</p>
+      {node?.problems.map(({ what, severity, since, detail }) => (
+        <Notice key={what} kind={severity === "recovered" ? "wait" : "problem"} title={`Problem: ${what}`}>
+          <p>{severity === "recovered" ? `A fault of the server, which goes on: ${detail}` : detail}</p>
           <p class="quiet">Since {new Date(since).toLocaleString()}</p>
         </Notice>
       ))}

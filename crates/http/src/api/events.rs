@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -15,6 +15,7 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use futures_util::stream;
+use reelway_supervise as supervise;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
@@ -82,8 +83,9 @@ struct Listener {
     _counted: Counted,
 }
 
+/// Enters texts and lists, each set in one step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    supervise::whole(mutex.lock())
 }
 
 impl Events {
@@ -199,6 +201,7 @@ pub(crate) async fn tell(app: Arc<App>) {
     let mut told: Option<(u64, NodeState)> = None;
     loop {
         tokio::time::sleep(PERIOD).await;
+        supervise::inject("http.events");
         let films = app.events.take_films();
         if app.events.rest() {
             continue;

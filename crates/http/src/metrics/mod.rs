@@ -11,12 +11,13 @@ mod store;
 mod text;
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use self::text::Exposition;
+pub(crate) use self::text::Exposition;
 use crate::app::App;
+use reelway_supervise as supervise;
 
 pub(crate) use self::server::state_name;
 
@@ -91,7 +92,7 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// A request was answered with this status, `time` after its head had come in.
     pub fn answered(&self, route: Route, status: u16, time: Duration) {
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = supervise::whole(self.requests.lock());
         *requests.entry((route, status)).or_default() += 1;
         drop(requests);
         let times = &self.first_byte[route as usize];
@@ -111,6 +112,7 @@ pub(crate) fn exposition(app: &App) -> String {
     server::films_and_sessions(&mut out, app);
     server::admission(&mut out, app);
     store::store(&mut out, app);
+    crate::health::metrics(&mut out, app);
     http(&mut out, &app.metrics);
     answers(&mut out, app);
     reactor(&mut out);
@@ -168,12 +170,7 @@ fn http(out: &mut Exposition, metrics: &Metrics) {
         "counter",
         "Requests answered, by route and status.",
     );
-    for ((route, status), count) in metrics
-        .requests
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .iter()
-    {
+    for ((route, status), count) in supervise::whole(metrics.requests.lock()).iter() {
         let status = status.to_string();
         out.value(
             "reelway_http_requests_total",

@@ -292,6 +292,12 @@ impl<W: Clone> Machine<W> {
         std::mem::take(&mut self.actions)
     }
 
+    /// The streams of all sessions, for one who gives the machine up.
+    pub fn into_playbacks(self) -> impl Iterator<Item = Arc<dyn Playback>> {
+        let sessions = self.sessions.into_values();
+        sessions.filter_map(|session| session.playback)
+    }
+
     /// Connections there are.
     pub fn connections(&self) -> usize {
         self.connections.len()

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use reelway_sender::FrameWriter;
 use reelway_session::patience;
+use reelway_supervise as supervise;
 use reelway_sys::marks;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::Interest;
@@ -50,6 +51,13 @@ enum End {
 impl Connection {
     /// Serves the connection to its end.
     pub async fn run(self) {
+        let _ = supervise::caught("rtsp connection", self.converse()).await;
+        self.hub.remove_door(self.conn);
+        // After a panic too: its sessions end with it, or wait for another one.
+        self.hub.happen(Event::Disconnected { conn: self.conn });
+    }
+
+    async fn converse(&self) {
         let (Ok(peer), Ok(local)) = (self.stream.peer_addr(), self.stream.local_addr()) else {
             return;
         };
@@ -75,7 +83,6 @@ impl Connection {
         if matches!(end, End::Ours) {
             self.linger(&writer).await;
         }
-        self.hub.happen(Event::Disconnected { conn: self.conn });
     }
 
     async fn serve(&self, writer: &FrameWriter, door: &Notify) -> End {
@@ -159,6 +166,7 @@ impl Connection {
                 Err(bad) => Event::Malformed { conn, bad },
             };
             messages += 1;
+            supervise::inject("rtsp.connection");
             self.hub.happen_and_finish(event).await;
         }
     }

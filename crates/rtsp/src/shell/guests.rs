@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use reelway_supervise as supervise;
 
 /// Counts connections, of all and of each peer.
 #[derive(Clone)]
@@ -38,11 +40,7 @@ impl Guests {
     /// Counts one more, or says in words why there is no place.
     pub fn enter(&self, peer: IpAddr) -> Result<Guest, String> {
         let peer = household(peer);
-        let mut present = self
-            .0
-            .present
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut present = supervise::whole(self.0.present.lock());
         if present.all >= self.0.most {
             return Err(format!(
                 "{} connections are open, and `rtsp.max_connections` is {}",
@@ -67,12 +65,7 @@ impl Guests {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        let mut present = self
-            .guests
-            .0
-            .present
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut present = supervise::whole(self.guests.0.present.lock());
         present.all -= 1;
         if let Some(count) = present.by_peer.get_mut(&self.peer) {
             *count -= 1;

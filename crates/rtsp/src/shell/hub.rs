@@ -1,13 +1,14 @@
 //! The machine, and those who carry out what it says.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use reelway_media::Nanos;
 use reelway_sender::FrameWriter;
 use reelway_session::{EndReason, Refusal, Session, in_patience};
+use reelway_supervise as supervise;
 use reelway_timetable::Schedule;
 use tokio::sync::{Notify, mpsc};
 
@@ -56,6 +57,8 @@ async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, String> {
 
 pub(super) struct Hub {
     machine: Mutex<Machine<Writer>>,
+    /// What a new machine is made from.
+    settings: Box<dyn Fn() -> Settings + Send + Sync>,
     library: Library,
     /// How connections are told to close.
     doors: Mutex<HashMap<ConnId, Arc<Notify>>>,
@@ -69,16 +72,24 @@ pub(super) struct News {
     heard: mpsc::Receiver<Heard>,
 }
 
+/// Enters a list whose entries come and go one at a time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    supervise::whole(mutex.lock())
 }
 
+/// What viewers learn of a panic.
+const FAULT: &str = "ended by a fault of this program";
+
 impl Hub {
-    pub fn new(settings: Settings, library: Library) -> (Hub, News) {
+    pub fn new(
+        settings: impl Fn() -> Settings + Send + Sync + 'static,
+        library: Library,
+    ) -> (Hub, News) {
         let (told, told_receiver) = mpsc::unbounded_channel();
         let (heard, heard_receiver) = mpsc::channel(MOST_HEARD);
         let hub = Hub {
-            machine: Mutex::new(Machine::new(settings)),
+            machine: Mutex::new(Machine::new(settings())),
+            settings: Box::new(settings),
             library,
             doors: Mutex::default(),
             sessions: Mutex::default(),
@@ -114,29 +125,78 @@ impl Hub {
     /// Tells the machine what happened, and does what can be done at once. A job is returned: there
     /// is at most one, for the connection that the event is of.
     pub fn happen(&self, event: Event<Writer>) -> Option<(ConnId, Job<Writer>)> {
-        let actions = lock(&self.machine).handle(reelway_clock::now(), event);
+        let actions = supervise::guard("rtsp hub", || {
+            // None where another event has just torn it: this one goes with all others.
+            let mut machine = self.machine.lock().ok()?;
+            supervise::inject("rtsp.hub");
+            Some(machine.handle(reelway_clock::now(), event))
+        });
+        let Ok(Some(actions)) = actions else {
+            self.start_anew();
+            return None;
+        };
         let mut job = None;
         for action in actions {
             match action {
-                // A connection that takes no answers is found broken by its own task.
-                Action::Send { writer, bytes } => drop(writer.write(&bytes)),
                 Action::Do { conn, job: todo } => job = Some((conn, todo)),
-                Action::Go(playback) => playback.go(),
-                Action::Stop(playback, why) => playback.stop(why.as_deref()),
-                Action::Leave { session, reason } => {
-                    let session = lock(&self.sessions).remove(&session);
-                    if let Some(session) = session {
-                        session.end(reason);
-                    }
-                }
-                Action::Close { conn } => {
-                    if let Some(door) = lock(&self.doors).get(&conn) {
-                        door.notify_one();
-                    }
+                // One that panics keeps none of the others from being done.
+                action => {
+                    let _ = supervise::guard("rtsp action", || self.act(action));
                 }
             }
         }
         job
+    }
+
+    fn act(&self, action: Action<Writer>) {
+        match action {
+            // A connection that takes no answers is found broken by its own task.
+            Action::Send { writer, bytes } => drop(writer.write(&bytes)),
+            Action::Do { .. } => {}
+            Action::Go(playback) => playback.go(),
+            Action::Stop(playback, why) => playback.stop(why.as_deref()),
+            Action::Leave { session, reason } => {
+                let session = lock(&self.sessions).remove(&session);
+                if let Some(session) = session {
+                    session.end(reason);
+                }
+            }
+            Action::Close { conn } => {
+                if let Some(door) = lock(&self.doors).get(&conn) {
+                    door.notify_one();
+                }
+            }
+        }
+    }
+
+    /// Puts a new machine in the place of one that a panic may have torn. Nobody knows what its sessions
+    /// and connections were about to do: they end, with a reason, and viewers may come again.
+    fn start_anew(&self) {
+        let playbacks = {
+            let Err(poisoned) = self.machine.lock() else {
+                // Another thread did it meanwhile.
+                return;
+            };
+            let mut machine = poisoned.into_inner();
+            let torn = std::mem::replace(&mut *machine, Machine::new((self.settings)()));
+            self.machine.clear_poison();
+            torn.into_playbacks()
+        };
+        let sessions = std::mem::take(&mut *lock(&self.sessions));
+        let doors: Vec<Arc<Notify>> = lock(&self.doors).values().cloned().collect();
+        tracing::error!(
+            "RTSP starts anew after a panic: {} sessions and {} connections are ended",
+            sessions.len(),
+            doors.len()
+        );
+        for playback in playbacks {
+            let _ = supervise::guard("rtsp action", || playback.stop(Some(FAULT)));
+        }
+        for session in sessions.into_values() {
+            let reason = EndReason::Failed(FAULT.to_owned());
+            let _ = supervise::guard("rtsp action", || session.end(reason));
+        }
+        doors.iter().for_each(|door| door.notify_one());
     }
 
     async fn carry_out(&self, job: Job<Writer>) -> Outcome {
@@ -268,13 +328,9 @@ impl Hub {
     }
 
     /// Listens to what streams and the register tell; for ever.
-    pub async fn listen(
-        &self,
-        News {
-            mut told,
-            mut heard,
-        }: News,
-    ) {
+    pub async fn listen(&self, news: &tokio::sync::Mutex<News>) {
+        let mut news = news.lock().await;
+        let News { told, heard } = &mut *news;
         let tells = async {
             while let Some(told) = told.recv().await {
                 let event = match told {

@@ -1,7 +1,7 @@
 //! Films and streams as the machine knows them, made of the real ones.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reelway_catalogue::{Catalogue, CatalogueError, Film as CatalogueFilm, Protocols};
@@ -15,6 +15,7 @@ use reelway_sender::{
 };
 use reelway_session::{NewSession, Refusal, Session, Sessions};
 use reelway_store::Store;
+use reelway_supervise as supervise;
 use reelway_timetable::{Carriage, Demand, Schedule};
 use tokio::task::spawn_blocking;
 
@@ -358,10 +359,7 @@ impl FilmPlayback {
     }
 
     fn handle(&self) -> Option<Arc<StreamHandle>> {
-        self.handle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        supervise::whole(self.handle.lock()).clone()
     }
 
     /// What `act` promises of the stream, unless it has been stopped.
@@ -410,16 +408,12 @@ impl Playback for FilmPlayback {
     }
 
     fn stop(&self, why: Option<&str>) {
-        let handle = self
-            .handle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let handle = supervise::whole(self.handle.lock()).take();
         if let Some(handle) = handle {
             if let Some(why) = why {
                 handle.say_why(why);
             }
-            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = sent(&handle);
+            *supervise::whole(self.last.lock()) = sent(&handle);
         }
     }
 
@@ -431,7 +425,7 @@ impl Playback for FilmPlayback {
     fn progress(&self) -> Sent {
         match self.handle() {
             Some(handle) => sent(&handle),
-            None => *self.last.lock().unwrap_or_else(PoisonError::into_inner),
+            None => *supervise::whole(self.last.lock()),
         }
     }
 }

@@ -3,13 +3,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reelway_catalogue::Catalogue;
 use reelway_sender::Sender;
 use reelway_session::{Sessions, new_connection};
 use reelway_store::Store;
+use reelway_supervise as supervise;
 use reelway_sys::marks;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
@@ -77,10 +78,12 @@ impl RtspServer {
         // Media leaves from the addresses that are listened on.
         let ports = sender.ports();
         let has = |of: fn(&SocketAddr) -> bool| addresses.iter().any(of).then_some(ports);
-        let settings = Settings {
-            config: config.clone(),
-            udp_v4: has(SocketAddr::is_ipv4),
-            udp_v6: has(SocketAddr::is_ipv6),
+        let (udp_v4, udp_v6) = (has(SocketAddr::is_ipv4), has(SocketAddr::is_ipv6));
+        let its = config.clone();
+        let settings = move || Settings {
+            config: its.clone(),
+            udp_v4,
+            udp_v6,
             random: Box::new(random),
         };
         let library = Library::new(catalogue, sessions, sender, store, config.payload);
@@ -112,20 +115,22 @@ impl RtspServer {
         let guests = Guests::new(config.connections, config.connections_per_peer);
         let mut tasks = JoinSet::new();
         for listener in listeners {
-            let (guests, config, hub) = (guests.clone(), config.clone(), hub.clone());
-            tasks.spawn(async move { accept(listener, guests, config, hub).await });
+            let door = Arc::new(Door {
+                listener,
+                guests: guests.clone(),
+                config: config.clone(),
+                hub: hub.clone(),
+                connections: Mutex::default(),
+            });
+            tasks.spawn(supervise::keep("rtsp accept", move || accept(door.clone())));
         }
         let ticking = hub.clone();
-        tasks.spawn(async move {
-            let mut second = interval(Duration::from_secs(1));
-            second.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            loop {
-                second.tick().await;
-                let heard_until = ticking.heard_until();
-                ticking.happen(Event::Tick { heard_until });
-            }
-        });
-        tasks.spawn(async move { hub.listen(news).await });
+        tasks.spawn(supervise::keep("rtsp tick", move || tick(ticking.clone())));
+        let news = Arc::new(tokio::sync::Mutex::new(news));
+        tasks.spawn(supervise::keep("rtsp news", move || {
+            let (hub, news) = (hub.clone(), news.clone());
+            async move { hub.listen(&news).await }
+        }));
         while tasks.join_next().await.is_some() {}
     }
 }
@@ -151,24 +156,44 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-async fn accept(listener: TcpListener, guests: Guests, config: Arc<RtspConfig>, hub: Arc<Hub>) {
-    let mut connections = JoinSet::new();
+async fn tick(hub: Arc<Hub>) {
+    let mut second = interval(Duration::from_secs(1));
+    second.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        second.tick().await;
+        let heard_until = hub.heard_until();
+        hub.happen(Event::Tick { heard_until });
+    }
+}
+
+/// A listener and what its connections need. A panic of the loop that accepts ends none of them.
+struct Door {
+    listener: TcpListener,
+    guests: Guests,
+    config: Arc<RtspConfig>,
+    hub: Arc<Hub>,
+    /// They end with the server.
+    connections: Mutex<JoinSet<()>>,
+}
+
+async fn accept(door: Arc<Door>) {
     let mut complaints = Complaints::default();
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            Some(_) = connections.join_next() => continue,
-        };
+        let accepted = door.listener.accept().await;
+        supervise::inject("rtsp.accept");
         match accepted {
-            Ok((stream, peer)) => match guests.enter(peer.ip()) {
+            Ok((stream, peer)) => match door.guests.enter(peer.ip()) {
                 Ok(guest) => {
                     let conn = ConnId(new_connection());
                     let connection = Connection {
-                        hub: hub.clone(),
+                        hub: door.hub.clone(),
                         conn,
                         stream: Arc::new(stream),
-                        config: config.clone(),
+                        config: door.config.clone(),
                     };
+                    let mut connections = supervise::whole(door.connections.lock());
+                    // Those that are over.
+                    while connections.try_join_next().is_some() {}
                     connections.spawn(reelway_clock::reactor::metered(async move {
                         connection.run().await;
                         drop(guest);

@@ -61,6 +61,7 @@ impl Active {
                 track: number,
                 group,
                 urgent: !self.tracks[number].cursor.is_ready(),
+                told: false,
                 watcher: (number == self.leader).then(|| Arc::clone(&self.watcher)),
             };
             let id = (self.tracks[number].cursor.track, group);

@@ -46,6 +46,14 @@ impl Kept {
         self.scripts
     }
 
+    /// Keeps none. Numbers of scripts are not given again.
+    pub fn forget(&mut self) {
+        *self = Kept {
+            scripts: self.scripts,
+            ..Kept::default()
+        };
+    }
+
     /// Keeps what is known of a group.
     pub fn put(&mut self, id: Id, known: Known) {
         if self.bytes > KEPT {

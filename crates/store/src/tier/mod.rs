@@ -20,11 +20,13 @@ mod missed;
 mod work;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reelway_cache::{BlockId, FilmId, Spec};
 use reelway_clock::Monotonic;
+use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 
 use crate::StoreError;
@@ -83,13 +85,16 @@ pub(crate) struct Tier {
     files: Files,
     queue: Mutex<Queue>,
     work: Condvar,
+    /// A panic may have torn the books: the tier is used no more until the server starts again.
+    off: AtomicBool,
     born: Monotonic,
     /// Most blocks of the pool that wait to be written.
     most_writes: usize,
 }
 
+/// Enters the queue, which is changed in one step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    supervise::whole(mutex.lock())
 }
 
 /// Hours since 1970.
@@ -115,6 +120,7 @@ impl Tier {
             files,
             queue: Mutex::default(),
             work: Condvar::new(),
+            off: AtomicBool::new(false),
             born: reelway_clock::now(),
             most_writes: (pool_blocks / 16).clamp(1, 8) as usize,
         });
@@ -122,8 +128,21 @@ impl Tier {
         Ok(tier)
     }
 
+    /// The books; look at [`Tier::is_off`] afterwards, where they are to be relied on.
     fn books(&self) -> MutexGuard<'_, Books> {
-        lock(&self.books)
+        self.books.lock().unwrap_or_else(|poisoned| {
+            if !self.off.swap(true, Ordering::Relaxed) {
+                let words = "switched off by a panic; films from elsewhere are fetched without it until the server starts again";
+                tracing::error!("tier: {words}");
+                supervise::raise("tier", words);
+            }
+            poisoned.into_inner()
+        })
+    }
+
+    /// Whether it is switched off.
+    fn is_off(&self) -> bool {
+        self.off.load(Ordering::Relaxed) || self.books.is_poisoned()
     }
 
     /// The policy's time.
@@ -167,7 +186,10 @@ impl std::fmt::Debug for TierFilm {
 
 impl Drop for TierFilm {
     fn drop(&mut self) {
-        self.tier.books().films.close(self.number);
+        let mut books = self.tier.books();
+        if !self.tier.is_off() {
+            books.films.close(self.number);
+        }
     }
 }
 
@@ -191,13 +213,21 @@ impl TierFilm {
 
     /// Whether the tier holds a block.
     pub fn holds(&self, block: u32) -> bool {
-        self.tier.books().holds(self.id(block))
+        let books = self.tier.books();
+        !self.tier.is_off() && books.holds(self.id(block))
     }
 
     /// Reads a block from here if it is here, else from where the film lies.
     pub fn read(self: &Arc<Self>, from: Arc<dyn BlockSource>, mut fill: Fill) {
         let id = self.id(fill.block());
-        let look = self.tier.books().look(id, self.identity, self.tier.now());
+        let mut books = self.tier.books();
+        if self.tier.is_off() {
+            drop(books);
+            return from.read(fill);
+        }
+        supervise::inject("tier.books");
+        let look = books.look(id, self.identity, self.tier.now());
+        drop(books);
         match look {
             Look::Held(held) => self.tier.push(Job {
                 film: Arc::clone(self),
@@ -217,6 +247,9 @@ impl TierFilm {
     /// A block that is to be let in has come: its first `len` bytes.
     pub fn offer(self: Arc<Self>, block: u32, bytes: Pin, len: usize) {
         let tier = Arc::clone(&self.tier);
+        if tier.is_off() {
+            return;
+        }
         let id = self.id(block);
         tier.put(Put {
             film: self,

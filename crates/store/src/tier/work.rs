@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use reelway_cache::BlockId;
 use reelway_clock::Monotonic;
+use reelway_supervise as supervise;
 
 use super::books::{Held, Record};
 use super::files::checksum;
@@ -49,12 +50,10 @@ impl Tier {
     pub fn start(self: &Arc<Self>) -> io::Result<()> {
         for number in 0..=READERS {
             let tier = Arc::clone(self);
-            std::thread::Builder::new()
-                .name(format!("tier-{number}"))
-                .spawn(move || match number {
-                    0 => tier.write_all(),
-                    _ => tier.read_all(),
-                })?;
+            supervise::thread(format!("tier-{number}"), move || match number {
+                0 => tier.write_all(),
+                _ => tier.read_all(),
+            })?;
         }
         Ok(())
     }
@@ -97,16 +96,14 @@ impl Tier {
             if let Some(work) = take(&mut queue) {
                 return Some(work);
             }
-            queue = self
-                .work
-                .wait(queue)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            queue = supervise::whole(self.work.wait(queue));
         }
     }
 
     fn read_all(&self) {
         while let Some(job) = self.next(|queue| queue.reads.pop_front()) {
             self.read(job);
+            supervise::inject("tier");
         }
     }
 
@@ -120,14 +117,24 @@ impl Tier {
         let Held { slot, len, sum } = held;
         let wanted = fill.len();
         let block = fill.block();
-        let read = self.files.read(slot, len, fill.buffer());
-        let well = match &read {
-            Ok(()) if len as usize == wanted => {
-                checksum(film.identity, block, &fill.buffer()[..wanted]) == sum
-            }
-            _ => false,
-        };
-        self.books().read(held, well, self.now());
+        let tried = supervise::guard("tier read", || {
+            supervise::inject("tier.read");
+            let read = self.files.read(slot, len, fill.buffer());
+            let well = match &read {
+                Ok(()) if len as usize == wanted => {
+                    checksum(film.identity, block, &fill.buffer()[..wanted]) == sum
+                }
+                _ => false,
+            };
+            (read, well)
+        });
+        let (read, well) =
+            tried.unwrap_or_else(|panicked| (Err(io::Error::other(panicked)), false));
+        let mut books = self.books();
+        if !self.is_off() {
+            books.read(held, well, self.now());
+        }
+        drop(books);
         if well {
             return fill.finish(Ok(()));
         }
@@ -143,7 +150,11 @@ impl Tier {
         }
         // An empty record that cannot be written leaves a checksum that is wrong after a restart too.
         let _ = self.files.write_record(slot, None);
-        self.books().give_back(slot);
+        let mut books = self.books();
+        if !self.is_off() {
+            books.give_back(slot);
+        }
+        drop(books);
         fill.keep_in(film);
         from.read(fill);
     }
@@ -160,28 +171,42 @@ impl Tier {
     fn write(&self, put: &Put) -> io::Result<()> {
         let (now, len) = (self.now(), put.len);
         let mut books = self.books();
+        if self.is_off() {
+            return Ok(());
+        }
         let Some(slot) = books.room(put.id, len as u64, hour(), now) else {
             return Ok(());
         };
         let hours = books.hours();
         drop(books);
         let bytes = put.bytes.bytes();
-        let record = Record {
-            identity: put.film.identity,
-            block: put.id.block,
-            len: len as u32,
-            sum: checksum(put.film.identity, put.id.block, &bytes[..len]),
-        };
-        let written = self
-            .files
-            .write_header(&hours)
-            .and_then(|()| self.files.write(slot, len, bytes))
-            .and_then(|()| self.files.write_record(slot, Some(&record)));
+        let tried = supervise::guard("tier write", || -> io::Result<Record> {
+            supervise::inject("tier.write");
+            let record = Record {
+                identity: put.film.identity,
+                block: put.id.block,
+                len: len as u32,
+                sum: checksum(put.film.identity, put.id.block, &bytes[..len]),
+            };
+            self.files.write_header(&hours)?;
+            self.files.write(slot, len, bytes)?;
+            self.files.write_record(slot, Some(&record))?;
+            Ok(record)
+        });
+        let written = tried.unwrap_or_else(|panicked| Err(io::Error::other(panicked)));
         let mut books = self.books();
-        match &written {
-            Ok(()) => books.written(slot, put.id, record.len, record.sum, self.now()),
-            Err(_) => books.failed(slot),
+        if self.is_off() {
+            return Ok(());
         }
-        written
+        match written {
+            Ok(record) => {
+                books.written(slot, put.id, record.len, record.sum, self.now());
+                Ok(())
+            }
+            Err(error) => {
+                books.failed(slot);
+                Err(error)
+            }
+        }
     }
 }

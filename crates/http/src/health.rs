@@ -1,0 +1,85 @@
+//! Whether the server is well: `/healthz`, and what metrics say of panics and problems.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use reelway_supervise::Severity;
+
+use crate::answer::{self, Answer};
+use crate::app::App;
+use crate::metrics::Exposition;
+use crate::node::Problem;
+
+/// `GET /healthz`: 503 while a part has failed. Names all problems, one a line.
+pub(crate) async fn healthz(State(app): State<Arc<App>>) -> Answer {
+    health(&app.node.problems())
+}
+
+fn health(problems: &[Problem]) -> Answer {
+    let is_failed = problems
+        .iter()
+        .any(|problem| problem.severity == Severity::Failed);
+    let (status, mut text) = match is_failed {
+        false => (StatusCode::OK, "ok\n".to_owned()),
+        true => (StatusCode::SERVICE_UNAVAILABLE, "failed\n".to_owned()),
+    };
+    for problem in problems {
+        // A probe may come from anywhere, and is told no more than which part it is.
+        let _ = writeln!(text, "{}: {}", problem.severity.name(), problem.what);
+    }
+    let mut answer = answer::with(status, "text/plain; charset=utf-8", text);
+    answer::set(&mut answer, axum::http::header::CACHE_CONTROL, "no-store");
+    answer
+}
+
+/// Panics and problems as metrics.
+pub(crate) fn metrics(out: &mut Exposition, app: &App) {
+    let name = "reelway_thread_panics_total";
+    out.family(
+        name,
+        "counter",
+        "Panics caught, by thread or part of the server.",
+    );
+    for (part, panics) in reelway_supervise::panics() {
+        out.value(name, &[("thread", &part)], panics);
+    }
+    let name = "reelway_problems";
+    out.family(
+        name,
+        "gauge",
+        "Problems listed at /api/node, by severity; failed: a part does not work.",
+    );
+    let problems = app.node.problems();
+    for severity in [Severity::Recovered, Severity::Degraded, Severity::Failed] {
+        let those = problems
+            .iter()
+            .filter(|problem| problem.severity == severity);
+        out.value(name, &[("severity", severity.name())], those.count());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(severity: Severity) -> Problem {
+        Problem {
+            what: "disk".into(),
+            severity,
+            detail: "secret".into(),
+            since: String::new(),
+            panics: 1,
+        }
+    }
+
+    #[test]
+    fn only_a_failed_part_makes_the_server_unhealthy() {
+        assert_eq!(health(&[]).status(), StatusCode::OK);
+        let borne = [problem(Severity::Degraded), problem(Severity::Recovered)];
+        assert_eq!(health(&borne).status(), StatusCode::OK);
+        let failed = [problem(Severity::Failed), problem(Severity::Recovered)];
+        assert_eq!(health(&failed).status(), StatusCode::SERVICE_UNAVAILABLE);
+    }
+}
