@@ -49,6 +49,9 @@ const FILM: Recipe = Recipe {
     seed: 1,
 };
 
+/// Nothing is booked.
+const UNLIMITED: &str = "mem=none";
+
 /// More than they need, of all that can be limited.
 const LIMITED: &str = "net=20Gbit,disk=10GB/s,mem=64GiB,cpu=20Gbit";
 
@@ -107,11 +110,8 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         .build()?;
     let pool = format!("{}MiB", args.pool);
     let mut harmed = 0;
-    for (what, capacity) in [("", ""), ("_booked", LIMITED)] {
-        let mut options = vec!["--pool", &pool];
-        if !capacity.is_empty() {
-            options.extend(["--capacity", capacity]);
-        }
+    for (what, capacity) in [("", UNLIMITED), ("_booked", LIMITED)] {
+        let options = ["--pool", &pool, "--capacity", capacity];
         let server = Server::start(&films, &folder.path().join("state"), &options)?;
         let mut memory = vec![Memory::of("films indexed, no viewers", &server)?];
         harmed += runtime.block_on(over_rtsp(&server, &args))?;
@@ -129,7 +129,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
             mb(allowed),
         ));
         report.text.push(match capacity {
-            "" => "nothing limited:".to_owned(),
+            UNLIMITED => "nothing booked:".to_owned(),
             capacity => format!("booked, --capacity {capacity}:"),
         });
         report.text.extend(memory.iter().map(|at| {

@@ -53,6 +53,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Seconds within which a poster's bytes are wanted: after those of all who watch.
 const POSTER_DUE: f64 = 60.0;
 
+/// Blocks of a pool of `blocks` that all answers over HTTP may pin together. Whoever comes when these are taken gets
+/// copies, so that HTTP never waits for what RTSP's viewers hold, nor they for it.
+pub fn pinned_blocks(blocks: u64) -> u64 {
+    (blocks / 4).max(1)
+}
+
 /// How many blocks of the store HTTP may pin.
 #[derive(Clone)]
 pub(crate) struct Budget {
@@ -62,10 +68,10 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Half of the store's.
+    /// [`pinned_blocks`] of the store's.
     pub fn new(store: &Store) -> Budget {
         let stats = store.stats();
-        let blocks = (stats.blocks / 2).max(1) as usize;
+        let blocks = pinned_blocks(stats.blocks) as usize;
         Budget {
             blocks: Arc::new(Semaphore::new(blocks)),
             all: blocks,

@@ -49,6 +49,7 @@ mod viewers;
 mod watch;
 mod web;
 
+pub use body::pinned_blocks;
 pub use config::HttpConfig;
 pub use node::{Addresses, Calibrated, NodeState, NodeView, Problem, Sending};
 pub use server::HttpServer;

@@ -51,7 +51,7 @@ impl What {
     /// It is none, or 0; in words.
     pub fn read(self, text: &str) -> Result<Amount, String> {
         let amount = match (self, text) {
-            (What::Net | What::Disk | What::Cpu, "auto") => return Ok(Amount::Auto),
+            (_, "auto") => return Ok(Amount::Auto),
             (_, "none") => return Ok(Amount::None),
             (What::Cpu, _) if text.parse::<f64>().is_ok() => return share(text).map(Amount::Share),
             (What::Cpu, _) => bits(text).ok_or(
@@ -230,10 +230,17 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
             What::Cpu => Resource::Processor,
         };
         match what.read(value).map_err(anyhow::Error::msg)? {
+            Amount::None if what == What::Mem => warn!(
+                "capacity.mem = \"none\": memory for film blocks is not booked; with more viewers than the pool can hold \
+                 blocks for, all of them are late"
+            ),
             Amount::None => {}
             Amount::Bytes(bytes) => {
                 warn_if_beyond(what, bytes, config);
                 capacity = capacity.with(resource, bytes, usable);
+            }
+            Amount::Auto if what == What::Mem => {
+                capacity = capacity.with(resource, for_viewers(config), usable);
             }
             Amount::Auto if what != What::Net => {
                 let found = calibration(config)?.and_then(|found| match what {
@@ -296,6 +303,7 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
         wait: config.admission.wait,
         ask_again: config.admission.ask_again,
         payload,
+        block: config.pool.block.as_u64(),
         // No other policy knows who comes when.
         pool: match config.pool.policy.as_str() {
             "timetable" => config.pool.size.as_u64(),
@@ -315,6 +323,15 @@ pub fn links(config: &Config, capacity: &Capacity) -> Vec<LinkConfig> {
         _ => None,
     };
     capacity.limits().iter().filter_map(link).collect()
+}
+
+/// Bytes of the pool that are there for what viewers over RTSP hold who are on time; the rest is what HTTP may pin, and
+/// what is set aside for viewers who are not.
+fn for_viewers(config: &Config) -> u64 {
+    let block = config.pool.block.as_u64().max(1);
+    let blocks = config.pool.size.as_u64() / block;
+    let others = reelway_http::pinned_blocks(blocks) + reelway_sender::reserved_blocks(blocks);
+    blocks.saturating_sub(others) * block
 }
 
 /// Who knows users by the key in this file.
@@ -410,11 +427,13 @@ fn warn_if_beyond(what: What, bytes: u64, config: &Config) {
             fastest / 125_000
         );
     }
-    let pool = config.pool.size.as_u64();
+    let pool = for_viewers(config);
     if what == What::Mem && bytes > pool {
         warn!(
-            "capacity.mem = \"{}\" is more than the pool (pool.size = \"{}\")",
-            config.capacity.mem, config.pool.size
+            "capacity.mem = \"{}\" is more than what the pool has for viewers over RTSP, {} MiB of pool.size = \"{}\"",
+            config.capacity.mem,
+            pool >> 20,
+            config.pool.size
         );
     }
 }
@@ -451,7 +470,7 @@ mod tests {
         ] {
             assert!(What::Net.read(text).is_err(), "{text}");
         }
-        assert!(What::Mem.read("auto").is_err());
+        assert_eq!(What::Mem.read("auto"), Ok(Amount::Auto));
     }
 
     #[test]
@@ -473,7 +492,7 @@ mod tests {
             (config.net.as_str(), config.disk.as_str()),
             ("100Mbit", "80MB/s")
         );
-        assert_eq!(config.mem, "none");
+        assert_eq!(config.mem, "auto");
         let error = flag("net=100Mbit,tape=3").unwrap_err();
         assert!(
             error.contains("tape=3") && error.contains("disk=RATE"),

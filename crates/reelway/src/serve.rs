@@ -396,7 +396,9 @@ async fn tick(
                     late.is_some_and(|late| late > LATE_MS) || stood * 100 > stats.playing as u64;
                 let late = late && shaken == 0;
                 disks.look(&store, sessions.gate(), late);
-                wire.look(&sessions.list(), &stats, sessions.gate(), late);
+                if sessions.gate().books_network() {
+                    wire.look(&sessions.list(), &stats, sessions.gate(), late);
+                }
             }
             follow_links(&sessions, &sender);
             node.tick();

@@ -30,7 +30,7 @@ pub(crate) struct Share {
 #[derive(Default)]
 struct Line {
     taken: usize,
-    /// Who waits, in the order of coming, and for how many blocks each.
+    /// Streams that wait, in order of arrival, with the blocks that each of them needs.
     waiting: BTreeMap<u64, usize>,
     serial: u64,
 }
@@ -70,20 +70,21 @@ impl Share {
         supervise::whole(self.line.lock())
     }
 
-    /// Whether `blocks` more may be taken. Whoever needs more than all there is gets it when nobody else has any.
+    /// Whether `blocks` more may be taken. A stream that needs more than the whole share gets it when no other stream
+    /// holds any.
     fn fits(&self, line: &Line, blocks: usize) -> bool {
         line.taken == 0 || line.taken + blocks <= self.blocks
     }
 
-    /// Leave to pin `blocks`, if they are there and nobody waits for any.
+    /// Leave to pin `blocks`, if they are available and no other stream waits for any.
     pub fn take(self: &Arc<Self>, blocks: usize) -> Option<Part> {
         let mut line = self.lock();
         let may = line.waiting.is_empty() && self.fits(&line, blocks);
         may.then(|| self.part(&mut line, blocks))
     }
 
-    /// Leave to pin `blocks` when it is the caller's turn: those who came before and still wait get theirs first.
-    /// Otherwise `ticket` keeps the caller's place until the next try.
+    /// Leave to pin `blocks` when it is the caller's turn: streams that asked before and still wait are served first.
+    /// Otherwise `ticket` keeps the caller's place in the line until the next try.
     pub fn take_in_turn(
         self: &Arc<Self>,
         ticket: &mut Option<Ticket>,
@@ -97,7 +98,7 @@ impl Share {
         let mut before = 0;
         for waiting in line.waiting.range(..number).map(|(_, blocks)| *blocks) {
             before += waiting;
-            // Far enough: there is nothing left for the caller.
+            // Nothing is left for the caller, however many more are ahead.
             if before > self.blocks {
                 break;
             }
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_than_the_share_is_taken_and_what_is_given_back_goes_to_who_came_first() {
+    fn no_more_than_the_share_is_taken_and_free_blocks_go_to_the_first_in_line() {
         let share = Share::new(4);
         let held = [share.take(3).unwrap(), share.take(1).unwrap()];
         assert!(share.take(1).is_none());
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_one_waits_for_an_earlier_one_who_still_waits_and_not_for_one_who_left() {
+    fn a_later_stream_waits_for_an_earlier_one_in_line_and_not_for_one_that_left() {
         let share = Share::new(4);
         let held = share.take(3).unwrap();
         let (mut large, mut small) = (None, None);

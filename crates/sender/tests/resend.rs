@@ -162,6 +162,28 @@ fn after_a_seek_nothing_of_the_old_place_is_sent_again() {
 }
 
 #[test]
+fn packets_that_are_too_old_to_be_sent_again_are_not_read_again() {
+    let film = TestFilm::make(8, 2000);
+    let viewer = Viewer::default();
+    let store = store();
+    let sender = sender(&store, |_| ());
+    let handle = sender.play(with_again(viewer.stream(&film, &store, 0, None)));
+    block(handle.ready()).unwrap();
+    handle.go();
+    // Everything has been asked for that the film still needs.
+    wait_until("the last second", || {
+        handle.progress().position > 7 * SECOND + SECOND / 4
+    });
+    let asked = || store.stats().hits + store.stats().misses;
+    let before = asked();
+    let old: Vec<u16> = (0..100).map(|nth| VIDEO_SEQ.wrapping_add(nth)).collect();
+    miss(&viewer, &sender, &old);
+    wait_until("the request", || sender.stats().missed >= 100);
+    viewer.wait_for_the_end();
+    assert_eq!((sender.stats().resent, asked()), (0, before));
+}
+
+#[test]
 fn junk_old_future_and_repeated_numbers_get_no_more_than_a_share() {
     let film = TestFilm::make(4, 4000);
     let viewer = Viewer::default();

@@ -206,7 +206,7 @@ impl Playing {
 }
 
 /// The most bytes that any so many quarter seconds in a row have.
-fn most_within(curve: &Curve, count: usize) -> u64 {
+pub(crate) fn most_within(curve: &Curve, count: usize) -> u64 {
     let bins = curve.bins();
     let count = count.min(bins.len());
     let mut sum: u64 = bins[..count].iter().map(|bin| u64::from(*bin)).sum();

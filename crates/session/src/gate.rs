@@ -21,6 +21,7 @@ use crate::links::Links;
 use crate::members::Members;
 use crate::needs::{Curves, Needs, Wants};
 use crate::registry::{NewSession, Refusal};
+use crate::sharing::{Moved, Sharing};
 use crate::users::Users;
 
 mod room;
@@ -48,6 +49,8 @@ pub struct GateConfig {
     pub payload: PayloadOptions,
     /// Bytes of the pool in which blocks stay that somebody is going to ask for; 0: nothing is sure to stay.
     pub pool: u64,
+    /// Bytes of a block of the pool.
+    pub block: u64,
     /// How films over HTTP are held to what is booked for them, where a network is limited.
     pub eager: Eager,
     /// How far ahead of their time films are sent over RTP, so that they are sent evenly, as the sender has it.
@@ -69,6 +72,7 @@ impl Default for GateConfig {
             ask_again: false,
             payload: PayloadOptions::default(),
             pool: 0,
+            block: 256 << 10,
             eager: Eager::default(),
             sent_ahead: 0,
             link_ahead: Duration::ZERO,
@@ -88,6 +92,10 @@ struct Inner {
     following: Mutex<Following>,
     /// Whether that is looked at.
     follows: bool,
+    /// Who shares blocks with whom; locked between the two.
+    sharing: Mutex<Sharing>,
+    /// Whether that is looked at.
+    shares: bool,
     /// Thousandths of resources, as far as others measure them.
     measured: Mutex<BTreeMap<Resource, u32>>,
     /// Seconds for which there has been less of something than there was.
@@ -152,10 +160,14 @@ impl Gate {
         let books_disk = config.capacity.limit(Resource::Disk).is_some();
         let knows = matches!(config.policy, Policy::Exact | Policy::Smoothed(_));
         let follows = books_disk && knows && config.pool > 0;
+        let books_memory = config.capacity.limit(Resource::Memory).is_some();
+        let shares = books_memory && config.policy != Policy::Vodca;
         Gate(Arc::new(Inner {
             curves: Curves::new(&config),
             following: Mutex::new(Following::new(config.pool)),
             follows,
+            sharing: Mutex::default(),
+            shares,
             config,
             judge: Mutex::new(judge),
             measured: Mutex::default(),
@@ -258,6 +270,8 @@ impl Gate {
             let disk = self.followed(wants);
             let range = (from, Nanos::MAX);
             needs.take(disk.and_then(|disk| following.behind(None, &disk, now(), range)));
+            let near = lock(&self.0.sharing).near(None, self.shared(wants), now(), range);
+            needs.share(near.as_ref());
         }
         drop(following);
         self.ask((viewer, None), &needs, |judge, newcomer, wait| {
@@ -287,11 +301,19 @@ impl Gate {
             .as_ref()
             .and_then(|disk| following.behind(None, disk, now(), range));
         needs.take(place);
+        let shared = viewer.wants.as_ref().and_then(|wants| self.shared(wants));
+        let mut sharing = lock(&self.0.sharing);
+        let near = sharing.near(None, shared, now(), range);
+        needs.share(near.as_ref());
         let admitted = self.ask((viewer, user), &needs, |judge, newcomer, wait| {
             judge.decide(now(), newcomer, wait)
         });
         let Admitted { id, starts_in } = admitted.map_err(|refused| refusal(&refused))?;
         let since = now() + starts_in.as_nanos() as u64;
+        if let Some(demand) = shared {
+            sharing.join(id, demand, since, range, near);
+        }
+        drop(sharing);
         if let Some(disk) = disk {
             // One who waits for his beginning is further behind than was reckoned: he reads.
             let nearby = place.filter(|_| starts_in.is_zero());
@@ -315,6 +337,11 @@ impl Gate {
     /// What his film needs of the disks, if he may follow others and be followed.
     fn followed(&self, wants: &Wants) -> Option<Arc<Curve>> {
         (self.0.follows && wants.carriage != Carriage::Http).then(|| wants.demand.disk())
+    }
+
+    /// What his film needs, if he may share its blocks with others.
+    fn shared<'a>(&self, wants: &'a Wants) -> Option<&'a Arc<Demand>> {
+        (self.0.shares && wants.carriage != Carriage::Http).then_some(&wants.demand)
     }
 
     fn needs_of(&self, viewer: &NewSession, link: Option<u8>, from: Nanos) -> Needs {
@@ -360,6 +387,7 @@ impl Gate {
         let mut needs = self.0.curves.needs(wants, booked.link, range);
         let first = needs.range.0;
         let mut following = lock(&self.0.following);
+        let mut sharing = lock(&self.0.sharing);
         let mut judge = lock(&self.0.judge);
         supervise::inject("judge");
         let now = now();
@@ -379,6 +407,9 @@ impl Gate {
                 .as_ref()
                 .and_then(|disk| following.behind(Some(booked.id), disk, now, range));
             needs.take(place);
+            let shared = self.shared(wants);
+            let near = sharing.near(Some(booked.id), shared, now, range);
+            needs.share(near.as_ref());
             judge
                 .rebook(now, booked.id, &needs.of, needs.range, ask)
                 .map_err(|refused| refusal(&refused))?;
@@ -387,6 +418,10 @@ impl Gate {
                 left.extend(following.join(booked.id, &disk, now, range, place));
             }
             self.read_for(&mut judge, left);
+            self.hold_for(&mut judge, sharing.leave(booked.id));
+            if let Some(demand) = shared {
+                sharing.join(booked.id, demand, now, range, near);
+            }
         }
         (booked.from, booked.since, booked.played) = (first, now, true);
         Ok(needs.schedule)
@@ -395,15 +430,24 @@ impl Gate {
     /// He does not play: what was booked is free.
     pub(crate) fn rests(&self, booked: &Booked) {
         let left = lock(&self.0.following).leave(booked.id);
+        let mut sharing = lock(&self.0.sharing);
         let mut judge = lock(&self.0.judge);
         judge.rest(now(), booked.id);
         self.read_for(&mut judge, left);
+        self.hold_for(&mut judge, sharing.leave(booked.id));
     }
 
     /// Books the disks for those whose films are not sure to be in memory any more.
     fn read_for(&self, judge: &mut Admission, left: Vec<Left>) {
         for Left { id, disk } in left {
             judge.change(now(), id, Resource::Disk, &disk);
+        }
+    }
+
+    /// Books the memory of those who share blocks with others than before.
+    fn hold_for(&self, judge: &mut Admission, moved: Vec<Moved>) {
+        for Moved { id, holds } in moved {
+            judge.change(now(), id, Resource::Memory, &holds);
         }
     }
 
@@ -491,9 +535,11 @@ impl Gate {
 
     pub(crate) fn leaves(&self, id: BookingId) {
         let left = lock(&self.0.following).leave(id);
+        let mut sharing = lock(&self.0.sharing);
         let mut judge = lock(&self.0.judge);
         judge.end(now(), id);
         self.read_for(&mut judge, left);
+        self.hold_for(&mut judge, sharing.leave(id));
     }
 }
 

@@ -17,6 +17,7 @@ mod needs;
 mod patience;
 mod registry;
 mod session;
+mod sharing;
 mod unplayed;
 mod users;
 mod view;

@@ -16,6 +16,7 @@ use reelway_timetable::{
 
 use crate::following::Place;
 use crate::gate::GateConfig;
+use crate::sharing::Near;
 
 /// Films whose curves are kept.
 const FILMS: usize = 64;
@@ -56,6 +57,18 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
+    /// Near another viewer, with whom blocks are shared.
+    pub fn share(&mut self, near: Option<&Near>) {
+        let Some(near) = near else {
+            return;
+        };
+        for (resource, curve) in &mut self.of {
+            if *resource == Resource::Memory {
+                *curve = near.holds(curve);
+            }
+        }
+    }
+
     /// In this place behind another viewer.
     pub fn take(&mut self, place: Option<Place>) {
         let Some(place) = place else {
@@ -85,6 +98,8 @@ pub(crate) struct Curves {
     policy: Policy,
     capacity: Capacity,
     payload: PayloadOptions,
+    /// Bytes of a block of the pool.
+    block: u64,
     demands: Arc<Demands>,
     /// Films whose index is to be read; none where nothing is booked.
     reader: Option<SyncSender<Arc<Film>>>,
@@ -102,10 +117,11 @@ impl Curves {
         let (reader, films) = sync_channel(FILMS);
         let books = !config.capacity.is_unlimited();
         if books {
-            let (kept, payload) = (Arc::downgrade(&demands), config.payload);
+            let (kept, payload, block) = (Arc::downgrade(&demands), config.payload, config.block);
             // It ends with the curves, whose end of the channel goes then.
-            let reading =
-                supervise::thread("reelway-needs", move || read_needs(&films, &kept, payload));
+            let reading = supervise::thread("reelway-needs", move || {
+                read_needs(&films, &kept, payload, block)
+            });
             if let Err(error) = reading {
                 tracing::warn!(
                     "what films need stays an estimate, as no thread can be started: {error}"
@@ -116,6 +132,7 @@ impl Curves {
             policy: config.policy,
             capacity: config.capacity.clone(),
             payload: config.payload,
+            block: config.block,
             demands,
             reader: books.then_some(reader),
             shaped: Mutex::default(),
@@ -140,7 +157,11 @@ impl Curves {
         if is_full() {
             self.forget();
         }
-        let rough = Arc::new(fitting(Demand::rough(&film.title, self.payload)));
+        let rough = Arc::new(fitting(Demand::rough(
+            &film.title,
+            self.payload,
+            self.block,
+        )));
         // Where too many films are waited for already, the next who asks tries again.
         if reader.try_send(film.clone()).is_ok() {
             keep(&self.demands, film.identity, rough.clone());
@@ -205,7 +226,8 @@ impl Curves {
             };
             of.push((Resource::Disk, disk));
         }
-        if capacity.limit(Resource::Memory).is_some() {
+        // What HTTP pins is bounded, and set aside.
+        if capacity.limit(Resource::Memory).is_some() && wants.carriage != Carriage::Http {
             let memory = match self.policy {
                 Policy::Vodca => wants.demand.two_groups(),
                 _ => wants.demand.memory(),
@@ -314,14 +336,19 @@ fn fitting(demand: Demand) -> Demand {
 }
 
 /// Reads the indexes of films one after the other, for what they need exactly.
-fn read_needs(films: &Receiver<Arc<Film>>, kept: &Weak<Demands>, payload: PayloadOptions) {
+fn read_needs(
+    films: &Receiver<Arc<Film>>,
+    kept: &Weak<Demands>,
+    payload: PayloadOptions,
+    block: u64,
+) {
     for film in films {
         supervise::inject("needs");
         // A film whose index cannot be read is told of when it is played. After a panic its needs stay
         // an estimate.
         let demand = supervise::guard("needs of a film", || {
             supervise::inject("needs.film");
-            Demand::of(&film.title, &*film.samples, payload)
+            Demand::of(&film.title, &*film.samples, payload, block)
         });
         let (Ok(Ok(demand)), Some(kept)) = (demand, kept.upgrade()) else {
             continue;
@@ -382,7 +409,7 @@ mod tests {
             duration: Nanos::from(seconds) * SECOND,
             notes: Vec::new(),
         };
-        Arc::new(Demand::rough(&title, PayloadOptions::default()))
+        Arc::new(Demand::rough(&title, PayloadOptions::default(), 256 << 10))
     }
 
     #[test]

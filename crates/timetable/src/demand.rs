@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use reelway_media::{Group, Kind, Nanos, Samples, SamplesError, TimedSample, Title};
+use reelway_media::{Kind, Nanos, Samples, SamplesError, TimedSample, Title};
 use reelway_rtp::{Bytes, Payload, PayloadOptions};
 
 use crate::curve::{BIN, BINS, Counted, Curve, runs};
@@ -128,7 +128,7 @@ impl Bytes for NoBytes {
 }
 
 impl Demand {
-    /// What `title` needs; `payload` says how large its packets are.
+    /// What `title` needs; `payload` says how large its packets are, and `block` how many bytes a block of the pool has.
     ///
     /// Packets of pictures are reckoned from the samples' sizes, as if each were a single NAL unit, with one
     /// packet more at a sync sample (parameter sets): the film's bytes need not be read. That is exact but for
@@ -140,10 +140,11 @@ impl Demand {
         title: &Title,
         samples: &dyn Samples,
         payload: PayloadOptions,
+        block: u64,
     ) -> Result<Demand, SamplesError> {
         let bins = usize::try_from(title.duration.max(0) / BIN).unwrap_or(0) + 1;
         let mut tracks = Vec::with_capacity(title.tracks.len());
-        let mut held = Held::new(bins);
+        let mut held = Held::new(bins, block);
         for (index, track) in title.tracks.iter().enumerate() {
             let mut needs = Track {
                 bytes: vec![0; bins],
@@ -177,14 +178,15 @@ impl Demand {
             }
             tracks.push(needs);
         }
-        Ok(Demand::new(title, tracks, &held))
+        Ok(Demand::new(title, tracks, &mut held))
     }
 
     /// The same from the table of groups alone, which is in memory: each group's bytes are spread evenly over its time.
     /// For the moment in which a film is opened and its samples have not been read yet.
-    pub fn rough(title: &Title, payload: PayloadOptions) -> Demand {
+    pub fn rough(title: &Title, payload: PayloadOptions, block: u64) -> Demand {
         let bins = usize::try_from(title.duration.max(0) / BIN).unwrap_or(0) + 1;
-        let mut held = Held::new(bins);
+        let mut held = Held::new(bins, block);
+        let side_by_side = SideBySide::of(title);
         let of_track = |track: &reelway_media::Track| {
             let mut needs = Track {
                 bytes: vec![0; bins],
@@ -202,15 +204,17 @@ impl Demand {
                     Kind::Audio => (bytes / room + 1).max(u64::from(group.count) / 4),
                 };
                 needs.spread(start, end, bytes, packets);
-                held.hold(&begins, number, bytes / Held::BLOCK + 2);
+                let low = side_by_side.before(start);
+                let high = side_by_side.before(end).max(low + bytes);
+                held.hold(&begins, number, (low, high));
             }
             needs
         };
         let tracks = title.tracks.iter().map(of_track).collect();
-        Demand::new(title, tracks, &held)
+        Demand::new(title, tracks, &mut held)
     }
 
-    fn new(title: &Title, tracks: Vec<Track>, held: &Held) -> Demand {
+    fn new(title: &Title, tracks: Vec<Track>, held: &mut Held) -> Demand {
         let largest = title.video().map_or(0, |(_, track)| largest_gop(track));
         let first = |kind| title.tracks.iter().position(|track| track.kind == kind);
         let usual = [title.video().map(|(index, _)| index), first(Kind::Audio)];
@@ -219,7 +223,7 @@ impl Demand {
             packets: Packed::of(&track.packets),
         };
         Demand {
-            bins: held.levels.len(),
+            bins: held.bins,
             span: 1,
             tracks: tracks.iter().map(keep).collect(),
             usual: usual.into_iter().flatten().collect(),
@@ -253,8 +257,8 @@ impl Demand {
         }
     }
 
-    /// Bytes of memory that a viewer holds: the blocks under the group that is sent and under the next one, of each
-    /// track, as if nobody shared them.
+    /// Bytes of memory that a viewer holds who shares none of it: the blocks under the group that is sent and under the
+    /// next one, of all tracks; a block that several of them need is held once.
     pub fn memory(&self) -> Arc<Curve> {
         self.held.clone()
     }
@@ -311,17 +315,30 @@ impl Demand {
 
 /// Memory held along a film's time.
 struct Held {
-    /// Bytes, by quarter second.
-    levels: Vec<u64>,
+    /// Quarter seconds of the film.
+    bins: usize,
+    /// Bytes of a block.
+    block: u64,
+    /// What is held when.
+    all: Vec<Hold>,
+}
+
+/// Blocks that are held for a group.
+struct Hold {
+    /// Quarter seconds, from the first to before the last.
+    from: u32,
+    to: u32,
+    /// Blocks of the file, from the first to before the last.
+    low: u32,
+    high: u32,
 }
 
 impl Held {
-    /// What a block is taken to be: the usual size, which is also the longest span of a group.
-    const BLOCK: u64 = Group::MAX_SPAN;
-
-    fn new(bins: usize) -> Held {
+    fn new(bins: usize, block: u64) -> Held {
         Held {
-            levels: vec![0; bins],
+            bins,
+            block: block.max(1),
+            all: Vec::new(),
         }
     }
 
@@ -337,26 +354,76 @@ impl Held {
         ) else {
             return;
         };
-        let blocks = high.div_ceil(Self::BLOCK) - low / Self::BLOCK;
-        self.hold(begins, group, blocks);
+        self.hold(begins, group, (low, high));
     }
 
-    /// So many blocks are held for a group.
-    fn hold(&mut self, begins: &[Nanos], group: usize, blocks: u64) {
+    /// These bytes of the file are held for a group.
+    fn hold(&mut self, begins: &[Nanos], group: usize, (low, high): (u64, u64)) {
         let of = |number: usize| begins.get(number).copied();
         let start = of(group.saturating_sub(1)).unwrap_or(0).max(0) / BIN;
-        let end = of(group + 1).map_or(self.levels.len(), |end| (end.max(0) / BIN) as usize);
-        let end = end.clamp(start as usize, self.levels.len());
-        if let Some(levels) = self.levels.get_mut(start as usize..end) {
-            for level in levels {
-                *level += blocks * Self::BLOCK;
-            }
-        }
+        let end = of(group + 1).map_or(self.bins, |end| (end.max(0) / BIN) as usize + 1);
+        let end = end.min(self.bins);
+        let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        self.all.push(Hold {
+            from: small(start as u64),
+            to: small(end as u64),
+            low: small(low / self.block),
+            high: small(high.div_ceil(self.block)),
+        });
     }
 
-    fn curve(&self) -> Curve {
+    fn curve(&mut self) -> Curve {
+        self.all.sort_unstable_by_key(|hold| hold.from);
         let quarter = |level: u64| u32::try_from(level.div_ceil(BINS as u64)).unwrap_or(u32::MAX);
-        Curve::new(self.levels.iter().copied().map(quarter).collect())
+        let mut coming = self.all.iter().peekable();
+        let mut here: Vec<&Hold> = Vec::new();
+        let bins = (0..self.bins as u32).map(|bin| {
+            here.retain(|hold| bin < hold.to);
+            while let Some(hold) = coming.next_if(|hold| hold.from <= bin) {
+                if bin < hold.to {
+                    here.push(hold);
+                }
+            }
+            here.sort_unstable_by_key(|hold| hold.low);
+            let (mut blocks, mut end) = (0, 0);
+            for hold in &here {
+                blocks += u64::from(hold.high.saturating_sub(hold.low.max(end)));
+                end = end.max(hold.high);
+            }
+            quarter(blocks * self.block)
+        });
+        Curve::new(bins.collect())
+    }
+}
+
+/// Where groups lie in a file in which what is due at the same time lies side by side, as in nearly all.
+struct SideBySide {
+    /// When groups of any track begin, and the bytes of all before each.
+    begins: Vec<(Nanos, u64)>,
+    all: u64,
+}
+
+impl SideBySide {
+    fn of(title: &Title) -> SideBySide {
+        let groups = title.tracks.iter().flat_map(|track| {
+            let groups = track.groups.iter();
+            groups.map(|group| (track.decode(group.dts), u64::from(group.bytes)))
+        });
+        let mut begins: Vec<(Nanos, u64)> = groups.collect();
+        begins.sort_unstable();
+        let mut all = 0;
+        for (_, bytes) in &mut begins {
+            all += std::mem::replace(bytes, all);
+        }
+        SideBySide { begins, all }
+    }
+
+    /// Bytes of groups that begin before `at`.
+    fn before(&self, at: Nanos) -> u64 {
+        let next = self.begins.partition_point(|(begin, _)| *begin < at);
+        self.begins
+            .get(next)
+            .map_or(self.all, |(_, before)| *before)
     }
 }
 

@@ -278,7 +278,7 @@ impl Stage {
         let server = SocketAddr::new(self.net.server(), 8554);
         let limited = match plan.policy.as_str() {
             "vodca" => "mem = \"256MB\"\nheadroom = 0\n",
-            _ => "",
+            _ => "mem = \"none\"\n",
         };
         let config = format!(
             "admission.policy = \"{}\"\npool.size = \"{pool}\"\n[capacity]\nnet = \"100Mbit\"\n{limited}",

@@ -164,7 +164,7 @@ pub fn run(stage: &Stage, films: &Films, what: What) -> anyhow::Result<Change> {
         What::Link => ("net = \"100Mbit\"\ndisk = \"none\"", "512MiB"),
         What::Disk => ("net = \"none\"\ndisk = \"20MB/s\"", "64MiB"),
     };
-    let config = format!("pool.size = \"{pool}\"\n[capacity]\n{capacity}\n");
+    let config = format!("pool.size = \"{pool}\"\n[capacity]\nmem = \"none\"\n{capacity}\n");
     let mut disk = match what {
         What::Link => None,
         What::Disk => Some(DiskLimit::make(&films.folder, 20_000_000)?),

@@ -137,6 +137,8 @@ impl Peer {
                     &format!("{}:8080", net.server()),
                 ]);
                 command.args(["--rtp-ports", "0,0", "--log", "warn"]);
+                // What it carries is to be found, not what it books.
+                command.args(["--capacity", "mem=none"]);
                 (command, named(""))
             }
             Peer::GstRtspServer => {

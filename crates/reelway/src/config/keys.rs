@@ -314,7 +314,7 @@ impl Default for Capacity {
             net: "auto".into(),
             interfaces: BTreeMap::new(),
             disk: "auto".into(),
-            mem: "none".into(),
+            mem: "auto".into(),
             cpu: "auto".into(),
             headroom: 2,
             queue: 20,

@@ -18,7 +18,7 @@ const KEEPS: u64 = 200_000_000;
 const ALONE: u64 = 10_000_000;
 const MOST_ALONE: u64 = 250_000_000;
 
-/// How long after it asks such a stream is due to have its bytes back: after all who are on time.
+/// How long after the request such a stream is due to get its bytes back: after all viewers who are on time.
 pub(super) const LAST: u64 = 1_000_000_000;
 
 /// What a stream does whose connection takes no more.

@@ -26,6 +26,9 @@ impl Gate {
             following.behind(None, &disk, now(), (0, Nanos::MAX))
         });
         needs.take(nearby);
+        let shared = viewer.wants.as_ref().and_then(|wants| self.shared(wants));
+        let near = lock(&self.0.sharing).near(None, shared, now(), (0, Nanos::MAX));
+        needs.share(near.as_ref());
         let gone = self.ask((viewer, user), &needs, |judge, newcomer, wait| {
             judge.who_must_go(now(), newcomer, wait, candidates)
         });
@@ -42,7 +45,9 @@ impl Gate {
         let Some(wants) = booked.wants.as_ref().filter(|_| !candidates.is_empty()) else {
             return Vec::new();
         };
-        let needs = self.0.curves.needs(wants, booked.link, range);
+        let mut needs = self.0.curves.needs(wants, booked.link, range);
+        let near = lock(&self.0.sharing).near(Some(booked.id), self.shared(wants), now(), range);
+        needs.share(near.as_ref());
         let mut judge = lock(&self.0.judge);
         let gone = judge.who_must_go_for(now(), booked.id, &needs.of, needs.range, candidates);
         gone.unwrap_or_default()

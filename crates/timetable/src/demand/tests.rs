@@ -2,10 +2,14 @@
 
 use proptest::prelude::*;
 use reelway_media::{
-    Codec, Container, H264Config, OpusConfig, SECOND, Sample, SampleTable, Track as FilmTrack,
+    Codec, Container, Group, H264Config, OpusConfig, SECOND, Sample, SampleTable,
+    Track as FilmTrack,
 };
 
 use super::*;
+
+/// Bytes of a block of the pool.
+const BLOCK: u64 = 256 << 10;
 
 /// Ticks a second of all tracks.
 const SCALE: u32 = 1000;
@@ -103,10 +107,10 @@ proptest! {
             notes: Vec::new(),
         };
         let payload = PayloadOptions::default();
-        let demand = Demand::of(&title, &vec![first_table, second_table], payload).unwrap();
+        let demand = Demand::of(&title, &vec![first_table, second_table], payload, BLOCK).unwrap();
 
         // From the groups alone: the same bytes, and hardly another number of packets.
-        let rough = Demand::rough(&title, payload);
+        let rough = Demand::rough(&title, payload, BLOCK);
         prop_assert_eq!(rough.disk().total(), demand.disk().total());
         prop_assert_eq!(rough.disk().bins().len(), demand.disk().bins().len());
 
@@ -180,7 +184,7 @@ proptest! {
         let groups: Vec<_> = film.groups.iter().collect();
         let ends = |nth: usize| groups.get(nth + 1).map_or(duration, |next| i64::from(next.dts as i32) * SECOND / i64::from(SCALE));
         let title = Title { container: Container::Mp4, name: None, tracks: vec![film], duration, notes: Vec::new() };
-        let demand = Demand::of(&title, &vec![table], PayloadOptions::default()).unwrap();
+        let demand = Demand::of(&title, &vec![table], PayloadOptions::default(), BLOCK).unwrap();
         let held = demand.memory();
         let mut largest = 0;
         for (nth, group) in groups.iter().enumerate() {
@@ -199,6 +203,30 @@ proptest! {
 }
 
 #[test]
+fn a_block_that_sound_and_picture_share_is_held_once() {
+    // A group of half a block each quarter second, and sound that begins where a picture lies.
+    let frames = |size: u32| vec![(size, 250, true); 40];
+    let half = BLOCK as u32 / 2;
+    let (picture, picture_table) = track(1, Kind::Video, &frames(half), 0, 0);
+    let (sound, sound_table) = track(2, Kind::Audio, &frames(100), 0, 0);
+    let title = Title {
+        container: Container::Mp4,
+        name: None,
+        tracks: vec![picture, sound],
+        duration: 10 * SECOND,
+        notes: Vec::new(),
+    };
+    let payload = PayloadOptions::default();
+    let demand = Demand::of(&title, &vec![picture_table, sound_table], payload, BLOCK).unwrap();
+    // The sound is all in the first block. Of the picture a group is held, the next one, and where one ends and another
+    // begins both of them: two blocks at most.
+    for level in demand.memory().bins() {
+        let blocks = u64::from(level) * BINS as u64 / BLOCK;
+        assert!((1..=3).contains(&blocks), "{blocks} blocks");
+    }
+}
+
+#[test]
 fn a_film_whose_index_is_short_of_samples_is_told() {
     let (film, _) = track(1, Kind::Video, &[(10, 40, true), (10, 40, false)], 0, 0);
     let title = Title {
@@ -212,7 +240,8 @@ fn a_film_whose_index_is_short_of_samples_is_told() {
         Demand::of(
             &title,
             &vec![SampleTable::default()],
-            PayloadOptions::default()
+            PayloadOptions::default(),
+            BLOCK
         )
         .is_err()
     );

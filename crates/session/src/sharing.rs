@@ -1,0 +1,372 @@
+//! Blocks that viewers of the same film share. A viewer holds the blocks under what they are being sent and what comes
+//! next; a viewer who plays a moment behind another viewer, or ahead, holds the same blocks except for what lies between the
+//! two. So the first viewer's whole need is booked, and for each later viewer no more than the bytes to the nearest viewer of
+//! the film. Viewers who are near to each other hold one contiguous part of the film, and the sum of the distances is never
+//! less than that part.
+//!
+//! Five hundred viewers of a premiere who come within a minute are booked a minute of the film; as many viewers at places
+//! of their own are booked what each of them holds.
+//!
+//! Only viewers over RTP: what HTTP may pin is set aside as a whole.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use reelway_admission::BookingId;
+use reelway_media::Nanos;
+use reelway_timetable::{BIN, Curve, Demand};
+
+use crate::following::most_within;
+
+/// Quarter seconds over which a film's densest rate is taken: what lies between two viewers is reckoned by it.
+const DENSE: usize = 8;
+
+/// A viewer nearby, and how many bytes of the film lie between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Near {
+    to: BookingId,
+    bytes: u64,
+}
+
+/// A viewer who holds other blocks than before.
+#[derive(Debug)]
+pub(crate) struct Moved {
+    pub id: BookingId,
+    /// What they hold now.
+    pub holds: Arc<Curve>,
+}
+
+struct Playing {
+    id: BookingId,
+    /// When the film's beginning would have been played, ns of the clock.
+    origin: i64,
+    to: Nanos,
+    near: Option<Near>,
+}
+
+struct Film {
+    demand: Arc<Demand>,
+    /// Bytes of the densest [`DENSE`] quarter seconds.
+    densest: u64,
+    viewers: Vec<Playing>,
+}
+
+/// Who shares blocks with whom.
+#[derive(Default)]
+pub(crate) struct Sharing {
+    /// By what they need (which is held, so that its address stays its own).
+    films: HashMap<usize, Film>,
+}
+
+fn key(demand: &Arc<Demand>) -> usize {
+    Arc::as_ptr(demand) as usize
+}
+
+fn origin(now: u64, from: Nanos) -> i64 {
+    (now as i64).saturating_sub(from)
+}
+
+impl Near {
+    /// What a viewer holds beside the blocks of the viewer nearby; without that viewer it would be `alone`.
+    pub fn holds(&self, alone: &Arc<Curve>) -> Arc<Curve> {
+        let bytes = u32::try_from(self.bytes).unwrap_or(u32::MAX);
+        match bytes < alone.peak() {
+            true => Arc::new(alone.flattened(bytes)),
+            false => alone.clone(),
+        }
+    }
+}
+
+impl Film {
+    /// How near a viewer whose film began at `at` is to another viewer.
+    fn near(&self, at: i64, other: &Playing) -> Near {
+        let gap = u128::from(at.abs_diff(other.origin));
+        let bytes = u128::from(self.densest) * gap / (DENSE as u128 * BIN as u128);
+        Near {
+            to: other.id,
+            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl Sharing {
+    /// The nearest viewer to a viewer who plays these film times from `now` on; `me`: the latter's booking, if there is one.
+    pub fn near(
+        &self,
+        me: Option<BookingId>,
+        demand: Option<&Arc<Demand>>,
+        now: u64,
+        (from, to): (Nanos, Nanos),
+    ) -> Option<Near> {
+        let film = self.films.get(&key(demand?))?;
+        let (at, to) = (origin(now, from), end(&film.demand, to));
+        // The other viewer's range must not end earlier in the film: then at that viewer's end no more of it is left than
+        // lies between the two.
+        let others = film.viewers.iter().filter(|other| {
+            let plays = (now as i64).saturating_sub(other.origin) < other.to;
+            plays && other.to >= to && Some(other.id) != me
+        });
+        let nearest = others.min_by_key(|other| (other.origin.abs_diff(at), other.id))?;
+        Some(film.near(at, nearest))
+    }
+
+    /// A viewer plays these film times from `now` on, near another viewer or not.
+    pub fn join(
+        &mut self,
+        id: BookingId,
+        demand: &Arc<Demand>,
+        now: u64,
+        (from, to): (Nanos, Nanos),
+        near: Option<Near>,
+    ) {
+        let film = self.films.entry(key(demand)).or_insert_with(|| Film {
+            demand: demand.clone(),
+            densest: most_within(&demand.disk(), DENSE),
+            viewers: Vec::new(),
+        });
+        film.viewers.push(Playing {
+            id,
+            origin: origin(now, from),
+            to: end(demand, to),
+            near,
+        });
+    }
+
+    /// A viewer plays no more, or elsewhere. The viewers who were booked by the distance to them are booked by the distance
+    /// to the viewer to whom the one that left was near; if there is none, one of them holds all blocks alone, and the others
+    /// are booked by the distance to that one.
+    pub fn leave(&mut self, id: BookingId) -> Vec<Moved> {
+        let mut moved = Vec::new();
+        self.films.retain(|_, film| {
+            let Some(at) = film.viewers.iter().position(|one| one.id == id) else {
+                return true;
+            };
+            let gone = film.viewers.swap_remove(at);
+            let is_left = |one: &Playing| one.near.is_some_and(|near| near.to == id);
+            let left: Vec<usize> = (0..film.viewers.len())
+                .filter(|number| is_left(&film.viewers[*number]))
+                .collect();
+            let by_id = |id| film.viewers.iter().position(|one| one.id == id);
+            // It is none of those who are left: they lead to the viewer who is gone, and nothing leads in a circle.
+            let mut heir = gone.near.and_then(|near| by_id(near.to));
+            let alone = film.demand.memory();
+            for number in left {
+                let one = &film.viewers[number];
+                let other = heir.map(|heir| &film.viewers[heir]);
+                let other = other.filter(|other| other.to >= one.to);
+                let near = other.map(|other| film.near(one.origin, other));
+                let holds = near.map_or_else(|| alone.clone(), |near| near.holds(&alone));
+                moved.push(Moved { id: one.id, holds });
+                film.viewers[number].near = near;
+                heir = heir.or(Some(number));
+            }
+            !film.viewers.is_empty()
+        });
+        moved
+    }
+}
+
+/// A film's end, or an earlier one.
+fn end(demand: &Arc<Demand>, to: Nanos) -> Nanos {
+    to.min(demand.memory().len() as Nanos * BIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use reelway_admission::{Admission, Capacity, Limits, Newcomer, Policy, Resource};
+    use reelway_media::{Codec, Container, Group, H264Config, Kind, SECOND, Title, Track};
+    use reelway_rtp::PayloadOptions;
+
+    use super::*;
+
+    const BLOCK: u64 = 256 << 10;
+
+    /// Ten minutes of half a block each half second: 256 KiB a second.
+    fn film() -> Arc<Demand> {
+        let group = |number: u32| Group {
+            first: number * 12,
+            count: 12,
+            dts: i64::from(number) * 500,
+            cts: 0,
+            bytes: BLOCK as u32 / 2,
+            sync: true,
+        };
+        let groups: Vec<Group> = (0..1200).map(group).collect();
+        let track = Track {
+            id: 1,
+            kind: Kind::Video,
+            codec: Codec::H264(H264Config {
+                fourcc: *b"avc1",
+                length_size: 4,
+                profile: [100, 0, 30],
+                sps: Vec::new(),
+                pps: Vec::new(),
+            }),
+            timescale: 1000,
+            shift: 0,
+            language: None,
+            name: None,
+            enabled: true,
+            samples: 1200 * 12,
+            bytes: 600 * BLOCK,
+            duration: 600_000,
+            groups: groups.into_iter().collect(),
+            picture: None,
+            sound: None,
+            sample_entry: Vec::new(),
+        };
+        let title = Title {
+            container: Container::Mp4,
+            name: None,
+            tracks: vec![track],
+            duration: 600 * SECOND,
+            notes: Vec::new(),
+        };
+        Arc::new(Demand::rough(&title, PayloadOptions::default(), BLOCK))
+    }
+
+    fn second(number: f64) -> u64 {
+        ((1_000.0 + number) * SECOND as f64) as u64
+    }
+
+    /// Lets viewers in as the gate does, where memory for so many blocks is there.
+    struct Door {
+        judge: Admission,
+        sharing: Sharing,
+    }
+
+    impl Door {
+        fn new(blocks: u64) -> Door {
+            let capacity = Capacity::unlimited().with(Resource::Memory, blocks * BLOCK, 1000);
+            Door {
+                judge: Admission::new(Policy::Exact, capacity, Limits::default()),
+                sharing: Sharing::default(),
+            }
+        }
+
+        fn come(&mut self, demand: &Arc<Demand>, at: f64, from: Nanos) -> Option<BookingId> {
+            let (now, range) = (second(at), (from, Nanos::MAX));
+            let near = self.sharing.near(None, Some(demand), now, range);
+            let alone = demand.memory();
+            let holds = near.map_or_else(|| alone.clone(), |near| near.holds(&alone));
+            let newcomer = Newcomer {
+                title: "film",
+                address: [10, 0, 0, 1].into(),
+                user: None,
+                class: 0,
+                fast: false,
+                needs: &[(Resource::Memory, holds)],
+                from: alone.bin_at(from),
+                to: alone.len(),
+            };
+            let id = self.judge.decide(now, &newcomer, 0).ok()?.id;
+            self.sharing.join(id, demand, now, range, near);
+            Some(id)
+        }
+
+        fn go(&mut self, id: BookingId, at: f64) {
+            let now = second(at);
+            self.judge.end(now, id);
+            let moved = self.sharing.leave(id);
+            for Moved { id, holds } in moved {
+                self.judge.change(now, id, Resource::Memory, &holds);
+            }
+        }
+
+        fn booked(&self, at: f64) -> u64 {
+            self.judge
+                .load(Resource::Memory, second(at) / SECOND as u64)
+        }
+    }
+
+    #[test]
+    fn a_premiere_is_booked_as_one_run_of_the_film_and_places_of_ones_own_each() {
+        let film = film();
+        let mut door = Door::new(36);
+        for number in 0..200 {
+            let came = door.come(&film, f64::from(number) * 0.01, 0);
+            assert!(came.is_some(), "viewer {number} of a premiere");
+        }
+        // Two seconds between the first and the last one, and what the last one holds.
+        let blocks = door.booked(10.0).div_ceil(BLOCK);
+        assert!((3..=6).contains(&blocks), "{blocks} blocks");
+
+        let mut door = Door::new(36);
+        let let_in = (0..45)
+            .filter(|number| {
+                door.come(&film, 0.0, i64::from(*number) * 10 * SECOND)
+                    .is_some()
+            })
+            .count();
+        assert!(
+            (15..=24).contains(&let_in),
+            "{let_in} of 45 at places of their own"
+        );
+        assert!(door.booked(5.0) <= 36 * BLOCK);
+    }
+
+    #[test]
+    fn whoever_leaves_leaves_enough_booked_for_those_who_stay_and_nothing_when_all_are_gone() {
+        let film = film();
+        let mut door = Door::new(100);
+        let mut come = |at, from| door.come(&film, at, from).unwrap();
+        // Two at the same moment, one half a second behind, one ahead, one far away.
+        let ids = [
+            come(0.0, 10 * SECOND),
+            come(0.0, 10 * SECOND),
+            come(0.5, 10 * SECOND),
+            come(0.5, 11 * SECOND),
+            come(20.0, 0),
+        ];
+        let alone = film.memory();
+        let (peak, least) = (u64::from(alone.peak()), u64::from(alone.least()));
+        let together = door.booked(30.0);
+        assert!(together <= 2 * peak + 5 * BLOCK / 4, "{together}");
+        // Whoever leads all others goes first, and those who are left agree on another.
+        for (nth, id) in ids.into_iter().enumerate() {
+            door.go(id, 31.0 + nth as f64);
+            let booked = door.booked(40.0 + nth as f64);
+            let places = match nth {
+                0..=2 => 2,
+                3 => 1,
+                _ => 0,
+            };
+            assert!(
+                (places * least..=together).contains(&booked),
+                "{booked} after {nth}"
+            );
+        }
+        assert!(door.sharing.films.is_empty());
+    }
+
+    #[test]
+    fn viewers_at_all_places_of_a_film_hold_no_more_than_the_film() {
+        let film = film();
+        let mut door = Door::new(700);
+        for number in 0..1000 {
+            let from = i64::from(number * 7 % 300) * SECOND;
+            assert!(door.come(&film, 0.0, from).is_some(), "viewer {number}");
+        }
+        let blocks = door.booked(10.0).div_ceil(BLOCK);
+        // Where the first ones came, each of them is booked alone.
+        assert!((300..=450).contains(&blocks), "{blocks} blocks for 300 s");
+    }
+
+    #[test]
+    fn a_film_that_ends_before_ones_own_end_is_nobody_to_share_with() {
+        let film = film();
+        let mut sharing = Sharing::default();
+        let mut door = Door::new(100);
+        let first = door.come(&film, 0.0, 0).unwrap();
+        sharing.join(first, &film, second(0.0), (0, 60 * SECOND), None);
+        let near = |at, to| sharing.near(None, Some(&film), second(at), (0, to));
+        assert!(near(1.0, 60 * SECOND).is_some());
+        assert!(near(1.0, Nanos::MAX).is_none());
+        assert!(
+            near(61.0, 60 * SECOND).is_none(),
+            "the first one is at the end"
+        );
+        let behind = near(-1.0, 60 * SECOND).map(|near| near.bytes);
+        assert_eq!(behind, Some(BLOCK), "a second is a block");
+    }
+}

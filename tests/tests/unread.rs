@@ -1,0 +1,199 @@
+//! Viewers over TCP who do not read: however many are let in, what they pin of the block pool is bounded, other viewers
+//! are on time, and newcomers are answered. Attackers, server and yardstick are processes of their own.
+//!
+//! A thousand attackers for ten seconds; with `REELWAY_LONG` four thousand for a minute, and the bounds are strict.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use reelway_clock::now;
+use reelway_tests::films::{self, temp_dir};
+use reelway_tests::rtsp::Client;
+use reelway_tests::server::{Options, Server};
+use reelway_tests::yardstick::yardstick;
+
+/// Films of 30 MB each, of which the pool holds one.
+const FILMS: usize = 4;
+const POOL: u64 = 32 << 20;
+const BLOCK: u64 = 256 << 10;
+
+/// How much of it there is.
+struct Size {
+    attackers: usize,
+    /// Seconds for which others are watched.
+    seconds: u32,
+    /// How much later than before the latest picture may be, ms.
+    late: f64,
+}
+
+fn size() -> Size {
+    match std::env::var_os("REELWAY_LONG") {
+        None => Size {
+            attackers: 1000,
+            seconds: 10,
+            // The machine may be busy with other tests; without bounds it is seconds.
+            late: 200.0,
+        },
+        Some(_) => Size {
+            attackers: 4000,
+            seconds: 55,
+            late: 20.0,
+        },
+    }
+}
+
+/// The attackers; they leave when this is dropped.
+struct Attack {
+    child: Child,
+    input: Option<ChildStdin>,
+    let_in: usize,
+}
+
+impl Attack {
+    fn begin(server: &Server, film: &str, count: usize, sources: usize, manner: &str) -> Attack {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_unread"))
+            .args([&server.rtsp.to_string(), &server.rtsp_url(film)])
+            .args([&count.to_string(), &sources.to_string(), manner])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the attackers");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("its output");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        Attack {
+            input: child.stdin.take(),
+            let_in: line.trim().parse().expect("a number"),
+            child,
+        }
+    }
+}
+
+impl Drop for Attack {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// What others see: how late the latest picture was, and the longest but one of a hundred PLAYs, ms.
+#[derive(Debug)]
+struct Seen {
+    latest: f64,
+    play: f64,
+}
+
+/// Ten viewers over UDP, ten over TCP, and meanwhile a hundred newcomers, each at another place.
+fn others(server: &Server, seconds: u32) -> Seen {
+    let watch = |tcp: bool, film: &str| {
+        let (url, watch) = (server.rtsp_url(film), format!("--watch={seconds}s"));
+        let mut words = vec![url.as_str(), "--clients=10", "--arrivals=burst:10", &watch];
+        words.extend(["--buffer=60"]);
+        words.extend(tcp.then_some("--tcp"));
+        let (code, printed, told) = yardstick(&words);
+        assert_eq!(code, 0, "{printed}");
+        assert_eq!(
+            (&told["admitted"], &told["lost"]),
+            (&10.into(), &0.into()),
+            "{printed}"
+        );
+        told["late_max_ms"].as_f64().expect("a number")
+    };
+    let come = |number: usize| {
+        let url = server.rtsp_url(&format!("film{}", number % FILMS));
+        let mut client = Client::connect(server.rtsp).expect("a connection");
+        let _tracks = client.setup_udp(&url).expect("SETUP");
+        let range = format!("npt={:.1}-", (number * 131 % 550) as f64 / 10.0);
+        let before = now();
+        let answer = client.request("PLAY", &url, &[("Range", &range)]);
+        let took = now().since(before).as_secs_f64() * 1e3;
+        assert_eq!(answer.expect("PLAY").status, 200);
+        client.request("TEARDOWN", &url, &[]).expect("TEARDOWN");
+        took
+    };
+    std::thread::scope(|scope| {
+        let udp = scope.spawn(|| watch(false, "film1"));
+        let tcp = scope.spawn(|| watch(true, "film2"));
+        std::thread::sleep(Duration::from_secs(1));
+        let mut plays: Vec<f64> = (0..100).map(come).collect();
+        plays.sort_by(f64::total_cmp);
+        let latest = [udp, tcp].map(|late| late.join().expect("viewers"));
+        Seen {
+            latest: latest[0].max(latest[1]),
+            play: plays[98],
+        }
+    })
+}
+
+fn attack(sources: usize, manner: &str) {
+    let dir = temp_dir("unread");
+    for number in 0..FILMS {
+        let path = dir.path().join(format!("film{number}.mp4"));
+        std::fs::copy(films::film("load").path, path).expect("a copy");
+    }
+    let server = Options::new(dir.path())
+        .set("pool.size", POOL)
+        // All are let in: this is about those who were.
+        .set("capacity.mem", "\"none\"")
+        // Nobody is given up for being slow.
+        .set("rtsp.max_lag", 600)
+        .set("rtsp.timeout", 600)
+        .set("log.level", "\"warn\"")
+        .start();
+    server.wait_indexed();
+    let Size {
+        attackers,
+        seconds,
+        late,
+    } = size();
+    let before = others(&server, seconds);
+    let attack = Attack::begin(&server, "film0", attackers, sources, manner);
+    assert_eq!(attack.let_in, attackers, "all were to be let in");
+    let during = others(&server, seconds);
+    println!(
+        "{attackers} from {sources} addresses, {manner}: before {before:?}, during {during:?}"
+    );
+    assert!(
+        during.latest <= before.latest + late,
+        "others were {:.1} ms late, {:.1} before",
+        during.latest,
+        before.latest
+    );
+    assert!(
+        during.play <= 100.0,
+        "PLAY took {:.1} ms, {:.1} before",
+        during.play,
+        before.play
+    );
+    // All of them are still there, and hold little.
+    let metrics = server.get("/metrics").text();
+    let metric = |name: &str| {
+        let line = metrics.lines().find_map(|line| {
+            let (found, value) = line.split_once(' ')?;
+            (found == name).then(|| value.parse::<f64>().expect("a number"))
+        });
+        line.unwrap_or_else(|| panic!("no {name}"))
+    };
+    let pinned = metric("reelway_pool_used_bytes") / BLOCK as f64;
+    assert!(
+        pinned <= (POOL / BLOCK / 4) as f64,
+        "{pinned} of {} blocks are pinned",
+        POOL / BLOCK
+    );
+}
+
+#[test]
+fn viewers_who_never_read_from_one_address_harm_nobody() {
+    attack(1, "stop");
+}
+
+#[test]
+fn viewers_who_never_read_from_many_addresses_harm_nobody() {
+    attack(64, "stop");
+}
+
+#[test]
+fn viewers_who_read_a_byte_a_second_harm_nobody() {
+    attack(64, "drip");
+}
