@@ -192,7 +192,7 @@ mod tests {
             Url::parse("https://films.example/").unwrap(),
             Url::parse("http://films.example/").unwrap(),
         );
-        let refused = hosts.judge(&[tls.clone()], &plain);
+        let refused = hosts.judge(std::slice::from_ref(&tls), &plain);
         assert!(matches!(refused, Err(Refused::Plain(_))), "{refused:?}");
         assert_eq!(hosts.judge(&vec![tls.clone(); MOST], &tls), Ok(()));
         assert_eq!(
