@@ -128,7 +128,10 @@ fn between_two_blocks_a_viewer_who_has_enough_ahead_holds_none() {
     let film = film_of(2_400_000);
     fs::write(library.path().join("film.mp4"), &film).expect("a film");
     // Ten seconds that are sent in five: a block of 256 KiB in half a second.
-    let server = Options::new(library.path()).set("http.ahead", 1).start();
+    let server = Options::new(library.path())
+        .set("http.ahead", 1)
+        .set("http.downloads", "\"paced\"")
+        .start();
     server.wait_indexed();
     std::thread::scope(|scope| {
         let viewers: Vec<_> = (0..VIEWERS)
