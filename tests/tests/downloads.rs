@@ -87,8 +87,9 @@ fn downloads_share_what_is_not_booked_and_take_no_more() {
     let (_, alone) = curl(&server, &["--max-time", "4"]);
     let megabits = alone * 8.0 / 1e6;
     println!("{megabits:.1} Mbit/s alone");
-    // All but the headroom, the headers, and a quarter of what is booked for it as a viewer.
-    assert!((30.0..40.0).contains(&megabits), "{megabits} Mbit/s of 40");
+    // All but the headroom, the headers, a quarter of what is booked for it as a viewer, and what is not used while it is
+    // sent a piece that is booked.
+    assert!((25.0..40.0).contains(&megabits), "{megabits} Mbit/s of 40");
 
     // Several, told apart by their names: together no more, each its share.
     let names: Vec<String> = (0..3).map(|number| format!("fetcher/{number}")).collect();

@@ -156,11 +156,6 @@ impl Flow {
         self
     }
 
-    /// Whether it gets a share of what others leave.
-    fn shares(&self) -> bool {
-        matches!(self, Flow::Viewer { beyond: Some(share), .. } if !share.is_all())
-    }
-
     /// Whether it goes as fast as TCP takes it.
     fn is_unlimited(&self) -> bool {
         matches!(self, Flow::Viewer { beyond: Some(share), .. } if share.is_all())
@@ -372,8 +367,6 @@ impl Producer {
         };
         match turn.beyond {
             Some(most) => size = size.min(most),
-            // What is left cannot be saved for long: a piece at the film's pace must be short, too.
-            None if self.flow.shares() => size = size.min(COPIED),
             None => {
                 while size / 2 >= COPIED && self.flow.wait_after(size) > LONGEST_WAIT {
                     size /= 2;
