@@ -285,7 +285,7 @@ fn what_is_in_the_tier_is_not_fetched_again_after_a_restart() {
             .state(state.path())
             .set("source", format!("[{{ url = 'http://{}/' }}]", spoiler.at))
             .set("http.ahead", 3600)
-            .set("pool.size", "'4MiB'")
+            .set("pool.size", "'8MiB'")
             .set("pool.block", "'64KiB'")
             .set("tier.size", "'64MiB'")
             .set("tier.admit", 1)

@@ -470,6 +470,8 @@ fn blocks_that_the_tier_fails_to_read_come_from_their_origin() {
             .set("source", format!("[{{ url = 'http://{}/' }}]", origin.http))
             .set("http.ahead", 3600)
             .set("pool.size", "'8MiB'")
+            // Small blocks: more of them may wait to be written.
+            .set("pool.block", "'64KiB'")
             .set("tier.size", "'64MiB'")
             .set("tier.admit", 1)
     };

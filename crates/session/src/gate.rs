@@ -418,7 +418,7 @@ impl Gate {
                 left.extend(following.join(booked.id, &disk, now, range, place));
             }
             self.read_for(&mut judge, left);
-            self.hold_for(&mut judge, sharing.leave(booked.id));
+            self.hold_for(&mut judge, sharing.leave(booked.id, now));
             if let Some(demand) = shared {
                 sharing.join(booked.id, demand, now, range, near);
             }
@@ -434,7 +434,7 @@ impl Gate {
         let mut judge = lock(&self.0.judge);
         judge.rest(now(), booked.id);
         self.read_for(&mut judge, left);
-        self.hold_for(&mut judge, sharing.leave(booked.id));
+        self.hold_for(&mut judge, sharing.leave(booked.id, now()));
     }
 
     /// Books the disks for those whose films are not sure to be in memory any more.
@@ -539,7 +539,7 @@ impl Gate {
         let mut judge = lock(&self.0.judge);
         judge.end(now(), id);
         self.read_for(&mut judge, left);
-        self.hold_for(&mut judge, sharing.leave(id));
+        self.hold_for(&mut judge, sharing.leave(id, now()));
     }
 }
 

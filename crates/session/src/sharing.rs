@@ -38,6 +38,8 @@ pub(crate) struct Moved {
 
 struct Playing {
     id: BookingId,
+    /// Counts those who join.
+    number: u64,
     /// When the film's beginning would have been played, ns of the clock.
     origin: i64,
     to: Nanos,
@@ -56,6 +58,8 @@ struct Film {
 pub(crate) struct Sharing {
     /// By what they need (which is held, so that its address stays its own).
     films: HashMap<usize, Film>,
+    /// How often a viewer has joined.
+    joined: u64,
 }
 
 fn key(demand: &Arc<Demand>) -> usize {
@@ -89,6 +93,24 @@ impl Film {
     }
 }
 
+impl Film {
+    /// The nearest to a viewer whose film began at `at` and who plays up to `to`, of those who may be and whose range does
+    /// not end earlier: at their end no more of the film is left than lies between the two.
+    fn nearest(
+        &self,
+        (at, to): (i64, Nanos),
+        now: u64,
+        may_be: impl Fn(&Playing) -> bool,
+    ) -> Option<Near> {
+        let others = self.viewers.iter().filter(|other| {
+            let plays = (now as i64).saturating_sub(other.origin) < other.to;
+            plays && other.to >= to && may_be(other)
+        });
+        let nearest = others.min_by_key(|other| (other.origin.abs_diff(at), other.number))?;
+        Some(self.near(at, nearest))
+    }
+}
+
 impl Sharing {
     /// The nearest viewer to a viewer who plays these film times from `now` on; `me`: the latter's booking, if there is one.
     pub fn near(
@@ -100,14 +122,7 @@ impl Sharing {
     ) -> Option<Near> {
         let film = self.films.get(&key(demand?))?;
         let (at, to) = (origin(now, from), end(&film.demand, to));
-        // The other viewer's range must not end earlier in the film: then at that viewer's end no more of it is left than
-        // lies between the two.
-        let others = film.viewers.iter().filter(|other| {
-            let plays = (now as i64).saturating_sub(other.origin) < other.to;
-            plays && other.to >= to && Some(other.id) != me
-        });
-        let nearest = others.min_by_key(|other| (other.origin.abs_diff(at), other.id))?;
-        Some(film.near(at, nearest))
+        film.nearest((at, to), now, |other| Some(other.id) != me)
     }
 
     /// A viewer plays these film times from `now` on, near another viewer or not.
@@ -124,8 +139,10 @@ impl Sharing {
             densest: most_within(&demand.disk(), DENSE),
             viewers: Vec::new(),
         });
+        self.joined += 1;
         film.viewers.push(Playing {
             id,
+            number: self.joined,
             origin: origin(now, from),
             to: end(demand, to),
             near,
@@ -133,32 +150,26 @@ impl Sharing {
     }
 
     /// A viewer plays no more, or elsewhere. The viewers who were booked by the distance to them are booked by the distance
-    /// to the viewer to whom the one that left was near; if there is none, one of them holds all blocks alone, and the others
-    /// are booked by the distance to that one.
-    pub fn leave(&mut self, id: BookingId) -> Vec<Moved> {
+    /// to the nearest of those who joined before them, or hold all blocks alone where there is none.
+    pub fn leave(&mut self, id: BookingId, now: u64) -> Vec<Moved> {
         let mut moved = Vec::new();
         self.films.retain(|_, film| {
             let Some(at) = film.viewers.iter().position(|one| one.id == id) else {
                 return true;
             };
-            let gone = film.viewers.swap_remove(at);
-            let is_left = |one: &Playing| one.near.is_some_and(|near| near.to == id);
-            let left: Vec<usize> = (0..film.viewers.len())
-                .filter(|number| is_left(&film.viewers[*number]))
-                .collect();
-            let by_id = |id| film.viewers.iter().position(|one| one.id == id);
-            // It is none of those who are left: they lead to the viewer who is gone, and nothing leads in a circle.
-            let mut heir = gone.near.and_then(|near| by_id(near.to));
+            film.viewers.swap_remove(at);
             let alone = film.demand.memory();
-            for number in left {
+            for number in 0..film.viewers.len() {
                 let one = &film.viewers[number];
-                let other = heir.map(|heir| &film.viewers[heir]);
-                let other = other.filter(|other| other.to >= one.to);
-                let near = other.map(|other| film.near(one.origin, other));
+                if one.near.is_none_or(|near| near.to != id) {
+                    continue;
+                }
+                // Who joined earlier leads to nobody who joined later, so nothing leads in a circle.
+                let place = (one.origin, one.to);
+                let near = film.nearest(place, now, |other| other.number < one.number);
                 let holds = near.map_or_else(|| alone.clone(), |near| near.holds(&alone));
                 moved.push(Moved { id: one.id, holds });
                 film.viewers[number].near = near;
-                heir = heir.or(Some(number));
             }
             !film.viewers.is_empty()
         });
@@ -168,7 +179,8 @@ impl Sharing {
 
 /// A film's end, or an earlier one.
 fn end(demand: &Arc<Demand>, to: Nanos) -> Nanos {
-    to.min(demand.memory().len() as Nanos * BIN)
+    let bins = to.saturating_add(BIN - 1) / BIN;
+    bins.min(demand.memory().len() as Nanos) * BIN
 }
 
 #[cfg(test)]
@@ -267,7 +279,7 @@ mod tests {
         fn go(&mut self, id: BookingId, at: f64) {
             let now = second(at);
             self.judge.end(now, id);
-            let moved = self.sharing.leave(id);
+            let moved = self.sharing.leave(id, now);
             for Moved { id, holds } in moved {
                 self.judge.change(now, id, Resource::Memory, &holds);
             }
@@ -337,6 +349,31 @@ mod tests {
             );
         }
         assert!(door.sharing.films.is_empty());
+    }
+
+    #[test]
+    fn viewers_who_come_and_go_all_the_time_are_booked_as_the_few_who_stay() {
+        let film = film();
+        let mut door = Door::new(36);
+        let mut there = std::collections::VecDeque::new();
+        // A hundred a second, of whom three of four leave a moment later and the others after two seconds.
+        for number in 0..1000 {
+            let at = f64::from(number) * 0.01;
+            let id = door.come(&film, at, 0).expect("room");
+            there.push_back((at + if number % 4 == 0 { 2.0 } else { 0.05 }, id));
+            let gone: Vec<_> = there
+                .iter()
+                .filter(|(end, _)| *end <= at)
+                .copied()
+                .collect();
+            there.retain(|(end, _)| *end > at);
+            gone.into_iter().for_each(|(_, id)| door.go(id, at));
+        }
+        let blocks = door.booked(10.0).div_ceil(BLOCK);
+        assert!(
+            (3..=8).contains(&blocks),
+            "{blocks} blocks for two seconds of the film"
+        );
     }
 
     #[test]

@@ -185,14 +185,15 @@ mod tests {
         let began = monotonic_ns();
         let mut writer = out.try_clone().unwrap();
         let writing = std::thread::spawn(move || writer.write_all(&vec![7; PACED + REST]).unwrap());
-        // 5 % of slack, and 32 KiB for the first ten segments and for what a late timer sends at once.
+        // 5 % of slack, and 96 KiB for the first ten segments and for what a late timer sends at once: a segment that is cut
+        // by the device may be 64 KiB.
         let ahead = read_until(&mut input, 0, PACED, (began, RATE * 21 / 20));
-        assert!(ahead <= 32 << 10, "{ahead} bytes ahead of the rate");
+        assert!(ahead <= 96 << 10, "{ahead} bytes ahead of the rate");
         let (_, acked) = accounted(&out);
         let took = monotonic_ns() - began;
         let due = (u128::from(took) * u128::from(RATE) * 21 / 20_000_000_000) as u64;
         assert!(acked >= (PACED - 64 * 1024) as u64, "{acked} bytes");
-        assert!(acked <= due + (32 << 10), "{acked} bytes in {took} ns");
+        assert!(acked <= due + (96 << 10), "{acked} bytes in {took} ns");
 
         // At the old rate the rest would take eight seconds.
         set_max_rate(out.as_fd(), NO_LIMIT).unwrap();
