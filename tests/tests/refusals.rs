@@ -57,7 +57,7 @@ fn is_refused(what: &str, answer: (u16, u16), reason: (&str, &str), after: &str)
     assert_eq!(answer.0, answer.1, "{what}: {}", reason.0);
     assert!(reason.0.contains(reason.1), "{what}: {}", reason.0);
     let after = retry_after(after);
-    assert!((1..=SECONDS + 1).contains(&after), "{what}: in {after} s");
+    assert!((1..=SECONDS + 2).contains(&after), "{what}: in {after} s");
 }
 
 #[track_caller]
