@@ -499,6 +499,8 @@ fn blocks_that_the_tier_fails_to_read_come_from_their_origin() {
     // The books, which are not to be relied on from then on.
     patient.inject("tier.books", 1);
     let _ = get(&patient);
+    // Whoever looks into them next finds out.
+    let _ = get(&patient);
     patient
         .server
         .wait_for_log(&["tier: switched off by a panic"], LIMIT);
