@@ -1,7 +1,6 @@
 //! What is on the wire: two hosts with a cable between them, and a capture at the viewer's end.
 //! Needs root, for the hosts are network namespaces.
 
-mod crowd;
 mod downloads;
 mod faults;
 mod full_link;

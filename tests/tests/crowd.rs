@@ -2,6 +2,7 @@
 //!
 //! The players are ffmpeg, which says when packets are missing; what the link throws away its queue counts.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reelway_tests::films;
@@ -10,7 +11,12 @@ use reelway_tests::players::{self, Running};
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 
-use super::second;
+fn second(count: f64) -> Duration {
+    Duration::from_secs_f64(count)
+}
+
+/// One crowd at a time: each takes most of a small machine.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Viewers who come.
 const VIEWERS: usize = 40;
@@ -67,6 +73,7 @@ fn playing(network: &Network, server: &Server) -> u64 {
 
 /// Lets the crowd come; how many are in after `time`, and what the link carries then.
 fn crowd(policy: &str, queue_ms: u32) -> (u64, f64) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let network = Network::new();
     let library = films::library(&["load"]);
     let options = Options::new(library.path())
