@@ -345,7 +345,7 @@ fn a_full_disk_is_told_and_harms_nothing() {
     assert_eq!(put(&server, "/fits/file", &film).status, 201);
     let refused = put(&server, "/too/much/file", &film);
     assert_eq!(refused.status, 507, "{}", refused.text());
-    assert!(refused.text().contains("room"), "{}", refused.text());
+    assert!(refused.text().contains("space"), "{}", refused.text());
     // The same in place of a film that would make room only afterwards.
     assert_eq!(put(&server, "/fits/file", &film).status, 507);
     assert!(server.get("/fits/file").body == film);
