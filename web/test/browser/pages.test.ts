@@ -231,7 +231,7 @@ describe("the player", () => {
 
   test("says plainly what this browser cannot play, and what can", async () => {
     const { page, complaints, close } = await open("modern/Only H.265");
-    await page.getByText(/This browser cannot play HEVC.*pictures \(hvc1/).waitFor();
+    await page.getByText(/This browser cannot play HEVC.*video \(hvc1/).waitFor();
     assert.match((await page.locator(".player-stand").textContent()) ?? "", /VLC, ffplay or GStreamer/);
     assert.deepEqual(await stumbles(page), []);
     await screenshot(page, "film-other-players");
