@@ -27,7 +27,7 @@ def runner(run):
 
 
 def server(run):
-    run.step("server", ["cargo", "build", "--locked", "--package", "reelway"])
+    run.step("server", ["cargo", "build", "--locked", *ALL, "--bin", "reelway"])
 
 
 def is_end_to_end(program):
