@@ -26,15 +26,48 @@ const RATE: f64 = 100e6;
 /// A viewer who asks again when refused.
 struct Viewer {
     player: Running,
+    url: String,
     tried: u32,
+}
+
+impl Viewer {
+    fn comes(network: &Network, url: String) -> Viewer {
+        let player = play(network, &url);
+        Viewer {
+            player,
+            url,
+            tried: 1,
+        }
+    }
+
+    fn comes_again(&mut self, network: &Network) {
+        let said = self.player.said();
+        let refused = ["453", "503", "Server returned 5XX"];
+        let refused = refused.iter().any(|status| said.contains(status));
+        assert!(refused, "a player ended: {said}");
+        self.player = play(network, &self.url);
+        self.tried += 1;
+    }
+
+    /// Seconds of the film that a viewer over HTTP has got.
+    fn got(&self) -> Option<f64> {
+        let said = self.player.said();
+        let (_, last) = said.rsplit_once("out_time_us=")?;
+        let micros: f64 = last.lines().next()?.trim().parse().ok()?;
+        Some(micros / 1e6)
+    }
 }
 
 fn play(network: &Network, url: &str) -> Running {
     let mut command = std::process::Command::new("ip");
     command.args(["netns", "exec", network.viewer(), "ffmpeg"]);
     command.args(["-hide_banner", "-nostdin", "-loglevel", "verbose"]);
-    // The socket's buffer bears a player that does not get the processor for a while.
-    command.args(["-rtsp_transport", "udp", "-buffer_size", "4000000"]);
+    if url.starts_with("rtsp") {
+        // The socket's buffer bears a player that does not get the processor for a while.
+        command.args(["-rtsp_transport", "udp", "-buffer_size", "4000000"]);
+    } else {
+        command.args(["-stats_period", "1", "-progress", "pipe:2"]);
+    }
     command.args(["-i", url, "-map", "0", "-c", "copy", "-f", "null", "-"]);
     players::start(command)
 }
@@ -71,8 +104,16 @@ fn playing(network: &Network, server: &Server) -> u64 {
     node["sessions"]["playing"].as_u64().expect("a count")
 }
 
-/// Lets the crowd come; how many are in after `time`, and what the link carries then.
-fn crowd(policy: &str, queue_ms: u32) -> (u64, f64) {
+/// How the viewers of a crowd watch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Watch {
+    Rtsp,
+    /// Every other viewer over HLS.
+    RtspAndHls,
+}
+
+/// Lets the crowd come; how many are in once all are admitted or have given up, and what the link carries then.
+fn crowd(watch: Watch, policy: &str, queue_ms: u32) -> (u64, f64) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let network = Network::new();
     let library = films::library(&["load"]);
@@ -89,21 +130,20 @@ fn crowd(policy: &str, queue_ms: u32) -> (u64, f64) {
     network.on_server(&format!(
         "tc qdisc add dev wire root tbf rate 100mbit burst 64kb latency {queue_ms}ms"
     ));
-    let url = server.rtsp_url("load");
     let mut viewers = Vec::new();
-    for _ in 0..VIEWERS {
-        let player = play(&network, &url);
-        viewers.push(Viewer { player, tried: 1 });
+    for number in 0..VIEWERS {
+        let url = match watch {
+            Watch::RtspAndHls if number % 2 == 1 => server.http_url("load/hls/main.m3u8"),
+            _ => server.rtsp_url("load"),
+        };
+        viewers.push(Viewer::comes(&network, url));
         std::thread::sleep(second(1.0 / VIEWERS as f64));
     }
     // Those who were refused ask again, as long as others may leave room.
     let steady = wait::until(second(20.0), || {
         for viewer in &mut viewers {
             if !viewer.player.running() && viewer.tried < 4 {
-                let said = viewer.player.said();
-                assert!(said.contains("453"), "a player ended: {said}");
-                viewer.player = play(&network, &url);
-                viewer.tried += 1;
+                viewer.comes_again(&network);
             }
         }
         std::thread::sleep(second(1.0));
@@ -121,17 +161,25 @@ fn crowd(policy: &str, queue_ms: u32) -> (u64, f64) {
         (playing(&network, &server) == running).then_some(running)
     });
     let admitted = admitted.expect("as many who play as players that run");
+    let got: Vec<_> = viewers.iter().map(Viewer::got).collect();
     let rate = rate(&network, second(15.0));
     assert_eq!(
         playing(&network, &server),
         admitted,
         "nobody who was admitted has left"
     );
-    for viewer in viewers
-        .iter_mut()
-        .filter_map(|viewer| viewer.player.running().then_some(&viewer.player))
-    {
-        let said = viewer.said();
+    for (viewer, before) in viewers.iter_mut().zip(got) {
+        if !viewer.player.running() {
+            continue;
+        }
+        if let Some((before, after)) = before.zip(viewer.got()) {
+            assert!(
+                after - before >= 14.0,
+                "{} s of film in 15 s over HTTP",
+                after - before
+            );
+        }
+        let said = viewer.player.said();
         let missed: Vec<&str> = said
             .lines()
             .filter(|line| line.contains("missed") || line.contains("max delay"))
@@ -140,7 +188,7 @@ fn crowd(policy: &str, queue_ms: u32) -> (u64, f64) {
     }
     let (_, _, dropped) = carried(&network);
     println!(
-        "{policy}, {queue_ms} ms: {admitted} admitted, {:.1} Mbit/s, {dropped} dropped; {}",
+        "{watch:?}, {policy}, {queue_ms} ms: {admitted} admitted, {:.1} Mbit/s, {dropped} dropped; {}",
         rate / 1e6,
         node(&network, &server)["sending"]
     );
@@ -151,7 +199,7 @@ fn crowd(policy: &str, queue_ms: u32) -> (u64, f64) {
 
 #[test]
 fn forty_who_come_within_a_second_fill_the_link_and_none_of_those_admitted_loses_a_packet() {
-    let (admitted, rate) = crowd("exact", 60);
+    let (admitted, rate) = crowd(Watch::Rtsp, "exact", 60);
     assert!(
         admitted >= 22 && rate >= 0.95 * RATE,
         "{admitted} admitted, {rate} bit/s"
@@ -160,7 +208,7 @@ fn forty_who_come_within_a_second_fill_the_link_and_none_of_those_admitted_loses
 
 #[test]
 fn the_same_is_true_of_films_sent_ahead_by_a_schedule() {
-    let (admitted, rate) = crowd("smoothed:10", 60);
+    let (admitted, rate) = crowd(Watch::Rtsp, "smoothed:10", 60);
     assert!(
         admitted >= 22 && rate >= 0.95 * RATE,
         "{admitted} admitted, {rate} bit/s"
@@ -169,6 +217,12 @@ fn the_same_is_true_of_films_sent_ahead_by_a_schedule() {
 
 #[test]
 fn a_queue_of_five_milliseconds_is_enough_where_the_server_knows_of_it() {
-    let (admitted, _) = crowd("exact", 5);
+    let (admitted, _) = crowd(Watch::Rtsp, "exact", 5);
     assert!(admitted >= 21, "{admitted} admitted");
+}
+
+#[test]
+fn viewers_over_http_beside_them_take_nothing_from_those_over_rtp() {
+    let (admitted, _) = crowd(Watch::RtspAndHls, "exact", 60);
+    assert!(admitted >= 15, "{admitted} admitted");
 }

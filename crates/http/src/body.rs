@@ -33,11 +33,6 @@ use crate::viewer::Sending;
 /// What one connection may copy at once when it may not pin.
 const COPIED: u64 = 64 << 10;
 
-/// A viewer who has enough ahead gets a window now and then; the kernel spreads it over the time to the
-/// next, up to this many times as fast as he gets them on average: bulk makes no bursts, and nobody
-/// waits for a window's end when the next is due.
-const HEADROOM: f64 = 2.0;
-
 /// Bytes a second that a connection is never held below.
 const LEAST_SPEED: u64 = 256 << 10;
 
@@ -115,10 +110,8 @@ pub(crate) enum Flow {
         main: bool,
         /// The connection's.
         speed: Speed,
-        /// What it is held to once the viewer has enough ahead, bytes a second.
-        most: Option<u64>,
-        /// Whether it is held to that from its first byte on.
-        is_held: bool,
+        /// What it is held to.
+        pace: Pace,
         /// What goes beyond the pace; `None`: nothing.
         beyond: Option<Share>,
     },
@@ -135,15 +128,12 @@ impl Flow {
         pace: Pace,
         speed: Speed,
     ) -> Flow {
-        let most = HEADROOM * pace.factor / seconds_per_byte;
-        let is_held = !pace.is_free();
         Flow::Viewer {
             sending,
             seconds_per_byte,
             main,
             speed,
-            is_held,
-            most: (most.is_normal() && most > 0.0).then(|| (most as u64).max(LEAST_SPEED)),
+            pace,
             beyond: None,
         }
     }
@@ -178,16 +168,17 @@ impl Flow {
     async fn turn(&self, asked: Option<u64>, most_beyond: u64) -> Result<Turn, MediaError> {
         let Flow::Viewer {
             sending: Sending { viewer, flow, .. },
+            seconds_per_byte,
             speed,
-            most,
-            is_held,
+            pace,
             beyond,
             ..
         } = self
         else {
             return Ok(Turn::at_pace(POSTER_DUE));
         };
-        let mut waited = *is_held;
+        // The first seconds go as fast as the network does, unless what is sent was booked.
+        let mut waited = !pace.is_free();
         loop {
             if viewer.session.is_ended() {
                 return Err(MediaError::Ended);
@@ -196,11 +187,13 @@ impl Flow {
             let (mut wait, ahead) = viewer.wait(*flow);
             let now = reelway_clock::now();
             let limit = || {
+                let most = pace.speed(ahead) / seconds_per_byte;
+                let most = (most.is_normal() && most > 0.0).then(|| (most as u64).max(LEAST_SPEED));
                 let beyond = beyond.as_ref().map(|share| share.speed(now));
                 match beyond {
                     // Nothing limits it, or nothing but its pace.
                     Some(None) => None,
-                    None => *most,
+                    None => most,
                     Some(Some(beyond)) => most.map(|most| most.saturating_add(beyond)),
                 }
             };
@@ -208,7 +201,6 @@ impl Flow {
                 if let Some(share) = beyond {
                     share.rests();
                 }
-                // The first seconds go as fast as the network does, unless what is sent was booked.
                 speed.limit(limit().filter(|_| waited));
                 return Ok(Turn::at_pace(ahead));
             }

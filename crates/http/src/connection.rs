@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::metrics::Metrics;
+use crate::node::NodeView;
 
 /// What a connection carries, for the queues on its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,6 +132,25 @@ impl rt::Timer for PatientTimer {
     }
 }
 
+/// Bytes on the wire for 16 of an answer: headers of TCP, IP and Ethernet take less than a sixteenth.
+pub(crate) const WIRE: u64 = 17;
+
+/// The limited networks that a connection's packets pass, and its number: what it is handed is counted there.
+pub(crate) struct OnNetworks {
+    pub node: Arc<dyn NodeView>,
+    pub numbers: Vec<u8>,
+    pub connection: ConnectionNumber,
+}
+
+impl OnNetworks {
+    fn handed(&self, bytes: u64, speed: u64) {
+        let wire = |bytes: u64| (bytes / 16).saturating_mul(WIRE) + bytes % 16;
+        let speed = (speed != tcp::NO_LIMIT).then(|| wire(speed));
+        self.node
+            .is_handed(&self.numbers, self.connection.0, wire(bytes), speed);
+    }
+}
+
 /// A TCP stream that fails with `TimedOut` when a write has waited for `patience`, or what is written had to be taken by
 /// now.
 pub(crate) struct Watched {
@@ -138,6 +158,7 @@ pub(crate) struct Watched {
     metrics: Arc<Metrics>,
     patience: Duration,
     speed: Speed,
+    networks: Option<OnNetworks>,
     /// What the kernel knows.
     known: Told,
     /// Set while a write waits.
@@ -156,9 +177,16 @@ impl Watched {
             metrics,
             patience,
             speed,
+            networks: None,
             known: Told::default(),
             stalled: None,
         }
+    }
+
+    /// The same, over limited networks.
+    pub fn over(mut self, networks: Option<OnNetworks>) -> Watched {
+        self.networks = networks;
+        self
     }
 
     /// Tells the kernel the speed and what goes, where it is another than before.
@@ -204,6 +232,9 @@ impl Watched {
                 self.metrics
                     .sent
                     .fetch_add(*bytes as u64, Ordering::Relaxed);
+                if let Some(networks) = &self.networks {
+                    networks.handed(*bytes as u64, self.known.speed);
+                }
             }
             return Poll::Ready(result);
         }

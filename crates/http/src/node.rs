@@ -141,4 +141,7 @@ pub trait NodeView: Send + Sync {
     fn calibrated(&self) -> Option<Calibrated> {
         None
     }
+    /// A connection, known by its number, was handed `bytes` (with all headers) that pass the limited networks of these numbers
+    /// ([`reelway_session::Gate::networks_to`]); it sends them at `speed` bytes a second, or as fast as the network goes.
+    fn is_handed(&self, _networks: &[u8], _connection: u64, _bytes: u64, _speed: Option<u64>) {}
 }

@@ -20,6 +20,17 @@ use reelway_clock::Monotonic;
 const SEEKS: f64 = 6.0;
 const BETWEEN_SEEKS: f64 = 30.0;
 
+/// A viewer who has enough ahead gets a piece now and then; the kernel spreads it over the time to the next, up to this many
+/// times as fast as the viewer gets them on average: bulk makes no bursts, and nobody waits for a piece's end when the next is
+/// due.
+const HEADROOM: f64 = 2.0;
+
+/// The same where what is sent was booked: headers, and what is lost between two pieces.
+const AS_BOOKED: f64 = 17.0 / 16.0;
+
+/// So close to the most that may be ahead, seconds, the film goes at its own rate.
+const NEARLY: f64 = 1.0;
+
 /// The rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pace {
@@ -47,6 +58,18 @@ impl Pace {
     /// Whether there are seconds that go as fast as the network does.
     pub fn is_free(&self) -> bool {
         self.first >= self.ahead
+    }
+
+    /// Film seconds a second at which a connection sends a piece at most, when so many seconds are ahead. Where what is sent was
+    /// booked, it is little more than that, so that all connections together send little more than the network carries.
+    pub fn speed(&self, ahead: f64) -> f64 {
+        if self.is_free() || ahead < self.first {
+            HEADROOM * self.factor
+        } else if ahead < self.ahead - NEARLY {
+            AS_BOOKED * self.factor
+        } else {
+            AS_BOOKED * self.then
+        }
     }
 }
 
@@ -184,6 +207,19 @@ mod tests {
             (69.0..=71.0).contains(&sent),
             "{sent} s of film in 30 s: 10 + 2 × 30"
         );
+    }
+
+    #[test]
+    fn a_connection_is_as_fast_as_what_is_booked_for_it() {
+        let booked = Pace {
+            first: 3.0,
+            factor: 2.0,
+            ahead: 20.0,
+            then: 1.0,
+        };
+        let speeds = [0.0, 5.0, 20.0].map(|ahead| booked.speed(ahead));
+        assert_eq!(speeds, [4.0, 2.125, 1.0625]);
+        assert_eq!([0.0, 20.0].map(|ahead| PACE.speed(ahead)), [4.0, 4.0]);
     }
 
     #[test]

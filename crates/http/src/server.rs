@@ -26,7 +26,7 @@ use tokio::task::JoinSet;
 use crate::answer;
 use crate::app::App;
 use crate::config::HttpConfig;
-use crate::connection::{ConnectionNumber, PatientTimer, Speed, Watched};
+use crate::connection::{ConnectionNumber, OnNetworks, PatientTimer, Speed, Watched};
 use crate::limits::TooMany;
 use crate::node::NodeView;
 
@@ -208,12 +208,14 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 async fn converse(app: &Arc<App>, router: Router, stream: TcpStream, peer: SocketAddr) {
     let speed = Speed::default();
     let number = ConnectionNumber(new_connection());
-    let io = TokioIo::new(Watched::new(
-        stream,
-        app.metrics.clone(),
-        app.config.stall_timeout,
-        speed.clone(),
-    ));
+    let networks = OnNetworks {
+        node: app.node.clone(),
+        numbers: app.sessions.gate().networks_to(peer.ip()),
+        connection: number,
+    };
+    let (metrics, patience) = (app.metrics.clone(), app.config.stall_timeout);
+    let watched = Watched::new(stream, metrics, patience, speed.clone());
+    let io = TokioIo::new(watched.over((!networks.numbers.is_empty()).then_some(networks)));
     let service = service_fn(|mut request| {
         let (app, router) = (app.clone(), router.clone());
         request.extensions_mut().insert(speed.clone());

@@ -19,6 +19,8 @@ use std::time::Duration;
 use reelway_clock::Monotonic;
 use reelway_session::{Gate, Resource};
 
+use crate::connection::WIRE;
+
 /// What may go at once is this part of what there is for a second: 1/32, 31 ms of it. The rest is given out evenly, so that no
 /// second ever gets more than there is.
 const AT_ONCE: u64 = 32;
@@ -30,8 +32,6 @@ const AGAIN: Duration = Duration::from_millis(250);
 const LINE: usize = 1024;
 /// Less than this is not worth a piece of its own, bytes.
 const LEAST: u64 = 4096;
-/// Bytes on the wire for 16 of a file: headers of TCP, IP and Ethernet take less than a sixteenth.
-const WIRE: u64 = 17;
 
 /// One resource of which so many bytes a second are left.
 #[derive(Debug)]

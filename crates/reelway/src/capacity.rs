@@ -11,9 +11,9 @@ use reelway_admission::{Capacity, Class, Limits, Policy, Resource};
 use reelway_bench::calibrate::{Calibration, USUAL};
 use reelway_http::Calibrated;
 use reelway_media::{Nanos, SECOND};
-use reelway_sender::LinkConfig;
+use reelway_sender::{LinkConfig, SenderConfig};
 use reelway_session::{GateConfig, Links, Members, Users, WHOLE_NETWORK};
-use reelway_timetable::Eager;
+use reelway_timetable::{Eager, Reading};
 use tracing::{info, warn};
 
 use crate::config::{self, Config};
@@ -303,13 +303,23 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
         wait: config.admission.wait,
         ask_again: config.admission.ask_again,
         payload,
-        block: config.pool.block.as_u64(),
+        reading: reading(config),
         // No other policy knows who comes when.
         pool: match config.pool.policy.as_str() {
             "timetable" => config.pool.size.as_u64(),
             _ => 0,
         },
     })
+}
+
+/// How the sender reads films: as long before they leave as a disk may need, and they may leave ahead of their time.
+fn reading(config: &Config) -> Reading {
+    let ahead = config.rtp.smooth_ahead.max(config.rtp.sent_evenly());
+    let ahead = SenderConfig::default().ahead + Duration::from_millis(ahead.into());
+    Reading {
+        block: config.pool.block.as_u64(),
+        ahead: ahead.as_nanos() as Nanos,
+    }
 }
 
 /// The limited links, as the sender paces what it hands to them.

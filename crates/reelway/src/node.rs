@@ -84,6 +84,10 @@ impl NodeView for Node {
         }
     }
 
+    fn is_handed(&self, networks: &[u8], connection: u64, bytes: u64, speed: Option<u64>) {
+        self.sender.others_send(networks, connection, bytes, speed);
+    }
+
     fn sending(&self) -> Sending {
         let now = self.sender.stats();
         let history = supervise::whole(self.history.lock());

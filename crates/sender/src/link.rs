@@ -6,6 +6,8 @@
 //! sent ahead of their time only use what would be idle otherwise ([`AHEAD`]). So pictures that coincide are spread over
 //! the time for which receivers can hold them, and queues on the way stay short.
 //!
+//! What HTTP sends over the same link is counted as its connections' speeds, for as long as their bytes need.
+//!
 //! The time is an argument. The counters are atomic, since sender threads share a link.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +16,10 @@ use std::time::Duration;
 
 use reelway_supervise as supervise;
 
+mod others;
+
+use others::Others;
+
 /// Longest queue, ns, in which packets that are ahead of their time may wait: enough that the link does not run dry between two
 /// turns.
 const AHEAD: u64 = 2_000_000;
@@ -21,7 +27,10 @@ const AHEAD: u64 = 2_000_000;
 /// By how much another thread's deadline must be earlier, ns, to go first.
 const CLOSE: u64 = 2_000_000;
 
-/// No stream waits.
+/// One part in so many of a link is for streams, whatever others send.
+const LEAST: u64 = 8;
+
+/// No stream waits; nothing changes by itself.
 const NONE: u64 = u64::MAX;
 
 /// A link whose rate is limited, for [`crate::SenderConfig`].
@@ -47,6 +56,10 @@ pub(crate) struct Link {
     drained: AtomicU64,
     /// The earliest deadline that waits on each thread; [`NONE`].
     waiting: Box<[AtomicU64]>,
+    /// What others have handed over, and beside it what threads look at: their rate, and when that changes by itself ([`NONE`]).
+    others: Mutex<Others>,
+    others_rate: AtomicU64,
+    others_end: AtomicU64,
 }
 
 impl Link {
@@ -58,6 +71,9 @@ impl Link {
             queue: nanos.max(1),
             drained: AtomicU64::new(0),
             waiting: (0..threads).map(|_| AtomicU64::new(NONE)).collect(),
+            others: Mutex::default(),
+            others_rate: AtomicU64::new(0),
+            others_end: AtomicU64::new(NONE),
         }
     }
 
@@ -66,9 +82,33 @@ impl Link {
         self.rate.store(rate.max(1), Ordering::Relaxed);
     }
 
-    /// How long the link takes for `bytes`, ns.
+    /// A connection that is not one of the sender's streams is handed `bytes`, which it sends at `speed` bytes a second.
+    fn others_send(&self, now: u64, connection: u64, bytes: u64, speed: Option<u64>) {
+        let link = self.rate.load(Ordering::Relaxed);
+        self.change_others(|others| others.hand_over(now, connection, bytes, speed, link));
+    }
+
+    fn change_others(&self, change: impl FnOnce(&mut Others)) {
+        // Figures that are added and taken away one flow at a time.
+        let mut others = supervise::whole(self.others.lock());
+        change(&mut others);
+        self.others_rate.store(others.rate(), Ordering::Relaxed);
+        self.others_end
+            .store(others.next_end().unwrap_or(NONE), Ordering::Relaxed);
+    }
+
+    /// Has those of others count no more whose bytes have left.
+    fn advance(&self, now: u64) {
+        if self.others_end.load(Ordering::Relaxed) <= now {
+            self.change_others(|others| others.advance(now));
+        }
+    }
+
+    /// How long the link takes for `bytes` beside what others send, ns.
     fn takes(&self, bytes: u64) -> u64 {
-        let rate = u128::from(self.rate.load(Ordering::Relaxed));
+        let rate = self.rate.load(Ordering::Relaxed);
+        let others = self.others_rate.load(Ordering::Relaxed);
+        let rate = u128::from(rate.saturating_sub(others).max(rate / LEAST).max(1));
         (u128::from(bytes) * 1_000_000_000 / rate).min(u128::from(u64::MAX / 4)) as u64
     }
 
@@ -80,6 +120,7 @@ impl Link {
 
     /// Takes room for `bytes` that are due at `deadline`, if there is any for thread number `thread`.
     fn take(&self, now: u64, bytes: u64, deadline: u64, thread: usize) -> bool {
+        self.advance(now);
         let time = self.takes(bytes);
         let bound = if deadline > now.saturating_add(AHEAD) {
             AHEAD.min(self.queue)
@@ -213,6 +254,20 @@ impl Links {
         let link = self.links.iter().find(|link| link.number == number);
         link.into_iter().for_each(|link| link.set_rate(rate));
     }
+
+    /// A connection that is not one of the sender's streams is handed bytes for the links of these numbers.
+    pub fn others_send(
+        &self,
+        numbers: &[u8],
+        now: u64,
+        connection: u64,
+        (bytes, speed): (u64, Option<u64>),
+    ) {
+        let passed = |link: &&Arc<Link>| numbers.contains(&link.number);
+        for link in self.links.iter().filter(passed) {
+            link.others_send(now, connection, bytes, speed);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -276,6 +331,18 @@ mod tests {
         assert_eq!((all.backlog(now), eth0.backlog(now)), (4 * MS, 8 * MS));
         way.settle(now, 0, 1000);
         assert_eq!((all.backlog(now), eth0.backlog(now)), (5 * MS, 10 * MS));
+    }
+
+    #[test]
+    fn streams_have_what_others_leave_for_as_long_as_those_send() {
+        let link = link(1_000_000, 20);
+        let now = 1000 * MS;
+        // 25 KB at half of the link: 50 ms.
+        link.others_send(now, 7, 25_000, Some(500_000));
+        assert!(link.take(now, 10_000, now, 0), "20 ms at half of the rate");
+        assert!(!link.take(now, 1000, now, 0));
+        let now = now + 50 * MS;
+        assert!(link.take(now, 20_000, now, 0), "the link is theirs again");
     }
 
     proptest! {

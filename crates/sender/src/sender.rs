@@ -347,6 +347,15 @@ impl Sender {
         self.0.links.set_rate(number, rate);
     }
 
+    /// A connection that is not one of this sender's streams, known by any number, is handed `bytes` (with all headers) that
+    /// pass the links of these numbers; it sends at `speed` bytes a second, or as fast as the network goes. Streams leave it so
+    /// much room.
+    pub fn others_send(&self, links: &[u8], connection: u64, bytes: u64, speed: Option<u64>) {
+        let now = reelway_clock::now().as_nanos();
+        let sent = (bytes, speed);
+        self.0.links.others_send(links, now, connection, sent);
+    }
+
     fn track(
         &self,
         script: &Script,

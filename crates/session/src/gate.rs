@@ -11,10 +11,10 @@ use reelway_admission::{
     Admission, Admitted, BookingId, Capacity, Class, Limits, Newcomer, Policy, Refused, Resource,
 };
 use reelway_catalogue::Film;
-use reelway_media::Nanos;
+use reelway_media::{Nanos, SECOND};
 use reelway_rtp::PayloadOptions;
 use reelway_supervise as supervise;
-use reelway_timetable::{Carriage, Curve, Demand, Eager, Schedule};
+use reelway_timetable::{Carriage, Curve, Demand, Eager, Reading, Schedule};
 
 use crate::following::{Following, Left};
 use crate::links::Links;
@@ -49,8 +49,8 @@ pub struct GateConfig {
     pub payload: PayloadOptions,
     /// Bytes of the pool in which blocks stay that somebody is going to ask for; 0: nothing is sure to stay.
     pub pool: u64,
-    /// Bytes of a block of the pool.
-    pub block: u64,
+    /// How films are read into the pool.
+    pub reading: Reading,
     /// How films over HTTP are held to what is booked for them, where a network is limited.
     pub eager: Eager,
     /// How far ahead of their time films are sent over RTP, so that they are sent evenly, as the sender has it.
@@ -72,7 +72,10 @@ impl Default for GateConfig {
             ask_again: false,
             payload: PayloadOptions::default(),
             pool: 0,
-            block: 256 << 10,
+            reading: Reading {
+                block: 256 << 10,
+                ahead: 2 * SECOND,
+            },
             eager: Eager::default(),
             sent_ahead: 0,
             link_ahead: Duration::ZERO,

@@ -11,7 +11,7 @@ use reelway_rtp::PayloadOptions;
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use reelway_timetable::{
-    BIN, BINS, Carriage, Curve, Demand, Eager, Schedule, memory_held, sent_evenly, smooth,
+    BIN, BINS, Carriage, Curve, Demand, Eager, Reading, Schedule, memory_held, sent_evenly, smooth,
 };
 
 use crate::following::Place;
@@ -98,8 +98,7 @@ pub(crate) struct Curves {
     policy: Policy,
     capacity: Capacity,
     payload: PayloadOptions,
-    /// Bytes of a block of the pool.
-    block: u64,
+    reading: Reading,
     demands: Arc<Demands>,
     /// Films whose index is to be read; none where nothing is booked.
     reader: Option<SyncSender<Arc<Film>>>,
@@ -117,10 +116,11 @@ impl Curves {
         let (reader, films) = sync_channel(FILMS);
         let books = !config.capacity.is_unlimited();
         if books {
-            let (kept, payload, block) = (Arc::downgrade(&demands), config.payload, config.block);
+            let (kept, payload, reading) =
+                (Arc::downgrade(&demands), config.payload, config.reading);
             // It ends with the curves, whose end of the channel goes then.
             let reading = supervise::thread("reelway-needs", move || {
-                read_needs(&films, &kept, payload, block)
+                read_needs(&films, &kept, payload, reading)
             });
             if let Err(error) = reading {
                 tracing::warn!(
@@ -132,7 +132,7 @@ impl Curves {
             policy: config.policy,
             capacity: config.capacity.clone(),
             payload: config.payload,
-            block: config.block,
+            reading: config.reading,
             demands,
             reader: books.then_some(reader),
             shaped: Mutex::default(),
@@ -160,7 +160,7 @@ impl Curves {
         let rough = Arc::new(fitting(Demand::rough(
             &film.title,
             self.payload,
-            self.block,
+            self.reading,
         )));
         // Where too many films are waited for already, the next who asks tries again.
         if reader.try_send(film.clone()).is_ok() {
@@ -340,7 +340,7 @@ fn read_needs(
     films: &Receiver<Arc<Film>>,
     kept: &Weak<Demands>,
     payload: PayloadOptions,
-    block: u64,
+    reading: Reading,
 ) {
     for film in films {
         supervise::inject("needs");
@@ -348,7 +348,7 @@ fn read_needs(
         // an estimate.
         let demand = supervise::guard("needs of a film", || {
             supervise::inject("needs.film");
-            Demand::of(&film.title, &*film.samples, payload, block)
+            Demand::of(&film.title, &*film.samples, payload, reading)
         });
         let (Ok(Ok(demand)), Some(kept)) = (demand, kept.upgrade()) else {
             continue;
@@ -409,7 +409,11 @@ mod tests {
             duration: Nanos::from(seconds) * SECOND,
             notes: Vec::new(),
         };
-        Arc::new(Demand::rough(&title, PayloadOptions::default(), 256 << 10))
+        Arc::new(Demand::rough(
+            &title,
+            PayloadOptions::default(),
+            GateConfig::default().reading,
+        ))
     }
 
     #[test]

@@ -18,7 +18,7 @@ use reelway_timetable::{BIN, Curve, Demand};
 
 use crate::following::most_within;
 
-/// Quarter seconds over which a film's densest rate is taken: what lies between two viewers is reckoned by it.
+/// Quarter seconds over which a film's densest rate is taken: what lies between two viewers who are nearer is reckoned by it.
 const DENSE: usize = 8;
 
 /// A viewer nearby, and how many bytes of the film lie between.
@@ -48,8 +48,8 @@ struct Playing {
 
 struct Film {
     demand: Arc<Demand>,
-    /// Bytes of the densest [`DENSE`] quarter seconds.
-    densest: u64,
+    /// The most bytes of [`DENSE`] quarter seconds, of twice as many, and so on, as far as they were asked for.
+    densest: Vec<u64>,
     viewers: Vec<Playing>,
 }
 
@@ -82,22 +82,45 @@ impl Near {
 }
 
 impl Film {
-    /// How near a viewer whose film began at `at` is to another viewer.
-    fn near(&self, at: i64, other: &Playing) -> Near {
-        let gap = u128::from(at.abs_diff(other.origin));
-        let bytes = u128::from(self.densest) * gap / (DENSE as u128 * BIN as u128);
-        Near {
-            to: other.id,
-            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+    fn new(demand: &Arc<Demand>) -> Film {
+        Film {
+            demand: demand.clone(),
+            densest: Vec::new(),
+            viewers: Vec::new(),
         }
     }
-}
 
-impl Film {
+    /// The most bytes that lie between two places of the film so far apart, ns: of runs of powers of two that make up the gap.
+    fn between(&mut self, gap: u64) -> u64 {
+        const RUN: u64 = DENSE as u64 * BIN as u64;
+        let disk = self.demand.disk();
+        let (mut bytes, mut runs, mut power) = (0u64, gap / RUN, 0);
+        let mut most = |power: usize| {
+            while self.densest.len() <= power {
+                let run = DENSE << self.densest.len();
+                self.densest.push(most_within(&disk, run));
+            }
+            self.densest[power]
+        };
+        let rest = u128::from(most(0)) * u128::from(gap % RUN) / u128::from(RUN);
+        while runs > 0 && DENSE << power < disk.len() {
+            if runs & 1 == 1 {
+                bytes = bytes.saturating_add(most(power));
+            }
+            runs >>= 1;
+            power += 1;
+        }
+        // What is left is longer than the film.
+        if runs > 0 {
+            return disk.total();
+        }
+        bytes.saturating_add(rest as u64).min(disk.total())
+    }
+
     /// The nearest to a viewer whose film began at `at` and who plays up to `to`, of those who may be and whose range does
     /// not end earlier: at their end no more of the film is left than lies between the two.
     fn nearest(
-        &self,
+        &mut self,
         (at, to): (i64, Nanos),
         now: u64,
         may_be: impl Fn(&Playing) -> bool,
@@ -106,21 +129,24 @@ impl Film {
             let plays = (now as i64).saturating_sub(other.origin) < other.to;
             plays && other.to >= to && may_be(other)
         });
-        let nearest = others.min_by_key(|other| (other.origin.abs_diff(at), other.number))?;
-        Some(self.near(at, nearest))
+        let gap = |other: &Playing| other.origin.abs_diff(at);
+        let nearest = others.min_by_key(|other| (gap(other), other.number))?;
+        let (to, gap) = (nearest.id, gap(nearest));
+        let bytes = self.between(gap);
+        Some(Near { to, bytes })
     }
 }
 
 impl Sharing {
     /// The nearest viewer to a viewer who plays these film times from `now` on; `me`: the latter's booking, if there is one.
     pub fn near(
-        &self,
+        &mut self,
         me: Option<BookingId>,
         demand: Option<&Arc<Demand>>,
         now: u64,
         (from, to): (Nanos, Nanos),
     ) -> Option<Near> {
-        let film = self.films.get(&key(demand?))?;
+        let film = self.films.get_mut(&key(demand?))?;
         let (at, to) = (origin(now, from), end(&film.demand, to));
         film.nearest((at, to), now, |other| Some(other.id) != me)
     }
@@ -134,11 +160,10 @@ impl Sharing {
         (from, to): (Nanos, Nanos),
         near: Option<Near>,
     ) {
-        let film = self.films.entry(key(demand)).or_insert_with(|| Film {
-            demand: demand.clone(),
-            densest: most_within(&demand.disk(), DENSE),
-            viewers: Vec::new(),
-        });
+        let film = self
+            .films
+            .entry(key(demand))
+            .or_insert_with(|| Film::new(demand));
         self.joined += 1;
         film.viewers.push(Playing {
             id,
@@ -165,10 +190,10 @@ impl Sharing {
                     continue;
                 }
                 // Who joined earlier leads to nobody who joined later, so nothing leads in a circle.
-                let place = (one.origin, one.to);
-                let near = film.nearest(place, now, |other| other.number < one.number);
+                let (id, place, joined) = (one.id, (one.origin, one.to), one.number);
+                let near = film.nearest(place, now, |other| other.number < joined);
                 let holds = near.map_or_else(|| alone.clone(), |near| near.holds(&alone));
-                moved.push(Moved { id: one.id, holds });
+                moved.push(Moved { id, holds });
                 film.viewers[number].near = near;
             }
             !film.viewers.is_empty()
@@ -234,7 +259,11 @@ mod tests {
             duration: 600 * SECOND,
             notes: Vec::new(),
         };
-        Arc::new(Demand::rough(&title, PayloadOptions::default(), BLOCK))
+        Arc::new(Demand::rough(
+            &title,
+            PayloadOptions::default(),
+            crate::GateConfig::default().reading,
+        ))
     }
 
     fn second(number: f64) -> u64 {
@@ -377,6 +406,14 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_between_two_viewers_is_no_more_than_the_film() {
+        let demand = film();
+        let mut film = Film::new(&demand);
+        let between = [1, 2, 10, 100, 3600].map(|seconds| film.between(seconds * SECOND as u64));
+        assert_eq!(between, [1, 2, 10, 100, 600].map(|blocks| blocks * BLOCK));
+    }
+
+    #[test]
     fn viewers_at_all_places_of_a_film_hold_no_more_than_the_film() {
         let film = film();
         let mut door = Door::new(700);
@@ -396,7 +433,7 @@ mod tests {
         let mut door = Door::new(100);
         let first = door.come(&film, 0.0, 0).unwrap();
         sharing.join(first, &film, second(0.0), (0, 60 * SECOND), None);
-        let near = |at, to| sharing.near(None, Some(&film), second(at), (0, to));
+        let mut near = |at, to| sharing.near(None, Some(&film), second(at), (0, to));
         assert!(near(1.0, 60 * SECOND).is_some());
         assert!(near(1.0, Nanos::MAX).is_none());
         assert!(

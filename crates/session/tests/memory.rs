@@ -98,7 +98,11 @@ fn three_hundred_films_of_two_hours_take_little_memory_and_are_booked_for_no_les
     let held = memory_held();
     assert!(held < 40 << 20, "{} MiB", held >> 20);
 
-    let exact = Demand::rough(&film(0).title, PayloadOptions::default(), 256 << 10);
+    let exact = Demand::rough(
+        &film(0).title,
+        PayloadOptions::default(),
+        GateConfig::default().reading,
+    );
     let whole = exact.wire(&[0], Carriage::UdpV4).bins();
     assert_eq!(
         watched[0].wire(&[0], Carriage::UdpV4).bins(),

@@ -94,6 +94,15 @@ impl Packed {
     }
 }
 
+/// How a film is read for its viewers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Bytes of a block of the pool, all of which are held while any are.
+    pub block: u64,
+    /// How long before it is due a group is read at most; never before the group before it is being sent.
+    pub ahead: Nanos,
+}
+
 /// What a film needs. Made once for a film, by one pass over its sample table.
 #[derive(Debug)]
 pub struct Demand {
@@ -128,7 +137,7 @@ impl Bytes for NoBytes {
 }
 
 impl Demand {
-    /// What `title` needs; `payload` says how large its packets are, and `block` how many bytes a block of the pool has.
+    /// What `title` needs; `payload` says how large its packets are.
     ///
     /// Packets of pictures are reckoned from the samples' sizes, as if each were a single NAL unit, with one
     /// packet more at a sync sample (parameter sets): the film's bytes need not be read. That is exact but for
@@ -140,11 +149,11 @@ impl Demand {
         title: &Title,
         samples: &dyn Samples,
         payload: PayloadOptions,
-        block: u64,
+        reading: Reading,
     ) -> Result<Demand, SamplesError> {
         let bins = usize::try_from(title.duration.max(0) / BIN).unwrap_or(0) + 1;
         let mut tracks = Vec::with_capacity(title.tracks.len());
-        let mut held = Held::new(bins, block);
+        let mut held = Held::new(bins, reading);
         for (index, track) in title.tracks.iter().enumerate() {
             let mut needs = Track {
                 bytes: vec![0; bins],
@@ -183,9 +192,9 @@ impl Demand {
 
     /// The same from the table of groups alone, which is in memory: each group's bytes are spread evenly over its time.
     /// For the moment in which a film is opened and its samples have not been read yet.
-    pub fn rough(title: &Title, payload: PayloadOptions, block: u64) -> Demand {
+    pub fn rough(title: &Title, payload: PayloadOptions, reading: Reading) -> Demand {
         let bins = usize::try_from(title.duration.max(0) / BIN).unwrap_or(0) + 1;
-        let mut held = Held::new(bins, block);
+        let mut held = Held::new(bins, reading);
         let side_by_side = SideBySide::of(title);
         let of_track = |track: &reelway_media::Track| {
             let mut needs = Track {
@@ -257,8 +266,8 @@ impl Demand {
         }
     }
 
-    /// Bytes of memory that a viewer holds who shares none of it: the blocks under the group that is sent and under the
-    /// next one, of all tracks; a block that several of them need is held once.
+    /// Bytes of memory that a viewer holds who shares none of it: the blocks under the group that is sent and, from when that
+    /// is read, under the next one, of all tracks; a block that several of them need is held once.
     pub fn memory(&self) -> Arc<Curve> {
         self.held.clone()
     }
@@ -317,8 +326,7 @@ impl Demand {
 struct Held {
     /// Quarter seconds of the film.
     bins: usize,
-    /// Bytes of a block.
-    block: u64,
+    reading: Reading,
     /// What is held when.
     all: Vec<Hold>,
 }
@@ -334,15 +342,16 @@ struct Hold {
 }
 
 impl Held {
-    fn new(bins: usize, block: u64) -> Held {
+    fn new(bins: usize, reading: Reading) -> Held {
+        let block = reading.block.max(1);
         Held {
             bins,
-            block: block.max(1),
+            reading: Reading { block, ..reading },
             all: Vec::new(),
         }
     }
 
-    /// A group is held from the beginning of the one before it, when it is read, to its own end.
+    /// A group is held from when it is read to its own end.
     fn group(&mut self, begins: &[Nanos], group: usize, samples: &[TimedSample]) {
         let filled = || {
             let all = samples.iter().map(|sample| sample.sample.bytes());
@@ -360,15 +369,17 @@ impl Held {
     /// These bytes of the file are held for a group.
     fn hold(&mut self, begins: &[Nanos], group: usize, (low, high): (u64, u64)) {
         let of = |number: usize| begins.get(number).copied();
-        let start = of(group.saturating_sub(1)).unwrap_or(0).max(0) / BIN;
+        let before = of(group.saturating_sub(1)).unwrap_or(0);
+        let read = of(group).unwrap_or(0).saturating_sub(self.reading.ahead);
+        let start = read.max(before).max(0) / BIN;
         let end = of(group + 1).map_or(self.bins, |end| (end.max(0) / BIN) as usize + 1);
         let end = end.min(self.bins);
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         self.all.push(Hold {
             from: small(start as u64),
             to: small(end as u64),
-            low: small(low / self.block),
-            high: small(high.div_ceil(self.block)),
+            low: small(low / self.reading.block),
+            high: small(high.div_ceil(self.reading.block)),
         });
     }
 
@@ -390,7 +401,7 @@ impl Held {
                 blocks += u64::from(hold.high.saturating_sub(hold.low.max(end)));
                 end = end.max(hold.high);
             }
-            quarter(blocks * self.block)
+            quarter(blocks * self.reading.block)
         });
         Curve::new(bins.collect())
     }

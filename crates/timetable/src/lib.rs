@@ -15,7 +15,7 @@ mod smooth;
 
 pub use beginning::{Beginning, PRIMING, TrackBeginning};
 pub use curve::{BIN, BINS, Curve, Play, memory_held};
-pub use demand::{Carriage, Demand, ETHERNET};
+pub use demand::{Carriage, Demand, ETHERNET, Reading};
 pub use eager::Eager;
 pub use even::{Due, Leaving, beside, evenly, from_the_beginning, sent_evenly};
 pub use smooth::{Schedule, smooth};

@@ -10,6 +10,10 @@ use super::*;
 
 /// Bytes of a block of the pool.
 const BLOCK: u64 = 256 << 10;
+const READING: Reading = Reading {
+    block: BLOCK,
+    ahead: SECOND,
+};
 
 /// Ticks a second of all tracks.
 const SCALE: u32 = 1000;
@@ -107,10 +111,10 @@ proptest! {
             notes: Vec::new(),
         };
         let payload = PayloadOptions::default();
-        let demand = Demand::of(&title, &vec![first_table, second_table], payload, BLOCK).unwrap();
+        let demand = Demand::of(&title, &vec![first_table, second_table], payload, READING).unwrap();
 
         // From the groups alone: the same bytes, and hardly another number of packets.
-        let rough = Demand::rough(&title, payload, BLOCK);
+        let rough = Demand::rough(&title, payload, READING);
         prop_assert_eq!(rough.disk().total(), demand.disk().total());
         prop_assert_eq!(rough.disk().bins().len(), demand.disk().bins().len());
 
@@ -184,7 +188,7 @@ proptest! {
         let groups: Vec<_> = film.groups.iter().collect();
         let ends = |nth: usize| groups.get(nth + 1).map_or(duration, |next| i64::from(next.dts as i32) * SECOND / i64::from(SCALE));
         let title = Title { container: Container::Mp4, name: None, tracks: vec![film], duration, notes: Vec::new() };
-        let demand = Demand::of(&title, &vec![table], PayloadOptions::default(), BLOCK).unwrap();
+        let demand = Demand::of(&title, &vec![table], PayloadOptions::default(), READING).unwrap();
         let held = demand.memory();
         let mut largest = 0;
         for (nth, group) in groups.iter().enumerate() {
@@ -217,13 +221,40 @@ fn a_block_that_sound_and_picture_share_is_held_once() {
         notes: Vec::new(),
     };
     let payload = PayloadOptions::default();
-    let demand = Demand::of(&title, &vec![picture_table, sound_table], payload, BLOCK).unwrap();
+    let demand = Demand::of(&title, &vec![picture_table, sound_table], payload, READING).unwrap();
     // The sound is all in the first block. Of the picture a group is held, the next one, and where one ends and another
     // begins both of them: two blocks at most.
     for level in demand.memory().bins() {
         let blocks = u64::from(level) * BINS as u64 / BLOCK;
         assert!((1..=3).contains(&blocks), "{blocks} blocks");
     }
+}
+
+#[test]
+fn the_next_group_is_held_from_when_it_is_read() {
+    // Groups of 256 pictures, ten seconds and four blocks each.
+    let (film, table) = track(1, Kind::Video, &[(4096, 40, false); 1024], 0, 0);
+    let duration = film.decode(film.duration as i64);
+    let title = Title {
+        container: Container::Mp4,
+        name: None,
+        tracks: vec![film],
+        duration,
+        notes: Vec::new(),
+    };
+    let levels = |ahead| {
+        let reading = Reading {
+            block: BLOCK,
+            ahead,
+        };
+        let payload = PayloadOptions::default();
+        let demand = Demand::of(&title, &vec![table.clone()], payload, reading).unwrap();
+        demand.memory().bins()
+    };
+    let (late, early) = (levels(2 * SECOND), levels(60 * SECOND));
+    let at = |bins: &[u32], second: usize| u64::from(bins[second * BINS]) * BINS as u64;
+    assert_eq!(at(&late, 5) * 2, at(&early, 5), "one group, and two");
+    assert_eq!(at(&late, 9), at(&early, 9), "it has been read");
 }
 
 #[test]
@@ -241,7 +272,7 @@ fn a_film_whose_index_is_short_of_samples_is_told() {
             &title,
             &vec![SampleTable::default()],
             PayloadOptions::default(),
-            BLOCK
+            READING
         )
         .is_err()
     );
