@@ -252,12 +252,17 @@ impl Client {
 
     /// SETs UP all media of a film over UDP.
     pub fn setup_udp(&mut self, url: &str) -> Result<Vec<UdpTrack>> {
+        self.setup_udp_as("RTP/AVP", url)
+    }
+
+    /// The same by another profile: with RTP/AVPF lost packets may be asked for again (RFC 4585).
+    pub fn setup_udp_as(&mut self, profile: &str, url: &str) -> Result<Vec<UdpTrack>> {
         let (_, media) = self.describe(url)?;
         let mut tracks = Vec::new();
         for control in &media {
             let (rtp, rtcp) = udp_pair(self.local())?;
             let port = rtp.local_addr()?.port();
-            let transport = format!("RTP/AVP;unicast;client_port={}-{}", port, port + 1);
+            let transport = format!("{profile};unicast;client_port={}-{}", port, port + 1);
             let answer = self.request("SETUP", control, &[("Transport", &transport)])?;
             ensure!(answer.status == 200, "SETUP {control}: {answer:?}");
             tracks.push(UdpTrack {
@@ -299,17 +304,41 @@ impl UdpTrack {
     /// 6.4.2).
     #[track_caller]
     pub fn report_lost(&self, server: IpAddr, lost: u32) {
-        let ssrc = u32::from_str_radix(self.parameter("ssrc"), 16).expect("an SSRC");
-        let (_, port) = self
-            .parameter("server_port")
-            .split_once('-')
-            .expect("two ports");
         let mut report = vec![0x81, 201, 0, 7];
-        for word in [1, ssrc, lost, 100, 0, 0, 0] {
+        for word in [1, self.ssrc(), lost, 100, 0, 0, 0] {
             report.extend(word.to_be_bytes());
         }
-        let to = SocketAddr::new(server, port.parse().expect("a port"));
-        self.rtcp.send_to(&report, to).expect("sending");
+        let sent = self.rtcp.send_to(&report, self.reports_to(server));
+        sent.expect("sending");
+    }
+
+    /// Asks the server at this address for these runs of 17 packets again, each known by its first sequence number (RFC 4585
+    /// section 6.2.1).
+    #[track_caller]
+    pub fn ask_again(&self, server: IpAddr, runs: &[u16]) {
+        let mut asked = vec![0x81, 205];
+        asked.extend((2 + runs.len() as u16).to_be_bytes());
+        asked.extend(1u32.to_be_bytes());
+        asked.extend(self.ssrc().to_be_bytes());
+        for first in runs {
+            asked.extend(first.to_be_bytes());
+            asked.extend(u16::MAX.to_be_bytes());
+        }
+        let sent = self.rtcp.send_to(&asked, self.reports_to(server));
+        sent.expect("sending");
+    }
+
+    #[track_caller]
+    fn ssrc(&self) -> u32 {
+        u32::from_str_radix(self.parameter("ssrc"), 16).expect("an SSRC")
+    }
+
+    /// Where the server takes reports.
+    #[track_caller]
+    fn reports_to(&self, server: IpAddr) -> SocketAddr {
+        let ports = self.parameter("server_port").split_once('-');
+        let (_, port) = ports.expect("two ports");
+        SocketAddr::new(server, port.parse().expect("a port"))
     }
 }
 

@@ -1,7 +1,9 @@
-//! Viewers over TCP who do not read: however many are let in, what they pin of the block pool is bounded, other viewers
-//! are on time, and newcomers are answered. Attackers, server and yardstick are processes of their own.
+//! Viewers over TCP who do not read, and viewers over UDP who ask for old packets all the time: however many are let in, what
+//! they pin of the block pool is bounded, other viewers are on time, and newcomers are answered. Attackers, server and
+//! yardstick are processes of their own.
 //!
-//! A thousand attackers for ten seconds; with `REELWAY_LONG` four thousand for a minute, and the bounds are strict.
+//! A thousand attackers for ten seconds; with `REELWAY_LONG` four thousand for a minute, and the bounds are strict. Over UDP
+//! one for sixteen, for half a minute at most: they are sent the film, 4 Mbit/s.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -136,6 +138,7 @@ fn attack(sources: usize, manner: &str) {
         .set("pool.size", POOL)
         // All are let in: this is about those who were.
         .set("capacity.mem", "\"none\"")
+        .set("rtsp.offer_retransmission", true)
         // Nobody is given up for being slow.
         .set("rtsp.max_lag", 600)
         .set("rtsp.timeout", 600)
@@ -143,10 +146,13 @@ fn attack(sources: usize, manner: &str) {
         .start();
     server.wait_indexed();
     let Size {
-        attackers,
-        seconds,
+        mut attackers,
+        mut seconds,
         late,
     } = size();
+    if manner == "again" {
+        (attackers, seconds) = (attackers / 16, seconds.min(30));
+    }
     let before = others(&server, seconds);
     let attack = Attack::begin(&server, "film0", attackers, sources, manner);
     assert_eq!(attack.let_in, attackers, "all were to be let in");
@@ -181,6 +187,10 @@ fn attack(sources: usize, manner: &str) {
         "{pinned} of {} blocks are pinned",
         POOL / BLOCK
     );
+    if manner == "again" {
+        let again = metric("reelway_resent_packets_total");
+        assert!(again > attackers as f64, "{again} packets were sent again");
+    }
 }
 
 #[test]
@@ -196,4 +206,10 @@ fn viewers_who_never_read_from_many_addresses_harm_nobody() {
 #[test]
 fn viewers_who_read_a_byte_a_second_harm_nobody() {
     attack(64, "drip");
+}
+
+#[test]
+fn viewers_who_ask_for_old_packets_all_the_time_harm_nobody() {
+    attack(1, "again");
+    attack(64, "again");
 }

@@ -1,8 +1,10 @@
-//! Viewers who do not read what they are sent, as a process of its own: `unread SERVER URL COUNT SOURCES MANNER`.
+//! Viewers who do not read what they are sent, or ask for it again and again, as a process of its own:
+//! `unread SERVER URL COUNT SOURCES MANNER`.
 //!
-//! Each plays the film at URL over TCP from a place of its own, with a small receive buffer, from one of SOURCES loopback
-//! addresses. MANNER is `stop` (reads nothing more), or `drip` (a byte a second). When all have tried, it prints how many
-//! were let in; it ends when its input does.
+//! Each plays the film at URL from a place of its own, with a small receive buffer, from one of SOURCES loopback addresses.
+//! MANNER is `stop` (over TCP, reads nothing more), `drip` (over TCP, a byte a second), or `again` (over UDP, four times a
+//! second asks for packets of the last two seconds again). When all have tried, it prints how many were let in; it ends when
+//! its input does.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -12,18 +14,58 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use reelway_tests::rtsp::Client;
+use reelway_tests::rtsp::{Client, Rtp, UdpTrack};
 
 /// Threads that let viewers come.
 const THREADS: usize = 8;
+
+/// What viewers do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Manner {
+    Stop,
+    Drip,
+    Again,
+}
+
+struct Viewer {
+    client: Client,
+    /// Of one over UDP.
+    tracks: Vec<UdpTrack>,
+}
+
+impl Viewer {
+    /// Reads a byte. One that was closed stays closed.
+    fn drip(&self) -> Result<()> {
+        self.client.stream().set_nonblocking(true)?;
+        let _ = self.client.stream().read(&mut [0]);
+        Ok(())
+    }
+
+    /// Asks for what was sent before the last packet that is found in the buffer.
+    fn ask_again(&self, server: SocketAddr) {
+        let mut buffer = [0; 2048];
+        for track in &self.tracks {
+            let mut last = None;
+            while let Ok(len) = track.rtp.recv(&mut buffer) {
+                last = Rtp::parse(&buffer[..len]).ok().map(|packet| packet.seq);
+            }
+            let Some(seq) = last else {
+                continue;
+            };
+            let runs: Vec<u16> = (1..=6).map(|run| seq.wrapping_sub(17 * run)).collect();
+            track.ask_again(server.ip(), &runs);
+        }
+    }
+}
 
 struct Crowd {
     server: SocketAddr,
     url: String,
     count: usize,
     sources: usize,
+    manner: Manner,
     next: AtomicUsize,
-    viewers: Mutex<Vec<Client>>,
+    viewers: Mutex<Vec<Viewer>>,
 }
 
 impl Crowd {
@@ -36,15 +78,31 @@ impl Crowd {
         Ok(socket.into())
     }
 
-    fn play(&self, number: usize) -> Result<Client> {
+    fn play(&self, number: usize) -> Result<Viewer> {
         let mut client = Client::from_stream(self.connect(number)?);
-        client.setup_tcp(&self.url)?;
-        // Places a tenth of a second apart in the first 50 s, in no order.
-        let range = format!("npt={:.1}-", (number * 77 % 500) as f64 / 10.0);
+        let tracks = match self.manner {
+            Manner::Again => client.setup_udp_as("RTP/AVPF", &self.url)?,
+            Manner::Stop | Manner::Drip => {
+                client.setup_tcp(&self.url)?;
+                Vec::new()
+            }
+        };
+        for track in &tracks {
+            // A few packets: what is found in it is not long ago.
+            socket2::SockRef::from(&track.rtp).set_recv_buffer_size(4096)?;
+            track.rtp.set_nonblocking(true)?;
+        }
+        // Places a tenth of a second apart, in no order: in the first 50 s, or in the first 20 s where a viewer is to play on.
+        let places = if self.manner == Manner::Again {
+            200
+        } else {
+            500
+        };
+        let range = format!("npt={:.1}-", (number * 77 % places) as f64 / 10.0);
         client.send("PLAY", &self.url, &[("Range", &range)])?;
         let answer = client.response(Duration::from_secs(60))?;
         ensure!(answer.status == 200, "PLAY: {answer:?}");
-        Ok(client)
+        Ok(Viewer { client, tracks })
     }
 
     fn come(&self) {
@@ -54,7 +112,7 @@ impl Crowd {
                 return;
             }
             match self.play(number) {
-                Ok(client) => self.viewers.lock().expect("the viewers").push(client),
+                Ok(viewer) => self.viewers.lock().expect("the viewers").push(viewer),
                 Err(error) => eprintln!("viewer {number}: {error:#}"),
             }
         }
@@ -64,11 +122,18 @@ impl Crowd {
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [server, url, count, sources, manner] = words.as_slice() else {
-        bail!("unread SERVER URL COUNT SOURCES stop|drip");
+        bail!("unread SERVER URL COUNT SOURCES stop|drip|again");
     };
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    let manner = match manner.as_str() {
+        "stop" => Manner::Stop,
+        "drip" => Manner::Drip,
+        "again" => Manner::Again,
+        other => bail!("{other}: stop, drip, or again"),
+    };
     let crowd = Crowd {
+        manner,
         server: server.parse()?,
         url: url.clone(),
         count: count.parse()?,
@@ -76,29 +141,31 @@ fn main() -> Result<()> {
         next: AtomicUsize::new(0),
         viewers: Mutex::default(),
     };
-    let drips = match manner.as_str() {
-        "stop" => false,
-        "drip" => true,
-        other => bail!("{other}: stop or drip"),
-    };
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| crowd.come());
         }
     });
-    let viewers = crowd.viewers.into_inner().ok().context("the viewers")?;
+    let Crowd {
+        server, viewers, ..
+    } = crowd;
+    let viewers = viewers.into_inner().ok().context("the viewers")?;
     println!("{}", viewers.len());
     io::stdout().flush()?;
     let ended = std::thread::spawn(|| io::stdin().read_to_end(&mut Vec::new()));
+    let pause = match manner {
+        Manner::Again => Duration::from_millis(250),
+        Manner::Stop | Manner::Drip => Duration::from_secs(1),
+    };
     while !ended.is_finished() {
-        if drips {
-            for viewer in &viewers {
-                viewer.stream().set_nonblocking(true)?;
-                // One that was closed stays closed.
-                let _ = viewer.stream().read(&mut [0]);
+        for viewer in &viewers {
+            match manner {
+                Manner::Stop => {}
+                Manner::Drip => viewer.drip()?,
+                Manner::Again => viewer.ask_again(server),
             }
         }
-        std::thread::sleep(Duration::from_secs(1));
+        std::thread::sleep(pause);
     }
     Ok(())
 }
