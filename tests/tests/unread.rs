@@ -188,7 +188,7 @@ fn attack(sources: usize, manner: &str) {
         POOL / BLOCK
     );
     if manner == "again" {
-        let again = metric("reelway_resent_packets_total");
+        let again = metric("reelway_rtp_resent_packets_total");
         assert!(again > attackers as f64, "{again} packets were sent again");
     }
 }
