@@ -41,11 +41,11 @@ fn rtspsrc_seeks_and_pauses_over_tcp() {
     decoded(&seeks_and_pauses("rtspsrc.py", "tcp", 0), 15);
 }
 
-/// Over a limited link packets leave up to `rtp.smooth_ahead` before their time. That is less than what rtspsrc holds by
-/// default, 2000 ms.
-fn over_a_limited_link(protocol: &str) {
+/// Over a limited link packets leave up to `rtp.smooth_ahead`, 1000 ms, before their time. That is less than what rtspsrc holds
+/// by default, 2000 ms, and more than what it holds where `latency` says so.
+fn over_a_limited_link(protocol: &str, latency: &str) {
     let keys = [("capacity.net", "\"100Mbit\"")];
-    let environment = [("LATENCY_MS", "2000")];
+    let environment = [("LATENCY_MS", latency)];
     let lines = seeks_and_pauses_where("rtspsrc.py", protocol, 0, &keys, &environment);
     // A seek throws away what rtspsrc still holds: two seconds of 25 pictures, and one more that was sent ahead.
     decoded(&lines, 75);
@@ -53,12 +53,17 @@ fn over_a_limited_link(protocol: &str) {
 
 #[test]
 fn rtspsrc_bears_what_leaves_ahead_of_its_time_over_udp() {
-    over_a_limited_link("udp");
+    over_a_limited_link("udp", "2000");
+}
+
+#[test]
+fn rtspsrc_that_holds_less_bears_it_too_over_udp() {
+    over_a_limited_link("udp", "200");
 }
 
 #[test]
 fn rtspsrc_bears_what_leaves_ahead_of_its_time_over_tcp() {
-    over_a_limited_link("tcp");
+    over_a_limited_link("tcp", "2000");
 }
 
 #[test]
