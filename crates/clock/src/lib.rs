@@ -17,7 +17,6 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `time.rs` | [`Monotonic`], [`Real`], [`Boot`]: nanoseconds with a name |
 //! | `system.rs` | the clock of this process, as other crates use it |
 //! | `process.rs` | the same as the preload library uses it |
 //! | `trust.rs`, `cross.rs` | whether the counter can be trusted; the comparison of all processors' counters |
@@ -27,7 +26,7 @@
 //! | `reactor.rs` | how long tasks keep the reactor |
 //! | `sim.rs` | a clock that a test sets |
 //!
-//! `docs/design/clock.md` explains how it works and how accurate it is.
+//! The moments themselves are those of `reelway-time`. `docs/design/clock.md` explains how it works and how accurate it is.
 #![forbid(unsafe_code)]
 
 mod cross;
@@ -38,7 +37,6 @@ pub mod reactor;
 mod ring;
 mod sim;
 mod system;
-mod time;
 mod track;
 pub mod trust;
 
@@ -49,7 +47,7 @@ pub use system::{
     Conversion, Report, SystemClock, Words, boot, coarse, now, now_unordered, now_with_error,
     on_change, real, report, start, system, turn, words,
 };
-pub use time::{Boot, Monotonic, Real};
+pub use reelway_time::{Boot, Monotonic, Real};
 pub use track::{Event, Statistics};
 
 /// A source of the time. Cheap to call, never fails, callable from any thread.

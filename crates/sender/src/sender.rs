@@ -351,7 +351,7 @@ impl Sender {
     /// pass the links of these numbers; it sends at `speed` bytes a second, or as fast as the network goes. Streams leave it so
     /// much room.
     pub fn others_send(&self, links: &[u8], connection: u64, bytes: u64, speed: Option<u64>) {
-        let now = reelway_clock::now().as_nanos();
+        let now = reelway_clock::now().nanos();
         let sent = (bytes, speed);
         self.0.links.others_send(links, now, connection, sent);
     }

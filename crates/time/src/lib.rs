@@ -1,4 +1,7 @@
-//! Nanoseconds with a name, so that a monotonic time is never taken for a real one.
+//! Moments: nanoseconds with a name, so that a monotonic time is never taken for a real one.
+//!
+//! No clock is read here, so a pure crate may have moments as arguments; `reelway-clock` says what the moment is.
+#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
