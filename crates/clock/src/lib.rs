@@ -42,12 +42,12 @@ pub mod trust;
 
 pub use cross::Crossing;
 pub use kernel::KernelClock;
+pub use reelway_time::{Boot, Monotonic, Real};
 pub use sim::SimClock;
 pub use system::{
     Conversion, Report, SystemClock, Words, boot, coarse, now, now_unordered, now_with_error,
     on_change, real, report, start, system, turn, words,
 };
-pub use reelway_time::{Boot, Monotonic, Real};
 pub use track::{Event, Statistics};
 
 /// A source of the time. Cheap to call, never fails, callable from any thread.
