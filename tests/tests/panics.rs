@@ -494,7 +494,15 @@ fn blocks_that_the_tier_fails_to_read_come_from_their_origin() {
     // The thread that reads, when it is done with a block.
     patient.inject("tier", 1);
     assert!(get(&patient).expect("the film").body == whole);
-    patient.server.wait_for_log(&["injected at tier "], LIMIT);
+    let ended = wait::until(LIMIT, || {
+        let log = patient.server.log();
+        let points = log.lines().filter_map(|line| line.split("injected at ").nth(1));
+        points
+            .filter_map(|said| said.split_whitespace().next())
+            .any(|point| point == "tier")
+            .then_some(())
+    });
+    assert!(ended.is_some(), "{}", patient.server.log());
     assert!(get(&patient).expect("the film").body == whole);
     // The books, which are not to be relied on from then on.
     patient.inject("tier.books", 1);
