@@ -1,0 +1,246 @@
+//! The uses of the machine: which code outside tests reads its clock, sleeps, starts threads, takes locks,
+//! has channels and sockets; and how often tests sleep.
+//!
+//! Code counts that names such a thing, by whatever import: that a file says `Mutex` is enough. So does code
+//! that calls a function of one line which names it. Time from a `Clock` that is handed in does not count.
+
+use std::collections::BTreeMap;
+
+use crate::collect::{Mention, Role};
+use crate::resolve::Target;
+use crate::tree::Tree;
+
+/// A kind of use of the machine.
+#[derive(Debug)]
+pub struct Kind {
+    /// Its name, and that of its kept list in `lists/`.
+    pub name: &'static str,
+    /// What names it: these paths, and all below them.
+    paths: &'static [&'static str],
+}
+
+/// The kinds that have a kept list each.
+pub const KINDS: &[Kind] = &[
+    Kind {
+        name: "clock",
+        paths: &[
+            "std::time::Instant::now",
+            "std::time::Instant::elapsed",
+            "std::time::SystemTime::now",
+            "std::time::SystemTime::elapsed",
+            "tokio::time::Instant::now",
+            "tokio::time::Instant::elapsed",
+            "libc::clock_gettime",
+            "libc::gettimeofday",
+            "reelway_clock::KernelClock",
+            "reelway_clock::SystemClock",
+            "reelway_clock::boot",
+            "reelway_clock::coarse",
+            "reelway_clock::now",
+            "reelway_clock::now_unordered",
+            "reelway_clock::now_with_error",
+            "reelway_clock::process",
+            "reelway_clock::reactor",
+            "reelway_clock::real",
+            "reelway_clock::system",
+            "reelway_clock::turn",
+            "reelway_sys::time",
+            "reelway_sys::tsc",
+        ],
+    },
+    Kind {
+        name: "sleep",
+        paths: &[
+            "std::thread::park",
+            "std::thread::park_timeout",
+            "std::thread::sleep",
+            "std::thread::sleep_ms",
+            "std::thread::sleep_until",
+            "tokio::time::interval",
+            "tokio::time::interval_at",
+            "tokio::time::sleep",
+            "tokio::time::sleep_until",
+            "tokio::time::timeout",
+            "tokio::time::timeout_at",
+            "libc::clock_nanosleep",
+            "libc::nanosleep",
+            "libc::usleep",
+            "reelway_sys::wake",
+        ],
+    },
+    Kind {
+        name: "thread",
+        paths: &[
+            "std::thread::Builder",
+            "std::thread::scope",
+            "std::thread::spawn",
+            "tokio::main",
+            "tokio::runtime",
+            "tokio::spawn",
+            "tokio::task::JoinSet",
+            "tokio::task::spawn",
+            "tokio::task::spawn_blocking",
+            "tokio::task::spawn_local",
+            "reelway_supervise::keep",
+            "reelway_supervise::run",
+            "reelway_supervise::thread",
+        ],
+    },
+    Kind {
+        name: "lock",
+        paths: &[
+            "std::sync::Barrier",
+            "std::sync::Condvar",
+            "std::sync::Mutex",
+            "std::sync::MutexGuard",
+            "std::sync::RwLock",
+            "tokio::sync::Barrier",
+            "tokio::sync::Mutex",
+            "tokio::sync::RwLock",
+            "tokio::sync::Semaphore",
+            "reelway_supervise::essential",
+            "reelway_supervise::reset",
+            "reelway_supervise::whole",
+        ],
+    },
+    Kind {
+        name: "channel",
+        paths: &[
+            "crossbeam_channel",
+            "std::sync::mpsc",
+            "tokio::sync::Notify",
+            "tokio::sync::broadcast",
+            "tokio::sync::mpsc",
+            "tokio::sync::oneshot",
+            "tokio::sync::watch",
+        ],
+    },
+    Kind {
+        name: "socket",
+        paths: &[
+            "axum::serve",
+            "hyper",
+            "hyper_util",
+            "libc::recvmsg",
+            "libc::sendmsg",
+            "libc::socket",
+            "object_store",
+            "reqwest",
+            "socket2",
+            "std::net::TcpListener",
+            "std::net::TcpStream",
+            "std::net::ToSocketAddrs",
+            "std::net::UdpSocket",
+            "std::os::unix::net",
+            "tokio::net",
+            "reelway_sys::netlink",
+            "reelway_sys::tcp",
+            "reelway_sys::udp",
+            "reelway_sys::uring",
+        ],
+    },
+];
+
+/// What a pure crate must not use either. There is no list of it, as it is no fault elsewhere.
+pub const NEVER_PURE: Kind = Kind {
+    name: "files, processes and random numbers",
+    paths: &[
+        "std::env",
+        "std::fs",
+        "std::hash::RandomState",
+        "std::io::stdin",
+        "std::process",
+        "tokio",
+        "getrandom",
+        "rand",
+        "libc",
+        "reelway_sys",
+    ],
+};
+
+/// What counts as a sleep in a test.
+const SLEEPS: &[&str] = &[
+    "std::thread::park_timeout",
+    "std::thread::sleep",
+    "std::thread::sleep_ms",
+    "std::thread::sleep_until",
+    "tokio::time::interval",
+    "tokio::time::interval_at",
+    "tokio::time::sleep",
+    "tokio::time::sleep_until",
+    "libc::clock_nanosleep",
+    "libc::nanosleep",
+    "libc::usleep",
+];
+
+/// What counts as one in a loop, which then polls.
+const POLLS: &[&str] = &[
+    "std::hint::spin_loop",
+    "std::thread::yield_now",
+    "tokio::task::yield_now",
+];
+
+/// The files whose code outside tests uses the machine so, and for each the first line that does and what
+/// it names.
+pub fn uses(tree: &Tree, kind: &Kind) -> BTreeMap<String, (usize, String)> {
+    let mut found: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    for (module, mention) in mentions(tree) {
+        if mention.test || !names(tree, module, mention, kind.paths) {
+            continue;
+        }
+        let path = tree.files[tree.modules[module].file].path.clone();
+        let place = (mention.line, mention.path.to_string());
+        let kept = found.entry(path).or_insert_with(|| place.clone());
+        *kept = place.min(kept.clone());
+    }
+    found
+}
+
+/// How often the test code of each file sleeps: calls that sleep, and those in loops that wait by asking
+/// again and again.
+pub fn sleeps(tree: &Tree) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for (module, mention) in mentions(tree) {
+        let is_call = matches!(mention.role, Role::Code | Role::Macro);
+        if !mention.test || !is_call {
+            continue;
+        }
+        if names(tree, module, mention, SLEEPS)
+            || mention.in_loop && names(tree, module, mention, POLLS)
+        {
+            let path = tree.files[tree.modules[module].file].path.clone();
+            *found.entry(path).or_default() += 1;
+        }
+    }
+    found
+}
+
+fn mentions(tree: &Tree) -> impl Iterator<Item = (usize, &Mention)> {
+    let modules = tree.modules.iter().enumerate();
+    modules.flat_map(|(number, module)| module.mentions.iter().map(move |it| (number, it)))
+}
+
+/// Whether the path may mean one of these, or something below one.
+fn names(tree: &Tree, module: usize, mention: &Mention, paths: &[&str]) -> bool {
+    let targets = tree.resolve(module, &mention.path, mention.role, mention.test);
+    targets.iter().any(|target| {
+        let path = match target {
+            Target::Outside(path) => path,
+            // A re-export of such a function is no call.
+            Target::Behind(path) if mention.role == Role::Code => path,
+            _ => return false,
+        };
+        let path = path.join("::");
+        // `core` has a part of `std`.
+        let path = path.replacen("core::", "std::", usize::from(path.starts_with("core::")));
+        paths
+            .iter()
+            .any(|of| is_below(&path, of) || mention.role == Role::Glob && is_below(of, &path))
+    })
+}
+
+/// Whether `path` is `of` or below it.
+fn is_below(path: &str, of: &str) -> bool {
+    path.strip_prefix(of)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}

@@ -1,0 +1,173 @@
+//! What a path means: a file of the crate, or a path of another crate. Imports are followed, public or not,
+//! to the file that defines the item.
+
+use std::collections::BTreeSet;
+
+use crate::collect::{Name, Role, What};
+use crate::tokens::Path;
+use crate::tree::Tree;
+
+/// What a path may mean. A name can be a function, a module and a macro at once, so there may be several.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// A module of the crate, by number.
+    Module(usize),
+    /// An item, or a part of one, in the file of this number.
+    Item { file: usize, opens: bool },
+    /// Something of another crate, as a full path. A local variable looks like this too.
+    Outside(Vec<String>),
+    /// The same, by a function of one line in this crate.
+    Behind(Vec<String>),
+}
+
+impl Target {
+    /// What a call of a function of one line means that names this. None if this is of the same crate.
+    fn behind(self) -> Option<Self> {
+        match self {
+            Self::Outside(path) | Self::Behind(path) => Some(Self::Behind(path)),
+            _ => None,
+        }
+    }
+}
+
+/// Names that are being looked up, so that imports of each other end.
+type Seen = BTreeSet<(usize, String)>;
+
+impl Tree {
+    /// What the path means in a module. Names of test code count only if `test` says so.
+    pub(crate) fn resolve(
+        &self,
+        module: usize,
+        path: &Path,
+        role: Role,
+        test: bool,
+    ) -> Vec<Target> {
+        if role == Role::Macro
+            && let Some(name) = path.segments.last()
+            && let Some(files) = self.macros.get(name)
+        {
+            let item = |file: &usize| Target::Item {
+                file: *file,
+                opens: false,
+            };
+            return files.iter().map(item).collect();
+        }
+        self.path(module, path, test, &mut Seen::new())
+    }
+
+    fn path(&self, module: usize, path: &Path, test: bool, seen: &mut Seen) -> Vec<Target> {
+        let Some((first, rest)) = path.segments.split_first() else {
+            return Vec::new();
+        };
+        let outside = || vec![Target::Outside(path.segments.clone())];
+        if path.rooted {
+            return outside();
+        }
+        let mut targets = match first.as_str() {
+            "crate" => vec![Target::Module(0)],
+            "self" => vec![Target::Module(module)],
+            "super" => self.parent(module),
+            "Self" => return Vec::new(),
+            name => {
+                let found = self.lookup(module, name, test, seen);
+                if found.is_empty() {
+                    return outside();
+                }
+                found
+            }
+        };
+        for name in rest {
+            targets = targets
+                .into_iter()
+                .flat_map(|target| self.below(target, name, test, seen))
+                .collect();
+        }
+        targets.sort();
+        targets.dedup();
+        targets
+    }
+
+    /// What `target::name` means.
+    fn below(&self, target: Target, name: &str, test: bool, seen: &mut Seen) -> Vec<Target> {
+        match target {
+            Target::Module(module) if name == "super" => self.parent(module),
+            Target::Module(module) if name == "self" => vec![Target::Module(module)],
+            Target::Module(module) => {
+                let found = self.lookup(module, name, test, seen);
+                if found.is_empty() {
+                    // A macro defines it.
+                    let file = self.modules[module].file;
+                    return vec![Target::Item { file, opens: true }];
+                }
+                found
+            }
+            Target::Item { opens: true, .. } => vec![target],
+            Target::Item { .. } | Target::Behind(_) => Vec::new(),
+            Target::Outside(mut path) => {
+                path.push(name.to_owned());
+                vec![Target::Outside(path)]
+            }
+        }
+    }
+
+    fn parent(&self, module: usize) -> Vec<Target> {
+        let parent = self.modules[module].parent;
+        parent.map(Target::Module).into_iter().collect()
+    }
+
+    /// What a name of a module means: what it defines and imports by name, otherwise what it imports by `*`.
+    fn lookup(&self, module: usize, name: &str, test: bool, seen: &mut Seen) -> Vec<Target> {
+        let key = (module, name.to_owned());
+        if !seen.insert(key.clone()) {
+            return Vec::new();
+        }
+        let names = self.modules[module].names.get(name);
+        let names = names.into_iter().flatten();
+        let mut found = Vec::new();
+        for Name {
+            what,
+            test: of_test,
+        } in names
+        {
+            if *of_test && !test {
+                continue;
+            }
+            match what {
+                What::Item { opens } => found.push(Target::Item {
+                    file: self.modules[module].file,
+                    opens: *opens,
+                }),
+                What::Short(paths) => {
+                    let file = self.modules[module].file;
+                    found.push(Target::Item { file, opens: false });
+                    let targets = paths.iter();
+                    let targets = targets.flat_map(|path| self.path(module, path, test, seen));
+                    let behind: Vec<_> = targets.filter_map(Target::behind).collect();
+                    found.extend(behind);
+                }
+                What::Module(child) => found.push(Target::Module(*child)),
+                What::Use(path) => found.extend(self.path(module, path, test, seen)),
+            }
+        }
+        if found.is_empty() {
+            found = self.by_glob(module, name, test, seen);
+        }
+        seen.remove(&key);
+        found
+    }
+
+    fn by_glob(&self, module: usize, name: &str, test: bool, seen: &mut Seen) -> Vec<Target> {
+        let mut found = Vec::new();
+        for mention in &self.modules[module].mentions {
+            if mention.role != Role::Glob || mention.test && !test {
+                continue;
+            }
+            for target in self.path(module, &mention.path, test, seen) {
+                if let Target::Module(other) = target {
+                    found.extend(self.lookup(other, name, test, seen));
+                }
+            }
+        }
+        found
+    }
+}
