@@ -496,7 +496,9 @@ fn blocks_that_the_tier_fails_to_read_come_from_their_origin() {
     assert!(get(&patient).expect("the film").body == whole);
     let ended = wait::until(LIMIT, || {
         let log = patient.server.log();
-        let points = log.lines().filter_map(|line| line.split("injected at ").nth(1));
+        let points = log
+            .lines()
+            .filter_map(|line| line.split("injected at ").nth(1));
         points
             .filter_map(|said| said.split_whitespace().next())
             .any(|point| point == "tier")

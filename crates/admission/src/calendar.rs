@@ -24,7 +24,7 @@ pub struct Calendar {
     loads: Vec<u64>,
     /// At least the largest load of each block of seconds.
     most: Vec<u64>,
-    /// What of past seconds was more than the limit and has not been made up for.
+    /// What of past seconds was more than the limit and has not been made up for, as far as it can be.
     owed: u64,
 }
 
@@ -75,9 +75,9 @@ impl Calendar {
         (second % self.loads.len() as u64) as usize
     }
 
-    /// Time has come to the second `now`; earlier ones are forgotten, but for what of them was more than `limit`. A clock
-    /// that steps back is not followed.
-    pub fn advance(&mut self, now: Second, limit: u64) {
+    /// Time has come to the second `now`; earlier ones are forgotten, but for what of them was more than `limit` and can be made
+    /// up for, `carry` at most: the rest was late, or lost. A clock that steps back is not followed.
+    pub fn advance(&mut self, now: Second, limit: u64, carry: u64) {
         let passed = now.saturating_sub(self.now);
         if passed >= self.loads.len() as u64 {
             self.loads.fill(0);
@@ -86,7 +86,8 @@ impl Calendar {
         } else {
             for second in self.now..now {
                 let place = self.place(second);
-                self.owed = (self.owed + self.loads[place]).saturating_sub(limit);
+                let owed = (self.owed + self.loads[place]).saturating_sub(limit);
+                self.owed = owed.min(carry);
                 self.loads[place] = 0;
                 if place % BLOCK == BLOCK - 1 {
                     self.most[place / BLOCK] = 0;
@@ -109,10 +110,10 @@ impl Calendar {
             most = most.max(sum);
             // Whatever was before is made up for.
             if sum <= -carry {
-                return most as u64;
+                return most.min(carry) as u64;
             }
         }
-        most.max(sum + i128::from(self.owed)) as u64
+        most.max(sum + i128::from(self.owed)).min(carry) as u64
     }
 
     /// The first second of `play`, begun in the second `start`, in which more would be owed than can be made up for: its
@@ -348,8 +349,8 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Advance(by) => {
-                        calendar.advance(calendar.now() + by, u64::MAX);
-                        calendar.advance(calendar.now() - by.min(3), u64::MAX);
+                        calendar.advance(calendar.now() + by, u64::MAX, 0);
+                        calendar.advance(calendar.now() - by.min(3), u64::MAX, 0);
                         naive.0.retain(|second, _| *second >= calendar.now());
                     }
                     Step::Book { wait, from, len, quarter } => {
@@ -414,7 +415,7 @@ mod tests {
         let mut calendar = Calendar::new(0);
         let play = Play::new(Arc::new(Curve::new(vec![1; 400])), 0, usize::MAX, 0);
         calendar.add(0, &play);
-        calendar.advance(31_536_000, u64::MAX);
+        calendar.advance(31_536_000, u64::MAX, 0);
         calendar.remove(0, &play);
         assert_eq!(calendar.load(31_536_000), 0);
         calendar.add(31_536_000, &play);

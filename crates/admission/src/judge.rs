@@ -14,7 +14,7 @@ use crate::verdict::{Admitted, BookingId, Newcomer, Refused, RefusedFor, Seen};
 
 /// Places in the calendar that are tried to find out when a refused newcomer could be admitted: bounds the cost of a
 /// refusal. Beyond it the answer is a time before which asking is useless.
-const TRIES: usize = 48;
+const TRIES: usize = 16;
 
 /// Most seconds of a play that are booked, and that a start may lie ahead: half of what a calendar holds each.
 const LONGEST: usize = HORIZON / 2;
@@ -150,8 +150,9 @@ impl Admission {
         }
         for resource in self.calendars.keys().copied().collect::<Vec<_>>() {
             let limit = self.there_is(resource).unwrap_or(u64::MAX);
+            let carry = self.carry(resource, limit);
             if let Some(calendar) = self.calendars.get_mut(&resource) {
-                calendar.advance(second, limit);
+                calendar.advance(second, limit, carry);
             }
         }
     }
@@ -253,50 +254,61 @@ impl Admission {
     /// The second in which the newcomer may begin.
     fn judge(&self, newcomer: &Newcomer<'_>, wait: u32) -> Result<Second, Refused> {
         let now = self.second();
-        let member = Member::new(newcomer.title, newcomer.address, newcomer.user);
-        if let Some(words) = self.crowd.full(&member) {
-            return Err(self.refuse_for_now(RefusedFor::Crowd(words)));
+        if let Some(reason) = self.turned_away(newcomer) {
+            return Err(self.refuse_for_now(reason));
         }
-        let present = self.bookings.len() as u32;
-        match self.policy {
-            Policy::Count(most) if present >= most => {
-                return Err(self.refuse_for_now(RefusedFor::Count { present }));
-            }
-            // With the newcomer, a fifth of all.
-            Policy::Vodca if newcomer.fast && (self.fast + 1) * 5 > present + 1 => {
-                return Err(self.refuse_for_now(RefusedFor::Fast));
-            }
-            _ => {}
-        }
-        let plays = self.plays(
-            newcomer.needs,
-            newcomer.from,
-            newcomer.to,
-            self.quarter_at(now),
-        );
-        let Some((resource, place)) = self.overfull(now, &plays, newcomer.class) else {
+        let plays = self.plays_of(newcomer);
+        let Some(overfull) = self.overfull(now, &plays, newcomer.class) else {
             return Ok(now);
         };
         let (start, is_exact) = self.earliest(now, &plays, newcomer.class);
         if is_exact && start - now <= u64::from(wait).min(LONGEST as u64) {
             return Ok(start);
         }
-        let second = now + place as u64;
-        let need = plays
-            .iter()
-            .find(|(of, _)| *of == resource)
-            .map_or(0, |(_, play)| u64::from(play.need(place)));
         Err(Refused {
-            reason: RefusedFor::Full {
-                resource,
-                ahead: place as u64,
-                load: self.load(resource, second),
-                need,
-                limit: self.limit(resource, newcomer.class).unwrap_or(u64::MAX),
-            },
+            reason: self.full(overfull, &plays, newcomer.class),
             retry_after: Duration::from_secs(start - now),
             is_exact,
         })
+    }
+
+    /// Why the newcomer is refused whatever is booked: by the viewers that there are.
+    fn turned_away(&self, newcomer: &Newcomer<'_>) -> Option<RefusedFor> {
+        let member = Member::new(newcomer.title, newcomer.address, newcomer.user);
+        if let Some(words) = self.crowd.full(&member) {
+            return Some(RefusedFor::Crowd(words));
+        }
+        let present = self.bookings.len() as u32;
+        match self.policy {
+            Policy::Count(most) if present >= most => Some(RefusedFor::Count { present }),
+            // With the newcomer, a fifth of all.
+            Policy::Vodca if newcomer.fast && (self.fast + 1) * 5 > present + 1 => {
+                Some(RefusedFor::Fast)
+            }
+            _ => None,
+        }
+    }
+
+    fn plays_of(&self, newcomer: &Newcomer<'_>) -> Vec<(Resource, Play)> {
+        let quarter = self.quarter_at(self.second());
+        self.plays(newcomer.needs, newcomer.from, newcomer.to, quarter)
+    }
+
+    /// Says what is overfull, and how much, when these plays begin now.
+    fn full(
+        &self,
+        (resource, place): (Resource, usize),
+        plays: &[(Resource, Play)],
+        class: usize,
+    ) -> RefusedFor {
+        let need = plays.iter().find(|(of, _)| *of == resource);
+        RefusedFor::Full {
+            resource,
+            ahead: place as u64,
+            load: self.load(resource, self.second() + place as u64),
+            need: need.map_or(0, |(_, play)| play.need(place).into()),
+            limit: self.limit(resource, class).unwrap_or(u64::MAX),
+        }
     }
 
     /// Until the next booking ends.
@@ -338,7 +350,8 @@ impl Admission {
         first
     }
 
-    /// The first second after `now` in which these could begin, or one before which they could not.
+    /// A second after `now` in which these could begin (and `true`), or one before which they could not. It is the first such
+    /// second where that comes soon; one that comes later may be preceded by others.
     fn earliest(&self, now: Second, plays: &[(Resource, Play)], class: usize) -> (Second, bool) {
         let mut start = now + 1;
         let last = now + LONGEST as u64;
@@ -359,10 +372,27 @@ impl Admission {
             });
             start = full.unwrap_or(0).max(start + 1);
             if start >= last {
-                break;
+                return (last, false);
             }
         }
-        (start.min(last), false)
+        let fits = |start| self.overfull(start, plays, class).is_none();
+        // Ever further, then back to where it begins to fit.
+        let (mut no, mut step) = (start - 1, 1);
+        while no + step < last && !fits(no + step) {
+            (no, step) = (no + step, step * 2);
+        }
+        let mut yes = no + step;
+        if yes >= last {
+            return (start, false);
+        }
+        while yes - no > 1 {
+            let middle = no + (yes - no) / 2;
+            match fits(middle) {
+                true => yes = middle,
+                false => no = middle,
+            }
+        }
+        (yes, true)
     }
 
     fn book(&mut self, id: BookingId, start: Second, plays: Vec<(Resource, Play)>) {
@@ -428,17 +458,10 @@ impl Admission {
         self.unbook(id);
         let second = self.second();
         let plays = self.plays(needs, from, to, self.quarter_at(second));
-        if ask && let Some((resource, place)) = self.overfull(second, &plays, class) {
+        if ask && let Some(overfull) = self.overfull(second, &plays, class) {
             let (at, is_exact) = self.earliest(second, &plays, class);
-            let need = plays.iter().find(|(of, _)| *of == resource);
             let refused = Refused {
-                reason: RefusedFor::Full {
-                    resource,
-                    ahead: place as u64,
-                    load: self.load(resource, second + place as u64),
-                    need: need.map_or(0, |(_, play)| play.need(place).into()),
-                    limit: self.limit(resource, class).unwrap_or(u64::MAX),
-                },
+                reason: self.full(overfull, &plays, class),
                 retry_after: Duration::from_secs(at - second),
                 is_exact,
             };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header, request::Parts};
+use axum::http::{Method, StatusCode, header, request::Parts};
 use axum::routing::{delete, get};
 use hyper::body::Incoming;
 use reelway_catalogue::Catalogue;
@@ -23,8 +23,8 @@ use crate::answer::{self, Answer};
 use crate::api::{self, Events};
 use crate::body::Budget;
 use crate::config::HttpConfig;
-use crate::connection::{ConnectionNumber, Speed};
-use crate::desk::{Desk, Text};
+use crate::connection::{ConnectionNumber, Peer, Speed};
+use crate::desk::{Asker, Desk, Text};
 use crate::films::Films;
 use crate::guard::{self, Refused};
 use crate::limits::Limits;
@@ -166,7 +166,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-async fn metrics_page(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
+async fn metrics_page(State(app): State<Arc<App>>, asker: Asker) -> Answer {
     let of = app.clone();
     let make = move || {
         Ok(Text {
@@ -174,7 +174,7 @@ async fn metrics_page(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer
             text: metrics::exposition(&of),
         })
     };
-    let mut answer = app.desk.answer(&headers, make).await;
+    let mut answer = app.desk.answer(&asker, make).await;
     answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
     answer
 }
@@ -208,7 +208,7 @@ pub(crate) async fn handle(
     let started = reelway_clock::now();
     reelway_supervise::inject("http.request");
     let (mut parts, body) = request.into_parts();
-    parts.extensions.insert(api::Peer(peer));
+    parts.extensions.insert(Peer(peer));
     let path = parts.uri.path();
     let film = route::film(path)
         .filter(|(title, _)| !path.starts_with("/api/") || is_film_below_api(&app, path, title));

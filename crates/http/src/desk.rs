@@ -1,21 +1,58 @@
 //! Texts that are made on request: the API's answers, metrics, playlists. They are made off the reactor, a few at a
-//! time, and what clients have not taken yet stays within one bound: a request waits for its room before its answer is
-//! made.
+//! time, and what clients have not taken yet stays within one bound, half of it for one address: a request waits for its room
+//! before its answer is made.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use reelway_supervise as supervise;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use crate::answer::{self, Answer, accepts_gzip};
+use crate::connection::Peer;
+use crate::limits::network;
 
 /// Bytes that are set aside before a text is made; what it does not need is given back.
 const RESERVED: usize = 64 << 10;
 /// Longest wait for room.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Addresses whose answers are counted before those that wait for none are forgotten.
+const ADDRESSES: usize = 1024;
+
+/// Who asks for a text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    address: IpAddr,
+    takes_gzip: bool,
+}
+
+impl Asker {
+    pub fn of(request: &Parts) -> Asker {
+        let peer = request.extensions.get::<Peer>();
+        let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        Asker {
+            address: peer.map_or(nowhere, |Peer(peer)| network(peer.ip())),
+            takes_gzip: accepts_gzip(&request.headers),
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Asker {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Asker, Infallible> {
+        Ok(Asker::of(parts))
+    }
+}
 
 /// A text, and what it is.
 pub(crate) struct Text {
@@ -30,14 +67,37 @@ pub(crate) struct Desk {
     /// One for each byte that may wait for its reader.
     room: Arc<Semaphore>,
     all: usize,
+    /// The same of each address, which has half of the room.
+    addresses: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
     /// Longest wait for room.
     patience: Duration,
+}
+
+/// A part of the room: of its address's, and of all.
+struct Room {
+    address: OwnedSemaphorePermit,
+    all: OwnedSemaphorePermit,
+}
+
+impl Room {
+    /// Takes in so many bytes more, if they are there.
+    fn grow(&mut self, bytes: u32) -> Result<(), TryAcquireError> {
+        let take = |of: &OwnedSemaphorePermit| of.semaphore().clone().try_acquire_many_owned(bytes);
+        let (address, all) = (take(&self.address)?, take(&self.all)?);
+        self.address.merge(address);
+        self.all.merge(all);
+        Ok(())
+    }
+
+    fn shrink(&mut self, bytes: usize) {
+        drop((self.address.split(bytes), self.all.split(bytes)));
+    }
 }
 
 /// A body and its part of the room.
 struct Held {
     bytes: Vec<u8>,
-    _room: OwnedSemaphorePermit,
+    _room: Room,
 }
 
 impl AsRef<[u8]> for Held {
@@ -51,11 +111,12 @@ impl Desk {
     pub fn new(turns: usize, bytes: u64) -> Desk {
         let all = usize::try_from(bytes)
             .unwrap_or(usize::MAX)
-            .clamp(RESERVED, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+            .clamp(2 * RESERVED, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         Desk {
             turns: Arc::new(Semaphore::new(turns)),
             room: Arc::new(Semaphore::new(all)),
             all,
+            addresses: Mutex::default(),
             patience: PATIENCE,
         }
     }
@@ -65,18 +126,46 @@ impl Desk {
         self.all - self.room.available_permits()
     }
 
+    /// The most that answers to one address may wait.
+    fn share(&self) -> usize {
+        self.all / 2
+    }
+
+    /// The room of an address.
+    fn room_of(&self, address: IpAddr) -> Arc<Semaphore> {
+        let mut addresses = supervise::whole(self.addresses.lock());
+        if addresses.len() >= ADDRESSES {
+            // What is held, or waited for, holds it.
+            addresses.retain(|_, room| Arc::strong_count(room) > 1);
+        }
+        let room = || Arc::new(Semaphore::new(self.share()));
+        addresses.entry(address).or_insert_with(room).clone()
+    }
+
+    /// Room for an answer that is to be made.
+    async fn reserve(&self, address: IpAddr) -> Option<Room> {
+        let room = self.room_of(address);
+        let reserve = async {
+            // The address's own first: who waits for that keeps nothing from others.
+            let address = room.acquire_many_owned(RESERVED as u32).await.ok()?;
+            let all = self.room.clone().acquire_many_owned(RESERVED as u32);
+            let all = all.await.ok()?;
+            Some(Room { address, all })
+        };
+        tokio::time::timeout(self.patience, reserve).await.ok()?
+    }
+
     /// Answers with the text that `make` makes, or with what it says instead; compressed where the client asks for
-    /// that and it pays. 503 where other answers take all the room.
+    /// that and it pays. 503 where other answers take all the room, or those to the same address its half.
     pub async fn answer(
         &self,
-        request: &HeaderMap,
+        asker: &Asker,
         make: impl FnOnce() -> Result<Text, Box<Answer>> + Send + 'static,
     ) -> Answer {
-        let reserve = self.room.clone().acquire_many_owned(RESERVED as u32);
-        let Ok(Ok(mut room)) = tokio::time::timeout(self.patience, reserve).await else {
+        let Some(mut room) = self.reserve(asker.address).await else {
             return self.no_room();
         };
-        let compress = accepts_gzip(request);
+        let compress = asker.takes_gzip;
         // Never closed, so that it is always given.
         let turn = self.turns.clone().acquire_owned().await;
         let making = tokio::task::spawn_blocking(move || {
@@ -92,16 +181,14 @@ impl Desk {
             Ok(made) => made,
             Err(answer) => return *answer,
         };
-        // A single text that is larger than all the room may have it to itself.
-        let needed = bytes.len().min(self.all);
+        // A single text that is larger than all the room of its address may have it to itself.
+        let needed = bytes.len().min(self.share());
         if needed > RESERVED {
-            let more = (needed - RESERVED) as u32;
-            match self.room.clone().try_acquire_many_owned(more) {
-                Ok(more) => room.merge(more),
-                Err(_) => return self.no_room(),
+            if room.grow((needed - RESERVED) as u32).is_err() {
+                return self.no_room();
             }
         } else {
-            drop(room.split(RESERVED - needed));
+            room.shrink(RESERVED - needed);
         }
         let held = Held { bytes, _room: room };
         let body = Body::from(Bytes::from_owner(held));
@@ -137,17 +224,24 @@ mod tests {
         })
     }
 
+    fn asker(number: u8) -> Asker {
+        Asker {
+            address: [10, 0, 0, number].into(),
+            takes_gzip: false,
+        }
+    }
+
     #[tokio::test]
     async fn answers_that_are_not_read_take_a_bounded_room_and_those_that_are_read_give_it_back() {
         let desk = Desk {
             patience: Duration::from_millis(1),
-            ..Desk::new(2, 1 << 20)
+            ..Desk::new(2, 2 << 20)
         };
-        let headers = HeaderMap::new();
+        let headers = asker(1);
         let mut unread = Vec::new();
         loop {
             let answer = desk.answer(&headers, || text(50_000)).await;
-            assert!(desk.waiting() <= 1 << 20);
+            assert!(desk.waiting() <= 1 << 20, "one address has half");
             if answer.status() != StatusCode::OK {
                 assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
                 let body = answer.into_body().collect().await.unwrap().to_bytes();
@@ -157,6 +251,13 @@ mod tests {
             unread.push(answer);
         }
         assert_eq!(unread.len(), ((1 << 20) - RESERVED) / 50_000 + 1);
+        let other = desk.answer(&asker(2), || text(50_000)).await;
+        assert_eq!(
+            other.status(),
+            StatusCode::OK,
+            "another address has its own"
+        );
+        drop(other);
         let body = unread.pop().unwrap().into_body();
         assert_eq!(body.collect().await.unwrap().to_bytes().len(), 50_000);
         let again = desk.answer(&headers, || text(50_000)).await;
@@ -167,20 +268,22 @@ mod tests {
 
     #[tokio::test]
     async fn one_answer_may_be_larger_than_the_room() {
-        let desk = Desk::new(2, 100_000);
-        let answer = desk.answer(&HeaderMap::new(), || text(300_000)).await;
+        let desk = Desk::new(2, 200_000);
+        let answer = desk.answer(&asker(1), || text(300_000)).await;
         assert_eq!((answer.status(), desk.waiting()), (StatusCode::OK, 100_000));
     }
 
     #[tokio::test]
     async fn nothing_is_made_or_compressed_on_the_reactor() {
         let desk = Desk::new(2, 1 << 20);
-        let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT_ENCODING, "gzip".parse().unwrap());
+        let asker = Asker {
+            takes_gzip: true,
+            ..asker(1)
+        };
         let reactor = std::thread::current().id();
         let made_by = Arc::new(std::sync::Mutex::new(None));
         let seen = made_by.clone();
-        let answer = reelway_clock::reactor::metered(desk.answer(&headers, move || {
+        let answer = reelway_clock::reactor::metered(desk.answer(&asker, move || {
             *seen.lock().unwrap() = Some(std::thread::current().id());
             text(500_000)
         }))

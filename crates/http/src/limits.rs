@@ -76,7 +76,7 @@ impl Drop for Counted {
 }
 
 /// What one subscriber has: an IPv4 address, or an IPv6 /64 (RFC 6177).
-fn network(peer: IpAddr) -> IpAddr {
+pub(crate) fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => {
             let [a, b, c, d, ..] = v6.segments();

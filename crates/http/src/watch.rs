@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, Method, StatusCode, header, request::Parts};
+use axum::http::{Method, StatusCode, header, request::Parts};
 use reelway_catalogue::CatalogueError;
 use reelway_media::{Kind, Nanos};
 use reelway_package::{Links, media_playlist, mpd, multivariant_playlist};
@@ -16,7 +16,7 @@ use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::{Flow, MediaError, Producer};
 use crate::connection::{Carried, Speed};
-use crate::desk::Text;
+use crate::desk::{Asker, Text};
 use crate::films::{Show, ShowError};
 use crate::media::{Media, bodiless};
 use crate::metrics::Route;
@@ -135,7 +135,7 @@ async fn film(
                 viewer.answered();
                 viewer.token.clone()
             };
-            Ok(playlist(app, show, target, &request.headers, token).await)
+            Ok(playlist(app, show, target, &Asker::of(request), token).await)
         }
         Target::Init(id) => {
             check_version(&show, request)?;
@@ -168,13 +168,13 @@ async fn playlist(
     app: &App,
     show: Arc<Show>,
     target: Target,
-    headers: &HeaderMap,
+    asker: &Asker,
     token: String,
 ) -> Answer {
     let in_segments = app.config.tokens_in_segments;
     // Those of long films are long, and are made and compressed for each viewer.
     let make = move || Ok(playlist_text(&show, target, &token, in_segments));
-    let mut answer = app.playlists.answer(headers, make).await;
+    let mut answer = app.playlists.answer(asker, make).await;
     // Each viewer has his own.
     answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
     answer

@@ -78,8 +78,11 @@ impl Link {
     }
 
     /// From now on the link carries so many bytes a second.
-    pub fn set_rate(&self, rate: u64) {
+    pub fn set_rate(&self, rate: u64, now: u64) {
         self.rate.store(rate.max(1), Ordering::Relaxed);
+        // What was reckoned by a rate of nearly nothing does not hold up what comes.
+        let most = now.saturating_add(self.queue);
+        self.drained.fetch_min(most, Ordering::Relaxed);
     }
 
     /// A connection that is not one of the sender's streams is handed `bytes`, which it sends at `speed` bytes a second.
@@ -123,6 +126,10 @@ impl Link {
         self.advance(now);
         let time = self.takes(bytes);
         let bound = if deadline > now.saturating_add(AHEAD) {
+            // A slice that is more than the queue leaves when the queue is empty: it gets there.
+            if self.others_first(now, thread) {
+                return false;
+            }
             AHEAD.min(self.queue)
         } else if self.others_first(deadline, thread) {
             self.queue / 2
@@ -198,11 +205,20 @@ impl Way {
         }
     }
 
-    /// Says what waits on a thread: the earliest deadline, if any.
-    pub fn waits(&self, thread: usize, deadline: Option<u64>) {
+    /// Says that nothing waits on a thread.
+    pub fn nothing_waits(&self, thread: usize) {
         for link in &self.links {
             if let Some(waiting) = link.waiting.get(thread) {
-                waiting.store(deadline.unwrap_or(NONE), Ordering::Relaxed);
+                waiting.store(NONE, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Says what waits on a thread with this deadline, on this way: nothing, or nothing earlier, was said before.
+    pub fn waits(&self, thread: usize, deadline: u64) {
+        for link in &self.links {
+            if let Some(waiting) = link.waiting.get(thread) {
+                waiting.fetch_min(deadline, Ordering::Relaxed);
             }
         }
     }
@@ -250,9 +266,9 @@ impl Links {
     }
 
     /// From now on the link of this number carries so many bytes a second.
-    pub fn set_rate(&self, number: u8, rate: u64) {
+    pub fn set_rate(&self, number: u8, rate: u64, now: u64) {
         let link = self.links.iter().find(|link| link.number == number);
-        link.into_iter().for_each(|link| link.set_rate(rate));
+        link.into_iter().for_each(|link| link.set_rate(rate, now));
     }
 
     /// A connection that is not one of the sender's streams is handed bytes for the links of these numbers.
@@ -308,12 +324,23 @@ mod tests {
             links: vec![Arc::new(link(1_000_000, 20))],
         };
         let now = 1000 * MS;
-        way.waits(1, Some(now - 10 * MS));
+        way.waits(1, now - 10 * MS);
+        assert!(!way.take(now, 1, now + 500 * MS, 0), "it is late");
         assert!(way.take(now, 10_000, now, 0));
         assert!(!way.take(now, 1000, now, 0));
         assert!(way.take(now, 1000, now - 10 * MS, 1));
-        way.waits(1, None);
+        way.nothing_waits(1);
         assert!(way.take(now, 1000, now, 0));
+    }
+
+    #[test]
+    fn a_rate_of_nothing_is_forgotten_with_the_next_one() {
+        let link = link(1, 20);
+        let now = 1000 * MS;
+        assert!(link.take(now, 12_000, now, 0));
+        assert!(link.backlog(now) > 1000 * MS);
+        link.set_rate(1_000_000, now);
+        assert!(link.take(now + 20 * MS, 12_000, now, 0));
     }
 
     #[test]

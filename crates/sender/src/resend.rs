@@ -171,15 +171,35 @@ impl Thread {
         if !stream.resends() || now < stream.retry_at {
             return;
         }
-        if !stream.link_has_room_again(now, self.number) {
-            return;
-        }
         let mut room = stream.window.room(now, stream.resend_cap());
         for track in 0..stream.tracks.len() {
-            while room > 0 && self.resend_first(place, track, now) {
+            while room > 0
+                && self.link_has_room_again(place, now)
+                && self.resend_first(place, track, now)
+            {
                 room -= 1;
             }
         }
+    }
+
+    fn link_has_room_again(&mut self, place: u32, now: u64) -> bool {
+        let stream = self.streams[place as usize].as_deref_mut();
+        stream.is_some_and(|stream| stream.link_has_room_again(now, self.number))
+    }
+
+    /// Sends again what the receiver of a stream misses that waits in line for a limited link: that is late already. Whether
+    /// more of it waits.
+    pub fn resend_in_line(&mut self, place: u32) -> bool {
+        self.resend(place);
+        let Some(stream) = self.streams[place as usize].as_deref_mut() else {
+            return false;
+        };
+        let resends = stream.resends();
+        if let Some(link) = &mut stream.link {
+            link.settle(now());
+            link.resends_in_line = resends;
+        }
+        resends
     }
 
     /// Sends again the packet of a track that was asked for first of those that can be sent; false if

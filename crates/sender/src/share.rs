@@ -70,16 +70,16 @@ impl Share {
         supervise::whole(self.line.lock())
     }
 
-    /// Whether `blocks` more may be taken. A stream that needs more than the whole share gets it when no other stream
-    /// holds any.
-    fn fits(&self, line: &Line, blocks: usize) -> bool {
-        line.taken == 0 || line.taken + blocks <= self.blocks
+    /// Whether `blocks` more may be taken where those who are first need `before`. A stream that needs more than the whole
+    /// share gets it when it is the first and no other stream holds any.
+    fn fits(&self, line: &Line, before: usize, blocks: usize) -> bool {
+        line.taken + before == 0 || line.taken + before + blocks <= self.blocks
     }
 
     /// Leave to pin `blocks`, if they are available and no other stream waits for any.
     pub fn take(self: &Arc<Self>, blocks: usize) -> Option<Part> {
         let mut line = self.lock();
-        let may = line.waiting.is_empty() && self.fits(&line, blocks);
+        let may = line.waiting.is_empty() && self.fits(&line, 0, blocks);
         may.then(|| self.part(&mut line, blocks))
     }
 
@@ -103,7 +103,7 @@ impl Share {
                 break;
             }
         }
-        if self.fits(&line, before + blocks) {
+        if self.fits(&line, before, blocks) {
             line.waiting.remove(&number);
             let part = self.part(&mut line, blocks);
             drop(line);
@@ -197,6 +197,14 @@ mod tests {
         drop(large);
         assert!(share.take_in_turn(&mut small, 1).is_some());
         drop(held);
+        let (mut large, mut small) = (None, None);
+        let held = share.take(4).unwrap();
+        assert!(share.take_in_turn(&mut large, 9).is_none());
+        assert!(share.take_in_turn(&mut small, 1).is_none());
+        drop(held);
+        assert!(share.take_in_turn(&mut small, 1).is_none());
+        assert!(share.take_in_turn(&mut large, 9).is_some(), "its turn");
+        drop(small);
         assert!(share.take(9).is_some(), "alone, one may have more");
     }
 }

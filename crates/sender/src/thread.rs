@@ -137,8 +137,9 @@ pub(crate) struct Thread {
     pub turn: Turn,
     pub cells: Cells,
     closed: bool,
-    /// Streams that could send and wait for room on a limited link.
+    /// Streams that could send and wait for room on a limited link, and those of them whose receivers miss packets.
     waiting: Waiting,
+    resending: Vec<u32>,
 }
 
 pub(crate) fn now() -> u64 {
@@ -194,6 +195,7 @@ impl Thread {
             cells: Cells::default(),
             closed: false,
             waiting: Waiting::default(),
+            resending: Vec::new(),
         }
     }
 
@@ -270,6 +272,7 @@ impl Thread {
         self.refused_cut.clear();
         self.turn_calls = 0;
         self.waiting.forget(self.number);
+        self.resending.clear();
     }
 
     /// Turn after turn, until it is closed.
@@ -439,8 +442,11 @@ impl Thread {
         false
     }
 
-    /// Walks a stream at once.
+    /// Walks a stream at once; one that waits in line for a limited link stays there.
     fn touch(&mut self, place: u32) {
-        self.enlist(place, 0);
+        match self.armed[place as usize] {
+            IN_LINE => self.touch_in_line(place),
+            _ => self.enlist(place, 0),
+        }
     }
 }

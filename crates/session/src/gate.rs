@@ -21,7 +21,7 @@ use crate::links::Links;
 use crate::members::Members;
 use crate::needs::{Curves, Needs, Wants};
 use crate::registry::{NewSession, Refusal};
-use crate::sharing::{Moved, Sharing};
+use crate::sharing::{Moved, Sharing, held_beside};
 use crate::users::Users;
 
 mod room;
@@ -314,6 +314,14 @@ impl Gate {
         let Admitted { id, starts_in } = admitted.map_err(|refused| refusal(&refused))?;
         let since = now() + starts_in.as_nanos() as u64;
         if let Some(demand) = shared {
+            let mut near = near;
+            // One who waits for their beginning is further from others than was reckoned.
+            if !starts_in.is_zero() {
+                near = sharing.near(None, Some(demand), since, range);
+                let holds = held_beside(demand, near.as_ref());
+                let moved = vec![Moved { id, holds }];
+                self.hold_for(&mut lock(&self.0.judge), moved);
+            }
             sharing.join(id, demand, since, range, near);
         }
         drop(sharing);
@@ -432,9 +440,10 @@ impl Gate {
 
     /// He does not play: what was booked is free.
     pub(crate) fn rests(&self, booked: &Booked) {
-        let left = lock(&self.0.following).leave(booked.id);
+        let mut following = lock(&self.0.following);
         let mut sharing = lock(&self.0.sharing);
         let mut judge = lock(&self.0.judge);
+        let left = following.leave(booked.id);
         judge.rest(now(), booked.id);
         self.read_for(&mut judge, left);
         self.hold_for(&mut judge, sharing.leave(booked.id, now()));
@@ -537,9 +546,10 @@ impl Gate {
     }
 
     pub(crate) fn leaves(&self, id: BookingId) {
-        let left = lock(&self.0.following).leave(id);
+        let mut following = lock(&self.0.following);
         let mut sharing = lock(&self.0.sharing);
         let mut judge = lock(&self.0.judge);
+        let left = following.leave(id);
         judge.end(now(), id);
         self.read_for(&mut judge, left);
         self.hold_for(&mut judge, sharing.leave(id, now()));

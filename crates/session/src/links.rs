@@ -139,7 +139,7 @@ impl Links {
         self.iter()
             .filter_map(|(number, link)| {
                 let now = u128::from(speed(dir, &link.name)?);
-                let share = (now * 1000 / u128::from(link.speed)).min(1000);
+                let share = (now * 1000 / u128::from(link.speed)).clamp(1, 1000);
                 Some((number, share as u32))
             })
             .collect()

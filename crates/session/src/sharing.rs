@@ -81,6 +81,12 @@ impl Near {
     }
 }
 
+/// What a viewer of a film holds beside the blocks of the viewer nearby, if there is one.
+pub(crate) fn held_beside(demand: &Demand, near: Option<&Near>) -> Arc<Curve> {
+    let alone = demand.memory();
+    near.map_or_else(|| alone.clone(), |near| near.holds(&alone))
+}
+
 impl Film {
     fn new(demand: &Arc<Demand>) -> Film {
         Film {
@@ -183,7 +189,7 @@ impl Sharing {
                 return true;
             };
             film.viewers.swap_remove(at);
-            let alone = film.demand.memory();
+            let demand = film.demand.clone();
             for number in 0..film.viewers.len() {
                 let one = &film.viewers[number];
                 if one.near.is_none_or(|near| near.to != id) {
@@ -192,7 +198,7 @@ impl Sharing {
                 // Who joined earlier leads to nobody who joined later, so nothing leads in a circle.
                 let (id, place, joined) = (one.id, (one.origin, one.to), one.number);
                 let near = film.nearest(place, now, |other| other.number < joined);
-                let holds = near.map_or_else(|| alone.clone(), |near| near.holds(&alone));
+                let holds = held_beside(&demand, near.as_ref());
                 moved.push(Moved { id, holds });
                 film.viewers[number].near = near;
             }

@@ -75,24 +75,26 @@ impl Admission {
 
     /// What stands in the way.
     fn hindrance(&self, wish: &Wish<'_>) -> Option<RefusedFor> {
-        match wish {
-            Wish::Newcomer(newcomer, wait) => self
-                .judge(newcomer, *wait)
-                .err()
-                .map(|refused| refused.reason),
-            Wish::Again(needs, (from, to), class) => {
-                let now = self.second();
-                let plays = self.plays(needs, *from, *to, self.quarter_at(now));
-                let (resource, place) = self.overfull(now, &plays, *class)?;
-                Some(RefusedFor::Full {
-                    resource,
-                    ahead: place as u64,
-                    load: 0,
-                    need: 0,
-                    limit: 0,
-                })
+        let (plays, class) = match wish {
+            Wish::Newcomer(newcomer, wait @ 1..) => {
+                let refused = self.judge(newcomer, *wait).err()?;
+                return Some(refused.reason);
             }
-        }
+            // When there would be room is not asked: that is looked for second by second.
+            Wish::Newcomer(newcomer, 0) => {
+                let reason = self.turned_away(newcomer);
+                if reason.is_some() {
+                    return reason;
+                }
+                (self.plays_of(newcomer), newcomer.class)
+            }
+            Wish::Again(needs, (from, to), class) => {
+                let quarter = self.quarter_at(self.second());
+                (self.plays(needs, *from, *to, quarter), *class)
+            }
+        };
+        let overfull = self.overfull(self.second(), &plays, class)?;
+        Some(self.full(overfull, &plays, class))
     }
 
     /// Whether it would help if this one left.

@@ -341,6 +341,69 @@ fn what_is_sent_ahead_makes_up_for_pictures_that_coincide_and_fills_the_link() {
     }
 }
 
+fn judge_with_ahead(limit: u64) -> Admission {
+    judge(Policy::Exact, limit).with_ahead(Duration::from_secs(1))
+}
+
+#[test]
+fn where_a_link_halves_about_as_many_leave_as_are_too_many() {
+    let needs = [(LINK, curve(&[40; 600]))];
+    let mut judge = judge_with_ahead(4000);
+    for _ in 0..90 {
+        judge.decide(0, &newcomer(&needs), 0).unwrap();
+    }
+    judge.set_share(LINK, 500);
+    judge.advance(3 * SECOND);
+    let leave = judge.too_many(5).len();
+    assert!((40..=60).contains(&leave), "{leave} of 90, where 50 fit");
+}
+
+#[test]
+fn what_was_overbooked_is_forgotten_when_it_cannot_be_made_up_for() {
+    let needs = [(LINK, curve(&[40; 7200]))];
+    let mut judge = judge_with_ahead(4000);
+    let mut viewers = Vec::new();
+    for _ in 0..100 {
+        viewers.push(judge.decide(0, &newcomer(&needs), 0).unwrap().id);
+    }
+    // They rest, others come, and they are back: 160 % for half an hour.
+    for id in &viewers[..60] {
+        judge.rest(SECOND, *id);
+    }
+    for _ in 0..60 {
+        judge.decide(SECOND, &newcomer(&needs), 0).unwrap();
+    }
+    for id in &viewers[..60] {
+        judge
+            .rebook(2 * SECOND, *id, &needs, (0, usize::MAX), false)
+            .unwrap();
+    }
+    assert!(judge.decide(3 * SECOND, &newcomer(&needs), 0).is_err());
+    judge.advance(1800 * SECOND);
+    for id in viewers {
+        judge.end(1800 * SECOND, id);
+    }
+    assert!(judge.decide(1803 * SECOND, &newcomer(&needs), 0).is_ok());
+}
+
+#[test]
+fn a_place_that_comes_late_is_found() {
+    let needs = [(LINK, curve(&[40; 600]))];
+    let mut judge = judge_with_ahead(400);
+    for _ in 0..10 {
+        judge.decide(0, &newcomer(&needs), 0).unwrap();
+    }
+    let refused = judge
+        .decide(100 * SECOND, &newcomer(&needs), 0)
+        .unwrap_err();
+    let after = refused.retry_after.as_secs();
+    assert!(
+        refused.is_exact && (490..=501).contains(&after),
+        "{after} s"
+    );
+    assert!(judge.decide(100 * SECOND, &newcomer(&needs), 600).is_ok());
+}
+
 proptest! {
     #[test]
     fn what_is_let_in_could_be_sent_ahead_in_every_run_of_seconds(

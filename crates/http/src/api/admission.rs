@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Extension, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use reelway_session::{NewSession, Protocol, Resource, Wants};
 use reelway_timetable::Carriage;
 use serde::Serialize;
@@ -14,11 +14,9 @@ use serde::Serialize;
 use super::json;
 use crate::answer::{self, Answer};
 use crate::app::App;
+use crate::connection::Peer;
+use crate::desk::Asker;
 use crate::films::Show;
-
-/// The address a request came from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub SocketAddr);
 
 /// Seconds to come that are shown, unless another number is asked for; and the most.
 const AHEAD: u64 = 600;
@@ -192,7 +190,7 @@ pub(crate) async fn admission(
     State(app): State<Arc<App>>,
     Extension(Peer(peer)): Extension<Peer>,
     Query(query): Query<HashMap<String, String>>,
-    headers: HeaderMap,
+    asker: Asker,
 ) -> Answer {
     let ahead = match query.get("ahead").map(|text| text.parse::<u64>()) {
         None => AHEAD,
@@ -219,7 +217,7 @@ pub(crate) async fn admission(
             ..Calendar::of(app, ahead)
         })
     };
-    json(&app, &headers, calendar).await
+    json(&app, &asker, calendar).await
 }
 
 fn nothing_calibrated() -> Answer {

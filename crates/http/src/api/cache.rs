@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use serde::Serialize;
 
 use super::json;
 use crate::answer::Answer;
 use crate::app::App;
+use crate::desk::Asker;
 
 /// Films that are shown, those with the most viewers first.
 const FILMS: usize = 20;
@@ -131,8 +131,8 @@ fn films(app: &App) -> Vec<Film> {
         .collect()
 }
 
-pub(crate) async fn cache(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
-    json(&app, &headers, |app| Ok(Cache::of(app))).await
+pub(crate) async fn cache(State(app): State<Arc<App>>, asker: Asker) -> Answer {
+    json(&app, &asker, |app| Ok(Cache::of(app))).await
 }
 
 impl Cache {

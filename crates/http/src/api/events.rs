@@ -19,12 +19,11 @@ use reelway_supervise as supervise;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
-use super::Peer;
 use super::feed::{Batch, GZIP, Piece, Told};
 use super::node::Node;
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::connection::Speed;
+use crate::connection::{Peer, Speed};
 use crate::limits::{Counted, Limits, TooMany};
 use crate::node::NodeState;
 

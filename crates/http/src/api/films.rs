@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
-use axum::http::{HeaderMap, StatusCode, Uri, request::Parts};
+use axum::http::{StatusCode, Uri, request::Parts};
 use reelway_catalogue::{CatalogueError, Entry, Film, State as FilmState, Summary};
 use reelway_clock::Real;
 use reelway_media::{Container, Kind};
@@ -16,6 +16,7 @@ use super::{json, seconds};
 use crate::answer::{self, Answer};
 use crate::api::tracks::TrackJson;
 use crate::app::App;
+use crate::desk::Asker;
 use crate::guard;
 use crate::metrics::state_name;
 use crate::route;
@@ -272,13 +273,13 @@ fn natural(a: &str, b: &str) -> Ordering {
 pub(crate) async fn films(
     State(app): State<Arc<App>>,
     wish: Result<Query<Wish>, axum::extract::rejection::QueryRejection>,
-    headers: HeaderMap,
+    asker: Asker,
 ) -> Answer {
     let Query(wish) = match wish {
         Ok(wish) => wish,
         Err(error) => return answer::api_error(StatusCode::BAD_REQUEST, error.body_text()),
     };
-    json(&app, &headers, move |app| Ok(List::of(app, &wish))).await
+    json(&app, &asker, move |app| Ok(List::of(app, &wish))).await
 }
 
 impl List {
@@ -383,7 +384,7 @@ pub(crate) async fn film(State(app): State<Arc<App>>, parts: Parts) -> Answer {
         FullFilm::of(app, &entry, urls)
             .map_err(|error| Box::new(answer::api_error(StatusCode::INTERNAL_SERVER_ERROR, error)))
     };
-    json(&app, &parts.headers, full).await
+    json(&app, &Asker::of(&parts), full).await
 }
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;

@@ -9,7 +9,7 @@ mod node;
 mod sessions;
 mod tracks;
 
-pub(crate) use admission::{Peer, admission, calibration, calibration_chart, interface};
+pub(crate) use admission::{admission, calibration, calibration_chart, interface};
 pub(crate) use cache::cache;
 pub(crate) use events::{Events, events, tell};
 pub(crate) use films::{film, films};
@@ -18,19 +18,19 @@ pub(crate) use sessions::{end_session, sessions};
 
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, header};
+use axum::http::header;
 use reelway_session::Protocol;
 use serde::Serialize;
 
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::desk::Text;
+use crate::desk::{Asker, Text};
 
 /// Answers with what `make` finds, as JSON that is not kept; or with what it says instead. `make` runs off the reactor,
 /// and may take its time.
 async fn json<T: Serialize>(
     app: &Arc<App>,
-    headers: &HeaderMap,
+    asker: &Asker,
     make: impl FnOnce(&App) -> Result<T, Box<Answer>> + Send + 'static,
 ) -> Answer {
     let of = app.clone();
@@ -40,7 +40,7 @@ async fn json<T: Serialize>(
             text: to_text(&make(&of)?),
         })
     };
-    let mut answer = app.desk.answer(headers, make).await;
+    let mut answer = app.desk.answer(asker, make).await;
     answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
     answer
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use reelway_session::State as Doing;
 use serde::Serialize;
 
 use super::json;
 use crate::answer::Answer;
 use crate::app::App;
+use crate::desk::Asker;
 use crate::metrics::state_name;
 use crate::node::{Addresses, NodeState, Problem};
 
@@ -128,6 +128,6 @@ impl Node {
     }
 }
 
-pub(crate) async fn node(State(app): State<Arc<App>>, headers: HeaderMap) -> Answer {
-    json(&app, &headers, |app| Ok(Node::of(app))).await
+pub(crate) async fn node(State(app): State<Arc<App>>, asker: Asker) -> Answer {
+    json(&app, &asker, |app| Ok(Node::of(app))).await
 }

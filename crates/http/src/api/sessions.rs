@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, Query, State, rejection::QueryRejection};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use reelway_session::{EndReason, Protocol, SessionView, Wanted};
 use serde::{Deserialize, Serialize};
 
 use super::json;
 use crate::answer::{self, Answer};
 use crate::app::App;
+use crate::desk::Asker;
 
 /// Sessions of a page.
 const MOST: usize = 200;
@@ -46,7 +47,7 @@ struct List {
 pub(crate) async fn sessions(
     State(app): State<Arc<App>>,
     wish: Result<Query<Wish>, QueryRejection>,
-    headers: HeaderMap,
+    asker: Asker,
 ) -> Answer {
     let Query(wish) = match wish {
         Ok(wish) => wish,
@@ -57,7 +58,7 @@ pub(crate) async fn sessions(
         Some(Ok(protocol)) => Some(protocol),
         Some(Err(words)) => return answer::api_error(StatusCode::BAD_REQUEST, words),
     };
-    json(&app, &headers, move |app| Ok(page(app, wish, protocol))).await
+    json(&app, &asker, move |app| Ok(page(app, wish, protocol))).await
 }
 
 fn page(app: &App, wish: Wish, protocol: Option<Protocol>) -> List {

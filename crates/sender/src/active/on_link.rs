@@ -32,6 +32,10 @@ pub(crate) struct OnLink {
     handed: u64,
     /// Packets that are asked for again wait until then, as the link had no room.
     pub resend_at: u64,
+    /// The deadline by which it waits in line.
+    pub in_line_for: u64,
+    /// Whether its lost packets are sent again while it waits in line.
+    pub resends_in_line: bool,
 }
 
 impl OnLink {
@@ -45,6 +49,8 @@ impl OnLink {
             reserved: 0,
             handed: 0,
             resend_at: 0,
+            in_line_for: 0,
+            resends_in_line: false,
         }
     }
 
@@ -55,11 +61,11 @@ impl OnLink {
             .min(due)
     }
 
-    /// Notes that packets have left at `after` which are due at `due`, with so many bytes on the wire.
-    fn sent(&mut self, bytes: u32, due: u64, after: u64) {
+    /// Notes that packets have left at `after` which are due at `due`: `octets` of payload, and so many bytes on the wire.
+    fn sent(&mut self, octets: u32, bytes: u32, due: u64, after: u64) {
         self.handed += u64::from(bytes);
         if due > after {
-            let gap = u128::from(bytes) * 1_000_000_000 / u128::from(self.rate);
+            let gap = u128::from(octets) * 1_000_000_000 / u128::from(self.rate);
             self.ahead_after = self.ahead_after.max(after) + gap as u64;
         }
     }
@@ -84,7 +90,7 @@ impl Active {
             self.link
                 .as_mut()
                 .into_iter()
-                .for_each(|link| link.sent(bytes, due, after));
+                .for_each(|link| link.sent(octets, bytes, due, after));
         }
     }
 
@@ -140,7 +146,7 @@ impl Active {
         has
     }
 
-    /// Whether packets that are asked for again find room on its links; if not, it is looked again in the next turn.
+    /// Whether a packet that is asked for again finds room on its links; if not, it is looked again in the next turn.
     pub fn link_has_room_again(&mut self, now: u64, thread: usize) -> bool {
         /// Bytes of a full packet on the wire.
         const PACKET: u64 = 1538;

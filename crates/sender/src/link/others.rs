@@ -32,7 +32,7 @@ impl Others {
             self.remove(number, flow);
         }
         let room = (link / 100 * MOST).saturating_sub(self.rate);
-        let rate = speed.unwrap_or(link).min(room).max(link / 64).max(1);
+        let rate = speed.unwrap_or(link).min(room.max(link / 64)).max(1);
         let time = u128::from(bytes) * 1_000_000_000 / u128::from(rate);
         let time = time.min(u128::from(u64::MAX / 4)) as u64;
         // What was handed over before leaves first, at the speed of now.

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::{AT_WORK, PART, Thread};
+use super::{AT_WORK, PART, Thread, now};
+use crate::active::OnLink;
 use crate::link::Way;
 
 /// A stream that waits for a link.
@@ -30,7 +31,7 @@ impl Waiting {
     /// Nobody waits on thread number `thread` any more.
     pub fn forget(&mut self, thread: usize) {
         for line in self.0.drain(..).flatten() {
-            line.way.waits(thread, None);
+            line.way.nothing_waits(thread);
         }
     }
 
@@ -49,19 +50,71 @@ impl Waiting {
 impl Thread {
     /// Has a stream wait for room on its limited links; false: it may send nothing over any now.
     pub(super) fn line_up(&mut self, place: u32, now: u64) -> bool {
-        let Some(stream) = self.streams[place as usize].as_deref() else {
+        let Some(stream) = self.streams[place as usize].as_deref_mut() else {
             return false;
         };
-        let Some((link, (due, _))) = stream.link.as_ref().zip(stream.next_on_link(now)) else {
+        let next = stream.next_on_link(now);
+        let Some((link, (due, _))) = stream.link.as_mut().zip(next) else {
             return false;
         };
+        link.in_line_for = due;
         self.waiting.put(&link.way, due, place);
         self.armed[place as usize] = IN_LINE;
         true
     }
 
+    /// Something has come up for a stream in line: packets that were lost, or another place in its film, by whose deadline it
+    /// waits then. What waits by the one of before is found to be of no use when its turn comes.
+    pub(super) fn touch_in_line(&mut self, place: u32) {
+        let now = now();
+        let Some(stream) = self.streams[place as usize].as_deref() else {
+            return;
+        };
+        let before = stream.link.as_ref().map_or(0, |link| link.in_line_for);
+        match stream.next_on_link(now) {
+            Some((due, _)) if due >= before => {}
+            Some(_) => {
+                self.line_up(place, now);
+            }
+            None => {
+                self.armed[place as usize] = AT_WORK;
+                self.work.push((0, place));
+                return;
+            }
+        }
+        let is_listed = |link: &&OnLink| link.resends_in_line;
+        let stream = self.streams[place as usize].as_deref();
+        let listed = stream.and_then(|stream| stream.link.as_deref().filter(is_listed));
+        if listed.is_none() && self.resend_in_line(place) {
+            self.resending.push(place);
+        }
+    }
+
+    /// Goes on with what those in line miss.
+    fn resend_in_lines(&mut self) {
+        let mut resending = std::mem::take(&mut self.resending);
+        resending.retain(|place| {
+            let waits = self.armed[*place as usize] == IN_LINE;
+            let stream = self.streams[*place as usize].as_deref_mut();
+            // Another stream may have its place.
+            let link = stream.and_then(|stream| stream.link.as_deref_mut());
+            match link.filter(|link| link.resends_in_line) {
+                Some(_) if waits => self.resend_in_line(*place),
+                Some(link) => {
+                    link.resends_in_line = false;
+                    false
+                }
+                None => false,
+            }
+        });
+        self.resending = resending;
+    }
+
     /// Has those streams walked now for which their links have room, the earliest deadline first.
     pub(super) fn serve_waiting(&mut self, now: u64) {
+        if !self.resending.is_empty() {
+            self.resend_in_lines();
+        }
         let mut lines = std::mem::take(&mut self.waiting.0);
         for line in lines.iter_mut().flatten() {
             while let Some(Reverse((due, place))) = line.streams.peek().copied() {
@@ -79,8 +132,14 @@ impl Thread {
                 }
                 line.streams.pop();
             }
-            let first = line.streams.peek().map(|Reverse((due, _))| *due);
-            line.way.waits(self.number, first);
+        }
+        // Ways have links in common: of a link's deadlines the earliest is said.
+        let lines_there = || lines.iter().flatten();
+        lines_there().for_each(|line| line.way.nothing_waits(self.number));
+        for line in lines_there() {
+            if let Some(Reverse((due, _))) = line.streams.peek() {
+                line.way.waits(self.number, *due);
+            }
         }
         self.waiting.0 = lines;
     }
