@@ -232,25 +232,6 @@ impl Admission {
         Ok(Duration::from_secs(start.saturating_sub(self.second())))
     }
 
-    /// The quarter of its second at which a play begins: now, or with the same quarter of a later second.
-    fn quarter_at(&self, _: Second) -> usize {
-        (self.now % BINS as u64) as usize
-    }
-
-    fn plays(
-        &self,
-        needs: &[(Resource, Arc<Curve>)],
-        from: usize,
-        to: usize,
-        quarter: usize,
-    ) -> Vec<(Resource, Play)> {
-        let to = to.min(from.saturating_add(LONGEST * BINS));
-        needs
-            .iter()
-            .map(|(resource, curve)| (*resource, Play::new(curve.clone(), from, to, quarter)))
-            .collect()
-    }
-
     /// The second in which the newcomer may begin.
     fn judge(&self, newcomer: &Newcomer<'_>, wait: u32) -> Result<Second, Refused> {
         let now = self.second();
@@ -289,28 +270,6 @@ impl Admission {
         }
     }
 
-    fn plays_of(&self, newcomer: &Newcomer<'_>) -> Vec<(Resource, Play)> {
-        let quarter = self.quarter_at(self.second());
-        self.plays(newcomer.needs, newcomer.from, newcomer.to, quarter)
-    }
-
-    /// Says what is overfull, and how much, when these plays begin now.
-    fn full(
-        &self,
-        (resource, place): (Resource, usize),
-        plays: &[(Resource, Play)],
-        class: usize,
-    ) -> RefusedFor {
-        let need = plays.iter().find(|(of, _)| *of == resource);
-        RefusedFor::Full {
-            resource,
-            ahead: place as u64,
-            load: self.load(resource, self.second() + place as u64),
-            need: need.map_or(0, |(_, play)| play.need(place).into()),
-            limit: self.limit(resource, class).unwrap_or(u64::MAX),
-        }
-    }
-
     /// Until the next booking ends.
     fn refuse_for_now(&self, reason: RefusedFor) -> Refused {
         let now = self.second();
@@ -320,79 +279,6 @@ impl Admission {
             retry_after: Duration::from_secs(next.map_or(30, |(end, _)| end - now)),
             is_exact: false,
         }
-    }
-
-    /// The first second of a play from `start` that cannot be had.
-    fn overfull(
-        &self,
-        start: Second,
-        plays: &[(Resource, Play)],
-        class: usize,
-    ) -> Option<(Resource, usize)> {
-        let mut first: Option<(Resource, usize)> = None;
-        for (resource, play) in plays {
-            if !self.policy.asks(*resource) {
-                continue;
-            }
-            let Some(limit) = self.limit(*resource, class) else {
-                continue;
-            };
-            let carry = self.carry(*resource, limit);
-            let at = match self.calendars.get(resource) {
-                Some(calendar) => calendar.overfull(start, play, limit, carry),
-                None if u64::from(play.most()) <= limit => None,
-                None => Calendar::new(start).overfull(start, play, limit, carry),
-            };
-            if let Some(at) = at.filter(|at| first.is_none_or(|(_, first)| *at < first)) {
-                first = Some((*resource, at));
-            }
-        }
-        first
-    }
-
-    /// A second after `now` in which these could begin (and `true`), or one before which they could not. It is the first such
-    /// second where that comes soon; one that comes later may be preceded by others.
-    fn earliest(&self, now: Second, plays: &[(Resource, Play)], class: usize) -> (Second, bool) {
-        let mut start = now + 1;
-        let last = now + LONGEST as u64;
-        for _ in 0..TRIES {
-            let Some((resource, _)) = self.overfull(start, plays, class) else {
-                return (start, true);
-            };
-            // As long as a second that even the film's quietest second would overfill lies within, there is no use
-            // in trying.
-            let quietest = plays.iter().find(|(of, _)| *of == resource);
-            let limit = self.limit(resource, class).unwrap_or(u64::MAX);
-            let most = limit.saturating_add(self.carry(resource, limit));
-            let full = quietest.and_then(|(_, play)| {
-                let room = most.checked_sub(u64::from(play.curve().least()))?;
-                self.calendars
-                    .get(&resource)?
-                    .last_above(start, play.len(), room)
-            });
-            start = full.unwrap_or(0).max(start + 1);
-            if start >= last {
-                return (last, false);
-            }
-        }
-        let fits = |start| self.overfull(start, plays, class).is_none();
-        // Ever further, then back to where it begins to fit.
-        let (mut no, mut step) = (start - 1, 1);
-        while no + step < last && !fits(no + step) {
-            (no, step) = (no + step, step * 2);
-        }
-        let mut yes = no + step;
-        if yes >= last {
-            return (start, false);
-        }
-        while yes - no > 1 {
-            let middle = no + (yes - no) / 2;
-            match fits(middle) {
-                true => yes = middle,
-                false => no = middle,
-            }
-        }
-        (yes, true)
     }
 
     fn book(&mut self, id: BookingId, start: Second, plays: Vec<(Resource, Play)>) {
@@ -527,46 +413,9 @@ impl Admission {
     pub fn refusals(&self) -> impl Iterator<Item = &Seen> {
         self.refusals.iter()
     }
-
-    /// Who must go so that no second of the next `seconds` is overfull: the newest of the last class first.
-    pub fn too_many(&self, seconds: u64) -> Vec<BookingId> {
-        let now = self.second();
-        let mut over: BTreeMap<(Resource, Second), u64> = BTreeMap::new();
-        for (resource, calendar) in &self.calendars {
-            let Some(limit) = self.limit(*resource, 0) else {
-                continue;
-            };
-            let carry = self.carry(*resource, limit);
-            for (second, excess) in calendar.over(now, seconds, limit, carry) {
-                over.insert((*resource, second), excess);
-            }
-        }
-        let mut candidates: Vec<(&BookingId, &Booking)> = self.bookings.iter().collect();
-        candidates.sort_unstable_by_key(|(id, booking)| std::cmp::Reverse((booking.class, **id)));
-        let mut leave = Vec::new();
-        for (id, booking) in candidates {
-            if over.is_empty() {
-                break;
-            }
-            let mut helps = false;
-            for (resource, play) in &booking.plays {
-                over.retain(|(of, second), excess| {
-                    if of == resource && *second >= booking.start {
-                        let need = u64::from(play.need((*second - booking.start) as usize));
-                        helps |= need > 0;
-                        *excess = excess.saturating_sub(need);
-                    }
-                    *excess > 0
-                });
-            }
-            if helps {
-                leave.push(*id);
-            }
-        }
-        leave
-    }
 }
 
+mod places;
 mod room;
 
 #[cfg(test)]

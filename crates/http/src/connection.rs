@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
@@ -97,10 +96,6 @@ impl Speed {
         self.told().due.since(reelway_clock::now())
     }
 }
-
-/// The address a request came from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub SocketAddr);
 
 /// The number of the connection that a request came over.
 #[derive(Clone, Copy, Debug)]

@@ -17,8 +17,7 @@ use reelway_supervise as supervise;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use crate::answer::{self, Answer, accepts_gzip};
-use crate::connection::Peer;
-use crate::limits::network;
+use crate::limits::{Peer, network};
 
 /// Bytes that are set aside before a text is made; what it does not need is given back.
 const RESERVED: usize = 64 << 10;

@@ -1,10 +1,14 @@
 //! How many connections there may be, in all and from one address.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use reelway_supervise as supervise;
+
+/// The address a request came from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub SocketAddr);
 
 /// Which limit was met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -344,8 +344,7 @@ impl Sender {
 
     /// Says what a link carries from now on, in bytes a second; a number that no link has is ignored.
     pub fn set_link_rate(&self, number: u8, rate: u64) {
-        let now = reelway_clock::now().nanos();
-        self.0.links.set_rate(number, rate, now);
+        (self.0.links).set_rate(number, rate, reelway_clock::now().nanos());
     }
 
     /// A connection that is not one of this sender's streams, known by any number, is handed `bytes` (with all headers) that

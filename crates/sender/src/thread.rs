@@ -443,9 +443,9 @@ impl Thread {
     }
 
     /// Walks a stream at once; one that waits in line for a limited link stays there.
-    fn touch(&mut self, place: u32) {
+    fn touch(&mut self, place: u32, now: u64) {
         match self.armed[place as usize] {
-            IN_LINE => self.touch_in_line(place),
+            IN_LINE => self.touch_in_line(place, now),
             _ => self.enlist(place, 0),
         }
     }

@@ -14,7 +14,7 @@ use reelway_catalogue::Film;
 use reelway_media::{Nanos, SECOND};
 use reelway_rtp::PayloadOptions;
 use reelway_supervise as supervise;
-use reelway_timetable::{Carriage, Curve, Demand, Eager, Reading, Schedule};
+use reelway_timetable::{Carriage, Demand, Eager, Reading, Schedule};
 
 use crate::following::{Following, Left};
 use crate::links::Links;
@@ -24,6 +24,7 @@ use crate::registry::{NewSession, Refusal};
 use crate::sharing::{Moved, Sharing, held_beside};
 use crate::users::Users;
 
+mod beside;
 mod room;
 
 /// How to judge.
@@ -345,16 +346,6 @@ impl Gate {
         Ok((Some(booked), starts_in))
     }
 
-    /// What his film needs of the disks, if he may follow others and be followed.
-    fn followed(&self, wants: &Wants) -> Option<Arc<Curve>> {
-        (self.0.follows && wants.carriage != Carriage::Http).then(|| wants.demand.disk())
-    }
-
-    /// What his film needs, if he may share its blocks with others.
-    fn shared<'a>(&self, wants: &'a Wants) -> Option<&'a Arc<Demand>> {
-        (self.0.shares && wants.carriage != Carriage::Http).then_some(&wants.demand)
-    }
-
     fn needs_of(&self, viewer: &NewSession, link: Option<u8>, from: Nanos) -> Needs {
         let wants = viewer.wants.as_ref();
         wants.map_or_else(Needs::default, |wants| {
@@ -438,31 +429,6 @@ impl Gate {
         Ok(needs.schedule)
     }
 
-    /// He does not play: what was booked is free.
-    pub(crate) fn rests(&self, booked: &Booked) {
-        let mut following = lock(&self.0.following);
-        let mut sharing = lock(&self.0.sharing);
-        let mut judge = lock(&self.0.judge);
-        let left = following.leave(booked.id);
-        judge.rest(now(), booked.id);
-        self.read_for(&mut judge, left);
-        self.hold_for(&mut judge, sharing.leave(booked.id, now()));
-    }
-
-    /// Books the disks for those whose films are not sure to be in memory any more.
-    fn read_for(&self, judge: &mut Admission, left: Vec<Left>) {
-        for Left { id, disk } in left {
-            judge.change(now(), id, Resource::Disk, &disk);
-        }
-    }
-
-    /// Books the memory of those who share blocks with others than before.
-    fn hold_for(&self, judge: &mut Admission, moved: Vec<Moved>) {
-        for Moved { id, holds } in moved {
-            judge.change(now(), id, Resource::Memory, &holds);
-        }
-    }
-
     /// Whether there is anything to keep in step with what he does.
     pub(crate) fn keeps(&self, booked: &Booked) -> bool {
         booked.wants.is_some()
@@ -544,16 +510,6 @@ impl Gate {
         }
         slower
     }
-
-    pub(crate) fn leaves(&self, id: BookingId) {
-        let mut following = lock(&self.0.following);
-        let mut sharing = lock(&self.0.sharing);
-        let mut judge = lock(&self.0.judge);
-        let left = following.leave(id);
-        judge.end(now(), id);
-        self.read_for(&mut judge, left);
-        self.hold_for(&mut judge, sharing.leave(id, now()));
-    }
 }
 
 fn now() -> u64 {
@@ -575,6 +531,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use reelway_timetable::Curve;
+
     use super::*;
 
     #[test]

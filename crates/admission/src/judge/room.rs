@@ -1,10 +1,12 @@
-//! Who has to leave so that somebody else can come in.
+//! Who has to leave: so that somebody else can come in, or where there is less of something than there was.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use reelway_timetable::{Curve, Play};
 
 use super::{Admission, Booking};
+use crate::calendar::Second;
 use crate::capacity::Resource;
 use crate::crowd::Member;
 use crate::verdict::{BookingId, Newcomer, RefusedFor};
@@ -49,6 +51,44 @@ impl Admission {
         let gone = self.try_without(&wish, candidates);
         self.put_back(id, plays, own);
         gone
+    }
+
+    /// Who must go so that no second of the next `seconds` is overfull: the newest of the last class first.
+    pub fn too_many(&self, seconds: u64) -> Vec<BookingId> {
+        let now = self.second();
+        let mut over: BTreeMap<(Resource, Second), u64> = BTreeMap::new();
+        for (resource, calendar) in &self.calendars {
+            let Some(limit) = self.limit(*resource, 0) else {
+                continue;
+            };
+            let carry = self.carry(*resource, limit);
+            for (second, excess) in calendar.over(now, seconds, limit, carry) {
+                over.insert((*resource, second), excess);
+            }
+        }
+        let mut candidates: Vec<(&BookingId, &Booking)> = self.bookings.iter().collect();
+        candidates.sort_unstable_by_key(|(id, booking)| std::cmp::Reverse((booking.class, **id)));
+        let mut leave = Vec::new();
+        for (id, booking) in candidates {
+            if over.is_empty() {
+                break;
+            }
+            let mut helps = false;
+            for (resource, play) in &booking.plays {
+                over.retain(|(of, second), excess| {
+                    if of == resource && *second >= booking.start {
+                        let need = u64::from(play.need((*second - booking.start) as usize));
+                        helps |= need > 0;
+                        *excess = excess.saturating_sub(need);
+                    }
+                    *excess > 0
+                });
+            }
+            if helps {
+                leave.push(*id);
+            }
+        }
+        leave
     }
 
     fn try_without(&mut self, wish: &Wish<'_>, candidates: &[BookingId]) -> Option<Vec<BookingId>> {

