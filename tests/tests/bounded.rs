@@ -54,8 +54,6 @@ fn two_hundred_viewers_of_twenty_films_stay_within_their_memory_and_the_readers_
     let group = Cgroup::new("bounded").expect("a control group");
     let server = Options::new(dir.path())
         .set("pool.size", format!("{POOL}"))
-        // More viewers than would be admitted by what each could need of the pool.
-        .set("capacity.mem", "\"none\"")
         .set("log.level", "\"warn\"")
         .cgroup(group.dir())
         .start();

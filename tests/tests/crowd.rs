@@ -193,6 +193,8 @@ fn crowd(watch: Watch, policy: &str, queue_ms: u32) -> (u64, f64) {
         node(&network, &server)["sending"]
     );
     assert_eq!(dropped, 0, "packets that the link's queue threw away");
+    let left_out = &node(&network, &server)["sending"]["dropped_frames"];
+    assert_eq!(left_out, 0, "pictures that came too late to be sent");
     drop(viewers);
     (admitted, rate)
 }

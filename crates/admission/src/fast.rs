@@ -84,6 +84,7 @@ mod tests {
             user: None,
             class: 0,
             fast,
+            fetches: false,
             needs,
             from: 0,
             to: usize::MAX,

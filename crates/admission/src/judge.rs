@@ -24,12 +24,29 @@ const REMEMBERED: usize = 256;
 
 struct Booking {
     member: Member,
-    class: usize,
+    terms: Terms,
     fast: bool,
     /// What is booked for the viewer now; nothing while they rest.
     plays: Vec<(Resource, Play)>,
     start: Second,
     end: Second,
+}
+
+/// What a viewer may have.
+#[derive(Clone, Copy, Debug)]
+struct Terms {
+    class: usize,
+    /// Whether nothing is sent to them ahead of its time.
+    fetches: bool,
+}
+
+impl Terms {
+    fn of(newcomer: &Newcomer<'_>) -> Terms {
+        Terms {
+            class: newcomer.class,
+            fetches: newcomer.fetches,
+        }
+    }
 }
 
 /// The judge of a machine.
@@ -197,7 +214,7 @@ impl Admission {
         self.fast += u32::from(newcomer.fast);
         let booking = Booking {
             member,
-            class: newcomer.class,
+            terms: Terms::of(newcomer),
             fast: newcomer.fast,
             plays: Vec::new(),
             start,
@@ -239,10 +256,10 @@ impl Admission {
             return Err(self.refuse_for_now(reason));
         }
         let plays = self.plays_of(newcomer);
-        let Some(overfull) = self.overfull(now, &plays, newcomer.class) else {
+        let Some(overfull) = self.overfull(now, &plays, Terms::of(newcomer)) else {
             return Ok(now);
         };
-        let (start, is_exact) = self.earliest(now, &plays, newcomer.class);
+        let (start, is_exact) = self.earliest(now, &plays, Terms::of(newcomer));
         if is_exact && start - now <= u64::from(wait).min(LONGEST as u64) {
             return Ok(start);
         }
@@ -340,14 +357,14 @@ impl Admission {
         let Some(booking) = self.bookings.get(&id) else {
             return Ok(());
         };
-        let (class, before, start) = (booking.class, booking.plays.clone(), booking.start);
+        let (terms, before, start) = (booking.terms, booking.plays.clone(), booking.start);
         self.unbook(id);
         let second = self.second();
         let plays = self.plays(needs, from, to, self.quarter_at(second));
-        if ask && let Some(overfull) = self.overfull(second, &plays, class) {
-            let (at, is_exact) = self.earliest(second, &plays, class);
+        if ask && let Some(overfull) = self.overfull(second, &plays, terms) {
+            let (at, is_exact) = self.earliest(second, &plays, terms);
             let refused = Refused {
-                reason: self.full(overfull, &plays, class),
+                reason: self.full(overfull, &plays, terms.class),
                 retry_after: Duration::from_secs(at - second),
                 is_exact,
             };

@@ -26,6 +26,8 @@ pub struct Newcomer<'a> {
     pub class: usize,
     /// Whether they play fast.
     pub fast: bool,
+    /// Whether they fetch what they watch, as over HTTP: it does not leave ahead of its time, and makes up for nothing.
+    pub fetches: bool,
     /// What their film needs of each resource over its time.
     pub needs: &'a [(Resource, Arc<Curve>)],
     /// The bins of those curves that they want: from here …

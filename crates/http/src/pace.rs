@@ -1,8 +1,8 @@
 //! How fast media leave: freely until some seconds of film are ahead of the viewer, then at a
 //! multiple of the film's rate.
 //!
-//! Where a network is limited, what is sent is what was booked: a few seconds at once, the rest at twice the film's rate
-//! until it is as far ahead, and then at the film's rate ([`reelway_timetable::Eager`]).
+//! Where a network is limited, what is sent is what was booked: a few seconds at four times the film's rate, the rest at twice
+//! the rate until it is as far ahead, and then at the film's rate ([`reelway_timetable::Eager`]).
 //!
 //! Buckets of film seconds: they are full when a viewer starts or seeks, each byte sent takes out the
 //! time it plays, and they fill at twice real time, say. It counts seconds and not bytes, so a dense scene
@@ -34,7 +34,7 @@ const NEARLY: f64 = 1.0;
 /// The rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pace {
-    /// Seconds of film that go out freely at once.
+    /// Seconds of film that go out freely at once; where what is sent was booked, at twice `factor`.
     pub first: f64,
     /// Seconds of film a second after that, until `ahead`; 0: no limit.
     pub factor: f64,
@@ -105,8 +105,8 @@ impl Bucket {
 #[derive(Debug)]
 pub(crate) struct Pacer {
     pace: Pace,
-    /// Of the beginning, and of all.
-    buckets: [Bucket; 2],
+    /// Of the beginning, of all, and of what goes at a time.
+    buckets: [Bucket; 3],
     at: Monotonic,
     /// How often they may be filled at once, and when that was looked at last.
     seeks: Bucket,
@@ -121,6 +121,10 @@ impl Pacer {
             buckets: [
                 Bucket::new(pace.first, pace.factor),
                 Bucket::new(pace.ahead, pace.then),
+                match pace.is_free() {
+                    true => Bucket::new(f64::INFINITY, 1.0),
+                    false => Bucket::new(0.0, HEADROOM * pace.factor),
+                },
             ],
             at: now,
             seeks: Bucket::new(SEEKS, 1.0 / BETWEEN_SEEKS),

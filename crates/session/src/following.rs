@@ -238,6 +238,7 @@ mod tests {
             user: None,
             class: 0,
             fast: false,
+            fetches: false,
             needs: &[],
             from: 0,
             to: 0,

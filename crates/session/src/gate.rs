@@ -365,6 +365,10 @@ impl Gate {
             user,
             class: self.class(viewer),
             fast: false,
+            fetches: viewer
+                .wants
+                .as_ref()
+                .is_some_and(|wants| wants.carriage == Carriage::Http),
             needs: &needs.of,
             from: needs.range.0,
             to: needs.range.1,
@@ -549,6 +553,7 @@ mod tests {
             user: None,
             class: 0,
             fast: false,
+            fetches: false,
             needs: &needs,
             from: 0,
             to: usize::MAX,

@@ -302,6 +302,7 @@ mod tests {
                 user: None,
                 class: 0,
                 fast: false,
+                fetches: false,
                 needs: &[(Resource::Memory, holds)],
                 from: alone.bin_at(from),
                 to: alone.len(),

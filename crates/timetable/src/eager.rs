@@ -7,7 +7,7 @@ use crate::curve::{BIN, Curve};
 /// How far ahead of its time, and how fast, a film may be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eager {
-    /// What goes at once.
+    /// What goes at twice the pace of the rest, so that a viewer who begins waits less.
     pub first: Nanos,
     /// Percent of the film's rate at which the rest goes until it is `ahead`; then at the film's rate.
     pub percent: u32,
@@ -32,7 +32,8 @@ impl Eager {
         let fast = i128::from(passed) * i128::from(self.percent) / 100;
         let fast = Nanos::try_from(fast).unwrap_or(Nanos::MAX);
         let steady = self.ahead.saturating_add(passed);
-        self.first.saturating_add(fast).min(steady)
+        let first = self.first.saturating_add(fast);
+        fast.saturating_mul(2).min(first).min(steady)
     }
 
     /// What is sent of the bins `from..` of a film in each quarter second at most, the bin `from` being begun with; nothing
@@ -63,15 +64,16 @@ mod tests {
         let film = Curve::new((0..400).map(|bin| 1000 + bin).collect());
         let sent = Eager::default().curve(&film, 0);
         assert_eq!(sent.total(), film.total());
-        // Three seconds and a half of the film in the first quarter second, then two quarters in each.
-        assert_eq!(sent.bins()[0], film.bins()[..14].iter().sum::<u32>());
-        assert_eq!(sent.bins()[1], film.bins()[14..16].iter().sum::<u32>());
+        // A second of the film in each of the first six quarter seconds, then two quarters in each.
+        assert_eq!(sent.bins()[0], film.bins()[..4].iter().sum::<u32>());
+        assert_eq!(sent.bins()[5], film.bins()[20..24].iter().sum::<u32>());
+        assert_eq!(sent.bins()[6], film.bins()[24..26].iter().sum::<u32>());
         // 17 s later it is 20 s ahead, and goes on as the film does.
         assert_eq!(sent.bins()[100..300], film.bins()[180..380]);
         assert_eq!(sent.bins()[320..].iter().sum::<u32>(), 0);
         let later = Eager::default().curve(&film, 200);
         assert_eq!(later.bins()[..200].iter().sum::<u32>(), 0);
-        assert_eq!(later.bins()[200], film.bins()[200..214].iter().sum::<u32>());
+        assert_eq!(later.bins()[200], film.bins()[200..204].iter().sum::<u32>());
     }
 
     proptest! {

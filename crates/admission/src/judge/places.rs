@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use reelway_timetable::{BINS, Curve, Play};
 
-use super::{Admission, LONGEST, TRIES};
+use super::{Admission, LONGEST, TRIES, Terms};
 use crate::calendar::{Calendar, Second};
 use crate::capacity::Resource;
 use crate::verdict::{Newcomer, RefusedFor};
@@ -56,17 +56,20 @@ impl Admission {
         &self,
         start: Second,
         plays: &[(Resource, Play)],
-        class: usize,
+        terms: Terms,
     ) -> Option<(Resource, usize)> {
         let mut first: Option<(Resource, usize)> = None;
         for (resource, play) in plays {
             if !self.policy.asks(*resource) {
                 continue;
             }
-            let Some(limit) = self.limit(*resource, class) else {
+            let Some(limit) = self.limit(*resource, terms.class) else {
                 continue;
             };
-            let carry = self.carry(*resource, limit);
+            let carry = match terms.fetches {
+                true => 0,
+                false => self.carry(*resource, limit),
+            };
             let at = match self.calendars.get(resource) {
                 Some(calendar) => calendar.overfull(start, play, limit, carry),
                 None if u64::from(play.most()) <= limit => None,
@@ -85,18 +88,18 @@ impl Admission {
         &self,
         now: Second,
         plays: &[(Resource, Play)],
-        class: usize,
+        terms: Terms,
     ) -> (Second, bool) {
         let mut start = now + 1;
         let last = now + LONGEST as u64;
         for _ in 0..TRIES {
-            let Some((resource, _)) = self.overfull(start, plays, class) else {
+            let Some((resource, _)) = self.overfull(start, plays, terms) else {
                 return (start, true);
             };
             // As long as a second that even the film's quietest second would overfill lies within, there is no use
             // in trying.
             let quietest = plays.iter().find(|(of, _)| *of == resource);
-            let limit = self.limit(resource, class).unwrap_or(u64::MAX);
+            let limit = self.limit(resource, terms.class).unwrap_or(u64::MAX);
             let most = limit.saturating_add(self.carry(resource, limit));
             let full = quietest.and_then(|(_, play)| {
                 let room = most.checked_sub(u64::from(play.curve().least()))?;
@@ -109,7 +112,7 @@ impl Admission {
                 return (last, false);
             }
         }
-        let fits = |start| self.overfull(start, plays, class).is_none();
+        let fits = |start| self.overfull(start, plays, terms).is_none();
         // Ever further, then back to where it begins to fit.
         let (mut no, mut step) = (start - 1, 1);
         while no + step < last && !fits(no + step) {

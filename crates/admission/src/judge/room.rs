@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use reelway_timetable::{Curve, Play};
 
-use super::{Admission, Booking};
+use super::{Admission, Booking, Terms};
 use crate::calendar::Second;
 use crate::capacity::Resource;
 use crate::crowd::Member;
@@ -19,7 +19,7 @@ enum Wish<'a> {
     /// A newcomer, who may wait for so many seconds.
     Newcomer(&'a Newcomer<'a>, u32),
     /// One who is here and wants these bins of his needs from now on.
-    Again(&'a [(Resource, Arc<Curve>)], (usize, usize), usize),
+    Again(&'a [(Resource, Arc<Curve>)], (usize, usize), Terms),
 }
 
 impl Admission {
@@ -47,7 +47,7 @@ impl Admission {
     ) -> Option<Vec<BookingId>> {
         self.advance(now);
         let (plays, own) = self.take_out(id)?;
-        let wish = Wish::Again(needs, range, own.class);
+        let wish = Wish::Again(needs, range, own.terms);
         let gone = self.try_without(&wish, candidates);
         self.put_back(id, plays, own);
         gone
@@ -67,7 +67,8 @@ impl Admission {
             }
         }
         let mut candidates: Vec<(&BookingId, &Booking)> = self.bookings.iter().collect();
-        candidates.sort_unstable_by_key(|(id, booking)| std::cmp::Reverse((booking.class, **id)));
+        candidates
+            .sort_unstable_by_key(|(id, booking)| std::cmp::Reverse((booking.terms.class, **id)));
         let mut leave = Vec::new();
         for (id, booking) in candidates {
             if over.is_empty() {
@@ -115,7 +116,7 @@ impl Admission {
 
     /// What stands in the way.
     fn hindrance(&self, wish: &Wish<'_>) -> Option<RefusedFor> {
-        let (plays, class) = match wish {
+        let (plays, terms) = match wish {
             Wish::Newcomer(newcomer, wait @ 1..) => {
                 let refused = self.judge(newcomer, *wait).err()?;
                 return Some(refused.reason);
@@ -126,15 +127,15 @@ impl Admission {
                 if reason.is_some() {
                     return reason;
                 }
-                (self.plays_of(newcomer), newcomer.class)
+                (self.plays_of(newcomer), Terms::of(newcomer))
             }
-            Wish::Again(needs, (from, to), class) => {
+            Wish::Again(needs, (from, to), terms) => {
                 let quarter = self.quarter_at(self.second());
-                (self.plays(needs, *from, *to, quarter), *class)
+                (self.plays(needs, *from, *to, quarter), *terms)
             }
         };
-        let overfull = self.overfull(self.second(), &plays, class)?;
-        Some(self.full(overfull, &plays, class))
+        let overfull = self.overfull(self.second(), &plays, terms)?;
+        Some(self.full(overfull, &plays, terms.class))
     }
 
     /// Whether it would help if this one left.
@@ -203,6 +204,7 @@ mod tests {
             user: None,
             class: 0,
             fast: false,
+            fetches: false,
             needs,
             from: 0,
             to: usize::MAX,

@@ -25,6 +25,7 @@ fn newcomer(needs: &[(Resource, Arc<Curve>)]) -> Newcomer<'_> {
         user: None,
         class: 0,
         fast: false,
+        fetches: false,
         needs,
         from: 0,
         to: usize::MAX,
@@ -111,6 +112,7 @@ fn the_papers_rule_keeps_fast_players_at_a_fifth() {
     let mut judge = judge(Policy::Vodca, 1);
     let fast = Newcomer {
         fast: true,
+        fetches: false,
         ..newcomer(&needs)
     };
     for _ in 0..3 {

@@ -162,6 +162,7 @@ fn newcomer<'a>(needs: &'a [(Resource, Arc<Curve>)]) -> Newcomer<'a> {
         user: None,
         class: 0,
         fast: false,
+        fetches: false,
         needs,
         from: 0,
         to: usize::MAX,
