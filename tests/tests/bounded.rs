@@ -16,7 +16,7 @@ use reelway_tests::wait::Deadline;
 const FILMS: usize = 20;
 const WATCHING: usize = 180;
 const STOPPED: usize = 20;
-const POOL: u64 = 64 << 20;
+const POOL: u64 = 96 << 20;
 /// What a viewer may take beside the pool.
 const PER_VIEWER: u64 = 64 << 10;
 /// What the server may take beside pool and viewers.
@@ -101,6 +101,7 @@ fn two_hundred_viewers_of_twenty_films_stay_within_their_memory_and_the_readers_
             .client
             .request("PLAY", &viewer.url, &[("Range", &range)])
             .expect("PLAY");
+        assert_eq!(answer.status, 200, "viewer {n} of film{}: {answer:?}", viewer.title);
         let infos = rtp_info(answer.header("rtp-info")).expect("RTP-Info");
         for (ssrc, info) in viewer.ssrcs.iter().zip(&infos) {
             counted.insert(
