@@ -1,22 +1,26 @@
-//! Who waits: reads for their lane's turn, requests for room, and requests for their lane's part of the pool.
+//! Who waits: reads for their turn in their queue, requests for room, and requests for their queue's part of the pool.
 
 use std::collections::BTreeMap;
 
-use super::{Finished, Pool, Read, Request, Urgency};
+use reelway_time::Monotonic;
 
-/// A lane's reads that wait for their turn.
-pub(super) struct Queue {
-    pub(super) reads: BTreeMap<Urgency, Read>,
+use super::Pool;
+use crate::request::{Finished, Read, Request, Urgency};
+use crate::world::World;
+
+/// Reads of one place, such as a disk or an origin, that wait for their turn.
+pub(super) struct Queue<W: World> {
+    pub(super) reads: BTreeMap<Urgency, Read<W>>,
     pub(super) under_way: usize,
     pub(super) depth: usize,
     /// Whether it leads afar, where a read may take as long as patience lasts: only a part of the pool
     /// is given to its reads, so that a place that stalls leaves the rest to others.
     pub(super) afar: bool,
-    /// Requests that wait until the lane's part of the pool has room.
-    pub(super) held_back: BTreeMap<Urgency, Request>,
+    /// Requests that wait until its part of the pool has room.
+    pub(super) held_back: BTreeMap<Urgency, Request<W>>,
 }
 
-impl Queue {
+impl<W: World> Queue<W> {
     /// Blocks that its reads have.
     pub(super) fn has(&self) -> usize {
         self.reads.len() + self.under_way
@@ -27,61 +31,65 @@ impl Queue {
 pub(super) enum Wait {
     /// For room in the pool, or for its turn to take some.
     Room,
-    /// For reads of this lane to be done.
-    Lane(usize),
+    /// For reads of this queue to be done.
+    Queue(usize),
 }
 
-impl Pool {
-    pub(super) fn wait(&mut self, urgency: Urgency, request: Request, wait: Wait) {
+impl<W: World> Pool<W> {
+    pub(super) fn wait(&mut self, urgency: Urgency, request: Request<W>, wait: Wait) {
         let line = match wait {
             Wait::Room => &mut self.waiting,
-            Wait::Lane(lane) => &mut self.queues[lane].held_back,
+            Wait::Queue(queue) => &mut self.queues[queue].held_back,
         };
         line.insert(urgency, request);
     }
 
-    /// The most urgent of those who wait, and where: those for whose lane there is no room, or whose lane
+    /// The most urgent of those who wait, and where: those for whose queue there is no room, or whose queue
     /// is among `full`, are not asked.
     pub(super) fn next(&self, full: &[usize]) -> Option<(Urgency, Wait)> {
         let first = self.waiting.keys().next().map(|first| (*first, Wait::Room));
-        let lanes = self.queues.iter().enumerate().filter_map(|(lane, queue)| {
-            let first = queue.held_back.keys().next()?;
-            let may = !full.contains(&lane) && self.lane_takes(lane, 1);
-            may.then_some((*first, Wait::Lane(lane)))
-        });
+        let queues = self
+            .queues
+            .iter()
+            .enumerate()
+            .filter_map(|(number, queue)| {
+                let first = queue.held_back.keys().next()?;
+                let may = !full.contains(&number) && self.queue_takes(number, 1);
+                may.then_some((*first, Wait::Queue(number)))
+            });
         first
             .into_iter()
-            .chain(lanes)
+            .chain(queues)
             .min_by_key(|(first, _)| *first)
     }
 
-    /// Whether a lane may have so many blocks more: all places afar together get half of the pool, each
+    /// Whether a queue may have so many blocks more: all places afar together get half of the pool, each
     /// the same part of it.
-    pub(super) fn lane_takes(&self, lane: usize, blocks: usize) -> bool {
-        let queue = &self.queues[lane];
+    pub(super) fn queue_takes(&self, number: usize, blocks: usize) -> bool {
+        let queue = &self.queues[number];
         let afar = self.queues.iter().filter(|queue| queue.afar).count();
         let part = self.held.len() / 2 / afar.max(1);
         !queue.afar || queue.has() == 0 || queue.has() + blocks <= part
     }
 
     /// Gives those who wait for room what there is, the most urgent first.
-    pub fn dispatch(&mut self, finished: &mut Vec<Finished>) {
+    pub fn dispatch(&mut self, now: Monotonic, finished: &mut Vec<Finished<W>>) {
         let mut full = Vec::new();
         while let Some((urgency, wait)) = self.next(&full) {
             let line = match wait {
                 Wait::Room => &mut self.waiting,
-                Wait::Lane(lane) => &mut self.queues[lane].held_back,
+                Wait::Queue(queue) => &mut self.queues[queue].held_back,
             };
             let Some(request) = line.remove(&urgency) else {
                 return;
             };
-            match self.place(request, true) {
+            match self.place(request, true, now) {
                 Ok(done) => finished.extend(done),
                 Err((request, wait)) => {
                     let for_room = match wait {
                         Wait::Room => true,
-                        Wait::Lane(lane) => {
-                            full.push(lane);
+                        Wait::Queue(queue) => {
+                            full.push(queue);
                             false
                         }
                     };
@@ -94,7 +102,8 @@ impl Pool {
         }
     }
 
-    /// A queue for a new lane; its number.
+    /// A queue for the reads of one more place, of which at most `depth` are under way at once (at least 1); its number.
+    /// What lies `afar` may take as long as it likes: all such queues together get half of the pool for their reads.
     pub fn add_queue(&mut self, depth: usize, afar: bool) -> usize {
         self.queues.push(Queue {
             reads: BTreeMap::new(),
@@ -106,14 +115,14 @@ impl Pool {
         self.queues.len() - 1
     }
 
-    /// Reads of a lane that are under way, and that wait.
+    /// Reads of a queue that are under way, and that wait.
     pub fn queue(&self, number: usize) -> (usize, usize) {
         let queue = &self.queues[number];
         (queue.under_way, queue.reads.len())
     }
 
-    /// The reads whose turn it is: of each lane the most urgent, up to its depth.
-    pub fn starts(&mut self, into: &mut Vec<Read>) {
+    /// The reads whose turn it is: of each queue the most urgent, up to its depth.
+    pub fn starts(&mut self, into: &mut Vec<Read<W>>) {
         for queue in &mut self.queues {
             while queue.under_way < queue.depth
                 && let Some((_, read)) = queue.reads.pop_first()
