@@ -193,18 +193,21 @@ impl<W: World> Pool<W> {
     }
 
     /// Takes a request: finished at once, or when its blocks have been read.
-    pub fn ask(&mut self, request: Request<W>, now: Monotonic) -> Option<Finished<W>> {
+    pub fn ask(&mut self, request: Request<W>, now: Monotonic, finished: &mut Vec<Finished<W>>) {
         if self.closed {
-            return Some(Finished::failed(request.tag, Failure::Closed));
+            return finished.push(Finished::failed(request.tag, Failure::Closed));
         }
         let urgency = (request.deadline, self.next_serial());
         let first_in_line = self.next(&[]).is_none_or(|(first, _)| urgency < first);
+        let misses = self.counters.misses;
         match self.place(request, first_in_line, now) {
-            Ok(finished) => finished,
-            Err((request, wait)) => {
-                self.wait(urgency, request, wait);
-                None
-            }
+            Ok(done) => finished.extend(done),
+            Err((request, wait)) => return self.wait(urgency, request, wait),
+        }
+        // It has taken a part of its queue's share: one who was first in line may have to wait for that now, and holds up
+        // nobody else then.
+        if self.counters.misses > misses && self.waiting() > 0 {
+            self.dispatch(now, finished);
         }
     }
 
@@ -261,7 +264,7 @@ impl<W: World> Pool<W> {
                 }
             });
         }
-        if from_queue > 0 && !self.queue_takes(queue, from_queue) {
+        if !self.queue_takes(queue, from_queue) {
             return Err((request, Wait::Queue(queue)));
         }
         if absent > 0 && !(may_take && self.make_room(absent, first_absent, now)) {

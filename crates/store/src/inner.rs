@@ -224,7 +224,7 @@ impl Inner {
             // (the other half is in `released`).
             self.starved.store(pool.waiting() + 1, Ordering::SeqCst);
             fence(Ordering::SeqCst);
-            finished.extend(pool.ask(request, now));
+            pool.ask(request, now, finished);
         });
     }
 

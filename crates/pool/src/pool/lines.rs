@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use reelway_cache::BlockId;
 use reelway_time::Monotonic;
 
 use super::Pool;
-use crate::request::{Finished, Read, Request, Urgency};
-use crate::world::World;
+use crate::request::{Finished, Read, Request, Urgency, What};
+use crate::world::{Source, World};
 
 /// Reads of one place, such as a disk or an origin, that wait for their turn.
 pub(super) struct Queue<W: World> {
@@ -44,8 +45,8 @@ impl<W: World> Pool<W> {
         line.insert(urgency, request);
     }
 
-    /// The most urgent of those who wait, and where: those for whose queue there is no room, or whose queue
-    /// is among `full`, are not asked.
+    /// The most urgent of those who wait, and where: those whose queue has no room for all that they need of it, or is
+    /// among `full`, are not asked, so that they hold up nobody else.
     pub(super) fn next(&self, full: &[usize]) -> Option<(Urgency, Wait)> {
         let first = self.waiting.keys().next().map(|first| (*first, Wait::Room));
         let queues = self
@@ -53,8 +54,9 @@ impl<W: World> Pool<W> {
             .iter()
             .enumerate()
             .filter_map(|(number, queue)| {
-                let first = queue.held_back.keys().next()?;
-                let may = !full.contains(&number) && self.queue_takes(number, 1);
+                let (first, request) = queue.held_back.first_key_value()?;
+                let may = !full.contains(&number)
+                    && self.queue_takes(number, self.needs_of(number, request));
                 may.then_some((*first, Wait::Queue(number)))
             });
         first
@@ -63,13 +65,31 @@ impl<W: World> Pool<W> {
             .min_by_key(|(first, _)| *first)
     }
 
+    /// Blocks that a request has to have read by this queue.
+    fn needs_of(&self, number: usize, request: &Request<W>) -> usize {
+        let What::Blocks(source, blocks) = &request.what else {
+            return 0;
+        };
+        let film = source.number();
+        blocks
+            .clone()
+            .filter(|block| {
+                let id = BlockId {
+                    film,
+                    block: *block,
+                };
+                !self.slots.contains_key(&id) && source.queue_of(*block) == number
+            })
+            .count()
+    }
+
     /// Whether a queue may have so many blocks more: all places afar together get half of the pool, each
     /// the same part of it.
     pub(super) fn queue_takes(&self, number: usize, blocks: usize) -> bool {
         let queue = &self.queues[number];
         let afar = self.queues.iter().filter(|queue| queue.afar).count();
         let part = self.held.len() / 2 / afar.max(1);
-        !queue.afar || queue.has() == 0 || queue.has() + blocks <= part
+        blocks == 0 || !queue.afar || queue.has() == 0 || queue.has() + blocks <= part
     }
 
     /// Gives those who wait for room what there is, the most urgent first.

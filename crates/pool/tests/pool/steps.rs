@@ -163,6 +163,23 @@ fn a_place_afar_that_stalls_leaves_half_of_the_pool_to_others() {
 }
 
 #[test]
+fn a_request_from_afar_that_needs_more_than_is_left_of_its_part_holds_up_nobody_else() {
+    let mut owner = Owner::new(16, "lru", None);
+    let (disk, origin) = (
+        owner.pool.add_queue(3, false),
+        owner.pool.add_queue(2, true),
+    );
+    let (here, afar) = (owner.film(1, disk), owner.film(2, origin));
+    for n in 0..3 {
+        owner.fetch(u64::from(n), afar, n * 3..n * 3 + 3, 1);
+    }
+    assert_eq!(owner.pool.waiting(), 1, "two of eight are left of its part");
+    owner.fetch(9, here, 0..1, 5);
+    assert_eq!(owner.pool.waiting(), 1);
+    assert!(owner.reads.iter().any(|read| read.queue == disk));
+}
+
+#[test]
 fn a_pool_that_is_closed_answers_all_and_its_memory_comes_back() {
     let mut owner = Owner::new(4, "lru", None);
     let (disk, origin) = (
@@ -205,6 +222,69 @@ fn the_blocks_of_a_film_that_is_no_more_are_dropped_unless_they_are_used() {
 }
 
 #[test]
+fn a_film_s_number_is_used_again_when_none_of_its_blocks_is_held_or_on_its_way() {
+    // What becomes of the first film's block; whether its number is free then.
+    type End = fn(&mut Owner);
+    let ends: [(End, bool); 6] = [
+        (|_| (), false),
+        (|owner| owner.read_all(), false),
+        (|owner| owner.read(0, Err("broken")), true),
+        (
+            |owner| {
+                owner.reads[0].memory = None;
+                owner.read(0, Ok(1));
+            },
+            true,
+        ),
+        (
+            |owner| {
+                owner.read_all();
+                owner.let_go(0);
+                owner.pool.forget(0, owner.now);
+            },
+            true,
+        ),
+        (
+            |owner| {
+                owner.read_all();
+                owner.let_go(0);
+                owner.allocate(1, 8, 0);
+            },
+            true,
+        ),
+    ];
+    for (nth, (end, free)) in ends.into_iter().enumerate() {
+        let mut owner = Owner::new(8, "lru", None);
+        let disk = owner.pool.add_queue(1, false);
+        let film = owner.film(0, disk);
+        owner.fetch(0, film, 0..1, 0);
+        owner.pool.close_film(film.number);
+        end(&mut owner);
+        // More than are remembered.
+        let again = (1..5000).any(|file| {
+            let other = owner.film(file, disk).number;
+            owner.pool.close_film(other);
+            other == film.number
+        });
+        assert_eq!(again, free, "end {nth}");
+    }
+    // A read that had not begun when the pool was closed.
+    let mut owner = Owner::new(8, "lru", None);
+    let disk = owner.pool.add_queue(1, false);
+    let (film, other) = (owner.film(0, disk), owner.film(1, disk));
+    owner.fetch(0, other, 0..1, 0);
+    owner.fetch(1, film, 0..1, 0);
+    owner.pool.close_film(film.number);
+    owner.with_pool(|pool, _, finished| pool.close(finished));
+    let again = (2..5000).any(|file| {
+        let other = owner.film(file, disk).number;
+        owner.pool.close_film(other);
+        other == film.number
+    });
+    assert!(again);
+}
+
+#[test]
 fn memory_is_made_ready_before_it_is_used_as_much_as_is_used_and_never_without_need() {
     let ahead = Ahead::of(160, 1 << 20).expect("a pool of 160 MiB");
     assert_eq!((ahead.least, ahead.at_once), (64, 2));
@@ -241,14 +321,16 @@ fn memory_is_made_ready_before_it_is_used_as_much_as_is_used_and_never_without_n
             at_once: 2,
         }),
     );
+    let disk = owner.pool.add_queue(1, false);
+    let film = owner.film(1, disk);
+    owner.touch(film, 0..2);
     let blocks = owner.pool.take_unready();
-    owner.allocate(0, 3, 0);
-    assert_eq!(
-        (owner.pool.waiting(), owner.pool.census().preparing),
-        (1, 2)
-    );
+    owner.allocate(0, 2, 0);
+    let census = owner.pool.census();
+    assert_eq!((owner.pool.waiting(), census.preparing), (1, 2));
+    assert_eq!(census.cached, 2, "nothing is forgotten for it");
     owner.with_pool(|pool, now, finished| pool.are_ready(blocks, now, finished));
-    assert!(matches!(&owner.answers[&0], Ok(Given::Empty(blocks)) if blocks.len() == 3));
+    assert!(matches!(&owner.answers[&0], Ok(Given::Empty(blocks)) if blocks.len() == 2));
 }
 
 #[test]

@@ -118,14 +118,12 @@ impl Owner {
     fn ask(&mut self, tag: u64, what: What<Numbers>, deadline: u64) {
         let deadline = Monotonic::from_nanos(deadline);
         self.with_pool(|pool, now, finished| {
-            finished.extend(pool.ask(
-                Request {
-                    what,
-                    deadline,
-                    tag,
-                },
-                now,
-            ));
+            let request = Request {
+                what,
+                deadline,
+                tag,
+            };
+            pool.ask(request, now, finished);
         });
     }
 
