@@ -158,7 +158,7 @@ impl<W: World> Pool<W> {
     }
 
     /// Takes what the policy is to be told by [`Pool::tell_news`], and leaves an empty list: it is exchanged, so that
-    /// nothing is allocated and nobody who brings news meanwhile has to wait for the policy.
+    /// nothing is allocated and those who bring news meanwhile do not wait for the policy.
     pub fn exchange_news(&mut self, news: &mut Vec<News>) {
         debug_assert!(self.news.is_empty(), "the policy was not told before");
         std::mem::swap(&mut self.news, news);
@@ -447,7 +447,7 @@ impl<W: World> Pool<W> {
         }
     }
 
-    /// Takes no more requests; all that are open fail. Reads under way come back all the same.
+    /// Takes no more requests; all that are open fail. Reads under way come back nevertheless.
     pub fn close(&mut self, finished: &mut Vec<Finished<W>>) {
         self.closed = true;
         let mut waiting = std::mem::take(&mut self.waiting);

@@ -1,5 +1,5 @@
 //! What the cache policy is told of viewers. It is told when the pool is changed next, before it is asked for anything:
-//! who brings news never waits for the pool's lock.
+//! those who bring news never wait for the pool's lock.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};

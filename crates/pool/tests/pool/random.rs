@@ -54,7 +54,7 @@ struct Run {
     open: BTreeMap<u64, Asked>,
     tag: u64,
     preparing: Vec<(u32, Memory)>,
-    /// Pins that somebody has of his own.
+    /// Clones of pins, kept apart from the answers they came with.
     pins: Vec<Pin<Memory>>,
     lost: usize,
     most: usize,
