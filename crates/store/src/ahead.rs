@@ -3,8 +3,8 @@
 //! The kernel gives a region its memory when it is first written to: a third of a millisecond for each
 //! large page, and seven where it must free one first, since the rest of the memory is page cache. In the
 //! path of a read a viewer would wait for that. So a thread of low priority keeps as much of the pool ready
-//! as is used already, and [`LEAST`] at least: a pool that is hardly used takes hardly any memory, one that
-//! fills quickly finds what it needs. Only where the thread was too slow does a read wait for its memory.
+//! as is used already, and 64 MiB at least (`reelway_pool::Ahead`). Only where the thread was too slow does
+//! a read wait for its memory.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -14,33 +14,8 @@ use reelway_sys::limits;
 
 use crate::inner::Inner;
 
-/// Bytes kept ready at least, where the pool has them.
-const LEAST: u64 = 64 << 20;
-/// Bytes made ready at once, out of the pool meanwhile: those of a large page. A pool of no more is ready
-/// from the beginning.
-const AT_ONCE: u64 = 2 << 20;
 /// The thread's nice value: a tenth of what others have where all want the processor.
 const NICE: i32 = 10;
-
-/// How much of a pool is made ready, counted in blocks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ahead {
-    /// Kept ready at least.
-    pub least: usize,
-    /// Made ready at once.
-    pub at_once: usize,
-}
-
-impl Ahead {
-    /// Of a pool of `count` blocks; `None` where it is so small that it is made ready at once.
-    pub fn of(count: usize, block_bytes: u32) -> Option<Ahead> {
-        let blocks = |bytes: u64| (bytes / u64::from(block_bytes)).max(1) as usize;
-        (count > blocks(AT_ONCE)).then(|| Ahead {
-            least: blocks(LEAST),
-            at_once: blocks(AT_ONCE),
-        })
-    }
-}
 
 /// Makes some more ready, if that is wanted; whether all is now.
 fn more(store: &Arc<Inner>) -> Option<bool> {

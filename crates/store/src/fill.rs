@@ -8,7 +8,7 @@ use reelway_sys::region::Page;
 
 use crate::ReadError;
 use crate::inner::Inner;
-use crate::pool::Read;
+use crate::live::Read;
 use crate::span::Pin;
 use crate::tier::TierFilm;
 
@@ -85,7 +85,7 @@ impl Fill {
     pub fn buffer(&mut self) -> &mut [u8] {
         match &mut self.read {
             Some(Read {
-                page: Some(page), ..
+                memory: Some(page), ..
             }) => page,
             _ => &mut [],
         }
@@ -93,12 +93,12 @@ impl Fill {
 
     /// The memory itself, for who hands it to the kernel; [`Fill::put_page`] brings it back.
     pub(crate) fn take_page(&mut self) -> Option<Page> {
-        self.read.as_mut().and_then(|read| read.page.take())
+        self.read.as_mut().and_then(|read| read.memory.take())
     }
 
     pub(crate) fn put_page(&mut self, page: Page) {
         if let Some(read) = &mut self.read {
-            read.page = Some(page);
+            read.memory = Some(page);
         }
     }
 
@@ -114,7 +114,7 @@ impl Fill {
         let Some(read) = self.read.take() else {
             return;
         };
-        let result = match (result, &read.page) {
+        let result = match (result, &read.memory) {
             (Ok(()), None) => Err(ReadError::Closed),
             (result, _) => result,
         };
@@ -126,14 +126,17 @@ impl Fill {
                 tracing::warn!("{error}");
             }
         }
+        let lane = &read.source.lane_by(read.queue).0;
         let now = reelway_clock::now();
         let time = now.since(self.started);
         if result.is_ok() {
-            read.lane.0.note_wait(now.since(read.asked));
+            lane.note_wait(now.since(read.asked));
         }
-        read.lane.0.note(time, result.is_ok().then_some(len));
+        lane.note(time, result.is_ok().then_some(len));
         let (keep, number) = (self.keep.take(), read.id.block);
-        let block = self.store.read_done(read, len, result, keep.is_some());
+        let block = self
+            .store
+            .read_done(read, result.map(|()| len), keep.is_some());
         if let (Some(film), Some(block)) = (keep, block) {
             film.offer(number, Pin::new(block, Arc::clone(&self.store)), len);
         }

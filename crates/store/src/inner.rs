@@ -10,6 +10,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use reelway_cache::{BlockId, FilmId};
+use reelway_clock::Monotonic;
+use reelway_pool::{News, Pin};
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use reelway_sys::region::{Page, Paging};
@@ -17,15 +19,13 @@ use reelway_sys::region::{Page, Paging};
 use crate::ahead::{self, Wake};
 use crate::disk::{self, Disk};
 use crate::fill::Fill;
-use crate::films::Numbered;
 use crate::lane::{Lane, LaneState};
+use crate::live::{self, Finished, Pool, Read, Request};
 use crate::local::LocalFile;
-use crate::pool::{Block, Finished, Pool, Read, Request};
 use crate::source::Opener;
 use crate::store::{Observer, ReadBy, StoreConfig};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence};
 use crate::tier::{Tier, TierFilm};
-use crate::watcher::News;
 use crate::{ReadError, Source};
 
 /// What the handles share.
@@ -61,7 +61,7 @@ const MOST_NEWS: usize = 1024;
 struct Work {
     finished: Vec<Finished>,
     starts: Vec<Read>,
-    seen: Vec<(BlockId, bool)>,
+    accesses: Vec<(BlockId, bool)>,
     now: Duration,
 }
 
@@ -138,26 +138,26 @@ impl Inner {
     }
 
     /// Changes the pool, then does what follows from it, without the lock.
-    pub fn with_pool(self: &Arc<Self>, change: impl FnOnce(&mut Pool, &mut Vec<Finished>)) {
+    pub fn with_pool(
+        self: &Arc<Self>,
+        change: impl FnOnce(&mut Pool, Monotonic, &mut Vec<Finished>),
+    ) {
         let mut work = Work::default();
         let wants_ready = {
             let mut pool = self.pool();
             supervise::inject("pool");
+            // Under the lock, so that the pool's time never goes back.
+            let now = reelway_clock::now();
             for film in std::mem::take(&mut *lock(&self.closed)) {
-                pool.films.close(film);
+                pool.close_film(film);
             }
-            // Swapped, so that who brings news waits for no policy, and nothing is allocated.
-            std::mem::swap(&mut pool.news, &mut *lock(&self.news));
-            pool.tell_news();
-            change(&mut pool, &mut work.finished);
-            if !pool.seen.is_empty() {
-                work.seen = std::mem::take(&mut pool.seen);
-                work.now = pool.now();
-            }
+            pool.exchange_news(&mut lock(&self.news));
+            pool.tell_news(now);
+            change(&mut pool, now, &mut work.finished);
+            work.accesses = pool.take_accesses();
+            work.now = pool.policy_time(now);
             self.starved.store(pool.waiting(), Ordering::SeqCst);
-            if !pool.closed {
-                pool.starts(&mut work.starts);
-            }
+            pool.starts(&mut work.starts);
             pool.wants_ready()
         };
         if wants_ready {
@@ -171,13 +171,13 @@ impl Inner {
         let Work {
             finished,
             starts,
-            seen,
+            accesses,
             now,
         } = work;
         if let Some(observer) = self.observer.get() {
             // An observer that panics misses something.
             let _ = supervise::guard("store observer", || {
-                for (block, hit) in seen {
+                for (block, hit) in accesses {
                     observer.access(block, hit, now);
                 }
             });
@@ -212,37 +212,34 @@ impl Inner {
             // A panic of one who is called is nobody else's fault: the other steps follow. What a read that
             // panics drops tells those who wait for it.
             let _ = supervise::guard("store", || match step {
-                Step::Call(finished) => finished.call(),
+                Step::Call(finished) => live::answer(finished),
                 Step::Start(source, fill) => source.read(fill),
             });
         }
     }
 
     pub fn ask(self: &Arc<Self>, request: Request) {
-        self.with_pool(|pool, finished| {
+        self.with_pool(|pool, now, finished| {
             // Said before looking for free blocks, so that one let go from now on is noticed
             // (the other half is in `released`).
             self.starved.store(pool.waiting() + 1, Ordering::SeqCst);
             fence(Ordering::SeqCst);
-            finished.extend(pool.ask(request));
+            pool.ask(request, now, finished);
         });
     }
 
-    /// A read was done with `len` bytes, or failed.
-    /// The block, if it has come and is `wanted` for something else.
+    /// A read was done with so many bytes, or failed. The block, if it has come and is to be kept for another purpose.
     pub fn read_done(
         self: &Arc<Self>,
         read: Read,
-        len: usize,
-        result: Result<(), ReadError>,
-        wanted: bool,
-    ) -> Option<Arc<Block>> {
-        let mut came = None;
-        self.with_pool(|pool, finished| {
-            let block = pool.read_done(read, len, result, finished);
-            came = block.filter(|_| wanted);
+        result: Result<usize, ReadError>,
+        keep: bool,
+    ) -> Option<Pin<Page>> {
+        let mut kept = None;
+        self.with_pool(|pool, now, finished| {
+            kept = pool.read_done(read, result, keep, now, finished);
         });
-        came
+        kept
     }
 
     /// Blocks to be given their memory; none when enough have it.
@@ -253,19 +250,14 @@ impl Inner {
     /// They have it; whether all have now.
     pub fn are_ready(self: &Arc<Self>, blocks: Vec<(u32, Page)>) -> bool {
         let mut all = false;
-        self.with_pool(|pool, finished| all = pool.are_ready(blocks, finished));
+        self.with_pool(|pool, now, finished| all = pool.are_ready(blocks, now, finished));
         all
     }
 
     /// A film is opened once more; its number.
     pub fn opened(&self, identity: FileIdentity) -> FilmId {
         let mut pool = self.pool();
-        let numbered = pool.films.open(identity);
-        if let Numbered::New(film) = numbered {
-            let now = pool.now();
-            pool.policy.new_film(film, now);
-        }
-        numbered.number()
+        pool.open(identity, reelway_clock::now())
     }
 
     /// A source was closed.
@@ -282,16 +274,18 @@ impl Inner {
         };
         // Blocks are asked for much more often than this; where not, the list is bounded all the same.
         if waiting >= MOST_NEWS {
-            self.with_pool(|_, _| ());
+            self.with_pool(|_, _, _| ());
         }
     }
 
     /// An empty block comes back.
     pub fn give_back(self: &Arc<Self>, number: u32, page: Page) {
-        self.with_pool(|pool, finished| pool.give_back(number, page, finished));
+        self.with_pool(|pool, now, finished| pool.give_back(number, page, now, finished));
     }
 
-    /// A block was let go.
+    /// A block was let go. A request that waits for room is served at once, on this thread, whatever else it holds: the
+    /// pool is short at that moment, and a thread for this alone would have to be woken before the next read begins. So
+    /// spans are dropped without locks that a callback or a source's `read` enters too.
     pub fn released(self: &Arc<Self>) {
         fence(Ordering::SeqCst);
         if self.starved.load(Ordering::SeqCst) > 0 {

@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use reelway_cache::Spec;
 use reelway_clock::Monotonic;
+use reelway_pool::Ahead;
 use reelway_sys::FileIdentity;
 use reelway_sys::region::{ALIGNMENT, Region};
 use shuttle::sync::mpsc;
 use shuttle::thread;
 
-use crate::ahead::Ahead;
 use crate::inner::Inner;
-use crate::pool::Pool;
+use crate::live::Pool;
 use crate::{BlockSource, Fill, ReadError, Source, Span, Store, StoreConfig};
 
 const BLOCK: u64 = ALIGNMENT as u64;
@@ -71,7 +71,7 @@ fn store(blocks: usize, ahead: Option<Ahead>) -> (Store, Arc<Source>, Arc<Number
     };
     let region = Region::map(blocks, BLOCK as usize).unwrap();
     let policy = config.policy.build(blocks as u64, blocks);
-    let pool = Pool::new(region.pages, policy, ahead);
+    let pool = Pool::new(region.pages, policy, ahead, Monotonic::ZERO);
     let (inner, _) = Inner::new(config, pool, Vec::new(), None, region.paging);
     let store = Store::of(inner);
     let film = Arc::new(Numbers {

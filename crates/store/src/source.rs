@@ -119,6 +119,14 @@ impl Source {
         }
     }
 
+    /// The one of its two queues that has this number.
+    pub(crate) fn lane_by(&self, number: usize) -> &Lane {
+        match &self.tier {
+            Some((_, lane)) if lane.0.number == number => lane,
+            _ => &self.lane,
+        }
+    }
+
     /// The film's number as the cache policy knows it, the same as long as this is open.
     pub fn number(&self) -> FilmId {
         self.number

@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use reelway_sys::prefetch;
+use reelway_sys::region::Page;
 
 use crate::inner::Inner;
-use crate::pool::Block;
 
 /// A block in use. When it is let go, those who wait for room are told.
 pub(crate) struct Pin {
     /// `None` only while being dropped.
-    block: Option<Arc<Block>>,
+    block: Option<reelway_pool::Pin<Page>>,
     store: Arc<Inner>,
 }
 
 impl Pin {
-    pub fn new(block: Arc<Block>, store: Arc<Inner>) -> Pin {
+    pub fn new(block: reelway_pool::Pin<Page>, store: Arc<Inner>) -> Pin {
         Pin {
             block: Some(block),
             store,
@@ -25,7 +25,7 @@ impl Pin {
     }
 
     pub fn bytes(&self) -> &[u8] {
-        self.block.as_ref().map_or(&[], |block| &block.page)
+        self.block.as_ref().map_or(&[], |block| block.memory())
     }
 }
 
@@ -142,7 +142,7 @@ impl Span {
         };
         match (step, &pin.block) {
             (1, _) => prefetch::value(pin),
-            (_, Some(block)) => prefetch::value(&**block),
+            (_, Some(block)) => prefetch::value(block.memory()),
             _ => {}
         }
     }

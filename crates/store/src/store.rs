@@ -10,18 +10,20 @@ use std::time::Duration;
 
 use reelway_cache::{BlockId, Film, FilmId, Spec};
 use reelway_clock::Monotonic;
+use reelway_pool::tier::TierStats;
+use reelway_pool::{Ahead, News, What};
 use reelway_sys::FileIdentity;
 use reelway_sys::region::{ALIGNMENT, Page, Paging, Region};
 
-use crate::ahead::{self, Ahead};
+use crate::ahead;
 use crate::buffer::Buffer;
 use crate::inner::{Inner, lock};
 use crate::lane::{Lane, LaneState, LaneStats};
-use crate::pool::{Given, Pool, Request, What};
+use crate::live::{Given, Pool, Request};
 use crate::source::Opener;
 use crate::span::Pin;
-use crate::tier::{READERS, Tier, TierConfig, TierStats};
-use crate::watcher::{News, Watcher};
+use crate::tier::{READERS, Tier, TierConfig};
+use crate::watcher::Watcher;
 use crate::{ReadError, Source, Span, StoreError};
 
 /// Who reads local files.
@@ -104,7 +106,7 @@ struct Owner(Arc<Inner>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.0.with_pool(Pool::close);
+        self.0.with_pool(|pool, _, finished| pool.close(finished));
         for (_, (disk, _)) in lock(&self.0.disks).drain() {
             disk.close();
         }
@@ -165,7 +167,7 @@ impl Store {
         if ahead.is_none() {
             pages.iter_mut().for_each(Page::touch);
         }
-        let mut pool = Pool::new(pages, policy, ahead);
+        let mut pool = Pool::new(pages, policy, ahead, reelway_clock::now());
         let mut lanes = Vec::new();
         let tier = match &config.tier {
             Some(tier) => match Tier::open(tier, block_bytes, count) {
@@ -273,7 +275,7 @@ impl Store {
     /// Has `observer` told of every block that is asked for from now on. Only the first one given is.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
         if self.0.0.observer.set(observer).is_ok() {
-            self.0.0.pool().observed = true;
+            self.0.0.pool().observe();
         }
     }
 
@@ -283,7 +285,7 @@ impl Store {
         let pool = self.0.0.pool();
         let mut found: Vec<_> = files
             .iter()
-            .map(|file| pool.films.number(*file).map(|number| (number, Vec::new())))
+            .map(|file| pool.film(*file).map(|number| (number, Vec::new())))
             .collect();
         let places: HashMap<FilmId, usize> = found
             .iter()
@@ -370,9 +372,9 @@ impl Store {
             done(span);
         });
         self.0.0.ask(Request {
-            what: What::Film(Arc::clone(source), first..end),
+            what: What::Blocks(Arc::clone(source), first..end),
             deadline,
-            done,
+            tag: done,
         });
     }
 
@@ -392,7 +394,7 @@ impl Store {
         let inner = Arc::downgrade(&self.0.0);
         let done = Box::new(move |result: Result<Given, ReadError>| {
             done(match (result, inner.upgrade()) {
-                (Ok(Given::Pages(pages)), Some(inner)) => Ok(pages
+                (Ok(Given::Empty(pages)), Some(inner)) => Ok(pages
                     .into_iter()
                     .map(|(number, page)| Buffer::new(number, page, Arc::clone(&inner)))
                     .collect()),
@@ -403,7 +405,7 @@ impl Store {
         self.0.0.ask(Request {
             what: What::Empty(count),
             deadline,
-            done,
+            tag: done,
         });
     }
 
@@ -427,9 +429,9 @@ impl Store {
     /// and their memory is needed.
     pub fn forget(&self, file: FileIdentity) -> usize {
         let mut freed = 0;
-        self.0.0.with_pool(|pool, finished| {
-            freed = pool.forget(file);
-            pool.dispatch(finished);
+        self.0.0.with_pool(|pool, now, finished| {
+            freed = pool.forget(file, now);
+            pool.dispatch(now, finished);
         });
         freed
     }
@@ -437,14 +439,13 @@ impl Store {
     /// What it holds and has done.
     pub fn stats(&self) -> StoreStats {
         let pool = self.0.0.pool();
-        let (blocks, cached, in_use) = pool.census();
-        let counters = pool.counters;
+        let (census, counters) = (pool.census(), pool.counters());
         StoreStats {
-            blocks: blocks as u64,
+            blocks: census.blocks as u64,
             block_bytes: self.0.0.config.block_bytes,
-            in_use: in_use as u64,
-            cached: cached as u64,
-            ready: pool.ready() as u64,
+            in_use: census.in_use() as u64,
+            cached: census.cached as u64,
+            ready: census.ready() as u64,
             waiting: pool.waiting() as u64,
             hits: counters.hits,
             misses: counters.misses,

@@ -1,35 +1,15 @@
-//! What the cache policy is told of viewers.
+//! What the cache policy is told of viewers. It is told when the pool is changed next, before it is asked for anything:
+//! those who bring news never wait for the pool's lock.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
 
-use reelway_cache::{Film, FilmId, Policy, ViewerId, Watching};
+use reelway_cache::{ViewerId, Watching};
+use reelway_pool::News;
 use reelway_supervise as supervise;
 
 use crate::Source;
 use crate::inner::Inner;
-
-/// News for the policy. It is told when the pool is changed next, before it is asked for anything: who
-/// brings news never waits for the pool's lock.
-pub(crate) enum News {
-    /// A film's shape is known.
-    Film(FilmId, Film),
-    /// A viewer has come to a place.
-    Watches(ViewerId, Watching),
-    /// A viewer has left.
-    Left(ViewerId),
-}
-
-impl News {
-    pub fn tell(self, policy: &mut dyn Policy, now: Duration) {
-        match self {
-            News::Film(film, shape) => policy.film(film, shape, now),
-            News::Watches(viewer, watching) => policy.watch(viewer, watching, now),
-            News::Left(viewer) => policy.left(viewer, now),
-        }
-    }
-}
 
 /// A viewer as the cache policy knows him: says where he is, and with its end that he has left.
 ///

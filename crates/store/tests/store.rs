@@ -227,51 +227,6 @@ fn a_block_wanted_by_many_at_once_is_read_once() {
 }
 
 #[test]
-fn the_pool_is_a_hard_limit_and_who_finds_it_full_waits_in_order_of_deadline() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = file(dir.path(), "film", 64 * BLOCK);
-    let store = store(8);
-    let source = store.open(&path).unwrap();
-    let held: Vec<_> = (0..8)
-        .map(|block| get(&store, &source, block * BLOCK..(block + 1) * BLOCK).unwrap())
-        .collect();
-    let order = Arc::new(Mutex::new(Vec::new()));
-    let answers: Vec<_> = [(20u64, 300u64), (21, 100), (22, 200)]
-        .map(|(block, deadline)| {
-            let order = Arc::clone(&order);
-            let (sender, receiver) = mpsc::channel();
-            store.fetch(
-                &source,
-                block * BLOCK..(block + 1) * BLOCK,
-                Monotonic::from_nanos(deadline),
-                move |span| {
-                    order.lock().unwrap().push(deadline);
-                    drop(sender.send(span));
-                },
-            );
-            receiver
-        })
-        .into();
-    std::thread::sleep(Duration::from_millis(30));
-    assert_eq!(store.stats().waiting, 3);
-    assert!(answers.iter().all(|answer| answer.try_recv().is_err()));
-    // What is in memory is had at once all the same.
-    assert_bytes(
-        &get(&store, &source, 3 * BLOCK..4 * BLOCK).unwrap(),
-        3 * BLOCK..4 * BLOCK,
-    );
-    let mut held = held.into_iter();
-    for served in 1..=3 {
-        drop(held.next());
-        while order.lock().unwrap().len() < served {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-    assert_eq!(*order.lock().unwrap(), [100, 200, 300]);
-    assert_bytes(&answers[0].recv().unwrap().unwrap(), 20 * BLOCK..21 * BLOCK);
-}
-
-#[test]
 fn requests_for_several_blocks_never_block_each_other() {
     let dir = tempfile::tempdir().unwrap();
     let path = file(dir.path(), "film", 256 * BLOCK);
@@ -290,23 +245,6 @@ fn requests_for_several_blocks_never_block_each_other() {
         }
     });
     assert_eq!((store.stats().in_use, store.stats().waiting), (0, 0));
-}
-
-#[test]
-fn the_longest_unused_block_is_given_up_first() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = file(dir.path(), "film", 32 * BLOCK);
-    let store = store(8);
-    let source = store.open(&path).unwrap();
-    let touch = |block: u64| drop(get(&store, &source, block * BLOCK..block * BLOCK + 1).unwrap());
-    (0..8).for_each(touch);
-    touch(0);
-    touch(9);
-    let before = store.stats().misses;
-    touch(0);
-    assert_eq!(store.stats().misses, before, "block 0 was used lately");
-    touch(1);
-    assert_eq!(store.stats().misses, before + 1, "block 1 was the oldest");
 }
 
 #[test]

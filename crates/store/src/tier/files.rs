@@ -8,18 +8,19 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
+use reelway_pool::tier::{HOURS, Hours};
 use reelway_sys::region::ALIGNMENT;
 use reelway_sys::{FileIdentity, files, open_direct};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
-
-use super::books::{Record, name};
-use super::budget::{HOURS, Hours};
 
 const MAGIC: &[u8; 8] = b"RWTIER01";
 const HEADER: usize = 4096;
 const RECORD: usize = 64;
 /// Fewer blocks are not worth a tier.
 const LEAST_SLOTS: u64 = 8;
+
+/// A block as the index file knows it.
+pub(crate) type Record = reelway_pool::tier::Record<FileIdentity>;
 
 /// The files, open and locked.
 pub(crate) struct Files {
@@ -140,7 +141,7 @@ impl Files {
     pub fn write_record(&self, slot: u32, record: Option<&Record>) -> io::Result<()> {
         let mut bytes = [0; RECORD];
         if let Some(record) = record {
-            let identity = record.identity;
+            let identity = record.file;
             let parts = [
                 identity.device,
                 identity.inode,
@@ -261,7 +262,7 @@ fn parse_record(bytes: &[u8]) -> Option<Record> {
         return None;
     }
     Some(Record {
-        identity: FileIdentity {
+        file: FileIdentity {
             device: word(0),
             inode: word(1),
             size: word(2),
@@ -271,6 +272,22 @@ fn parse_record(bytes: &[u8]) -> Option<Record> {
         len: (word(4) >> 32) as u32,
         sum: word(5),
     })
+}
+
+/// A block's name as a number: its film's version and its place in it.
+pub(crate) fn name(identity: FileIdentity, block: u32) -> u64 {
+    let mut bytes = [0; 36];
+    let parts = [
+        identity.device,
+        identity.inode,
+        identity.size,
+        identity.mtime_ns as u64,
+    ];
+    for (place, part) in bytes.chunks_exact_mut(8).zip(parts) {
+        place.copy_from_slice(&part.to_le_bytes());
+    }
+    bytes[32..].copy_from_slice(&block.to_le_bytes());
+    xxh3_64(&bytes)
 }
 
 /// The checksum of a block's bytes: of these bytes as this block of this version of a film, and no other.

@@ -5,18 +5,14 @@
 //! bound to its film's version and its number, so that whatever a crash, a worn disk or a stranger leaves in the files
 //! is noticed, and read from the origin again.
 //!
+//! Which block lies where, which makes room and which is let in is kept by `reelway_pool::tier`.
+//!
 //! | file | what lives there |
 //! |---|---|
-//! | `books.rs` | which block lies where, which makes room, which is let in: pure |
-//! | `missed.rs` | how often a block was missed; pure |
-//! | `budget.rs` | bytes that may be written in a day; pure |
 //! | `files.rs` | the two files |
 //! | `work.rs` | the threads that read and write |
 
-mod books;
-mod budget;
 mod files;
-mod missed;
 mod work;
 
 use std::path::PathBuf;
@@ -26,6 +22,7 @@ use std::time::Duration;
 
 use reelway_cache::{BlockId, FilmId, Spec};
 use reelway_clock::Monotonic;
+use reelway_pool::tier::{Books, Budget, Look, TierStats};
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 
@@ -33,8 +30,7 @@ use crate::StoreError;
 use crate::fill::Fill;
 use crate::source::BlockSource;
 use crate::span::Pin;
-use books::{Books, Look};
-use files::Files;
+use files::{Files, name};
 use work::{Job, Put, Queue};
 
 /// Reads under way at once.
@@ -55,33 +51,9 @@ pub struct TierConfig {
     pub daily: u64,
 }
 
-/// What the tier holds and has done since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TierStats {
-    /// Blocks there is room for.
-    pub blocks: u64,
-    /// Blocks that it holds.
-    pub cached: u64,
-    /// Blocks of films afar that were read from here.
-    pub hits: u64,
-    /// Blocks that were not here.
-    pub misses: u64,
-    /// Bytes read from it.
-    pub bytes_read: u64,
-    /// Bytes written to it.
-    pub bytes_written: u64,
-    /// Blocks that were to be let in and were not: the day's bytes are spent, writes are behind, or the disk failed a
-    /// moment ago.
-    pub left_out: u64,
-    /// Blocks whose checksum was wrong, or that could not be read: read from afar again.
-    pub broken: u64,
-    /// Writes that failed.
-    pub errors: u64,
-}
-
 /// The tier.
 pub(crate) struct Tier {
-    books: Mutex<Books>,
+    books: Mutex<Books<FileIdentity>>,
     files: Files,
     queue: Mutex<Queue>,
     work: Condvar,
@@ -114,7 +86,14 @@ impl Tier {
             error,
         };
         let (files, found) = Files::open(&config.dir, config.bytes, block_bytes).map_err(failed)?;
-        let books = Books::new(files.slots(), config, found);
+        let slots = files.slots();
+        let books = Books::new(
+            slots,
+            config.policy.build(u64::from(slots), slots as usize),
+            config.admit,
+            Budget::new(config.daily, found.hours),
+            found.records,
+        );
         let tier = Arc::new(Tier {
             books: Mutex::new(books),
             files,
@@ -129,7 +108,7 @@ impl Tier {
     }
 
     /// The books; look at [`Tier::is_off`] afterwards, where they are to be relied on.
-    fn books(&self) -> MutexGuard<'_, Books> {
+    fn books(&self) -> MutexGuard<'_, Books<FileIdentity>> {
         self.books.lock().unwrap_or_else(|poisoned| {
             if !self.off.swap(true, Ordering::Relaxed) {
                 let words = "switched off by a panic; films from elsewhere are fetched without it until the server starts again";
@@ -188,7 +167,7 @@ impl Drop for TierFilm {
     fn drop(&mut self) {
         let mut books = self.tier.books();
         if !self.tier.is_off() {
-            books.films.close(self.number);
+            books.close(self.number);
         }
     }
 }
@@ -220,13 +199,14 @@ impl TierFilm {
     /// Reads a block from here if it is here, else from where the film lies.
     pub fn read(self: &Arc<Self>, from: Arc<dyn BlockSource>, mut fill: Fill) {
         let id = self.id(fill.block());
+        let name = name(self.identity, id.block);
         let mut books = self.tier.books();
         if self.tier.is_off() {
             drop(books);
             return from.read(fill);
         }
         supervise::inject("tier.books");
-        let look = books.look(id, self.identity, self.tier.now());
+        let look = books.look(id, name, self.tier.now());
         drop(books);
         match look {
             Look::Held(held) => self.tier.push(Job {

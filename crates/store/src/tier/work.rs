@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use reelway_cache::BlockId;
 use reelway_clock::Monotonic;
+use reelway_pool::tier::Held;
 use reelway_supervise as supervise;
 
-use super::books::{Held, Record};
-use super::files::checksum;
+use super::files::{Record, checksum};
 use super::{READERS, Tier, TierFilm, hour, lock};
 use crate::fill::Fill;
 use crate::source::BlockSource;
@@ -183,7 +183,7 @@ impl Tier {
         let tried = supervise::guard("tier write", || -> io::Result<Record> {
             supervise::inject("tier.write");
             let record = Record {
-                identity: put.film.identity,
+                file: put.film.identity,
                 block: put.id.block,
                 len: len as u32,
                 sum: checksum(put.film.identity, put.id.block, &bytes[..len]),

@@ -1,14 +1,14 @@
 //! Bytes that may be written in a day, so that a disk of flash lasts: counted by hours, remembered over restarts.
 
 /// Hours that count: the last 24 and the one that is not over.
-pub(crate) const HOURS: usize = 25;
+pub const HOURS: usize = 25;
 
 /// An hour since 1970, and bytes written in it.
-pub(crate) type Hours = [(u64, u64); HOURS];
+pub type Hours = [(u64, u64); HOURS];
 
 /// What was written in the last hours.
 #[derive(Clone, Debug)]
-pub(crate) struct Budget {
+pub struct Budget {
     hours: Hours,
     daily: u64,
 }

@@ -1,49 +1,37 @@
 //! Which block lies where in the tier, which makes room, which is let in.
 
-use std::collections::HashMap;
+use std::hash::Hash;
 use std::time::Duration;
 
 use reelway_cache::{BlockId, FilmId, Policy};
-use reelway_sys::FileIdentity;
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::budget::{Budget, Hours};
-use super::files::Found;
 use super::missed::Missed;
-use super::{TierConfig, TierStats};
+use super::stats::TierStats;
 use crate::films::{Films, Numbered};
+use crate::hash::FixedMap;
 
-/// A block as the index file knows it.
+/// A block as it is remembered over a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
-    pub identity: FileIdentity,
+pub struct Record<F> {
+    /// The film's version.
+    pub file: F,
+    /// The block's number in it.
     pub block: u32,
+    /// Its bytes.
     pub len: u32,
     /// Checksum of its bytes, bound to its name.
     pub sum: u64,
 }
 
-/// A block's name as a number: its film's version and its place in it.
-pub(crate) fn name(identity: FileIdentity, block: u32) -> u64 {
-    let mut bytes = [0; 36];
-    let parts = [
-        identity.device,
-        identity.inode,
-        identity.size,
-        identity.mtime_ns as u64,
-    ];
-    for (place, part) in bytes.chunks_exact_mut(8).zip(parts) {
-        place.copy_from_slice(&part.to_le_bytes());
-    }
-    bytes[32..].copy_from_slice(&block.to_le_bytes());
-    xxh3_64(&bytes)
-}
-
 /// Where a block lies, and what is known of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub struct Held {
+    /// The slot.
     pub slot: u32,
+    /// Its bytes.
     pub len: u32,
+    /// Their checksum.
     pub sum: u64,
 }
 
@@ -58,17 +46,21 @@ struct Entry {
 
 /// Where a block is to be read from.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub enum Look {
     /// From here; [`Books::read`] says how it went.
     Held(Held),
     /// From afar; to be let in when it has come?
-    Missed { admit: bool },
+    Missed {
+        /// Whether it is.
+        admit: bool,
+    },
 }
 
-/// The books.
-pub(crate) struct Books {
-    pub films: Films,
-    places: HashMap<BlockId, u32>,
+/// The books of a tier whose films are files `F`. Moments that are passed in never go back.
+pub struct Books<F> {
+    films: Films<F>,
+    /// Looked up and counted, never gone through.
+    places: FixedMap<BlockId, u32>,
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     policy: Box<dyn Policy>,
@@ -78,26 +70,33 @@ pub(crate) struct Books {
     stats: TierStats,
 }
 
-impl Books {
-    /// Books of so many blocks, of which these are there already.
-    pub fn new(slots: u32, config: &TierConfig, found: Found) -> Books {
+impl<F: Copy + Eq + Hash> Books<F> {
+    /// Books of so many slots, of which these hold a block already. `admit`: a block is let in at so many misses (1: at
+    /// once).
+    pub fn new(
+        slots: u32,
+        policy: Box<dyn Policy>,
+        admit: u32,
+        budget: Budget,
+        found: impl IntoIterator<Item = (u32, Record<F>)>,
+    ) -> Books<F> {
         let count = slots as usize;
         let mut books = Books {
             films: Films::default(),
-            places: HashMap::new(),
+            places: FixedMap::default(),
             entries: vec![None; count],
             free: Vec::new(),
-            policy: config.policy.build(u64::from(slots), count),
+            policy,
             // Twice as many as there is room for: a block may come again after a whole turn of the tier.
             missed: Missed::new((2 * count).max(1024)),
-            admit: config.admit,
-            budget: Budget::new(config.daily, found.hours),
+            admit,
+            budget,
             stats: TierStats {
                 blocks: u64::from(slots),
                 ..TierStats::default()
             },
         };
-        for (slot, record) in found.records {
+        for (slot, record) in found {
             books.found(slot, record);
         }
         let empty = |slot: &u32| books.entries[*slot as usize].is_none();
@@ -106,17 +105,22 @@ impl Books {
     }
 
     /// A film is opened; its number.
-    pub fn open(&mut self, identity: FileIdentity, now: Duration) -> FilmId {
-        let numbered = self.films.open(identity);
+    pub fn open(&mut self, file: F, now: Duration) -> FilmId {
+        let numbered = self.films.open(file);
         if let Numbered::New(film) = numbered {
             self.policy.new_film(film, now);
         }
         numbered.number()
     }
 
+    /// A film is closed.
+    pub fn close(&mut self, film: FilmId) {
+        self.films.close(film);
+    }
+
     /// A block that was there at the start. In which order they were used is not known any more.
-    fn found(&mut self, slot: u32, record: Record) {
-        let film = self.open(record.identity, Duration::ZERO);
+    fn found(&mut self, slot: u32, record: Record<F>) {
+        let film = self.open(record.file, Duration::ZERO);
         let id = BlockId {
             film,
             block: record.block,
@@ -132,8 +136,9 @@ impl Books {
         self.places.contains_key(&id)
     }
 
-    /// A block is wanted.
-    pub fn look(&mut self, id: BlockId, identity: FileIdentity, now: Duration) -> Look {
+    /// A block is wanted. `name`: a hash of the film's version and the block's number, by which misses are counted longer
+    /// than the film has its number.
+    pub fn look(&mut self, id: BlockId, name: u64, now: Duration) -> Look {
         let slot = self.places.get(&id).copied();
         let entry = slot.and_then(|slot| self.entries[slot as usize].as_mut());
         if let (Some(slot), Some(entry)) = (slot, entry) {
@@ -143,7 +148,7 @@ impl Books {
             return Look::Held(Held { slot, len, sum });
         }
         self.stats.misses += 1;
-        let admit = self.missed.note(name(identity, id.block), self.admit);
+        let admit = self.missed.note(name, self.admit);
         Look::Missed { admit }
     }
 
@@ -229,6 +234,7 @@ impl Books {
         *self.budget.hours()
     }
 
+    /// What the tier holds and has done.
     pub fn stats(&self) -> TierStats {
         TierStats {
             cached: self.places.len() as u64,

@@ -1,17 +1,19 @@
 //! Small numbers for films: a block is known by its film's number and its own, in eight bytes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::hash::Hash;
 
 use reelway_cache::FilmId;
-use reelway_sys::FileIdentity;
+
+use crate::hash::FixedMap;
 
 /// Films whose number is kept while nobody plays them and nothing of them is in memory, so that the
 /// cache policy knows how popular they were. It keeps about a kilobyte of each.
 const KEPT: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    identity: FileIdentity,
+struct Entry<F> {
+    file: F,
     /// Blocks that are held or on their way.
     blocks: u32,
     /// Sources that are open.
@@ -20,7 +22,7 @@ struct Entry {
     idle_since: u64,
 }
 
-impl Entry {
+impl<F> Entry<F> {
     fn is_idle(&self) -> bool {
         self.blocks == 0 && self.open == 0
     }
@@ -46,26 +48,26 @@ impl Numbered {
 /// Which film has which number. A number lives as long as a source is open or a block is held, and
 /// longer as long as there are not too many; then it is used again.
 #[derive(Debug)]
-pub(crate) struct Films {
-    entries: Vec<Entry>,
-    numbers: HashMap<FileIdentity, FilmId>,
+pub(crate) struct Films<F> {
+    entries: Vec<Entry<F>>,
+    numbers: FixedMap<F, FilmId>,
     /// Those let go by all, the longest ago first.
     idle: BTreeSet<(u64, FilmId)>,
     events: u64,
     kept: usize,
 }
 
-impl Default for Films {
-    fn default() -> Films {
+impl<F: Copy + Eq + Hash> Default for Films<F> {
+    fn default() -> Films<F> {
         Films::keeping(KEPT)
     }
 }
 
-impl Films {
-    fn keeping(kept: usize) -> Films {
+impl<F: Copy + Eq + Hash> Films<F> {
+    fn keeping(kept: usize) -> Films<F> {
         Films {
             entries: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: FixedMap::default(),
             idle: BTreeSet::new(),
             events: 0,
             kept,
@@ -73,18 +75,18 @@ impl Films {
     }
 
     /// The number of a film that is opened once more.
-    pub fn open(&mut self, identity: FileIdentity) -> Numbered {
-        let number = match self.numbers.get(&identity) {
+    pub fn open(&mut self, file: F) -> Numbered {
+        let number = match self.numbers.get(&file) {
             Some(number) => Numbered::Known(*number),
-            None => Numbered::New(self.add(identity)),
+            None => Numbered::New(self.add(file)),
         };
         self.change(number.number(), |entry| entry.open += 1);
         number
     }
 
-    fn add(&mut self, identity: FileIdentity) -> FilmId {
+    fn add(&mut self, file: F) -> FilmId {
         let entry = Entry {
-            identity,
+            file,
             blocks: 0,
             open: 0,
             idle_since: 0,
@@ -96,7 +98,7 @@ impl Films {
         let number = match again {
             Some((_, number)) => {
                 let before = std::mem::replace(&mut self.entries[number as usize], entry);
-                self.numbers.remove(&before.identity);
+                self.numbers.remove(&before.file);
                 number
             }
             None => {
@@ -104,7 +106,7 @@ impl Films {
                 (self.entries.len() - 1) as FilmId
             }
         };
-        self.numbers.insert(identity, number);
+        self.numbers.insert(file, number);
         number
     }
 
@@ -124,11 +126,11 @@ impl Films {
     }
 
     /// The number of a film that is known.
-    pub fn number(&self, identity: FileIdentity) -> Option<FilmId> {
-        self.numbers.get(&identity).copied()
+    pub fn number(&self, file: F) -> Option<FilmId> {
+        self.numbers.get(&file).copied()
     }
 
-    fn change(&mut self, number: FilmId, change: impl FnOnce(&mut Entry)) {
+    fn change(&mut self, number: FilmId, change: impl FnOnce(&mut Entry<F>)) {
         let Some(entry) = self.entries.get_mut(number as usize) else {
             return;
         };
@@ -150,28 +152,22 @@ mod tests {
 
     #[test]
     fn a_number_is_used_again_when_nobody_uses_its_film_and_more_are_remembered_than_may_be() {
-        let identity = |inode| FileIdentity {
-            device: 1,
-            inode,
-            size: 2,
-            mtime_ns: 3,
-        };
         let mut films = Films::keeping(1);
-        assert_eq!(films.open(identity(1)), Numbered::New(0));
-        assert_eq!(films.open(identity(2)), Numbered::New(1));
-        assert_eq!(films.open(identity(1)), Numbered::Known(0));
+        assert_eq!(films.open(1u8), Numbered::New(0));
+        assert_eq!(films.open(2u8), Numbered::New(1));
+        assert_eq!(films.open(1u8), Numbered::Known(0));
         films.hold(0);
         films.close(0);
         films.close(0);
         assert_eq!(
-            films.open(identity(3)),
+            films.open(3u8),
             Numbered::New(2),
             "a block of film 0 is held"
         );
         films.let_go(0);
-        assert_eq!(films.open(identity(1)), Numbered::Known(0), "remembered");
+        assert_eq!(films.open(1u8), Numbered::Known(0), "remembered");
         films.close(0);
-        assert_eq!(films.open(identity(4)), Numbered::New(0), "another film");
-        assert_eq!(films.number(identity(1)), None);
+        assert_eq!(films.open(4u8), Numbered::New(0), "another film");
+        assert_eq!(films.number(1u8), None);
     }
 }

@@ -1,11 +1,13 @@
 //! How often blocks were missed lately: of as many as are remembered, the oldest is forgotten first.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+
+use crate::hash::FixedMap;
 
 /// Counts by a hash of the block's name; who shares one shares its count.
 #[derive(Debug)]
 pub(crate) struct Missed {
-    counts: HashMap<u64, u32>,
+    counts: FixedMap<u64, u32>,
     order: VecDeque<u64>,
     most: usize,
 }
@@ -14,7 +16,7 @@ impl Missed {
     /// Remembers at most so many.
     pub fn new(most: usize) -> Missed {
         Missed {
-            counts: HashMap::new(),
+            counts: FixedMap::default(),
             order: VecDeque::new(),
             most: most.max(1),
         }

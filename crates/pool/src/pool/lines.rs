@@ -1,0 +1,161 @@
+//! Who waits: reads for their turn in their queue, requests for room, and requests for their queue's part of the pool.
+
+use std::collections::BTreeMap;
+
+use reelway_cache::BlockId;
+use reelway_time::Monotonic;
+
+use super::Pool;
+use crate::request::{Finished, Read, Request, Urgency, What};
+use crate::world::{Source, World};
+
+/// Reads of one place, such as a disk or an origin, that wait for their turn.
+pub(super) struct Queue<W: World> {
+    pub(super) reads: BTreeMap<Urgency, Read<W>>,
+    pub(super) under_way: usize,
+    pub(super) depth: usize,
+    /// Whether it leads afar, where a read may take as long as patience lasts: only a part of the pool
+    /// is given to its reads, so that a place that stalls leaves the rest to others.
+    pub(super) afar: bool,
+    /// Requests that wait until its part of the pool has room.
+    pub(super) held_back: BTreeMap<Urgency, Request<W>>,
+}
+
+impl<W: World> Queue<W> {
+    /// Blocks that its reads have.
+    pub(super) fn has(&self) -> usize {
+        self.reads.len() + self.under_way
+    }
+}
+
+/// Why a request must wait.
+pub(super) enum Wait {
+    /// For room in the pool, or for its turn to take some.
+    Room,
+    /// For reads of this queue to be done.
+    Queue(usize),
+}
+
+impl<W: World> Pool<W> {
+    pub(super) fn wait(&mut self, urgency: Urgency, request: Request<W>, wait: Wait) {
+        let line = match wait {
+            Wait::Room => &mut self.waiting,
+            Wait::Queue(queue) => &mut self.queues[queue].held_back,
+        };
+        line.insert(urgency, request);
+    }
+
+    /// The most urgent of those who wait, and where: those whose queue has no room for all that they need of it, or is
+    /// among `full`, are not asked, so that they hold up nobody else.
+    pub(super) fn next(&self, full: &[usize]) -> Option<(Urgency, Wait)> {
+        let first = self.waiting.keys().next().map(|first| (*first, Wait::Room));
+        let queues = self
+            .queues
+            .iter()
+            .enumerate()
+            .filter_map(|(number, queue)| {
+                let (first, request) = queue.held_back.first_key_value()?;
+                let may = !full.contains(&number)
+                    && self.queue_takes(number, self.needs_of(number, request));
+                may.then_some((*first, Wait::Queue(number)))
+            });
+        first
+            .into_iter()
+            .chain(queues)
+            .min_by_key(|(first, _)| *first)
+    }
+
+    /// Blocks that a request has to have read by this queue.
+    fn needs_of(&self, number: usize, request: &Request<W>) -> usize {
+        let What::Blocks(source, blocks) = &request.what else {
+            return 0;
+        };
+        let film = source.number();
+        blocks
+            .clone()
+            .filter(|block| {
+                let id = BlockId {
+                    film,
+                    block: *block,
+                };
+                !self.slots.contains_key(&id) && source.queue_of(*block) == number
+            })
+            .count()
+    }
+
+    /// Whether a queue may have so many blocks more: all places afar together get half of the pool, each
+    /// the same part of it.
+    pub(super) fn queue_takes(&self, number: usize, blocks: usize) -> bool {
+        let queue = &self.queues[number];
+        let afar = self.queues.iter().filter(|queue| queue.afar).count();
+        let part = self.held.len() / 2 / afar.max(1);
+        blocks == 0 || !queue.afar || queue.has() == 0 || queue.has() + blocks <= part
+    }
+
+    /// Gives those who wait for room what there is, the most urgent first.
+    pub fn dispatch(&mut self, now: Monotonic, finished: &mut Vec<Finished<W>>) {
+        let mut full = Vec::new();
+        while let Some((urgency, wait)) = self.next(&full) {
+            let line = match wait {
+                Wait::Room => &mut self.waiting,
+                Wait::Queue(queue) => &mut self.queues[queue].held_back,
+            };
+            let Some(request) = line.remove(&urgency) else {
+                return;
+            };
+            match self.place(request, true, now) {
+                Ok(done) => finished.extend(done),
+                Err((request, wait)) => {
+                    let for_room = match wait {
+                        Wait::Room => true,
+                        Wait::Queue(queue) => {
+                            full.push(queue);
+                            false
+                        }
+                    };
+                    self.wait(urgency, request, wait);
+                    if for_room {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A queue for the reads of one more place, of which at most `depth` are under way at once (at least 1); its number.
+    /// What lies `afar` may take as long as it likes: all such queues together get half of the pool for their reads.
+    pub fn add_queue(&mut self, depth: usize, afar: bool) -> usize {
+        self.queues.push(Queue {
+            reads: BTreeMap::new(),
+            under_way: 0,
+            depth: depth.max(1),
+            afar,
+            held_back: BTreeMap::new(),
+        });
+        self.queues.len() - 1
+    }
+
+    /// Reads of a queue that are under way, and that wait.
+    pub fn queue(&self, number: usize) -> (usize, usize) {
+        let queue = &self.queues[number];
+        (queue.under_way, queue.reads.len())
+    }
+
+    /// The reads whose turn it is: of each queue the most urgent, up to its depth.
+    pub fn starts(&mut self, into: &mut Vec<Read<W>>) {
+        for queue in &mut self.queues {
+            while queue.under_way < queue.depth
+                && let Some((_, read)) = queue.reads.pop_first()
+            {
+                queue.under_way += 1;
+                into.push(read);
+            }
+        }
+    }
+
+    /// Requests that wait for room.
+    pub fn waiting(&self) -> usize {
+        let held_back = self.queues.iter().map(|queue| queue.held_back.len());
+        self.waiting.len() + held_back.sum::<usize>()
+    }
+}

@@ -1,0 +1,200 @@
+//! Which blocks are free, which are made free, and which have their memory.
+
+use reelway_cache::{BlockId, FilmId};
+use reelway_time::Monotonic;
+
+use super::{Pool, Slot};
+use crate::hash::FixedMap;
+use crate::request::Finished;
+use crate::world::World;
+
+/// What became of the blocks: each is one of `free`, `unready`, `preparing`, `cached`, `reading`, `lent` and `lost`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Blocks in all.
+    pub blocks: usize,
+    /// Empty, and with their memory.
+    pub free: usize,
+    /// Empty, and without memory as yet.
+    pub unready: usize,
+    /// Being given their memory.
+    pub preparing: usize,
+    /// In memory, used or not.
+    pub cached: usize,
+    /// In memory and used.
+    pub pinned: usize,
+    /// Being read, or waiting for their turn to be.
+    pub reading: usize,
+    /// Given out empty, to be written into.
+    pub lent: usize,
+    /// Gone with a read that came back without memory.
+    pub lost: usize,
+}
+
+impl Census {
+    /// Blocks that somebody uses or that are being read.
+    pub fn in_use(&self) -> usize {
+        self.pinned + self.reading + self.lent
+    }
+
+    /// Blocks that have been made ready, used or not.
+    pub fn ready(&self) -> usize {
+        self.blocks - self.unready - self.preparing
+    }
+}
+
+fn is_unused<M>(slots: &FixedMap<BlockId, Slot<M>>, held: &[Option<BlockId>], number: u32) -> bool {
+    match held[number as usize].and_then(|id| slots.get(&id)) {
+        Some(Slot::Ready(block)) => !block.is_pinned(),
+        _ => false,
+    }
+}
+
+impl<W: World> Pool<W> {
+    /// Sees to it that `count` blocks are free, by forgetting what the policy says, for `incoming`.
+    pub(super) fn make_room(&mut self, count: usize, incoming: BlockId, now: Monotonic) -> bool {
+        let now = now.since(self.born);
+        while self.free.len() < count {
+            if let Some(block) = self.unready.pop() {
+                self.free.push(block);
+                continue;
+            }
+            if self.preparing > 0 {
+                // They come at once: nothing is forgotten for want of them.
+                return false;
+            }
+            let (slots, held) = (&self.slots, &self.held);
+            let mut unused = |number| is_unused(slots, held, number);
+            let Some(victim) = self.policy.victim(incoming, &mut unused, now) else {
+                return false;
+            };
+            self.free_block(victim);
+        }
+        true
+    }
+
+    /// Frees a block that nobody uses and that the policy does not know any more.
+    pub(super) fn free_block(&mut self, number: u32) {
+        let Some(id) = self.held[number as usize].take() else {
+            return;
+        };
+        self.films.let_go(id.film);
+        // Nobody can have pinned it since: pins of a block that nobody uses are made here.
+        if let Some(Slot::Ready(block)) = self.slots.remove(&id)
+            && let Some(memory) = block.into_memory()
+        {
+            self.free.push((number, memory));
+        }
+    }
+
+    /// Blocks that are to be ready while nobody uses them: as many as are in use or hold something.
+    pub(super) fn to_be_ready(&self) -> usize {
+        let used = self.held.len() - self.free.len() - self.unready.len() - self.preparing;
+        self.ahead.map_or(0, |ahead| used.max(ahead.least))
+    }
+
+    /// Whether the next blocks are to be made ready: half of what was ready is used.
+    pub fn wants_ready(&self) -> bool {
+        !self.unready.is_empty() && self.preparing == 0 && self.free.len() < self.to_be_ready() / 2
+    }
+
+    /// Blocks that are to be given their memory and then to [`Pool::are_ready`]; none when enough are ready.
+    pub fn take_unready(&mut self) -> Vec<(u32, W::Memory)> {
+        if self.closed || self.free.len() >= self.to_be_ready() {
+            return Vec::new();
+        }
+        let count = self.ahead.map_or(0, |ahead| ahead.at_once);
+        let blocks = self
+            .unready
+            .split_off(self.unready.len().saturating_sub(count));
+        self.preparing += blocks.len();
+        blocks
+    }
+
+    /// Takes blocks that have memory now; whether all have.
+    pub fn are_ready(
+        &mut self,
+        blocks: Vec<(u32, W::Memory)>,
+        now: Monotonic,
+        finished: &mut Vec<Finished<W>>,
+    ) -> bool {
+        self.preparing -= blocks.len();
+        // The lowest address is the last, as among the others.
+        self.free.extend(blocks);
+        self.dispatch(now, finished);
+        self.unready.is_empty()
+    }
+
+    /// An empty block comes back.
+    pub fn give_back(
+        &mut self,
+        number: u32,
+        memory: W::Memory,
+        now: Monotonic,
+        finished: &mut Vec<Finished<W>>,
+    ) {
+        self.lent -= 1;
+        self.free.push((number, memory));
+        self.dispatch(now, finished);
+    }
+
+    /// Forgets what is held of a file and nobody uses; how many blocks became free.
+    pub fn forget(&mut self, file: W::File, now: Monotonic) -> usize {
+        let Some(film) = self.films.number(file) else {
+            return 0;
+        };
+        let numbers: Vec<u32> = (0..self.held.len() as u32)
+            .filter(|number| self.holds(*number).is_some_and(|id| id.film == film))
+            .filter(|number| is_unused(&self.slots, &self.held, *number))
+            .collect();
+        let now = now.since(self.born);
+        for number in &numbers {
+            self.policy.remove(*number, now);
+            self.free_block(*number);
+        }
+        numbers.len()
+    }
+
+    /// What a block holds.
+    pub fn holds(&self, number: u32) -> Option<BlockId> {
+        self.held.get(number as usize).copied().flatten()
+    }
+
+    /// All blocks that are in memory.
+    pub fn blocks(&self) -> impl Iterator<Item = &BlockId> {
+        self.held.iter().flatten()
+    }
+
+    /// The blocks of a film that are in memory, in order.
+    pub fn blocks_of(&self, film: FilmId) -> Vec<u32> {
+        let mut blocks: Vec<u32> = self
+            .blocks()
+            .filter(|id| id.film == film)
+            .map(|id| id.block)
+            .collect();
+        blocks.sort_unstable();
+        blocks
+    }
+
+    /// What became of the blocks.
+    pub fn census(&self) -> Census {
+        let (mut cached, mut pinned) = (0, 0);
+        for slot in self.slots.values() {
+            if let Slot::Ready(block) = slot {
+                cached += 1;
+                pinned += usize::from(block.is_pinned());
+            }
+        }
+        Census {
+            blocks: self.held.len(),
+            free: self.free.len(),
+            unready: self.unready.len(),
+            preparing: self.preparing,
+            cached,
+            pinned,
+            reading: self.slots.len() - cached,
+            lent: self.lent,
+            lost: self.lost,
+        }
+    }
+}
