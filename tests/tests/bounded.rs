@@ -101,7 +101,11 @@ fn two_hundred_viewers_of_twenty_films_stay_within_their_memory_and_the_readers_
             .client
             .request("PLAY", &viewer.url, &[("Range", &range)])
             .expect("PLAY");
-        assert_eq!(answer.status, 200, "viewer {n} of film{}: {answer:?}", viewer.title);
+        assert_eq!(
+            answer.status, 200,
+            "viewer {n} of film{}: {answer:?}",
+            viewer.title
+        );
         let infos = rtp_info(answer.header("rtp-info")).expect("RTP-Info");
         for (ssrc, info) in viewer.ssrcs.iter().zip(&infos) {
             counted.insert(

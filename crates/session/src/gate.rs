@@ -307,7 +307,7 @@ impl Gate {
         needs.take(place);
         let shared = viewer.wants.as_ref().and_then(|wants| self.shared(wants));
         let mut sharing = lock(&self.0.sharing);
-        let near = sharing.near(None, shared, now(), range);
+        let mut near = sharing.near(None, shared, now(), range);
         needs.share(near.as_ref());
         let admitted = self.ask((viewer, user), &needs, |judge, newcomer, wait| {
             judge.decide(now(), newcomer, wait)
@@ -315,7 +315,6 @@ impl Gate {
         let Admitted { id, starts_in } = admitted.map_err(|refused| refusal(&refused))?;
         let since = now() + starts_in.as_nanos() as u64;
         if let Some(demand) = shared {
-            let mut near = near;
             // One who waits for their beginning is further from others than was reckoned.
             if !starts_in.is_zero() {
                 near = sharing.near(None, Some(demand), since, range);
@@ -365,10 +364,7 @@ impl Gate {
             user,
             class: self.class(viewer),
             fast: false,
-            fetches: viewer
-                .wants
-                .as_ref()
-                .is_some_and(|wants| wants.carriage == Carriage::Http),
+            fetches: viewer.wants.as_ref().is_some_and(Wants::fetches),
             needs: &needs.of,
             from: needs.range.0,
             to: needs.range.1,

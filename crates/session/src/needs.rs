@@ -93,6 +93,13 @@ struct Shaped {
 /// Films' needs by the files they are of.
 type Demands = Mutex<HashMap<FileIdentity, Arc<Demand>>>;
 
+impl Wants {
+    /// Whether what they watch is fetched, as over HTTP.
+    pub fn fetches(&self) -> bool {
+        self.carriage == Carriage::Http
+    }
+}
+
 /// All curves that are kept.
 pub(crate) struct Curves {
     policy: Policy,
