@@ -116,7 +116,11 @@ impl Thread {
     }
 
     /// Gives a stream a place.
-    fn put(&mut self, stream: Box<Active>) -> u32 {
+    fn put(&mut self, mut stream: Box<Active>) -> u32 {
+        // It is on no list of this thread.
+        if let Some(link) = &mut stream.link {
+            link.resends_in_line = false;
+        }
         let place = self.free.pop().unwrap_or(self.streams.len() as u32);
         self.places.insert(stream.id(), place);
         if place as usize == self.streams.len() {
