@@ -56,6 +56,8 @@ pub enum Rule {
     RightBlock,
     /// Nothing pinned is evicted or read into.
     PinnedStays,
+    /// The packets of a group are due within its time, and carry its bytes in order, out of the blocks under it.
+    Planned,
     /// A viewer pins no more than is booked for their place in the film.
     WithinBooking,
     /// Nobody who was admitted waits for blocks past their due time without a cause.
@@ -75,6 +77,7 @@ impl Rule {
             Rule::AnsweredOnce => "every request is answered once",
             Rule::RightBlock => "a block is given for one film only",
             Rule::PinnedStays => "nothing pinned is evicted",
+            Rule::Planned => "packets carry what their group's blocks hold",
             Rule::WithinBooking => "viewers pin no more than is booked for them",
             Rule::OnTime => "no admitted viewer waits without a cause",
             Rule::WithinLimit => "nothing is booked beyond its limit",
@@ -144,6 +147,8 @@ pub struct Counters {
     pub short_notice: u64,
     /// Faults injected.
     pub faults: u64,
+    /// Packets of the groups that viewers have come to the end of.
+    pub packets: u64,
     /// Seconds of the run.
     pub seconds: u64,
     /// Those of them at whose beginning viewers pinned more blocks, each counting all of theirs, than are booked for the
@@ -153,7 +158,7 @@ pub struct Counters {
 
 impl Counters {
     /// Names and values, in the order of their declaration.
-    pub fn named(&self) -> [(&'static str, u64); 18] {
+    pub fn named(&self) -> [(&'static str, u64); 19] {
         [
             ("events", self.events),
             ("admitted", self.admitted),
@@ -171,6 +176,7 @@ impl Counters {
             ("late", self.late),
             ("short_notice", self.short_notice),
             ("faults", self.faults),
+            ("packets", self.packets),
             ("seconds", self.seconds),
             ("beyond_mean", self.beyond_mean),
         ]

@@ -1,6 +1,7 @@
 //! Films made from a seed: a picture and a sound, interleaved, cut to groups. Their demand, where a play begins and
 //! what their packets carry come from the server's own crates.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use reelway_media::{
 use reelway_rtp::PayloadOptions;
 use reelway_timetable::{BINS, Carriage, Curve, Demand, Reading};
 
+use crate::packets::Packetiser;
 use crate::random::Random;
 
 /// Ticks a second of both tracks: milliseconds.
@@ -36,6 +38,10 @@ pub(crate) struct Film {
     pub name: String,
     pub title: Title,
     pub tables: Vec<SampleTable>,
+    packetiser: Packetiser,
+    /// Packets of the groups that have been planned, by track and group.
+    counted: BTreeMap<(usize, usize), u64>,
+    block: u64,
     /// Groups of each track.
     pub parts: Vec<Vec<Part>>,
     /// What it needs of each resource.
@@ -235,6 +241,9 @@ impl Film {
                 (Resource::Disk, demand.disk()),
                 (Resource::Memory, memory),
             ],
+            packetiser: Packetiser::of(&title),
+            counted: BTreeMap::new(),
+            block: reading.block,
             title,
             tables,
             parts,
@@ -248,6 +257,30 @@ impl Film {
         let bin = (at.max(0) / (SECOND / BINS as Nanos)) as usize;
         let last = self.booked.len().saturating_sub(1);
         self.booked.get(bin.min(last)).copied().unwrap_or(0)
+    }
+
+    /// Plans the packets of a group, if that was not done before.
+    ///
+    /// # Errors
+    /// What is wrong with the plan.
+    pub fn plan(&mut self, track: usize, group: usize) -> Result<(), String> {
+        if self.counted.contains_key(&(track, group)) {
+            return Ok(());
+        }
+        let (of, part) = (&self.title.tracks[track], &self.parts[track][group]);
+        let samples = of.read_group(track, group, &self.tables);
+        let samples = samples.map_err(|error| error.to_string())?;
+        let blocks = u64::from(part.blocks.start)..u64::from(part.blocks.end);
+        let bytes = blocks.start * self.block..blocks.end * self.block;
+        let time = part.begins..part.ends;
+        let count = self.packetiser.count((track, of), &samples, time, bytes)?;
+        self.counted.insert((track, group), count);
+        Ok(())
+    }
+
+    /// Packets of a group that was planned.
+    pub fn packets(&self, track: usize, group: usize) -> u64 {
+        self.counted.get(&(track, group)).copied().unwrap_or(0)
     }
 
     /// Its length.

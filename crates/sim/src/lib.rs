@@ -14,12 +14,13 @@
 //! | admission: verdicts, bookings, pauses, seeks | real: `reelway_admission::Admission` |
 //! | what a film needs of network, disk and memory | real: `reelway_timetable::Demand`, over samples that the seed makes up |
 //! | where a play begins | real: `reelway_timetable::Beginning` |
+//! | packets of a group | real: `reelway_rtp::Payload`, of bytes that are made up where it looks at them; they are counted when the group is over, and not sent |
 //! | films | a picture and a sound of made-up sizes, cut to groups by the rules of the index |
 //! | asking for groups | a model of the sender: the group at hand and the next one, which is asked for 2 s before it is due, and never before the one at hand has begun; each viewer asks the pool |
 //! | disk | a model: one block after the other at a constant rate |
 //! | time of processing | a model: none |
 //!
-//! What a viewer sends, receives or says is not there: no packets, no RTSP, no HTTP, no shared bookings of viewers of one
+//! What a viewer sends, receives or says is not there: no pacing, no sockets, no RTSP, no HTTP, no shared bookings of viewers of one
 //! film, no origins and no tier. A group's blocks are held until the next group begins, where the sender lets go of them with
 //! the group's last packet. The node's limits are those of its disk and its pool, with headroom: 70 % of the disk's rate and
 //! 80 % of the pool are given out. In two seeds of three, viewers who seek or resume are judged again
@@ -41,6 +42,7 @@
 //! | `watching.rs` | viewers ask for groups, and go on from one to the next |
 //! | `viewer.rs` | a viewer's place in a film |
 //! | `film.rs` | films |
+//! | `packets.rs` | what a group's packets carry |
 //! | `disk.rs` | the disk |
 //! | `faults.rs` | faults, and how long they explain a delay |
 //! | `checks.rs` | what is looked at all the time |
@@ -56,6 +58,7 @@ mod disk;
 mod faults;
 mod film;
 mod node;
+mod packets;
 mod random;
 mod run;
 mod trace;

@@ -197,7 +197,7 @@ impl Node {
         node.note(&Line::Machine {
             blocks,
             disk: rate,
-            depth,
+            depth: depth as usize,
             net,
             asks_again,
             policy,

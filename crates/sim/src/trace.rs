@@ -67,6 +67,7 @@ pub(crate) enum Line {
         viewer: u64,
         track: usize,
         group: usize,
+        sent: u64,
     },
     Waits {
         viewer: u64,
@@ -190,8 +191,12 @@ impl fmt::Display for Line {
                 viewer,
                 track,
                 group,
+                sent,
             } => {
-                write!(f, "viewer {viewer} comes to group {group} of track {track}")
+                write!(
+                    f,
+                    "viewer {viewer} comes to group {group} of track {track}; the one before has {sent} packets"
+                )
             }
             Line::Waits { viewer, at_ms } => {
                 write!(

@@ -41,6 +41,13 @@ impl Node {
         let id = ask.viewer;
         if let Some(held) = &held {
             self.pinned(ask, held);
+            if let Err(why) = self.films[ask.film].plan(ask.track, ask.group) {
+                let what = format!(
+                    "group {} of track {} of film {}: {why}",
+                    ask.group, ask.track, ask.film
+                );
+                self.broken(Rule::Planned, what);
+            }
         }
         self.note(&Line::Gets {
             viewer: id,
@@ -147,8 +154,10 @@ impl Node {
             if self.config.wrong == Some(Wrong::HeldTooLong) {
                 before = std::mem::replace(&mut cursor.kept, before);
             }
+            let sent = film.packets(track, cursor.group);
             cursor.group += 1;
             let group = cursor.group;
+            self.counters.packets += sent;
             let here = match cursor.next.take() {
                 _ if group >= film.parts[track].len() => {
                     cursor.done = true;
@@ -176,6 +185,7 @@ impl Node {
                     viewer: id,
                     track,
                     group,
+                    sent,
                 });
             } else {
                 let at_ms = ends / 1_000_000;
