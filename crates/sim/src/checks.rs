@@ -3,6 +3,7 @@
 use reelway_admission::Resource;
 use reelway_cache::BlockId;
 use reelway_pool::Pin;
+use reelway_timetable::BIN;
 
 use crate::config::Rule;
 use crate::node::{Ask, BLOCK, Node};
@@ -70,14 +71,18 @@ impl Node {
         }
     }
 
-    /// A viewer has no more blocks than are booked for their place in the film.
+    /// A viewer has no more blocks than are booked for their place in the film, or for the next quarter second of it: the
+    /// next group is asked for as soon as the one at hand is there, which may be shortly before that begins.
     pub fn check_pins(&mut self, id: u64) {
         let Some(viewer) = self.viewers.get(&id) else {
             return;
         };
         let at = viewer.position(self.now);
         let (pinned, booked) = (viewer.pinned(), self.films[viewer.film].booked_at(at));
-        if pinned > booked {
+        let next = self.films[viewer.film].booked_at(at + BIN);
+        if pinned > booked && pinned <= next {
+            self.counters.early += 1;
+        } else if pinned > booked {
             let what = format!(
                 "viewer {id} has pinned {pinned} blocks at {:.3} s of film {}, and {booked} are booked",
                 at as f64 / 1e9,

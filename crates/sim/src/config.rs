@@ -21,7 +21,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            viewers: 12,
+            viewers: 16,
             seconds: 60,
             faults: true,
             trace: false,
@@ -58,7 +58,7 @@ pub enum Rule {
     PinnedStays,
     /// The packets of a group are due within its time, and carry its bytes in order, out of the blocks under it.
     Planned,
-    /// A viewer pins no more than is booked for their place in the film.
+    /// A viewer pins no more than is booked for their place in the film, or for a quarter second later.
     WithinBooking,
     /// Nobody who was admitted waits for blocks past their due time without a cause.
     OnTime,
@@ -147,6 +147,8 @@ pub struct Counters {
     pub short_notice: u64,
     /// Faults injected.
     pub faults: u64,
+    /// How often a viewer had more blocks than are booked for the quarter second of the film, and not more than for the next.
+    pub early: u64,
     /// Packets of the groups that viewers have come to the end of.
     pub packets: u64,
     /// Seconds of the run.
@@ -158,7 +160,7 @@ pub struct Counters {
 
 impl Counters {
     /// Names and values, in the order of their declaration.
-    pub fn named(&self) -> [(&'static str, u64); 19] {
+    pub fn named(&self) -> [(&'static str, u64); 20] {
         [
             ("events", self.events),
             ("admitted", self.admitted),
@@ -176,6 +178,7 @@ impl Counters {
             ("late", self.late),
             ("short_notice", self.short_notice),
             ("faults", self.faults),
+            ("early", self.early),
             ("packets", self.packets),
             ("seconds", self.seconds),
             ("beyond_mean", self.beyond_mean),

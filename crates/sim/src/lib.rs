@@ -33,6 +33,11 @@
 //! so after a group of one picture only that picture's time is left. Where reads that are under way and the group's own take
 //! longer than that, the delay is counted ([`Counters::short_notice`]) and is not a violation.
 //!
+//! What a viewer pins is compared with the curve from which memory is booked, at their place in the film. A viewer who begins
+//! shortly before a sound's group has that group at hand, and asks for the next one, before the curve has it. So a viewer may
+//! have as many blocks as are booked a quarter second later ([`Counters::early`]). Bookings themselves are means of whole
+//! seconds; [`Counters::beyond_mean`] says how often more is pinned at a moment.
+//!
 //! | file | what lives there |
 //! |---|---|
 //! | `run.rs` | a run from its seed to its end |

@@ -121,10 +121,10 @@ impl Node {
     pub fn new(seed: u64, config: &Config) -> Option<Node> {
         let mut random = Random::new(seed);
         let policy = random.one_of(Spec::NAMES);
-        let blocks = random.within(48, 160) as u32;
-        let rate = random.within(8_000_000, 30_000_000);
+        let blocks = random.within(24, 100) as u32;
+        let rate = random.within(5_000_000, 16_000_000);
         let depth = random.within(1, 6) as u32;
-        let net = random.within(3_000_000, 20_000_000);
+        let net = random.within(3_000_000, 12_000_000);
         let asks_again = !random.once_in(3);
         let wait = random.one_of(&[0, 0, 10]);
         let pages = |number| Page {

@@ -65,7 +65,7 @@ impl Node {
         let cursor = &mut viewer.cursors[ask.track];
         if cursor.group != ask.group {
             cursor.next = Some(held);
-            return self.check_pins(id);
+            return self.look(id);
         }
         let Some(held) = held else {
             self.counters.failed += 1;
