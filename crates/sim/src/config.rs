@@ -145,6 +145,9 @@ pub struct Counters {
     /// Groups that came late as they were asked for so shortly before they were due that the disk could not be sure to read
     /// them by then: the group before is short.
     pub short_notice: u64,
+    /// Groups that came late as those of newcomers went ahead of them: these are due 200 ms after they are asked for, and
+    /// the group before is too short to ask much earlier.
+    pub behind_newcomers: u64,
     /// Faults injected.
     pub faults: u64,
     /// How often a viewer had more blocks than are booked for the quarter second of the film, and not more than for the next.
@@ -160,7 +163,7 @@ pub struct Counters {
 
 impl Counters {
     /// Names and values, in the order of their declaration.
-    pub fn named(&self) -> [(&'static str, u64); 20] {
+    pub fn named(&self) -> [(&'static str, u64); 21] {
         [
             ("events", self.events),
             ("admitted", self.admitted),
@@ -177,6 +180,7 @@ impl Counters {
             ("strict", self.strict),
             ("late", self.late),
             ("short_notice", self.short_notice),
+            ("behind_newcomers", self.behind_newcomers),
             ("faults", self.faults),
             ("early", self.early),
             ("packets", self.packets),

@@ -28,10 +28,13 @@
 //!
 //! # What must hold
 //!
-//! [`Rule`] has the list. A group may be late for a cause: an injected fault, until the disk has caught up and no viewer plays
-//! later than is booked for them. It may also be late at short notice: the next group is asked for when the one at hand begins,
-//! so after a group of one picture only that picture's time is left. Where reads that are under way and the group's own take
-//! longer than that, the delay is counted ([`Counters::short_notice`]) and is not a violation.
+//! [`Rule`] has the list. Nobody may wait for blocks without a cause; these are causes:
+//!
+//! * An injected fault, until the disk has caught up and no viewer plays later than is booked for them.
+//! * Short notice ([`Counters::short_notice`]): the next group is asked for when the one at hand begins, so after a group of
+//!   one picture only that picture's time is left. Reads that are under way and the group's own take longer than that.
+//! * Newcomers ([`Counters::behind_newcomers`]): their groups are due 200 ms after they are asked for, which puts them ahead
+//!   of groups that are asked for little earlier than they are due.
 //!
 //! What a viewer pins is compared with the curve from which memory is booked, at their place in the film. A viewer who begins
 //! shortly before a sound's group has that group at hand, and asks for the next one, before the curve has it. So a viewer may

@@ -111,6 +111,8 @@ pub(crate) struct Node {
     /// The last moment at which something could explain a delay.
     pub excused: Monotonic,
     pub closing: bool,
+    /// When newcomers' groups were asked for of late, and their blocks.
+    pub newcomers: VecDeque<(Monotonic, u32)>,
 }
 
 /// The beginning of the run, on the clock: not at zero, where subtraction ends.
@@ -192,6 +194,7 @@ impl Node {
             backlog: false,
             excused: Monotonic::ZERO,
             closing: false,
+            newcomers: VecDeque::new(),
             random,
         };
         node.note(&Line::Machine {
@@ -410,6 +413,13 @@ impl Node {
     /// more urgent: reads that have begun are not interrupted.
     pub fn surely(&self, blocks: u32) -> Duration {
         self.each * (self.depth + blocks) + WAY
+    }
+
+    /// Blocks asked for newcomers since a second before a moment.
+    pub fn of_newcomers(&self, at: Monotonic) -> u32 {
+        let since = at.offset(-SECOND);
+        let recent = self.newcomers.iter().filter(|(at, _)| *at >= since);
+        recent.map(|(_, blocks)| blocks).sum()
     }
 
     /// Whether the disk has nothing to do, and nobody waits for room.

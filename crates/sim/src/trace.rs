@@ -78,6 +78,7 @@ pub(crate) enum Line {
         by_us: u64,
         caused: bool,
         short: bool,
+        behind: bool,
     },
     Seeks {
         viewer: u64,
@@ -209,13 +210,15 @@ impl fmt::Display for Line {
                 by_us,
                 caused,
                 short,
+                behind,
             } => write!(
                 f,
                 "viewer {viewer} goes on {by_us} us late{}",
-                match (caused, short) {
-                    (true, _) => ", which a fault explains",
-                    (false, true) => ", as the group was asked for shortly before it was due",
-                    (false, false) => "",
+                match (*caused, *short, *behind) {
+                    (true, ..) => ", which a fault explains",
+                    (_, true, _) => ", as the group was asked for shortly before it was due",
+                    (.., true) => ", as newcomers' groups went ahead of it",
+                    _ => "",
                 }
             ),
             Line::Seeks { viewer, to_ms, may } => write!(

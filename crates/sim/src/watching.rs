@@ -13,6 +13,8 @@ use crate::viewer::{Cursor, Held, State};
 
 /// How long after it is asked for a newcomer's first group is due, as in the sender.
 const NEWCOMER: i64 = 200_000_000;
+/// Groups of newcomers that are remembered.
+const REMEMBERED: usize = 100;
 
 impl Node {
     /// Where a play begins that is wished for from `wish` on: as the server finds it.
@@ -103,15 +105,19 @@ impl Node {
     }
 
     /// A viewer had to wait for a group. A fault explains it; so does a group that was asked for so shortly before it was
-    /// due that the disk could not be sure to read it by then.
+    /// due that the disk could not be sure to read it by then, alone or behind newcomers.
     fn was_late(&mut self, id: u64, by: Nanos, ask: &Ask) {
         let caused = self.excused >= ask.at;
-        let short = ask.due.since(ask.at) < self.surely(ask.blocks);
+        let notice = ask.due.since(ask.at);
+        let short = notice < self.surely(ask.blocks);
+        let newcomers = self.of_newcomers(ask.at);
+        let behind = !short && notice < self.surely(ask.blocks + newcomers);
         self.note(&Line::Late {
             viewer: id,
             by_us: (by / 1000) as u64,
             caused,
             short,
+            behind,
         });
         if let Some(viewer) = self.viewers.get_mut(&id) {
             viewer.late = true;
@@ -120,13 +126,15 @@ impl Node {
             self.counters.late += 1;
         } else if short {
             self.counters.short_notice += 1;
+        } else if behind {
+            self.counters.behind_newcomers += 1;
         } else {
             let what = format!(
                 "viewer {id} waits {:.3} ms for group {} of track {}, asked for {:.3} ms before it was due",
                 by as f64 / 1e6,
                 ask.group,
                 ask.track,
-                ask.due.since(ask.at).as_secs_f64() * 1e3
+                notice.as_secs_f64() * 1e3
             );
             self.broken(Rule::OnTime, what);
         }
@@ -240,6 +248,11 @@ impl Node {
                 at: self.now,
                 due: deadline,
             };
+            if !playing {
+                let forgotten = self.newcomers.len().saturating_sub(REMEMBERED);
+                self.newcomers.drain(..forgotten);
+                self.newcomers.push_back((self.now, ask.blocks));
+            }
             self.ask(ask);
             asked = true;
         }
