@@ -11,7 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::config::{Config, Listen, LogFormat};
 use crate::yardstick::Yardstick;
-use crate::{bench, cachesim, capacity, check, config, index, serve};
+use crate::{bench, cachesim, capacity, check, config, index, serve, sim};
 
 /// Serves films over RTSP, HLS and DASH, without transcoding, every packet on time.
 ///
@@ -35,6 +35,8 @@ enum Command {
     Bench(bench::Bench),
     /// Simulate replacement policies of the block cache on a generated workload
     Cachesim(Box<cachesim::Cachesim>),
+    /// Run the block pool and admission on a simulated clock, with made-up viewers and faults, and check what must hold
+    Sim(sim::Sim),
     /// Report what this machine offers, and what Reelway will use
     Check {
         /// Film directories whose disks are tested
@@ -136,6 +138,7 @@ impl Cli {
             Command::Index(flags) => index::run(&flags),
             Command::Yardstick(yardstick) => yardstick.run(),
             Command::Cachesim(flags) => cachesim::simulate(&flags),
+            Command::Sim(flags) => sim::simulate(&flags),
             Command::Bench(bench) => bench.run(),
             Command::Check { films } => {
                 check::run(&films)?;

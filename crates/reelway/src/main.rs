@@ -14,6 +14,7 @@ mod index;
 mod lan;
 mod node;
 mod serve;
+mod sim;
 mod sources;
 mod wire;
 mod yardstick;

@@ -1,0 +1,89 @@
+//! `reelway sim`: the block pool and admission on a simulated clock, seed by seed.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use reelway_sim::{Config, Outcome, run};
+use serde_json::{Map, Value, json};
+
+/// Flags of `reelway sim`.
+#[derive(Debug, Args)]
+pub struct Sim {
+    /// Number of seeds to run, from 0 on
+    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "seed",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+    /// Run only this seed
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// With --seed: print what happens, line by line
+    #[arg(long, requires = "seed")]
+    trace: bool,
+    /// Write violations and counters to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// What came of a seed that is not as it should be: what does not hold, or that it came out differently a second time.
+fn wrong_of(first: &Outcome, second: &Outcome) -> Vec<String> {
+    let mut wrong: Vec<String> = first.violations.iter().map(ToString::to_string).collect();
+    if first.trace_hash != second.trace_hash {
+        wrong.push("the seed's second run differs from its first".to_owned());
+    }
+    wrong
+}
+
+/// Runs the seeds, each twice; exit code 1 if something does not hold.
+pub fn simulate(flags: &Sim) -> anyhow::Result<ExitCode> {
+    let config = Config {
+        trace: flags.trace,
+        ..Config::default()
+    };
+    let seeds = match flags.seed {
+        Some(seed) => seed..seed.saturating_add(1),
+        None => 0..flags.seeds,
+    };
+    let (mut failed, mut sums) = (Vec::new(), Vec::<(&str, u64)>::new());
+    let count = seeds.end - seeds.start;
+    for seed in seeds {
+        let outcome = run(seed, &config);
+        for line in &outcome.trace {
+            println!("{line}");
+        }
+        let again = Config {
+            trace: false,
+            ..config.clone()
+        };
+        let wrong = wrong_of(&outcome, &run(seed, &again));
+        for (nth, (name, value)) in outcome.counters.named().into_iter().enumerate() {
+            match sums.get_mut(nth) {
+                Some((_, sum)) => *sum += value,
+                None => sums.push((name, value)),
+            }
+        }
+        if !wrong.is_empty() {
+            for words in &wrong {
+                println!("seed {seed}: {words}");
+            }
+            println!("replay with: reelway sim --seed {seed} --trace");
+            failed.push(json!({ "seed": seed, "violations": wrong }));
+        }
+    }
+    println!("{count} seeds, {} with violations", failed.len());
+    for (name, sum) in &sums {
+        println!("  {name:<16} {sum:>12}");
+    }
+    let is_clean = failed.is_empty();
+    if let Some(file) = &flags.json {
+        let counters: Map<String, Value> = sums
+            .into_iter()
+            .map(|(name, sum)| (name.to_owned(), sum.into()))
+            .collect();
+        let report = json!({ "seeds": count, "failed": failed, "counters": counters });
+        std::fs::write(file, serde_json::to_vec_pretty(&report)?)
+            .with_context(|| format!("{}: cannot be written", file.display()))?;
+    }
+    Ok(ExitCode::from(u8::from(!is_clean)))
+}

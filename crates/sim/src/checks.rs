@@ -1,0 +1,154 @@
+//! What must hold, and is looked at all the time.
+
+use reelway_admission::Resource;
+use reelway_cache::BlockId;
+use reelway_pool::Pin;
+use reelway_timetable::BIN;
+
+use crate::config::Rule;
+use crate::node::{Ask, BLOCK, Node};
+use crate::viewer::{Held, Viewer};
+use crate::world::Page;
+
+/// Seconds to come in which no load may be left: longer than any film.
+const TO_COME: u64 = 600;
+
+impl Node {
+    /// A viewer is given blocks: the right ones, and nobody has them for another film.
+    pub fn pinned(&mut self, ask: &Ask, held: &Held) {
+        let film = self.films[ask.film].number;
+        if held.len() as u32 != ask.blocks {
+            let what = format!(
+                "viewer {} gets {} blocks for {}",
+                ask.viewer,
+                held.len(),
+                ask.blocks
+            );
+            self.broken(Rule::RightBlock, what);
+        }
+        for (block, pin) in (ask.first..).zip(held) {
+            let id = BlockId { film, block };
+            let page = pin.number();
+            let (holds, books) = (pin.memory().holds, self.pool.holds(page));
+            if (holds, books) != (Some(id), Some(id)) {
+                let what = format!(
+                    "viewer {} gets page {page} for {id:?}: {holds:?} was read into it, and the pool has it as {books:?}",
+                    ask.viewer
+                );
+                self.broken(Rule::RightBlock, what);
+            }
+            let entry = self.pins.entry(page).or_insert((id, 0));
+            entry.1 += 1;
+            let before = entry.0;
+            if before != id {
+                let what = format!("page {page} is given for {id:?}, and is pinned for {before:?}");
+                self.broken(Rule::RightBlock, what);
+            }
+        }
+    }
+
+    /// A pin is about to be let go.
+    pub fn unpinned(&mut self, pin: &Pin<Page>) {
+        let page = pin.number();
+        let Some((id, count)) = self.pins.get_mut(&page) else {
+            return self.broken(Rule::RightBlock, format!("page {page} was not pinned"));
+        };
+        *count -= 1;
+        let (id, left) = (*id, *count);
+        if left == 0 {
+            self.pins.remove(&page);
+        }
+        self.stays(page, id);
+    }
+
+    /// A page that was pinned holds what it held.
+    fn stays(&mut self, page: u32, id: BlockId) {
+        let holds = self.pool.holds(page);
+        if holds != Some(id) {
+            let what =
+                format!("page {page} is pinned for {id:?}, and the pool has it as {holds:?}");
+            self.broken(Rule::PinnedStays, what);
+        }
+    }
+
+    /// A viewer has no more blocks than are booked for their place in the film, or for the next quarter second of it: the
+    /// next group is asked for as soon as the one at hand is there, which may be shortly before that begins.
+    pub fn check_pins(&mut self, id: u64) {
+        let Some(viewer) = self.viewers.get(&id) else {
+            return;
+        };
+        let at = viewer.position(self.now);
+        let (pinned, booked) = (viewer.pinned(), self.films[viewer.film].booked_at(at));
+        let next = self.films[viewer.film].booked_at(at + BIN);
+        if pinned > booked && pinned <= next {
+            self.counters.early += 1;
+        } else if pinned > booked {
+            let what = format!(
+                "viewer {id} has pinned {pinned} blocks at {:.3} s of film {}, and {booked} are booked",
+                at as f64 / 1e9,
+                viewer.film
+            );
+            self.broken(Rule::WithinBooking, what);
+        }
+    }
+
+    /// Once a second.
+    pub fn check_second(&mut self) {
+        let pins: Vec<(u32, BlockId)> = self
+            .pins
+            .iter()
+            .map(|(page, (id, _))| (*page, *id))
+            .collect();
+        for (page, id) in pins {
+            self.stays(page, id);
+        }
+        let census = self.pool.census();
+        let all = census.free + census.unready + census.cached + census.reading + census.lost;
+        if all != census.blocks || census.pinned < self.pins.len() {
+            let what = format!(
+                "{} pages are pinned, and the pool counts {census:?}",
+                self.pins.len()
+            );
+            self.broken(Rule::PinnedStays, what);
+        }
+        self.judge.advance(self.now.nanos());
+        let second = self.judge.second();
+        let booked = self.judge.load(Resource::Memory, second).div_ceil(BLOCK);
+        let pinned: u64 = self.viewers.values().map(Viewer::pinned).sum();
+        self.counters.seconds += 1;
+        self.counters.beyond_mean += u64::from(self.excused != self.now && pinned > booked);
+        if self.asks_again && self.is_overbooked() {
+            let what = format!("more is booked of second {second} or the next than there is");
+            self.broken(Rule::WithinLimit, what);
+        }
+    }
+
+    /// When all have left and all reads are done.
+    pub fn check_end(&mut self) {
+        for tag in self.asked.keys().copied().collect::<Vec<_>>() {
+            self.broken(
+                Rule::AnsweredOnce,
+                format!("request {tag} is never answered"),
+            );
+        }
+        let census = self.pool.census();
+        let (pins, waiting) = (self.pins.len(), self.pool.waiting());
+        if (pins, waiting, census.in_use()) != (0, 0, 0) {
+            let what = format!("{pins} pages are pinned, {waiting} requests wait: {census:?}");
+            self.broken(Rule::PinsReturn, what);
+        }
+        if self.judge.viewers() > 0 {
+            let what = format!("{} viewers are still booked", self.judge.viewers());
+            self.broken(Rule::BookingsReturn, what);
+        }
+        let now = self.judge.second();
+        for resource in self.judge.resources().collect::<Vec<_>>() {
+            let load = |second: &u64| self.judge.load(resource, *second) > 0;
+            if let Some(second) = (now..now + TO_COME).find(load) {
+                let load = self.judge.load(resource, second);
+                let what = format!("{load} of the {resource} stay booked in {} s", second - now);
+                self.broken(Rule::BookingsReturn, what);
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What goes wrong, and how long it explains that somebody waits.
+
+use std::time::Duration;
+
+use reelway_admission::Resource;
+
+use crate::node::Node;
+use crate::trace::Line;
+
+impl Node {
+    /// One of the faults, at random.
+    pub fn fault(&mut self) {
+        let seconds = Duration::from_millis(self.random.within(500, 6000));
+        let until = self.now + seconds;
+        let millis = seconds.as_millis();
+        let what = match self.random.within(0, 5) {
+            0 => {
+                let times = self.random.within(2, 20) as u32;
+                self.disk.slow(times, until);
+                format!("reads take {times} times as long for {millis} ms")
+            }
+            1 => {
+                let one_in = self.random.within(2, 20);
+                self.disk.fail(one_in, until);
+                format!("one read in {one_in} fails for {millis} ms")
+            }
+            2 => {
+                self.disk.stall(until);
+                format!("the disk stalls for {millis} ms")
+            }
+            3 => {
+                self.frozen = until;
+                format!("the node stands still for {millis} ms")
+            }
+            _ => {
+                let film = self.random.within(0, self.films.len() as u64) as usize;
+                self.films[film].cut = true;
+                format!("film {film} is cut: its reads fail from now on")
+            }
+        };
+        self.counters.faults += 1;
+        self.fault_until = self.fault_until.max(until);
+        self.note(&Line::Fault { what });
+        self.excuse();
+    }
+
+    /// Notes whether something explains a delay at this moment: a fault, what one has left to be read, a viewer whom one
+    /// has moved beyond their booking, or viewers let through who were not judged.
+    pub fn excuse(&mut self) {
+        if self.now <= self.fault_until {
+            self.backlog = true;
+        } else if self.is_idle() {
+            self.backlog = false;
+        }
+        let moved = self.viewers.values().any(|viewer| viewer.late);
+        if self.backlog || moved || (!self.asks_again && self.is_overbooked()) {
+            self.excused = self.now;
+        }
+    }
+
+    /// Whether more is booked of this second or the next than there is.
+    pub fn is_overbooked(&self) -> bool {
+        let second = self.now.nanos() / 1_000_000_000;
+        let resources = [Resource::Network(0), Resource::Disk, Resource::Memory];
+        resources.into_iter().any(|resource| {
+            let limit = self.judge.limit(resource, 0).unwrap_or(u64::MAX);
+            let mut loads = [second, second + 1].into_iter();
+            loads.any(|second| self.judge.load(resource, second) > limit)
+        })
+    }
+}

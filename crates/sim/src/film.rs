@@ -1,0 +1,318 @@
+//! Films made from a seed: a picture and a sound, interleaved, cut to groups. Their demand, where a play begins and
+//! what their packets carry come from the server's own crates.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use reelway_admission::Resource;
+use reelway_cache::FilmId;
+use reelway_media::{
+    Codec, Container, Group, H264Config, Kind, Nanos, OpusConfig, SECOND, Sample, SampleTable,
+    Samples, SamplesError, Title, Track,
+};
+use reelway_rtp::PayloadOptions;
+use reelway_timetable::{BINS, Carriage, Curve, Demand, Reading};
+
+use crate::packets::Packetiser;
+use crate::random::Random;
+
+/// Ticks a second of both tracks: milliseconds.
+const TICKS: u32 = 1000;
+/// Sound comes in frames of 60 ms, the longest of Opus.
+const SOUND_FRAME: u32 = 60;
+
+/// A group as a viewer needs it.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// When it begins on the film's timeline.
+    pub begins: Nanos,
+    /// When the next one begins, or the film ends.
+    pub ends: Nanos,
+    /// Blocks of the file under it.
+    pub blocks: Range<u32>,
+}
+
+/// A film.
+pub(crate) struct Film {
+    pub name: String,
+    pub title: Title,
+    pub tables: Vec<SampleTable>,
+    packetiser: Packetiser,
+    /// Packets of the groups that have been planned, by track and group.
+    counted: BTreeMap<(usize, usize), u64>,
+    block: u64,
+    /// Groups of each track.
+    pub parts: Vec<Vec<Part>>,
+    /// What it needs of each resource.
+    pub needs: Vec<(Resource, Arc<Curve>)>,
+    /// Blocks that a viewer holds who shares none, for each quarter second: what is booked for them.
+    pub booked: Vec<u64>,
+    /// Its number in the pool.
+    pub number: FilmId,
+    /// From now on its reads fail: the file was cut.
+    pub cut: bool,
+}
+
+/// One sample on its way into the file.
+struct Frame {
+    track: usize,
+    size: u32,
+    duration: u32,
+    sync: bool,
+}
+
+/// A track that is being made.
+#[derive(Default)]
+struct Making {
+    table: SampleTable,
+    groups: Vec<Group>,
+    /// First and last byte of the last group.
+    span: (u64, u64),
+    samples: u32,
+    bytes: u64,
+    dts: i64,
+}
+
+impl Making {
+    /// Groups end where the index ends them: before a sync sample (sound: a second after the beginning), and where
+    /// their span or number of samples would exceed the limit.
+    fn add(&mut self, frame: &Frame, offset: u64) {
+        let end = offset + u64::from(frame.size);
+        let least = [0, i64::from(TICKS)][frame.track];
+        let open = self.groups.last_mut().filter(|group| {
+            let ends = frame.sync && self.dts - group.dts >= least;
+            let span = self.span.1.max(end) - self.span.0.min(offset);
+            !ends && group.count < Group::MAX_SAMPLES && span <= Group::MAX_SPAN
+        });
+        match open {
+            Some(group) => {
+                group.count += 1;
+                group.bytes += frame.size;
+                self.span = (self.span.0.min(offset), self.span.1.max(end));
+            }
+            None => {
+                self.groups.push(Group {
+                    first: self.samples,
+                    count: 1,
+                    dts: self.dts,
+                    cts: 0,
+                    bytes: frame.size,
+                    sync: frame.sync,
+                });
+                self.span = (offset, end);
+            }
+        }
+        self.table.push(Sample {
+            offset,
+            size: frame.size,
+            duration: frame.duration,
+            cts: 0,
+            sync: frame.sync,
+        });
+        self.samples += 1;
+        self.bytes += u64::from(frame.size);
+        self.dts += i64::from(frame.duration);
+    }
+
+    fn track(&self, index: usize) -> Track {
+        let (kind, codec) = match index {
+            0 => (
+                Kind::Video,
+                Codec::H264(H264Config {
+                    fourcc: *b"avc1",
+                    length_size: 4,
+                    profile: [100, 0, 30],
+                    sps: Vec::new(),
+                    pps: Vec::new(),
+                }),
+            ),
+            _ => (
+                Kind::Audio,
+                Codec::Opus(OpusConfig {
+                    channels: 2,
+                    pre_skip: 0,
+                    input_rate: 48_000,
+                }),
+            ),
+        };
+        Track {
+            id: index as u32 + 1,
+            kind,
+            codec,
+            timescale: TICKS,
+            shift: 0,
+            language: None,
+            name: None,
+            enabled: true,
+            samples: self.samples,
+            bytes: self.bytes,
+            duration: self.dts as u64,
+            groups: self.groups.iter().copied().collect(),
+            picture: None,
+            sound: None,
+            sample_entry: Vec::new(),
+        }
+    }
+}
+
+/// Sizes and times of the film's pictures and sounds, in the order of the file.
+fn frames(random: &mut Random, seconds: u64) -> Vec<Frame> {
+    // 1 to 5 Mb/s, at 10 to 25 pictures a second.
+    let rate = random.within(125_000, 625_000);
+    let picture = random.one_of(&[40, 50, 100]);
+    let gop = random.within(10, 60);
+    let interleave = random.one_of(&[1, 200, 500, 1000]);
+    let mean = rate * u64::from(picture) / 1000;
+    let (mut all, mut pictures) = (Vec::new(), 0u64);
+    let (mut seen, mut heard) = (0u64, 0u64);
+    // Scenes of some seconds have rates of their own.
+    let mut scene = 100;
+    while seen < seconds * 1000 {
+        let until = seen + interleave;
+        while seen < until {
+            if pictures.is_multiple_of(100) {
+                scene = random.within(40, 160);
+            }
+            let sync = pictures.is_multiple_of(gop);
+            let weight = if sync { 400 } else { random.within(40, 140) };
+            let size = mean * scene * weight / 10_000;
+            all.push(Frame {
+                track: 0,
+                size: size.clamp(64, 200 << 10) as u32,
+                duration: picture,
+                sync,
+            });
+            (seen, pictures) = (seen + u64::from(picture), pictures + 1);
+        }
+        while heard < seen {
+            all.push(Frame {
+                track: 1,
+                size: random.within(400, 900) as u32,
+                duration: SOUND_FRAME,
+                sync: true,
+            });
+            heard += u64::from(SOUND_FRAME);
+        }
+    }
+    all
+}
+
+impl Film {
+    /// A film of some seconds, read as `reading` says.
+    ///
+    /// # Errors
+    /// Never with tables in memory.
+    pub fn make(
+        random: &mut Random,
+        nth: usize,
+        seconds: u64,
+        reading: Reading,
+    ) -> Result<Film, SamplesError> {
+        let mut making = [Making::default(), Making::default()];
+        let mut offset = random.within(0, 2 * reading.block);
+        for frame in frames(random, seconds) {
+            making[frame.track].add(&frame, offset);
+            offset += u64::from(frame.size);
+        }
+        let tracks = vec![making[0].track(0), making[1].track(1)];
+        let ends = tracks
+            .iter()
+            .map(|track| track.decode(track.duration as i64));
+        let title = Title {
+            container: Container::Mp4,
+            name: None,
+            duration: ends.max().unwrap_or(0),
+            tracks,
+            notes: Vec::new(),
+        };
+        let tables = making.map(|making| making.table).to_vec();
+        let demand = Demand::of(&title, &tables, PayloadOptions::default(), reading)?;
+        let parts = (0..title.tracks.len())
+            .map(|track| parts(&title, track, &tables, reading.block))
+            .collect::<Result<Vec<_>, _>>()?;
+        let memory = demand.memory();
+        let level = |bin: &u32| u64::from(*bin) * BINS as u64 / reading.block;
+        Ok(Film {
+            name: format!("film {nth}"),
+            booked: memory.bins().iter().map(level).collect(),
+            needs: vec![
+                (Resource::Network(0), demand.wire(&[0, 1], Carriage::UdpV4)),
+                (Resource::Disk, demand.disk()),
+                (Resource::Memory, memory),
+            ],
+            packetiser: Packetiser::of(&title),
+            counted: BTreeMap::new(),
+            block: reading.block,
+            title,
+            tables,
+            parts,
+            number: 0,
+            cut: false,
+        })
+    }
+
+    /// Blocks booked for a viewer at this film time.
+    pub fn booked_at(&self, at: Nanos) -> u64 {
+        let bin = (at.max(0) / (SECOND / BINS as Nanos)) as usize;
+        let last = self.booked.len().saturating_sub(1);
+        self.booked.get(bin.min(last)).copied().unwrap_or(0)
+    }
+
+    /// Plans the packets of a group, if that was not done before.
+    ///
+    /// # Errors
+    /// What is wrong with the plan.
+    pub fn plan(&mut self, track: usize, group: usize) -> Result<(), String> {
+        if self.counted.contains_key(&(track, group)) {
+            return Ok(());
+        }
+        let (of, part) = (&self.title.tracks[track], &self.parts[track][group]);
+        let samples = of.read_group(track, group, &self.tables);
+        let samples = samples.map_err(|error| error.to_string())?;
+        let blocks = u64::from(part.blocks.start)..u64::from(part.blocks.end);
+        let bytes = blocks.start * self.block..blocks.end * self.block;
+        let time = part.begins..part.ends;
+        let count = self.packetiser.count((track, of), &samples, time, bytes)?;
+        self.counted.insert((track, group), count);
+        Ok(())
+    }
+
+    /// Packets of a group that was planned.
+    pub fn packets(&self, track: usize, group: usize) -> u64 {
+        self.counted.get(&(track, group)).copied().unwrap_or(0)
+    }
+
+    /// Its length.
+    pub fn length(&self) -> Nanos {
+        self.title.duration
+    }
+}
+
+/// The groups of a track.
+fn parts(
+    title: &Title,
+    index: usize,
+    tables: &dyn Samples,
+    block: u64,
+) -> Result<Vec<Part>, SamplesError> {
+    let track = &title.tracks[index];
+    let begins: Vec<Nanos> = track
+        .groups
+        .iter()
+        .map(|group| track.decode(group.dts))
+        .collect();
+    let mut all = Vec::with_capacity(begins.len());
+    for (number, begin) in begins.iter().enumerate() {
+        let samples = track.read_group(index, number, tables)?;
+        let bytes = || samples.iter().map(|timed| timed.sample.bytes());
+        let low = bytes().map(|bytes| bytes.start).min().unwrap_or(0);
+        let high = bytes().map(|bytes| bytes.end).max().unwrap_or(low);
+        all.push(Part {
+            begins: *begin,
+            ends: begins.get(number + 1).copied().unwrap_or(title.duration),
+            blocks: (low / block) as u32..high.div_ceil(block) as u32,
+        });
+    }
+    Ok(all)
+}

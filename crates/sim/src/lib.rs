@@ -1,0 +1,78 @@
+//! A part of a node on a simulated clock: the server's own block pool and judge of admission, with a disk, viewers and
+//! faults that a seed makes up. A run of a minute takes some milliseconds, and is the same each time, so that whatever a
+//! seed finds can be looked at again.
+//!
+//! Pure: no clock, no thread, no lock, no socket, and no bytes of films. Everything happens in one thread, in the order
+//! of the events' times, and events of the same time in the order in which they were arranged.
+//!
+//! # What is real and what is a model
+//!
+//! | part | here |
+//! |---|---|
+//! | block pool: requests, reads, eviction, pins | real: `reelway_pool::Pool`, whose memory is numbers of pages |
+//! | cache policy | real: one of `reelway_cache`, by the seed |
+//! | admission: verdicts, bookings, pauses, seeks | real: `reelway_admission::Admission` |
+//! | what a film needs of network, disk and memory | real: `reelway_timetable::Demand`, over samples that the seed makes up |
+//! | where a play begins | real: `reelway_timetable::Beginning` |
+//! | packets of a group | real: `reelway_rtp::Payload`, of bytes that are made up where it looks at them; they are counted when the group is over, and not sent |
+//! | films | a picture and a sound of made-up sizes, cut to groups by the rules of the index |
+//! | asking for groups | a model of the sender: the group at hand and the next one, which is asked for 2 s before it is due, and never before the one at hand has begun; each viewer asks the pool |
+//! | disk | a model: one block after the other at a constant rate |
+//! | time of processing | a model: none |
+//!
+//! What a viewer sends, receives or says is not there: no pacing, no sockets, no RTSP, no HTTP, no shared bookings of viewers of one
+//! film, no origins and no tier. A group's blocks are held until the next group begins, where the sender lets go of them with
+//! the group's last packet. The node's limits are those of its disk and its pool, with headroom: 70 % of the disk's rate and
+//! 80 % of the pool are given out. In two seeds of three, viewers who seek or resume are judged again
+//! (`admission.ask_again`); in the others more than the limit may be booked, which then explains delays.
+//!
+//! # What must hold
+//!
+//! [`Rule`] has the list. Nobody may wait for blocks without a cause; these are causes:
+//!
+//! * An injected fault, until the disk has caught up and no viewer plays later than is booked for them.
+//! * Short notice ([`Counters::short_notice`]): the next group is asked for when the one at hand begins, so after a group of
+//!   one picture only that picture's time is left. Reads that are under way and the group's own take longer than that.
+//! * Newcomers ([`Counters::behind_newcomers`]): their groups are due 200 ms after they are asked for, which puts them ahead
+//!   of groups that are asked for little earlier than they are due.
+//!
+//! What a viewer pins is compared with the curve from which memory is booked, at their place in the film. A viewer who begins
+//! shortly before a sound's group has that group at hand, and asks for the next one, before the curve has it. So a viewer may
+//! have as many blocks as are booked a quarter second later ([`Counters::early`]). Bookings themselves are means of whole
+//! seconds; [`Counters::beyond_mean`] says how often more is pinned at a moment.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `run.rs` | a run from its seed to its end |
+//! | `config.rs` | what is run, what must hold, what comes of it |
+//! | `node.rs` | the node: pool, judge, disk, and the events in order |
+//! | `coming.rs` | viewers come and are judged, seek, pause, resume and leave |
+//! | `watching.rs` | viewers ask for groups, and go on from one to the next |
+//! | `viewer.rs` | a viewer's place in a film |
+//! | `film.rs` | films |
+//! | `packets.rs` | what a group's packets carry |
+//! | `disk.rs` | the disk |
+//! | `faults.rs` | faults, and how long they explain a delay |
+//! | `checks.rs` | what is looked at all the time |
+//! | `world.rs` | what the pool's memory, films and answers are here |
+//! | `trace.rs` | what happens, hashed and in words |
+//! | `random.rs` | random numbers |
+#![forbid(unsafe_code)]
+
+mod checks;
+mod coming;
+mod config;
+mod disk;
+mod faults;
+mod film;
+mod node;
+mod packets;
+mod random;
+mod run;
+mod trace;
+mod viewer;
+mod watching;
+mod world;
+
+pub use config::{Config, Counters, Outcome, Rule, Violation, Wrong};
+pub use run::run;

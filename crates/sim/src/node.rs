@@ -1,0 +1,429 @@
+//! The node: the pool, the judge, the disk and the viewers, and the events in the order of their time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use reelway_admission::{Admission, Capacity, Limits, Policy, Resource};
+use reelway_cache::{BlockId, Spec};
+use reelway_media::{Nanos, SECOND};
+use reelway_pool::{Ahead, Finished, Pin, Pool, Read, Request, What};
+use reelway_time::Monotonic;
+use reelway_timetable::Reading;
+
+use crate::config::{Config, Counters, Rule, Violation, Wrong};
+use crate::disk::{Disk, WAY};
+use crate::film::Film;
+use crate::random::Random;
+use crate::trace::{Line, Trace};
+use crate::viewer::{Held, Viewer};
+use crate::world::{Broken, Page, Pages, Place};
+
+/// Bytes of a block of the pool: the server's default.
+pub(crate) const BLOCK: u64 = 256 << 10;
+/// How long before it is due a group is asked for: the most that the server takes.
+pub(crate) const LEAD: Nanos = 2 * SECOND;
+/// Violations that are kept.
+const MOST: usize = 20;
+
+/// Something that is to happen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// The next viewer comes.
+    Come,
+    /// A viewer's film begins.
+    Begin(u64, u32),
+    /// A viewer is looked at: a group ends, or one is to be asked for. The number says whether the look still counts.
+    Look(u64, u64),
+    /// A viewer does something else.
+    Change(u64),
+    /// A viewer wants to go on.
+    Resume(u64),
+    /// A read is done, well or not.
+    Read(u64, bool),
+    /// Something goes wrong.
+    Fault,
+    /// The checks of each second.
+    Second,
+    /// All leave.
+    Close,
+}
+
+/// What a request is for.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub viewer: u64,
+    pub epoch: u32,
+    pub track: usize,
+    pub group: usize,
+    pub film: usize,
+    pub first: u32,
+    pub blocks: u32,
+    /// When it was made.
+    pub at: Monotonic,
+    /// When the group is due.
+    pub due: Monotonic,
+}
+
+/// A node and its world.
+pub(crate) struct Node {
+    pub config: Config,
+    pub now: Monotonic,
+    /// By time, then in the order of their arrangement.
+    events: BTreeMap<(Monotonic, u64), Event>,
+    serial: u64,
+    /// Nothing is processed before this.
+    pub frozen: Monotonic,
+    pub random: Random,
+    pub trace: Trace,
+    pub violations: Vec<Violation>,
+    pub counters: Counters,
+
+    pub films: Vec<Film>,
+    pub judge: Admission,
+    /// Seconds that a newcomer may wait for a beginning.
+    pub wait: u32,
+    /// Whether viewers who seek or resume are judged again.
+    pub asks_again: bool,
+    pub pool: Pool<Pages>,
+    queue: usize,
+    pub disk: Disk,
+    /// How long the disk is taken to need for a block.
+    each: Duration,
+    /// Reads that it is given at once.
+    depth: u32,
+    reads: BTreeMap<u64, Read<Pages>>,
+    /// What the pool has answered, and nobody has looked at yet.
+    answers: VecDeque<Finished<Pages>>,
+    /// Requests without an answer.
+    pub asked: BTreeMap<u64, Ask>,
+    tags: u64,
+    pub viewers: BTreeMap<u64, Viewer>,
+    pub came: u64,
+    /// Pages that viewers hold: what is in them, and how many pins there are.
+    pub pins: BTreeMap<u32, (BlockId, u32)>,
+    /// Pins that a wrong model keeps.
+    pub leaked: Vec<Pin<Page>>,
+
+    /// A fault is effective until then.
+    pub fault_until: Monotonic,
+    /// What a fault has delayed has not all been read yet.
+    pub backlog: bool,
+    /// The last moment at which something could explain a delay.
+    pub excused: Monotonic,
+    pub closing: bool,
+    /// When newcomers' groups were asked for of late, and their blocks.
+    pub newcomers: VecDeque<(Monotonic, u32)>,
+}
+
+/// The beginning of the run, on the clock: not at zero, where subtraction ends.
+const BORN: Monotonic = Monotonic::from_nanos(1_000 * SECOND as u64);
+
+impl Node {
+    /// The machine of a seed, without viewers. `None`: a film cannot be made, which does not happen.
+    pub fn new(seed: u64, config: &Config) -> Option<Node> {
+        let mut random = Random::new(seed);
+        let policy = random.one_of(Spec::NAMES);
+        let blocks = random.within(24, 100) as u32;
+        let rate = random.within(5_000_000, 16_000_000);
+        let depth = random.within(1, 6) as u32;
+        let net = random.within(3_000_000, 12_000_000);
+        let asks_again = !random.once_in(3);
+        let wait = random.one_of(&[0, 0, 10]);
+        let pages = |number| Page {
+            number,
+            holds: None,
+        };
+        let mut pool = Pool::new(
+            (0..blocks).map(pages).collect(),
+            policy
+                .parse::<Spec>()
+                .unwrap_or_default()
+                .build(blocks.into(), blocks as usize),
+            None::<Ahead>,
+            BORN,
+        );
+        let queue = pool.add_queue(depth as usize, false);
+        let reading = Reading {
+            block: BLOCK,
+            ahead: LEAD,
+        };
+        let mut films = Vec::new();
+        for nth in 0..random.within(2, 5) as usize {
+            let seconds = random.within(20, 20 + config.seconds);
+            let mut film = Film::make(&mut random, nth, seconds, reading).ok()?;
+            film.number = pool.open(nth as u32, BORN);
+            films.push(film);
+        }
+        // Headroom for what no timetable knows: reads for viewers who have left, blocks that are read before their first
+        // byte is due.
+        let capacity = Capacity::unlimited()
+            .with(Resource::Network(0), net, 1000)
+            .with(Resource::Disk, rate, 700)
+            .with(Resource::Memory, u64::from(blocks) * BLOCK, 800);
+        let slower = match config.wrong {
+            Some(Wrong::SlowDisk) => 8,
+            _ => 1,
+        };
+        let mut node = Node {
+            config: config.clone(),
+            now: BORN,
+            events: BTreeMap::new(),
+            serial: 0,
+            frozen: BORN,
+            trace: Trace::new(config.trace),
+            violations: Vec::new(),
+            counters: Counters::default(),
+            films,
+            judge: Admission::new(Policy::Exact, capacity, Limits::default()),
+            wait,
+            asks_again,
+            pool,
+            queue,
+            disk: Disk::new(rate / slower, BLOCK),
+            each: Duration::from_nanos(BLOCK * SECOND as u64 / rate),
+            depth,
+            reads: BTreeMap::new(),
+            answers: VecDeque::new(),
+            asked: BTreeMap::new(),
+            tags: 0,
+            viewers: BTreeMap::new(),
+            came: 0,
+            pins: BTreeMap::new(),
+            leaked: Vec::new(),
+            fault_until: Monotonic::ZERO,
+            backlog: false,
+            excused: Monotonic::ZERO,
+            closing: false,
+            newcomers: VecDeque::new(),
+            random,
+        };
+        node.note(&Line::Machine {
+            blocks,
+            disk: rate,
+            depth: depth as usize,
+            net,
+            asks_again,
+            policy,
+        });
+        node.judge.advance(BORN.nanos());
+        node.arrange_all();
+        Some(node)
+    }
+
+    /// What is certain to happen.
+    fn arrange_all(&mut self) {
+        for film in 0..self.films.len() {
+            let of = &self.films[film];
+            let line = Line::Film {
+                film,
+                blocks: of
+                    .parts
+                    .iter()
+                    .flatten()
+                    .map(|part| part.blocks.end)
+                    .max()
+                    .unwrap_or(0),
+                groups: of.parts.iter().map(Vec::len).sum(),
+                ms: (of.length() / 1_000_000) as u64,
+            };
+            self.note(&line);
+        }
+        let millis = self.config.seconds * 1000;
+        for _ in 0..self.config.viewers {
+            // Half of them in the beginning.
+            let by = if self.random.once_in(2) {
+                millis / 10
+            } else {
+                millis * 3 / 4
+            };
+            let after = self.random.within(0, by);
+            self.after(Duration::from_millis(after), Event::Come);
+        }
+        if self.config.faults && self.random.once_in(2) {
+            for _ in 0..self.random.within(1, 4) {
+                let after = self.random.within(millis / 20, millis);
+                self.after(Duration::from_millis(after), Event::Fault);
+            }
+        }
+        for second in 1..=self.config.seconds {
+            self.after(Duration::from_secs(second), Event::Second);
+        }
+        self.after(Duration::from_secs(self.config.seconds), Event::Close);
+    }
+
+    /// Since the beginning.
+    pub fn time(&self) -> Duration {
+        self.now.since(BORN)
+    }
+
+    pub fn note(&mut self, line: &Line) {
+        self.trace.note(self.now.since(BORN), line);
+    }
+
+    /// Something must not have happened.
+    pub fn broken(&mut self, rule: Rule, what: String) {
+        self.note(&Line::Broken {
+            rule: rule.name(),
+            what: what.clone(),
+        });
+        if self.violations.len() < MOST {
+            let at = self.time();
+            self.violations.push(Violation { at, rule, what });
+        }
+    }
+
+    pub fn at(&mut self, at: Monotonic, event: Event) {
+        self.serial += 1;
+        self.events.insert((at, self.serial), event);
+    }
+
+    pub fn after(&mut self, after: Duration, event: Event) {
+        self.at(self.now + after, event);
+    }
+
+    /// The next event; a standstill moves the clock on before anything is seen.
+    pub fn next(&mut self) -> Option<Event> {
+        let ((at, _), event) = self.events.pop_first()?;
+        self.now = self.now.max(at).max(self.frozen);
+        self.counters.events += 1;
+        Some(event)
+    }
+
+    /// Changes the pool; reads that follow from it begin, and answers wait to be looked at.
+    pub fn with_pool<T>(
+        &mut self,
+        change: impl FnOnce(&mut Pool<Pages>, Monotonic, &mut Vec<Finished<Pages>>) -> T,
+    ) -> T {
+        let (mut finished, mut reads) = (Vec::new(), Vec::new());
+        let result = change(&mut self.pool, self.now, &mut finished);
+        self.pool.starts(&mut reads);
+        for read in reads {
+            self.begin(read);
+        }
+        self.answers.extend(finished);
+        result
+    }
+
+    fn begin(&mut self, mut read: Read<Pages>) {
+        let page = read.memory.as_mut().map_or(u32::MAX, |page| {
+            page.holds = None;
+            page.number
+        });
+        if let Some((held, _)) = self.pins.get(&page) {
+            let what = format!(
+                "{:?} is read into page {page}, in which {held:?} is pinned",
+                read.id
+            );
+            self.broken(Rule::PinnedStays, what);
+        }
+        let (done, mut well) = self.disk.read(self.now, &mut self.random);
+        well &= !self
+            .films
+            .iter()
+            .any(|film| film.cut && film.number == read.id.film);
+        self.serial += 1;
+        let number = self.serial;
+        self.note(&Line::Reads {
+            film: read.id.film,
+            block: read.id.block,
+            page,
+            until_ms: done.since(BORN).as_millis() as u64,
+        });
+        self.reads.insert(number, read);
+        self.at(done, Event::Read(number, well));
+    }
+
+    /// A read is done.
+    pub fn read(&mut self, number: u64, well: bool) {
+        let Some(mut read) = self.reads.remove(&number) else {
+            return;
+        };
+        self.note(&Line::Read {
+            film: read.id.film,
+            block: read.id.block,
+            ok: well,
+        });
+        let mixed_up = self.config.wrong == Some(Wrong::OtherBlock) && self.random.once_in(50);
+        if let (true, Some(page)) = (well, &mut read.memory) {
+            let film = read.id.film + u32::from(mixed_up);
+            page.holds = Some(BlockId { film, ..read.id });
+        }
+        let result = if well {
+            Ok(BLOCK as usize)
+        } else {
+            Err(Broken)
+        };
+        self.with_pool(|pool, now, finished| pool.read_done(read, result, false, now, finished));
+    }
+
+    /// Asks the pool for the blocks of a group.
+    pub fn ask(&mut self, ask: Ask) {
+        self.tags += 1;
+        let tag = self.tags;
+        let source = Place {
+            film: self.films[ask.film].number,
+            queue: self.queue,
+        };
+        let (first, end, deadline) = (ask.first, ask.first + ask.blocks, ask.due);
+        self.note(&Line::Asks {
+            viewer: ask.viewer,
+            track: ask.track,
+            group: ask.group,
+            blocks: (first, end),
+            due_ms: deadline.offset_from(self.now) / 1_000_000,
+        });
+        self.asked.insert(tag, ask);
+        let waiting = self.pool.waiting();
+        self.with_pool(|pool, now, finished| {
+            let request = Request {
+                what: What::Blocks(source, first..end),
+                deadline,
+                tag,
+            };
+            pool.ask(request, now, finished);
+        });
+        self.counters.waited_for_room += u64::from(self.pool.waiting() > waiting);
+    }
+
+    /// The next answer of the pool, and who asked.
+    pub fn next_answer(&mut self) -> Option<(Ask, Option<Held>)> {
+        loop {
+            let Finished { tag, result } = self.answers.pop_front()?;
+            if self.config.wrong == Some(Wrong::AnsweredTwice) && self.random.once_in(50) {
+                let result = Err(reelway_pool::Failure::Closed);
+                self.answers.push_back(Finished { tag, result });
+            }
+            let Some(ask) = self.asked.remove(&tag) else {
+                self.note(&Line::Nobody { tag });
+                let what =
+                    format!("request {tag} is answered, and was answered before or never made");
+                self.broken(Rule::AnsweredOnce, what);
+                continue;
+            };
+            self.counters.requests += 1;
+            let held = match result {
+                Ok(reelway_pool::Given::Blocks(pins)) => Some(pins),
+                _ => None,
+            };
+            return Some((ask, held));
+        }
+    }
+
+    /// How long before they are due so many blocks have to be asked for, so that they are sure to be there when nothing is
+    /// more urgent: reads that have begun are not interrupted.
+    pub fn surely(&self, blocks: u32) -> Duration {
+        self.each * (self.depth + blocks) + WAY
+    }
+
+    /// Blocks asked for newcomers since a second before a moment.
+    pub fn of_newcomers(&self, at: Monotonic) -> u32 {
+        let since = at.offset(-SECOND);
+        let recent = self.newcomers.iter().filter(|(at, _)| *at >= since);
+        recent.map(|(_, blocks)| blocks).sum()
+    }
+
+    /// Whether the disk has nothing to do, and nobody waits for room.
+    pub fn is_idle(&self) -> bool {
+        self.pool.queue(self.queue) == (0, 0) && self.pool.waiting() == 0
+    }
+}

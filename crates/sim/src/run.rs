@@ -1,0 +1,71 @@
+//! A run from its seed to its end.
+
+use crate::config::{Config, Outcome};
+use crate::node::{Event, Node};
+use crate::trace::Line;
+
+/// Runs a node from a seed, and says what came of it. The same seed and configuration give the same outcome, wherever
+/// and whenever it is run.
+pub fn run(seed: u64, config: &Config) -> Outcome {
+    let Some(mut node) = Node::new(seed, config) else {
+        return Outcome {
+            trace_hash: 0,
+            violations: Vec::new(),
+            counters: Default::default(),
+            trace: Vec::new(),
+        };
+    };
+    while let Some(event) = node.next() {
+        node.excuse();
+        node.happens(event);
+        while let Some((ask, held)) = node.next_answer() {
+            node.given(&ask, held);
+        }
+    }
+    node.check_end();
+    let of_pool = node.pool.counters();
+    node.counters.hits = of_pool.hits;
+    node.counters.reads = of_pool.misses;
+    node.counters.errors = of_pool.errors;
+    node.note(&Line::End {
+        requests: node.counters.requests,
+        read: of_pool.misses,
+        viewers: node.counters.admitted,
+    });
+    Outcome {
+        trace_hash: node.trace.hash(),
+        violations: node.violations,
+        counters: node.counters,
+        trace: node.trace.into_lines(),
+    }
+}
+
+impl Node {
+    fn happens(&mut self, event: Event) {
+        match event {
+            Event::Come if !self.closing => self.come(),
+            Event::Begin(viewer, epoch) => self.begin_film(viewer, epoch),
+            Event::Look(viewer, number) => {
+                let counts = self
+                    .viewers
+                    .get(&viewer)
+                    .is_some_and(|one| one.looks == number);
+                if counts {
+                    self.look(viewer);
+                }
+            }
+            Event::Change(viewer) => self.change(viewer),
+            Event::Resume(viewer) => self.resume(viewer),
+            Event::Read(number, well) => self.read(number, well),
+            Event::Fault if !self.closing => self.fault(),
+            Event::Second if !self.closing => self.check_second(),
+            Event::Close => {
+                self.closing = true;
+                for viewer in self.viewers.keys().copied().collect::<Vec<_>>() {
+                    self.leave(viewer, "the run ends");
+                }
+            }
+            Event::Come | Event::Fault | Event::Second => {}
+        }
+    }
+}

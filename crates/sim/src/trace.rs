@@ -1,0 +1,328 @@
+//! What happens in a run, line by line: hashed always, and kept as text where somebody wants to read it.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::time::Duration;
+
+/// Something that happens. Numbers of viewers count from 0 in the order in which they come.
+#[derive(Clone, Debug, Hash)]
+pub(crate) enum Line {
+    Machine {
+        blocks: u32,
+        disk: u64,
+        depth: usize,
+        net: u64,
+        asks_again: bool,
+        policy: &'static str,
+    },
+    Film {
+        film: usize,
+        blocks: u32,
+        groups: usize,
+        ms: u64,
+    },
+    Admitted {
+        viewer: u64,
+        film: usize,
+        at_ms: i64,
+        starts_in_ms: u64,
+    },
+    Refused {
+        viewer: u64,
+        film: usize,
+        why: String,
+    },
+    Asks {
+        viewer: u64,
+        track: usize,
+        group: usize,
+        blocks: (u32, u32),
+        due_ms: i64,
+    },
+    Reads {
+        film: u32,
+        block: u32,
+        page: u32,
+        until_ms: u64,
+    },
+    Read {
+        film: u32,
+        block: u32,
+        ok: bool,
+    },
+    Gets {
+        viewer: u64,
+        track: usize,
+        group: usize,
+        ok: bool,
+    },
+    Nobody {
+        tag: u64,
+    },
+    Plays {
+        viewer: u64,
+        at_ms: i64,
+    },
+    Group {
+        viewer: u64,
+        track: usize,
+        group: usize,
+        sent: u64,
+    },
+    Waits {
+        viewer: u64,
+        at_ms: i64,
+    },
+    Late {
+        viewer: u64,
+        by_us: u64,
+        caused: bool,
+        short: bool,
+        behind: bool,
+    },
+    Seeks {
+        viewer: u64,
+        to_ms: i64,
+        may: bool,
+    },
+    Pauses {
+        viewer: u64,
+    },
+    Resumes {
+        viewer: u64,
+        may: bool,
+    },
+    Leaves {
+        viewer: u64,
+        why: &'static str,
+    },
+    Fault {
+        what: String,
+    },
+    Broken {
+        rule: &'static str,
+        what: String,
+    },
+    End {
+        requests: u64,
+        read: u64,
+        viewers: u64,
+    },
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Line::Machine {
+                blocks,
+                disk,
+                depth,
+                net,
+                asks_again,
+                policy,
+            } => write!(
+                f,
+                "machine: {blocks} blocks, disk {disk} B/s with {depth} reads at once, network {net} B/s, cache policy \
+                 {policy}, viewers who seek {}",
+                if *asks_again {
+                    "are judged again"
+                } else {
+                    "are always let through"
+                }
+            ),
+            Line::Film {
+                film,
+                blocks,
+                groups,
+                ms,
+            } => {
+                write!(f, "film {film}: {ms} ms, {groups} groups, {blocks} blocks")
+            }
+            Line::Admitted {
+                viewer,
+                film,
+                at_ms,
+                starts_in_ms,
+            } => write!(
+                f,
+                "viewer {viewer} is admitted to film {film} at {at_ms} ms of it, and begins in {starts_in_ms} ms"
+            ),
+            Line::Refused { viewer, film, why } => {
+                write!(f, "viewer {viewer} is refused for film {film}: {why}")
+            }
+            Line::Asks {
+                viewer,
+                track,
+                group,
+                blocks,
+                due_ms,
+            } => write!(
+                f,
+                "viewer {viewer} asks for group {group} of track {track} (blocks {} to {}), due in {due_ms} ms",
+                blocks.0,
+                blocks.1.saturating_sub(1)
+            ),
+            Line::Reads {
+                film,
+                block,
+                page,
+                until_ms,
+            } => write!(
+                f,
+                "disk reads block {block} of film {film} into page {page}, until {until_ms} ms"
+            ),
+            Line::Read { film, block, ok } => write!(
+                f,
+                "disk {} block {block} of film {film}",
+                if *ok { "has read" } else { "cannot read" }
+            ),
+            Line::Gets {
+                viewer,
+                track,
+                group,
+                ok,
+            } => write!(
+                f,
+                "viewer {viewer} {} group {group} of track {track}",
+                if *ok { "gets" } else { "is not given" }
+            ),
+            Line::Nobody { tag } => write!(f, "request {tag} is answered, and nobody waits for it"),
+            Line::Plays { viewer, at_ms } => write!(f, "viewer {viewer} plays from {at_ms} ms on"),
+            Line::Group {
+                viewer,
+                track,
+                group,
+                sent,
+            } => {
+                write!(
+                    f,
+                    "viewer {viewer} comes to group {group} of track {track}; the one before has {sent} packets"
+                )
+            }
+            Line::Waits { viewer, at_ms } => {
+                write!(
+                    f,
+                    "viewer {viewer} waits for blocks at {at_ms} ms of the film"
+                )
+            }
+            Line::Late {
+                viewer,
+                by_us,
+                caused,
+                short,
+                behind,
+            } => write!(
+                f,
+                "viewer {viewer} goes on {by_us} us late{}",
+                match (*caused, *short, *behind) {
+                    (true, ..) => ", which a fault explains",
+                    (_, true, _) => ", as the group was asked for shortly before it was due",
+                    (.., true) => ", as newcomers' groups went ahead of it",
+                    _ => "",
+                }
+            ),
+            Line::Seeks { viewer, to_ms, may } => write!(
+                f,
+                "viewer {viewer} {} to {to_ms} ms",
+                if *may { "seeks" } else { "may not seek" }
+            ),
+            Line::Pauses { viewer } => write!(f, "viewer {viewer} pauses"),
+            Line::Resumes { viewer, may } => write!(
+                f,
+                "viewer {viewer} {}",
+                if *may {
+                    "resumes"
+                } else {
+                    "may not resume yet"
+                }
+            ),
+            Line::Leaves { viewer, why } => write!(f, "viewer {viewer} leaves: {why}"),
+            Line::Fault { what } => write!(f, "FAULT: {what}"),
+            Line::Broken { rule, what } => write!(f, "VIOLATION of \"{rule}\": {what}"),
+            Line::End {
+                requests,
+                read,
+                viewers,
+            } => write!(
+                f,
+                "end: {viewers} viewers were admitted, {requests} requests answered, {read} blocks read"
+            ),
+        }
+    }
+}
+
+/// FNV-1a by words: the same in every process, which the standard library's hasher need not be.
+struct Words(u64);
+
+impl Words {
+    fn word(&mut self, word: u64) {
+        let mixed = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        self.0 = mixed ^ (mixed >> 29);
+    }
+}
+
+impl Hasher for Words {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.word(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.word(number.into());
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.word(number);
+    }
+
+    fn write_i64(&mut self, number: i64) {
+        self.word(number as u64);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.word(number as u64);
+    }
+
+    fn write_isize(&mut self, number: isize) {
+        self.word(number as u64);
+    }
+}
+
+/// The lines of a run.
+pub(crate) struct Trace {
+    hash: Words,
+    lines: Option<Vec<String>>,
+}
+
+impl Trace {
+    /// Lines are kept only if somebody reads them: making them takes longer than the run.
+    pub fn new(kept: bool) -> Trace {
+        Trace {
+            hash: Words(0xcbf2_9ce4_8422_2325),
+            lines: kept.then(Vec::new),
+        }
+    }
+
+    pub fn note(&mut self, at: Duration, line: &Line) {
+        self.hash.word(at.as_nanos() as u64);
+        line.hash(&mut self.hash);
+        if let Some(lines) = &mut self.lines {
+            lines.push(format!("{:>11.6} {line}", at.as_secs_f64()));
+        }
+    }
+
+    pub fn hash(&self) -> u64 {
+        self.hash.finish()
+    }
+
+    pub fn into_lines(self) -> Vec<String> {
+        self.lines.unwrap_or_default()
+    }
+}

@@ -1,0 +1,47 @@
+//! What the pool's blocks, films and answers are here: numbers.
+
+use reelway_cache::{BlockId, FilmId};
+use reelway_pool::{Source, World};
+
+/// A block's memory: no bytes, only which block it is, and what was read into it last.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub number: u32,
+    pub holds: Option<BlockId>,
+}
+
+/// A film on the one disk that there is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub film: FilmId,
+    pub queue: usize,
+}
+
+impl Source for Place {
+    fn number(&self) -> FilmId {
+        self.film
+    }
+
+    fn queue(&self) -> usize {
+        self.queue
+    }
+
+    fn queue_of(&self, _: u32) -> usize {
+        self.queue
+    }
+}
+
+/// A read failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Broken;
+
+/// A pool without bytes.
+pub(crate) enum Pages {}
+
+impl World for Pages {
+    type Memory = Page;
+    type Source = Place;
+    type Tag = u64;
+    type Error = Broken;
+    type File = u32;
+}

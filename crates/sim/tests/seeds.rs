@@ -1,0 +1,113 @@
+//! Seeds hold what must hold, come out the same again, and the checks can fail.
+
+use reelway_sim::{Config, Counters, Outcome, Rule, Wrong, run};
+
+fn sum(into: &mut Vec<(&'static str, u64)>, counters: &Counters) {
+    for (nth, (name, value)) in counters.named().into_iter().enumerate() {
+        match into.get_mut(nth) {
+            Some((_, sum)) => *sum += value,
+            None => into.push((name, value)),
+        }
+    }
+}
+
+#[test]
+fn two_hundred_seeds_hold_all_rules_and_come_out_the_same_again() {
+    let config = Config::default();
+    let mut counted = Vec::new();
+    for seed in 0..200 {
+        let Outcome {
+            trace_hash,
+            violations,
+            counters,
+            trace,
+        } = run(seed, &config);
+        assert!(
+            violations.is_empty(),
+            "seed {seed}: {}; replay: reelway sim --seed {seed} --trace",
+            violations[0]
+        );
+        assert!(trace.is_empty(), "nobody reads it");
+        let again = run(seed, &config);
+        assert_eq!(again.trace_hash, trace_hash, "seed {seed}");
+        assert_eq!(again.counters, counters, "seed {seed}");
+        sum(&mut counted, &counters);
+    }
+    // What is checked does happen.
+    let of = |name| {
+        counted
+            .iter()
+            .find(|(of, _)| *of == name)
+            .map(|(_, sum)| *sum)
+    };
+    for name in [
+        "admitted", "refused", "seeks", "pauses", "vanished", "failed", "errors", "strict", "late",
+        "faults", "hits",
+    ] {
+        assert!(of(name) > Some(0), "{name}: {counted:?}");
+    }
+    // Most groups come at a time when nothing would excuse their delay.
+    assert!(of("strict") > Some(50_000), "{counted:?}");
+}
+
+#[test]
+fn a_trace_can_be_read_and_changes_nothing() {
+    let quiet = run(7, &Config::default());
+    let told = run(
+        7,
+        &Config {
+            trace: true,
+            ..Config::default()
+        },
+    );
+    assert_eq!(told.trace_hash, quiet.trace_hash);
+    assert!(told.trace.len() > 100);
+    let has = |words: &str| told.trace.iter().any(|line| line.contains(words));
+    assert!(has("machine:") && has("is admitted to film") && has("asks for group"));
+    assert!(told.trace.last().is_some_and(|line| line.contains("end:")));
+    assert_ne!(run(8, &Config::default()).trace_hash, quiet.trace_hash);
+}
+
+/// The first seed of a hundred in which a rule is found broken.
+fn caught(wrong: Wrong, rule: Rule) {
+    let config = Config {
+        wrong: Some(wrong),
+        ..Config::default()
+    };
+    let broken = |seed: &u64| {
+        let violations = run(*seed, &config).violations;
+        violations.iter().any(|violation| violation.rule == rule)
+    };
+    let seed = (0..100).find(broken);
+    assert!(seed.is_some(), "{wrong:?} is not found in 100 seeds");
+}
+
+#[test]
+fn a_leaked_pin_is_found() {
+    caught(Wrong::PinLeaked, Rule::PinsReturn);
+}
+
+#[test]
+fn a_booking_that_is_not_released_is_found() {
+    caught(Wrong::BookingKept, Rule::BookingsReturn);
+}
+
+#[test]
+fn a_second_answer_is_found() {
+    caught(Wrong::AnsweredTwice, Rule::AnsweredOnce);
+}
+
+#[test]
+fn blocks_held_beyond_what_is_booked_are_found() {
+    caught(Wrong::HeldTooLong, Rule::WithinBooking);
+}
+
+#[test]
+fn a_disk_slower_than_what_is_booked_of_it_is_found() {
+    caught(Wrong::SlowDisk, Rule::OnTime);
+}
+
+#[test]
+fn a_block_of_another_film_is_found() {
+    caught(Wrong::OtherBlock, Rule::RightBlock);
+}
