@@ -48,6 +48,13 @@ export const recipes = {
       ...["-c:a", "aac", "-b:a", "64k", "-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu", path],
     ),
 
+  /** Ten minutes, of which a player loads no more than the first when it starts. */
+  long: (path: string) =>
+    ffmpeg(
+      ...["-f", "lavfi", "-i", "testsrc2=s=160x90:r=5:d=600", "-c:v", "libx264", "-preset", "ultrafast"],
+      ...["-g", "10", "-pix_fmt", "yuv420p", path],
+    ),
+
   soundOnly: (path: string) => ffmpeg("-f", "lavfi", "-i", "sine=f=330:d=8", "-c:a", "aac", path),
 
   h265: (path: string) =>
