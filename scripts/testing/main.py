@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+import tomllib
 
 import cargo
 import lists
@@ -79,6 +80,9 @@ def main(wanted):
         return 2
     os.chdir(ROOT)
     os.environ["RUST_BACKTRACE"] = "1"
+    # What tests build with cargo is built outside of the project, too: there rustup takes another toolchain.
+    with open("rust-toolchain.toml", "rb") as file:
+        os.environ["RUSTUP_TOOLCHAIN"] = tomllib.load(file)["toolchain"]["channel"]
     os.environ["REELWAY_BIN"] = os.path.join(os.environ.get("CARGO_TARGET_DIR", f"{ROOT}/target"), "debug/reelway")
     began = time.monotonic()
     run = Run(ROOT, lists.kind())

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use reelway_tests::elsewhere::{Elsewhere, Spoil, Spoiler, nginx, nginx_that, s3};
 use reelway_tests::server::{Options, Server};
-use reelway_tests::{films, wait};
+use reelway_tests::{films, tier, wait};
 
 /// Where a film's media begins for sure: what lies before it is read when it is indexed.
 const LATER: u64 = 1 << 20;
@@ -273,7 +273,6 @@ fn a_bucket_that_refuses_lacks_or_wants_patience_is_told_and_gives_no_wrong_byte
 
 #[test]
 fn what_is_in_the_tier_is_not_fetched_again_after_a_restart() {
-    const BLOCK: usize = 64 << 10;
     let (dir, film) = folder();
     // Its blocks would count among those in the tier.
     fs::remove_file(dir.path().join("faststart.mp4")).expect("the short film");
@@ -294,17 +293,7 @@ fn what_is_in_the_tier_is_not_fetched_again_after_a_restart() {
         server
     };
     let edge = start();
-    // What comes while the disk is behind is left out, and let in the next time.
-    let whole = wait::until(Duration::from_secs(60), || {
-        assert!(edge.get(LONG).body == film);
-        let metrics = edge.get("/metrics").text();
-        let line = metrics
-            .lines()
-            .find_map(|line| line.strip_prefix("reelway_tier_cached_bytes "));
-        let cached: usize = line?.parse().ok()?;
-        (cached == film.len().next_multiple_of(BLOCK)).then_some(())
-    });
-    assert!(whole.is_some(), "{}", edge.get("/metrics").text());
+    tier::fill(&edge, LONG, &film);
     drop(edge);
     let edge = start();
     spoiler.spoil(|_, first| match first {

@@ -11,7 +11,7 @@ use reelway_skip::skipped;
 use reelway_tests::films::{self, film, temp_dir};
 use reelway_tests::rtsp::{Client, Rtp, UdpTrack, is_timeout};
 use reelway_tests::server::{Options, Server};
-use reelway_tests::{http, wait};
+use reelway_tests::{http, tier, wait};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -479,14 +479,7 @@ fn blocks_that_the_tier_fails_to_read_come_from_their_origin() {
         return skipped!("{RELEASE}");
     };
     let get = |patient: &Patient| http::get(patient.server.http, "/load/file");
-    let cached = wait::until(Duration::from_secs(60), || {
-        assert!(get(&patient).expect("the film").body == whole);
-        let metrics = patient.server.get("/metrics").text();
-        let name = "reelway_tier_cached_bytes ";
-        let cached = metrics.lines().find_map(|line| line.strip_prefix(name))?;
-        (cached.parse::<f64>().ok()? >= whole.len() as f64).then_some(())
-    });
-    assert!(cached.is_some(), "the tier does not have the film");
+    tier::fill(&patient.server, "/load/file", &whole);
     // A block that cannot be read, or not be compared with its checksum.
     patient.inject("tier.read", 1);
     assert!(get(&patient).expect("the film").body == whole);

@@ -6,6 +6,7 @@
 //! second asks for packets of the last two seconds again). When all have tried, it prints how many were let in; it ends when
 //! its input does.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Mutex;
@@ -19,6 +20,13 @@ use reelway_tests::rtsp::{Client, Rtp, UdpTrack};
 /// Threads that let viewers come.
 const THREADS: usize = 8;
 
+/// How often a viewer asks again, and how many times that is in two seconds.
+const ASKS: Duration = Duration::from_millis(250);
+const TWO_SECONDS: usize = 8;
+
+/// Packets that one entry of a request names (RFC 4585, section 6.2.1).
+const RUN: u16 = 17;
+
 /// What viewers do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Manner {
@@ -30,7 +38,34 @@ enum Manner {
 struct Viewer {
     client: Client,
     /// Of one over UDP.
-    tracks: Vec<UdpTrack>,
+    tracks: Vec<Asking>,
+}
+
+/// A track over UDP, and the last sequence numbers that were found in its buffer, the newest first.
+struct Asking {
+    track: UdpTrack,
+    last: VecDeque<u16>,
+}
+
+impl Asking {
+    /// Asks for what was sent in the last two seconds before the last packet that is found in the buffer.
+    fn ask_again(&mut self, server: SocketAddr) {
+        let mut buffer = [0; 2048];
+        let mut last = None;
+        while let Ok(len) = self.track.rtp.recv(&mut buffer) {
+            last = Rtp::parse(&buffer[..len]).ok().map(|packet| packet.seq);
+        }
+        let Some(seq) = last else {
+            return;
+        };
+        self.last.push_front(seq);
+        self.last.truncate(TWO_SECONDS);
+        let sent = self.last.back().map_or(0, |first| seq.wrapping_sub(*first));
+        let runs: Vec<u16> = (1..=sent.div_ceil(RUN).clamp(1, 6))
+            .map(|run| seq.wrapping_sub(RUN * run))
+            .collect();
+        self.track.ask_again(server.ip(), &runs);
+    }
 }
 
 impl Viewer {
@@ -39,22 +74,6 @@ impl Viewer {
         self.client.stream().set_nonblocking(true)?;
         let _ = self.client.stream().read(&mut [0]);
         Ok(())
-    }
-
-    /// Asks for what was sent before the last packet that is found in the buffer.
-    fn ask_again(&self, server: SocketAddr) {
-        let mut buffer = [0; 2048];
-        for track in &self.tracks {
-            let mut last = None;
-            while let Ok(len) = track.rtp.recv(&mut buffer) {
-                last = Rtp::parse(&buffer[..len]).ok().map(|packet| packet.seq);
-            }
-            let Some(seq) = last else {
-                continue;
-            };
-            let runs: Vec<u16> = (1..=6).map(|run| seq.wrapping_sub(17 * run)).collect();
-            track.ask_again(server.ip(), &runs);
-        }
     }
 }
 
@@ -102,6 +121,11 @@ impl Crowd {
         client.send("PLAY", &self.url, &[("Range", &range)])?;
         let answer = client.response(Duration::from_secs(60))?;
         ensure!(answer.status == 200, "PLAY: {answer:?}");
+        let asking = |track| Asking {
+            track,
+            last: VecDeque::new(),
+        };
+        let tracks = tracks.into_iter().map(asking).collect();
         Ok(Viewer { client, tracks })
     }
 
@@ -149,20 +173,23 @@ fn main() -> Result<()> {
     let Crowd {
         server, viewers, ..
     } = crowd;
-    let viewers = viewers.into_inner().ok().context("the viewers")?;
+    let mut viewers = viewers.into_inner().ok().context("the viewers")?;
     println!("{}", viewers.len());
     io::stdout().flush()?;
     let ended = std::thread::spawn(|| io::stdin().read_to_end(&mut Vec::new()));
     let pause = match manner {
-        Manner::Again => Duration::from_millis(250),
+        Manner::Again => ASKS,
         Manner::Stop | Manner::Drip => Duration::from_secs(1),
     };
     while !ended.is_finished() {
-        for viewer in &viewers {
+        for viewer in &mut viewers {
             match manner {
                 Manner::Stop => {}
                 Manner::Drip => viewer.drip()?,
-                Manner::Again => viewer.ask_again(server),
+                Manner::Again => viewer
+                    .tracks
+                    .iter_mut()
+                    .for_each(|track| track.ask_again(server)),
             }
         }
         std::thread::sleep(pause);

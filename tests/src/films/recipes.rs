@@ -427,4 +427,11 @@ pub(super) const RECIPES: &[Recipe] = &[
             "-f lavfi -i testsrc2=size=640x360:rate=25:duration=60,noise=alls=25:allf=t -f lavfi -i aevalsrc=0.3*sin(2*PI*(300+5*t)*t):s=48000:d=60 -c:v libx264 -preset ultrafast -pix_fmt yuv420p -g 50 -b:v 3900k -maxrate 3900k -bufsize 3900k @aac -movflags +faststart",
         ),
     },
+    Recipe {
+        name: "sparse",
+        what: "ten small pictures a second for two minutes, 8 kb/s",
+        kind: Big,
+        extension: "mp4",
+        make: Ffmpeg("-f lavfi -i testsrc2=size=64x36:rate=10:duration=120 @x264 -g 20 -an"),
+    },
 ];

@@ -1,0 +1,36 @@
+//! The tier on a local disk.
+
+use std::time::Duration;
+
+use crate::http;
+use crate::server::Server;
+use crate::wait;
+
+/// Bytes that are requested at a time.
+const PIECE: usize = 256 << 10;
+
+/// Has all of a remote film written to the tier of a server that keeps no other film, and admits at the first request.
+/// Piece by piece: what the disk cannot write in time is left out, and is not offered again as long as it is in memory.
+#[track_caller]
+pub fn fill(server: &Server, path: &str, film: &[u8]) {
+    let cached = || {
+        let metrics = server.get("/metrics").text();
+        let name = "reelway_tier_cached_bytes ";
+        let cached = metrics.lines().find_map(|line| line.strip_prefix(name));
+        cached.map_or(0.0, |cached| cached.parse::<f64>().expect("a number"))
+    };
+    for (number, piece) in film.chunks(PIECE).enumerate() {
+        let (first, end) = (number * PIECE, number * PIECE + piece.len());
+        let range = format!("bytes={first}-{}", end - 1);
+        let answer = http::send(server.http, "GET", path, &[("Range", &range)], &[]);
+        assert!(answer.expect("a piece").body == piece);
+        let written = wait::until(Duration::from_secs(60), || {
+            (cached() >= end as f64).then_some(())
+        });
+        assert!(
+            written.is_some(),
+            "the tier has {} of {end} bytes",
+            cached()
+        );
+    }
+}
