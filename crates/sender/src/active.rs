@@ -10,19 +10,18 @@ use std::mem::offset_of;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use reelway_hint::LINE;
 use reelway_media::Nanos;
+use reelway_playout::{StreamError, Window};
 use reelway_store::Watcher;
-use reelway_sys::prefetch::LINE;
 use reelway_timetable::{Beginning, Schedule};
 
-use crate::again::Resend;
 use crate::inbox::{Inbox, Reply, StreamId};
-use crate::pacing::Window;
 use crate::planner::Planner;
-use crate::plans::Script;
+use crate::plans::{Resend, Script};
 use crate::share::Share;
 use crate::shared::Shared;
-use crate::stream::{PlayInfo, State, StreamError, StreamEvent, TrackInfo};
+use crate::stream::{PlayInfo, State, StreamEvent, TrackInfo};
 use crate::thread::Counters;
 
 pub(crate) use self::on_link::{BEGINS_LATER, OnLink};
@@ -174,7 +173,7 @@ impl Active {
             watcher,
             link,
         } = means;
-        let is_picture = |track: &Track| script.is_picture(track.cursor.track);
+        let is_picture = |track: &Track| script.outline.is_picture(track.cursor.track);
         let leader = tracks.iter().position(is_picture).unwrap_or(0);
         // On a limited link its pacer says when packets leave.
         let held = link.is_none()
@@ -273,7 +272,7 @@ impl Active {
             .link
             .as_ref()
             .map_or(0, |_| self.rules.link_ahead as Nanos);
-        by_schedule.max(self.script.ahead()).max(by_link)
+        by_schedule.max(self.script.outline.ahead()).max(by_link)
     }
 
     /// What film time it is.
@@ -297,7 +296,7 @@ impl Active {
         let captured = self.film_at(now).saturating_add(self.lead + CAPTURED);
         track
             .rtp_base
-            .wrapping_add(self.script.rtp_time(track.cursor.track, captured))
+            .wrapping_add(self.script.outline.rtp_time(track.cursor.track, captured))
     }
 
     // --- beginning, stopping -------------------------------------------------------------------
@@ -339,7 +338,7 @@ impl Active {
             Err(error) => return self.fail(error),
         };
         self.start = beginning.at;
-        let duration = self.script.duration();
+        let duration = self.script.outline.duration();
         let limit = self.wish.1.unwrap_or(Nanos::MAX);
         self.end = limit.min(duration).max(self.start);
         self.film = Nanos::MAX;
@@ -420,7 +419,7 @@ impl Active {
         self.lead = match &self.link {
             // Its first packets may leave at once, and are not late while the link is busy with others' pictures.
             Some(_) => BEGINS_LATER,
-            None if self.script.ahead() > 0 => (self.film - first).max(0),
+            None if self.script.outline.ahead() > 0 => (self.film - first).max(0),
             None => 0,
         };
         self.film -= self.lead;
@@ -432,7 +431,7 @@ impl Active {
             seq: track.seq,
             rtp_time: track
                 .rtp_base
-                .wrapping_add(self.script.rtp_time(track.cursor.track, start)),
+                .wrapping_add(self.script.outline.rtp_time(track.cursor.track, start)),
         };
         PlayInfo {
             start,

@@ -10,10 +10,9 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Mutex;
 
+use reelway_playout::TURN;
 use reelway_supervise as supervise;
 use reelway_sys::netlink;
-
-use crate::pacing::TURN;
 
 /// For how long packets are handed over at once. Longer would save little, and what a viewer who pauses
 /// still gets is what the kernel holds.

@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use reelway_media::Nanos;
+use reelway_playout::StreamError;
 use reelway_supervise as supervise;
 use reelway_timetable::Schedule;
 use tokio::sync::oneshot;
 
 use crate::inbox::{Command, Inbox};
 use crate::shared::Shared;
-use crate::stream::{PlayInfo, Progress, StreamError};
+use crate::stream::{PlayInfo, Progress};
 
 /// A stream that was handed over. It is stopped, with BYE, when this is dropped.
 ///

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 use reelway_media::Nanos;
+use reelway_playout::StreamError;
 use reelway_sys::wake::Waker;
 use reelway_timetable::{Beginning, Schedule};
 use tokio::sync::oneshot;
 
 use crate::active::Active;
 use crate::plans::Planned;
-use crate::stream::{PlayInfo, StreamError};
+use crate::stream::PlayInfo;
 
 /// A stream of this process, never used again.
 pub(crate) type StreamId = u64;

@@ -19,31 +19,29 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `stream.rs`, `config.rs`, `handle.rs`, `sender.rs` | what others see |
-//! | `pacing.rs` | which packets may leave when: pure |
-//! | `plans.rs`, `planner.rs` | plans of groups, made once, shared by all viewers |
-//! | `cursor.rs`, `active.rs`, `active/`, `shared.rs` | a stream as a sender thread has it; what others see of it |
-//! | `again.rs`, `resend.rs` | lost packets, sent again from the timetable |
+//! | `plans.rs`, `planner.rs` | groups, made once, shared by all viewers |
+//! | `active.rs`, `active/`, `shared.rs` | a stream as a sender thread has it; what others see of it |
+//! | `resend.rs` | lost packets, sent again from the timetable |
 //! | `share.rs`, `active/slow.rs` | what viewers who do not read, or ask for lost packets, may pin |
-//! | `thread.rs`, `thread/`, `wheel.rs`, `inbox.rs` | the turns, what a thread is told, who goes over to another |
+//! | `thread.rs`, `thread/`, `inbox.rs` | the turns, what a thread is told, who goes over to another |
 //! | `send.rs`, `backend.rs` | packets put together, and the ways to the kernel |
 //! | `link.rs`, `active/on_link.rs`, `thread/waiting.rs` | limited links: one pacer each, for all threads |
 //! | `departure.rs` | where the kernel holds packets until their time |
 //! | `histogram.rs` | how late packets left |
 //! | `writer.rs` | the one writer of a TCP connection |
 //! | `rtcp.rs` | reports from viewers |
+//!
+//! What leaves next and when (places in groups, pacing, the wheel of turns) is worked out by the pure crate `playout`.
 #![forbid(unsafe_code)]
 
 mod active;
-mod again;
 mod backend;
 mod config;
-mod cursor;
 mod departure;
 mod handle;
 mod histogram;
 mod inbox;
 mod link;
-mod pacing;
 mod planner;
 mod plans;
 mod resend;
@@ -54,17 +52,17 @@ mod share;
 mod shared;
 mod stream;
 mod thread;
-mod wheel;
 mod writer;
 
 pub use config::{BackendChoice, SenderConfig, SenderError};
 pub use handle::StreamHandle;
-pub use histogram::LatenessCounts;
+pub use histogram::{Lateness, LatenessCounts};
 pub use link::LinkConfig;
+pub use reelway_playout::{Again, StreamError};
 pub use sender::Sender;
 pub use share::reserved_blocks;
 pub use stream::{
-    Again, FileStream, FilmStream, Lateness, Out, PlayInfo, Progress, Reception, SenderStats,
-    State, Stream, StreamError, StreamEvent, TrackInfo, TrackOut, What,
+    FileStream, FilmStream, Out, PlayInfo, Progress, Reception, SenderStats, State, Stream,
+    StreamEvent, TrackInfo, TrackOut, What,
 };
 pub use writer::{FrameWriter, WriterError};

@@ -10,15 +10,14 @@ use std::time::Duration;
 use reelway_catalogue::Film;
 use reelway_clock::Monotonic;
 use reelway_media::Nanos;
+use reelway_playout::{GroupId, Kept, StreamError};
 use reelway_rtp::PayloadOptions;
 use reelway_store::{ReadError, Source, Span, Store, Watcher};
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
-use reelway_timetable::{Beginning, TrackBeginning};
 
 use crate::inbox::{Command, Inbox, StreamId};
-use crate::plans::{Entry, GroupId, Kept, Planned, Recipe, Script};
-use crate::stream::StreamError;
+use crate::plans::{Entry, Planned, Recipe, Script};
 
 /// Threads: planning is short, but reading an index may wait for a disk.
 const THREADS: usize = 2;
@@ -236,7 +235,7 @@ impl Planner {
         let identity = film.identity;
         let length = u64::try_from(film.title.duration).unwrap_or(0);
         self.0.store.film(&source, Duration::from_nanos(length));
-        let script = Script::film(film, source, self.0.options, self.0.ahead, &self.0.kept);
+        let script = Script::film(&film, source, self.0.options, self.0.ahead, &self.0.kept);
         let script = Arc::new(script);
         films.insert(identity, Arc::downgrade(&script));
         Ok(script)
@@ -321,7 +320,7 @@ impl Planner {
                 Some(Entry::Made(plan)) => {
                     if let Some(plan) = plan.upgrade() {
                         drop(plans);
-                        waiter.comes_to(&script.source, plan.span.range().start);
+                        waiter.comes_to(&script.source, plan.bytes.0.range().start);
                         return waiter.tell(Ok(plan));
                     }
                 }
@@ -374,7 +373,7 @@ impl Planner {
                 } => {
                     let located = supervise::guard("planner locate", || {
                         supervise::inject("planner.locate");
-                        locate(&script, &tracks, wish)
+                        script.outline.locate(&tracks, wish)
                     });
                     let result = located.unwrap_or_else(|_| Err(fault()));
                     inbox.send(Command::Located {
@@ -487,24 +486,6 @@ fn tell(script: &Script, id: GroupId, result: Result<Planned, StreamError>) {
     if let Some(Entry::Making { waiters, .. }) = before {
         for waiter in waiters {
             waiter.tell(result.clone());
-        }
-    }
-}
-
-fn locate(script: &Script, tracks: &[usize], wish: Nanos) -> Result<Beginning, StreamError> {
-    match script.as_film() {
-        Some(film) => Beginning::find(&film.title, &*film.samples, tracks, wish)
-            .map_err(|error| StreamError(format!("{}: {error}", film.path.display()))),
-        // A file begins at the packet that is due at the time.
-        None => {
-            let at = wish.max(0);
-            let track = script
-                .file_group_at(at)
-                .map(|group| TrackBeginning { group, due: at });
-            Ok(Beginning {
-                at,
-                tracks: vec![track],
-            })
         }
     }
 }

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use reelway_clock::Monotonic;
+use reelway_playout::{PacketPlace, TURN};
 use reelway_rtp::{Header, RTX_BYTES, sdp::RTX_TIME};
 use reelway_sys::udp::{Batch, Segmentation, Sent};
 
 use crate::active::{Active, Path, Track};
-use crate::again::Place;
-use crate::cursor::Unit;
-use crate::pacing::TURN;
 use crate::planner::Waiter;
-use crate::plans::Planned;
+use crate::plans::{Planned, Unit};
 use crate::send::{CELL, next_cell, payload};
 use crate::shared::add;
 use crate::stream::State;
@@ -23,7 +21,7 @@ const DUE: u64 = 200_000_000;
 /// What is to be done with the packet that was asked for first.
 enum Next {
     /// It is to be sent, from there.
-    Send(Place),
+    Send(PacketPlace),
     /// It cannot be sent, or need not.
     Drop,
     /// Its group is to be fetched.
@@ -77,7 +75,7 @@ impl Active {
     }
 
     /// The packets around `place`, and the number of the one there.
-    fn unit_at(&self, track: usize, place: Place) -> Option<(Unit<'_>, u32)> {
+    fn unit_at(&self, track: usize, place: PacketPlace) -> Option<(Unit<'_>, u32)> {
         let bytes = self.here(track, place.group)?;
         let plan = &*bytes.plan;
         let after = plan
@@ -87,7 +85,7 @@ impl Active {
         let (plan, number) = match place.preface {
             None => (plan, place.packet),
             Some(number) => {
-                let payload = self.script.payload(self.tracks[track].cursor.track);
+                let payload = self.script.outline.payload(self.tracks[track].cursor.track);
                 (payload.ok().flatten()?.preface(), u32::from(number))
             }
         };
@@ -117,6 +115,7 @@ impl Active {
             // A group of which nothing can be in time any more is not read for it.
             let ended = self
                 .script
+                .outline
                 .group_due(cursor.track, place.group as usize + 1);
             if self.wall_of(ended).saturating_add_signed(RTX_TIME) < now {
                 return Next::Drop;
@@ -255,7 +254,7 @@ impl Thread {
 fn fill<'d>(
     stream: &'d Active,
     track: usize,
-    place: Place,
+    place: PacketPlace,
     cells: &mut &'d mut [[u8; CELL]],
     batch: &mut Batch<'_, 'd>,
 ) -> Option<u32> {

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use reelway_hint as prefetch;
+use reelway_playout::{StreamError, TURN};
 use reelway_rtp::{Header, Piece, rtcp};
-use reelway_sys::prefetch;
 use reelway_sys::udp::{Batch, MAX_RUN_BYTES, MAX_RUN_PACKETS, Segmentation, Sent, UdpSocket};
 
 use crate::active::{Active, Due, Path, Track};
-use crate::cursor::Unit;
-use crate::pacing::TURN;
+use crate::plans::Unit;
 use crate::shared::add;
-use crate::stream::{State, StreamError};
+use crate::stream::State;
 use crate::thread::{Thread, now};
 use crate::writer::WriterError;
 
@@ -414,7 +414,7 @@ pub(crate) fn payload<'d>(
         let end = used + head.len();
         cell[used..end].copy_from_slice(head);
         batch.slice(&cell[from..end]);
-        for slice in unit.bytes.span.slices(film) {
+        for slice in unit.bytes.bytes.0.slices(film) {
             // What the kernel will copy comes while other packets are put together.
             prefetch::bulk(slice);
             batch.slice(slice);
@@ -436,7 +436,7 @@ pub(crate) fn payload<'d>(
         match *piece {
             Piece::Inline { .. } => batch.slice(unit.plan.inline_of(piece)),
             Piece::Film { offset, len } => {
-                for slice in unit.bytes.span.slices(offset..offset + u64::from(len)) {
+                for slice in unit.bytes.bytes.0.slices(offset..offset + u64::from(len)) {
                     batch.slice(slice);
                 }
             }

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
+use reelway_playout::{StreamError, TURN};
 use reelway_rtp::PayloadOptions;
 use reelway_store::Store;
 use reelway_supervise as supervise;
@@ -15,22 +16,20 @@ use reelway_sys::wake;
 use tokio::sync::oneshot;
 
 use crate::active::{Active, Means, OnLink, Path, Rules, Track, UdpPath};
-use crate::again::Resend;
 use crate::backend::{self, Offers};
 use crate::config::{SenderConfig, SenderError};
-use crate::cursor::Cursor;
 use crate::departure::Ways;
 use crate::handle::StreamHandle;
 use crate::histogram::Histogram;
 use crate::inbox::{Command, Inbox};
 use crate::link::Links;
 use crate::planner::Planner;
-use crate::plans::Script;
+use crate::plans::{Cursor, Resend, Script};
 use crate::rtcp::{Beats, Directory, listen};
 use crate::send::Reporter;
 use crate::share::Share;
 use crate::shared::{Place, Shared};
-use crate::stream::{Out, SenderStats, State, Stream, StreamError, TrackOut, What};
+use crate::stream::{Out, SenderStats, State, Stream, TrackOut, What};
 use crate::thread::{Counters, Neighbour, Parts, Thread, now};
 
 /// Receive buffer of the RTCP sockets: some thousand reports.
@@ -174,8 +173,8 @@ impl Sender {
             ahead: nanos(config.ahead) as i64,
             link_ahead: nanos(config.link_ahead).min(i64::MAX as u64 / 4),
             lag_limit: nanos(config.lag_limit),
-            catch_up: nanos(config.catch_up).max(2 * crate::pacing::TURN),
-            report_interval: nanos(config.report_interval).max(crate::pacing::TURN),
+            catch_up: nanos(config.catch_up).max(2 * TURN),
+            report_interval: nanos(config.report_interval).max(TURN),
             behind: Share::behind(blocks),
             again: Share::again(blocks),
         });
@@ -281,11 +280,11 @@ impl Sender {
             ),
             What::File(file) => ((0, None), Ok(Arc::new(Script::file(&file)))),
         };
-        let clock_rate =
-            |out: &TrackOut| match script.as_ref().map(|script| script.payload(out.track)) {
-                Ok(Ok(Some(payload))) => payload.clock_rate(),
-                _ => 90_000,
-            };
+        let outline = script.as_ref().map(|script| &script.outline);
+        let clock_rate = |out: &TrackOut| match outline.map(|outline| outline.payload(out.track)) {
+            Ok(Ok(Some(payload))) => payload.clock_rate(),
+            _ => 90_000,
+        };
         let sources = outs.iter().map(|out| (out.ssrc, clock_rate(out))).collect();
         let addresses = outs.iter().filter_map(|out| match out.out {
             Out::Udp { rtcp, .. } => Some(rtcp),
@@ -319,7 +318,7 @@ impl Sender {
                 let link = way.map(|way| {
                     let peaks = tracks
                         .iter()
-                        .map(|track| script.peak_rate(track.cursor.track));
+                        .map(|track| script.outline.peak_rate(track.cursor.track));
                     let peak = peaks.fold(0, u64::saturating_add);
                     Box::new(OnLink::new(way, inner.rules.link_ahead, peak))
                 });
@@ -362,12 +361,13 @@ impl Sender {
         out: TrackOut,
         is_limited: bool,
     ) -> Result<Track, StreamError> {
-        let payload = script.payload(out.track).map_err(StreamError)?;
+        let outline = &script.outline;
+        let payload = outline.payload(out.track).map_err(StreamError)?;
         let preface = payload.map_or(0, |payload| payload.preface().packets.len());
         let path = match out.out {
             Out::Tcp { conn, rtp, rtcp } => Path::Tcp {
                 _room: conn.room(
-                    script.peak_rate(out.track).saturating_mul(if is_limited {
+                    outline.peak_rate(out.track).saturating_mul(if is_limited {
                         TCP_RATE_ON_LINK
                     } else {
                         TCP_RATE
@@ -408,7 +408,7 @@ impl Sender {
             resend: again.map(|again| Box::new(Resend::new(again))),
             cursor: Cursor::new(
                 out.track,
-                script.groups(out.track),
+                outline.groups(out.track),
                 preface as u32,
                 self.0.rules.burst,
                 !is_limited,

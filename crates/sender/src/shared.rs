@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use reelway_hint::LINE;
 use reelway_media::Nanos;
 use reelway_rtp::rtcp;
 use reelway_supervise as supervise;
-use reelway_sys::prefetch::LINE;
 
 use crate::histogram::Coarse;
 use crate::inbox::{Command, Inbox, StreamId};

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use reelway_catalogue::Film;
 use reelway_media::Nanos;
+use reelway_playout::Again;
 use reelway_store::Source;
 
-use crate::{FrameWriter, LatenessCounts};
+use crate::histogram::{Lateness, LatenessCounts};
+use crate::writer::FrameWriter;
 
 /// Something to send: handed over once, after which its owner may sleep.
 pub struct Stream {
@@ -61,18 +63,6 @@ pub struct TrackOut {
     pub again: Option<Again>,
     /// Where packets go.
     pub out: Out,
-}
-
-/// The RTP stream beside a track's own in which lost packets are sent again (RFC 4588, SSRC
-/// multiplexing).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Again {
-    /// RTP payload type, below 128; another than the track's.
-    pub payload_type: u8,
-    /// RTP synchronisation source, different from all others.
-    pub ssrc: u32,
-    /// Sequence number of the first packet sent again.
-    pub seq: u16,
 }
 
 /// Any file from a position on, in packets of equal size at equal intervals (the MSSC paper's stream).
@@ -137,11 +127,6 @@ pub struct TrackInfo {
     /// RTP timestamp of [`PlayInfo::start`] (RFC 2326 section 12.33).
     pub rtp_time: u32,
 }
-
-/// Why a stream cannot begin or go on, in words that name file and byte.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct StreamError(pub String);
 
 /// What happens to a stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -217,20 +202,6 @@ pub struct Progress {
     pub resent: u64,
     /// How each track arrives, by the last report of its receiver; in the order of the tracks.
     pub reception: Vec<Option<Reception>>,
-}
-
-/// How late packets left against the timetable. Percentiles are the upper bounds of classes that
-/// grow by a quarter; within the first class (4 µs) they are exact zeros.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lateness {
-    /// Half of the packets were no later.
-    pub p50: Duration,
-    /// 99 of 100.
-    pub p99: Duration,
-    /// 999 of 1000.
-    pub p999: Duration,
-    /// The latest.
-    pub max: Duration,
 }
 
 /// What the whole sender has done.

@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
+use reelway_playout::{StreamError, TURN, Wheel};
 use reelway_supervise as supervise;
 use reelway_sys::limits;
 use reelway_sys::udp::{Turn, UdpSocket};
@@ -24,11 +25,9 @@ use crate::active::{Active, Rules};
 use crate::backend::Backend;
 use crate::histogram::Histogram;
 use crate::inbox::{Command, Inbox, StreamId};
-use crate::pacing::TURN;
 use crate::rtcp::Directory;
 use crate::send::{Cells, Job, Reporter};
-use crate::stream::{State, StreamError};
-use crate::wheel::Wheel;
+use crate::stream::State;
 
 use self::waiting::{IN_LINE, Waiting};
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use reelway_sys::prefetch;
+use reelway_hint as prefetch;
 use reelway_sys::region::Page;
 
 use crate::inner::Inner;

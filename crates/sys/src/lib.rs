@@ -11,7 +11,6 @@
 //! - [`marks`]: what packets are marked with, for the queues on their way
 //! - [`files`]: room reserved in advance, direct writes
 //! - [`folder`]: directories held open, and what is done in them without following links
-//! - [`prefetch`]: memory fetched into the processor's cache beforehand
 //! - [`tcp`]: gathering writes that never block, rates of connections
 //! - [`wake`]: sleeping to an absolute time, with another thread able to end it
 //! - [`time`]: the kernel's clocks, CPU time
@@ -32,7 +31,6 @@ pub mod limits;
 pub mod marks;
 pub mod netlink;
 mod options;
-pub mod prefetch;
 pub mod reads;
 pub mod region;
 pub mod tcp;

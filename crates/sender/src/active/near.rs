@@ -1,11 +1,11 @@
 //! What a turn will read of a stream, fetched into the processor's cache before: other streams and the films'
 //! bytes have pushed it out since the stream's last turn.
 
-use reelway_sys::prefetch;
+use reelway_hint as prefetch;
 
 use super::track::HOT_TRACK;
 use super::{Active, HOT, Path};
-use crate::cursor::Cursor;
+use crate::plans::Cursor;
 
 impl Active {
     /// Steps of [`Active::prefetch`].

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use reelway_playout::TURN;
 use reelway_timetable::Carriage;
 
 use super::{Active, Path};
 use crate::link::Way;
-use crate::pacing::TURN;
 use crate::send::TCP_PACKETS;
 use crate::stream::State;
 

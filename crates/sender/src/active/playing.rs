@@ -6,15 +6,15 @@ use std::sync::atomic::Ordering;
 
 use reelway_clock::Monotonic;
 use reelway_media::Nanos;
+use reelway_playout::{StreamError, TURN};
 use reelway_rtp::Header;
 
 use super::slow::LAST;
 use super::{Active, BEFORE_BYE, BYE_LATEST, Due};
-use crate::cursor::Unit;
 use crate::departure::HOLD;
-use crate::pacing::TURN;
 use crate::planner::Waiter;
-use crate::stream::{State, StreamError};
+use crate::plans::Unit;
+use crate::stream::State;
 
 /// From the first sender report to the second, at most: who missed the first one, or threw it away,
 /// knows how sound and picture belong together before what came first is shown. No later: GStreamer's
@@ -45,7 +45,8 @@ impl Active {
             Nanos::MIN
         };
         for number in 0..self.tracks.len() {
-            let Some((group, due)) = self.tracks[number].cursor.want(&self.script, ahead) else {
+            let Some((group, due)) = self.tracks[number].cursor.want(&self.script.outline, ahead)
+            else {
                 continue;
             };
             let deadline = match playing {
@@ -88,7 +89,7 @@ impl Active {
     pub fn unit_of(&self, track: usize) -> Option<Unit<'_>> {
         let cursor = &self.tracks.get(track)?.cursor;
         cursor.unit(|| {
-            let payload = self.script.payload(cursor.track).ok().flatten();
+            let payload = self.script.outline.payload(cursor.track).ok().flatten();
             payload.map(|payload| payload.preface())
         })
     }
@@ -239,7 +240,7 @@ impl Active {
                 };
                 next = next.min(look);
             }
-            if let Some(due) = track.cursor.asks(&self.script) {
+            if let Some(due) = track.cursor.asks(&self.script.outline) {
                 let early = self.reads_ahead().saturating_add(self.most_ahead());
                 let ask = self.wall_of(due.saturating_sub(early));
                 next = next.min(ask.max((now / TURN + 1) * TURN));
@@ -307,7 +308,7 @@ impl Active {
         let late = cursor
             .untouched()
             .is_some_and(|due| self.wall_of(due) < limit);
-        if !late || !self.script.is_picture(cursor.track) {
+        if !late || !self.script.outline.is_picture(cursor.track) {
             return;
         }
         let Some(sync) = cursor.next_sync().filter(|due| self.wall_of(*due) <= now) else {

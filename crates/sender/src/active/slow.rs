@@ -5,9 +5,11 @@
 //! The packet that was half written is copied by the connection's writer, so nothing of the film is needed until then.
 
 use super::{Active, Path};
-use crate::cursor::Cursor;
+use reelway_playout::StreamError;
+
+use crate::plans::Cursor;
 use crate::share::{Part, Ticket};
-use crate::stream::{State, StreamError};
+use crate::stream::State;
 
 /// How long a stream keeps film bytes that its connection does not take: a large picture may fill the connection for
 /// as long as the network needs for it.

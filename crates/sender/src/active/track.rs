@@ -3,12 +3,12 @@
 use std::mem::offset_of;
 use std::sync::Arc;
 
-use reelway_sys::prefetch::LINE;
+use reelway_hint::LINE;
 use reelway_sys::udp::Destination;
 
 use crate::FrameWriter;
-use crate::again::Resend;
-use crate::cursor::Cursor;
+use crate::plans::Cursor;
+use crate::plans::Resend;
 use crate::writer::Room;
 
 /// Where a track's packets go.

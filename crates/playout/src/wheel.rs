@@ -9,7 +9,7 @@ const NONE: u32 = u32::MAX;
 /// A ring of turns, each with the numbers of the streams that are due in it. Entries are never taken
 /// out before their time: who was put off is found to be not due. It allocates only when it holds more
 /// entries than ever before.
-pub(crate) struct Wheel {
+pub struct Wheel {
     /// The first entry of each turn.
     turns: Box<[u32]>,
     /// Streams, each with the next entry of its turn; or the next unused entry.

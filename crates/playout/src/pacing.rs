@@ -10,17 +10,17 @@ use std::ops::Range;
 use reelway_media::Nanos;
 
 /// A turn: the millisecond of the burst rule, and how often a sender thread looks for what is due.
-pub(crate) const TURN: u64 = 1_000_000;
+pub const TURN: u64 = 1_000_000;
 
 /// Most time a frame is spread over: a picture that stands for ten seconds must still be there in time.
 const MOST_SPREAD: Nanos = 100_000_000;
 
 /// Most packets of a stream in a turn, whatever its rate (a packet of 1440 bytes each: 3 Gb/s).
-pub(crate) const MOST_IN_TURN: u32 = 256;
+pub const MOST_IN_TURN: u32 = 256;
 
 /// How a frame's packets are spread over its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pace {
+pub struct Pace {
     packets: u32,
     slices: u32,
     spread: Nanos,
@@ -30,7 +30,7 @@ pub(crate) struct Pace {
 
 /// Packets that leave together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Slice {
+pub struct Slice {
     /// Numbers of the packets within the frame.
     pub packets: Range<u32>,
     /// When they are due, after the frame's own time.
@@ -91,7 +91,7 @@ impl Pace {
 
 /// When packets of a stream last left: enough to keep the rule of the last millisecond.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Window {
+pub struct Window {
     /// Times, the oldest first.
     at: [u64; 4],
     /// Packets that left at each; unused entries are 0 packets.

@@ -9,21 +9,22 @@ use std::mem::offset_of;
 use std::ops::Range;
 use std::sync::Arc;
 
+use reelway_hint as prefetch;
 use reelway_media::Nanos;
 use reelway_rtp::{Packet, Plan};
-use reelway_sys::prefetch;
 
-use crate::again::Place;
+use crate::again::PacketPlace;
+use crate::error::StreamError;
+use crate::group::{Group, InMemory};
+use crate::outline::Outline;
 use crate::pacing::Pace;
-use crate::plans::{Planned, Script};
-use crate::stream::StreamError;
 
-/// A place in a track of a script. What a turn reads and writes comes first.
+/// A place in a track of an outline. What a turn reads and writes comes first.
 #[repr(C)]
-pub(crate) struct Cursor {
+pub struct Cursor<B> {
     /// What the place says; `None`: the plan is not here.
     head: Option<Head>,
-    current: Option<Arc<Planned>>,
+    current: Option<Arc<Group<B>>>,
     /// When the group that is to be asked for next is due; [`NEVER`], or [`UNKNOWN`] when anything that it hangs
     /// on has changed.
     asks: Nanos,
@@ -34,7 +35,7 @@ pub(crate) struct Cursor {
     packet: u32,
     done: bool,
 
-    /// The script's track.
+    /// The outline's track.
     pub track: usize,
     /// Groups of the track.
     groups: usize,
@@ -50,7 +51,7 @@ pub(crate) struct Cursor {
     from: Option<Nanos>,
     /// Frames due from here on are left out.
     end: Nanos,
-    next: Option<Result<Arc<Planned>, StreamError>>,
+    next: Option<Result<Arc<Group<B>>, StreamError>>,
     /// The last group asked for.
     asked: Option<usize>,
 }
@@ -62,7 +63,7 @@ const UNKNOWN: Nanos = Nanos::MIN;
 
 /// The packets that leave next together.
 #[derive(Clone, Debug)]
-pub(crate) struct Head {
+pub struct Head {
     /// Their numbers within the unit at hand.
     pub packets: Range<u32>,
     /// When they are due on the film's timeline.
@@ -78,31 +79,33 @@ pub(crate) struct Head {
 }
 
 /// What is to be sent next: a frame, or the parameter sets before the first one.
-pub(crate) struct Unit<'a> {
+pub struct Unit<'a, B> {
     /// The plan the packets are of.
     pub plan: &'a Plan,
     /// Its bytes in memory.
-    pub bytes: &'a Planned,
+    pub bytes: &'a Group<B>,
     /// All packets of the unit.
     pub packets: &'a [Packet],
+    /// When it is due on the film's timeline, and how long it lasts, ns.
     pub due: Nanos,
+    /// See `due`.
     pub duration: Nanos,
     /// RTP timestamp less the viewer's base.
     pub rtp_time: u32,
 }
 
-impl Cursor {
+impl<B: InMemory> Cursor<B> {
     /// Bytes that a turn touches.
-    pub const HOT: usize = offset_of!(Cursor, track);
+    pub const HOT: usize = offset_of!(Cursor<B>, track);
 
-    /// A place that is nowhere yet, in a script's track whose preface has so many packets.
+    /// A place that is nowhere yet, in an outline's track whose preface has so many packets.
     pub fn new(
         track: usize,
         groups: usize,
         preface_packets: u32,
         burst: u16,
         even: bool,
-    ) -> Cursor {
+    ) -> Cursor<B> {
         Cursor {
             head: None,
             current: None,
@@ -156,7 +159,7 @@ impl Cursor {
     pub fn blocks(&self) -> usize {
         let next = self.next.as_ref().and_then(|next| next.as_ref().ok());
         let all = self.current.iter().chain(next);
-        all.map(|planned| planned.span.blocks()).sum()
+        all.map(|planned| planned.bytes.blocks()).sum()
     }
 
     /// Forgets what was asked for: the answer would come to a thread that the track has left.
@@ -186,12 +189,8 @@ impl Cursor {
             let last = first + (head.packets.end - head.packets.start) as usize;
             bytes.plan.packets.get(first..last).unwrap_or(&[])
         };
-        let span = &bytes.span;
-        let film = |packet: &Packet| {
-            packet
-                .run()
-                .map_or(span.range().start, |(_, film)| film.start)
-        };
+        let span = &bytes.bytes;
+        let film = |packet: &Packet| packet.run().map_or(span.start(), |(_, film)| film.start);
         match step {
             0 => prefetch::value(&**bytes),
             1 => {
@@ -252,7 +251,7 @@ impl Cursor {
     }
 
     /// What is to be sent next, if it is in memory; `preface` gives the track's.
-    pub fn unit<'a>(&'a self, preface: impl FnOnce() -> Option<&'a Plan>) -> Option<Unit<'a>> {
+    pub fn unit<'a>(&'a self, preface: impl FnOnce() -> Option<&'a Plan>) -> Option<Unit<'a, B>> {
         let bytes = self.current.as_deref()?;
         let frame = bytes.plan.frames.get(self.frame as usize)?;
         let (plan, packets, duration) = match self.preface.and_then(|_| preface()) {
@@ -270,14 +269,14 @@ impl Cursor {
     }
 
     /// Where the next packet lies, and how many packets the preface before it has.
-    pub fn at(&self) -> Option<(Place, u16)> {
+    pub fn at(&self) -> Option<(PacketPlace, u16)> {
         let frame = self
             .current
             .as_deref()?
             .plan
             .frames
             .get(self.frame as usize)?;
-        let place = Place {
+        let place = PacketPlace {
             group: self.group as u32,
             packet: frame.packets.start + self.packet,
             preface: self.preface.map(|sent| sent as u16),
@@ -287,7 +286,7 @@ impl Cursor {
     }
 
     /// A group's plan and bytes, if it is the one at hand.
-    pub fn group(&self, group: usize) -> Option<&Arc<Planned>> {
+    pub fn group(&self, group: usize) -> Option<&Arc<Group<B>>> {
         self.current.as_ref().filter(|_| group == self.group)
     }
 
@@ -393,7 +392,7 @@ impl Cursor {
     pub fn give(
         &mut self,
         group: usize,
-        planned: Result<Arc<Planned>, StreamError>,
+        planned: Result<Arc<Group<B>>, StreamError>,
     ) -> Result<(), StreamError> {
         if self.done {
             return Ok(());
@@ -411,30 +410,30 @@ impl Cursor {
 
     /// The group to ask for now, and when it is due on the film's timeline; the one at hand at once, the
     /// one behind it if it is due before `ahead`. It counts as asked for.
-    pub fn want(&mut self, script: &Script, ahead: Nanos) -> Option<(usize, Nanos)> {
+    pub fn want(&mut self, outline: &Outline, ahead: Nanos) -> Option<(usize, Nanos)> {
         if self.asks == UNKNOWN {
-            self.asks = self.lacking(script).map_or(NEVER, |(_, due)| due);
+            self.asks = self.lacking(outline).map_or(NEVER, |(_, due)| due);
         }
         if self.asks == NEVER || self.current.is_some() && self.asks >= ahead {
             return None;
         }
-        let (group, due) = self.lacking(script)?;
+        let (group, due) = self.lacking(outline)?;
         self.asked = Some(group);
         self.asks = UNKNOWN;
         Some((group, due))
     }
 
     /// When the next group that is not here and was not asked for is due.
-    pub fn asks(&self, script: &Script) -> Option<Nanos> {
+    pub fn asks(&self, outline: &Outline) -> Option<Nanos> {
         match self.asks {
-            UNKNOWN => self.lacking(script).map(|(_, due)| due),
+            UNKNOWN => self.lacking(outline).map(|(_, due)| due),
             NEVER => None,
             due => Some(due),
         }
     }
 
     /// The next group that is not here and was not asked for, and when it is due.
-    fn lacking(&self, script: &Script) -> Option<(usize, Nanos)> {
+    fn lacking(&self, outline: &Outline) -> Option<(usize, Nanos)> {
         let group = match (&self.current, &self.next) {
             _ if self.done => return None,
             (None, _) => self.group,
@@ -444,7 +443,7 @@ impl Cursor {
         if group >= self.groups || self.asked == Some(group) {
             return None;
         }
-        let due = script.group_due(self.track, group);
+        let due = outline.group_due(self.track, group);
         (group == self.group || due < self.end).then_some((group, due))
     }
 }

@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 use reelway_rtp::Header;
 
-use crate::plans::Planned;
-use crate::share::Part;
-use crate::stream::Again;
+use crate::group::Group;
 
 /// Runs of sequence numbers that are remembered: a group is one run, and each frame left out begins
 /// another. At 4 Mb/s 16 s, at 32 Mb/s 2 s.
@@ -24,9 +22,22 @@ const SHARE: u32 = 4;
 /// Bytes that can be saved up for when more is lost, and that are there at the beginning.
 const SAVED: u32 = 64 << 10;
 
+/// The RTP stream beside a track's own in which lost packets are sent again (RFC 4588, SSRC
+/// multiplexing).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// RTP payload type, below 128; another than the track's.
+    pub payload_type: u8,
+    /// RTP synchronisation source, different from all others.
+    pub ssrc: u32,
+    /// Sequence number of the first packet sent again.
+    pub seq: u16,
+}
+
 /// Where a packet that was sent lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct PacketPlace {
+    /// Number of the group in its track.
     pub group: u32,
     /// Number of the packet in the group's plan; of the first one of the frame that follows, for a
     /// packet of the preface.
@@ -49,10 +60,10 @@ struct Run {
 }
 
 impl Run {
-    fn place(&self, number: u32) -> Place {
+    fn place(&self, number: u32) -> PacketPlace {
         let nth = number.wrapping_sub(self.first);
         let preface = u32::from(self.preface);
-        Place {
+        PacketPlace {
             group: self.group,
             packet: self.packet.wrapping_add(nth.saturating_sub(preface)),
             preface: (nth < preface).then_some(nth as u16),
@@ -62,12 +73,12 @@ impl Run {
 
 /// Where the packets last sent lie, by their numbers: how many the track had sent before them, wrapping.
 #[derive(Debug, Default)]
-pub(crate) struct Trail(VecDeque<Run>);
+pub struct Trail(VecDeque<Run>);
 
 impl Trail {
     /// Notes that packet `number` was at `place`; `preface`: packets of the preface in all. Numbers
     /// only grow.
-    pub fn note(&mut self, number: u32, place: Place, preface: u16) {
+    pub fn note(&mut self, number: u32, place: PacketPlace, preface: u16) {
         if self.find(number) == Some(place) {
             return;
         }
@@ -84,7 +95,7 @@ impl Trail {
     }
 
     /// Where packet `number` lies, which was sent: known of those in the last [`RUNS`] runs.
-    pub fn find(&self, number: u32) -> Option<Place> {
+    pub fn find(&self, number: u32) -> Option<PacketPlace> {
         let begun = |run: &&Run| number.wrapping_sub(run.first) as i32 >= 0;
         Some(self.0.iter().rev().find(begun)?.place(number))
     }
@@ -94,30 +105,35 @@ impl Trail {
     }
 }
 
-/// What a track sends again.
+/// What a track sends again. `P` is the leave to pin a group that was left behind.
 #[derive(Debug)]
-pub(crate) struct Resend {
+pub struct Resend<B, P> {
+    /// RTP payload type of what is sent again.
     pub payload_type: u8,
+    /// Its RTP synchronisation source.
     pub ssrc: u32,
     /// Sequence number of the next packet.
     pub seq: u16,
     /// What has been sent, and its bytes of payload (the lost packet's number is one of them), for
     /// sender reports; wrapping.
     pub packets: u32,
+    /// See `packets`.
     pub octets: u32,
+    /// Where the packets last sent lie.
     pub trail: Trail,
     /// Numbers of the packets to be sent again, in the order in which they were asked for.
     waiting: VecDeque<u32>,
     /// Bytes that may be sent again now.
     credit: u32,
     /// A group that has been left behind, got back for what waits.
-    fetched: Option<(u32, Arc<Planned>, Part)>,
+    fetched: Option<(u32, Arc<Group<B>>, P)>,
     /// The group that was asked for.
-    asked: Option<(u32, Part)>,
+    asked: Option<(u32, P)>,
 }
 
-impl Resend {
-    pub fn new(again: Again) -> Resend {
+impl<B, P> Resend<B, P> {
+    /// Nothing has been sent yet.
+    pub fn new(again: Again) -> Resend<B, P> {
         Resend {
             payload_type: again.payload_type & 0x7f,
             ssrc: again.ssrc,
@@ -186,7 +202,7 @@ impl Resend {
     }
 
     /// The packet to be sent again next.
-    pub fn first(&self) -> Option<Place> {
+    pub fn first(&self) -> Option<PacketPlace> {
         self.trail.find(*self.waiting.front()?)
     }
 
@@ -209,20 +225,20 @@ impl Resend {
     }
 
     /// A group that was fetched.
-    pub fn fetched(&self, group: u32) -> Option<&Arc<Planned>> {
+    pub fn fetched(&self, group: u32) -> Option<&Arc<Group<B>>> {
         let (number, planned, _) = self.fetched.as_ref()?;
         (*number == group).then_some(planned)
     }
 
     /// A group is asked for, with leave to pin it.
-    pub fn ask(&mut self, group: u32, part: Part) {
+    pub fn ask(&mut self, group: u32, part: P) {
         self.fetched = None;
         self.asked = Some((group, part));
     }
 
     /// Takes in a group that was asked for. One that cannot be had is not sent again. True if something
     /// waits for it.
-    pub fn give(&mut self, group: usize, planned: Option<&Arc<Planned>>) -> bool {
+    pub fn give(&mut self, group: usize, planned: Option<&Arc<Group<B>>>) -> bool {
         let Some((asked, part)) = self.asked.take_if(|(asked, _)| *asked as usize == group) else {
             return false;
         };
@@ -244,10 +260,9 @@ impl Resend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::share::Share;
     use proptest::prelude::*;
 
-    fn resend() -> Resend {
+    fn resend() -> Resend<(), ()> {
         Resend::new(Again {
             payload_type: 112,
             ssrc: 7,
@@ -255,8 +270,8 @@ mod tests {
         })
     }
 
-    fn place(group: u32, packet: u32) -> Place {
-        Place {
+    fn place(group: u32, packet: u32) -> PacketPlace {
+        PacketPlace {
             group,
             packet,
             preface: None,
@@ -309,7 +324,7 @@ mod tests {
         resend.trail.note(0, place(0, 0), 0);
         resend.trail.note(10, place(1, 0), 0);
         (0..20).for_each(|seq| resend.miss(seq, 20, 20));
-        resend.ask(0, Share::again(64).take(2).unwrap());
+        resend.ask(0, ());
         assert!(!resend.is_waiting());
         assert!(!resend.give(1, None), "nobody asked for it");
         assert!(resend.give(0, None) && resend.is_waiting());
@@ -340,7 +355,7 @@ mod tests {
                     let at = place(group as u32, packet as u32);
                     let before = if packet == 0 { preface } else { 0 };
                     for nth in 0..before {
-                        let at = Place { preface: Some(nth), ..at };
+                        let at = PacketPlace { preface: Some(nth), ..at };
                         trail.note(number, at, preface);
                         sent.push((number, at));
                         number = number.wrapping_add(1);

@@ -3,59 +3,46 @@
 //! them.
 
 use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::Arc;
 
-use reelway_rtp::Plan;
-use reelway_timetable::Leaving;
-
-use super::GroupId;
+use crate::making::GroupPlan;
+use crate::outline::GroupId;
 
 /// Bytes of plans that are kept, at most twice, of all films together: 1.5% of what is sent by them, so that
 /// they reach over some 500 MB of film.
 const KEPT: usize = 4 << 20;
 /// What a plan takes beside what it knows of: its places in tables.
 const BESIDE: usize = 256;
-/// A script's number, and a group's in it.
+/// An outline's number, and a group's in it.
 type Id = (u64, GroupId);
-
-/// What is known of a group whose bytes may be gone.
-#[derive(Clone)]
-pub(crate) struct Known {
-    pub plan: Arc<Plan>,
-    pub leaving: Arc<[Leaving]>,
-    /// Bytes of the film that it is of.
-    pub range: Range<u64>,
-}
 
 /// Plans without their bytes.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub struct Kept {
     /// Those made or used last, and their bytes of memory.
-    young: HashMap<Id, Known>,
+    young: HashMap<Id, GroupPlan>,
     bytes: usize,
     /// Those before. They go when the young ones become the old.
-    old: HashMap<Id, Known>,
-    scripts: u64,
+    old: HashMap<Id, GroupPlan>,
+    outlines: u64,
 }
 
 impl Kept {
-    /// A number for a new script.
-    pub fn script(&mut self) -> u64 {
-        self.scripts += 1;
-        self.scripts
+    /// A number for a new outline.
+    pub fn outline(&mut self) -> u64 {
+        self.outlines += 1;
+        self.outlines
     }
 
-    /// Keeps none. Numbers of scripts are not given again.
+    /// Keeps none. Numbers of outlines are not given again.
     pub fn forget(&mut self) {
         *self = Kept {
-            scripts: self.scripts,
+            outlines: self.outlines,
             ..Kept::default()
         };
     }
 
     /// Keeps what is known of a group.
-    pub fn put(&mut self, id: Id, known: Known) {
+    pub fn put(&mut self, id: Id, known: GroupPlan) {
         if self.bytes > KEPT {
             self.old = std::mem::take(&mut self.young);
             self.bytes = 0;
@@ -65,7 +52,7 @@ impl Kept {
     }
 
     /// What is known of a group; it counts as used.
-    pub fn get(&mut self, id: Id) -> Option<Known> {
+    pub fn get(&mut self, id: Id) -> Option<GroupPlan> {
         if let Some(known) = self.old.remove(&id) {
             self.put(id, known);
         }
@@ -75,14 +62,18 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use reelway_rtp::Plan;
+
     use super::*;
 
-    fn known(bytes: usize) -> Known {
+    fn known(bytes: usize) -> GroupPlan {
         let plan = Plan {
             inline: vec![0; bytes],
             ..Plan::default()
         };
-        Known {
+        GroupPlan {
             plan: Arc::new(plan),
             leaving: Arc::from([]),
             range: 0..1,

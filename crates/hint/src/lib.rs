@@ -1,8 +1,8 @@
-//! Memory that will be read soon, fetched into the processor's cache while something else is done.
+//! Hints to the processor: memory that will be read soon is fetched into its cache while something else is done.
 //!
-//! Who goes through the memory of many viewers waits a hundred nanoseconds for each line of it, one after the
-//! other where a line tells where the next one is. Asked for beforehand, many come at once. A prefetch never
-//! fails and changes nothing but how long the reading takes; on processors without it nothing happens.
+//! A walk through the memory of many viewers waits about a hundred nanoseconds for each cache line, one after the other
+//! where a line says where the next one is. Requested beforehand, many lines arrive at once. A prefetch never fails and
+//! changes nothing but how long the reading takes, so pure crates may use it; on processors without it nothing happens.
 
 /// Bytes that a processor fetches at a time.
 pub const LINE: usize = 64;
