@@ -29,8 +29,9 @@ struct Size {
     late: f64,
 }
 
-/// The same over TCP, where a picture may wait for its connection: without bounds it is seconds.
-const LATE_OVER_TCP: f64 = 200.0;
+/// The same over TCP, where a picture may wait for its connection and for the client, which shares the machine with the
+/// attackers: without bounds it is seconds.
+const LATE_OVER_TCP: f64 = 500.0;
 
 fn size() -> Size {
     match std::env::var_os("REELWAY_LONG") {

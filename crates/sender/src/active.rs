@@ -3,6 +3,7 @@
 mod near;
 mod on_link;
 mod playing;
+mod rules;
 mod slow;
 mod track;
 
@@ -19,12 +20,12 @@ use reelway_timetable::{Beginning, Schedule};
 use crate::inbox::{Inbox, Reply, StreamId};
 use crate::planner::Planner;
 use crate::plans::{Resend, Script};
-use crate::share::Share;
 use crate::shared::Shared;
 use crate::stream::{PlayInfo, State, StreamEvent, TrackInfo};
 use crate::thread::Counters;
 
 pub(crate) use self::on_link::{BEGINS_LATER, OnLink};
+pub(crate) use self::rules::{Due, Rules};
 use self::slow::Slow;
 pub(crate) use self::track::{Path, Track, UdpPath};
 
@@ -40,37 +41,6 @@ const BYE_LATEST: u64 = 5_000_000_000;
 /// GStreamer throws such reports away: it would learn how sound and picture belong together 5 s
 /// later, and jump. More than a second ahead it throws away too.
 const CAPTURED: Nanos = 300_000_000;
-
-/// What may leave now.
-pub(crate) struct Due {
-    pub track: usize,
-    /// Packets of the unit at hand: from the first, up to but not with the last.
-    pub first: u32,
-    pub end: u32,
-    /// When they should leave, CLOCK_MONOTONIC ns.
-    pub at: u64,
-    /// When the kernel is to let them go, on the same clock; 0: at once.
-    pub departs: u64,
-}
-
-/// What all streams of a thread have in common.
-pub(crate) struct Rules {
-    pub burst: u16,
-    pub nice: i32,
-    pub realtime: u8,
-    pub cores: Vec<usize>,
-    pub drop_after: u64,
-    pub ahead: Nanos,
-    /// How far ahead of its time a film may leave over a limited link, ns.
-    pub link_ahead: u64,
-    pub lag_limit: u64,
-    pub catch_up: u64,
-    pub report_interval: u64,
-    /// What TCP streams that are behind may pin together.
-    pub behind: Arc<Share>,
-    /// What groups that are read again for lost packets may pin together.
-    pub again: Arc<Share>,
-}
 
 /// What a stream needs of its surroundings.
 pub(crate) struct Means {
@@ -149,6 +119,8 @@ pub(crate) struct Active {
     moved: bool,
     /// A TCP stream that was behind sends at most at twice the film's rate.
     pub not_before: u64,
+    /// It is listed among those whose receivers miss packets.
+    pub is_resending: bool,
 }
 
 /// Bytes of [`Active`] that a turn touches.
@@ -219,6 +191,7 @@ impl Active {
             slow: None,
             starved: false,
             moved: false,
+            is_resending: false,
         }
     }
 
@@ -360,7 +333,7 @@ impl Active {
         self.check_ready(now);
     }
 
-    /// Takes in a plan. True if the stream waited for it: it is to be looked at.
+    /// Takes in a plan. True if the stream waited for it to go on: it is to be looked at.
     pub fn planned(
         &mut self,
         epoch: u32,
@@ -382,14 +355,16 @@ impl Active {
         };
         let waited = !to.cursor.is_ready();
         let resend = to.resend.as_mut();
-        let missed = resend.is_some_and(|resend| resend.give(group, result.as_ref().ok()));
+        if let Some(resend) = resend {
+            resend.give(group, result.as_ref().ok());
+        }
         if let Err(error) = to.cursor.give(group, result) {
             self.fail(error);
             return false;
         }
         self.want(now);
         self.check_ready(now);
-        waited || missed
+        waited
     }
 
     fn check_ready(&mut self, now: u64) {

@@ -21,7 +21,7 @@
 //! | `stream.rs`, `config.rs`, `handle.rs`, `sender.rs` | what others see |
 //! | `plans.rs`, `planner.rs` | groups, made once, shared by all viewers |
 //! | `active.rs`, `active/`, `shared.rs` | a stream as a sender thread has it; what others see of it |
-//! | `resend.rs` | lost packets, sent again from the timetable |
+//! | `resend.rs`, `resending.rs` | lost packets, sent again from the timetable |
 //! | `share.rs`, `active/slow.rs` | what viewers who do not read, or ask for lost packets, may pin |
 //! | `thread.rs`, `thread/`, `inbox.rs` | the turns, what a thread is told, who goes over to another |
 //! | `send.rs`, `backend.rs` | packets put together, and the ways to the kernel |
@@ -45,6 +45,7 @@ mod link;
 mod planner;
 mod plans;
 mod resend;
+mod resending;
 mod rtcp;
 mod send;
 mod sender;

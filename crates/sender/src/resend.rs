@@ -160,9 +160,47 @@ impl Active {
 }
 
 impl Thread {
+    /// The receiver of a stream may miss packets that can be sent again.
+    pub fn will_resend(&mut self, place: u32) {
+        if let Some(stream) = self.streams[place as usize].as_deref_mut()
+            && stream.resends()
+            && !std::mem::replace(&mut stream.is_resending, true)
+        {
+            self.resending.places.push_back(place);
+        }
+    }
+
+    /// Sends again what receivers miss, behind all that is due.
+    pub fn resend(&mut self) {
+        if !self.resending.anyone() {
+            return;
+        }
+        self.resending.begin(now() / TURN);
+        for _ in 0..self.resending.places.len() {
+            if self.resending.left == 0 {
+                return;
+            }
+            let Some(place) = self.resending.places.pop_front() else {
+                return;
+            };
+            self.resend_stream(place);
+            // The stream may have left, and another one may have its place.
+            let Some(stream) = self.streams[place as usize].as_deref_mut() else {
+                continue;
+            };
+            if let Some(link) = &mut stream.link {
+                link.settle(now());
+            }
+            stream.is_resending &= stream.resends();
+            if stream.is_resending {
+                self.resending.places.push_back(place);
+            }
+        }
+    }
+
     /// Sends again what the receiver of a stream misses, as far as its millisecond has room. Packet by
     /// packet: they are few.
-    pub fn resend(&mut self, place: u32) {
+    fn resend_stream(&mut self, place: u32) {
         let Some(stream) = self.streams[place as usize].as_deref_mut() else {
             return;
         };
@@ -170,13 +208,15 @@ impl Thread {
         if !stream.resends() || now < stream.retry_at {
             return;
         }
-        let mut room = stream.window.room(now, stream.resend_cap());
+        let room = stream.window.room(now, stream.resend_cap());
+        let mut room = room.min(self.resending.left);
         for track in 0..stream.tracks.len() {
             while room > 0
                 && self.link_has_room_again(place, now)
                 && self.resend_first(place, track, now)
             {
                 room -= 1;
+                self.resending.left -= 1;
             }
         }
     }
@@ -184,21 +224,6 @@ impl Thread {
     fn link_has_room_again(&mut self, place: u32, now: u64) -> bool {
         let stream = self.streams[place as usize].as_deref_mut();
         stream.is_some_and(|stream| stream.link_has_room_again(now, self.number))
-    }
-
-    /// Sends again what the receiver of a stream misses that waits in line for a limited link: that is late already. Whether
-    /// more of it waits.
-    pub fn resend_in_line(&mut self, place: u32) -> bool {
-        self.resend(place);
-        let Some(stream) = self.streams[place as usize].as_deref_mut() else {
-            return false;
-        };
-        let resends = stream.resends();
-        if let Some(link) = &mut stream.link {
-            link.settle(now());
-            link.resends_in_line = resends;
-        }
-        resends
     }
 
     /// Sends again the packet of a track that was asked for first of those that can be sent; false if

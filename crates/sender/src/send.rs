@@ -187,7 +187,6 @@ impl Thread {
         self.dues = due;
         self.send_jobs();
         for (_, place) in places {
-            self.resend(*place);
             let Some(stream) = self.streams[*place as usize].as_mut() else {
                 continue;
             };

@@ -25,6 +25,7 @@ use crate::active::{Active, Rules};
 use crate::backend::Backend;
 use crate::histogram::Histogram;
 use crate::inbox::{Command, Inbox, StreamId};
+use crate::resending::Resending;
 use crate::rtcp::Directory;
 use crate::send::{Cells, Job, Reporter};
 use crate::stream::State;
@@ -136,9 +137,10 @@ pub(crate) struct Thread {
     pub turn: Turn,
     pub cells: Cells,
     closed: bool,
-    /// Streams that could send and wait for room on a limited link, and those of them whose receivers miss packets.
+    /// Streams that could send and wait for room on a limited link.
     waiting: Waiting,
-    resending: Vec<u32>,
+    /// Streams whose receivers miss packets.
+    pub resending: Resending,
 }
 
 pub(crate) fn now() -> u64 {
@@ -194,7 +196,7 @@ impl Thread {
             cells: Cells::default(),
             closed: false,
             waiting: Waiting::default(),
-            resending: Vec::new(),
+            resending: Resending::default(),
         }
     }
 
@@ -271,7 +273,7 @@ impl Thread {
         self.refused_cut.clear();
         self.turn_calls = 0;
         self.waiting.forget(self.number);
-        self.resending.clear();
+        self.resending = Resending::default();
     }
 
     /// Turn after turn, until it is closed.
@@ -291,6 +293,7 @@ impl Thread {
             self.balance(now);
             self.take_due(now);
             self.walk();
+            self.resend();
             last = self.sleep();
         }
     }
@@ -300,8 +303,9 @@ impl Thread {
         let turn = self.wheel.next_filled().map(|turn| turn * TURN);
         let soon = self.soon.peek().map(|Reverse((at, _))| *at);
         let asleep = now();
-        // Links drain while nobody looks.
-        let line = self.waiting.anyone().then(|| (asleep / TURN + 1) * TURN);
+        // Links drain while nobody looks; what is missed has room again in the next turn.
+        let looks = self.waiting.anyone() || self.resending.anyone();
+        let line = looks.then(|| (asleep / TURN + 1) * TURN);
         let until = turn.into_iter().chain(soon).chain(line).min();
         // A system call: not each turn.
         if self.cpu_at <= asleep {

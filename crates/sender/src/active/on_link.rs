@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use reelway_playout::TURN;
 use reelway_timetable::Carriage;
 
 use super::{Active, Path};
@@ -30,12 +29,8 @@ pub(crate) struct OnLink {
     /// Bytes for which room was taken, and those handed over since.
     reserved: u64,
     handed: u64,
-    /// Packets that are asked for again wait until then, as the link had no room.
-    pub resend_at: u64,
     /// The deadline by which it waits in line.
     pub in_line_for: u64,
-    /// Whether its lost packets are sent again while it waits in line.
-    pub resends_in_line: bool,
 }
 
 impl OnLink {
@@ -48,9 +43,7 @@ impl OnLink {
             ahead_after: 0,
             reserved: 0,
             handed: 0,
-            resend_at: 0,
             in_line_for: 0,
-            resends_in_line: false,
         }
     }
 
@@ -146,7 +139,7 @@ impl Active {
         has
     }
 
-    /// Whether a packet that is asked for again finds room on its links; if not, it is looked again in the next turn.
+    /// Whether a packet that is asked for again finds room on its links.
     pub fn link_has_room_again(&mut self, now: u64, thread: usize) -> bool {
         /// Bytes of a full packet on the wire.
         const PACKET: u64 = 1538;
@@ -156,8 +149,6 @@ impl Active {
         let has = link.way.take(now, PACKET, now, thread);
         if has {
             link.reserved += PACKET;
-        } else {
-            link.resend_at = (now / TURN + 1) * TURN;
         }
         has
     }

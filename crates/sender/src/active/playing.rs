@@ -199,11 +199,6 @@ impl Active {
         if self.has_begun() {
             next = next.min(self.next_report);
         }
-        if self.resends() {
-            let opens = self.window.opens_for(now, self.resend_cap(), 1);
-            let link = self.link.as_ref().map_or(0, |link| link.resend_at);
-            next = next.min(opens.max(self.retry_at).max(link));
-        }
         for (number, track) in self.tracks.iter().enumerate() {
             if !track.cursor.is_ready() {
                 // Its plan is late; nobody wakes the thread for a plan that was asked for in time.

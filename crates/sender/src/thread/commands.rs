@@ -33,7 +33,11 @@ impl Thread {
                 self.add(stream);
                 None
             }
-            Command::Arrive(stream) => Some(self.put(stream)),
+            Command::Arrive(stream) => {
+                let place = self.put(stream);
+                self.will_resend(place);
+                Some(place)
+            }
             Command::Go(id) => self.stream(id).map(|(place, stream)| {
                 stream.go(now);
                 place
@@ -83,18 +87,27 @@ impl Thread {
                 track,
                 group,
                 result,
-            } => self.stream(stream).and_then(|(place, stream)| {
-                let waited = stream.planned(epoch, track, group, result, now);
-                waited.then_some(place)
-            }),
+            } => {
+                let found = self.stream(stream).map(|(place, stream)| {
+                    let waited = stream.planned(epoch, track, group, result, now);
+                    (place, waited)
+                });
+                found.and_then(|(place, waited)| {
+                    self.will_resend(place);
+                    waited.then_some(place)
+                })
+            }
             Command::Missed {
                 stream,
                 track,
                 lost,
-            } => self.stream(stream).map(|(place, stream)| {
-                stream.miss(track, &lost);
-                place
-            }),
+            } => {
+                if let Some((place, stream)) = self.stream(stream) {
+                    stream.miss(track, &lost);
+                    self.will_resend(place);
+                }
+                None
+            }
             Command::Close => {
                 for id in self.places.keys().copied().collect::<Vec<_>>() {
                     self.stop(id, "");
@@ -118,9 +131,7 @@ impl Thread {
     /// Gives a stream a place.
     fn put(&mut self, mut stream: Box<Active>) -> u32 {
         // It is on no list of this thread.
-        if let Some(link) = &mut stream.link {
-            link.resends_in_line = false;
-        }
+        stream.is_resending = false;
         let place = self.free.pop().unwrap_or(self.streams.len() as u32);
         self.places.insert(stream.id(), place);
         if place as usize == self.streams.len() {

@@ -5,7 +5,6 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::{AT_WORK, PART, Thread};
-use crate::active::OnLink;
 use crate::link::Way;
 
 /// A stream that waits for a link.
@@ -63,8 +62,8 @@ impl Thread {
         true
     }
 
-    /// Something has come up for a stream in line: packets that were lost, or another place in its film, by whose deadline it
-    /// waits then. What waits by the one of before is found to be of no use when its turn comes.
+    /// Something has come up for a stream in line: another place in its film, by whose deadline it waits then. What waits by
+    /// the one of before is found to be of no use when its turn comes.
     pub(super) fn touch_in_line(&mut self, place: u32, now: u64) {
         let Some(stream) = self.streams[place as usize].as_deref() else {
             return;
@@ -78,42 +77,12 @@ impl Thread {
             None => {
                 self.armed[place as usize] = AT_WORK;
                 self.work.push((0, place));
-                return;
             }
         }
-        let is_listed = |link: &&OnLink| link.resends_in_line;
-        let stream = self.streams[place as usize].as_deref();
-        let listed = stream.and_then(|stream| stream.link.as_deref().filter(is_listed));
-        if listed.is_none() && self.resend_in_line(place) {
-            self.resending.push(place);
-        }
-    }
-
-    /// Goes on with what those in line miss.
-    fn resend_in_lines(&mut self) {
-        let mut resending = std::mem::take(&mut self.resending);
-        resending.retain(|place| {
-            let waits = self.armed[*place as usize] == IN_LINE;
-            let stream = self.streams[*place as usize].as_deref_mut();
-            // Another stream may have its place.
-            let link = stream.and_then(|stream| stream.link.as_deref_mut());
-            match link.filter(|link| link.resends_in_line) {
-                Some(_) if waits => self.resend_in_line(*place),
-                Some(link) => {
-                    link.resends_in_line = false;
-                    false
-                }
-                None => false,
-            }
-        });
-        self.resending = resending;
     }
 
     /// Has those streams walked now for which their links have room, the earliest deadline first.
     pub(super) fn serve_waiting(&mut self, now: u64) {
-        if !self.resending.is_empty() {
-            self.resend_in_lines();
-        }
         let mut lines = std::mem::take(&mut self.waiting.0);
         for line in lines.iter_mut().flatten() {
             while let Some(Reverse((due, place))) = line.streams.peek().copied() {
