@@ -7,9 +7,8 @@
 use std::fmt;
 
 use percent_encoding::percent_decode_str;
+use reelway_admission::Refusal;
 use ring::hmac::{HMAC_SHA256, Key, verify};
-
-use crate::Refusal;
 
 /// Least bytes of a key: as many as nobody guesses.
 const LEAST_KEY: usize = 16;

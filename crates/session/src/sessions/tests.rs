@@ -1,6 +1,10 @@
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;
 
+use reelway_admission::Config;
+
 use super::*;
+use crate::protocol::Protocol;
 
 fn viewer() -> NewSession {
     NewSession {
@@ -69,9 +73,12 @@ fn whoever_ends_it_the_protocol_hears_of_it_once() {
 #[test]
 fn a_hundred_thousand_come_and_go_and_nothing_is_left_of_them() {
     let config = GateConfig {
-        limits: reelway_admission::Limits {
-            title: 50,
-            ..Default::default()
+        admission: Config {
+            limits: reelway_admission::Limits {
+                title: 50,
+                ..Default::default()
+            },
+            ..Config::default()
         },
         ..GateConfig::default()
     };
@@ -140,11 +147,9 @@ fn ten_thousand_who_never_play_do_not_keep_anybody_out() {
         assert!(honest.begins(), "its place was kept until it played");
         let newcomer = sessions.open(from([10, 1, 0, 2], 998)).unwrap();
         assert!(newcomer.begins());
-        let left: Vec<Session> = sessions.snapshot();
-        left.iter().for_each(|session| session.end(EndReason::Left));
+        sessions.end_all(EndReason::Left);
         assert!(sessions.is_empty());
-        assert!(sessions.0.unplayed().is_empty());
-        assert!(sessions.0.present().by_home.is_empty());
+        assert!(sessions.gate().desk().is_empty());
     }
 }
 
@@ -197,12 +202,13 @@ fn one_whose_media_could_not_be_had_is_among_the_first_to_go_again() {
     let sessions = Sessions::new(Limits::default());
     let session = sessions.open(from([10, 0, 0, 1], 1)).unwrap();
     assert!(session.begins());
-    assert!(sessions.0.unplayed().is_empty());
+    let unplayed = || sessions.gate().desk().unplayed();
+    assert_eq!(unplayed(), 0);
     session.waits_again();
-    assert!(!sessions.0.unplayed().is_empty());
+    assert_eq!(unplayed(), 1);
     session.end(EndReason::Left);
     session.waits_again();
-    assert!(sessions.0.unplayed().is_empty());
+    assert_eq!(unplayed(), 0);
 }
 
 #[test]
