@@ -1,8 +1,8 @@
 //! The desk: who may watch, what is held for whom, and who has to leave.
 //!
-//! A newcomer's place is reserved first and confirmed then ([`Desk::reserve`], [`Desk::confirm`]); where the other half does
-//! not come, it is released, by [`Desk::release`] or by its deadline. One machine does both at once ([`Desk::admit`]); a
-//! cluster reserves at every node that is concerned, and confirms when all of them agree.
+//! A newcomer's place is first reserved ([`Desk::reserve`]), then confirmed ([`Desk::confirm`]) or released, by
+//! [`Desk::release`] or by its deadline. One machine confirms as soon as the newcomer's session is in its register; a cluster
+//! reserves at every node that sends a part of the film, and confirms when all of them agree.
 //!
 //! The desk calls nobody. What follows for others comes back as values: the answer, the sessions to be ended for it
 //! ([`Outcome`]), and changes of capacity to be logged ([`Weighed`]).

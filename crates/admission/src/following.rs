@@ -195,6 +195,24 @@ impl Following {
         self.films.is_empty() && (self.kept, self.viewers) == (0, 0)
     }
 
+    /// Whether each follower follows a viewer who is there, and each interval is counted.
+    #[cfg(test)]
+    pub fn is_sound(&self) -> bool {
+        let intervals = self.intervals();
+        let kept = || intervals.values().flatten();
+        let is_there = |interval: &Interval| intervals.contains_key(&interval.ahead);
+        kept().all(is_there)
+            && kept().map(|interval| interval.bytes).sum::<u64>() == self.kept
+            && intervals.len() as u64 == self.viewers
+    }
+
+    /// Each viewer, with their interval.
+    #[cfg(test)]
+    pub fn intervals(&self) -> HashMap<BookingId, Option<Interval>> {
+        let all = self.films.values().flat_map(|film| film.iter());
+        all.map(|playing| (playing.id, playing.interval)).collect()
+    }
+
     /// Viewers who take what others had read.
     #[cfg(test)]
     pub fn followers(&self) -> usize {

@@ -56,7 +56,7 @@ impl Terms {
     }
 }
 
-/// The judge of a machine.
+/// The books of a machine: what it can carry, what is promised, and whether there is room for one more.
 pub struct Admission {
     policy: Policy,
     capacity: Capacity,

@@ -208,6 +208,21 @@ impl Sharing {
         moved
     }
 
+    /// Whether each viewer is near to a viewer who is there.
+    #[cfg(test)]
+    pub fn is_sound(&self) -> bool {
+        let neighbours = self.neighbours();
+        let is_there = |near: &Near| neighbours.contains_key(&near.to);
+        neighbours.values().flatten().all(is_there)
+    }
+
+    /// Each viewer, with the viewer nearby.
+    #[cfg(test)]
+    pub fn neighbours(&self) -> HashMap<BookingId, Option<Near>> {
+        let all = self.films.values().flat_map(|film| film.viewers.iter());
+        all.map(|playing| (playing.id, playing.near)).collect()
+    }
+
     /// Whether nobody plays.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {

@@ -69,7 +69,7 @@ impl Desk {
         self.advance(now);
         let owner = Owner::new(arrival.address, arrival.connection);
         let mut trial = Trial::default();
-        match self.leaves_for_bounds(now, owner) {
+        match self.leaves_for_bounds(now, owner, 0) {
             Ok(Some(id)) => self.take_out(now, &mut trial, id),
             Ok(None) => {}
             Err(refusal) => return Outcome::refused(refusal),
@@ -85,14 +85,6 @@ impl Desk {
             }
         };
         let mut ended = self.settle(now, trial);
-        // Sessions that wait for media again may be more than the bounds allow.
-        for _ in 0..ROUNDS {
-            let Ok(Some(more)) = self.leaves_for_bounds(now, owner) else {
-                break;
-            };
-            self.remove(now, more);
-            ended.push(more);
-        }
         let since = now + wait;
         let booked = beside.map(|beside| {
             self.join(now, id, since, arrival.needs, beside);
@@ -116,6 +108,14 @@ impl Desk {
             booked,
         };
         self.enter(id, viewer);
+        // Sessions that wait for media again may be more than the bounds allow.
+        for _ in 0..ROUNDS {
+            let Ok(Some(more)) = self.leaves_for_bounds(now, owner, 1) else {
+                break;
+            };
+            self.remove(now, more);
+            ended.push(more);
+        }
         Outcome {
             answer: Ok(Reservation {
                 id,
@@ -150,16 +150,6 @@ impl Desk {
         if viewer.is_some_and(|viewer| matches!(viewer.stage, Stage::Reserved(_))) {
             self.remove(now, id);
         }
-    }
-
-    /// Reserves and confirms at once.
-    pub fn admit(&mut self, now: Monotonic, arrival: &Arrival<'_>) -> Outcome<Reservation> {
-        let outcome = self.reserve(now, arrival, Monotonic::MAX);
-        if let Ok(reservation) = &outcome.answer {
-            let held = self.confirm(now, reservation.id);
-            debug_assert!(held, "its deadline never comes");
-        }
-        outcome
     }
 
     /// The answer that a newcomer would get: how long they would wait for the beginning. Nothing is changed.

@@ -16,7 +16,7 @@ use reelway_time::Monotonic;
 use reelway_timetable::{Carriage, Demand};
 
 use crate::capacity::{Capacity, Resource, WHOLE_NETWORK};
-use crate::config::Config;
+use crate::config::{Bounds, Config};
 use crate::curves::{Curves, Wants};
 use crate::desk::newcomers::{Arrival, Outcome, Reservation};
 use crate::desk::state::Desk;
@@ -44,6 +44,7 @@ enum Deed {
     Begin(usize),
     Play { viewer: usize, from: u32, ask: bool },
     Pause(usize),
+    WaitAgain(usize),
     End(usize),
     Weigh(u32),
     Wait(u64),
@@ -75,6 +76,7 @@ fn deed() -> impl Strategy<Value = Deed> {
         4 => (viewer(), 0u32..60, any::<bool>())
             .prop_map(|(viewer, from, ask)| Deed::Play { viewer, from, ask }),
         2 => viewer().prop_map(Deed::Pause),
+        1 => viewer().prop_map(Deed::WaitAgain),
         2 => viewer().prop_map(Deed::End),
         1 => (300u32..=1000).prop_map(Deed::Weigh),
         4 => (0u64..3000).prop_map(Deed::Wait),
@@ -128,7 +130,7 @@ impl Model {
         let arrival = Arrival {
             title: ["a", "b", "c"][who.film],
             address: IpAddr::from([10, 0, 0, who.address]),
-            connection: who.address.into(),
+            connection: (who.address * 2 + who.film as u8 % 2).into(),
             user: None,
             link: None,
             wants: Some(&wants),
@@ -140,12 +142,11 @@ impl Model {
     /// The newcomer comes; a refused one changes nothing.
     fn come(&mut self, who: &Who, held: Option<u64>) -> Option<BookingId> {
         let until = held.map_or(Monotonic::MAX, |ms| self.now + Duration::from_millis(ms));
-        let before = (self.loads(), self.desk.len(), self.desk.unplayed());
+        let before = self.state();
         let outcome = self.reserve(who, until);
         let Ok(reservation) = outcome.answer else {
             assert_eq!(outcome.ended, []);
-            let after = (self.loads(), self.desk.len(), self.desk.unplayed());
-            assert_eq!(after, before);
+            assert_eq!(self.state(), before);
             return None;
         };
         self.gone(&outcome.ended);
@@ -176,11 +177,11 @@ impl Model {
         let viewer = self.viewers[&id].clone();
         let wants = self.wants(&viewer.who);
         let needs = self.curves.needs(&wants, None, (from, Nanos::MAX));
-        let before = (self.loads(), self.desk.len());
+        let before = self.state();
         let outcome = self.desk.plays(self.now, id, &needs, ask);
         if outcome.answer.is_err() {
             assert!(ask && outcome.ended.is_empty());
-            assert_eq!((self.loads(), self.desk.len()), before);
+            assert_eq!(self.state(), before);
             return;
         }
         self.gone(&outcome.ended);
@@ -236,6 +237,11 @@ impl Model {
                     self.viewers.get_mut(&id).expect("they are there").plays = None;
                 }
             }
+            Deed::WaitAgain(nth) => {
+                if let Some(id) = one_of(admitted, *nth) {
+                    self.desk.waits_again(id);
+                }
+            }
             Deed::End(nth) => {
                 if let Some(id) = one_of(ids, *nth) {
                     self.desk.end(self.now, id);
@@ -257,6 +263,14 @@ impl Model {
         self.viewers.retain(|_, viewer| holds(viewer));
     }
 
+    /// All that a refusal must not change.
+    fn state(&self) -> impl PartialEq + std::fmt::Debug + use<> {
+        let counts = (self.desk.len(), self.desk.unplayed());
+        let (following, sharing) = (&self.desk.following, &self.desk.sharing);
+        let beside = (following.intervals(), sharing.neighbours());
+        (self.loads(), counts, beside)
+    }
+
     fn loads(&self) -> Vec<Vec<u64>> {
         ALL.iter().map(|resource| self.load(*resource)).collect()
     }
@@ -273,6 +287,7 @@ impl Model {
         assert_eq!(self.desk.len(), self.viewers.len());
         assert_eq!(self.desk.books().viewers(), self.viewers.len());
         self.desk.books().audit();
+        assert!(self.desk.following.is_sound() && self.desk.sharing.is_sound());
         let mut fresh = self.fresh();
         fresh.desk.advance(self.now);
         fresh.now = self.now;
@@ -311,13 +326,14 @@ impl Model {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(384))]
     #[test]
     fn the_books_are_those_of_the_viewers_who_are_there(
         films in prop::collection::vec(prop::collection::vec(10_000u32..400_000, 5..80), 3),
         deeds in prop::collection::vec(deed(), 1..80),
         (net, disk, memory, pool) in (500_000u64..3_000_000, 400_000u64..2_000_000, 4u64..40, 4u64..64),
         ask_again in any::<bool>(),
+        is_bounded in any::<bool>(),
     ) {
         let films: Vec<Arc<Demand>> = films.iter().map(|bytes| demand(1000, bytes)).collect();
         let capacity = Capacity::unlimited()
@@ -331,6 +347,14 @@ proptest! {
             pool: pool << 20,
             ..Config::default()
         });
+        if is_bounded {
+            model.desk.set_bounds(Bounds {
+                sessions: 12,
+                per_address: 6,
+                unplayed_per_address: 4,
+                unplayed_per_connection: 2,
+            });
+        }
         for deed in &deeds {
             model.does(deed);
             model.check();

@@ -102,7 +102,8 @@ impl Desk {
             .candidates(owner, now, claim, MOST_ASKED, wanted)
     }
 
-    /// Whose session ends so that the register keeps its bounds with one more; `None`: there is room.
+    /// Whose session ends so that the register keeps its bounds with a newcomer, who is in it `present` times, 0 or 1, and not
+    /// among the unplayed yet; `None`: there is room.
     ///
     /// # Errors
     /// A bound is reached.
@@ -110,6 +111,7 @@ impl Desk {
         &self,
         now: Monotonic,
         owner: Owner,
+        present: usize,
     ) -> Result<Option<BookingId>, Refusal> {
         let (bounds, home) = (&self.bounds, owner.home);
         let (unplayed, of_connection) = self.unplayed.of(owner);
@@ -128,7 +130,7 @@ impl Desk {
             });
         }
         let of_home = self.homes.get(&home).copied().unwrap_or(0);
-        if of_home >= bounds.per_address {
+        if of_home >= bounds.per_address.saturating_add(present) {
             let leaves = self.unplayed.of_home(owner, now);
             return or_full(leaves, || {
                 let most = bounds.per_address;
@@ -138,7 +140,7 @@ impl Desk {
             });
         }
         let all = self.viewers.len();
-        if all < bounds.sessions {
+        if all < bounds.sessions.saturating_add(present) {
             return Ok(None);
         }
         let mut leaves = self

@@ -120,11 +120,6 @@ impl Desk {
         self.bounds = bounds;
     }
 
-    /// How it judges.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
     /// The bookings, as they were when time was last advanced.
     pub fn books(&self) -> &Admission {
         &self.books

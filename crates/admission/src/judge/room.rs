@@ -1,4 +1,4 @@
-//! Who has to leave: so that somebody else can come in, or where there is less of something than there was.
+//! Who has to leave: so that another viewer can be admitted, or where there is less of a resource than there was.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::verdict::{BookingId, Newcomer, RefusedFor};
 /// Most who leave for one newcomer.
 const MOST: usize = 32;
 
-/// Somebody who would come in if others left.
+/// A viewer who could be admitted if others left.
 enum Wish<'a> {
     /// A newcomer, who may wait for so many seconds.
     Newcomer(&'a Newcomer<'a>, u32),
-    /// One who is here and wants these bins of his needs from now on.
+    /// A present viewer who wants these bins of their needs from now on.
     Again(&'a [(Resource, Arc<Curve>)], (usize, usize), Terms),
 }
 
@@ -240,7 +240,7 @@ mod tests {
         );
         assert_eq!(loads(&judge), before);
         assert_eq!((judge.viewers(), judge.refused()), (5, 0));
-        // One who lets his place go has to ask again, and may have others' who do not play.
+        // A viewer who rested has to ask again, and may have the room of others who do not play.
         judge.rest(0, ids[4]);
         judge.decide(0, &newcomer("a", &small), 0).unwrap();
         let go = judge.who_must_go_for(0, ids[4], &small, (0, usize::MAX), &ids[..2]);

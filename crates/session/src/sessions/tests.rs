@@ -228,3 +228,41 @@ fn a_standstill_of_the_server_is_no_silence_of_its_viewers() {
     sessions.tick_at(at(73));
     assert!(session.is_ended(), "3 s before it, and some after it");
 }
+
+#[test]
+fn viewers_of_many_threads_push_each_other_out_and_nothing_is_left_of_them() {
+    let config = GateConfig {
+        admission: Config {
+            limits: reelway_admission::Limits {
+                title: 6,
+                ..Default::default()
+            },
+            ..Config::default()
+        },
+        ..GateConfig::default()
+    };
+    let sessions = Sessions::with_gate(Limits::default(), Gate::new(config));
+    std::thread::scope(|scope| {
+        for connection in 0..4 {
+            let sessions = &sessions;
+            scope.spawn(move || {
+                for nth in 0..500 {
+                    let Ok(session) = sessions.open(from([10, 0, 0, 1], connection)) else {
+                        continue;
+                    };
+                    if nth % 3 == 0 && session.begins() {
+                        let _ = session.plays(0, i64::MAX, true);
+                        session.end(EndReason::Left);
+                    }
+                    sessions.say_farewell();
+                }
+            });
+        }
+    });
+    assert!(sessions.made_room() > 0);
+    assert!(sessions.len() <= 6);
+    assert_eq!(sessions.len(), sessions.gate().desk().len());
+    assert_eq!(sessions.len(), sessions.gate().judge().viewers());
+    sessions.end_all(EndReason::Left);
+    assert!(sessions.is_empty() && sessions.gate().desk().is_empty());
+}
