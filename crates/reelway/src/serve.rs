@@ -109,8 +109,8 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
             burst: config.rtp.burst as u16,
             dscp: config.rtp.dscp,
             smooth_ahead: Duration::from_millis(config.rtp.sent_evenly().into()),
-            link_ahead: judging.link_ahead,
-            links: capacity::links(&config, &judging.capacity),
+            link_ahead: judging.admission.link_ahead,
+            links: capacity::links(&config, &judging.admission.capacity),
             payload: PayloadOptions::for_mtu(config.rtp.mtu.into()),
             lag_limit: Duration::from_secs(config.rtsp.max_lag.into()),
             ..SenderConfig::default()
@@ -415,7 +415,7 @@ async fn tick(
 /// Has the sender pace limited links by what they carry at the moment.
 fn follow_links(sessions: &Sessions, sender: &Sender) {
     let gate = sessions.gate();
-    for (resource, limit) in gate.config().capacity.limits() {
+    for (resource, limit) in gate.config().admission.capacity.limits() {
         if let Resource::Network(number) = resource {
             let share = gate.judge().share(*resource);
             let rate = u128::from(*limit) * u128::from(share) / 1000;

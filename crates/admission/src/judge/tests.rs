@@ -33,7 +33,7 @@ fn newcomer(needs: &[(Resource, Arc<Curve>)]) -> Newcomer<'_> {
 }
 
 #[test]
-fn a_viewer_comes_in_where_his_peaks_fall_into_the_others_valleys() {
+fn a_viewer_is_admitted_where_their_peaks_fall_into_the_others_valleys() {
     let needs = [(LINK, curve(&[40, 4, 4, 40, 4, 4, 40, 4, 4]))];
     let mut judge = judge(Policy::Exact, 50);
     assert!(judge.decide(0, &newcomer(&needs), 0).is_ok());
@@ -128,14 +128,14 @@ fn the_papers_rule_keeps_fast_players_at_a_fifth() {
 }
 
 #[test]
-fn a_pause_gives_back_and_who_was_admitted_may_always_go_on() {
+fn a_pause_gives_back_and_an_admitted_viewer_may_always_go_on() {
     let needs = [(LINK, curve(&[40; 10]))];
     let mut judge = judge(Policy::Exact, 50);
     let first = judge.decide(0, &newcomer(&needs), 0).unwrap().id;
     judge.rest(2 * SECOND, first);
     assert!(!judge.is_booked(first));
     let second = judge.decide(2 * SECOND, &newcomer(&needs), 0).unwrap().id;
-    // With asking, he is refused like anybody; without, he goes on.
+    // With asking, they are refused like anybody; without, they go on.
     let refused = judge
         .rebook(3 * SECOND, first, &needs, (8, 40), true)
         .unwrap_err();

@@ -2,16 +2,18 @@
 //! short.
 //!
 //! An attacker makes thousands of them for nothing, while honest newcomers have one each, for the moment between SETUP
-//! and PLAY or between the playlist and the first segment. So whoever leaves is chosen by what his address has: first from
+//! and PLAY or between the playlist and the first segment. So who leaves is chosen by what their address has: first from
 //! addresses that have many (or had many lately, and never played), of them from the connection with the most, the oldest
 //! first. Where nobody has many, only sessions leave that have waited for longer than a player takes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 
-use reelway_clock::Monotonic;
+use reelway_time::Monotonic;
+
+use crate::crowd::household;
 
 /// How long a newcomer is safe, unless the address or the connection has many: a player takes three or four round trips.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
@@ -35,10 +37,7 @@ pub(crate) struct Owner {
 
 impl Owner {
     pub fn new(address: IpAddr, connection: u64) -> Owner {
-        let home = match address.to_canonical() {
-            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
-            v4 => v4,
-        };
+        let home = household(address);
         Owner { home, connection }
     }
 }
@@ -122,6 +121,11 @@ impl<T: Clone> Unplayed<T> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.by_age.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_age.len()
     }
 
     /// One more, who has to wait for `wait` until it can play.
@@ -320,7 +324,7 @@ mod tests {
         assert_eq!(
             first(&waits, owner(99, 1), NOW + GRACE),
             None,
-            "his turn comes"
+            "their turn comes"
         );
         assert_eq!(first(&waits, owner(99, 1), NOW + 2 * GRACE), Some(1));
         let of_player = unplayed.candidates(owner(99, 1), NOW, Claim::Player, 2, |of| *of > 5);

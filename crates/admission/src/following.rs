@@ -1,21 +1,24 @@
-//! Cache hits that are certain: who plays what another viewer played a moment before finds it in memory, and needs
-//! nothing from the disks. What that one played before the follower came may have been dropped meanwhile: it counts as
-//! read.
+//! Cache hits that are certain: a viewer who plays what another viewer played a moment before finds it in memory, and needs
+//! nothing from the disks. What the viewer ahead played before the follower came may have been dropped meanwhile: it counts
+//! as read.
 //!
-//! The cache policy `timetable` drops the block whose next viewer is furthest away. So a block that somebody is going to
-//! ask for stays as long as all of those together fit the pool: what lies between each viewer and the one ahead of him
-//! (an interval, as in Dan and Sitaram, *Buffer Management Policy for an On-Demand Video Server*, 1993), and what each is
-//! being sent. That sum is kept here, and nobody follows beyond it. Where the one ahead leaves, pauses or seeks, what is
-//! booked of the disks passes on to who is behind him: one of them reads, as before.
+//! The cache policy `timetable` drops the block whose next viewer is furthest away. So a block that a viewer is going to
+//! ask for stays as long as all of those together fit the pool: what lies between each viewer and the one ahead (an
+//! interval, as in Dan and Sitaram, *Buffer Management Policy for an On-Demand Video Server*, 1993), and what each is
+//! being sent. That sum is kept here, and nobody follows beyond it. When the viewer ahead leaves, pauses or seeks, what is
+//! booked of the disks passes on to the followers: one of them reads, as before.
 //!
 //! Only viewers over RTP: those over HTTP ask when they like.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use reelway_admission::BookingId;
 use reelway_media::Nanos;
 use reelway_timetable::{BIN, Curve};
+
+use crate::capacity::Resource;
+use crate::change::Change;
+use crate::verdict::BookingId;
 
 /// Memory under what one viewer is sent, and read ahead: four blocks of the usual size.
 const WORKING: u64 = 1 << 20;
@@ -23,26 +26,19 @@ const WORKING: u64 = 1 << 20;
 /// Bytes by which blocks at both ends of an interval reach beyond it.
 const EDGES: u64 = 1 << 20;
 
-/// Quarter seconds by which a viewer may be nearer to his film's end than reckoned, as both may.
+/// Quarter seconds by which a viewer may be nearer to the film's end than reckoned, as both may.
 const SLACK: usize = 8;
 
-/// A place behind another viewer.
+/// The part of a film between a viewer and the one ahead, which stays in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Interval {
     ahead: BookingId,
     bytes: u64,
-    /// Where the one ahead is: what lies before that (a bin of the film) has to be read.
-    pub known_from: usize,
+    /// Where the viewer ahead is: what lies before that (a bin of the film) has to be read.
+    known_from: usize,
 }
 
-/// One who has to be read for now.
-#[derive(Debug)]
-pub(crate) struct Left {
-    pub id: BookingId,
-    /// What his film needs of the disks.
-    pub disk: Arc<Curve>,
-}
-
+#[derive(Clone)]
 struct Playing {
     id: BookingId,
     disk: Arc<Curve>,
@@ -50,11 +46,11 @@ struct Playing {
     origin: i64,
     from: Nanos,
     to: Nanos,
-    place: Option<Place>,
+    interval: Option<Interval>,
 }
 
-/// Who is behind whom.
-#[derive(Default)]
+/// Who is behind whom. A clone is cheap: films are copied when they change.
+#[derive(Clone, Default)]
 pub(crate) struct Following {
     /// Bytes of the pool.
     pool: u64,
@@ -62,7 +58,7 @@ pub(crate) struct Following {
     kept: u64,
     /// Viewers of each film, by what it needs of the disks (which is held, so that its address stays its own: a film that was
     /// replaced by another of its name is another).
-    films: HashMap<usize, Vec<Playing>>,
+    films: HashMap<usize, Arc<Vec<Playing>>>,
     viewers: u64,
 }
 
@@ -88,15 +84,15 @@ impl Following {
         }
     }
 
-    /// The place of one who plays these film times from `now` on, where what he needs is in memory when he needs it.
-    /// `me`: his booking, if he has one already.
+    /// The interval of a viewer who plays these film times from `now` on, if what they need is in memory when they need it.
+    /// `me`: their booking, if they have one already.
     pub fn behind(
         &self,
         me: Option<BookingId>,
         disk: &Arc<Curve>,
         now: u64,
         (from, to): (Nanos, Nanos),
-    ) -> Option<Place> {
+    ) -> Option<Interval> {
         let (at, to) = (origin(now, from), end(disk, to));
         let ahead = self
             .films
@@ -112,81 +108,121 @@ impl Following {
         let gap = (at - ahead.origin) / BIN;
         let bytes = most_within(disk, gap as usize + SLACK) + EDGES;
         let fits = self.kept + bytes + (self.viewers + 1) * WORKING <= self.pool;
-        fits.then_some(Place {
+        fits.then_some(Interval {
             ahead: ahead.id,
             bytes,
             known_from: (known_from.max(0) / BIN) as usize + SLACK,
         })
     }
 
-    /// He plays these film times from `now` on, in this place if he follows somebody. Who has to be read for because of
-    /// that: there is no memory for all any more.
+    /// A viewer plays these film times from `now` on, with this interval if they follow another viewer. For whom the disks
+    /// have to be booked because of that: there is no memory for all intervals any more.
     pub fn join(
         &mut self,
         id: BookingId,
         disk: &Arc<Curve>,
         now: u64,
         (from, to): (Nanos, Nanos),
-        place: Option<Place>,
-    ) -> Vec<Left> {
+        interval: Option<Interval>,
+    ) -> Vec<Change> {
         self.viewers += 1;
-        self.kept += place.map_or(0, |place| place.bytes);
+        self.kept += interval.map_or(0, |interval| interval.bytes);
         let to = end(disk, to);
-        self.films.entry(key(disk)).or_default().push(Playing {
+        let film = Arc::make_mut(self.films.entry(key(disk)).or_default());
+        film.push(Playing {
             id,
             disk: disk.clone(),
             origin: origin(now, from),
             from,
             to,
-            place,
+            interval,
         });
-        let mut left = Vec::new();
+        let mut reading = Vec::new();
         while self.kept + self.viewers * WORKING > self.pool {
-            let followers = self.films.values_mut().flatten();
-            let widest = followers
-                .filter(|playing| playing.place.is_some())
-                .max_by_key(|playing| playing.place.map(|place| place.bytes));
-            let Some(playing) = widest else {
+            let Some(change) = self.give_up_widest() else {
                 break;
             };
-            self.kept -= playing.place.take().map_or(0, |place| place.bytes);
-            left.push(playing.left());
+            reading.push(change);
         }
-        left
+        reading
     }
 
-    /// He plays no more, or somewhere else. Who followed him, and has to be read for now.
-    pub fn leave(&mut self, id: BookingId) -> Vec<Left> {
-        let mut left = Vec::new();
+    /// The viewer with the widest interval follows nobody any more.
+    fn give_up_widest(&mut self) -> Option<Change> {
+        let widest = |film: &Vec<Playing>| {
+            let intervals = film.iter().enumerate();
+            let bytes = intervals.filter_map(|(at, one)| Some((one.interval?.bytes, at)));
+            bytes.max()
+        };
+        let films = self.films.values_mut();
+        let found = films.filter_map(|film| Some((widest(film)?, film)));
+        let ((bytes, at), film) = found.max_by_key(|(widest, _)| *widest)?;
+        let playing = &mut Arc::make_mut(film)[at];
+        playing.interval = None;
+        self.kept -= bytes;
+        Some(playing.reads())
+    }
+
+    /// A viewer plays no more, or somewhere else. For which followers the disks have to be booked now.
+    pub fn leave(&mut self, id: BookingId) -> Vec<Change> {
+        let mut reading = Vec::new();
         let (kept, viewers) = (&mut self.kept, &mut self.viewers);
         self.films.retain(|_, all| {
             let Some(at) = all.iter().position(|playing| playing.id == id) else {
                 return true;
             };
+            let all = Arc::make_mut(all);
             let gone = all.swap_remove(at);
             *viewers -= 1;
-            *kept -= gone.place.map_or(0, |place| place.bytes);
+            *kept -= gone.interval.map_or(0, |interval| interval.bytes);
             for playing in all.iter_mut() {
-                if playing.place.is_some_and(|place| place.ahead == id) {
-                    *kept -= playing.place.take().map_or(0, |place| place.bytes);
-                    left.push(playing.left());
+                if playing
+                    .interval
+                    .is_some_and(|interval| interval.ahead == id)
+                {
+                    *kept -= playing.interval.take().map_or(0, |interval| interval.bytes);
+                    reading.push(playing.reads());
                 }
             }
             !all.is_empty()
         });
-        left
+        reading
+    }
+
+    /// Whether nobody plays, and nothing is kept.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.films.is_empty() && (self.kept, self.viewers) == (0, 0)
+    }
+
+    /// Whether each follower follows a viewer who is there, and each interval is counted.
+    #[cfg(test)]
+    pub fn is_sound(&self) -> bool {
+        let intervals = self.intervals();
+        let kept = || intervals.values().flatten();
+        let is_there = |interval: &Interval| intervals.contains_key(&interval.ahead);
+        kept().all(is_there)
+            && kept().map(|interval| interval.bytes).sum::<u64>() == self.kept
+            && intervals.len() as u64 == self.viewers
+    }
+
+    /// Each viewer, with their interval.
+    #[cfg(test)]
+    pub fn intervals(&self) -> HashMap<BookingId, Option<Interval>> {
+        let all = self.films.values().flat_map(|film| film.iter());
+        all.map(|playing| (playing.id, playing.interval)).collect()
     }
 
     /// Viewers who take what others had read.
     #[cfg(test)]
     pub fn followers(&self) -> usize {
-        let all = self.films.values().flatten();
-        all.filter(|playing| playing.place.is_some()).count()
+        let all = self.films.values().flat_map(|film| film.iter());
+        all.filter(|playing| playing.interval.is_some()).count()
     }
 }
 
-impl Place {
-    /// What is read for one in this place of a film that needs `disk`.
+impl Interval {
+    /// What is read for a follower of a film that needs `disk`.
     pub fn read(&self, disk: &Curve) -> Curve {
         let mut bins = disk.bins();
         if let Some(known) = bins.get_mut(self.known_from..) {
@@ -197,10 +233,12 @@ impl Place {
 }
 
 impl Playing {
-    fn left(&self) -> Left {
-        Left {
+    /// Needs the disks for all of it.
+    fn reads(&self) -> Change {
+        Change {
             id: self.id,
-            disk: self.disk.clone(),
+            resource: Resource::Disk,
+            curve: self.disk.clone(),
         }
     }
 }
@@ -222,10 +260,14 @@ pub(crate) fn most_within(curve: &Curve, count: usize) -> u64 {
 mod tests {
     use std::net::IpAddr;
 
-    use reelway_admission::{Admission, Capacity, Limits, Newcomer, Policy};
     use reelway_media::SECOND;
 
     use super::*;
+    use crate::capacity::Capacity;
+    use crate::crowd::Limits;
+    use crate::judge::Admission;
+    use crate::policy::Policy;
+    use crate::verdict::Newcomer;
 
     const END: Nanos = Nanos::MAX;
 
@@ -257,26 +299,26 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_a_minute_later_reads_a_minute_and_finds_the_rest_until_the_one_ahead_leaves() {
+    fn a_viewer_a_minute_behind_reads_a_minute_and_finds_the_rest_until_the_one_ahead_leaves() {
         let (ids, disk) = (ids(3), film());
         let mut following = Following::new(64 << 20);
         let all = (0, END);
         assert_eq!(
             following.behind(None, &disk, second(0), all),
             None,
-            "he is the first"
+            "the first viewer"
         );
         following.join(ids[0], &disk, second(0), all, None);
-        let place = following.behind(None, &disk, second(60), all).unwrap();
-        let read = place.read(&disk);
+        let interval = following.behind(None, &disk, second(60), all).unwrap();
+        let read = interval.read(&disk);
         assert_eq!(
             read.total(),
             62 * 100_000,
-            "what was played before he came, and a little"
+            "what was played before they came, and a little"
         );
         assert!(
             following
-                .join(ids[1], &disk, second(60), all, Some(place))
+                .join(ids[1], &disk, second(60), all, Some(interval))
                 .is_empty()
         );
         // The third follows the second, who is nearer.
@@ -285,23 +327,27 @@ mod tests {
         assert_eq!(third.read(&disk).total(), 32 * 100_000);
         following.join(ids[2], &disk, second(90), all, Some(third));
         assert_eq!(following.followers(), 2);
-        let left: Vec<BookingId> = following.leave(ids[0]).iter().map(|left| left.id).collect();
-        assert_eq!(left, [ids[1]], "he reads for those behind him");
+        let left: Vec<BookingId> = following
+            .leave(ids[0])
+            .iter()
+            .map(|change| change.id)
+            .collect();
+        assert_eq!(left, [ids[1]], "they read for those behind them");
         assert!(following.leave(ids[2]).is_empty());
         assert!(following.leave(ids[1]).is_empty());
-        assert_eq!((following.kept, following.viewers), (0, 0));
+        assert!(following.is_empty());
     }
 
     #[test]
-    fn nobody_follows_one_who_is_behind_him_or_began_later_in_the_film_or_is_at_its_end() {
+    fn nobody_follows_a_viewer_who_is_behind_or_began_later_in_the_film_or_is_at_its_end() {
         let (ids, disk) = (ids(2), film());
         let mut following = Following::new(1 << 30);
         following.join(ids[0], &disk, second(0), (100 * SECOND, END), None);
         let behind = |at, from| following.behind(None, &disk, second(at), (from * SECOND, END));
         assert_eq!(behind(10, 0), None, "the beginning was read by nobody");
-        assert_eq!(behind(10, 300), None, "he is ahead");
+        assert_eq!(behind(10, 300), None, "they are ahead");
         assert!(behind(10, 105).is_some());
-        assert_eq!(behind(501, 105), None, "he is at the end");
+        assert_eq!(behind(501, 105), None, "the first is at the end");
         assert_eq!(
             following.behind(Some(ids[0]), &disk, second(10), (105 * SECOND, END)),
             None
@@ -346,7 +392,7 @@ mod tests {
                     || following.followers() == 0
             );
         }
-        let given_up: Vec<BookingId> = given_up.iter().map(|left| left.id).collect();
+        let given_up: Vec<BookingId> = given_up.iter().map(|change| change.id).collect();
         assert_eq!(given_up, [ids[1], ids[2]]);
     }
 }

@@ -12,11 +12,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use reelway_admission::BookingId;
 use reelway_media::Nanos;
 use reelway_timetable::{BIN, Curve, Demand};
 
+use crate::capacity::Resource;
+use crate::change::Change;
 use crate::following::most_within;
+use crate::verdict::BookingId;
 
 /// Quarter seconds over which a film's densest rate is taken: what lies between two viewers who are nearer is reckoned by it.
 const DENSE: usize = 8;
@@ -28,14 +30,7 @@ pub(crate) struct Near {
     bytes: u64,
 }
 
-/// A viewer who holds other blocks than before.
-#[derive(Debug)]
-pub(crate) struct Moved {
-    pub id: BookingId,
-    /// What they hold now.
-    pub holds: Arc<Curve>,
-}
-
+#[derive(Clone)]
 struct Playing {
     id: BookingId,
     /// Counts those who join.
@@ -46,6 +41,7 @@ struct Playing {
     near: Option<Near>,
 }
 
+#[derive(Clone)]
 struct Film {
     demand: Arc<Demand>,
     /// The most bytes of [`DENSE`] quarter seconds, of twice as many, and so on, as far as they were asked for.
@@ -53,11 +49,11 @@ struct Film {
     viewers: Vec<Playing>,
 }
 
-/// Who shares blocks with whom.
-#[derive(Default)]
+/// Who shares blocks with whom. A clone is cheap: films are copied when they change.
+#[derive(Clone, Default)]
 pub(crate) struct Sharing {
     /// By what they need (which is held, so that its address stays its own).
-    films: HashMap<usize, Film>,
+    films: HashMap<usize, Arc<Film>>,
     /// How often a viewer has joined.
     joined: u64,
 }
@@ -152,7 +148,7 @@ impl Sharing {
         now: u64,
         (from, to): (Nanos, Nanos),
     ) -> Option<Near> {
-        let film = self.films.get_mut(&key(demand?))?;
+        let film = Arc::make_mut(self.films.get_mut(&key(demand?))?);
         let (at, to) = (origin(now, from), end(&film.demand, to));
         film.nearest((at, to), now, |other| Some(other.id) != me)
     }
@@ -169,7 +165,8 @@ impl Sharing {
         let film = self
             .films
             .entry(key(demand))
-            .or_insert_with(|| Film::new(demand));
+            .or_insert_with(|| Arc::new(Film::new(demand)));
+        let film = Arc::make_mut(film);
         self.joined += 1;
         film.viewers.push(Playing {
             id,
@@ -182,12 +179,13 @@ impl Sharing {
 
     /// A viewer plays no more, or elsewhere. The viewers who were booked by the distance to them are booked by the distance
     /// to the nearest of those who joined before them, or hold all blocks alone where there is none.
-    pub fn leave(&mut self, id: BookingId, now: u64) -> Vec<Moved> {
+    pub fn leave(&mut self, id: BookingId, now: u64) -> Vec<Change> {
         let mut moved = Vec::new();
         self.films.retain(|_, film| {
             let Some(at) = film.viewers.iter().position(|one| one.id == id) else {
                 return true;
             };
+            let film = Arc::make_mut(film);
             film.viewers.swap_remove(at);
             let demand = film.demand.clone();
             for number in 0..film.viewers.len() {
@@ -198,13 +196,37 @@ impl Sharing {
                 // Who joined earlier leads to nobody who joined later, so nothing leads in a circle.
                 let (id, place, joined) = (one.id, (one.origin, one.to), one.number);
                 let near = film.nearest(place, now, |other| other.number < joined);
-                let holds = held_beside(&demand, near.as_ref());
-                moved.push(Moved { id, holds });
+                moved.push(Change {
+                    id,
+                    resource: Resource::Memory,
+                    curve: held_beside(&demand, near.as_ref()),
+                });
                 film.viewers[number].near = near;
             }
             !film.viewers.is_empty()
         });
         moved
+    }
+
+    /// Whether each viewer is near to a viewer who is there.
+    #[cfg(test)]
+    pub fn is_sound(&self) -> bool {
+        let neighbours = self.neighbours();
+        let is_there = |near: &Near| neighbours.contains_key(&near.to);
+        neighbours.values().flatten().all(is_there)
+    }
+
+    /// Each viewer, with the viewer nearby.
+    #[cfg(test)]
+    pub fn neighbours(&self) -> HashMap<BookingId, Option<Near>> {
+        let all = self.films.values().flat_map(|film| film.viewers.iter());
+        all.map(|playing| (playing.id, playing.near)).collect()
+    }
+
+    /// Whether nobody plays.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.films.is_empty()
     }
 }
 
@@ -216,67 +238,28 @@ fn end(demand: &Arc<Demand>, to: Nanos) -> Nanos {
 
 #[cfg(test)]
 mod tests {
-    use reelway_admission::{Admission, Capacity, Limits, Newcomer, Policy, Resource};
-    use reelway_media::{Codec, Container, Group, H264Config, Kind, SECOND, Title, Track};
-    use reelway_rtp::PayloadOptions;
+    use reelway_media::SECOND;
 
     use super::*;
+    use crate::capacity::Capacity;
+    use crate::crowd::Limits;
+    use crate::films::demand;
+    use crate::judge::Admission;
+    use crate::policy::Policy;
+    use crate::verdict::Newcomer;
 
     const BLOCK: u64 = 256 << 10;
 
     /// Ten minutes of half a block each half second: 256 KiB a second.
     fn film() -> Arc<Demand> {
-        let group = |number: u32| Group {
-            first: number * 12,
-            count: 12,
-            dts: i64::from(number) * 500,
-            cts: 0,
-            bytes: BLOCK as u32 / 2,
-            sync: true,
-        };
-        let groups: Vec<Group> = (0..1200).map(group).collect();
-        let track = Track {
-            id: 1,
-            kind: Kind::Video,
-            codec: Codec::H264(H264Config {
-                fourcc: *b"avc1",
-                length_size: 4,
-                profile: [100, 0, 30],
-                sps: Vec::new(),
-                pps: Vec::new(),
-            }),
-            timescale: 1000,
-            shift: 0,
-            language: None,
-            name: None,
-            enabled: true,
-            samples: 1200 * 12,
-            bytes: 600 * BLOCK,
-            duration: 600_000,
-            groups: groups.into_iter().collect(),
-            picture: None,
-            sound: None,
-            sample_entry: Vec::new(),
-        };
-        let title = Title {
-            container: Container::Mp4,
-            name: None,
-            tracks: vec![track],
-            duration: 600 * SECOND,
-            notes: Vec::new(),
-        };
-        Arc::new(Demand::rough(
-            &title,
-            PayloadOptions::default(),
-            crate::GateConfig::default().reading,
-        ))
+        demand(500, &[BLOCK as u32 / 2; 1200])
     }
 
     fn second(number: f64) -> u64 {
         ((1_000.0 + number) * SECOND as f64) as u64
     }
 
-    /// Lets viewers in as the gate does, where memory for so many blocks is there.
+    /// Admits viewers as the desk does, where memory for so many blocks is there.
     struct Door {
         judge: Admission,
         sharing: Sharing,
@@ -316,8 +299,13 @@ mod tests {
             let now = second(at);
             self.judge.end(now, id);
             let moved = self.sharing.leave(id, now);
-            for Moved { id, holds } in moved {
-                self.judge.change(now, id, Resource::Memory, &holds);
+            for change in moved {
+                let Change {
+                    id,
+                    resource,
+                    curve,
+                } = change;
+                self.judge.change(now, id, resource, &curve);
             }
         }
 
@@ -384,7 +372,7 @@ mod tests {
                 "{booked} after {nth}"
             );
         }
-        assert!(door.sharing.films.is_empty());
+        assert!(door.sharing.is_empty());
     }
 
     #[test]

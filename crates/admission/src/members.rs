@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-/// Who belongs to a class: whoever comes from one of these networks, or wants one of these titles. Both empty:
-/// everybody.
+/// Who belongs to a class: viewers from one of these networks, and viewers of one of these titles. Both empty: all
+/// viewers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
     /// Networks, each with the length of its prefix.

@@ -1,6 +1,10 @@
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;
 
+use reelway_admission::Config;
+
 use super::*;
+use crate::protocol::Protocol;
 
 fn viewer() -> NewSession {
     NewSession {
@@ -69,9 +73,12 @@ fn whoever_ends_it_the_protocol_hears_of_it_once() {
 #[test]
 fn a_hundred_thousand_come_and_go_and_nothing_is_left_of_them() {
     let config = GateConfig {
-        limits: reelway_admission::Limits {
-            title: 50,
-            ..Default::default()
+        admission: Config {
+            limits: reelway_admission::Limits {
+                title: 50,
+                ..Default::default()
+            },
+            ..Config::default()
         },
         ..GateConfig::default()
     };
@@ -140,11 +147,9 @@ fn ten_thousand_who_never_play_do_not_keep_anybody_out() {
         assert!(honest.begins(), "its place was kept until it played");
         let newcomer = sessions.open(from([10, 1, 0, 2], 998)).unwrap();
         assert!(newcomer.begins());
-        let left: Vec<Session> = sessions.snapshot();
-        left.iter().for_each(|session| session.end(EndReason::Left));
+        sessions.end_all(EndReason::Left);
         assert!(sessions.is_empty());
-        assert!(sessions.0.unplayed().is_empty());
-        assert!(sessions.0.present().by_home.is_empty());
+        assert!(sessions.gate().desk().is_empty());
     }
 }
 
@@ -197,12 +202,13 @@ fn one_whose_media_could_not_be_had_is_among_the_first_to_go_again() {
     let sessions = Sessions::new(Limits::default());
     let session = sessions.open(from([10, 0, 0, 1], 1)).unwrap();
     assert!(session.begins());
-    assert!(sessions.0.unplayed().is_empty());
+    let unplayed = || sessions.gate().desk().unplayed();
+    assert_eq!(unplayed(), 0);
     session.waits_again();
-    assert!(!sessions.0.unplayed().is_empty());
+    assert_eq!(unplayed(), 1);
     session.end(EndReason::Left);
     session.waits_again();
-    assert!(sessions.0.unplayed().is_empty());
+    assert_eq!(unplayed(), 0);
 }
 
 #[test]
@@ -221,4 +227,42 @@ fn a_standstill_of_the_server_is_no_silence_of_its_viewers() {
     sessions.tick_at(at(74));
     sessions.tick_at(at(73));
     assert!(session.is_ended(), "3 s before it, and some after it");
+}
+
+#[test]
+fn viewers_of_many_threads_push_each_other_out_and_nothing_is_left_of_them() {
+    let config = GateConfig {
+        admission: Config {
+            limits: reelway_admission::Limits {
+                title: 6,
+                ..Default::default()
+            },
+            ..Config::default()
+        },
+        ..GateConfig::default()
+    };
+    let sessions = Sessions::with_gate(Limits::default(), Gate::new(config));
+    std::thread::scope(|scope| {
+        for connection in 0..4 {
+            let sessions = &sessions;
+            scope.spawn(move || {
+                for nth in 0..500 {
+                    let Ok(session) = sessions.open(from([10, 0, 0, 1], connection)) else {
+                        continue;
+                    };
+                    if nth % 3 == 0 && session.begins() {
+                        let _ = session.plays(0, i64::MAX, true);
+                        session.end(EndReason::Left);
+                    }
+                    sessions.say_farewell();
+                }
+            });
+        }
+    });
+    assert!(sessions.made_room() > 0);
+    assert!(sessions.len() <= 6);
+    assert_eq!(sessions.len(), sessions.gate().desk().len());
+    assert_eq!(sessions.len(), sessions.gate().judge().viewers());
+    sessions.end_all(EndReason::Left);
+    assert!(sessions.is_empty() && sessions.gate().desk().is_empty());
 }
