@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use reelway_admission::BookingId;
 use reelway_clock::Monotonic;
+use reelway_time::Listening;
 use serde::{Serialize, Serializer};
 
 use crate::gate::{Booked, Gate, GateConfig};
-use crate::listening::Listening;
 use crate::needs::Wants;
 use crate::session::{EndReason, Ended, Session};
 use crate::unplayed::{Claim, GRACE, Owner, Unplayed};

@@ -10,11 +10,11 @@ use reelway_admission::BookingId;
 use reelway_clock::Monotonic;
 use reelway_media::Nanos;
 use reelway_supervise as supervise;
+use reelway_time::excused;
 use reelway_timetable::{Carriage, Schedule};
 use tracing::{debug, info};
 
 use crate::gate::Booked;
-use crate::listening::excused;
 use crate::registry::{NewSession, Protocol, Refusal, Registry};
 use crate::unplayed::{Claim, Owner, Seat};
 use crate::view::{Moment, Progress, SessionView, State};
