@@ -1,6 +1,6 @@
 //! From events to actions: what all methods have in common.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use reelway_time::Monotonic;
@@ -32,7 +32,7 @@ impl<W: Clone, F> Machine<W, F> {
                     heard: now,
                     query: None,
                     sessions: Vec::new(),
-                    channels: HashMap::new(),
+                    channels: BTreeMap::new(),
                     closing: false,
                     pending: None,
                 };

@@ -1,6 +1,6 @@
 //! All connections and sessions, and what every method needs of them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use reelway_time::{Listening, Monotonic};
@@ -27,10 +27,10 @@ pub struct Settings {
 /// All connections and sessions. `W` is a connection's write side, `F` the server's own of a film.
 pub struct Machine<W, F> {
     pub(super) settings: Settings,
-    pub(super) connections: HashMap<ConnId, Connection<W, F>>,
-    pub(super) sessions: HashMap<String, Session<W, F>>,
+    pub(super) connections: BTreeMap<ConnId, Connection<W, F>>,
+    pub(super) sessions: BTreeMap<String, Session<W, F>>,
     /// SSRCs in use: no two tracks of any sessions have the same.
-    pub(super) ssrcs: HashSet<u32>,
+    pub(super) ssrcs: BTreeSet<u32>,
     pub(super) listening: Listening,
     pub(super) actions: Vec<Action<W, F>>,
 }
@@ -47,7 +47,7 @@ pub(super) struct Connection<W, F> {
     /// Sessions it controls.
     pub sessions: Vec<String>,
     /// Interleaved channels in use, and by which session.
-    pub channels: HashMap<u8, String>,
+    pub channels: BTreeMap<u8, String>,
     /// It is to be closed; nothing it asks is answered any more.
     pub closing: bool,
     /// What waits for a job.
@@ -59,9 +59,9 @@ impl<W: Clone, F> Machine<W, F> {
     pub fn new(settings: Settings) -> Self {
         Machine {
             settings,
-            connections: HashMap::new(),
-            sessions: HashMap::new(),
-            ssrcs: HashSet::new(),
+            connections: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            ssrcs: BTreeSet::new(),
             listening: Listening::default(),
             actions: Vec::new(),
         }
