@@ -1,4 +1,4 @@
-//! The machine, and those who carry out what it says.
+//! The machine, and what carries out its actions and jobs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -85,7 +85,7 @@ pub(crate) struct Hub {
     /// What a new machine is made from.
     settings: Box<dyn Fn() -> Settings + Send + Sync>,
     library: Library,
-    /// How connections are told to close.
+    /// Notified when a connection is to close.
     doors: Mutex<HashMap<ConnId, Arc<Notify>>>,
     /// By the names of their sessions.
     viewers: Mutex<HashMap<String, Viewer>>,
@@ -149,7 +149,7 @@ impl Hub {
         lock(&self.doors).remove(&conn);
     }
 
-    /// Tells the machine what happened, and does what it says, jobs included.
+    /// Reports to the machine what happened, and does what it says, jobs included.
     pub async fn happen_and_finish(&self, event: Event<Writer, Original>) {
         let mut job = self.happen(event);
         while let Some((conn, todo)) = job {
@@ -158,7 +158,7 @@ impl Hub {
         }
     }
 
-    /// Tells the machine what happened, and does what can be done at once. A job is returned: there
+    /// Reports to the machine what happened, and does what can be done at once. A job is returned: there
     /// is at most one, for the connection that the event is of.
     pub fn happen(
         &self,

@@ -80,7 +80,7 @@ pub struct Server {
     pub machine: Machine<u64, ()>,
     pub now: Monotonic,
     films: HashMap<String, Result<Arc<Film<()>>, FilmError>>,
-    /// Whoever asks for room is refused with this.
+    /// Every request for room is refused with this.
     pub refusal: Option<Refusal>,
     /// Streams can neither be made nor moved, for this reason.
     pub fault: Option<String>,
