@@ -13,11 +13,12 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use bytes::Bytes;
+use reelway_connections::network;
 use reelway_supervise as supervise;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use crate::answer::{self, Answer, accepts_gzip};
-use crate::limits::{Peer, network};
+use crate::peer::Peer;
 
 /// Bytes that are set aside before a text is made; what it does not need is given back.
 const RESERVED: usize = 64 << 10;

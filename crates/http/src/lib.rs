@@ -7,7 +7,7 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `server.rs`, `connection.rs`, `limits.rs` | listening, connections and their limits |
+//! | `server.rs`, `connection.rs`, `peer.rs` | listening, connections and whose they are |
 //! | `app.rs`, `guard.rs`, `route.rs` | a request's way: checks, addresses |
 //! | `watch.rs`, `media.rs`, `conditional.rs` | playlists, segments and files; conditional and range requests |
 //! | `desk.rs` | texts that are made on request, off the reactor and within one bound |
@@ -32,11 +32,11 @@ mod desk;
 mod films;
 mod guard;
 mod health;
-mod limits;
 mod media;
 mod metrics;
 mod node;
 mod pace;
+mod peer;
 mod pieces;
 mod process;
 mod route;

@@ -15,6 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use reelway_catalogue::Catalogue;
 use reelway_clock::reactor::metered;
+use reelway_connections::TooMany;
 use reelway_session::{Sessions, new_connection};
 use reelway_store::Store;
 use reelway_supervise as supervise;
@@ -27,7 +28,6 @@ use crate::answer;
 use crate::app::App;
 use crate::config::HttpConfig;
 use crate::connection::{ConnectionNumber, OnNetworks, PatientTimer, Speed, Watched};
-use crate::limits::TooMany;
 use crate::node::NodeView;
 
 /// Bytes that the kernel holds for a connection and that have not left yet: what a reader who stopped
@@ -174,8 +174,8 @@ fn take_in(
         Ok(counted) => counted,
         Err(which) => {
             match which {
-                TooMany::InAll => &metrics.refused_total,
-                TooMany::OfPeer => &metrics.refused_peer,
+                TooMany::InAll { .. } => &metrics.refused_total,
+                TooMany::OfPeer { .. } => &metrics.refused_peer,
             }
             .fetch_add(1, Ordering::Relaxed);
             // Fits into the socket's empty buffer; who does not want it does not get it.

@@ -11,7 +11,7 @@ use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, IndexMemory, Seve
 use reelway_http::{HttpConfig, HttpServer, NodeView};
 use reelway_origin::{Address, Origin, SourceConfig};
 use reelway_rtp::PayloadOptions;
-use reelway_rtsp::{RtspConfig, RtspServer};
+use reelway_rtsp_server::{RtspConfig, RtspServer};
 use reelway_sender::{Sender, SenderConfig, SenderError};
 use reelway_session::{EndReason, Gate, Limits, Resource, Sessions};
 use reelway_store::{Store, StoreConfig};

@@ -10,12 +10,12 @@ use reelway_admission::{Activity, BookingId, Refusal, Reservation};
 use reelway_clock::Monotonic;
 use reelway_media::Nanos;
 use reelway_supervise as supervise;
+use reelway_time::excused;
 use reelway_timetable::{Carriage, Schedule};
 use tracing::{debug, info};
 
 use crate::end_reason::EndReason;
 use crate::identity::{new_token, public_id};
-use crate::listening::excused;
 use crate::newcomer::NewSession;
 use crate::protocol::Protocol;
 use crate::register::Register;

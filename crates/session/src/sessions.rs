@@ -10,7 +10,7 @@ use reelway_supervise as supervise;
 
 use crate::end_reason::EndReason;
 use crate::gate::{Gate, GateConfig};
-use crate::listening::Listening;
+
 use crate::newcomer::NewSession;
 use crate::register::Register;
 use crate::session::{Session, end_for_others};

@@ -16,7 +16,7 @@ use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::desk::Asker;
 use crate::films::Show;
-use crate::limits::Peer;
+use crate::peer::Peer;
 
 /// Seconds to come that are shown, unless another number is asked for; and the most.
 const AHEAD: u64 = 600;

@@ -15,6 +15,7 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use futures_util::stream;
+use reelway_connections::{Counted, Limits, TooMany};
 use reelway_supervise as supervise;
 use serde::Serialize;
 use tokio::sync::broadcast;
@@ -24,8 +25,8 @@ use super::node::Node;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::connection::Speed;
-use crate::limits::{Counted, Limits, Peer, TooMany};
 use crate::node::NodeState;
+use crate::peer::Peer;
 
 /// Between two looks at what plays.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -316,8 +317,10 @@ fn too_many(events: &Events, which: TooMany) -> Answer {
     events.refused.fetch_add(1, Ordering::Relaxed);
     let most = events.most;
     let words = match which {
-        TooMany::InAll => format!("{most} clients listen to events already (http.max_listeners)"),
-        TooMany::OfPeer => format!(
+        TooMany::InAll { .. } => {
+            format!("{most} clients listen to events already (http.max_listeners)")
+        }
+        TooMany::OfPeer { .. } => format!(
             "{} clients of this address listen to events already: an address may have half of http.max_listeners, {most}",
             most.div_ceil(2)
         ),

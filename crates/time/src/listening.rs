@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reelway_clock::Monotonic;
+use crate::moment::Monotonic;
 
 /// Most time between two looks that counts as silence: looks are a second apart, and a busy machine takes some longer.
 const MOST: Duration = Duration::from_millis(1500);

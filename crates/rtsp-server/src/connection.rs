@@ -6,6 +6,11 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reelway_rtsp::RtspConfig;
+use reelway_rtsp::machine::{ConnId, Event};
+use reelway_rtsp::message::Message;
+use reelway_rtsp::parser::{Malformed, Parser};
+use reelway_rtsp::response::Status;
 use reelway_sender::FrameWriter;
 use reelway_session::patience;
 use reelway_supervise as supervise;
@@ -16,12 +21,8 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use crate::config::RtspConfig;
-use crate::machine::{ConnId, Event};
-use crate::message::Message;
-use crate::parser::{Malformed, Parser};
-use crate::response::Status;
-use crate::shell::hub::{Hub, Writer};
+use crate::hub::Hub;
+use crate::library::Writer;
 
 /// Bytes read at once: a request, or a good many reports.
 const READ: usize = 4096;
@@ -33,7 +34,7 @@ const LAST_WORDS: Duration = Duration::from_millis(20);
 /// Bytes that are read of a peer, and forgotten, while the connection closes.
 const MOST_IGNORED: usize = 64 * 1024;
 
-pub(super) struct Connection {
+pub(crate) struct Connection {
     pub hub: Arc<Hub>,
     pub conn: ConnId,
     pub stream: Arc<TcpStream>,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, State};
-use reelway_rtsp::{RtspConfig, RtspServer};
+use reelway_rtsp_server::{RtspConfig, RtspServer};
 use reelway_sender::{Sender, SenderConfig};
 use reelway_session::{Limits, SessionView, Sessions};
 use reelway_store::{Store, StoreConfig};

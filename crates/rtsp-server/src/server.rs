@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reelway_catalogue::Catalogue;
+use reelway_connections::{Limits, TooMany};
+use reelway_rtsp::RtspConfig;
+use reelway_rtsp::machine::{ConnId, Event, Settings};
 use reelway_sender::Sender;
 use reelway_session::{Sessions, new_connection};
 use reelway_store::Store;
@@ -17,12 +20,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::config::RtspConfig;
-use crate::machine::{ConnId, Event, Settings};
-use crate::shell::connection::Connection;
-use crate::shell::guests::Guests;
-use crate::shell::hub::{Hub, News};
-use crate::shell::library::Library;
+use crate::connection::Connection;
+use crate::hub::{Hub, News};
+use crate::library::Library;
 
 /// The RTSP server of a machine.
 pub struct RtspServer {
@@ -112,12 +112,12 @@ impl RtspServer {
             news,
             ..
         } = self;
-        let guests = Guests::new(config.connections, config.connections_per_peer);
+        let limits = Limits::new(config.connections, config.connections_per_peer);
         let mut tasks = JoinSet::new();
         for listener in listeners {
             let door = Arc::new(Door {
                 listener,
-                guests: guests.clone(),
+                limits: limits.clone(),
                 config: config.clone(),
                 hub: hub.clone(),
                 connections: Mutex::default(),
@@ -169,7 +169,7 @@ async fn tick(hub: Arc<Hub>) {
 /// A listener and what its connections need. A panic of the loop that accepts ends none of them.
 struct Door {
     listener: TcpListener,
-    guests: Guests,
+    limits: Limits,
     config: Arc<RtspConfig>,
     hub: Arc<Hub>,
     /// They end with the server.
@@ -182,8 +182,8 @@ async fn accept(door: Arc<Door>) {
         let accepted = door.listener.accept().await;
         supervise::inject("rtsp.accept");
         match accepted {
-            Ok((stream, peer)) => match door.guests.enter(peer.ip()) {
-                Ok(guest) => {
+            Ok((stream, peer)) => match door.limits.enter(peer.ip()) {
+                Ok(counted) => {
                     let conn = ConnId(new_connection());
                     let connection = Connection {
                         hub: door.hub.clone(),
@@ -196,10 +196,11 @@ async fn accept(door: Arc<Door>) {
                     while connections.try_join_next().is_some() {}
                     connections.spawn(reelway_clock::reactor::metered(async move {
                         connection.run().await;
-                        drop(guest);
+                        drop(counted);
                     }));
                 }
-                Err(why) => {
+                Err(which) => {
+                    let why = why(which, &door.config);
                     complaints.say(&format!("rtsp connection of {peer} is not taken: {why}"));
                     refuse(stream);
                 }
@@ -210,6 +211,20 @@ async fn accept(door: Arc<Door>) {
                 sleep(Duration::from_millis(100)).await;
             }
         }
+    }
+}
+
+/// Which limit a connection met, and what it is.
+fn why(which: TooMany, config: &RtspConfig) -> String {
+    match which {
+        TooMany::InAll { open } => format!(
+            "{open} connections are open, and `rtsp.max_connections` is {}",
+            config.connections
+        ),
+        TooMany::OfPeer { network, open } => format!(
+            "{open} connections of {network} are open, and `rtsp.max_connections_per_peer` is {}",
+            config.connections_per_peer
+        ),
     }
 }
 
