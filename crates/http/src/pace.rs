@@ -8,7 +8,7 @@
 //! time it plays, and they fill at twice real time, say. It counts seconds and not bytes, so a dense scene
 //! is as far ahead as a quiet one. The rule is kept here, in the body, not by the socket: a viewer
 //! fetches over several connections, a connection fetches sound and picture in turn, and only the
-//! segments know how long they play. The socket's own limit (`SO_MAX_PACING_RATE`, see `body.rs`) only
+//! segments know how long they play. The socket's own limit (`SO_MAX_PACING_RATE`, see `flow.rs`) only
 //! spreads each window over its time.
 
 use std::time::Duration;

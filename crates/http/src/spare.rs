@@ -19,7 +19,7 @@ use std::time::Duration;
 use reelway_clock::Monotonic;
 use reelway_session::{Gate, Resource};
 
-use crate::connection::WIRE;
+use crate::speed::{WIRE, on_wire};
 
 /// What may go at once is this part of what there is for a second: 1/32, 31 ms of it. The rest is given out evenly, so that no
 /// second ever gets more than there is.
@@ -230,7 +230,7 @@ impl Share {
             LEAST.. => most.min(1 << at_once.ilog2()),
             _ => u64::MAX,
         });
-        let wire = (bytes / 16).saturating_mul(WIRE).saturating_add(bytes % 16);
+        let wire = on_wire(bytes);
         let waits = self
             .downloads
             .each(of, now, |spare| spare.wait(self.number, wire, now));

@@ -34,6 +34,8 @@ pub(crate) struct Viewer {
     pub session: Session,
     /// His name in addresses; empty for one without.
     pub token: String,
+    /// How fast he is sent media.
+    pub pace: Pace,
     title: String,
     version: String,
     timeout: Duration,
@@ -129,6 +131,7 @@ impl Viewer {
     pub fn new(
         session: Session,
         token: String,
+        pace: Pace,
         show: &Show,
         timeout: Duration,
         watcher: Watcher,
@@ -139,6 +142,7 @@ impl Viewer {
         Viewer {
             session,
             token,
+            pace,
             title: show.film.name.clone(),
             version: show.version.clone(),
             timeout,
@@ -176,7 +180,7 @@ impl Viewer {
     ///
     /// # Errors
     /// It is the first one, the viewer's place was given away before, and there is no room.
-    pub fn asks(self: &Arc<Self>, piece: Piece, pace: Pace) -> Result<Sending, Refusal> {
+    pub fn asks(self: &Arc<Self>, piece: Piece) -> Result<Sending, Refusal> {
         let Piece {
             flow,
             at,
@@ -201,7 +205,7 @@ impl Viewer {
         let entry = place
             .flows
             .entry(flow)
-            .or_insert_with(|| Flow::new(pace, now));
+            .or_insert_with(|| Flow::new(self.pace, now));
         let jump = entry.moves(at, next);
         if jump {
             entry.pacer.refill(extra, now);
@@ -279,8 +283,16 @@ impl Viewer {
         self.session.set_idle_limit(limit);
     }
 
+    /// One who is let in a little later than he came waits for his answer, at the beginning and never after.
+    pub async fn wait_for_turn(&self) {
+        let wait = self.session.starts_in();
+        if !wait.is_zero() && self.is_new() {
+            tokio::time::sleep(wait).await;
+        }
+    }
+
     /// Whether nothing has been answered to him yet.
-    pub fn is_new(&self) -> bool {
+    fn is_new(&self) -> bool {
         self.answers.load(Ordering::Relaxed) == 0
     }
 

@@ -20,7 +20,8 @@ use reelway_supervise as supervise;
 use reelway_timetable::Carriage;
 
 use crate::films::Show;
-use crate::viewer::Viewer;
+use crate::pace::Pace;
+use crate::viewer::{Piece, Sending, Viewer};
 
 /// Characters of a token.
 pub(crate) const TOKEN_LENGTH: usize = 24;
@@ -77,6 +78,7 @@ struct Inner {
     sessions: Sessions,
     store: Store,
     timeout: Duration,
+    pace: Pace,
     present: Mutex<HashMap<Key, Arc<Viewer>>>,
     /// Who was here.
     past: Mutex<HashMap<Key, Past>>,
@@ -95,11 +97,12 @@ struct Past {
 }
 
 impl Viewers {
-    pub fn new(sessions: Sessions, store: Store, timeout: Duration) -> Viewers {
+    pub fn new(sessions: Sessions, store: Store, timeout: Duration, pace: Pace) -> Viewers {
         Viewers(Arc::new(Inner {
             sessions,
             store,
             timeout,
+            pace,
             present: Mutex::default(),
             past: Mutex::default(),
         }))
@@ -178,6 +181,14 @@ impl Viewers {
         Ok(viewer)
     }
 
+    /// A viewer asks for a piece, whose answer is under way until what this gives is dropped. They may be refused if they
+    /// let their place go before they asked for the first one.
+    pub fn asks(&self, viewer: &Arc<Viewer>, piece: Piece) -> Result<Sending, Denied> {
+        let sending = viewer.asks(piece);
+        self.say_farewell();
+        sending.map_err(Denied::Refused)
+    }
+
     /// What is kept of the query that a caller began with: it says who he is, where users are known.
     fn query_of(&self, caller: &Caller) -> Option<String> {
         let knows_users = self.0.sessions.gate().config().users.are_known();
@@ -245,7 +256,14 @@ impl Viewers {
             Key::Anonymous { .. } => String::new(),
         };
         let watcher = self.0.store.watcher();
-        let viewer = Viewer::new(session.clone(), token, show, self.0.timeout, watcher);
+        let viewer = Viewer::new(
+            session.clone(),
+            token,
+            self.0.pace,
+            show,
+            self.0.timeout,
+            watcher,
+        );
         let viewer = Arc::new(viewer);
         present.insert(key.clone(), viewer.clone());
         drop(present);
