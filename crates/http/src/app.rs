@@ -11,6 +11,7 @@ use reelway_media::Nanos;
 use reelway_package::Options;
 use reelway_session::Sessions;
 use reelway_store::Store;
+use reelway_viewing::Pace;
 
 use crate::answer::{self, Answer};
 use crate::api::admission::{admission, calibration, calibration_chart};
@@ -29,7 +30,6 @@ use crate::health::{self, healthz, readyz};
 use crate::metrics::page::{Page, metrics};
 use crate::metrics::{answers, counters, server, store};
 use crate::node::NodeView;
-use crate::pace::Pace;
 use crate::shadow::Shadow;
 use crate::spare::Downloads;
 use crate::status::Status;

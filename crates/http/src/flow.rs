@@ -5,14 +5,12 @@ use std::time::Duration;
 use reelway_media::SamplesError;
 use reelway_session::EndReason;
 use reelway_store::{ReadError, Source};
+use reelway_viewing::Beyond;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::spare::Share;
 use crate::speed::Speed;
 use crate::viewer::Sending;
-
-/// Bytes a second that a connection is never held below.
-const LEAST_SPEED: u64 = 256 << 10;
 
 /// Seconds within which a poster's bytes are wanted: after those of all who watch.
 const POSTER_DUE: f64 = 60.0;
@@ -108,15 +106,13 @@ impl Flow {
             let (mut wait, ahead) = viewer.wait(*flow);
             let now = reelway_clock::now();
             let limit = || {
-                let most = pace.speed(ahead) / seconds_per_byte;
-                let most = (most.is_normal() && most > 0.0).then(|| (most as u64).max(LEAST_SPEED));
                 let beyond = beyond.as_ref().map(|share| share.speed(now));
-                match beyond {
-                    // Nothing limits it, or nothing but its pace.
-                    Some(None) => None,
-                    None => most,
-                    Some(Some(beyond)) => most.map(|most| most.saturating_add(beyond)),
-                }
+                let beyond = match beyond {
+                    None => Beyond::Nothing,
+                    Some(None) => Beyond::Everything,
+                    Some(Some(share)) => Beyond::Share(share),
+                };
+                pace.connection_speed(ahead, *seconds_per_byte, beyond)
             };
             if wait.is_zero() {
                 if let Some(share) = beyond {

@@ -14,7 +14,7 @@
 //! | `desk.rs`, `blocking.rs` | texts that are made on request, off the reactor and within one bound |
 //! | `films.rs` | films, packaged and opened |
 //! | `shadow.rs` | what other cache policies would have made of the same requests |
-//! | `viewers.rs`, `viewer.rs`, `pace.rs` | who watches, and how fast they are sent media |
+//! | `viewers.rs`, `viewer.rs` | who watches |
 //! | `body.rs`, `flow.rs`, `pieces.rs` | bodies of media, window by window |
 //! | `budget.rs`, `spare.rs`, `speed.rs` | what bodies may pin, what downloads may take, how fast a connection sends |
 //! | `upload/` | films that are put and deleted |
@@ -43,7 +43,6 @@ mod media;
 mod metrics;
 mod names;
 mod node;
-mod pace;
 mod pieces;
 mod process;
 mod route;

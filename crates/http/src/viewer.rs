@@ -11,11 +11,11 @@ use reelway_media::{Nanos, SECOND};
 use reelway_session::{Progress, Refusal, Session, State};
 use reelway_store::{Source, Watcher};
 use reelway_supervise as supervise;
+use reelway_viewing::{Pace, Pacer};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use crate::films::Show;
-use crate::pace::{Pace, Pacer};
 
 /// The flow of a file; the others are track_IDs.
 pub(crate) const FILE: u32 = 0;

@@ -18,9 +18,9 @@ use reelway_session::{EndReason, NewSession, Protocol, Refusal, Sessions, Wants}
 use reelway_store::Store;
 use reelway_supervise as supervise;
 use reelway_timetable::Carriage;
+use reelway_viewing::Pace;
 
 use crate::films::Show;
-use crate::pace::Pace;
 use crate::viewer::{Piece, Sending, Viewer};
 
 /// Characters of a token.
