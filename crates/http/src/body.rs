@@ -19,19 +19,13 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use reelway_clock::Monotonic;
 use reelway_store::{ReadError, Span, Store};
+use reelway_viewing::{COPIED, WIDE};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::budget::{Budget, WIDE};
+use crate::budget::Budget;
 use crate::films::Show;
 use crate::flow::{Flow, MediaError, Turn};
 use crate::pieces::{Window, Windows};
-
-/// What one connection may copy at once when it may not pin.
-const COPIED: u64 = 64 << 10;
-
-/// How long a window makes the viewer wait for the next, if it need not hold more than [`COPIED`] bytes for that: one of
-/// few bits would play for many seconds, and he may seek meanwhile.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Where bodies of media come from.
 #[derive(Clone)]
@@ -122,18 +116,14 @@ impl Producer {
     /// Asks the store for the next window, due when the viewer will have played what is ahead.
     fn ask(&mut self, turn: &Turn, wide: bool) -> Result<Option<Coming>, MediaError> {
         let ahead = turn.ahead;
-        let (permit, mut size) = match self.budget.window(wide) {
+        let (permit, size) = match self.budget.window(wide) {
             Some((permit, size)) => (Some(permit), size),
             None => (None, COPIED),
         };
-        match turn.beyond {
-            Some(most) => size = size.min(most),
-            None => {
-                while size / 2 >= COPIED && self.flow.wait_after(size) > LONGEST_WAIT {
-                    size /= 2;
-                }
-            }
-        }
+        let size = match turn.beyond {
+            Some(most) => size.min(most),
+            None => self.flow.window(size),
+        };
         let Some(window) = self.windows.next(size)? else {
             return Ok(None);
         };
@@ -159,7 +149,7 @@ impl Producer {
     /// The next pieces, when it is time for them; `None` at the end.
     async fn next(&mut self) -> Result<Option<VecDeque<Bytes>>, MediaError> {
         let asked = self.ahead.as_ref().map(|coming| coming.window.len());
-        let turn = self.flow.turn(asked, self.budget.block_bytes).await?;
+        let turn = self.flow.turn(asked, self.budget.block_bytes()).await?;
         let fast = self.is_fast();
         // Of a share it is not known before its turn how large the next window may be.
         let may_ask = turn.beyond.is_none() || self.flow.is_unlimited();

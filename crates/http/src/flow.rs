@@ -152,6 +152,19 @@ impl Flow {
         }
     }
 
+    /// Bytes of the next window, of at most `most`.
+    pub fn window(&self, most: u64) -> u64 {
+        match self {
+            _ if self.is_unlimited() => most,
+            Flow::Viewer {
+                sending: Sending { viewer, flow, .. },
+                seconds_per_byte,
+                ..
+            } => viewer.window(*flow, most, *seconds_per_byte),
+            Flow::Poster { .. } => most,
+        }
+    }
+
     /// Bytes were handed over, at the film's pace or beyond it.
     pub fn sent(&self, bytes: u64, at_pace: bool) {
         if let Flow::Viewer {

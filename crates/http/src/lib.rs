@@ -57,7 +57,7 @@ mod viewers;
 mod watch;
 mod web;
 
-pub use budget::pinned_blocks;
 pub use config::HttpConfig;
 pub use node::{Addresses, Calibrated, NodeState, NodeView, Problem, Sending};
+pub use reelway_viewing::pinned_blocks;
 pub use server::HttpServer;

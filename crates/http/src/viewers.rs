@@ -18,10 +18,10 @@ use reelway_session::{EndReason, NewSession, Protocol, Refusal, Sessions, Wants}
 use reelway_store::Store;
 use reelway_supervise as supervise;
 use reelway_timetable::Carriage;
-use reelway_viewing::Pace;
+use reelway_viewing::{Pace, Piece};
 
 use crate::films::Show;
-use crate::viewer::{Piece, Sending, Viewer};
+use crate::viewer::{Sending, Viewer};
 
 /// Characters of a token.
 pub(crate) const TOKEN_LENGTH: usize = 24;
@@ -183,7 +183,7 @@ impl Viewers {
 
     /// A viewer asks for a piece, whose answer is under way until what this gives is dropped. They may be refused if they
     /// let their place go before they asked for the first one.
-    pub fn asks(&self, viewer: &Arc<Viewer>, piece: Piece) -> Result<Sending, Denied> {
+    pub fn asks(&self, viewer: &Arc<Viewer>, piece: &Piece) -> Result<Sending, Denied> {
         let sending = viewer.asks(piece);
         self.say_farewell();
         sending.map_err(Denied::Refused)

@@ -5,9 +5,16 @@
 //!
 //! | file | what lives there |
 //! |---|---|
+//! | `viewer.rs`, `flow.rs` | a viewer: where they are in the film, and what they ask for |
 //! | `pace.rs` | how fast media leave |
+//! | `window.rs` | how much is read, pinned and sent at once |
 #![forbid(unsafe_code)]
 
+mod flow;
 mod pace;
+mod viewer;
+mod window;
 
 pub use pace::{Beyond, Pace, Pacer};
+pub use viewer::{Doing, FILE, Moved, Piece, Progress, Viewer};
+pub use window::{Budget, COPIED, LONGEST_WAIT, Leave, WIDE, pinned_blocks};

@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::http::{Method, header, request::Parts};
 use reelway_media::Nanos;
 use reelway_session::Protocol;
+use reelway_viewing::{FILE, Piece};
 
 use super::refused::{Answered, denied, no_media};
 use crate::answer;
@@ -16,7 +17,6 @@ use crate::media::{Media, bodiless};
 use crate::pieces::Windows;
 use crate::spare::Downloads;
 use crate::speed::{Carried, Speed};
-use crate::viewer::{FILE, Piece};
 use crate::viewers::{Caller, Viewers};
 
 /// What files need.
@@ -73,7 +73,7 @@ impl Files {
             // The tables at a file's beginning or end are no film: they go freely on top.
             extra: show.overhead() as f64 * seconds_per_byte,
         };
-        let sending = self.viewers.asks(&viewer, piece).map_err(denied)?;
+        let sending = self.viewers.asks(&viewer, &piece).map_err(denied)?;
         let windows = Windows::of_file(range.clone());
         let speed = Speed::of(request);
         let share = self.downloads.share(caller.peer.ip());

@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::{Method, StatusCode, header, request::Parts};
 use reelway_media::Kind;
 use reelway_session::Protocol;
+use reelway_viewing::Piece;
 use tokio::sync::Semaphore;
 
 use super::refused::{Answered, check_version, denied, no_media, no_track, not_here};
@@ -18,7 +19,6 @@ use crate::media::{Media, bodiless};
 use crate::pieces::Windows;
 use crate::route::{flag, query};
 use crate::speed::{Carried, Speed};
-use crate::viewer::Piece;
 use crate::viewers::{Caller, Viewers};
 
 /// Pieces for posters that are sent at once: posters must not be in the way of films.
@@ -121,7 +121,7 @@ impl Segments {
                 main,
                 extra: 0.0,
             };
-            let sending = self.viewers.asks(&viewer, piece).map_err(denied)?;
+            let sending = self.viewers.asks(&viewer, &piece).map_err(denied)?;
             let seconds_per_byte =
                 Duration::from_nanos(duration.max(0) as u64).as_secs_f64() / len.max(1) as f64;
             let speed = Speed::of(request);
