@@ -19,13 +19,13 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use reelway_clock::Monotonic;
 use reelway_store::{ReadError, Span, Store};
-use reelway_viewing::{COPIED, WIDE};
+use reelway_viewing::{COPIED, WIDE, Window};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::budget::Budget;
 use crate::films::Show;
 use crate::flow::{Flow, MediaError, Turn};
-use crate::pieces::{Window, Windows};
+use crate::pieces::{self, Pieces};
 
 /// Where bodies of media come from.
 #[derive(Clone)]
@@ -40,13 +40,13 @@ impl Bodies {
         Bodies { store, budget }
     }
 
-    /// A body of `len` bytes, which are these windows of a film. Reads the first pieces, so that a failure can still be
+    /// A body of `len` bytes, which are these pieces of a film. Reads the first pieces, so that a failure can still be
     /// answered with a status.
     pub async fn begin(
         &self,
         show: Arc<Show>,
         flow: Flow,
-        windows: Windows,
+        pieces: Pieces,
         len: u64,
     ) -> Result<MediaBody, MediaError> {
         if let Flow::Viewer { sending, .. } = &flow {
@@ -57,7 +57,7 @@ impl Bodies {
             budget: self.budget.clone(),
             show,
             flow,
-            windows,
+            pieces,
             ahead: None,
             handed: None,
         };
@@ -87,7 +87,7 @@ struct Producer {
     budget: Budget,
     show: Arc<Show>,
     flow: Flow,
-    windows: Windows,
+    pieces: Pieces,
     ahead: Option<Coming>,
     /// When the last window was handed over.
     handed: Option<Monotonic>,
@@ -124,7 +124,7 @@ impl Producer {
             Some(most) => size.min(most),
             None => self.flow.window(size),
         };
-        let Some(window) = self.windows.next(size)? else {
+        let Some(window) = self.pieces.next(size)? else {
             return Ok(None);
         };
         let span = window.film.clone().map(|range| {
@@ -148,7 +148,7 @@ impl Producer {
 
     /// The next pieces, when it is time for them; `None` at the end.
     async fn next(&mut self) -> Result<Option<VecDeque<Bytes>>, MediaError> {
-        let asked = self.ahead.as_ref().map(|coming| coming.window.len());
+        let asked = self.ahead.as_ref().map(|coming| coming.window.bytes());
         let turn = self.flow.turn(asked, self.budget.block_bytes()).await?;
         let fast = self.is_fast();
         // Of a share it is not known before its turn how large the next window may be.
@@ -173,7 +173,7 @@ impl Producer {
             None => None,
         };
         let copy = permit.is_none();
-        let mut pieces = window.bytes(span.as_ref(), copy);
+        let mut pieces = pieces::bytes(window, span.as_ref(), copy);
         drop(span);
         let bytes: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
         if let Some(permit) = permit {

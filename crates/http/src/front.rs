@@ -10,6 +10,7 @@ use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use hyper::body::Incoming;
+use reelway_viewing::Caller;
 use tower_service::Service;
 
 use crate::answer::{self, Answer};
@@ -22,7 +23,6 @@ use crate::route::{self, Target};
 use crate::speed::Speed;
 use crate::status::Status;
 use crate::upload::handler::Upload;
-use crate::viewers::Caller;
 use crate::watch::Watch;
 
 /// Characters of a `User-Agent` that are kept.

@@ -11,8 +11,6 @@ use reelway_viewing::{Doing, Pace, Piece};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::films::Show;
-
 /// One viewer.
 pub(crate) struct Viewer {
     pub session: Session,
@@ -20,8 +18,6 @@ pub(crate) struct Viewer {
     pub token: String,
     /// How fast they are sent media.
     pub pace: Pace,
-    title: String,
-    version: String,
     place: Mutex<reelway_viewing::Viewer>,
     /// Tells the store's cache where they are.
     watcher: Watcher,
@@ -35,7 +31,6 @@ impl Viewer {
         session: Session,
         token: String,
         pace: Pace,
-        show: &Show,
         timeout: Duration,
         watcher: Watcher,
     ) -> Viewer {
@@ -46,8 +41,6 @@ impl Viewer {
             session,
             token,
             pace,
-            title: show.film.name.clone(),
-            version: show.version.clone(),
             place: Mutex::new(place),
             watcher,
             refilled: Notify::new(),
@@ -57,16 +50,6 @@ impl Viewer {
     /// The bytes of the film from here on are asked for next.
     pub fn comes_to(&self, source: &Source, offset: u64) {
         self.watcher.comes_to(source, offset, 1.0);
-    }
-
-    /// Whether this is the film they watch.
-    pub fn watches(&self, show: &Show) -> bool {
-        self.title == show.film.name
-    }
-
-    /// Whether it is still the file that they began to watch.
-    pub fn watches_version(&self, show: &Show) -> bool {
-        self.version == show.version
     }
 
     /// A piece of media is asked for: its answer is under way until what this gives is dropped.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use reelway_media::{Nanos, SECOND};
 use reelway_time::Monotonic;
 
+use crate::budget::{COPIED, LONGEST_WAIT};
 use crate::flow::Flow;
 use crate::pace::Pace;
-use crate::window::{COPIED, LONGEST_WAIT};
 
 /// The flow of a file; the others are track_IDs.
 pub const FILE: u32 = 0;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Method, header, request::Parts};
 use reelway_media::Nanos;
-use reelway_session::Protocol;
-use reelway_viewing::{FILE, Piece};
+use reelway_viewing::{Caller, Delivery, FILE, Piece};
 
 use super::refused::{Answered, denied, no_media};
 use crate::answer;
@@ -14,10 +13,10 @@ use crate::body::Bodies;
 use crate::films::Show;
 use crate::flow::Flow;
 use crate::media::{Media, bodiless};
-use crate::pieces::Windows;
+use crate::pieces::Pieces;
 use crate::spare::Downloads;
 use crate::speed::{Carried, Speed};
-use crate::viewers::{Caller, Viewers};
+use crate::viewers::Viewers;
 
 /// What files need.
 pub(crate) struct Files {
@@ -59,7 +58,7 @@ impl Files {
         };
         let viewer = self
             .viewers
-            .resume(Protocol::File, &show, &caller)
+            .resume(Delivery::File, &show, &caller)
             .map_err(denied)?;
         viewer.wait_for_turn().await;
         let seconds_per_byte = show.seconds() / len.max(1) as f64;
@@ -74,7 +73,7 @@ impl Files {
             extra: show.overhead() as f64 * seconds_per_byte,
         };
         let sending = self.viewers.asks(&viewer, &piece).map_err(denied)?;
-        let windows = Windows::of_file(range.clone());
+        let pieces = Pieces::of_file(range.clone());
         let speed = Speed::of(request);
         let share = self.downloads.share(caller.peer.ip());
         speed.carries(match &share {
@@ -87,7 +86,7 @@ impl Files {
         let flow = Flow::of(sending, seconds_per_byte, true, speed).beyond(share);
         let body = self
             .bodies
-            .begin(show.clone(), flow, windows, range.end - range.start)
+            .begin(show.clone(), flow, pieces, range.end - range.start)
             .await
             .map_err(|error| no_media(&show.film.name, &error))?;
         Ok(answer.map(|_| Body::new(body)))

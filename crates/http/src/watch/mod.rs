@@ -15,6 +15,7 @@ pub(crate) mod segment;
 use std::sync::Arc;
 
 use axum::http::{Method, StatusCode, header, request::Parts};
+use reelway_viewing::Caller;
 
 use self::file::Files;
 use self::playlist::Playlists;
@@ -23,7 +24,6 @@ use self::segment::Segments;
 use crate::answer::{self, Answer};
 use crate::films::Films;
 use crate::route::Target;
-use crate::viewers::Caller;
 
 /// What a player may ask with from a foreign page, and what it may see of the answer.
 const ALLOWED: &str = "Range, If-Range, If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, \

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use axum::http::{Method, header, request::Parts};
 use reelway_package::{Links, media_playlist, mpd, multivariant_playlist};
-use reelway_session::Protocol;
+use reelway_viewing::{Caller, Delivery, TOKEN_LENGTH};
 
 use super::refused::{Answered, denied, no_track};
 use crate::answer::{self, Answer};
 use crate::desk::{Asker, Desk, Text};
 use crate::films::Show;
 use crate::route::Target;
-use crate::viewers::{Caller, TOKEN_LENGTH, Viewers};
+use crate::viewers::Viewers;
 
 const HLS: &str = "application/vnd.apple.mpegurl";
 const DASH: &str = "application/dash+xml";
@@ -46,10 +46,10 @@ impl Playlists {
         {
             return Err(no_track(&show.film.name, id));
         }
-        let protocol = if target == Target::Mpd {
-            Protocol::Dash
+        let delivery = if target == Target::Mpd {
+            Delivery::Dash
         } else {
-            Protocol::Hls
+            Delivery::Hls
         };
         let token = if request.method == Method::HEAD {
             // Nobody begins to watch by asking for a length, which is the same for every token.
@@ -60,7 +60,7 @@ impl Playlists {
         } else {
             let viewer = self
                 .viewers
-                .begin(protocol, &show, &caller)
+                .begin(delivery, &show, &caller)
                 .map_err(denied)?;
             viewer.wait_for_turn().await;
             viewer.answered();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::http::{StatusCode, request::Parts};
 use reelway_catalogue::CatalogueError;
 use reelway_store::ReadError;
+use reelway_viewing::Denied as NoViewer;
 
 use crate::answer::{self, Answer};
 use crate::films::{Show, ShowError};
@@ -53,8 +54,8 @@ pub(super) fn denied(denied: Denied) -> Box<Answer> {
             }
             answer
         }
-        Denied::Forbidden(words) => answer::error(StatusCode::FORBIDDEN, words),
-        Denied::Gone(words) => answer::error(StatusCode::GONE, words),
+        Denied::NoViewer(NoViewer::Forbidden(words)) => answer::error(StatusCode::FORBIDDEN, words),
+        Denied::NoViewer(NoViewer::Gone(words)) => answer::error(StatusCode::GONE, words),
     })
 }
 

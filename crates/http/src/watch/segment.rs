@@ -6,8 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Method, StatusCode, header, request::Parts};
 use reelway_media::Kind;
-use reelway_session::Protocol;
-use reelway_viewing::Piece;
+use reelway_viewing::{Caller, Delivery, Piece};
 use tokio::sync::Semaphore;
 
 use super::refused::{Answered, check_version, denied, no_media, no_track, not_here};
@@ -16,10 +15,10 @@ use crate::body::Bodies;
 use crate::films::Show;
 use crate::flow::Flow;
 use crate::media::{Media, bodiless};
-use crate::pieces::Windows;
+use crate::pieces::Pieces;
 use crate::route::{flag, query};
 use crate::speed::{Carried, Speed};
-use crate::viewers::{Caller, Viewers};
+use crate::viewers::Viewers;
 
 /// Pieces for posters that are sent at once: posters must not be in the way of films.
 const POSTERS: usize = 4;
@@ -64,7 +63,7 @@ impl Segments {
         if request.method != Method::HEAD && !flag(request, "poster") {
             let viewer = self
                 .viewers
-                .resume(Protocol::Hls, &show, &caller)
+                .resume(Delivery::Hls, &show, &caller)
                 .map_err(denied)?;
             viewer.answered();
         }
@@ -110,7 +109,7 @@ impl Segments {
         } else {
             let viewer = self
                 .viewers
-                .resume(Protocol::Hls, &show, &caller)
+                .resume(Delivery::Hls, &show, &caller)
                 .map_err(denied)?;
             let (flow, main) = flow_of(&show, id);
             let piece = Piece {
@@ -131,10 +130,10 @@ impl Segments {
         let slices = track
             .slices(number, range.clone())
             .ok_or_else(|| not_here(String::new()))?;
-        let windows = Windows::of_segment(show.clone(), place, slices);
+        let pieces = Pieces::of_segment(show.clone(), place, slices);
         let body = self
             .bodies
-            .begin(show.clone(), flow, windows, range.end - range.start)
+            .begin(show.clone(), flow, pieces, range.end - range.start)
             .await
             .map_err(|error| no_media(title, &error))?;
         Ok(answer.map(|_| Body::new(body)))

@@ -1,5 +1,4 @@
-//! Windows: what of an answer is read from the store, pinned and sent at once. A window is a block of the store, or some
-//! blocks side by side.
+//! How much of an answer is read from the store, pinned and sent at once: windows of a block, or of some blocks side by side.
 
 use std::time::Duration;
 
