@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 use hyper::rt;
 use reelway_session::{last_look, patience};
 use reelway_sys::{marks, tcp};
+use reelway_viewing::on_wire;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::metrics::counters::Counters;
 use crate::node::NodeView;
-use crate::speed::{Carried, Speed, Told, on_wire};
+use crate::speed::{Carried, Speed, Told};
 
 /// Bytes of a held file that the kernel may have before they leave.
 const UNSENT: u32 = 128 << 10;

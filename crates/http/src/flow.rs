@@ -8,7 +8,7 @@ use reelway_store::{ReadError, Source};
 use reelway_viewing::Beyond;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::spare::Share;
+use crate::downloads::Share;
 use crate::speed::Speed;
 use crate::viewer::Sending;
 
@@ -106,12 +106,8 @@ impl Flow {
             let (mut wait, ahead) = viewer.wait(*flow);
             let now = reelway_clock::now();
             let limit = || {
-                let beyond = beyond.as_ref().map(|share| share.speed(now));
-                let beyond = match beyond {
-                    None => Beyond::Nothing,
-                    Some(None) => Beyond::Everything,
-                    Some(Some(share)) => Beyond::Share(share),
-                };
+                let beyond = beyond.as_ref().map(|share| share.beyond(now));
+                let beyond = beyond.unwrap_or(Beyond::Nothing);
                 pace.connection_speed(ahead, *seconds_per_byte, beyond)
             };
             if wait.is_zero() {

@@ -16,7 +16,7 @@
 //! | `shadow.rs` | what other cache policies would have made of the same requests |
 //! | `viewers.rs`, `viewer.rs` | who watches |
 //! | `body.rs`, `flow.rs`, `pieces.rs` | bodies of media, window by window |
-//! | `budget.rs`, `spare.rs`, `speed.rs` | what bodies may pin, what downloads may take, how fast a connection sends |
+//! | `budget.rs`, `downloads.rs`, `speed.rs` | what bodies may pin, what downloads may take, how fast a connection sends |
 //! | `upload/` | films that are put and deleted |
 //! | `api/`, `names.rs` | the control API of `docs/reference/api.md` |
 //! | `metrics/`, `health.rs` | counters, Prometheus; whether the server is well |
@@ -33,6 +33,7 @@ mod conditional;
 mod config;
 mod connection;
 mod desk;
+mod downloads;
 mod films;
 mod flow;
 mod front;
@@ -48,7 +49,6 @@ mod process;
 mod route;
 mod server;
 mod shadow;
-mod spare;
 mod speed;
 mod status;
 mod upload;

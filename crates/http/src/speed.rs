@@ -7,14 +7,6 @@ use std::time::Duration;
 use axum::http::request::Parts;
 use reelway_clock::Monotonic;
 
-/// Bytes on the wire for 16 of an answer: headers of TCP, IP and Ethernet take less than a sixteenth.
-pub(crate) const WIRE: u64 = 17;
-
-/// Bytes on the wire for so many of an answer.
-pub(crate) fn on_wire(bytes: u64) -> u64 {
-    (bytes / 16).saturating_mul(WIRE).saturating_add(bytes % 16)
-}
-
 /// What a connection carries, for the queues on its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Carried {

@@ -10,11 +10,11 @@ use reelway_viewing::{Caller, Delivery, FILE, Piece};
 use super::refused::{Answered, denied, no_media};
 use crate::answer;
 use crate::body::Bodies;
+use crate::downloads::Downloads;
 use crate::films::Show;
 use crate::flow::Flow;
 use crate::media::{Media, bodiless};
 use crate::pieces::Pieces;
-use crate::spare::Downloads;
 use crate::speed::{Carried, Speed};
 use crate::viewers::Viewers;
 
