@@ -1,10 +1,10 @@
-//! Bodies of media: read from the store window by window, paced, and one window ahead only for who takes one faster than
-//! the next can be read. A window is a block; of several blocks, which are asked for and read at once, for who is that
-//! fast, as long as most of what may be pinned is free.
+//! Bodies of media: read from the store window by window, paced, and one window ahead only for connections that take one
+//! faster than the next can be read. A window is a block. For connections that fast it is several blocks, which are asked for
+//! and read at once, as long as most of what may be pinned is free.
 //!
 //! What hyper holds and what is read ahead are slices of the store's blocks, which stay pinned until
 //! the socket has taken them. A viewer who stopped reading would so keep two windows for as long as
-//! his connection lives, and enough of them the whole pool. So only half of the pool may be pinned by
+//! the connection lives, and enough of them the whole pool. So only a quarter of the pool may be pinned by
 //! HTTP ([`Budget`]); connections beyond it get copies of at most 64 KiB, one at a time, and pin
 //! nothing.
 
@@ -185,7 +185,7 @@ impl Producer {
                     _permit: permit.clone(),
                 });
             }
-            // While these are written the next are read, unless they would be kept while he waits for them.
+            // While these are written the next are read, unless they would be kept while the viewer waits for them.
             if fast && may_ask && self.flow.wait_after(bytes) < self.show.source.lead() {
                 let wide = self.flow.wait_after(bytes + WIDE).is_zero();
                 self.ahead = self.ask(&turn, wide)?;

@@ -28,9 +28,9 @@ pub(crate) enum MediaError {
 
 /// Who is sent media, and at what pace.
 pub(crate) enum Flow {
-    /// A viewer, held to the pace of his flow.
+    /// A viewer, held to the pace of the flow.
     Viewer {
-        /// His answer, under way.
+        /// Their answer, under way.
         sending: Sending,
         /// Film seconds that a byte plays.
         seconds_per_byte: f64,

@@ -37,7 +37,7 @@ use crate::upload::clean_up::clean_up;
 use crate::upload::slots;
 
 /// Bytes that the kernel holds for a connection and that have not left yet: what a reader who stopped
-/// costs beside what is on the way to him.
+/// costs beside what is on the way to them.
 const UNSENT: u32 = 128 << 10;
 /// Bytes that hyper holds of a request's head, and of an answer before it waits for the socket (plus
 /// the piece that went beyond).

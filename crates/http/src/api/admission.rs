@@ -70,10 +70,10 @@ struct Refused {
 struct Newcomer {
     title: String,
     admitted: bool,
-    /// Seconds that he would wait for his beginning.
+    /// Seconds that they would wait for their beginning.
     starts_in: Option<f64>,
     reason: Option<String>,
-    /// Seconds after which he could come; `exact` where there will be room then as far as is booked now.
+    /// Seconds after which they could come; `exact` where there will be room then as far as is booked now.
     retry_after: Option<u64>,
     exact: Option<bool>,
 }

@@ -74,7 +74,7 @@ impl Playlists {
         // Those of long films are long, and are made and compressed for each viewer.
         let make = move || Ok(text(&show, target, &token, in_segments));
         let mut answer = self.desk.answer(asker, make).await;
-        // Each viewer has his own.
+        // Each viewer has their own.
         answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
         answer
     }
