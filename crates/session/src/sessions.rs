@@ -7,10 +7,10 @@ use std::time::Duration;
 use reelway_admission::{Bounds, Refusal};
 use reelway_clock::Monotonic;
 use reelway_supervise as supervise;
+use reelway_time::Listening;
 
 use crate::end_reason::EndReason;
 use crate::gate::{Gate, GateConfig};
-
 use crate::newcomer::NewSession;
 use crate::register::Register;
 use crate::session::{Session, end_for_others};

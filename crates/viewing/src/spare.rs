@@ -1,67 +1,58 @@
 //! Downloads: what viewers have not booked flows to them, after everything else.
 //!
 //! A file that is fetched is a viewer's: its film's rate is booked for it, and it always gets that. What it is sent beyond comes
-//! out of what nobody has booked at the moment ([`Gate::unbooked`]), shared evenly among all downloads. Where nothing on
+//! out of what nobody has booked at the moment, shared evenly among all downloads. Where nothing on
 //! the way to a viewer is limited there is nothing to share: the download goes as fast as TCP takes it.
-//!
-//! | type | what it is |
-//! |---|---|
-//! | [`Spare`] | the rule for one resource: who may send how much when. Pure |
-//! | [`Downloads`] | one such for each limited resource, told anew ten times a second what is left of it |
-//! | [`Share`] | what one answer may take of them |
 
-use std::collections::{HashMap, VecDeque};
-use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use reelway_clock::Monotonic;
-use reelway_session::{Gate, Resource};
+use reelway_time::Monotonic;
 
-use crate::connection::WIRE;
+use crate::pace::Beyond;
+use crate::wire::{WIRE, on_wire};
 
 /// What may go at once is this part of what there is for a second: 1/32, 31 ms of it. The rest is given out evenly, so that no
 /// second ever gets more than there is.
 const AT_ONCE: u64 = 32;
-/// Time between two looks at what is booked: downloads make room for a viewer within it.
+/// Time after which it is to be said again how much is left: downloads make room for a viewer within it.
 const LOOK: Duration = Duration::from_millis(100);
-/// Longest wait before one asks again: what there is may have grown.
+/// Longest wait before a download asks again: what there is may have grown.
 const AGAIN: Duration = Duration::from_millis(250);
-/// Most who wait in line; others ask again.
+/// Most downloads that wait in line; others ask again.
 const LINE: usize = 1024;
 /// Less than this is not worth a piece of its own, bytes.
 const LEAST: u64 = 4096;
 
 /// One resource of which so many bytes a second are left.
 #[derive(Debug)]
-pub(crate) struct Spare {
+struct Spare {
     /// Bytes a second that nobody has booked.
     rest: u64,
     /// What may go now, in bytes times nanoseconds of a second.
     level: u128,
     at: Monotonic,
-    /// Who waits, and for how many bytes: the first in line goes first.
+    /// The downloads that wait, and for how many bytes: the first in line goes first.
     line: VecDeque<(u64, u64)>,
-    /// Who took something lately.
-    takers: HashMap<u64, Monotonic>,
+    /// The downloads that took something lately.
+    takers: BTreeMap<u64, Monotonic>,
 }
 
 const SECOND: u128 = 1_000_000_000;
 
 impl Spare {
-    pub fn new(now: Monotonic) -> Spare {
+    fn new(now: Monotonic) -> Spare {
         Spare {
             rest: 0,
             level: 0,
             at: now,
             line: VecDeque::new(),
-            takers: HashMap::new(),
+            takers: BTreeMap::new(),
         }
     }
 
     /// Most bytes that may go at once.
-    pub fn at_once(&self) -> u64 {
+    fn at_once(&self) -> u64 {
         self.rest / AT_ONCE
     }
 
@@ -78,7 +69,7 @@ impl Spare {
     }
 
     /// From now on so many bytes a second are left.
-    pub fn set(&mut self, rest: u64, now: Monotonic) {
+    fn set(&mut self, rest: u64, now: Monotonic) {
         self.advance(now);
         self.rest = rest;
         self.advance(now);
@@ -86,9 +77,9 @@ impl Spare {
         self.takers.retain(|_, at| lately(at));
     }
 
-    /// How long until `who` may take so many bytes, if those before him in line take theirs; from then on he is in line.
-    /// Zero: now.
-    pub fn wait(&mut self, who: u64, bytes: u64, now: Monotonic) -> Duration {
+    /// How long until download `who` may take so many bytes, if those before it in line take theirs. From then on it is in
+    /// line. Zero: now.
+    fn wait(&mut self, who: u64, bytes: u64, now: Monotonic) -> Duration {
         self.advance(now);
         if bytes > self.at_once() || self.given() == 0 {
             self.leave(who);
@@ -116,8 +107,8 @@ impl Spare {
         Duration::from_nanos(wait.min(AGAIN.as_nanos()) as u64)
     }
 
-    /// He takes what he had not to wait for.
-    pub fn take(&mut self, who: u64, bytes: u64, now: Monotonic) {
+    /// It takes what it need not wait for.
+    fn take(&mut self, who: u64, bytes: u64, now: Monotonic) {
         self.advance(now);
         self.level = self.level.saturating_sub(u128::from(bytes) * SECOND);
         self.leave_line(who);
@@ -128,14 +119,14 @@ impl Spare {
         self.line.retain(|(other, _)| *other != who);
     }
 
-    /// He wants nothing any more.
-    pub fn leave(&mut self, who: u64) {
+    /// It wants nothing any more.
+    fn leave(&mut self, who: u64) {
         self.leave_line(who);
         self.takers.remove(&who);
     }
 
     /// An even share of what is given out, bytes a second.
-    pub fn share(&self) -> u64 {
+    fn share(&self) -> u64 {
         let waiting = self.line.iter();
         let new = waiting.filter(|(who, _)| !self.takers.contains_key(who));
         self.given() / (self.takers.len() + new.count()).max(1) as u64
@@ -143,141 +134,125 @@ impl Spare {
 }
 
 /// What is left for downloads, of each limited resource.
-pub(crate) struct Downloads {
-    gate: Gate,
-    /// Whether downloads get more than their film's pace at all.
-    are_eager: bool,
-    /// What packets of theirs are marked with.
-    dscp: u8,
-    spare: Mutex<HashMap<Resource, (Spare, Monotonic)>>,
-    next: AtomicU64,
+#[derive(Debug)]
+pub struct Spares<R> {
+    /// With each, when it was last said how much is left.
+    all: BTreeMap<R, (Spare, Monotonic)>,
+    /// The number of the last download.
+    last: u64,
 }
 
-impl Downloads {
-    pub fn new(gate: Gate, are_eager: bool, dscp: u8) -> Arc<Downloads> {
-        Arc::new(Downloads {
-            gate,
-            are_eager,
-            dscp,
-            spare: Mutex::default(),
-            next: AtomicU64::new(0),
-        })
-    }
-
-    /// The code point of their packets.
-    pub fn dscp(&self) -> u8 {
-        self.dscp
-    }
-
-    /// The share of an answer to this address; `None`: it gets its film's pace and no more.
-    pub fn share(self: &Arc<Self>, peer: IpAddr) -> Option<Share> {
-        self.are_eager.then(|| Share {
-            downloads: self.clone(),
-            limited_by: self.gate.on_the_way_to(peer),
-            number: self.next.fetch_add(1, Ordering::Relaxed),
-        })
-    }
-
-    /// Does something with each of these resources, of which it is known what is left.
-    fn each<T>(
-        &self,
-        resources: &[Resource],
-        now: Monotonic,
-        mut work: impl FnMut(&mut Spare) -> T,
-    ) -> Vec<T> {
-        let mut all = lock(&self.spare);
-        let of = |resource: &Resource| {
-            let rest = || self.gate.unbooked(*resource);
-            let (spare, looked) = all.entry(*resource).or_insert_with(|| {
-                let mut spare = Spare::new(now);
-                spare.set(rest(), now);
-                (spare, now)
-            });
-            if now.since(*looked) >= LOOK {
-                spare.set(rest(), now);
-                *looked = now;
-            }
-            work(spare)
-        };
-        resources.iter().map(of).collect()
-    }
-}
-
-/// What one answer may take of what is left.
-pub(crate) struct Share {
-    downloads: Arc<Downloads>,
-    limited_by: Vec<Resource>,
+/// A download, for as long as it lasts: its number, and the limited resources that it needs.
+#[derive(Clone, Debug)]
+pub struct Download<R> {
     number: u64,
+    limited_by: Vec<R>,
 }
 
-impl Share {
+impl<R> Download<R> {
     /// Whether nothing is limited on its way.
-    pub fn is_all(&self) -> bool {
+    pub fn is_unlimited(&self) -> bool {
         self.limited_by.is_empty()
+    }
+}
+
+impl<R> Default for Spares<R> {
+    fn default() -> Spares<R> {
+        Spares {
+            all: BTreeMap::new(),
+            last: 0,
+        }
+    }
+}
+
+impl<R: Copy + Ord> Spares<R> {
+    /// A download begins that needs these limited resources.
+    pub fn begin(&mut self, limited_by: Vec<R>) -> Download<R> {
+        self.last += 1;
+        Download {
+            number: self.last,
+            limited_by,
+        }
+    }
+
+    /// The resources of a download of which it is not known, or was not said lately, how much is left: [`Spares::set`]
+    /// comes first for them.
+    pub fn stale(&self, download: &Download<R>, now: Monotonic) -> Vec<R> {
+        let is_stale = |resource: &R| {
+            let known = self.all.get(resource);
+            known.is_none_or(|(_, said)| now.since(*said) >= LOOK)
+        };
+        let resources = download.limited_by.iter().copied();
+        resources.filter(is_stale).collect()
+    }
+
+    /// From now on so many bytes a second of a resource are left.
+    pub fn set(&mut self, resource: R, rest: u64, now: Monotonic) {
+        let new = || (Spare::new(now), now);
+        let (spare, said) = self.all.entry(resource).or_insert_with(new);
+        spare.set(rest, now);
+        *said = now;
     }
 
     /// Takes leave to send the next piece beyond the film's pace: of `asked` bytes, where it has been asked for, else of at
-    /// most `most`. An error: how long to wait.
-    pub fn take(&self, asked: Option<u64>, most: u64, now: Monotonic) -> Result<u64, Duration> {
-        if self.is_all() {
+    /// most `most`.
+    ///
+    /// # Errors
+    /// It is not its turn: how long to wait.
+    pub fn take(
+        &mut self,
+        download: &Download<R>,
+        asked: Option<u64>,
+        most: u64,
+        now: Monotonic,
+    ) -> Result<u64, Duration> {
+        if download.is_unlimited() {
             return Ok(u64::MAX);
         }
-        let of = &self.limited_by;
-        let at_once = self.downloads.each(of, now, |spare| spare.at_once());
-        let at_once = at_once.into_iter().min().unwrap_or(0) * 16 / WIRE;
+        let at_once = self.of(download).map(|spare| spare.at_once()).min();
+        let at_once = at_once.unwrap_or(0) * 16 / WIRE;
         let bytes = asked.unwrap_or_else(|| match at_once {
             // A power of two: never across a block that is one, too.
             LEAST.. => most.min(1 << at_once.ilog2()),
             _ => u64::MAX,
         });
-        let wire = (bytes / 16).saturating_mul(WIRE).saturating_add(bytes % 16);
-        let waits = self
-            .downloads
-            .each(of, now, |spare| spare.wait(self.number, wire, now));
-        match waits.into_iter().max().unwrap_or(AGAIN) {
+        let (number, wire) = (download.number, on_wire(bytes));
+        let waits = self.of(download).map(|spare| spare.wait(number, wire, now));
+        match waits.max().unwrap_or(AGAIN) {
             Duration::ZERO => {
-                self.downloads
-                    .each(of, now, |spare| spare.take(self.number, wire, now));
+                self.of(download)
+                    .for_each(|spare| spare.take(number, wire, now));
                 Ok(bytes)
             }
             wait => Err(wait.max(Duration::from_millis(1))),
         }
     }
 
-    /// How fast it may go beyond its film's pace, bytes a second; `None`: nothing limits it.
-    pub fn speed(&self, now: Monotonic) -> Option<u64> {
-        let shares = self
-            .downloads
-            .each(&self.limited_by, now, |spare| spare.share());
-        shares.into_iter().min()
+    /// How much a download may be sent beyond its film's pace.
+    pub fn beyond(&mut self, download: &Download<R>) -> Beyond {
+        let shares = self.of(download).map(|spare| spare.share());
+        shares.min().map_or(Beyond::Everything, Beyond::Share)
     }
 
-    /// The film's pace carries it on: whoever waits behind it need not.
-    pub fn rests(&self) {
-        self.each_known(|spare| spare.leave_line(self.number));
+    /// The film's pace carries a download on: those behind it in line need not wait for it.
+    pub fn rests(&mut self, download: &Download<R>) {
+        self.of(download)
+            .for_each(|spare| spare.leave_line(download.number));
     }
 
-    fn each_known(&self, work: impl Fn(&mut Spare)) {
-        if self.is_all() {
-            return;
-        }
-        let mut all = lock(&self.downloads.spare);
-        for resource in &self.limited_by {
-            if let Some((spare, _)) = all.get_mut(resource) {
-                work(spare);
-            }
-        }
+    /// A download is over.
+    pub fn end(&mut self, download: &Download<R>) {
+        self.of(download)
+            .for_each(|spare| spare.leave(download.number));
     }
-}
 
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.each_known(|spare| spare.leave(self.number));
+    /// What is known of a download's resources.
+    fn of(&mut self, download: &Download<R>) -> impl Iterator<Item = &mut Spare> {
+        let wanted = &download.limited_by;
+        let all = self.all.iter_mut();
+        all.filter(|(resource, _)| wanted.contains(resource))
+            .map(|(_, (spare, _))| spare)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -371,6 +346,63 @@ mod tests {
         // More than may ever go at once keeps nobody waiting behind it.
         assert_eq!(spare.wait(3, 100_001, at(0)), AGAIN);
         assert_eq!(spare.line.len(), 1);
+    }
+
+    fn spares() -> Spares<char> {
+        let mut spares = Spares::default();
+        spares.set('a', 32 << 20, at(0));
+        spares.set('b', 64 << 20, at(0));
+        spares
+    }
+
+    #[test]
+    fn a_download_gets_what_its_scarcest_resource_has_left() {
+        let mut spares = spares();
+        let both = spares.begin(vec!['a', 'b']);
+        let given = (32 << 20) - (1 << 20);
+        assert_eq!(spares.beyond(&both), Beyond::Share(given));
+        assert!(
+            spares.take(&both, None, 1 << 20, at(0)).is_err(),
+            "nothing yet"
+        );
+        let bytes = spares.take(&both, None, 1 << 20, at(40 * MILLISECOND));
+        assert_eq!(
+            bytes,
+            Ok(512 << 10),
+            "a power of two below 1/32 s of the scarcer one"
+        );
+        let free = spares.begin(vec![]);
+        assert_eq!(spares.beyond(&free), Beyond::Everything);
+        assert_eq!(spares.take(&free, None, 1, at(0)), Ok(u64::MAX));
+    }
+
+    #[test]
+    fn it_is_asked_ten_times_a_second_how_much_is_left() {
+        let mut spares = spares();
+        let download = spares.begin(vec!['a', 'c']);
+        assert_eq!(spares.stale(&download, at(0)), ['c']);
+        spares.set('c', 1, at(0));
+        assert!(spares.stale(&download, at(99 * MILLISECOND)).is_empty());
+        assert_eq!(spares.stale(&download, at(100 * MILLISECOND)), ['a', 'c']);
+    }
+
+    #[test]
+    fn a_download_that_rests_or_ends_keeps_nobody_waiting() {
+        let mut spares = spares();
+        let (first, second) = (spares.begin(vec!['a']), spares.begin(vec!['a']));
+        let most = Some(900 << 10);
+        let later = at(40 * MILLISECOND);
+        type Leaves = fn(&mut Spares<char>, &Download<char>);
+        for leaves in [Spares::rests as Leaves, Spares::end] {
+            assert!(spares.take(&first, most, 0, at(0)).is_err());
+            assert!(
+                spares.take(&second, most, 0, later).is_err(),
+                "behind the first"
+            );
+            leaves(&mut spares, &first);
+            assert_eq!(spares.take(&second, most, 0, later), Ok(900 << 10));
+            spares = self::spares();
+        }
     }
 
     proptest! {

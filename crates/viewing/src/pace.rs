@@ -2,38 +2,39 @@
 //! multiple of the film's rate.
 //!
 //! Where a network is limited, what is sent is what was booked: a few seconds at four times the film's rate, the rest at twice
-//! the rate until it is as far ahead, and then at the film's rate ([`reelway_timetable::Eager`]).
+//! the rate until it is as far ahead, and then at the film's rate.
 //!
-//! Buckets of film seconds: they are full when a viewer starts or seeks, each byte sent takes out the
-//! time it plays, and they fill at twice real time, say. It counts seconds and not bytes, so a dense scene
-//! is as far ahead as a quiet one. The rule is kept here, in the body, not by the socket: a viewer
-//! fetches over several connections, a connection fetches sound and picture in turn, and only the
-//! segments know how long they play. The socket's own limit (`SO_MAX_PACING_RATE`, see `body.rs`) only
-//! spreads each window over its time.
+//! The rule counts seconds of film, not bytes, so that a dense scene is as far ahead as a quiet one. Its token buckets are
+//! full when a viewer starts or seeks, each byte sent takes out the time it plays, and they fill at twice real time, say.
+//! The rule belongs to a viewer's flow and not to a socket: a viewer fetches over several connections, a connection fetches
+//! sound and picture in turn, and only the segments know how long they play. A socket's own limit (`SO_MAX_PACING_RATE`)
+//! only spreads each window over its time: [`Pace::connection_speed`].
 
 use std::time::Duration;
 
-use reelway_clock::Monotonic;
+use reelway_time::Monotonic;
 
-/// Seeks that find their buckets full at once, where what is sent was booked, and seconds after which there may be one more. A
-/// viewer jumps about now and then; two who share one name seem to do it all the time, and together get no more than one.
+/// Seeks that find their buckets full at once, where what is sent was booked, and seconds after which there may be one more.
+/// Viewers seek now and then. Two viewers who share one name seem to seek all the time, and together get no more than one.
 const SEEKS: f64 = 6.0;
 const BETWEEN_SEEKS: f64 = 30.0;
 
-/// A viewer who has enough ahead gets a piece now and then; the kernel spreads it over the time to the next, up to this many
-/// times as fast as the viewer gets them on average: bulk makes no bursts, and nobody waits for a piece's end when the next is
-/// due.
+/// Viewers who have enough ahead get a piece now and then. The kernel spreads it over the time to the next, up to this many
+/// times as fast as they get them on average: bulk makes no bursts, and the next piece does not wait for this one's end.
 const HEADROOM: f64 = 2.0;
 
 /// The same where what is sent was booked: headers, and what is lost between two pieces.
 const AS_BOOKED: f64 = 17.0 / 16.0;
+
+/// Bytes a second that a connection is never held below.
+const LEAST_SPEED: u64 = 256 << 10;
 
 /// So close to the most that may be ahead, seconds, the film goes at its own rate.
 const NEARLY: f64 = 1.0;
 
 /// The rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Pace {
+pub struct Pace {
     /// Seconds of film that go out freely at once; where what is sent was booked, at twice `factor`.
     pub first: f64,
     /// Seconds of film a second after that, until `ahead`; 0: no limit.
@@ -60,9 +61,26 @@ impl Pace {
         self.first >= self.ahead
     }
 
+    /// Bytes a second that a connection may send at most; `None`: as fast as the network goes. So many seconds are `ahead`,
+    /// and a byte plays for so many seconds. `beyond` is what may go beyond the pace, see [`Beyond`].
+    pub fn connection_speed(
+        &self,
+        ahead: f64,
+        seconds_per_byte: f64,
+        beyond: Beyond,
+    ) -> Option<u64> {
+        let most = self.speed(ahead) / seconds_per_byte;
+        let most = (most.is_normal() && most > 0.0).then(|| (most as u64).max(LEAST_SPEED));
+        match beyond {
+            Beyond::Everything => None,
+            Beyond::Nothing => most,
+            Beyond::Share(beyond) => most.map(|most| most.saturating_add(beyond)),
+        }
+    }
+
     /// Film seconds a second at which a connection sends a piece at most, when so many seconds are ahead. Where what is sent was
     /// booked, it is little more than that, so that all connections together send little more than the network carries.
-    pub fn speed(&self, ahead: f64) -> f64 {
+    fn speed(&self, ahead: f64) -> f64 {
         if self.is_free() || ahead < self.first {
             HEADROOM * self.factor
         } else if ahead < self.ahead - NEARLY {
@@ -71,6 +89,17 @@ impl Pace {
             AS_BOOKED * self.then
         }
     }
+}
+
+/// What a viewer may be sent beyond the pace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beyond {
+    /// Nothing.
+    Nothing,
+    /// So many bytes a second.
+    Share(u64),
+    /// All they take.
+    Everything,
 }
 
 /// Film seconds that may go.
@@ -103,7 +132,7 @@ impl Bucket {
 
 /// One flow of media that is held to a [`Pace`]: a track of a viewer, or a range of a file.
 #[derive(Debug)]
-pub(crate) struct Pacer {
+pub struct Pacer {
     pace: Pace,
     /// Of the beginning, of all, and of what goes at a time.
     buckets: [Bucket; 3],
@@ -115,7 +144,7 @@ pub(crate) struct Pacer {
 
 impl Pacer {
     /// Full buckets.
-    pub(crate) fn new(pace: Pace, now: Monotonic) -> Pacer {
+    pub fn new(pace: Pace, now: Monotonic) -> Pacer {
         Pacer {
             pace,
             buckets: [
@@ -133,8 +162,8 @@ impl Pacer {
     }
 
     /// The viewer begins somewhere else, or the way there is not film (`extra` seconds' worth of
-    /// bytes, such as a file's tables): full again, unless he has done that too often.
-    pub(crate) fn refill(&mut self, extra: f64, now: Monotonic) {
+    /// bytes, such as a file's tables): full again, unless that happens too often.
+    pub fn refill(&mut self, extra: f64, now: Monotonic) {
         self.seeks.wait(now.since(self.sought).as_secs_f64());
         self.sought = now;
         if !self.pace.is_free() {
@@ -150,7 +179,7 @@ impl Pacer {
     }
 
     /// How long to wait before more is sent.
-    pub(crate) fn wait(&mut self, now: Monotonic) -> Duration {
+    pub fn wait(&mut self, now: Monotonic) -> Duration {
         if self.pace.factor <= 0.0 {
             return Duration::ZERO;
         }
@@ -161,7 +190,7 @@ impl Pacer {
     }
 
     /// How long there would be to wait if so many seconds of film were sent now.
-    pub(crate) fn wait_after(&self, seconds: f64) -> Duration {
+    pub fn wait_after(&self, seconds: f64) -> Duration {
         if self.pace.factor <= 0.0 {
             return Duration::ZERO;
         }
@@ -171,12 +200,12 @@ impl Pacer {
     }
 
     /// Seconds of film that the viewer has got ahead, as far as the bucket knows.
-    pub(crate) fn ahead(&self) -> f64 {
+    pub fn ahead(&self) -> f64 {
         (self.pace.ahead - self.buckets[1].level).max(0.0)
     }
 
     /// Film of `seconds` has been sent. May overdraw: the debt is waited for before the next piece.
-    pub(crate) fn sent(&mut self, seconds: f64) {
+    pub fn sent(&mut self, seconds: f64) {
         for bucket in &mut self.buckets {
             bucket.level -= seconds;
         }
@@ -224,6 +253,16 @@ mod tests {
         let speeds = [0.0, 5.0, 20.0].map(|ahead| booked.speed(ahead));
         assert_eq!(speeds, [4.0, 2.125, 1.0625]);
         assert_eq!([0.0, 20.0].map(|ahead| PACE.speed(ahead)), [4.0, 4.0]);
+    }
+
+    #[test]
+    fn a_connection_is_held_to_the_pace_and_what_goes_beyond_it_but_never_below_a_least_speed() {
+        let speed = |seconds_per_byte, beyond| PACE.connection_speed(0.0, seconds_per_byte, beyond);
+        assert_eq!(speed(1e-6, Beyond::Nothing), Some(4_000_000));
+        assert_eq!(speed(1e-6, Beyond::Share(500)), Some(4_000_500));
+        assert_eq!(speed(1e-6, Beyond::Everything), None);
+        assert_eq!(speed(1.0, Beyond::Nothing), Some(LEAST_SPEED));
+        assert_eq!(speed(0.0, Beyond::Nothing), None, "no bytes have no speed");
     }
 
     #[test]
