@@ -25,14 +25,12 @@
 //! | `ahead.rs` | how much memory is made ready before it is used |
 //! | `films.rs` | small numbers for films |
 //! | `news.rs` | what the cache policy learns of films and viewers |
-//! | `hash.rs` | hashes that are the same in every process |
 //! | `tier/` | the books of the tier on a local disk |
 #![forbid(unsafe_code)]
 
 mod ahead;
 mod block;
 mod films;
-mod hash;
 mod news;
 mod pool;
 mod request;

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use reelway_cache::{BlockId, FilmId, Policy};
+use reelway_determinism::FixedMap;
 use reelway_time::Monotonic;
 
 use self::lines::{Queue, Wait};
@@ -27,7 +28,6 @@ pub use self::room::Census;
 use crate::ahead::Ahead;
 use crate::block::{Pin, Resident};
 use crate::films::{Films, Numbered};
-use crate::hash::FixedMap;
 use crate::news::News;
 use crate::request::{Failure, Finished, Given, Pending, Read, Request, Urgency, What};
 use crate::world::{Source, World};

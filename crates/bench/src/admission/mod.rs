@@ -22,12 +22,13 @@ mod world;
 use anyhow::Context;
 use clap::Parser;
 use reelway_admission::Policy;
+use reelway_determinism::Random;
 use serde_json::json;
 
 use crate::chart::{self, Axis, Bar, Mark, Series};
 use crate::stats::Spread;
 use crate::{Figure, Report};
-use films::{AHEAD, Film, Kind, Random};
+use films::{AHEAD, Film, Kind};
 use model::Outcome;
 
 /// Arguments of the experiment.

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use reelway_admission::Policy;
+use reelway_determinism::Random;
 use reelway_timetable::BINS;
 use serde::{Deserialize, Serialize};
 
 use super::crowd::{self, Crowd};
-use super::films::{self, Kind, Random};
+use super::films::{self, Kind};
 use super::model;
 use super::storm::{self, Answered};
 use super::world::{self, Change, What};

@@ -1,10 +1,10 @@
 //! Which blocks are free, which are made free, and which have their memory.
 
 use reelway_cache::{BlockId, FilmId};
+use reelway_determinism::FixedMap;
 use reelway_time::Monotonic;
 
 use super::{Pool, Slot};
-use crate::hash::FixedMap;
 use crate::request::Finished;
 use crate::world::World;
 

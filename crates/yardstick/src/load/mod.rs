@@ -4,7 +4,7 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `arrivals.rs`, `plan.rs`, `random.rs` | who comes when and does what, from a seed; pure |
+//! | `arrivals.rs`, `plan.rs` | who comes when and does what, from a seed; pure |
 //! | `run.rs` | the run: viewers begin when they are due, a sample is taken every second |
 //! | `rtsp.rs` | one viewer's control connection |
 //! | `receiver.rs`, `viewing.rs` | threads that receive for thousands; what one viewer got |
@@ -16,7 +16,6 @@ mod arrivals;
 mod limit;
 mod plan;
 mod probe;
-mod random;
 mod receiver;
 mod rtsp;
 mod run;
