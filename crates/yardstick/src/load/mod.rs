@@ -10,7 +10,7 @@
 //! | `receiver.rs`, `viewing.rs` | threads that receive for thousands; what one viewer got |
 //! | `probe.rs` | how wrong the yardstick's own times are |
 //! | `limit.rs` | the search for the largest number; pure |
-//! | `story.rs` | what is told |
+//! | `sample.rs`, `story.rs` | what is told of each second, and in the end |
 
 mod arrivals;
 mod limit;
@@ -19,6 +19,7 @@ mod probe;
 mod receiver;
 mod rtsp;
 mod run;
+pub(crate) mod sample;
 mod story;
 mod viewing;
 
@@ -26,4 +27,5 @@ pub use arrivals::{Arrivals, Wish};
 pub use limit::{Bisection, Limit};
 pub use plan::{Choice, Deed, Habits, Plan, Visit, Watch};
 pub use run::{Options, run};
-pub use story::{LoadStory, Sample, ViewerStory};
+pub use sample::Sample;
+pub use story::{LoadStory, ViewerStory};
