@@ -24,7 +24,7 @@ use crate::live::{self, Finished, Pool, Read, Request};
 use crate::local::LocalFile;
 use crate::source::Opener;
 use crate::store::{Observer, ReadBy, StoreConfig};
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence, lock};
 use crate::tier::{Tier, TierFilm};
 use crate::{ReadError, Source};
 
@@ -63,11 +63,6 @@ struct Work {
     starts: Vec<Read>,
     accesses: Vec<(BlockId, bool)>,
     now: Duration,
-}
-
-/// Enters one of the store's lists, each of which is changed in one step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    supervise::whole(mutex.lock())
 }
 
 enum Step {

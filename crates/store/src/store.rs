@@ -17,11 +17,12 @@ use reelway_sys::region::{ALIGNMENT, Page, Paging, Region};
 
 use crate::ahead;
 use crate::buffer::Buffer;
-use crate::inner::{Inner, lock};
+use crate::inner::Inner;
 use crate::lane::{Lane, LaneState, LaneStats};
 use crate::live::{Given, Pool, Request};
 use crate::source::Opener;
 use crate::span::Pin;
+use crate::sync::lock;
 use crate::tier::{READERS, Tier, TierConfig};
 use crate::watcher::Watcher;
 use crate::{ReadError, Source, Span, StoreError};

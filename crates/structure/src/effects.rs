@@ -80,6 +80,7 @@ pub const KINDS: &[Kind] = &[
             "tokio::sync::RwLock",
             "tokio::sync::Semaphore",
             "reelway_supervise::essential",
+            "reelway_supervise::lock",
             "reelway_supervise::reset",
             "reelway_supervise::whole",
         ],

@@ -23,7 +23,7 @@ use std::time::Duration;
 use reelway_cache::{BlockId, FilmId, Spec};
 use reelway_clock::Monotonic;
 use reelway_pool::tier::{Books, Budget, Look, TierStats};
-use reelway_supervise as supervise;
+use reelway_supervise::{self as supervise, lock};
 use reelway_sys::FileIdentity;
 
 use crate::StoreError;
@@ -55,6 +55,7 @@ pub struct TierConfig {
 pub(crate) struct Tier {
     books: Mutex<Books<FileIdentity>>,
     files: Files,
+    /// Changed in one step.
     queue: Mutex<Queue>,
     work: Condvar,
     /// A panic may have torn the books: the tier is used no more until the server starts again.
@@ -62,11 +63,6 @@ pub(crate) struct Tier {
     born: Monotonic,
     /// Most blocks of the pool that wait to be written.
     most_writes: usize,
-}
-
-/// Enters the queue, which is changed in one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    supervise::whole(mutex.lock())
 }
 
 /// Hours since 1970.
