@@ -20,7 +20,7 @@ const PER_SECOND: f64 = 50.0;
 /// Newcomers of the storm: ten times as many as fit.
 const STORM: u32 = 620;
 
-/// Where it takes place.
+/// The two sides of a link, and a folder for films and servers' states.
 pub struct Stage {
     pub net: Net,
     folder: Folder,
@@ -66,6 +66,7 @@ impl Films {
         Ok(films)
     }
 
+    /// Their titles.
     pub fn titles(&self) -> Vec<String> {
         (0..self.count)
             .map(|number| format!("film{number}"))

@@ -9,9 +9,9 @@ use anyhow::{Context, ensure};
 use super::load::SEGMENT;
 use crate::film::{Recipe, make};
 
-/// Segments there are on disk, and how many of them are in memory.
+/// Segments on disk.
 pub const SEGMENTS: u64 = 512;
-
+/// How many of them are asked for where all come from memory.
 pub const HOT: u64 = 64;
 
 /// The film: its bytes are the segments of all servers.
@@ -27,12 +27,16 @@ pub const FILM: Recipe = Recipe {
 
 /// What is served: one film, and its segments as files.
 pub struct Bytes {
+    /// The folder of the film.
     pub films: PathBuf,
+    /// The folder of the segments, each named by its number.
     pub segments: PathBuf,
+    /// What servers write for themselves.
     pub state: PathBuf,
 }
 
 impl Bytes {
+    /// Writes them below a directory.
     pub fn make(dir: &Path) -> anyhow::Result<Bytes> {
         eprintln!("http: writing a film and its segments");
         let bytes = Bytes {
@@ -57,6 +61,7 @@ impl Bytes {
         Ok(bytes)
     }
 
+    /// The film's path.
     pub fn film(&self) -> PathBuf {
         self.films.join("film.mp4")
     }
