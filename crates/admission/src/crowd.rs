@@ -1,6 +1,6 @@
 //! How many viewers there are of a title, from an address, of a user.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// Most viewers of one kind; 0: no limit.
@@ -15,7 +15,7 @@ pub struct Limits {
 }
 
 /// What viewers are counted by.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Title(String),
     Address(IpAddr),
@@ -39,14 +39,14 @@ impl Member {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Crowd {
     limits: Limits,
-    counts: HashMap<Key, u32>,
+    counts: BTreeMap<Key, u32>,
 }
 
 impl Crowd {
     pub fn new(limits: Limits) -> Crowd {
         Crowd {
             limits,
-            counts: HashMap::new(),
+            counts: BTreeMap::new(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The judge: newcomers, bookings, verdicts.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ pub struct Admission {
     /// Thousandths of each limit that are there at the moment; all where nothing is said.
     shares: BTreeMap<Resource, u32>,
     calendars: BTreeMap<Resource, Calendar>,
-    bookings: HashMap<BookingId, Booking>,
+    bookings: BTreeMap<BookingId, Booking>,
     /// When bookings end, the next first.
     ends: BTreeSet<(Second, BookingId)>,
     crowd: Crowd,
@@ -88,7 +88,7 @@ impl Admission {
             ahead: Duration::ZERO,
             shares: BTreeMap::new(),
             calendars: BTreeMap::new(),
-            bookings: HashMap::new(),
+            bookings: BTreeMap::new(),
             ends: BTreeSet::new(),
             crowd: Crowd::new(limits),
             fast: 0,

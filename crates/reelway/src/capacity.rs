@@ -17,6 +17,7 @@ use reelway_timetable::{Eager, Reading};
 use tracing::{info, warn};
 
 use crate::config::{self, Config};
+use crate::sources::places;
 
 /// What is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -396,7 +397,7 @@ fn calibration(config: &Config) -> anyhow::Result<Option<Calibration>> {
 pub fn calibrate(config: &Config, whole: Duration) -> anyhow::Result<()> {
     let state = config.state_directory()?;
     std::fs::create_dir_all(&state).with_context(|| state.display().to_string())?;
-    let (films, _) = crate::serve::places(&config.films)?;
+    let (films, _) = places(&config.films)?;
     println!(
         "This takes about {} seconds; nothing else should use the machine meanwhile.",
         whole.as_secs()

@@ -19,11 +19,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
 use crate::capacity;
-use crate::cli::Addresses;
 use crate::config::{Config, Downloads, Listen, LogFormat};
 use crate::disks::Disks;
 use crate::lan;
 use crate::node::Node;
+use crate::sources::places;
 use crate::wire::Wire;
 
 /// How long streams and connections get to end by themselves once the server stops.
@@ -31,6 +31,13 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// Packets that leave later than this, 1 of 100 of them, are felt by viewers; so are streams that stand, 1 of 100.
 const LATE_MS: f64 = 500.0;
+
+/// Addresses given by flag, which override `listen` and the ports of the file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Addresses {
+    pub rtsp: Option<SocketAddr>,
+    pub http: Option<SocketAddr>,
+}
 
 /// Serves until told to stop.
 pub fn serve(config: Config, given: Addresses) -> anyhow::Result<()> {
@@ -275,18 +282,6 @@ fn require_films(films: &[PathBuf]) -> anyhow::Result<()> {
     }
 }
 
-/// Which of the films are paths on this machine, and which are addresses of sources elsewhere.
-pub fn places(films: &[PathBuf]) -> anyhow::Result<(Vec<PathBuf>, Vec<SourceConfig>)> {
-    let (mut local, mut elsewhere) = (Vec::new(), Vec::new());
-    for film in films {
-        match film.to_str().filter(|text| Address::is_meant(text)) {
-            Some(text) => elsewhere.push(SourceConfig::of(Address::parse(text)?)),
-            None => local.push(film.clone()),
-        }
-    }
-    Ok((local, elsewhere))
-}
-
 /// The library of a source elsewhere; its index files have a folder of their own.
 fn library_elsewhere(
     source: SourceConfig,
@@ -489,7 +484,7 @@ fn announce(
         }
     }
     for source in &config.source {
-        match source.url.address() {
+        match Address::of(&source.url) {
             Ok(address) => println!("  {}", address.shown()),
             Err(error) => println!("  {error}"),
         }

@@ -252,7 +252,7 @@ proptest! {
         let films: Vec<Arc<Curve>> = films.into_iter().map(|bins| Arc::new(Curve::new(bins))).collect();
         let mut judge = judge(Policy::Exact, limit);
         // Loads of quarter seconds cannot be told apart within a second: both judges add up whole ones.
-        let mut naive: HashMap<Second, u64> = HashMap::new();
+        let mut naive: BTreeMap<Second, u64> = BTreeMap::new();
         let mut now = 0;
         for (wait, film, from, leave) in visits {
             now += wait * SECOND / 4;
@@ -262,13 +262,13 @@ proptest! {
             let bins = film.bins();
             let bins = bins.get(from..).unwrap_or_default();
             let at = |start: u64| {
-                let mut wanted: HashMap<Second, u64> = HashMap::new();
+                let mut wanted: BTreeMap<Second, u64> = BTreeMap::new();
                 for (nth, bin) in bins.iter().enumerate() {
                     *wanted.entry((start + nth as u64) / 4).or_default() += u64::from(*bin);
                 }
                 wanted
             };
-            let fits = |start: u64, naive: &HashMap<Second, u64>| {
+            let fits = |start: u64, naive: &BTreeMap<Second, u64>| {
                 at(start).iter().all(|(second, need)| naive.get(second).unwrap_or(&0) + need <= limit)
             };
             let quarter = now / (SECOND / 4);

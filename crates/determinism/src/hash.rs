@@ -1,13 +1,13 @@
 //! Hashes that are the same in every process: tables whose order depends on nothing but what is put into them.
 //!
-//! Keys are small and made of integers. They are numbers that the pool gave out itself, or a file's identity; a viewer
-//! chooses among the blocks of the films there are, so that a table cannot be filled with keys of one hash.
+//! For small keys made of integers that this program gave out itself. Whoever can choose the keys could fill a table
+//! with keys of one hash: for names and addresses that come from outside there is `BTreeMap`.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A table in which nothing differs from one process to the next.
-pub(crate) type FixedMap<K, V> = HashMap<K, V, BuildHasherDefault<FixedHasher>>;
+pub type FixedMap<K, V> = HashMap<K, V, BuildHasherDefault<FixedHasher>>;
 
 /// Begins with the fraction of π, so that a key of zeros is no special case.
 const START: u64 = 0x243f_6a88_85a3_08d3;
@@ -15,7 +15,8 @@ const START: u64 = 0x243f_6a88_85a3_08d3;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Folds each word in by a multiplication whose upper half comes to the lower one.
-pub(crate) struct FixedHasher(u64);
+#[derive(Clone, Copy, Debug)]
+pub struct FixedHasher(u64);
 
 impl Default for FixedHasher {
     fn default() -> FixedHasher {
@@ -55,10 +56,9 @@ mod tests {
     use std::hash::{BuildHasher, BuildHasherDefault};
 
     use super::*;
-    use reelway_cache::BlockId;
 
     fn hash(film: u32, block: u32) -> u64 {
-        BuildHasherDefault::<FixedHasher>::default().hash_one(BlockId { film, block })
+        BuildHasherDefault::<FixedHasher>::default().hash_one((film, block))
     }
 
     #[test]
