@@ -3,10 +3,10 @@
 //! A film's needs are known roughly from its table of groups, which is in memory, and exactly from its index, which has to be
 //! read. Nothing is read here: where the index is not known yet, a [`Want`] says so.
 
-use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
+use reelway_determinism::FixedMap;
 use reelway_media::{Nanos, Title};
 use reelway_rtp::PayloadOptions;
 use reelway_timetable::{
@@ -82,7 +82,7 @@ struct Shaped {
 }
 
 /// Curves made of others, by the addresses of those.
-type Shapes = HashMap<usize, Shaped>;
+type Shapes = FixedMap<usize, Shaped>;
 
 /// All curves that are kept. `F` is what films are told apart by: another version of a file is another film.
 pub struct Curves<F> {
@@ -90,9 +90,9 @@ pub struct Curves<F> {
     capacity: Capacity,
     payload: PayloadOptions,
     reading: Reading,
-    demands: HashMap<F, Arc<Demand>>,
+    demands: FixedMap<F, Arc<Demand>>,
     /// Films whose indexes are wanted, and are not being read yet.
-    wanted: HashSet<F>,
+    wanted: FixedMap<F, ()>,
     shaped: Shapes,
     /// The same of what is fetched ahead.
     fetched: Shapes,
@@ -108,10 +108,10 @@ impl<F: Clone + Eq + Hash> Curves<F> {
             capacity: config.capacity.clone(),
             payload: config.payload,
             reading: config.reading,
-            demands: HashMap::new(),
-            wanted: HashSet::new(),
-            shaped: HashMap::new(),
-            fetched: HashMap::new(),
+            demands: FixedMap::default(),
+            wanted: FixedMap::default(),
+            shaped: FixedMap::default(),
+            fetched: FixedMap::default(),
             eager: config.eager,
             // A limited network makes up for what coincides by itself.
             sent_ahead: if config.capacity.limits_a_network() {
@@ -139,7 +139,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         if self.wanted.len() >= FILMS {
             return Some((rough, None));
         }
-        self.wanted.insert(film.clone());
+        self.wanted.insert(film.clone(), ());
         self.keep(film.clone(), rough.clone());
         let want = Want { film: film.clone() };
         Some((rough, Some(want)))

@@ -10,9 +10,9 @@
 //!
 //! Only viewers over RTP: those over HTTP ask when they like.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use reelway_determinism::FixedMap;
 use reelway_media::Nanos;
 use reelway_timetable::{BIN, Curve};
 
@@ -58,7 +58,7 @@ pub(crate) struct Following {
     kept: u64,
     /// Viewers of each film, by what it needs of the disks (which is held, so that its address stays its own: a film that was
     /// replaced by another of its name is another).
-    films: HashMap<usize, Arc<Vec<Playing>>>,
+    films: FixedMap<usize, Arc<Vec<Playing>>>,
     viewers: u64,
 }
 
@@ -208,7 +208,7 @@ impl Following {
 
     /// Each viewer, with their interval.
     #[cfg(test)]
-    pub fn intervals(&self) -> HashMap<BookingId, Option<Interval>> {
+    pub fn intervals(&self) -> std::collections::BTreeMap<BookingId, Option<Interval>> {
         let all = self.films.values().flat_map(|film| film.iter());
         all.map(|playing| (playing.id, playing.interval)).collect()
     }

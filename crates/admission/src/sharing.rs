@@ -9,9 +9,9 @@
 //!
 //! Only viewers over RTP: what HTTP may pin is set aside as a whole.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use reelway_determinism::FixedMap;
 use reelway_media::Nanos;
 use reelway_timetable::{BIN, Curve, Demand};
 
@@ -53,7 +53,7 @@ struct Film {
 #[derive(Clone, Default)]
 pub(crate) struct Sharing {
     /// By what they need (which is held, so that its address stays its own).
-    films: HashMap<usize, Arc<Film>>,
+    films: FixedMap<usize, Arc<Film>>,
     /// How often a viewer has joined.
     joined: u64,
 }
@@ -218,7 +218,7 @@ impl Sharing {
 
     /// Each viewer, with the viewer nearby.
     #[cfg(test)]
-    pub fn neighbours(&self) -> HashMap<BookingId, Option<Near>> {
+    pub fn neighbours(&self) -> std::collections::BTreeMap<BookingId, Option<Near>> {
         let all = self.films.values().flat_map(|film| film.viewers.iter());
         all.map(|playing| (playing.id, playing.near)).collect()
     }

@@ -7,7 +7,7 @@
 //! first. Where nobody has many, only sessions leave that have waited for longer than a player takes.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub(crate) type Seat = u64;
 pub(crate) struct Unplayed<T> {
     next: Seat,
     by_age: BTreeMap<Seat, Waiting<T>>,
-    homes: HashMap<IpAddr, Home>,
+    homes: BTreeMap<IpAddr, Home>,
 }
 
 struct Waiting<T> {
@@ -72,7 +72,7 @@ struct Waiting<T> {
 #[derive(Default)]
 struct Home {
     present: usize,
-    by_connection: HashMap<u64, VecDeque<Seat>>,
+    by_connection: BTreeMap<u64, VecDeque<Seat>>,
     /// Sessions that ended unplayed, as they counted at that time.
     wasted: f64,
     wasted_at: Option<Monotonic>,
@@ -112,7 +112,7 @@ impl<T> Default for Unplayed<T> {
         Unplayed {
             next: 0,
             by_age: BTreeMap::new(),
-            homes: HashMap::new(),
+            homes: BTreeMap::new(),
         }
     }
 }

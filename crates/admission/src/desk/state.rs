@@ -1,6 +1,6 @@
 //! The desk and what it holds for each viewer.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,9 +31,9 @@ pub struct Desk {
     pub(super) sharing: Sharing,
     shares: bool,
     /// Viewers who are admitted, or for whom a place is reserved.
-    pub(super) viewers: HashMap<BookingId, Viewer>,
+    pub(super) viewers: BTreeMap<BookingId, Viewer>,
     /// How many of them each address has.
-    pub(super) homes: HashMap<IpAddr, usize>,
+    pub(super) homes: BTreeMap<IpAddr, usize>,
     /// Who has not asked for media yet.
     pub(super) unplayed: Unplayed<BookingId>,
     /// When reservations end, the next first.
@@ -106,8 +106,8 @@ impl Desk {
             books,
             config,
             bounds: Bounds::default(),
-            viewers: HashMap::new(),
-            homes: HashMap::new(),
+            viewers: BTreeMap::new(),
+            homes: BTreeMap::new(),
             unplayed: Unplayed::default(),
             deadlines: BTreeSet::new(),
             measured: BTreeMap::new(),
