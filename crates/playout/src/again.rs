@@ -94,7 +94,7 @@ impl Trail {
         });
     }
 
-    /// Where packet `number` lies, which was sent: known of those in the last [`RUNS`] runs.
+    /// Where packet `number` lies, which was sent: known of those in the last runs only.
     pub fn find(&self, number: u32) -> Option<PacketPlace> {
         let begun = |run: &&Run| number.wrapping_sub(run.first) as i32 >= 0;
         Some(self.0.iter().rev().find(begun)?.place(number))
