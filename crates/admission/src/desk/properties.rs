@@ -162,7 +162,10 @@ impl Model {
 
     fn gone(&mut self, ended: &[BookingId]) {
         for id in ended {
-            assert!(self.viewers.remove(id).is_some(), "a session that ends was there");
+            assert!(
+                self.viewers.remove(id).is_some(),
+                "a session that ends was there"
+            );
         }
     }
 
