@@ -226,8 +226,9 @@ impl Share {
         let at_once = self.downloads.each(of, now, |spare| spare.at_once());
         let at_once = at_once.into_iter().min().unwrap_or(0) * 16 / WIRE;
         let bytes = asked.unwrap_or_else(|| match at_once {
-            // A power of two: never across a block that is one, too.
-            LEAST.. => most.min(1 << at_once.ilog2()),
+            // Half of it or less: what a download does not take in time still gathers meanwhile. A power of two: never
+            // across a block that is one, too.
+            LEAST.. => most.min((1 << (at_once / 2).ilog2()).max(LEAST)),
             _ => u64::MAX,
         });
         let wire = (bytes / 16).saturating_mul(WIRE).saturating_add(bytes % 16);
