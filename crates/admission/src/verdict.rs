@@ -13,6 +13,13 @@ use crate::capacity::Resource;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BookingId(pub(crate) u64);
 
+impl BookingId {
+    /// Numbers the bookings of a machine in the order in which they were made.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// Someone who wants to watch.
 #[derive(Clone, Debug)]
 pub struct Newcomer<'a> {
@@ -114,13 +121,31 @@ pub struct Refused {
     pub is_exact: bool,
 }
 
-/// A refusal, as it is remembered.
+/// A refusal that is remembered for people to look at.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct PastRefusal {
     /// When.
     pub at: Second,
-    /// What was wanted.
+    /// The film that the newcomer wanted to watch.
     pub title: String,
-    /// What came of it.
+    /// The answer.
     pub refused: Refused,
+}
+
+/// A refusal as the viewer gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// In words, for the viewer.
+    pub reason: String,
+    /// When it is worth asking again; `None`: never.
+    pub retry_after: Option<Duration>,
+}
+
+impl From<&Refused> for Refusal {
+    fn from(refused: &Refused) -> Refusal {
+        Refusal {
+            reason: refused.reason.to_string(),
+            retry_after: Some(refused.retry_after),
+        }
+    }
 }

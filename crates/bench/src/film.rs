@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use reelway_determinism::Random;
 
 /// What to make.
 #[derive(Clone, Copy, Debug)]
@@ -67,26 +68,6 @@ pub fn make_many(films: &Path, count: usize, recipe: &Recipe) -> anyhow::Result<
 const SOUND_HZ: u32 = 48_000;
 const AU_SAMPLES: u32 = 1024;
 
-/// A small fast generator (xorshift64*), so that a film is the same on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn fill(&mut self, bytes: &mut Vec<u8>, length: usize) {
-        let end = bytes.len() + length;
-        while bytes.len() < end {
-            bytes.extend_from_slice(&self.next().to_le_bytes());
-        }
-        bytes.truncate(end);
-    }
-}
-
 /// One track's tables while they grow.
 struct Table {
     sizes: Vec<u32>,
@@ -103,7 +84,7 @@ fn picture_size(recipe: &Recipe, number: u32, random: &mut Random) -> u32 {
     let size = if number.is_multiple_of(recipe.gop) {
         others * 6
     } else {
-        others / 2 + random.next() % others.max(1)
+        others / 2 + random.within(0, others)
     };
     size.max(16) as u32
 }
@@ -115,7 +96,7 @@ pub fn make(path: &Path, recipe: &Recipe) -> io::Result<()> {
 
 /// The same with pictures that are `level` times as large as the recipe says, by their number.
 pub fn make_varying(path: &Path, recipe: &Recipe, level: &dyn Fn(u32) -> f64) -> io::Result<()> {
-    let mut random = Random(recipe.seed | 1);
+    let mut random = Random::new(recipe.seed);
     let pictures = recipe.seconds * recipe.fps;
     let frames = (u64::from(recipe.seconds) * u64::from(SOUND_HZ) / u64::from(AU_SAMPLES)) as u32;
     let sound_size =
@@ -206,10 +187,19 @@ fn write_media(
             bytes.push(if sync { 0x65 } else { 0x41 });
         }
         let left = size as usize - bytes.len();
-        random.fill(&mut bytes, left);
+        fill(&mut bytes, left, random);
         out.write_all(&bytes)?;
     }
     Ok(())
+}
+
+/// Adds so many bytes that say nothing.
+fn fill(bytes: &mut Vec<u8>, length: usize, random: &mut Random) {
+    let end = bytes.len() + length;
+    while bytes.len() < end {
+        bytes.extend_from_slice(&random.bits().to_le_bytes());
+    }
+    bytes.truncate(end);
 }
 
 fn boxed(name: &[u8; 4], body: &[u8]) -> Vec<u8> {

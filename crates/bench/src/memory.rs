@@ -18,8 +18,8 @@ use serde_json::json;
 
 use crate::bed::{Folder, cores};
 use crate::film::{Recipe, make};
+use crate::report::{Figure, Report};
 use crate::server::Server;
-use crate::{Figure, Report};
 
 /// Its arguments.
 #[derive(Debug, Parser)]

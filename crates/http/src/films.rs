@@ -14,6 +14,7 @@ use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use tokio::sync::{OnceCell, Semaphore};
 
+use crate::blocking::blocking;
 use crate::conditional::Validators;
 
 /// Bytes of memory of films kept packaged, counted at [`LEAST`] each or more.
@@ -172,6 +173,16 @@ impl Films {
         format!("\"{}\"", version(identity, self.options))
     }
 
+    /// Whether the catalogue knows a film of this name, whether it plays or not.
+    pub fn has(&self, name: &str) -> bool {
+        self.catalogue.entry(name).is_some()
+    }
+
+    /// Lets go of the blocks of a file that is no film any more.
+    pub fn forget_blocks(&self, identity: FileIdentity) {
+        self.store.forget(identity);
+    }
+
     /// Lets go of a film that was deleted or replaced, so that the disk gets its room back.
     pub fn forget(&self, name: &str, identity: &FileIdentity) {
         let mut slots = supervise::whole(self.slots.lock());
@@ -202,11 +213,8 @@ impl Films {
                 let (catalogue, store) = (self.catalogue.clone(), self.store.clone());
                 let (name, options) = (name.to_owned(), self.options);
                 // Reads the film's index file, and looks at each of its samples.
-                let load = tokio::task::spawn_blocking(move || {
-                    Show::new(catalogue.film(&name)?, &store, options).map(Arc::new)
-                });
-                load.await
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+                blocking(move || Show::new(catalogue.film(&name)?, &store, options).map(Arc::new))
+                    .await
             })
             .await?;
         Ok(loaded.clone())

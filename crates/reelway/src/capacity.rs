@@ -17,6 +17,7 @@ use reelway_timetable::{Eager, Reading};
 use tracing::{info, warn};
 
 use crate::config::{self, Config};
+use crate::sources::places;
 
 /// What is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,19 +287,17 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
         percent: (config.http.pace * 100.0).round() as u32,
         ahead,
     };
-    Ok(GateConfig {
+    let admission = reelway_admission::Config {
         sent_ahead: Nanos::from(config.rtp.sent_evenly()) * (SECOND / 1000),
         link_ahead: Duration::from_millis(config.rtp.smooth_ahead.into()),
         eager,
         policy: config.admission.policy.parse().unwrap_or(Policy::Exact),
         capacity,
-        links,
         limits: Limits {
             title: config.admission.per_title,
             address: config.admission.per_address,
             user: config.admission.per_user,
         },
-        users: users(&config.admission.user_key)?,
         classes: config.admission.classes().map_err(anyhow::Error::msg)?,
         wait: config.admission.wait,
         ask_again: config.admission.ask_again,
@@ -309,6 +308,11 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
             "timetable" => config.pool.size.as_u64(),
             _ => 0,
         },
+    };
+    Ok(GateConfig {
+        admission,
+        links,
+        users: users(&config.admission.user_key)?,
     })
 }
 
@@ -393,7 +397,7 @@ fn calibration(config: &Config) -> anyhow::Result<Option<Calibration>> {
 pub fn calibrate(config: &Config, whole: Duration) -> anyhow::Result<()> {
     let state = config.state_directory()?;
     std::fs::create_dir_all(&state).with_context(|| state.display().to_string())?;
-    let (films, _) = crate::serve::places(&config.films)?;
+    let (films, _) = places(&config.films)?;
     println!(
         "This takes about {} seconds; nothing else should use the machine meanwhile.",
         whole.as_secs()

@@ -10,6 +10,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::config::{Config, Listen, LogFormat};
+use crate::serve::Addresses;
 use crate::yardstick::Yardstick;
 use crate::{bench, cachesim, capacity, check, config, index, serve, sim};
 
@@ -28,7 +29,7 @@ enum Command {
     /// Serve directories of films on this machine
     Serve(Box<Serve>),
     /// Index films and print what was found: tracks, GOPs, bit rates, problems
-    Index(Index),
+    Index(index::Flags),
     /// Play films as viewers do, and check that every packet arrives, on time and unchanged
     Yardstick(Box<Yardstick>),
     /// Run the experiments, or list them
@@ -89,20 +90,6 @@ pub struct Serve {
     log_format: Option<LogFormat>,
 }
 
-/// Flags of `reelway index`.
-#[derive(Debug, Args)]
-pub struct Index {
-    /// Film files
-    #[arg(required = true)]
-    pub files: Vec<PathBuf>,
-    /// Print one JSON document instead of tables
-    #[arg(long)]
-    pub json: bool,
-    /// With --json: include every sample with its position and times
-    #[arg(long, requires = "json")]
-    pub samples: bool,
-}
-
 fn port_pair(text: &str) -> Result<(u16, u16), String> {
     let pair = text
         .split_once(',')
@@ -139,20 +126,13 @@ impl Cli {
             Command::Yardstick(yardstick) => yardstick.run(),
             Command::Cachesim(flags) => cachesim::simulate(&flags),
             Command::Sim(flags) => sim::simulate(&flags),
-            Command::Bench(bench) => bench.run(),
+            Command::Bench(bench) => bench.run(Cli::command()),
             Command::Check { films } => {
                 check::run(&films)?;
                 Ok(ExitCode::SUCCESS)
             }
         }
     }
-}
-
-/// Addresses given by flag, which override `listen` and the ports of the file.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Addresses {
-    pub rtsp: Option<SocketAddr>,
-    pub http: Option<SocketAddr>,
 }
 
 impl Serve {

@@ -27,7 +27,7 @@ impl Disks {
     /// Much of what is booked may be in memory, so slow disks alone end nobody: unless packets leave `late`, there is
     /// said to be as much as is booked already, and only newcomers are refused.
     pub fn look(&mut self, store: &Store, gate: &Gate, late: bool) {
-        let Some(limit) = gate.config().capacity.limit(Resource::Disk) else {
+        let Some(limit) = gate.config().admission.capacity.limit(Resource::Disk) else {
             return;
         };
         let lanes = store.lanes();

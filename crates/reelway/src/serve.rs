@@ -11,7 +11,7 @@ use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, IndexMemory, Seve
 use reelway_http::{HttpConfig, HttpServer, NodeView};
 use reelway_origin::{Address, Origin, SourceConfig};
 use reelway_rtp::PayloadOptions;
-use reelway_rtsp::{RtspConfig, RtspServer};
+use reelway_rtsp_server::{RtspConfig, RtspServer};
 use reelway_sender::{Sender, SenderConfig, SenderError};
 use reelway_session::{EndReason, Gate, Limits, Resource, Sessions};
 use reelway_store::{Store, StoreConfig};
@@ -19,11 +19,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
 use crate::capacity;
-use crate::cli::Addresses;
 use crate::config::{Config, Downloads, Listen, LogFormat};
 use crate::disks::Disks;
 use crate::lan;
 use crate::node::Node;
+use crate::sources::places;
 use crate::wire::Wire;
 
 /// How long streams and connections get to end by themselves once the server stops.
@@ -31,6 +31,13 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// Packets that leave later than this, 1 of 100 of them, are felt by viewers; so are streams that stand, 1 of 100.
 const LATE_MS: f64 = 500.0;
+
+/// Addresses given by flag, which override `listen` and the ports of the file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Addresses {
+    pub rtsp: Option<SocketAddr>,
+    pub http: Option<SocketAddr>,
+}
 
 /// Serves until told to stop.
 pub fn serve(config: Config, given: Addresses) -> anyhow::Result<()> {
@@ -109,8 +116,8 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
             burst: config.rtp.burst as u16,
             dscp: config.rtp.dscp,
             smooth_ahead: Duration::from_millis(config.rtp.sent_evenly().into()),
-            link_ahead: judging.link_ahead,
-            links: capacity::links(&config, &judging.capacity),
+            link_ahead: judging.admission.link_ahead,
+            links: capacity::links(&config, &judging.admission.capacity),
             payload: PayloadOptions::for_mtu(config.rtp.mtu.into()),
             lag_limit: Duration::from_secs(config.rtsp.max_lag.into()),
             ..SenderConfig::default()
@@ -275,18 +282,6 @@ fn require_films(films: &[PathBuf]) -> anyhow::Result<()> {
     }
 }
 
-/// Which of the films are paths on this machine, and which are addresses of sources elsewhere.
-pub fn places(films: &[PathBuf]) -> anyhow::Result<(Vec<PathBuf>, Vec<SourceConfig>)> {
-    let (mut local, mut elsewhere) = (Vec::new(), Vec::new());
-    for film in films {
-        match film.to_str().filter(|text| Address::is_meant(text)) {
-            Some(text) => elsewhere.push(SourceConfig::of(Address::parse(text)?)),
-            None => local.push(film.clone()),
-        }
-    }
-    Ok((local, elsewhere))
-}
-
 /// The library of a source elsewhere; its index files have a folder of their own.
 fn library_elsewhere(
     source: SourceConfig,
@@ -415,7 +410,7 @@ async fn tick(
 /// Has the sender pace limited links by what they carry at the moment.
 fn follow_links(sessions: &Sessions, sender: &Sender) {
     let gate = sessions.gate();
-    for (resource, limit) in gate.config().capacity.limits() {
+    for (resource, limit) in gate.config().admission.capacity.limits() {
         if let Resource::Network(number) = resource {
             let share = gate.judge().share(*resource);
             let rate = u128::from(*limit) * u128::from(share) / 1000;
@@ -489,7 +484,7 @@ fn announce(
         }
     }
     for source in &config.source {
-        match source.url.address() {
+        match Address::of(&source.url) {
             Ok(address) => println!("  {}", address.shown()),
             Err(error) => println!("  {error}"),
         }

@@ -1,9 +1,12 @@
 //! `[[source]]` of the configuration: films elsewhere, with all that can be said of them.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use reelway_origin::{MOST_CONNECTIONS, Patience, S3Config, Secret, SourceConfig, Wanted, is_host};
+use reelway_origin::{
+    Address, MOST_CONNECTIONS, Patience, S3Config, Secret, SourceConfig, Wanted, is_host,
+};
 use serde::Deserialize;
 
 /// A source of films as it is configured.
@@ -62,7 +65,7 @@ fn refresh() -> u32 {
 impl Source {
     /// What it means, or what is wrong with it, without secrets.
     pub fn config(&self) -> anyhow::Result<SourceConfig> {
-        let address = |text: &Secret| text.address().map_err(anyhow::Error::from);
+        let address = |text: &Secret| Address::of(text).map_err(anyhow::Error::from);
         let first = address(&self.url)?;
         let shown = first.shown().to_owned();
         let mut config = SourceConfig::of(first);
@@ -133,6 +136,18 @@ impl Source {
             ..config
         })
     }
+}
+
+/// Which of the films are paths on this machine, and which are addresses of sources elsewhere.
+pub fn places(films: &[PathBuf]) -> anyhow::Result<(Vec<PathBuf>, Vec<SourceConfig>)> {
+    let (mut local, mut elsewhere) = (Vec::new(), Vec::new());
+    for film in films {
+        match film.to_str().filter(|text| Address::is_meant(text)) {
+            Some(text) => elsewhere.push(SourceConfig::of(Address::parse(text)?)),
+            None => local.push(film.clone()),
+        }
+    }
+    Ok((local, elsewhere))
 }
 
 #[cfg(test)]

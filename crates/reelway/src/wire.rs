@@ -63,7 +63,7 @@ impl Wire {
     /// Looks; to be called about once a second. Nothing is done where not exactly one network is limited: else nobody
     /// knows which of them loses. `late`: packets leave so late that viewers feel it.
     pub fn look(&mut self, views: &[SessionView], stats: &SenderStats, gate: &Gate, late: bool) {
-        let limits = gate.config().capacity.limits().iter();
+        let limits = gate.config().admission.capacity.limits().iter();
         let mut networks = limits.filter(|(of, _)| matches!(of, Resource::Network(_)));
         let (Some((network, limit)), None) = (networks.next(), networks.next()) else {
             return;

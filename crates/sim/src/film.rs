@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use reelway_admission::Resource;
 use reelway_cache::FilmId;
+use reelway_determinism::Random;
 use reelway_media::{
     Codec, Container, Group, H264Config, Kind, Nanos, OpusConfig, SECOND, Sample, SampleTable,
     Samples, SamplesError, Title, Track,
@@ -15,7 +16,6 @@ use reelway_rtp::PayloadOptions;
 use reelway_timetable::{BINS, Carriage, Curve, Demand, Reading};
 
 use crate::packets::Packetiser;
-use crate::random::Random;
 
 /// Ticks a second of both tracks: milliseconds.
 const TICKS: u32 = 1000;
@@ -160,9 +160,9 @@ impl Making {
 fn frames(random: &mut Random, seconds: u64) -> Vec<Frame> {
     // 1 to 5 Mb/s, at 10 to 25 pictures a second.
     let rate = random.within(125_000, 625_000);
-    let picture = random.one_of(&[40, 50, 100]);
+    let picture = *random.one_of(&[40, 50, 100]);
     let gop = random.within(10, 60);
-    let interleave = random.one_of(&[1, 200, 500, 1000]);
+    let interleave = *random.one_of(&[1, 200, 500, 1000]);
     let mean = rate * u64::from(picture) / 1000;
     let (mut all, mut pictures) = (Vec::new(), 0u64);
     let (mut seen, mut heard) = (0u64, 0u64);

@@ -56,7 +56,6 @@
 //! | `checks.rs` | what is looked at all the time |
 //! | `world.rs` | what the pool's memory, films and answers are here |
 //! | `trace.rs` | what happens, hashed and in words |
-//! | `random.rs` | random numbers |
 #![forbid(unsafe_code)]
 
 mod checks;
@@ -67,7 +66,6 @@ mod faults;
 mod film;
 mod node;
 mod packets;
-mod random;
 mod run;
 mod trace;
 mod viewer;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use reelway_admission::{Admission, Capacity, Limits, Policy, Resource};
 use reelway_cache::{BlockId, Spec};
+use reelway_determinism::Random;
 use reelway_media::{Nanos, SECOND};
 use reelway_pool::{Ahead, Finished, Pin, Pool, Read, Request, What};
 use reelway_time::Monotonic;
@@ -13,7 +14,6 @@ use reelway_timetable::Reading;
 use crate::config::{Config, Counters, Rule, Violation, Wrong};
 use crate::disk::{Disk, WAY};
 use crate::film::Film;
-use crate::random::Random;
 use crate::trace::{Line, Trace};
 use crate::viewer::{Held, Viewer};
 use crate::world::{Broken, Page, Pages, Place};
@@ -122,13 +122,13 @@ impl Node {
     /// The machine of a seed, without viewers. `None`: a film cannot be made, which does not happen.
     pub fn new(seed: u64, config: &Config) -> Option<Node> {
         let mut random = Random::new(seed);
-        let policy = random.one_of(Spec::NAMES);
+        let policy = *random.one_of(Spec::NAMES);
         let blocks = random.within(24, 100) as u32;
         let rate = random.within(5_000_000, 16_000_000);
         let depth = random.within(1, 6) as u32;
         let net = random.within(3_000_000, 12_000_000);
         let asks_again = !random.once_in(3);
-        let wait = random.one_of(&[0, 0, 10]);
+        let wait = *random.one_of(&[0, 0, 10]);
         let pages = |number| Page {
             number,
             holds: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use reelway_clock::Monotonic;
 use reelway_sys::region::Page;
 
-use crate::ReadError;
+use crate::error::ReadError;
 use crate::inner::Inner;
 use crate::live::Read;
 use crate::span::Pin;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use reelway_sys::region::{Page, Paging};
 
-use crate::ahead::{self, Wake};
+use crate::config::{ReadBy, StoreConfig};
 use crate::disk::{self, Disk};
+use crate::error::ReadError;
 use crate::fill::Fill;
 use crate::lane::{Lane, LaneState};
 use crate::live::{self, Finished, Pool, Read, Request};
 use crate::local::LocalFile;
-use crate::source::Opener;
-use crate::store::{Observer, ReadBy, StoreConfig};
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence};
+use crate::observer::Observer;
+use crate::source::{Opener, Source};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence, lock};
 use crate::tier::{Tier, TierFilm};
-use crate::{ReadError, Source};
 
 /// What the handles share.
 pub(crate) struct Inner {
@@ -48,7 +48,7 @@ pub(crate) struct Inner {
     pub viewers: AtomicU64,
     pub observer: OnceLock<Arc<dyn Observer>>,
     /// Wakes who makes the pool's memory ready.
-    pub ahead: Wake,
+    pub ahead: SyncSender<()>,
     pub paging: Paging,
     pub tier: Option<(Arc<Tier>, Lane)>,
 }
@@ -63,11 +63,6 @@ struct Work {
     starts: Vec<Read>,
     accesses: Vec<(BlockId, bool)>,
     now: Duration,
-}
-
-/// Enters one of the store's lists, each of which is changed in one step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    supervise::whole(mutex.lock())
 }
 
 enum Step {
@@ -106,7 +101,7 @@ impl Inner {
         tier: Option<(Arc<Tier>, Lane)>,
         paging: Paging,
     ) -> (Arc<Inner>, Receiver<()>) {
-        let (wake, woken) = ahead::channel();
+        let (wake, woken) = sync_channel(1);
         let inner = Inner {
             config,
             pool: Mutex::new(pool),

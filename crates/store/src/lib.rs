@@ -21,12 +21,14 @@
 //! | `watcher.rs` | what the cache policy is told of viewers |
 //! | `span.rs`, `fill.rs`, `buffer.rs` | pinned bytes; a block on its way; a block to write into |
 //! | `source.rs`, `lane.rs` | where bytes come from, and how many at a time |
+//! | `config.rs`, `observer.rs` | how a store is to be; who looks on |
 //! | `tier/` | blocks from afar on a local disk, below memory |
 //! | `local.rs`, `disk.rs` | local files, and the thread of each disk |
 #![forbid(unsafe_code)]
 
 mod ahead;
 mod buffer;
+mod config;
 mod disk;
 mod draft;
 mod error;
@@ -35,6 +37,7 @@ mod inner;
 mod lane;
 mod live;
 mod local;
+mod observer;
 #[cfg(test)]
 mod orders;
 mod source;
@@ -45,13 +48,15 @@ mod tier;
 mod watcher;
 
 pub use buffer::Buffer;
+pub use config::{ReadBy, StoreConfig};
 pub use draft::{Draft, remove_abandoned_drafts};
 pub use error::{ReadError, StoreError};
 pub use fill::Fill;
 pub use lane::{Lane, LaneStats};
+pub use observer::Observer;
 pub use reelway_pool::tier::TierStats;
 pub use source::{BlockSource, Opener, Source};
 pub use span::Span;
-pub use store::{Observer, ReadBy, Store, StoreConfig, StoreStats};
+pub use store::{Store, StoreStats};
 pub use tier::TierConfig;
 pub use watcher::Watcher;

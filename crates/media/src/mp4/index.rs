@@ -8,17 +8,8 @@ use super::error::{IndexError, Trouble};
 use super::fragments;
 use super::moov::Movie;
 use super::tables::Limits;
-use super::timeline::lay_out;
-use crate::{Container, SampleTable, Title};
-
-/// A film understood: its title and the samples of each of its tracks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Index {
-    /// Tracks, groups, times.
-    pub title: Title,
-    /// One table for each of `title.tracks`, in the same order; implements [`crate::Samples`].
-    pub tables: Vec<SampleTable>,
-}
+use super::timeline::{Index, lay_out};
+use crate::Container;
 
 /// Limits on what a film may make us hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

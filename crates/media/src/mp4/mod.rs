@@ -26,4 +26,5 @@ mod tables;
 mod timeline;
 
 pub use error::{IndexError, Trouble};
-pub use index::{Index, IndexOptions, Indexer, ReadIndexError, Step, index_with};
+pub use index::{IndexOptions, Indexer, ReadIndexError, Step, index_with};
+pub use timeline::Index;

@@ -3,7 +3,6 @@
 
 use super::edits::Edit;
 use super::error::{IndexError, Trouble};
-use super::index::Index;
 use super::moov::{Draft, Movie};
 use crate::groups::group;
 use crate::{
@@ -29,6 +28,15 @@ struct Point {
     delay: u64,
     media: i64,
     timescale: u32,
+}
+
+/// A film understood: its title and the samples of each of its tracks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// Tracks, groups, times.
+    pub title: Title,
+    /// One table for each of `title.tracks`, in the same order; implements [`crate::Samples`].
+    pub tables: Vec<SampleTable>,
 }
 
 /// Makes the index of a film whose samples have all been read.

@@ -8,10 +8,10 @@ use std::time::Duration;
 use reelway_cache::BlockId;
 use reelway_clock::Monotonic;
 use reelway_pool::tier::Held;
-use reelway_supervise as supervise;
+use reelway_supervise::{self as supervise, lock};
 
 use super::files::{Record, checksum};
-use super::{READERS, Tier, TierFilm, hour, lock};
+use super::{READERS, Tier, TierFilm, hour};
 use crate::fill::Fill;
 use crate::source::BlockSource;
 use crate::span::Pin;
