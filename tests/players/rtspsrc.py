@@ -85,35 +85,39 @@ class Viewer:
         branch = Gst.parse_bin_from_description(
             f"queue ! {BRANCHES[encoding]} ! fakesink name=sink sync=true", True
         )
-        segment = {}
+        # Of units and frames: the segment, and the run in which it began. What passes between a seek's call and its flush
+        # belongs to the run before.
+        segments = {}
 
-        def at(where, buffer):
-            now = segment.get(where)
-            if now is None or buffer.pts == Gst.CLOCK_TIME_NONE:
-                return None
-            time = now.to_stream_time(Gst.Format.TIME, buffer.pts)
-            return None if time == Gst.CLOCK_TIME_NONE else time / Gst.SECOND
+        def begins(where, event):
+            if event.type == Gst.EventType.SEGMENT:
+                segments[where] = (event.parse_segment(), self.run)
+
+        def place(where, buffer):
+            segment, run = segments.get(where, (None, self.run))
+            if segment is None or buffer.pts == Gst.CLOCK_TIME_NONE:
+                return {"run": run, "at": None}
+            time = segment.to_stream_time(Gst.Format.TIME, buffer.pts)
+            return {"run": run, "at": None if time == Gst.CLOCK_TIME_NONE else time / Gst.SECOND}
 
         def received(_pad, info):
             event = info.get_event() if info.type & Gst.PadProbeType.EVENT_DOWNSTREAM else None
             if event is not None:
-                if event.type == Gst.EventType.SEGMENT:
-                    segment["unit"] = event.parse_segment()
+                begins("unit", event)
                 return Gst.PadProbeReturn.OK
             buffer = info.get_buffer()
             data = buffer.extract_dup(0, buffer.get_size())
             video = kind == "video"
             hashes = nal_hashes(data, encoding) if video else [hashed(data)]
-            self.say(unit=kind, run=self.run, at=at("unit", buffer), hashes=hashes)
+            self.say(unit=kind, **place("unit", buffer), hashes=hashes)
             return Gst.PadProbeReturn.OK
 
         def decoded(_pad, info):
             event = info.get_event() if info.type & Gst.PadProbeType.EVENT_DOWNSTREAM else None
             if event is not None:
-                if event.type == Gst.EventType.SEGMENT:
-                    segment["frame"] = event.parse_segment()
+                begins("frame", event)
                 return Gst.PadProbeReturn.OK
-            self.say(frame=kind, run=self.run, at=at("frame", info.get_buffer()))
+            self.say(frame=kind, **place("frame", info.get_buffer()))
             return Gst.PadProbeReturn.OK
 
         both = Gst.PadProbeType.BUFFER | Gst.PadProbeType.EVENT_DOWNSTREAM

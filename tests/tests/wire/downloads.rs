@@ -99,6 +99,6 @@ fn a_download_fills_what_viewers_leave_of_a_link_and_they_lose_nothing() {
         (8.0..19.0).contains(&beside),
         "{beside} Mbit/s beside two viewers"
     );
-    // 21 on an idle machine; pieces that wait for a busy one leave gaps.
-    assert!(used > 15.0, "{used} Mbit/s of 30 are used");
+    // 21 on an idle machine and on a busy one.
+    assert!(used > 18.0, "{used} Mbit/s of 30 are used");
 }
