@@ -134,13 +134,16 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         if is_full() {
             self.forget();
         }
-        let rough = Demand::rough(title, self.payload, self.reading);
-        let rough = Arc::new(fitting(rough));
-        if self.wanted.len() >= FILMS {
+        let rough = fitting(Demand::rough(title, self.payload, self.reading));
+        let is_wanted = self.wanted.contains_key(film);
+        if !is_wanted && self.wanted.len() >= FILMS {
+            return Some((rough, None));
+        }
+        self.keep(film.clone(), rough.clone());
+        if is_wanted {
             return Some((rough, None));
         }
         self.wanted.insert(film.clone(), ());
-        self.keep(film.clone(), rough.clone());
         let want = Want { film: film.clone() };
         Some((rough, Some(want)))
     }
@@ -150,9 +153,9 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         self.wanted.remove(film);
     }
 
-    /// What a film needs by its index.
-    pub fn learn(&mut self, film: F, demand: Demand) {
-        self.keep(film, Arc::new(fitting(demand)));
+    /// What a film needs by its index ([`fitting`]).
+    pub fn learn(&mut self, film: F, demand: Arc<Demand>) {
+        self.keep(film, demand);
     }
 
     /// What a viewer needs of what is limited who plays these film times; `link`: the interface by which they are reached.
@@ -314,11 +317,12 @@ fn is_full() -> bool {
 }
 
 /// What a film needs, as exactly as there is memory for.
-fn fitting(demand: Demand) -> Demand {
-    if is_full() {
-        return demand.coarse(SPAN);
-    }
-    demand
+pub fn fitting(demand: Demand) -> Arc<Demand> {
+    Arc::new(if is_full() {
+        demand.coarse(SPAN)
+    } else {
+        demand
+    })
 }
 
 #[cfg(test)]
@@ -355,7 +359,7 @@ mod tests {
         let mut wants = |film| curves.demand(&film, &title).unwrap().1.is_some();
         assert!(wants(1000) && !wants(1001) && !wants(0));
         let exact = Demand::rough(&title, PayloadOptions::default(), Config::default().reading);
-        curves.learn(0, exact);
+        curves.learn(0, fitting(exact));
         let (learnt, want) = curves.demand(&0, &title).unwrap();
         assert!(want.is_none() && !Arc::ptr_eq(&learnt, &rough));
         let nothing = Curves::new(&Config::default()).demand(&0, &title);

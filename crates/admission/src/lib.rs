@@ -52,7 +52,7 @@ pub use calendar::{Calendar, Second};
 pub use capacity::{Capacity, Resource, WHOLE_NETWORK};
 pub use config::{Bounds, Config};
 pub use crowd::Limits;
-pub use curves::{Curves, FILMS, Needs, Want, Wants};
+pub use curves::{Curves, FILMS, Needs, Want, Wants, fitting};
 pub use desk::{Activity, Arrival, CapacityNotice, Desk, Outcome, PATIENCE, Reservation, Weighed};
 pub use judge::Admission;
 pub use members::Members;

@@ -37,6 +37,11 @@ impl Hasher for FixedHasher {
         self.write_u64(word.into());
     }
 
+    #[inline]
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+
     fn write(&mut self, bytes: &[u8]) {
         for piece in bytes.chunks(8) {
             let mut word = [0; 8];

@@ -100,12 +100,15 @@ impl HttpServer {
         let mut loops = JoinSet::new();
         let config = &app.config;
         let limits = Limits::new(config.max_connections, config.max_connections_per_peer);
+        let hall = Arc::new(Hall {
+            config: app.config.clone(),
+            limits,
+            status: app.status.clone(),
+            front: app.front.clone(),
+        });
         for listener in listeners {
             let door = Arc::new(Door {
-                config: app.config.clone(),
-                limits: limits.clone(),
-                status: app.status.clone(),
-                front: app.front.clone(),
+                hall: hall.clone(),
                 listener,
                 connections: Mutex::default(),
             });
@@ -145,12 +148,17 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// A listener and its connections. A panic of the loop that accepts ends none of them.
-struct Door {
+/// What connections share.
+struct Hall {
     config: Arc<HttpConfig>,
     limits: Limits,
     status: Arc<Status>,
     front: Arc<Front>,
+}
+
+/// A listener and its connections. A panic of the loop that accepts ends none of them.
+struct Door {
+    hall: Arc<Hall>,
     listener: TcpListener,
     /// They end with the server.
     connections: Mutex<JoinSet<()>>,
@@ -165,7 +173,7 @@ async fn accept(door: Arc<Door>) {
                 let mut connections = supervise::whole(door.connections.lock());
                 // Those that are over.
                 while connections.try_join_next().is_some() {}
-                take_in(&door, &mut connections, stream, peer);
+                take_in(&door.hall, &mut connections, stream, peer);
             }
             Err(error) => {
                 // Out of descriptors, say: the connection stays in the kernel's queue meanwhile.
@@ -176,9 +184,9 @@ async fn accept(door: Arc<Door>) {
     }
 }
 
-fn take_in(door: &Arc<Door>, connections: &mut JoinSet<()>, stream: TcpStream, peer: SocketAddr) {
-    let counters = &door.status.counters;
-    let counted = match door.limits.enter(peer.ip()) {
+fn take_in(hall: &Arc<Hall>, connections: &mut JoinSet<()>, stream: TcpStream, peer: SocketAddr) {
+    let counters = &hall.status.counters;
+    let counted = match hall.limits.enter(peer.ip()) {
         Ok(counted) => counted,
         Err(which) => {
             match which {
@@ -196,11 +204,11 @@ fn take_in(door: &Arc<Door>, connections: &mut JoinSet<()>, stream: TcpStream, p
     }
     counters.connections_total.fetch_add(1, Ordering::Relaxed);
     counters.connections.fetch_add(1, Ordering::Relaxed);
-    let door = door.clone();
+    let hall = hall.clone();
     connections.spawn(metered(async move {
-        let conversation = converse(&door, stream, peer);
+        let conversation = converse(&hall, stream, peer);
         let _ = supervise::caught("http connection", conversation).await;
-        let counters = &door.status.counters;
+        let counters = &hall.status.counters;
         counters.connections.fetch_sub(1, Ordering::Relaxed);
         drop(counted);
     }));
@@ -214,8 +222,8 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// One connection, to its end.
-async fn converse(door: &Door, stream: TcpStream, peer: SocketAddr) {
-    let status = &door.status;
+async fn converse(hall: &Hall, stream: TcpStream, peer: SocketAddr) {
+    let status = &hall.status;
     let speed = Speed::default();
     let number = ConnectionNumber(new_connection());
     let networks = OnNetworks {
@@ -223,11 +231,11 @@ async fn converse(door: &Door, stream: TcpStream, peer: SocketAddr) {
         numbers: status.sessions.gate().networks_to(peer.ip()),
         connection: number,
     };
-    let (counters, patience) = (status.counters.clone(), door.config.stall_timeout);
+    let (counters, patience) = (status.counters.clone(), hall.config.stall_timeout);
     let watched = Watched::new(stream, counters, patience, speed.clone());
     let io = TokioIo::new(watched.over((!networks.numbers.is_empty()).then_some(networks)));
     let service = service_fn(|mut request| {
-        let front = door.front.clone();
+        let front = hall.front.clone();
         request.extensions_mut().insert(speed.clone());
         request.extensions_mut().insert(number);
         async move {
@@ -240,7 +248,7 @@ async fn converse(door: &Door, stream: TcpStream, peer: SocketAddr) {
     let connection = http1::Builder::new()
         .timer(PatientTimer)
         // Runs from the end of the request before: it bounds idleness as well.
-        .header_read_timeout(door.config.request_timeout)
+        .header_read_timeout(hall.config.request_timeout)
         .max_buf_size(BUFFERED)
         .max_headers(HEADERS)
         .serve_connection(io, service);

@@ -168,7 +168,10 @@ impl Hub {
             // None where another event has just torn it: this one goes with all others.
             let mut machine = self.machine.lock().ok()?;
             supervise::inject("rtsp.hub");
-            Some(machine.handle(reelway_clock::now(), event))
+            let mut actions = machine.handle(reelway_clock::now(), event);
+            // What others see of sessions changes in the order of events, whichever threads these come on.
+            actions.retain(|action| !self.record(action));
+            Some(actions)
         });
         let Ok(Some(actions)) = actions else {
             self.start_anew();
@@ -187,11 +190,39 @@ impl Hub {
         job
     }
 
+    /// Writes down what others see of a session, if that is what is to be done. A panic keeps nothing else from being done.
+    fn record(&self, action: &Action<Writer, Original>) -> bool {
+        let (Action::Rest { session } | Action::Unclaim { session } | Action::Show { session, .. }) =
+            action
+        else {
+            return false;
+        };
+        let _ = supervise::guard("rtsp action", || {
+            let Some(Viewer { session, watch }) = self.viewer(session) else {
+                return;
+            };
+            match action {
+                Action::Rest { .. } => session.rests(),
+                Action::Unclaim { .. } => {
+                    session.waits_again();
+                    watch.forget_stream();
+                }
+                Action::Show { state, .. } => watch.show(*state),
+                _ => {}
+            }
+        });
+        true
+    }
+
     fn act(&self, action: Action<Writer, Original>) {
         match action {
             // A connection that takes no answers is found broken by its own task.
             Action::Send { writer, bytes } => drop(writer.write(&bytes)),
-            Action::Do { .. } => {}
+            // Carried out by the caller, and written down before.
+            Action::Do { .. }
+            | Action::Rest { .. }
+            | Action::Unclaim { .. }
+            | Action::Show { .. } => {}
             Action::Book { session, from, to } => {
                 if let (Ok(schedule), Some(stream)) =
                     (self.book(&session, from, to, false), self.stream(&session))
@@ -204,11 +235,6 @@ impl Hub {
                     stream.go();
                 }
             }
-            Action::Rest { session } => {
-                if let Some(viewer) = self.viewer(&session) {
-                    viewer.session.rests();
-                }
-            }
             Action::Rtcp { session, data } => {
                 if let Some(stream) = self.stream(&session) {
                     stream.rtcp(&data);
@@ -217,16 +243,6 @@ impl Hub {
             Action::Stop { session, why } => {
                 if let Some(stream) = self.stream(&session) {
                     stream.stop(why.as_deref());
-                }
-            }
-            Action::Unclaim { session } => {
-                if let Some(viewer) = self.viewer(&session) {
-                    viewer.session.waits_again();
-                }
-            }
-            Action::Show { session, state } => {
-                if let Some(viewer) = self.viewer(&session) {
-                    viewer.watch.show(state);
                 }
             }
             Action::Receives { session, reception } => {

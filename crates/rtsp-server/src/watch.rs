@@ -31,6 +31,13 @@ impl Watch {
         self.seen().stream = Some(stream);
     }
 
+    /// The stream never played.
+    pub fn forget_stream(&self) {
+        // It ends with its last user, without the lock.
+        let stream = self.seen().stream.take();
+        drop(stream);
+    }
+
     pub fn stream(&self) -> Option<Arc<FilmStream>> {
         self.seen().stream.clone()
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reelway_rtp::PayloadOptions;
 
-use crate::link::LinkConfig;
+use crate::links::LinkConfig;
 
 /// How the sender sends.
 #[derive(Clone, Debug, PartialEq, Eq)]

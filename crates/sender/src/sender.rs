@@ -7,30 +7,33 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
-use reelway_playout::{StreamError, TURN};
+use reelway_playout::{Cursor, NewStream, OnLink, Resend, State, StreamError, TURN};
 use reelway_rtp::PayloadOptions;
 use reelway_store::Store;
 use reelway_supervise as supervise;
 use reelway_sys::udp::{Destination, UdpSocket};
 use reelway_sys::wake;
+use reelway_timetable::Carriage;
 use tokio::sync::oneshot;
 
-use crate::active::{Active, Means, OnLink, Path, Rules, Track, UdpPath};
 use crate::backend::{self, Offers};
 use crate::config::{SenderConfig, SenderError};
+use crate::counters::Counters;
 use crate::departure::Ways;
 use crate::handle::StreamHandle;
 use crate::histogram::Histogram;
 use crate::inbox::{Command, Inbox};
-use crate::link::Links;
+use crate::links::Links;
+use crate::path::{Path, UdpPath};
 use crate::planner::Planner;
-use crate::plans::{Cursor, Resend, Script};
+use crate::plans::Script;
+use crate::reporter::Reporter;
 use crate::rtcp::{Beats, Directory, listen};
-use crate::send::Reporter;
 use crate::share::Share;
 use crate::shared::{Place, Shared};
-use crate::stream::{Out, SenderStats, State, Stream, TrackOut, What};
-use crate::thread::{Counters, Neighbour, Parts, Thread, now};
+use crate::stream::{Out, SenderStats, Stream, TrackOut, What};
+use crate::streams::{self, Owner, Rules, Track};
+use crate::thread::{Neighbour, Parts, Priority, Thread, now};
 
 /// Receive buffer of the RTCP sockets: some thousand reports.
 const RTCP_RECEIVE: u32 = 1 << 20;
@@ -48,7 +51,7 @@ const TCP_RATE: u64 = 4;
 const TCP_RATE_ON_LINK: u64 = 2;
 
 /// A thread as others see it.
-struct Lane {
+struct Worker {
     inbox: Inbox,
     counters: Arc<Counters>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -57,7 +60,7 @@ struct Lane {
 struct Inner {
     config: SenderConfig,
     planner: Planner,
-    lanes: Vec<Lane>,
+    workers: Vec<Worker>,
     /// Streams of each thread that are not dropped yet.
     loads: Arc<[AtomicU64]>,
     rtp: Vec<SocketAddr>,
@@ -68,7 +71,7 @@ struct Inner {
     directory: Arc<Directory>,
     beats: Arc<Beats>,
     ways: Ways,
-    links: Links,
+    links: Arc<Links>,
     serial: AtomicU64,
     closed: Arc<AtomicBool>,
 }
@@ -163,12 +166,9 @@ impl Sender {
         let smooth = nanos(config.smooth_ahead) as i64;
         let blocks = store.stats().blocks;
         let planner = Planner::start(store, config.payload, smooth).map_err(SenderError::Thread)?;
-        let links = Links::new(&config.links, threads);
+        let links = Arc::new(Links::new(&config.links, threads));
         let rules = Arc::new(Rules {
             burst: config.burst.clamp(1, 64),
-            nice: config.nice.clamp(-20, 19),
-            realtime: config.realtime.min(99),
-            cores: config.cores.clone(),
             drop_after: nanos(config.drop_after),
             ahead: nanos(config.ahead) as i64,
             link_ahead: nanos(config.link_ahead).min(i64::MAX as u64 / 4),
@@ -177,6 +177,11 @@ impl Sender {
             report_interval: nanos(config.report_interval).max(TURN),
             behind: Share::behind(blocks),
             again: Share::again(blocks),
+        });
+        let priority = Arc::new(Priority {
+            nice: config.nice.clamp(-20, 19),
+            realtime: config.realtime.min(99),
+            cores: config.cores.clone(),
         });
         let mut sockets_of = Vec::with_capacity(threads);
         for _ in 1..threads {
@@ -192,7 +197,7 @@ impl Sender {
             sockets_of.push(siblings);
         }
         sockets_of.push(rtp);
-        let mut lanes = Vec::with_capacity(threads);
+        let mut workers = Vec::with_capacity(threads);
         let mut taken = None;
         let loads: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
         let neighbours = Arc::new(OnceLock::new());
@@ -203,6 +208,7 @@ impl Sender {
             let backend = backend::open(way, &sockets);
             taken = Some(backend.name());
             let thread = Thread::new(Parts {
+                inbox: inbox.clone(),
                 commands,
                 sleeper,
                 sockets,
@@ -211,25 +217,28 @@ impl Sender {
                 number,
                 neighbours: Arc::clone(&neighbours),
                 loads: Arc::clone(&loads),
+                priority: Arc::clone(&priority),
                 rules: Arc::clone(&rules),
+                links: Arc::clone(&links),
                 counters: Arc::clone(&counters),
                 directory: Arc::clone(&directory),
+                planner: planner.clone(),
             });
             let thread = std::thread::Builder::new()
                 .name(format!("send-{number}"))
                 .spawn(move || thread.run());
             let thread = Mutex::new(Some(thread.map_err(SenderError::Thread)?));
-            lanes.push(Lane {
+            workers.push(Worker {
                 inbox,
                 counters,
                 thread,
             });
         }
-        let neighbour = |lane: &Lane| Neighbour {
-            inbox: lane.inbox.clone(),
-            counters: Arc::clone(&lane.counters),
+        let neighbour = |worker: &Worker| Neighbour {
+            inbox: worker.inbox.clone(),
+            counters: Arc::clone(&worker.counters),
         };
-        let _ = neighbours.set(lanes.iter().map(neighbour).collect());
+        let _ = neighbours.set(workers.iter().map(neighbour).collect());
         let backend = taken.unwrap_or("sendmmsg");
         tracing::info!(
             backend,
@@ -240,7 +249,7 @@ impl Sender {
         Ok(Sender(Arc::new(Inner {
             config,
             planner,
-            lanes,
+            workers,
             loads,
             rtp: rtp_at,
             rtcp: rtcp_at,
@@ -278,7 +287,7 @@ impl Sender {
                 (film.start, film.end),
                 inner.planner.film(film.film, film.source),
             ),
-            What::File(file) => ((0, None), Ok(Arc::new(Script::file(&file)))),
+            What::File(file) => ((0, None), Ok(inner.planner.file(&file))),
         };
         let outline = script.as_ref().map(|script| &script.outline);
         let clock_rate = |out: &TrackOut| match outline.map(|outline| outline.payload(out.track)) {
@@ -293,8 +302,8 @@ impl Sender {
         let id = inner.serial.fetch_add(1, Ordering::Relaxed);
         // The thread with the fewest streams.
         let load = |number: &usize| inner.loads[*number].load(Ordering::Relaxed);
-        let number = (0..inner.lanes.len()).min_by_key(load).unwrap_or(0);
-        let lane = &inner.lanes[number];
+        let number = (0..inner.workers.len()).min_by_key(load).unwrap_or(0);
+        let worker = &inner.workers[number];
         let shared = Arc::new(Shared::new(
             id,
             events,
@@ -302,9 +311,8 @@ impl Sender {
             addresses.collect(),
             wish.0,
             Place::new(Arc::clone(&inner.loads), number),
-            lane.inbox.clone(),
         ));
-        let handle = StreamHandle::new(Arc::clone(&shared), lane.inbox.clone(), first);
+        let handle = StreamHandle::new(Arc::clone(&shared), worker.inbox.clone(), first);
         let is_limited = way.is_some();
         let tracks = script.and_then(|script| {
             let tracks: Result<Vec<_>, _> = outs
@@ -322,16 +330,24 @@ impl Sender {
                     let peak = peaks.fold(0, u64::saturating_add);
                     Box::new(OnLink::new(way, inner.rules.link_ahead, peak))
                 });
-                let means = Means {
+                let is_held =
+                    |track: &Track| matches!(&track.path, Path::Udp(udp) if udp.held);
+                let stream = streams::Stream::new(NewStream {
+                    id,
+                    held: tracks.iter().all(is_held),
+                    carriage: carriage(&tracks),
+                    script,
+                    tracks,
                     link,
-                    inbox: lane.inbox.clone(),
-                    planner: inner.planner.clone(),
                     rules: Arc::clone(&inner.rules),
-                    counters: Arc::clone(&lane.counters),
-                    watcher: inner.planner.watcher(),
-                };
-                let active = Active::new(shared, script, tracks, means, wish, reply);
-                lane.inbox.send(Command::Add(Box::new(active)));
+                    wish,
+                    reply,
+                    owner: Owner {
+                        shared,
+                        watcher: inner.planner.watcher(),
+                    },
+                });
+                worker.inbox.send(Command::Add(Box::new(stream)));
             }
             Err(error) => {
                 shared.set_state(State::Failed);
@@ -389,6 +405,7 @@ impl Sender {
                     socket: socket as u8,
                     held: self.0.config.departures
                         && self.0.ways.keep_departures(rtp.address().ip(), now()),
+                    gso: true,
                     rtp,
                     rtcp_socket,
                     rtcp,
@@ -440,11 +457,11 @@ impl Sender {
 
     /// What it has done.
     pub fn stats(&self) -> SenderStats {
-        let lanes = &self.0.lanes;
+        let workers = &self.0.workers;
         let sum = |counter: fn(&Counters) -> &AtomicU64| {
-            lanes
+            workers
                 .iter()
-                .map(|lane| counter(&lane.counters).load(Ordering::Relaxed))
+                .map(|worker| counter(&worker.counters).load(Ordering::Relaxed))
                 .sum::<u64>()
         };
         let streams_of_threads: Vec<usize> = self
@@ -455,12 +472,12 @@ impl Sender {
             .collect();
         SenderStats {
             backend: self.0.backend,
-            threads: lanes.len(),
+            threads: workers.len(),
             streams: streams_of_threads.iter().sum(),
             streams_of_threads,
-            playing: lanes
+            playing: workers
                 .iter()
-                .map(|lane| lane.counters.playing.load(Ordering::Relaxed))
+                .map(|worker| worker.counters.playing.load(Ordering::Relaxed))
                 .sum(),
             packets: sum(|counters| &counters.packets),
             bytes: sum(|counters| &counters.bytes),
@@ -475,9 +492,18 @@ impl Sender {
             resent: sum(|counters| &counters.resent),
             plans: self.0.planner.plans(),
             cpu: Duration::from_nanos(sum(|counters| &counters.cpu)),
-            late: Histogram::summary(lanes.iter().map(|lane| &lane.counters.late)),
-            late_counts: Histogram::counts(lanes.iter().map(|lane| &lane.counters.late)),
+            late: Histogram::summary(workers.iter().map(|worker| &worker.counters.late)),
+            late_counts: Histogram::counts(workers.iter().map(|worker| &worker.counters.late)),
         }
+    }
+}
+
+/// How the packets of a stream with these tracks are carried.
+fn carriage(tracks: &[Track]) -> Carriage {
+    match tracks.first().map(|track| &track.path) {
+        Some(Path::Tcp { .. }) => Carriage::Tcp,
+        Some(Path::Udp(udp)) if udp.rtp.address().ip().to_canonical().is_ipv6() => Carriage::UdpV6,
+        _ => Carriage::UdpV4,
     }
 }
 
@@ -515,12 +541,12 @@ fn route(
 impl Drop for Inner {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Relaxed);
-        for lane in &self.lanes {
-            lane.inbox.send(Command::Close);
+        for worker in &self.workers {
+            worker.inbox.send(Command::Close);
         }
         // Viewers are told before the process ends.
-        for lane in &self.lanes {
-            let thread = supervise::whole(lane.thread.lock()).take();
+        for worker in &self.workers {
+            let thread = supervise::lock(&worker.thread).take();
             if let Some(thread) =
                 thread.filter(|thread| thread.thread().id() != std::thread::current().id())
             {

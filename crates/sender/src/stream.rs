@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reelway_catalogue::Film;
 use reelway_media::Nanos;
-use reelway_playout::Again;
+use reelway_playout::{Again, State};
 use reelway_store::Source;
 
 use crate::histogram::{Lateness, LatenessCounts};
@@ -108,26 +108,6 @@ pub enum Out {
     },
 }
 
-/// Where a stream begins, for the answer to PLAY.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlayInfo {
-    /// Film position, presentation time; for files the time since their first packet.
-    pub start: Nanos,
-    /// Where it will end.
-    pub end: Nanos,
-    /// In the order of the stream's tracks.
-    pub tracks: Vec<TrackInfo>,
-}
-
-/// Where a track begins, for `RTP-Info`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TrackInfo {
-    /// Sequence number of the first packet to come.
-    pub seq: u16,
-    /// RTP timestamp of [`PlayInfo::start`] (RFC 2326 section 12.33).
-    pub rtp_time: u32,
-}
-
 /// What happens to a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
@@ -156,25 +136,6 @@ pub struct Reception {
     pub jitter: Duration,
     /// From a sender report to its receiver and back, where that can be told.
     pub round_trip: Option<Duration>,
-}
-
-/// What a stream does at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// The first packets are being read and planned.
-    Preparing,
-    /// Could begin at once, waits for [`crate::StreamHandle::go`].
-    Ready,
-    /// Is being sent.
-    Playing,
-    /// Stands still.
-    Paused,
-    /// At its range's end.
-    Ended,
-    /// Cannot go on.
-    Failed,
-    /// Over for good.
-    Stopped,
 }
 
 /// How a stream gets on.

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, Weak};
 
-use reelway_admission::{Config, Curves, FILMS, Want};
+use reelway_admission::{Config, Curves, FILMS, Want, fitting};
 use reelway_catalogue::Film;
 use reelway_rtp::PayloadOptions;
 use reelway_supervise as supervise;
@@ -68,6 +68,8 @@ fn read_needs(
         let (Ok(Ok(demand)), Some(curves)) = (demand, curves.upgrade()) else {
             continue;
         };
-        supervise::whole(curves.lock()).learn(film.identity, demand);
+        // Viewers wait for the lock: the film is not reckoned under it.
+        let demand = fitting(demand);
+        supervise::lock(&curves).learn(film.identity, demand);
     }
 }

@@ -239,8 +239,9 @@ impl Session {
         drop(desk);
         if is_due {
             let from = (progress.position.unwrap_or(0.0) * 1e9) as Nanos;
-            // They may always go on, and do: no session ends for that.
-            let _ = register.gate.plays(booking, (from, Nanos::MAX), false);
+            // They may always go on, and do.
+            let outcome = register.gate.plays(booking, (from, Nanos::MAX), false);
+            end_for_others(register, &outcome.ended);
         }
     }
 

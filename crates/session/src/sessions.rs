@@ -108,7 +108,7 @@ impl Sessions {
         // From now on it may end for others, who find it in the register.
         let now = reelway_clock::now();
         if !register.gate.desk().confirm(now, reservation.id) {
-            let why = "the server stood still while the viewer was admitted";
+            let why = "the place was lost while the session was made";
             session.end(EndReason::Failed(why.into()));
             return Err(Refusal {
                 reason: why.into(),

@@ -369,8 +369,8 @@ mod tests {
         let bytes = spares.take(&both, None, 1 << 20, at(40 * MILLISECOND));
         assert_eq!(
             bytes,
-            Ok(512 << 10),
-            "a power of two below 1/32 s of the scarcer one"
+            Ok(256 << 10),
+            "a power of two of at most half of what may go at once of the scarcer one"
         );
         let free = spares.begin(vec![]);
         assert_eq!(spares.beyond(&free), Beyond::Everything);

@@ -147,6 +147,7 @@ impl Desk {
             if until > now {
                 break;
             }
+            self.deadlines.pop_first();
             self.remove(now, id);
         }
     }

@@ -328,6 +328,14 @@ impl<W: Clone, F> Machine<W, F> {
 
     /// What waited for a job will not be answered, or is refused: puts its session right.
     pub(super) fn give_up(&mut self, pending: Pending<W, F>) {
+        let stands = match &pending {
+            Pending::Move(Playing { end, .. }) => Some(*end),
+            Pending::Pause { session } => match self.sessions.get(session).map(|of| of.phase) {
+                Some(Phase::Playing { end }) => Some(end),
+                _ => None,
+            },
+            _ => None,
+        };
         let (name, claimed, made) = match pending {
             Pending::Describe { .. } | Pending::Setup(_) | Pending::Admission(_) => return,
             Pending::Locate(Wanted { session, .. })
@@ -341,6 +349,16 @@ impl<W: Clone, F> Machine<W, F> {
             return;
         };
         session.busy = false;
+        // Wherever it stands, it does not flow.
+        if let Some(end) = stands {
+            self.enter(&name, Phase::Paused { end });
+            self.actions.push(Action::Rest {
+                session: name.clone(),
+            });
+        }
+        let Some(session) = self.sessions.get_mut(&name) else {
+            return;
+        };
         if made {
             session.has_stream = false;
             self.stop(&name);
@@ -376,8 +394,8 @@ impl<W: Clone, F> Machine<W, F> {
     pub(super) fn finished(&mut self, name: &str, at: Monotonic) {
         if let Some(session) = self.sessions.get(name)
             && matches!(session.phase, Phase::Playing { .. })
-            // It may have been moved meanwhile.
-            && at >= session.went
+            // It may have been moved meanwhile; none ends when it has just gone.
+            && at > session.went
         {
             self.enter(name, Phase::Finished);
         }

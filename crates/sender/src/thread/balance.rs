@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Neighbour, Thread};
+use super::body::{Neighbour, Thread};
 use crate::inbox::Command;
 
 /// How often a thread looks whether others have much less to do.
@@ -44,19 +44,19 @@ impl Thread {
         }
         let give = ((mine - least) / 2).min(OVER as u64) as usize;
         let mut given = 0;
-        for place in 0..self.streams.len() {
+        for place in 0..self.lane.places() {
             if given == give {
                 break;
             }
-            let over = self.streams[place].as_ref().is_some_and(|stream| {
-                stream.may_move() && stream.shared.lane.go_over(self.number, to)
-            });
-            if let Some(mut stream) = self.streams[place].take_if(|_| over) {
-                self.places.remove(&stream.id());
-                self.free.push(place as u32);
+            let goes = |place| {
+                let shared = &self.lane.stream(place)?.owner.shared;
+                (self.lane.may_move(place) && shared.lane.go_over(self.number, to)).then_some(())
+            };
+            if let Some(stream) = goes(place).and_then(|()| self.lane.take_over(place)) {
                 self.away.insert(stream.id(), to);
                 let Neighbour { inbox, counters } = &neighbours[to];
-                stream.move_to(inbox.clone(), Arc::clone(counters));
+                self.counters.playing.fetch_sub(1, Ordering::Relaxed);
+                counters.playing.fetch_add(1, Ordering::Relaxed);
                 inbox.send(Command::Arrive(stream));
                 given += 1;
             }

@@ -4,11 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::{AT_WORK, PART, Thread};
+use super::body::{AT_WORK, IN_LINE, Lane};
+use super::walk::PART;
+use crate::host::Host;
 use crate::link::Way;
-
-/// A stream that waits for a link.
-pub(super) const IN_LINE: u64 = AT_WORK - 1;
 
 /// Those who wait for one way.
 struct Line {
@@ -27,10 +26,10 @@ impl Waiting {
         self.0.iter().flatten().any(|line| !line.streams.is_empty())
     }
 
-    /// Nobody waits on thread number `thread` any more.
-    pub fn forget(&mut self, thread: usize) {
+    /// Nobody waits on lane number `lane` any more.
+    pub fn forget(&mut self, lane: usize) {
         for line in self.0.drain(..).flatten() {
-            line.way.nothing_waits(thread);
+            line.way.nothing_waits(lane);
         }
     }
 
@@ -46,7 +45,7 @@ impl Waiting {
     }
 }
 
-impl Thread {
+impl<H: Host> Lane<H> {
     /// Has a stream wait for room on its limited links; false: it may send nothing over any now.
     pub(super) fn line_up(&mut self, place: u32, now: u64) -> bool {
         let Some(stream) = self.streams[place as usize].as_deref_mut() else {
@@ -76,7 +75,7 @@ impl Thread {
             }
             None => {
                 self.armed[place as usize] = AT_WORK;
-                self.work.push((0, place));
+                self.walk.work.push((0, place));
             }
         }
     }
@@ -96,7 +95,7 @@ impl Thread {
                         break;
                     }
                     self.armed[place as usize] = AT_WORK;
-                    self.served.push((due / PART, place));
+                    self.walk.served.push((due / PART, place));
                 }
                 line.streams.pop();
             }

@@ -8,7 +8,7 @@ const MOST: u64 = 75;
 
 /// Bytes of others on their way, by the numbers of their connections.
 #[derive(Debug, Default)]
-pub(super) struct Others {
+pub struct Others {
     flows: HashMap<u64, Flow>,
     /// The flows by their ends.
     ends: BTreeSet<(u64, u64)>,

@@ -1,26 +1,27 @@
 //! What a turn will read of a stream, fetched into the processor's cache before: other streams and the films'
 //! bytes have pushed it out since the stream's last turn.
 
-use reelway_hint as prefetch;
+use reelway_hint as hint;
 
-use super::track::HOT_TRACK;
-use super::{Active, HOT, Path};
-use crate::plans::Cursor;
+use super::body::{HOT, Stream};
+use super::track::Track;
+use crate::cursor::Cursor;
+use crate::host::{Host, Prefetch};
 
-impl Active {
-    /// Steps of [`Active::prefetch`].
-    pub const STEPS: u32 = 2 + Cursor::STEPS;
+impl<H: Host> Stream<H> {
+    /// Steps of [`Stream::prefetch`].
+    pub(crate) const STEPS: u32 = 2 + Cursor::<H::Bytes>::STEPS;
 
     /// Fetches what a turn will read of the stream, a step further with each `step` from 0 on: where the memory
     /// of one step lies is written in that of the one before. Between two steps on the same stream go those of
     /// all others, so that nobody waits.
-    pub fn prefetch(&self, step: u32, horizon: u64) {
+    pub(crate) fn prefetch(&self, step: u32, horizon: u64) {
         match step {
-            0 => prefetch::head(self, HOT),
+            0 => hint::head(self, HOT),
             1 => {
-                prefetch::value(&self.shared.tally);
+                self.owner.prefetch();
                 for track in &self.tracks {
-                    prefetch::head(track, HOT_TRACK);
+                    hint::head(track, Track::<H>::HOT);
                 }
             }
             _ => {
@@ -29,8 +30,8 @@ impl Active {
                     if !due {
                         continue;
                     }
-                    if let (2, Path::Udp(udp)) = (step, &track.path) {
-                        prefetch::value(&**udp);
+                    if step == 2 {
+                        track.path.prefetch();
                     }
                     track.cursor.prefetch(step - 2);
                 }

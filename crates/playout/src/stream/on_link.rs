@@ -2,24 +2,26 @@
 
 use std::sync::Arc;
 
-use reelway_timetable::Carriage;
-
-use super::{Active, Path};
+use super::body::Stream;
+use crate::frames::TCP_PACKETS;
+use crate::host::Host;
 use crate::link::Way;
-use crate::send::TCP_PACKETS;
-use crate::stream::State;
+use crate::play::State;
 
 /// How much later than its first packet may leave a play's timetable begins on a limited link, ns: for that long pictures of
 /// other streams may go first, and nothing is late.
-pub(crate) const BEGINS_LATER: i64 = 300_000_000;
+pub(super) const BEGINS_LATER: i64 = 300_000_000;
 
 /// How many times as fast as its densest group a stream sends that is ahead of its time, in percent. Little more than it
 /// needs: a newcomer fills its receiver's buffer over some seconds instead of at the speed of the link.
 const PACE: u64 = 125;
 
+/// Bytes of a full packet on the wire.
+const PACKET: u64 = 1538;
+
 /// What a stream has to do with the limited links that its packets pass.
-pub(crate) struct OnLink {
-    pub way: Arc<Way>,
+pub struct OnLink {
+    pub(crate) way: Arc<Way>,
     /// How far ahead of its time anything may leave, ns.
     ahead: u64,
     /// Bytes a second at which it sends while it is ahead.
@@ -30,11 +32,11 @@ pub(crate) struct OnLink {
     reserved: u64,
     handed: u64,
     /// The deadline by which it waits in line.
-    pub in_line_for: u64,
+    pub(crate) in_line_for: u64,
 }
 
 impl OnLink {
-    /// A stream whose densest group has `peak` bytes a second.
+    /// A stream whose densest group has `peak` bytes a second, and which may leave up to `ahead` ns before its time.
     pub fn new(way: Arc<Way>, ahead: u64, peak: u64) -> OnLink {
         OnLink {
             way,
@@ -63,8 +65,17 @@ impl OnLink {
         }
     }
 
+    /// Takes room for `bytes` that are due at `due`; false if there is none.
+    fn take(&mut self, now: u64, bytes: u64, due: u64, lane: usize) -> bool {
+        let has = self.way.take(now, bytes, due, lane);
+        if has {
+            self.reserved += bytes;
+        }
+        has
+    }
+
     /// Sets right what was taken of the links, after a walk.
-    pub fn settle(&mut self, now: u64) {
+    pub(crate) fn settle(&mut self, now: u64) {
         let (reserved, handed) = (
             std::mem::take(&mut self.reserved),
             std::mem::take(&mut self.handed),
@@ -75,37 +86,23 @@ impl OnLink {
     }
 }
 
-impl Active {
+impl<H: Host> Stream<H> {
     /// Notes that packets with so many bytes of payload, due at `due`, left at `after`.
-    pub fn sent_over_link(&mut self, octets: u32, packets: u32, due: u64, after: u64) {
-        if self.link.is_some() {
-            let bytes = self.carriage().wire(octets, packets);
-            self.link
-                .as_mut()
-                .into_iter()
-                .for_each(|link| link.sent(octets, bytes, due, after));
-        }
-    }
-
-    /// How its packets are carried.
-    fn carriage(&self) -> Carriage {
-        match self.tracks.first().map(|track| &track.path) {
-            Some(Path::Tcp { .. }) => Carriage::Tcp,
-            Some(Path::Udp(udp)) if udp.rtp.address().ip().to_canonical().is_ipv6() => {
-                Carriage::UdpV6
-            }
-            _ => Carriage::UdpV4,
+    pub(crate) fn sent_over_link(&mut self, octets: u32, packets: u32, due: u64, after: u64) {
+        if let Some(link) = &mut self.link {
+            let bytes = self.carriage.wire(octets, packets);
+            link.sent(octets, bytes, due, after);
         }
     }
 
     /// When what is due at `due` may leave: then, or ahead of its time on a limited link.
-    pub fn released(&self, due: u64) -> u64 {
+    pub(crate) fn released(&self, due: u64) -> u64 {
         self.link.as_ref().map_or(due, |link| link.released(due))
     }
 
     /// What it may send at `now` or in the turn at hand over a limited link, once there is room: when that is due, and its
     /// bytes on the wire. `None`: nothing, or the link is not limited.
-    pub fn next_on_link(&self, now: u64) -> Option<(u64, u64)> {
+    pub(crate) fn next_on_link(&self, now: u64) -> Option<(u64, u64)> {
         let link = self.link.as_ref()?;
         if self.state != State::Playing {
             return None;
@@ -123,33 +120,18 @@ impl Active {
         };
         let packets = unit.packets.get(due.first as usize..end as usize)?;
         let bytes = packets.iter().map(|packet| u32::from(packet.len)).sum();
-        let bytes = self.carriage().wire(bytes, end - due.first);
+        let bytes = self.carriage.wire(bytes, end - due.first);
         Some((due.at, bytes.into()))
     }
 
     /// Takes room on its links for what it sends next; false if there is none.
-    pub fn takes_room(&mut self, now: u64, (due, bytes): (u64, u64), thread: usize) -> bool {
-        let Some(link) = &mut self.link else {
-            return true;
-        };
-        let has = link.way.take(now, bytes, due, thread);
-        if has {
-            link.reserved += bytes;
-        }
-        has
+    pub(crate) fn takes_room(&mut self, now: u64, (due, bytes): (u64, u64), lane: usize) -> bool {
+        let link = self.link.as_mut();
+        link.is_none_or(|link| link.take(now, bytes, due, lane))
     }
 
     /// Whether a packet that is asked for again finds room on its links.
-    pub fn link_has_room_again(&mut self, now: u64, thread: usize) -> bool {
-        /// Bytes of a full packet on the wire.
-        const PACKET: u64 = 1538;
-        let Some(link) = &mut self.link else {
-            return true;
-        };
-        let has = link.way.take(now, PACKET, now, thread);
-        if has {
-            link.reserved += PACKET;
-        }
-        has
+    pub(crate) fn link_has_room_again(&mut self, now: u64, lane: usize) -> bool {
+        self.takes_room(now, (now, PACKET), lane)
     }
 }

@@ -4,12 +4,14 @@
 //!
 //! The packet that was half written is copied by the connection's writer, so nothing of the film is needed until then.
 
-use super::{Active, Path};
-use reelway_playout::StreamError;
-
-use crate::plans::Cursor;
-use crate::share::{Part, Ticket};
-use crate::stream::State;
+use super::body::Stream;
+use crate::cursor::Cursor;
+use crate::effect::Effects;
+use crate::frames::{Frame, TCP_PACKETS};
+use crate::host::{Host, Share};
+use crate::pacing::TURN;
+use crate::play::State;
+use crate::rules::Due;
 
 /// How long a stream keeps film bytes that its connection does not take: a large picture may fill the connection for
 /// as long as the network needs for it.
@@ -20,12 +22,15 @@ const KEEPS: u64 = 200_000_000;
 const ALONE: u64 = 10_000_000;
 const MOST_ALONE: u64 = 250_000_000;
 
+/// The longest wait of a stream that is behind between two frames, ns.
+const MOST_BETWEEN: u64 = 50_000_000;
+
 /// How long after the request such a stream is due to get its bytes back: after all viewers who are on time.
 pub(super) const LAST: u64 = 1_000_000_000;
 
 /// What a stream does whose connection takes no more.
-pub(crate) struct Slow {
-    has: Has,
+pub(super) struct Slow<S: Share> {
+    has: Has<S>,
     /// How often in a row the connection took nothing.
     tries: u32,
     /// When the next packet was due, while its plan is not here.
@@ -35,16 +40,16 @@ pub(crate) struct Slow {
 }
 
 /// What such a stream has of the film.
-enum Has {
+enum Has<S: Share> {
     /// Its bytes, since this time.
-    Bytes { since: u64, _part: Part },
+    Bytes { since: u64, _part: S::Part },
     /// Its place, and perhaps a place in the line for its bytes.
-    Place(Option<Ticket>),
+    Place(Option<S::Ticket>),
     /// Its bytes, or they are on their way.
-    BytesAgain { part: Part },
+    BytesAgain { part: S::Part },
 }
 
-impl Slow {
+impl<S: Share> Slow<S> {
     fn wait(&mut self, now: u64) -> u64 {
         let wait = (ALONE << self.tries.min(8)).min(MOST_ALONE);
         self.tries += 1;
@@ -52,16 +57,11 @@ impl Slow {
     }
 }
 
-impl Active {
+impl<H: Host> Stream<H> {
     /// Whether it has let go of the film's bytes.
-    pub fn has_let_go(&self) -> bool {
-        matches!(
-            self.slow.as_deref(),
-            Some(Slow {
-                has: Has::Place(_),
-                ..
-            })
-        )
+    pub(super) fn has_let_go(&self) -> bool {
+        let slow = self.slow.as_deref();
+        slow.is_some_and(|slow| matches!(slow.has, Has::Place(_)))
     }
 
     /// Whether its connection took no more when it was last tried.
@@ -83,20 +83,61 @@ impl Active {
         }
     }
 
-    /// The connection took a whole frame.
-    pub fn took_all(&mut self) {
-        self.slow = None;
+    /// What it may hand to its connection now, of what is due before `horizon`.
+    pub(crate) fn frame(&self, now: u64, horizon: u64) -> Frame {
+        if self.state != State::Playing || now < self.retry_at || now < self.not_before {
+            return Frame::Nothing;
+        }
+        if self.has_let_go() {
+            return Frame::Look;
+        }
+        let slices = (0..self.tracks.len()).filter_map(|track| Some(self.slice(track)?.0));
+        let due = slices
+            .filter(|due| self.released(due.at) < horizon)
+            .min_by_key(|due| due.at);
+        let Some((mut due, unit)) = due.and_then(|due| Some((due, self.unit_of(due.track)?))) else {
+            return Frame::Nothing;
+        };
+        // TCP paces itself: the frame goes as a whole.
+        let rest = unit.packets.len() as u32 - due.first;
+        due.end = due.first + rest.min(TCP_PACKETS);
+        Frame::Write(due)
+    }
+
+    /// Notes that its connection took the first `taken` of these packets, by `after`. The bytes of RTP sent.
+    pub(crate) fn wrote(
+        &mut self,
+        due: &Due,
+        taken: u32,
+        after: u64,
+        effects: &mut Effects<H>,
+    ) -> u64 {
+        let Some(unit) = self.unit_of(due.track) else {
+            return 0;
+        };
+        let whole = taken == unit.packets.len() as u32 - due.first;
+        let half = unit.duration.max(0) as u64 / 2;
+        // Behind: the next frame follows after half of this one's time.
+        if whole && due.at + 2 * TURN < after {
+            self.not_before = after + half.min(MOST_BETWEEN);
+        }
+        let bytes = self.gone(due, (taken, 0), after, effects);
+        if taken < due.end - due.first {
+            self.is_full(taken, after);
+        } else if whole {
+            self.slow = None;
+        }
+        bytes
     }
 
     /// The connection took `taken` packets and has no room for more.
-    pub fn is_full(&mut self, taken: u32, now: u64) {
+    fn is_full(&mut self, taken: u32, now: u64) {
         if self.state != State::Playing {
             return;
         }
         let cursors = self.tracks.iter().map(|track| &track.cursor);
         let blocks = cursors.map(Cursor::blocks).sum::<usize>();
-        let slow = self.slow.take().map(|slow| *slow);
-        let (has, tries) = match slow {
+        let (has, tries) = match self.slow.take().map(|slow| *slow) {
             None => (None, 0),
             Some(slow) => (Some(slow.has), slow.tries),
         };
@@ -131,20 +172,11 @@ impl Active {
         }
     }
 
-    /// Looks whether the connection of a stream that let go of its bytes has room again, and whether it is its turn to
-    /// have them back.
-    pub fn look_at_connection(&mut self, now: u64) {
+    /// Its caller has looked whether the connection of a stream that let go of its bytes has room again; whether it is its
+    /// turn to have them back is seen to here.
+    pub(crate) fn connection(&mut self, has_room: bool, now: u64, effects: &mut Effects<H>) {
         let Some(mut slow) = self.slow.take() else {
             return;
-        };
-        let connection = self.tracks.iter().find_map(|track| match &track.path {
-            Path::Tcp { conn, .. } => Some(conn),
-            Path::Udp(_) => None,
-        });
-        let has_room = match connection.map(|conn| conn.has_room()) {
-            Some(Ok(has_room)) => has_room,
-            Some(Err(error)) => return self.fail(StreamError(error.to_string())),
-            None => true,
         };
         if has_room && let Has::Place(ticket) = &mut slow.has {
             let part = self.rules.behind.take_in_turn(ticket, slow.blocks);
@@ -161,6 +193,6 @@ impl Active {
             _ => now,
         };
         self.slow = Some(slow);
-        self.want(now);
+        self.want(now, effects);
     }
 }

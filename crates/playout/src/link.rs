@@ -1,4 +1,4 @@
-//! The pacer of a link that carries only so much: what all threads hand to it together never fills more than a short
+//! The pacer of a link that carries only so much: what all lanes hand to it together never fills more than a short
 //! queue.
 //!
 //! A link is a bucket that drains at its rate. What is handed over is added, and how long the bucket takes to drain is
@@ -6,75 +6,61 @@
 //! sent ahead of their time only use what would be idle otherwise ([`AHEAD`]). So pictures that coincide are spread over
 //! the time for which receivers can hold them, and queues on the way stay short.
 //!
-//! What HTTP sends over the same link is counted as its connections' speeds, for as long as their bytes need.
+//! What others send over the same link is counted as their speed together ([`Others`]).
 //!
-//! The time is an argument. The counters are atomic, since sender threads share a link.
+//! The time is an argument. The counters are atomic, since the lanes of several threads share a link.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-use reelway_supervise as supervise;
 
 mod others;
 
-use others::Others;
+pub use others::Others;
 
 /// Longest queue, ns, in which packets that are ahead of their time may wait: enough that the link does not run dry between two
 /// turns.
 const AHEAD: u64 = 2_000_000;
 
-/// By how much another thread's deadline must be earlier, ns, to go first.
+/// By how much another lane's deadline must be earlier, ns, to go first.
 const CLOSE: u64 = 2_000_000;
 
 /// One part in so many of a link is for streams, whatever others send.
 const LEAST: u64 = 8;
 
-/// No stream waits; nothing changes by itself.
+/// No stream waits.
 const NONE: u64 = u64::MAX;
 
-/// A link whose rate is limited, for [`crate::SenderConfig`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkConfig {
-    /// By which streams name it ([`crate::FilmStream::links`]).
-    pub number: u8,
-    /// Bytes a second that may be handed to it, with the headers of Ethernet, IP, UDP and RTP.
-    pub rate: u64,
-    /// How long a packet may wait in the link's queue.
-    pub queue: Duration,
-}
-
-/// A limited link.
+/// A link whose rate is limited.
 #[derive(Debug)]
-pub(crate) struct Link {
-    number: u8,
+pub struct Link {
     /// Bytes a second.
     rate: AtomicU64,
     /// Longest queue, ns.
     queue: u64,
     /// When all that was handed over will have left, ns.
     drained: AtomicU64,
-    /// The earliest deadline that waits on each thread; [`NONE`].
+    /// The earliest deadline that waits on each lane; [`NONE`].
     waiting: Box<[AtomicU64]>,
-    /// What others have handed over, and beside it what threads look at: their rate, and when that changes by itself ([`NONE`]).
-    others: Mutex<Others>,
-    others_rate: AtomicU64,
-    others_end: AtomicU64,
+    /// Bytes a second that others send.
+    others: AtomicU64,
 }
 
 impl Link {
-    pub fn new(config: &LinkConfig, threads: usize) -> Link {
-        let nanos = config.queue.as_nanos().min(u128::from(u64::MAX)) as u64;
+    /// A link that carries `rate` bytes a second, and in whose queue a packet may wait for `queue` ns; shared by so many
+    /// lanes.
+    pub fn new(rate: u64, queue: u64, lanes: usize) -> Link {
         Link {
-            number: config.number,
-            rate: AtomicU64::new(config.rate.max(1)),
-            queue: nanos.max(1),
+            rate: AtomicU64::new(rate.max(1)),
+            queue: queue.max(1),
             drained: AtomicU64::new(0),
-            waiting: (0..threads).map(|_| AtomicU64::new(NONE)).collect(),
-            others: Mutex::default(),
-            others_rate: AtomicU64::new(0),
-            others_end: AtomicU64::new(NONE),
+            waiting: (0..lanes).map(|_| AtomicU64::new(NONE)).collect(),
+            others: AtomicU64::new(0),
         }
+    }
+
+    /// Bytes a second that it carries.
+    pub fn rate(&self) -> u64 {
+        self.rate.load(Ordering::Relaxed)
     }
 
     /// From now on the link carries so many bytes a second.
@@ -85,32 +71,15 @@ impl Link {
         self.drained.fetch_min(most, Ordering::Relaxed);
     }
 
-    /// A connection that is not one of the sender's streams is handed `bytes`, which it sends at `speed` bytes a second.
-    fn others_send(&self, now: u64, connection: u64, bytes: u64, speed: Option<u64>) {
-        let link = self.rate.load(Ordering::Relaxed);
-        self.change_others(|others| others.hand_over(now, connection, bytes, speed, link));
-    }
-
-    fn change_others(&self, change: impl FnOnce(&mut Others)) {
-        // Figures that are added and taken away one flow at a time.
-        let mut others = supervise::whole(self.others.lock());
-        change(&mut others);
-        self.others_rate.store(others.rate(), Ordering::Relaxed);
-        self.others_end
-            .store(others.next_end().unwrap_or(NONE), Ordering::Relaxed);
-    }
-
-    /// Has those of others count no more whose bytes have left.
-    fn advance(&self, now: u64) {
-        if self.others_end.load(Ordering::Relaxed) <= now {
-            self.change_others(|others| others.advance(now));
-        }
+    /// From now on others send so many bytes a second over it.
+    pub fn set_others(&self, rate: u64) {
+        self.others.store(rate, Ordering::Relaxed);
     }
 
     /// How long the link takes for `bytes` beside what others send, ns.
     fn takes(&self, bytes: u64) -> u64 {
-        let rate = self.rate.load(Ordering::Relaxed);
-        let others = self.others_rate.load(Ordering::Relaxed);
+        let rate = self.rate();
+        let others = self.others.load(Ordering::Relaxed);
         let rate = u128::from(rate.saturating_sub(others).max(rate / LEAST).max(1));
         (u128::from(bytes) * 1_000_000_000 / rate).min(u128::from(u64::MAX / 4)) as u64
     }
@@ -121,17 +90,16 @@ impl Link {
         self.drained.load(Ordering::Relaxed).saturating_sub(now)
     }
 
-    /// Takes room for `bytes` that are due at `deadline`, if there is any for thread number `thread`.
-    fn take(&self, now: u64, bytes: u64, deadline: u64, thread: usize) -> bool {
-        self.advance(now);
+    /// Takes room for `bytes` that are due at `deadline`, if there is any for lane number `lane`.
+    fn take(&self, now: u64, bytes: u64, deadline: u64, lane: usize) -> bool {
         let time = self.takes(bytes);
         let bound = if deadline > now.saturating_add(AHEAD) {
             // A slice that is more than the queue leaves when the queue is empty: it gets there.
-            if self.others_first(now, thread) {
+            if self.others_first(now, lane) {
                 return false;
             }
             AHEAD.min(self.queue)
-        } else if self.others_first(deadline, thread) {
+        } else if self.others_first(deadline, lane) {
             self.queue / 2
         } else {
             self.queue
@@ -146,10 +114,10 @@ impl Link {
             .is_ok()
     }
 
-    /// Whether a stream on another thread waits whose deadline is earlier.
-    fn others_first(&self, deadline: u64, thread: usize) -> bool {
+    /// Whether a stream on another lane waits whose deadline is earlier.
+    fn others_first(&self, deadline: u64, lane: usize) -> bool {
         self.waiting.iter().enumerate().any(|(number, waiting)| {
-            number != thread && waiting.load(Ordering::Relaxed).saturating_add(CLOSE) < deadline
+            number != lane && waiting.load(Ordering::Relaxed).saturating_add(CLOSE) < deadline
         })
     }
 
@@ -174,17 +142,18 @@ impl Link {
 
 /// The limited links that a stream's packets pass: all viewers' together, and an interface.
 #[derive(Debug)]
-pub(crate) struct Way {
-    /// Its number, by which threads keep those who wait for it.
+pub struct Way {
+    /// Its number, by which lanes keep those who wait for it.
     pub number: usize,
+    /// Each of them.
     pub links: Vec<Arc<Link>>,
 }
 
 impl Way {
     /// Takes room for `bytes` that are due at `deadline` on all links, or on none.
-    pub fn take(&self, now: u64, bytes: u64, deadline: u64, thread: usize) -> bool {
+    pub fn take(&self, now: u64, bytes: u64, deadline: u64, lane: usize) -> bool {
         for (taken, link) in self.links.iter().enumerate() {
-            if !link.take(now, bytes, deadline, thread) {
+            if !link.take(now, bytes, deadline, lane) {
                 self.links[..taken]
                     .iter()
                     .for_each(|link| link.give_back(bytes));
@@ -205,83 +174,21 @@ impl Way {
         }
     }
 
-    /// Says that nothing waits on a thread.
-    pub fn nothing_waits(&self, thread: usize) {
+    /// Says that nothing waits on a lane.
+    pub fn nothing_waits(&self, lane: usize) {
         for link in &self.links {
-            if let Some(waiting) = link.waiting.get(thread) {
+            if let Some(waiting) = link.waiting.get(lane) {
                 waiting.store(NONE, Ordering::Relaxed);
             }
         }
     }
 
-    /// Says what waits on a thread with this deadline, on this way: nothing, or nothing earlier, was said before.
-    pub fn waits(&self, thread: usize, deadline: u64) {
+    /// Says what waits on a lane with this deadline, on this way: nothing, or nothing earlier, was said before.
+    pub fn waits(&self, lane: usize, deadline: u64) {
         for link in &self.links {
-            if let Some(waiting) = link.waiting.get(thread) {
+            if let Some(waiting) = link.waiting.get(lane) {
                 waiting.fetch_min(deadline, Ordering::Relaxed);
             }
-        }
-    }
-}
-
-/// All limited links of a sender.
-#[derive(Debug)]
-pub(crate) struct Links {
-    links: Vec<Arc<Link>>,
-    /// Ways that streams have taken: few, as each is a set of links.
-    ways: Mutex<Vec<Arc<Way>>>,
-}
-
-impl Links {
-    /// These links, for so many threads.
-    pub fn new(configs: &[LinkConfig], threads: usize) -> Links {
-        let link = |config| Arc::new(Link::new(config, threads));
-        Links {
-            links: configs.iter().map(link).collect(),
-            ways: Mutex::default(),
-        }
-    }
-
-    /// The way over the links of these numbers; `None`: none of them is limited.
-    pub fn way(&self, numbers: &[u8]) -> Option<Arc<Way>> {
-        let passed = |link: &&Arc<Link>| numbers.contains(&link.number);
-        let links: Vec<_> = self.links.iter().filter(passed).cloned().collect();
-        if links.is_empty() {
-            return None;
-        }
-        let mut ways = supervise::whole(self.ways.lock());
-        let same = |way: &&Arc<Way>| {
-            way.links.len() == links.len()
-                && way.links.iter().zip(&links).all(|(a, b)| Arc::ptr_eq(a, b))
-        };
-        if let Some(way) = ways.iter().find(same) {
-            return Some(way.clone());
-        }
-        let way = Arc::new(Way {
-            number: ways.len(),
-            links,
-        });
-        ways.push(way.clone());
-        Some(way)
-    }
-
-    /// From now on the link of this number carries so many bytes a second.
-    pub fn set_rate(&self, number: u8, rate: u64, now: u64) {
-        let link = self.links.iter().find(|link| link.number == number);
-        link.into_iter().for_each(|link| link.set_rate(rate, now));
-    }
-
-    /// A connection that is not one of the sender's streams is handed bytes for the links of these numbers.
-    pub fn others_send(
-        &self,
-        numbers: &[u8],
-        now: u64,
-        connection: u64,
-        (bytes, speed): (u64, Option<u64>),
-    ) {
-        let passed = |link: &&Arc<Link>| numbers.contains(&link.number);
-        for link in self.links.iter().filter(passed) {
-            link.others_send(now, connection, bytes, speed);
         }
     }
 }
@@ -294,12 +201,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn link(rate: u64, queue_ms: u64) -> Link {
-        let config = LinkConfig {
-            number: 0,
-            rate,
-            queue: Duration::from_millis(queue_ms),
-        };
-        Link::new(&config, 2)
+        Link::new(rate, queue_ms * MS, 2)
     }
 
     #[test]
@@ -318,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_deadline_on_another_thread_keeps_half_of_the_queue() {
+    fn an_earlier_deadline_on_another_lane_keeps_half_of_the_queue() {
         let way = Way {
             number: 0,
             links: vec![Arc::new(link(1_000_000, 20))],
@@ -361,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn streams_have_what_others_leave_for_as_long_as_those_send() {
+    fn streams_have_what_others_leave() {
         let link = link(1_000_000, 20);
         let now = 1000 * MS;
-        // 25 KB at half of the link: 50 ms.
-        link.others_send(now, 7, 25_000, Some(500_000));
+        link.set_others(500_000);
         assert!(link.take(now, 10_000, now, 0), "20 ms at half of the rate");
         assert!(!link.take(now, 1000, now, 0));
+        link.set_others(0);
         let now = now + 50 * MS;
         assert!(link.take(now, 20_000, now, 0), "the link is theirs again");
     }

@@ -1,0 +1,29 @@
+//! A stream as its lane has it: what it does, where it stands, what it may send now.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `body.rs` | the stream's memory, and what is asked of it everywhere |
+//! | `track.rs` | a track of it |
+//! | `beginning.rs` | beginning, standing still, going elsewhere, ending |
+//! | `playing.rs` | which packets may leave now, and when to look again |
+//! | `behind.rs` | what is left out, or moved, when the stream is late |
+//! | `slow.rs` | a connection that takes no more |
+//! | `on_link.rs` | a stream on limited links |
+//! | `lost.rs` | packets that are sent again |
+//! | `near.rs` | what a turn will read, fetched before |
+
+mod beginning;
+mod behind;
+mod body;
+mod lost;
+mod near;
+mod on_link;
+mod playing;
+mod slow;
+mod track;
+
+pub(crate) use body::HOT;
+pub use body::{NewStream, Stream};
+pub(crate) use lost::Next;
+pub use on_link::OnLink;
+pub use track::Track;
