@@ -50,6 +50,9 @@ fn viewer(server: &Server, title: &str) -> Client {
         .request("PLAY", &server.rtsp_url(title), &[])
         .expect("PLAY");
     assert_eq!(answer.status, 200, "{answer:?}");
+    // The answer goes first; who was sent nothing gets no BYE (RFC 3550 section 6.3.7).
+    let first = client.frame(seconds(5)).expect("a connection");
+    assert!(first.is_some(), "media");
     client
 }
 
