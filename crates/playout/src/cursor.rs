@@ -155,11 +155,15 @@ impl<B: InMemory> Cursor<B> {
         self.asks = UNKNOWN;
     }
 
+    /// Groups that it holds: the one at hand, and the next.
+    pub fn held(&self) -> impl Iterator<Item = &Arc<Group<B>>> {
+        let next = self.next.as_ref().and_then(|next| next.as_ref().ok());
+        self.current.iter().chain(next)
+    }
+
     /// Blocks that it keeps in memory.
     pub fn blocks(&self) -> usize {
-        let next = self.next.as_ref().and_then(|next| next.as_ref().ok());
-        let all = self.current.iter().chain(next);
-        all.map(|planned| planned.bytes.blocks()).sum()
+        self.held().map(|group| group.bytes.blocks()).sum()
     }
 
     /// Forgets what was asked for: the answer would come to a thread that the track has left.

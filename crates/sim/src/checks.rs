@@ -6,8 +6,7 @@ use reelway_pool::Pin;
 use reelway_timetable::BIN;
 
 use crate::config::Rule;
-use crate::node::{Ask, BLOCK, Node};
-use crate::viewer::{Held, Viewer};
+use crate::node::{Ask, BLOCK, Held, Node};
 use crate::world::Page;
 
 /// Seconds to come in which no load may be left: longer than any film.
@@ -19,8 +18,10 @@ impl Node {
         let film = self.films[ask.film].number;
         if held.len() as u32 != ask.blocks {
             let what = format!(
-                "viewer {} gets {} blocks for {}",
-                ask.viewer,
+                "group {} of track {} of film {} gets {} blocks for {}",
+                ask.group,
+                ask.track,
+                ask.film,
                 held.len(),
                 ask.blocks
             );
@@ -32,8 +33,7 @@ impl Node {
             let (holds, books) = (pin.memory().holds, self.pool.holds(page));
             if (holds, books) != (Some(id), Some(id)) {
                 let what = format!(
-                    "viewer {} gets page {page} for {id:?}: {holds:?} was read into it, and the pool has it as {books:?}",
-                    ask.viewer
+                    "page {page} is given for {id:?}: {holds:?} was read into it, and the pool has it as {books:?}"
                 );
                 self.broken(Rule::RightBlock, what);
             }
@@ -77,8 +77,12 @@ impl Node {
         let Some(viewer) = self.viewers.get(&id) else {
             return;
         };
-        let at = viewer.position(self.now);
-        let (pinned, booked) = (viewer.pinned(), self.films[viewer.film].booked_at(at));
+        let place = self.lane.place_of(id);
+        let Some(stream) = place.and_then(|place| self.lane.stream(place)) else {
+            return;
+        };
+        let at = stream.position(self.now.nanos());
+        let (pinned, booked) = (self.pinned_by(id), self.films[viewer.film].booked_at(at));
         let next = self.films[viewer.film].booked_at(at + BIN);
         if pinned > booked && pinned <= next {
             self.counters.early += 1;
@@ -90,6 +94,22 @@ impl Node {
             );
             self.broken(Rule::WithinBooking, what);
         }
+    }
+
+    /// Different blocks that a viewer has pinned.
+    fn pinned_by(&self, id: u64) -> u64 {
+        let place = self.lane.place_of(id);
+        let stream = place.and_then(|place| self.lane.stream(place));
+        let tracks = stream.iter().flat_map(|stream| &stream.tracks);
+        let kept = self.viewers.get(&id).into_iter();
+        let kept = kept.flat_map(|viewer| &viewer.kept);
+        let groups = tracks.flat_map(|track| track.cursor.held()).chain(kept);
+        let mut pages: Vec<u32> = groups
+            .flat_map(|group| group.bytes.pins.iter().map(Pin::number))
+            .collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages.len() as u64
     }
 
     /// Once a second.
@@ -114,7 +134,7 @@ impl Node {
         self.judge.advance(self.now.nanos());
         let second = self.judge.second();
         let booked = self.judge.load(Resource::Memory, second).div_ceil(BLOCK);
-        let pinned: u64 = self.viewers.values().map(Viewer::pinned).sum();
+        let pinned: u64 = self.viewers.keys().map(|id| self.pinned_by(*id)).sum();
         self.counters.seconds += 1;
         self.counters.beyond_mean += u64::from(self.excused != self.now && pinned > booked);
         if self.asks_again && self.is_overbooked() {

@@ -10,7 +10,7 @@ use reelway_pool::News;
 use crate::config::Wrong;
 use crate::node::{Event, Node};
 use crate::trace::Line;
-use crate::viewer::{Held, State, Viewer};
+use crate::viewer::{State, Viewer};
 
 /// Between two tries to resume.
 const AGAIN: Duration = Duration::from_secs(3);
@@ -25,7 +25,7 @@ impl Node {
             true => 0,
             false => self.random.within(0, self.films[film].length() as u64) as Nanos,
         };
-        let (at, cursors) = self.beginning(film, wish);
+        let at = self.beginning(film, wish);
         let of = &self.films[film];
         let curve = &of.needs[0].1;
         let newcomer = Newcomer {
@@ -58,23 +58,15 @@ impl Node {
             at_ms: at / 1_000_000,
             starts_in_ms: admitted.starts_in.as_millis() as u64,
         });
-        let viewer = Viewer {
-            film,
-            booking: admitted.id,
-            state: State::Waiting,
-            epoch: 0,
-            origin: 0,
-            at,
-            stalled: false,
-            late: false,
-            cursors,
-            looks: 0,
-            vanishes: false,
-            tries: 0,
-        };
-        self.viewers.insert(id, viewer);
+        self.viewers.insert(id, Viewer::new(film, admitted.id, at));
         self.after(admitted.starts_in, Event::Begin(id, 0));
         self.change_later(id);
+    }
+
+    /// Where a play begins that is wished for from `wish` on: as the server finds it.
+    fn beginning(&self, film: usize, wish: Nanos) -> Nanos {
+        let found = self.films[film].script.outline.locate(&[0, 1], wish);
+        found.map_or(wish, |found| found.at)
     }
 
     /// A viewer's beginning has come.
@@ -128,7 +120,7 @@ impl Node {
         };
         let film = viewer.film;
         let wish = self.random.within(0, self.films[film].length() as u64) as Nanos;
-        let (at, cursors) = self.beginning(film, wish);
+        let at = self.beginning(film, wish);
         let may = self.rebook(id, at);
         let to_ms = at / 1_000_000;
         self.note(&Line::Seeks {
@@ -140,26 +132,36 @@ impl Node {
             return;
         }
         self.counters.seeks += 1;
-        let held = self.let_go(id);
-        if let Some(viewer) = self.viewers.get_mut(&id) {
-            (viewer.at, viewer.cursors) = (at, cursors);
+        self.goes_elsewhere(id, at);
+        if self.lane.place_of(id).is_none() {
+            return self.prepare(id);
         }
-        self.release(held);
-        self.prepare(id);
+        self.lane.seek(id, at, None, id);
+        self.acts();
+    }
+
+    /// What is sent from now on does not follow what was sent.
+    fn goes_elsewhere(&mut self, id: u64, at: Nanos) {
+        if let Some(viewer) = self.viewers.get_mut(&id) {
+            (viewer.at, viewer.state, viewer.late) = (at, State::Preparing, false);
+            viewer.epoch += 1;
+            viewer.sent.iter_mut().for_each(|sent| sent.next = None);
+        }
     }
 
     fn pause(&mut self, id: u64) {
-        let (now, nanos) = (self.now, self.now.nanos());
+        let now = self.now.nanos();
+        let at = self.lane.pause(id, now);
+        self.acts();
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
         };
-        viewer.at = viewer.position(now);
+        (viewer.state, viewer.late) = (State::Paused, false);
+        viewer.at = at.unwrap_or(viewer.at);
         viewer.tries = 5;
-        self.judge.rest(nanos, viewer.booking);
+        self.judge.rest(now, viewer.booking);
         self.counters.pauses += 1;
         self.note(&Line::Pauses { viewer: id });
-        let held = self.let_go(id);
-        self.release(held);
         let after = self.random.within(200, 15_000);
         self.after(Duration::from_millis(after), Event::Resume(id));
     }
@@ -171,15 +173,15 @@ impl Node {
         };
         let left = viewer.tries;
         viewer.tries = left.saturating_sub(1);
-        let (film, at) = (viewer.film, viewer.at);
-        let (at, cursors) = self.beginning(film, at);
+        let at = viewer.at;
         let may = self.rebook(id, at);
         self.note(&Line::Resumes { viewer: id, may });
         if may {
             if let Some(viewer) = self.viewers.get_mut(&id) {
-                (viewer.at, viewer.cursors) = (at, cursors);
+                viewer.state = State::Preparing;
             }
-            self.prepare(id);
+            self.lane.resume(id, id, self.now.nanos());
+            self.acts();
         } else if left == 0 {
             self.leave(id, "they give up");
         } else {
@@ -187,23 +189,9 @@ impl Node {
         }
     }
 
-    /// A viewer holds nothing any more, and waits for nothing.
-    fn let_go(&mut self, id: u64) -> Vec<Held> {
-        let Some(viewer) = self.viewers.get_mut(&id) else {
-            return Vec::new();
-        };
-        viewer.epoch += 1;
-        viewer.state = State::Paused;
-        (viewer.stalled, viewer.late) = (false, false);
-        viewer.looks += 1;
-        let cursors = viewer.cursors.iter_mut();
-        cursors.flat_map(crate::viewer::Cursor::take_all).collect()
-    }
-
     /// A viewer leaves.
     pub fn leave(&mut self, id: u64, why: &'static str) {
-        let held = self.let_go(id);
-        let Some(viewer) = self.viewers.remove(&id) else {
+        let Some(mut viewer) = self.viewers.remove(&id) else {
             return;
         };
         self.note(&Line::Leaves { viewer: id, why });
@@ -212,9 +200,11 @@ impl Node {
             self.judge.end(self.now.nanos(), viewer.booking);
         }
         if wrongly && self.config.wrong == Some(Wrong::PinLeaked) {
-            self.leaked.extend(held.iter().flatten().next().cloned());
+            self.leaked.extend(viewer.kept.pop_back());
         }
         self.news(News::Left(id));
-        self.release(held);
+        drop(self.lane.remove(id));
+        drop(viewer);
+        self.release();
     }
 }

@@ -62,6 +62,12 @@ pub enum Rule {
     WithinBooking,
     /// Nobody who was admitted waits for blocks past their due time without a cause.
     OnTime,
+    /// Packets leave at their times, unless their group came late or a fault explains it.
+    SentOnTime,
+    /// Each packet of a film leaves once and in order, with sequence numbers that follow one another, or was left out.
+    InOrder,
+    /// Within a millisecond a viewer is sent as many packets as the burst rule allows, at most.
+    Burst,
     /// Where viewers who seek and resume are judged again, nothing is booked beyond its limit.
     WithinLimit,
     /// When all have left, nothing is pinned, read or waited for.
@@ -80,6 +86,9 @@ impl Rule {
             Rule::Planned => "packets carry what their group's blocks hold",
             Rule::WithinBooking => "viewers pin no more than is booked for them",
             Rule::OnTime => "no admitted viewer waits without a cause",
+            Rule::SentOnTime => "packets leave at their times",
+            Rule::InOrder => "each packet leaves once and in order",
+            Rule::Burst => "the burst rule holds",
             Rule::WithinLimit => "nothing is booked beyond its limit",
             Rule::PinsReturn => "pins return to nothing",
             Rule::BookingsReturn => "bookings return to nothing",
@@ -152,8 +161,12 @@ pub struct Counters {
     pub faults: u64,
     /// How often a viewer had more blocks than are booked for the quarter second of the film, and not more than for the next.
     pub early: u64,
-    /// Packets of the groups that viewers have come to the end of.
+    /// Packets that the kernel took.
     pub packets: u64,
+    /// Packets that it refused.
+    pub refused_packets: u64,
+    /// Frames that were left out as they were too late.
+    pub left_out: u64,
     /// Seconds of the run.
     pub seconds: u64,
     /// Those of them at whose beginning viewers pinned more blocks, each counting all of theirs, than are booked for the
@@ -163,7 +176,7 @@ pub struct Counters {
 
 impl Counters {
     /// Names and values, in the order of their declaration.
-    pub fn named(&self) -> [(&'static str, u64); 21] {
+    pub fn named(&self) -> [(&'static str, u64); 23] {
         [
             ("events", self.events),
             ("admitted", self.admitted),
@@ -184,6 +197,8 @@ impl Counters {
             ("faults", self.faults),
             ("early", self.early),
             ("packets", self.packets),
+            ("refused_packets", self.refused_packets),
+            ("left_out", self.left_out),
             ("seconds", self.seconds),
             ("beyond_mean", self.beyond_mean),
         ]

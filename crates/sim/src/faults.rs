@@ -13,7 +13,7 @@ impl Node {
         let seconds = Duration::from_millis(self.random.within(500, 6000));
         let until = self.now + seconds;
         let millis = seconds.as_millis();
-        let what = match self.random.within(0, 5) {
+        let what = match self.random.within(0, 7) {
             0 => {
                 let times = self.random.within(2, 20) as u32;
                 self.disk.slow(times, until);
@@ -31,6 +31,16 @@ impl Node {
             3 => {
                 self.frozen = until;
                 format!("the node stands still for {millis} ms")
+            }
+            4 => {
+                let until = self.now + seconds / 4;
+                self.kernel.fill(until);
+                format!("the kernel has no room for packets for {} ms", millis / 4)
+            }
+            5 => {
+                let one_in = self.random.within(2, 20);
+                self.kernel.refuse(one_in, until);
+                format!("the kernel refuses a packet of one send in {one_in} for {millis} ms")
             }
             _ => {
                 let film = self.random.within(0, self.films.len() as u64) as usize;

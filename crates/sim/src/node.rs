@@ -1,12 +1,14 @@
 //! The node: the pool, the judge, the disk and the viewers, and the events in the order of their time.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_admission::{Admission, Capacity, Limits, Policy, Resource};
 use reelway_cache::{BlockId, Spec};
 use reelway_determinism::Random;
 use reelway_media::{Nanos, SECOND};
+use reelway_playout::{Groups, Job, Kept, Rules};
 use reelway_pool::{Ahead, Finished, Pin, Pool, Read, Request, What};
 use reelway_time::Monotonic;
 use reelway_timetable::Reading;
@@ -14,8 +16,12 @@ use reelway_timetable::Reading;
 use crate::config::{Config, Counters, Rule, Violation, Wrong};
 use crate::disk::{Disk, WAY};
 use crate::film::Film;
+use crate::kernel::Kernel;
+use crate::stream::{Lane, LetGo, Planned, Share};
+use crate::stream;
 use crate::trace::{Line, Trace};
-use crate::viewer::{Held, Viewer};
+use crate::viewer::Viewer;
+use crate::watching::Waiter;
 use crate::world::{Broken, Page, Pages, Place};
 
 /// Bytes of a block of the pool: the server's default.
@@ -32,8 +38,8 @@ pub(crate) enum Event {
     Come,
     /// A viewer's film begins.
     Begin(u64, u32),
-    /// A viewer is looked at: a group ends, or one is to be asked for. The number says whether the look still counts.
-    Look(u64, u64),
+    /// A turn of the lane is due.
+    Turn(u64),
     /// A viewer does something else.
     Change(u64),
     /// A viewer wants to go on.
@@ -48,18 +54,17 @@ pub(crate) enum Event {
     Close,
 }
 
+/// Blocks of a group, pinned.
+pub(crate) type Held = Vec<Pin<Page>>;
+
 /// What a request is for.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
-    pub viewer: u64,
-    pub epoch: u32,
+    pub film: usize,
     pub track: usize,
     pub group: usize,
-    pub film: usize,
     pub first: u32,
     pub blocks: u32,
-    /// When it was made.
-    pub at: Monotonic,
     /// When the group is due.
     pub due: Monotonic,
 }
@@ -98,11 +103,24 @@ pub(crate) struct Node {
     pub asked: BTreeMap<u64, Ask>,
     tags: u64,
     pub viewers: BTreeMap<u64, Viewer>,
+    pub lane: Lane,
+    pub rules: Arc<Rules<Share>>,
+    pub kernel: Kernel,
+    /// Kept, so that a turn allocates nothing.
+    pub jobs: Vec<Job>,
+    /// Groups by film, track and number.
+    pub groups: Groups<stream::Pages, Waiter>,
+    /// Groups that were there, and have not been given yet.
+    pub ready: VecDeque<(Waiter, Arc<Planned>)>,
+    /// Plans of groups.
+    pub kept: Kept,
+    /// Blocks that were let go, and nobody has looked at yet.
+    pub let_go: LetGo,
     pub came: u64,
     /// Pages that viewers hold: what is in them, and how many pins there are.
     pub pins: BTreeMap<u32, (BlockId, u32)>,
-    /// Pins that a wrong model keeps.
-    pub leaked: Vec<Pin<Page>>,
+    /// Groups that a wrong model keeps.
+    pub leaked: Vec<Arc<Planned>>,
 
     /// A fault is effective until then.
     pub fault_until: Monotonic,
@@ -117,6 +135,19 @@ pub(crate) struct Node {
 
 /// The beginning of the run, on the clock: not at zero, where subtraction ends.
 const BORN: Monotonic = Monotonic::from_nanos(1_000 * SECOND as u64);
+
+/// What the server goes by if nothing is configured.
+const RULES: Rules<Share> = Rules {
+    burst: 8,
+    drop_after: 100_000_000,
+    ahead: LEAD,
+    link_ahead: 0,
+    lag_limit: 10 * SECOND as u64,
+    catch_up: SECOND as u64,
+    report_interval: 5 * SECOND as u64,
+    behind: Share,
+    again: Share,
+};
 
 impl Node {
     /// The machine of a seed, without viewers. `None`: a film cannot be made, which does not happen.
@@ -187,6 +218,14 @@ impl Node {
             asked: BTreeMap::new(),
             tags: 0,
             viewers: BTreeMap::new(),
+            lane: Lane::new(0, BORN.nanos()),
+            rules: Arc::new(RULES),
+            kernel: Kernel::new(),
+            jobs: Vec::new(),
+            groups: Groups::default(),
+            ready: VecDeque::new(),
+            kept: Kept::default(),
+            let_go: LetGo::default(),
             came: 0,
             pins: BTreeMap::new(),
             leaked: Vec::new(),
@@ -283,7 +322,16 @@ impl Node {
 
     /// The next event; a standstill moves the clock on before anything is seen.
     pub fn next(&mut self) -> Option<Event> {
-        let ((at, _), event) = self.events.pop_first()?;
+        let first = self.events.first_key_value().map(|((at, _), _)| *at);
+        let turn = self.lane.next_turn(self.now.nanos());
+        let turn = turn.map(Monotonic::from_nanos);
+        let (at, event) = match turn.filter(|turn| first.is_none_or(|first| *turn < first)) {
+            Some(turn) => (turn, Event::Turn(turn.nanos())),
+            None => {
+                let ((at, _), event) = self.events.pop_first()?;
+                (at, event)
+            }
+        };
         self.now = self.now.max(at).max(self.frozen);
         self.counters.events += 1;
         Some(event)
@@ -365,13 +413,6 @@ impl Node {
             queue: self.queue,
         };
         let (first, end, deadline) = (ask.first, ask.first + ask.blocks, ask.due);
-        self.note(&Line::Asks {
-            viewer: ask.viewer,
-            track: ask.track,
-            group: ask.group,
-            blocks: (first, end),
-            due_ms: deadline.offset_from(self.now) / 1_000_000,
-        });
         self.asked.insert(tag, ask);
         let waiting = self.pool.waiting();
         self.with_pool(|pool, now, finished| {

@@ -260,8 +260,13 @@ impl<H: Host> Stream<H> {
             .max(by_link)
     }
 
+    /// Whether an answer for this beginning of it is still of use.
+    pub fn is_at(&self, epoch: u32) -> bool {
+        self.epoch == epoch
+    }
+
     /// The presentation time a viewer sees at `now`.
-    pub(super) fn position(&self, now: u64) -> Nanos {
+    pub fn position(&self, now: u64) -> Nanos {
         match self.state {
             State::Playing => self
                 .film_at(now)
