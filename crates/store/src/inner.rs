@@ -19,12 +19,16 @@ use reelway_sys::region::{Page, Paging};
 use crate::config::{ReadBy, StoreConfig};
 use crate::disk::{self, Disk};
 use crate::error::ReadError;
+use crate::block_source::Opener;
 use crate::fill::Fill;
+use crate::landing;
 use crate::lane::{Lane, LaneState};
 use crate::live::{self, Finished, Pool, Read, Request};
+use crate::block_source::BlockSource;
 use crate::local::LocalFile;
 use crate::observer::Observer;
-use crate::source::{Opener, Source};
+use crate::source::{Closed, Source};
+use crate::span::Owner;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence, lock};
 use crate::tier::{Tier, TierFilm};
 
@@ -38,8 +42,7 @@ pub(crate) struct Inner {
     pub lanes: Mutex<Vec<Lane>>,
     pub disks: Mutex<HashMap<String, (Arc<Disk>, Lane)>>,
     pub openers: Mutex<Vec<(PathBuf, Arc<dyn Opener>)>>,
-    /// Numbers of sources that were closed. They may be closed under the pool's lock.
-    pub closed: Mutex<Vec<FilmId>>,
+    pub closed: Closed,
     /// What the policy is still to be told.
     pub news: Mutex<Vec<News>>,
     /// Viewers who are somewhere.
@@ -110,7 +113,7 @@ impl Inner {
             lanes: Mutex::new(lanes),
             disks: Mutex::default(),
             openers: Mutex::default(),
-            closed: Mutex::default(),
+            closed: Closed::default(),
             news: Mutex::default(),
             watching: AtomicUsize::new(0),
             viewers: AtomicU64::new(1),
@@ -182,7 +185,7 @@ impl Inner {
         }
         let start = |read: Read| {
             let source = Arc::clone(&read.source);
-            Step::Start(source, Fill::new(read, Arc::clone(self)))
+            Step::Start(source, landing::fill(read, Arc::clone(self)))
         };
         // The disks first: they work while the others are told.
         let next = starts
@@ -249,15 +252,10 @@ impl Inner {
         all
     }
 
-    /// A film is opened once more; its number.
-    pub fn opened(&self, identity: FileIdentity) -> FilmId {
-        let mut pool = self.pool();
-        pool.open(identity, reelway_clock::now())
-    }
-
-    /// A source was closed.
-    pub fn closed(&self, number: FilmId) {
-        lock(&self.closed).push(number);
+    /// A film is opened once more; its number, and where that goes when it is closed.
+    fn opened(&self, identity: FileIdentity) -> (FilmId, Closed) {
+        let number = self.pool().open(identity, reelway_clock::now());
+        (number, self.closed.clone())
     }
 
     /// The policy is to know of something before it is asked next.
@@ -276,16 +274,6 @@ impl Inner {
     /// An empty block comes back.
     pub fn give_back(self: &Arc<Self>, number: u32, page: Page) {
         self.with_pool(|pool, now, finished| pool.give_back(number, page, now, finished));
-    }
-
-    /// A block was let go. A request that waits for room is served at once, on this thread, whatever else it holds: the
-    /// pool is short at that moment, and a thread for this alone would have to be woken before the next read begins. So
-    /// spans are dropped without locks that a callback or a source's `read` enters too.
-    pub fn released(self: &Arc<Self>) {
-        fence(Ordering::SeqCst);
-        if self.starved.load(Ordering::SeqCst) > 0 {
-            self.with_pool(Pool::dispatch);
-        }
     }
 
     pub fn lane(&self, name: &str, depth: usize, afar: bool) -> Lane {
@@ -326,7 +314,8 @@ impl Inner {
                 let film = TierFilm::new(tier, source.identity());
                 (film, lane.clone())
             });
-            return Ok(Source::new(source, lane, self, tier));
+            let number = self.opened(source.identity());
+            return Ok(Source::new(source, lane, number, tier));
         }
         let mut lane = None;
         let file = LocalFile::open(path, |device, by| {
@@ -335,6 +324,19 @@ impl Inner {
             Ok(disk)
         })?;
         let lane = lane.ok_or_else(|| io::Error::other("a file without a disk"))?;
-        Ok(Source::new(Arc::new(file), lane, self, None))
+        let number = self.opened(file.identity());
+        Ok(Source::new(Arc::new(file), lane, number, None))
+    }
+}
+
+impl Owner for Inner {
+    /// A request that waits for room is served at once, on this thread, whatever else it holds: the pool is short at that
+    /// moment, and a thread for this alone would have to be woken before the next read begins. So spans are dropped without
+    /// locks that a callback or a source's `read` enters too.
+    fn released(self: Arc<Self>) {
+        fence(Ordering::SeqCst);
+        if self.starved.load(Ordering::SeqCst) > 0 {
+            self.with_pool(Pool::dispatch);
+        }
     }
 }

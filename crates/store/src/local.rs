@@ -14,7 +14,7 @@ use crate::config::ReadBy;
 use crate::disk::Disk;
 use crate::error::ReadError;
 use crate::fill::Fill;
-use crate::source::BlockSource;
+use crate::block_source::BlockSource;
 
 /// An opened file.
 #[derive(Debug)]

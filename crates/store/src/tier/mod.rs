@@ -28,7 +28,7 @@ use reelway_sys::FileIdentity;
 
 use crate::error::StoreError;
 use crate::fill::Fill;
-use crate::source::BlockSource;
+use crate::block_source::BlockSource;
 use crate::span::Pin;
 pub use config::TierConfig;
 use files::{Files, name};
@@ -199,15 +199,21 @@ impl TierFilm {
             }),
             Look::Missed { admit } => {
                 if admit {
-                    fill.keep_in(Arc::clone(self));
+                    self.keep(&mut fill);
                 }
                 from.read(fill);
             }
         }
     }
 
+    /// Has a block let in when it has come.
+    fn keep(self: &Arc<Self>, fill: &mut Fill) {
+        let (film, block) = (Arc::clone(self), fill.block());
+        fill.keep(Box::new(move |bytes, len| film.offer(block, bytes, len)));
+    }
+
     /// A block that is to be let in has come: its first `len` bytes.
-    pub fn offer(self: Arc<Self>, block: u32, bytes: Pin, len: usize) {
+    fn offer(self: Arc<Self>, block: u32, bytes: Pin, len: usize) {
         let tier = Arc::clone(&self.tier);
         if tier.is_off() {
             return;
