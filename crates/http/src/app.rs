@@ -7,6 +7,7 @@ use axum::extract::{FromRef, Request};
 use axum::http::StatusCode;
 use axum::routing::{delete, get};
 use reelway_catalogue::Catalogue;
+use reelway_library::Library;
 use reelway_media::Nanos;
 use reelway_package::Options;
 use reelway_session::Sessions;
@@ -123,7 +124,10 @@ impl App {
             target: config.segment.as_nanos().min(i64::MAX as u128) as Nanos,
         };
         let status = Arc::new(Status::new(node, sessions.clone()));
-        let films = Arc::new(Films::new(catalogue.clone(), store.clone(), options));
+        let films = Arc::new(Films::new(
+            Library::new(catalogue.clone(), store.clone()),
+            options,
+        ));
         let playlists = Arc::new(Desk::new(MAKING, config.answers));
         let parts = Parts {
             shadow: Shadow::of(&store, config.compare_policies),

@@ -27,11 +27,11 @@ enum Entry<B, W> {
 pub struct Groups<B, W>(FixedMap<GroupKey, Entry<B, W>>);
 
 /// What is to be done for one who asks for a group.
-pub enum Asked<'a, B, W> {
+pub enum Asked<B, W> {
     /// It is ready.
     Ready(Arc<Group<B>>, W),
-    /// It is being made, from this byte of the film on if that is known.
-    Waits(&'a W, Option<u64>),
+    /// It is being made.
+    Waits,
     /// It is to be made, and the asker waits for it.
     Make,
 }
@@ -43,8 +43,16 @@ impl<B, W> Default for Groups<B, W> {
 }
 
 impl<B, W> Groups<B, W> {
+    /// The first byte of the film that is read for a group that is being made, if that is known.
+    pub fn begins_at(&self, key: GroupKey) -> Option<u64> {
+        match self.0.get(&key)? {
+            Entry::Making { begins, .. } => *begins,
+            Entry::Made(_) => None,
+        }
+    }
+
     /// Somebody asks for a group.
-    pub fn ask(&mut self, key: GroupKey, waiter: W) -> Asked<'_, B, W> {
+    pub fn ask(&mut self, key: GroupKey, waiter: W) -> Asked<B, W> {
         let ready = match self.0.get(&key) {
             Some(Entry::Made(group)) => group.upgrade(),
             _ => None,
@@ -57,9 +65,9 @@ impl<B, W> Groups<B, W> {
         }
         let entry = self.0.entry(key).or_insert(Entry::Made(Weak::new()));
         match entry {
-            Entry::Making { waiters, begins } => {
+            Entry::Making { waiters, .. } => {
                 waiters.push(waiter);
-                Asked::Waits(&waiters[waiters.len() - 1], *begins)
+                Asked::Waits
             }
             Entry::Made(_) => {
                 *entry = Entry::Making {
@@ -127,15 +135,11 @@ mod tests {
     fn a_group_is_made_once_for_all_who_wait() {
         let mut groups = Groups::default();
         assert!(matches!(groups.ask(KEY, "first"), Asked::Make));
-        assert!(matches!(
-            groups.ask(KEY, "second"),
-            Asked::Waits(&"second", None)
-        ));
+        assert!(matches!(groups.ask(KEY, "second"), Asked::Waits));
+        assert_eq!(groups.begins_at(KEY), None);
         assert_eq!(groups.begins(KEY, 100), ["first", "second"]);
-        assert!(matches!(
-            groups.ask(KEY, "third"),
-            Asked::Waits(&"third", Some(100))
-        ));
+        assert_eq!(groups.begins_at(KEY), Some(100));
+        assert!(matches!(groups.ask(KEY, "third"), Asked::Waits));
         let made = group();
         assert_eq!(
             groups.made(KEY, Some(&made)),

@@ -22,8 +22,6 @@ mod playing;
 mod slow;
 mod track;
 
-pub(crate) use body::HOT;
 pub use body::{NewStream, Stream};
-pub(crate) use lost::Next;
 pub use on_link::OnLink;
 pub use track::Track;

@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::hub::Hub;
-use crate::library::Writer;
+use crate::services::Writer;
 
 /// Bytes read at once: a request, or a good many reports.
 const READ: usize = 4096;

@@ -15,7 +15,7 @@ use reelway_supervise as supervise;
 use reelway_timetable::Schedule;
 use tokio::sync::{Notify, mpsc};
 
-use crate::library::{Library, Original, Writer, carried, refused};
+use crate::services::{Original, Services, Writer, carried, refused};
 use crate::stream::FilmStream;
 use crate::watch::Watch;
 
@@ -84,7 +84,7 @@ pub(crate) struct Hub {
     machine: Mutex<Machine<Writer, Original>>,
     /// What a new machine is made from.
     settings: Box<dyn Fn() -> Settings + Send + Sync>,
-    library: Library,
+    services: Services,
     /// Notified when a connection is to close.
     doors: Mutex<HashMap<ConnId, Arc<Notify>>>,
     /// By the names of their sessions.
@@ -119,14 +119,14 @@ const FAULT: &str = "ended by a fault of this program";
 impl Hub {
     pub fn new(
         settings: impl Fn() -> Settings + Send + Sync + 'static,
-        library: Library,
+        services: Services,
     ) -> (Hub, News) {
         let (told, told_receiver) = mpsc::unbounded_channel();
         let (heard, heard_receiver) = mpsc::channel(MOST_HEARD);
         let hub = Hub {
             machine: Mutex::new(Machine::new(settings())),
             settings: Box::new(settings),
-            library,
+            services,
             doors: Mutex::default(),
             viewers: Mutex::default(),
             ears: Ears { told, heard },
@@ -298,7 +298,7 @@ impl Hub {
             Job::Film { titles } => {
                 let late = |words| Err(FilmError::Failed(words));
                 Outcome::Film(
-                    in_time(self.library.film(titles))
+                    in_time(self.services.film(titles))
                         .await
                         .unwrap_or_else(late),
                 )
@@ -308,7 +308,7 @@ impl Hub {
                 let on_end = move |name: &str, reason: &EndReason| {
                     drop(told.send(Told::Ended(name.to_owned(), reason.told())));
                 };
-                let session = match self.library.admit(*newcomer, &watch, on_end) {
+                let session = match self.services.admit(*newcomer, &watch, on_end) {
                     Ok(session) => session,
                     Err(refusal) => return Outcome::Admitted(Err(refusal)),
                 };
@@ -340,7 +340,7 @@ impl Hub {
                 let session = order.session.clone();
                 let (ears, name) = (self.ears.clone(), session.clone());
                 let events = move |event| ears.tell(&name, event);
-                let made = in_time(self.library.play(*order, events)).await;
+                let made = in_time(self.services.play(*order, events)).await;
                 let info = made.and_then(|made| made).map(|(stream, info)| {
                     // A stream whose session has ended ends here.
                     if let Some(viewer) = self.viewer(&session) {
@@ -383,7 +383,7 @@ impl Hub {
 
     /// Everything that receivers sent over UDP before this time has been read, or is being read now.
     pub fn heard_until(&self) -> Monotonic {
-        self.library.heard_until()
+        self.services.heard_until()
     }
 
     fn viewer(&self, session: &str) -> Option<Viewer> {
@@ -406,7 +406,7 @@ impl Hub {
             return Ok(None);
         };
         let booked = viewer.session.plays(from, to, may_refuse);
-        self.library.say_farewell();
+        self.services.say_farewell();
         booked.map_err(refused)
     }
 

@@ -7,14 +7,14 @@
 //! | `server.rs` | listeners, limits of connections, the second's tick |
 //! | `connection.rs` | one connection: reading, deadlines, the end |
 //! | `hub.rs` | the machine, and what carries out its actions and jobs |
-//! | `library.rs` | films and streams as the machine knows them, made of the real ones |
+//! | `services.rs` | films and streams as the machine knows them, made of the real ones |
 //! | `stream.rs` | a stream of the sender |
 //! | `watch.rs` | what others see of a session |
 #![forbid(unsafe_code)]
 
 mod connection;
 mod hub;
-mod library;
+mod services;
 mod server;
 mod stream;
 mod watch;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use reelway_catalogue::Catalogue;
 use reelway_connections::{Limits, TooMany};
+use reelway_library::Library;
 use reelway_rtsp::RtspConfig;
 use reelway_rtsp::machine::{ConnId, Event, Settings};
 use reelway_sender::Sender;
@@ -22,7 +23,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::connection::Connection;
 use crate::hub::{Hub, News};
-use crate::library::Library;
+use crate::services::Services;
 
 /// The RTSP server of a machine.
 pub struct RtspServer {
@@ -86,8 +87,9 @@ impl RtspServer {
             udp_v6,
             random: Box::new(random),
         };
-        let library = Library::new(catalogue, sessions, sender, store, config.payload);
-        let (hub, news) = Hub::new(settings, library);
+        let library = Library::new(catalogue, store);
+        let services = Services::new(library, sessions, sender, config.payload);
+        let (hub, news) = Hub::new(settings, services);
         Ok(RtspServer {
             listeners,
             addresses,

@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::Duration;
 
-use reelway_catalogue::Film;
 use reelway_clock::Monotonic;
+use reelway_library::OpenFilm;
 use reelway_media::Nanos;
 use reelway_playout::{self as playout, Asked, GroupId, Kept, StreamError, StreamId};
 use reelway_rtp::PayloadOptions;
@@ -229,28 +229,21 @@ impl Planner {
     }
 
     /// The script of a film, shared with all who watch it now.
-    pub fn film(&self, film: Arc<Film>, source: Arc<Source>) -> Result<Arc<Script>, StreamError> {
-        if source.identity() != film.identity {
-            let path = film.path.display();
-            return Err(StreamError(format!(
-                "{path}: the file was changed or replaced since it was indexed; try again"
-            )));
-        }
+    pub fn film(&self, film: &OpenFilm) -> Arc<Script> {
+        let (film, source) = (film.film(), film.source());
         let mut films = lock(&self.0.films);
         if let Some(script) = films.get(&film.identity).and_then(Weak::upgrade) {
             // A source that is known to have changed serves nobody any more, nor does its script.
-            if Arc::ptr_eq(&script.source, &source) {
-                return Ok(script);
+            if Arc::ptr_eq(&script.source, source) {
+                return script;
             }
         }
         films.retain(|_, script| script.strong_count() > 0);
-        let identity = film.identity;
-        let length = u64::try_from(film.title.duration).unwrap_or(0);
-        self.0.store.film(&source, Duration::from_nanos(length));
-        let script = Script::film(&film, source, self.0.options, self.0.ahead, &self.0.kept);
+        let (options, ahead) = (self.0.options, self.0.ahead);
+        let script = Script::film(film, Arc::clone(source), options, ahead, &self.0.kept);
         let script = Arc::new(script);
-        films.insert(identity, Arc::downgrade(&script));
-        Ok(script)
+        films.insert(film.identity, Arc::downgrade(&script));
+        script
     }
 
     /// The script of a plain file.
@@ -318,13 +311,12 @@ impl Planner {
             waiter,
         } = request;
         let mut groups = lock(&self.0.groups);
-        match groups.ask(script.key(id), waiter) {
-            Asked::Waits(waiter, begins) => {
-                if let Some(offset) = begins {
-                    waiter.comes_to(&script.source, offset);
-                }
-                return;
-            }
+        let key = script.key(id);
+        if let Some(offset) = groups.begins_at(key) {
+            waiter.comes_to(&script.source, offset);
+        }
+        match groups.ask(key, waiter) {
+            Asked::Waits => return,
             Asked::Ready(group, waiter) => {
                 drop(groups);
                 waiter.comes_to(&script.source, group.bytes.0.range().start);

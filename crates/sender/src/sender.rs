@@ -285,13 +285,12 @@ impl Sender {
         let (wish, script) = match what {
             What::Film(film) => (
                 (film.start, film.end),
-                inner.planner.film(film.film, film.source),
+                inner.planner.film(&film.film),
             ),
-            What::File(file) => ((0, None), Ok(inner.planner.file(&file))),
+            What::File(file) => ((0, None), inner.planner.file(&file)),
         };
-        let outline = script.as_ref().map(|script| &script.outline);
-        let clock_rate = |out: &TrackOut| match outline.map(|outline| outline.payload(out.track)) {
-            Ok(Ok(Some(payload))) => payload.clock_rate(),
+        let clock_rate = |out: &TrackOut| match script.outline.payload(out.track) {
+            Ok(Some(payload)) => payload.clock_rate(),
             _ => 90_000,
         };
         let sources = outs.iter().map(|out| (out.ssrc, clock_rate(out))).collect();
@@ -314,15 +313,12 @@ impl Sender {
         ));
         let handle = StreamHandle::new(Arc::clone(&shared), worker.inbox.clone(), first);
         let is_limited = way.is_some();
-        let tracks = script.and_then(|script| {
-            let tracks: Result<Vec<_>, _> = outs
-                .into_iter()
-                .map(|out| self.track(&script, out, is_limited))
-                .collect();
-            tracks.map(|tracks| (script, tracks))
-        });
+        let tracks: Result<Vec<_>, _> = outs
+            .into_iter()
+            .map(|out| self.track(&script, out, is_limited))
+            .collect();
         match tracks {
-            Ok((script, tracks)) => {
+            Ok(tracks) => {
                 let link = way.map(|way| {
                     let peaks = tracks
                         .iter()

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_catalogue::Film;
+use reelway_library::OpenFilm;
 use reelway_media::Nanos;
 use reelway_playout::{Again, State};
 use reelway_store::Source;
@@ -33,9 +33,7 @@ pub enum What {
 #[derive(Debug)]
 pub struct FilmStream {
     /// The film.
-    pub film: Arc<Film>,
-    /// Its file, opened; must be the file that was indexed.
-    pub source: Arc<Source>,
+    pub film: OpenFilm,
     /// Which tracks to send, and where to.
     pub tracks: Vec<TrackOut>,
     /// Where to start; the picture starts at the sync sample at or before it.

@@ -65,7 +65,7 @@ impl Node {
         match self.groups.ask(key, waiter) {
             // Not before the turn is over, as in the server, where another thread answers.
             Asked::Ready(group, waiter) => self.ready.push_back((waiter, group)),
-            Asked::Waits(..) => {}
+            Asked::Waits => {}
             Asked::Make => self.ask(Ask {
                 film,
                 track: want.track,

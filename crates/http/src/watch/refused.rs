@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::http::{StatusCode, request::Parts};
 use reelway_catalogue::CatalogueError;
+use reelway_library::OpenError;
 use reelway_store::ReadError;
 use reelway_viewing::Denied as NoViewer;
 
@@ -61,16 +62,19 @@ pub(super) fn denied(denied: Denied) -> Box<Answer> {
 
 /// A film cannot be served.
 pub(super) fn no_film(error: &ShowError) -> Answer {
+    use CatalogueError::{NotReady, Unknown, Unplayable};
+    use OpenError::{Catalogue, Fault, Open, Replaced};
     let (status, later) = match error {
-        ShowError::Catalogue(CatalogueError::Unknown(_)) => (StatusCode::NOT_FOUND, None),
-        ShowError::Catalogue(CatalogueError::NotReady { .. }) | ShowError::Replaced(_) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            Some(Duration::from_secs(5)),
-        ),
-        ShowError::Catalogue(CatalogueError::Unplayable { .. }) | ShowError::Package(..) => {
-            (StatusCode::UNPROCESSABLE_ENTITY, None)
-        }
-        ShowError::Open(..) => (StatusCode::INTERNAL_SERVER_ERROR, None),
+        ShowError::Package(..) => (StatusCode::UNPROCESSABLE_ENTITY, None),
+        ShowError::Open(error) => match error {
+            Catalogue(Unknown(_)) => (StatusCode::NOT_FOUND, None),
+            Catalogue(NotReady { .. }) | Replaced(_) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                Some(Duration::from_secs(5)),
+            ),
+            Catalogue(Unplayable { .. }) => (StatusCode::UNPROCESSABLE_ENTITY, None),
+            Open(..) | Fault(..) => (StatusCode::INTERNAL_SERVER_ERROR, None),
+        },
     };
     let mut answer = answer::error(status, error);
     if let Some(later) = later {

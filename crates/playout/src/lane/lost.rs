@@ -6,7 +6,6 @@ use super::body::Lane;
 use crate::again::PacketPlace;
 use crate::host::Host;
 use crate::pacing::TURN;
-use crate::stream::Next;
 
 /// Packets that a lane sends again in a turn at most: a tenth of a processor. Thousands of receivers may ask at once, and
 /// nobody's packets may be late for it.
@@ -112,20 +111,16 @@ impl<H: Host> Lane<H> {
         let stream = self.streams[current.place as usize].as_deref_mut()?;
         while current.track < stream.tracks.len() {
             let track = current.track;
-            let may = current.room.min(left) > 0 && stream.link_has_room_again(now, lane);
-            while may {
-                match stream.next_resend(track, now, &mut self.effects) {
-                    Next::Send(at) => {
-                        self.resending.current = Some(current);
-                        return Some(Lost {
-                            place: current.place,
-                            track,
-                            at,
-                        });
-                    }
-                    Next::Drop => stream.drop_lost(track),
-                    Next::Nothing => break,
-                }
+            if current.room.min(left) > 0
+                && stream.link_has_room_again(now, lane)
+                && let Some(at) = stream.first_lost(track, now, &mut self.effects)
+            {
+                self.resending.current = Some(current);
+                return Some(Lost {
+                    place: current.place,
+                    track,
+                    at,
+                });
             }
             current.track += 1;
         }

@@ -254,7 +254,7 @@ impl<H: Host> Stream<H> {
     }
 
     /// It is over for good, and has left its lane.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         self.let_go();
         self.state = State::Stopped;
     }

@@ -118,7 +118,7 @@ pub struct Stream<H: Host> {
 }
 
 /// Bytes of [`Stream`] that a turn touches.
-pub(crate) const HOT: usize = 5 * LINE;
+pub(super) const HOT: usize = 4 * LINE;
 
 impl<H: Host> Stream<H> {
     /// A stream to be prepared.

@@ -17,7 +17,7 @@ use crate::play::State;
 const DUE: u64 = 200_000_000;
 
 /// What is to be done with the packet that was asked for first.
-pub(crate) enum Next {
+enum Next {
     /// It is to be sent, from there.
     Send(PacketPlace),
     /// It cannot be sent, or need not.
@@ -96,8 +96,27 @@ impl<H: Host> Stream<H> {
         Some((unit, number))
     }
 
+    /// The packet of a track that was asked for first of those that can be sent; none now if its group has to come.
+    pub(crate) fn first_lost(
+        &mut self,
+        track: usize,
+        now: u64,
+        effects: &mut Effects<H>,
+    ) -> Option<PacketPlace> {
+        loop {
+            match self.next_lost(track, now, effects) {
+                Next::Send(at) => return Some(at),
+                Next::Drop => {
+                    let resend = self.tracks[track].resend.as_mut();
+                    resend.into_iter().for_each(|resend| resend.done());
+                }
+                Next::Nothing => return None,
+            }
+        }
+    }
+
     /// What is to be done with the packet of a track that was asked for first. Its group is asked for if it is not here.
-    pub(crate) fn next_resend(
+    fn next_lost(
         &mut self,
         track: usize,
         now: u64,
@@ -153,12 +172,6 @@ impl<H: Host> Stream<H> {
         };
         self.does(Effect::Want(want), effects);
         Next::Nothing
-    }
-
-    /// The packet of a track that was asked for first is not sent.
-    pub(crate) fn drop_lost(&mut self, track: usize) {
-        let resend = self.tracks[track].resend.as_mut();
-        resend.into_iter().for_each(|resend| resend.done());
     }
 
     /// The packet of a track that was asked for first was sent by `after`, with so many bytes of RTP.

@@ -22,8 +22,8 @@ impl Thread {
                 Effect::Locate { epoch, wish } => {
                     let tracks = stream.tracks.iter().map(|track| track.cursor.track);
                     let script = Arc::clone(stream.script());
-                    let inbox = self.inbox.clone();
-                    self.planner
+                    let inbox = self.given.inbox.clone();
+                    self.given.planner
                         .locate(script, tracks.collect(), wish, inbox, stream.id(), epoch);
                 }
                 Effect::Want(want) => self.want(place, &want),
@@ -39,7 +39,7 @@ impl Thread {
                     (stream.owner.shared.events)(StreamEvent::Failed(error.0));
                 }
                 Effect::Report { bye } => {
-                    let said = self.reporter.report(stream, bye.then_some(""));
+                    let said = self.given.reporter.report(stream, bye.then_some(""));
                     if let Err(error) = said
                         && !bye
                         && stream.state() == State::Playing
@@ -59,7 +59,7 @@ impl Thread {
             return;
         };
         let waiter = Waiter {
-            inbox: self.inbox.clone(),
+            inbox: self.given.inbox.clone(),
             stream: stream.id(),
             epoch: want.epoch,
             track: want.track,
@@ -70,7 +70,7 @@ impl Thread {
         };
         let id = (track.cursor.track, want.group);
         let deadline = Monotonic::from_nanos(want.deadline);
-        self.planner.request(stream.script(), id, deadline, waiter);
+        self.given.planner.request(stream.script(), id, deadline, waiter);
     }
 
     fn enters(&self, place: u32, state: State) {
@@ -81,7 +81,7 @@ impl Thread {
 
     /// Tells whoever wants to know that a stream has gone over to this state.
     pub(super) fn tell(&self, owner: &Owner, state: State) {
-        let playing = &self.counters.playing;
+        let playing = &self.given.counters.playing;
         let before = owner.shared.set_state(state);
         match (before, state) {
             (State::Playing, State::Playing) => {}
@@ -108,7 +108,7 @@ impl Thread {
         let shared = &stream.owner.shared;
         shared.show(stream.tally());
         if let Some(mishaps) = mishaps {
-            shared.show_mishaps(&mishaps, &self.counters);
+            shared.show_mishaps(&mishaps, &self.given.counters);
         }
     }
 }

@@ -21,24 +21,24 @@ impl Thread {
             return;
         }
         self.balance_at = now + BALANCE;
-        let dropped = self.counters.dropped.load(Ordering::Relaxed);
+        let dropped = self.given.counters.dropped.load(Ordering::Relaxed);
         if dropped > self.told_dropped {
             tracing::warn!(
                 "sender thread {} is overloaded: {} frames that no other frame needs were dropped",
-                self.number,
+                self.given.number,
                 dropped - self.told_dropped
             );
             self.told_dropped = dropped;
         }
-        let neighbours = Arc::clone(&self.neighbours);
+        let neighbours = Arc::clone(&self.given.neighbours);
         let Some(neighbours) = neighbours.get() else {
             return;
         };
-        let load = |number: usize| self.loads[number].load(Ordering::Relaxed);
+        let load = |number: usize| self.given.loads[number].load(Ordering::Relaxed);
         let Some(to) = (0..neighbours.len()).min_by_key(|number| load(*number)) else {
             return;
         };
-        let (mine, least) = (load(self.number), load(to));
+        let (mine, least) = (load(self.given.number), load(to));
         if mine <= least + (least / 4).max(EVEN) {
             return;
         }
@@ -50,12 +50,12 @@ impl Thread {
             }
             let goes = |place| {
                 let shared = &self.lane.stream(place)?.owner.shared;
-                (self.lane.may_move(place) && shared.lane.go_over(self.number, to)).then_some(())
+                (self.lane.may_move(place) && shared.lane.go_over(self.given.number, to)).then_some(())
             };
             if let Some(stream) = goes(place).and_then(|()| self.lane.take_over(place)) {
                 self.away.insert(stream.id(), to);
                 let Neighbour { inbox, counters } = &neighbours[to];
-                self.counters.playing.fetch_sub(1, Ordering::Relaxed);
+                self.given.counters.playing.fetch_sub(1, Ordering::Relaxed);
                 counters.playing.fetch_add(1, Ordering::Relaxed);
                 inbox.send(Command::Arrive(stream));
                 given += 1;
@@ -64,7 +64,7 @@ impl Thread {
         if given > 0 {
             // Soon again if there is more to give.
             self.balance_at = now + BALANCE / 10;
-            tracing::debug!("{given} streams move from thread {} to {to}", self.number);
+            tracing::debug!("{given} streams move from thread {} to {to}", self.given.number);
         }
     }
 
@@ -77,7 +77,7 @@ impl Thread {
             Command::Stop(..) => self.away.remove(&id),
             _ => self.away.get(&id).copied(),
         });
-        match to.zip(self.neighbours.get()) {
+        match to.zip(self.given.neighbours.get()) {
             Some((to, neighbours)) => {
                 neighbours[to].inbox.send(command);
                 None

@@ -59,7 +59,7 @@ pub(crate) struct Parts {
 /// What a sender thread has.
 pub(crate) struct Thread {
     /// What it was given.
-    pub(super) parts: Parts,
+    pub(super) given: Parts,
     pub(super) lane: Lane,
     /// Streams that went over to other threads: their handles still speak to this one.
     pub(super) away: HashMap<StreamId, usize>,
@@ -79,23 +79,15 @@ pub(crate) struct Thread {
     pub(super) refused_cut: Vec<u32>,
 }
 
-impl std::ops::Deref for Thread {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.parts
-    }
-}
-
 pub(crate) fn now() -> u64 {
     reelway_clock::now().nanos()
 }
 
 impl Thread {
-    pub fn new(parts: Parts) -> Thread {
+    pub fn new(given: Parts) -> Thread {
         Thread {
-            lane: Lane::new(parts.number, now()),
-            parts,
+            lane: Lane::new(given.number, now()),
+            given,
             away: HashMap::new(),
             balance_at: 0,
             cpu_at: 0,

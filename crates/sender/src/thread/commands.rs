@@ -12,7 +12,7 @@ const COMMANDS: usize = 128;
 impl Thread {
     pub(super) fn obey(&mut self) {
         for _ in 0..COMMANDS {
-            let Ok(command) = self.commands.try_recv() else {
+            let Ok(command) = self.given.commands.try_recv() else {
                 return;
             };
             if let Some(command) = self.pass_on(command) {
@@ -27,7 +27,7 @@ impl Thread {
         match command {
             Command::Add(stream) => {
                 let shared = &stream.owner.shared;
-                self.parts.directory.enter(shared, &self.parts.inbox);
+                self.given.directory.enter(shared, &self.given.inbox);
                 lane.add(stream);
             }
             Command::Arrive(stream) => lane.arrive(stream, now),
@@ -83,10 +83,10 @@ impl Thread {
         };
         if stream.owes_bye() {
             // Who is gone does not mind.
-            let _ = self.parts.reporter.report(&stream, Some(why));
+            let _ = self.given.reporter.report(&stream, Some(why));
         }
         stream.stop();
         self.tell(&stream.owner, State::Stopped);
-        self.directory.leave(&stream.owner.shared);
+        self.given.directory.leave(&stream.owner.shared);
     }
 }

@@ -64,13 +64,13 @@ impl Thread {
         let written = conn.write_packets(&batch);
         drop(batch);
         let after = now();
-        add(&self.counters.calls, 1);
-        add(&self.counters.runs, 1);
+        add(&self.given.counters.calls, 1);
+        add(&self.given.counters.runs, 1);
         match written {
             Ok(taken) => {
                 let bytes = self.lane.wrote(place, due, taken as u32, after);
                 let late = after.saturating_sub(due.at);
-                self.counters.sent(taken as u32, bytes, late);
+                self.given.counters.sent(taken as u32, bytes, late);
             }
             Err(error) => self.lane.fail(place, StreamError(error.to_string())),
         }

@@ -37,8 +37,8 @@ impl Thread {
             nice,
             realtime,
             cores,
-        } = &*self.priority;
-        let number = self.number;
+        } = &*self.given.priority;
+        let number = self.given.number;
         if let Some(core) = cores.get(number % cores.len().max(1))
             && let Err(error) = limits::set_thread_core(*core)
         {
@@ -86,7 +86,7 @@ impl Thread {
         }
         tracing::error!(
             "sender thread {}: {ended} streams were ended by a panic, it goes on",
-            self.number
+            self.given.number
         );
         self.lane.reset(now());
         self.turn = Turn::default();
@@ -107,11 +107,11 @@ impl Thread {
             }
             let now = now();
             // The process was stopped, or the machine asleep: nobody's fault, everybody goes on later.
-            if now.saturating_sub(last) > self.rules.catch_up {
+            if now.saturating_sub(last) > self.given.rules.catch_up {
                 self.stood_still(now - last);
             }
             self.balance(now);
-            self.links.advance(now);
+            self.given.links.advance(now);
             self.lane.turn(now);
             self.walk();
             self.send_lost();
@@ -126,14 +126,14 @@ impl Thread {
         // A system call: not each turn.
         if self.cpu_at <= asleep {
             self.cpu_at = asleep + CPU_EVERY;
-            set(&self.counters.cpu, reelway_sys::time::thread_cpu_ns());
+            set(&self.given.counters.cpu, reelway_sys::time::thread_cpu_ns());
         }
         // What was meant to be woken for tells how long the thread stood still, if it did.
         let meant = |now: u64| until.map_or(now, |until| until.min(now));
-        if !self.commands.is_empty() || meant(asleep) < asleep {
+        if !self.given.commands.is_empty() || meant(asleep) < asleep {
             return meant(asleep);
         }
-        self.parts.sleeper.sleep(until);
+        self.given.sleeper.sleep(until);
         meant(now())
     }
 
@@ -155,7 +155,7 @@ impl Thread {
             .poll(now(), &mut self.jobs, &mut self.connections)
         {
             if !std::mem::replace(&mut walked, true) {
-                add(&self.counters.turns, 1);
+                add(&self.given.counters.turns, 1);
             }
             self.act();
             self.write_frames();

@@ -54,18 +54,18 @@ impl Thread {
                 continue;
             };
             let segmentation = match &stream.tracks[job.due.track].path {
-                Path::Udp(udp) if udp.gso => self.backend.segmentation(),
+                Path::Udp(udp) if udp.gso => self.given.backend.segmentation(),
                 _ => Segmentation::None,
             };
             let tag = number as u64;
             fill_udp(stream, &job.due, &mut cells, &mut batch, segmentation, tag);
         }
         let calls = self.turn_calls;
-        self.backend.send(batch, &self.sockets);
+        self.given.backend.send(batch, &self.given.sockets);
         self.turn_calls = self.turn.calls();
         let after = now();
-        add(&self.counters.calls, self.turn_calls - calls);
-        add(&self.counters.runs, self.turn.messages().len() as u64);
+        add(&self.given.counters.calls, self.turn_calls - calls);
+        add(&self.given.counters.runs, self.turn.messages().len() as u64);
         self.outcomes.clear();
         self.outcomes.resize(jobs.len(), Outcome::default());
         for message in self.turn.messages() {
@@ -94,10 +94,10 @@ impl Thread {
             let bytes = self.lane.taken(job, (taken, refused), after);
             let left = after.max(job.due.departs);
             let late = left.saturating_sub(job.due.at);
-            self.counters.sent(taken, bytes, late);
+            self.given.counters.sent(taken, bytes, late);
             if outcome.no_room {
                 let rest = job.due.end - job.due.first - taken - refused;
-                add(&self.counters.retried, u64::from(rest));
+                add(&self.given.counters.retried, u64::from(rest));
             }
         }
         self.cut_no_more();

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use reelway_library::OpenFilm;
 use reelway_sender::{
     BackendChoice, FilmStream, Out, Sender, SenderConfig, Stream, StreamEvent, StreamHandle,
     TrackOut, What,
@@ -331,13 +332,12 @@ pub fn stream(
             out: audio,
         },
     ];
-    let source = store.open(&film.film.path).unwrap();
+    let opened = OpenFilm::open(Arc::clone(&film.film), store).unwrap();
     let events = Arc::clone(events);
     Stream {
         what: What::Film(FilmStream {
             links: Vec::new(),
-            film: Arc::clone(&film.film),
-            source,
+            film: opened,
             tracks,
             start,
             end,

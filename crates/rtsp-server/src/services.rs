@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_catalogue::{Catalogue, CatalogueError, Film as CatalogueFilm, Protocols};
+use reelway_catalogue::{CatalogueError, Film as CatalogueFilm, Protocols};
 use reelway_clock::Monotonic;
+use reelway_library::Library;
 use reelway_rtp::PayloadOptions;
 use reelway_rtsp::film::{Film, FilmError, Identity};
 use reelway_rtsp::seam::{self, Newcomer, Out, PlayInfo, PlayOrder, Refusal, TrackOrder};
@@ -13,7 +14,6 @@ use reelway_sender::{
     StreamEvent, TrackOut, What,
 };
 use reelway_session::{EndReason, NewSession, Protocol, Session, Sessions, Wants};
-use reelway_store::Store;
 use reelway_timetable::{Carriage, Demand};
 use tokio::task::spawn_blocking;
 
@@ -31,36 +31,33 @@ pub(crate) struct Original {
     demand: Option<Arc<Demand>>,
 }
 
-/// Catalogue, register, sender and store, as the machine needs them.
+/// Films, register and sender, as the machine needs them.
 #[derive(Clone)]
-pub(crate) struct Library {
-    catalogue: Arc<dyn Catalogue>,
+pub(crate) struct Services {
+    library: Library,
     sessions: Sessions,
     sender: Sender,
-    store: Store,
     payload: PayloadOptions,
 }
 
-impl Library {
+impl Services {
     pub fn new(
-        catalogue: Arc<dyn Catalogue>,
+        library: Library,
         sessions: Sessions,
         sender: Sender,
-        store: Store,
         payload: PayloadOptions,
-    ) -> Library {
-        Library {
-            catalogue,
+    ) -> Services {
+        Services {
+            library,
             sessions,
             sender,
-            store,
             payload,
         }
     }
 
     /// The first of these that there is.
     pub async fn film(&self, titles: Vec<String>) -> Result<Arc<Film<Original>>, FilmError> {
-        let (catalogue, payload) = (self.catalogue.clone(), self.payload);
+        let (catalogue, payload) = (self.library.catalogue().clone(), self.payload);
         let gate = self.sessions.gate().clone();
         // An index that is not in memory is read from disk.
         let found = spawn_blocking(move || {
@@ -127,28 +124,14 @@ impl Library {
         events: impl Fn(StreamEvent) + Send + Sync + 'static,
     ) -> Result<(FilmStream, PlayInfo), String> {
         let film = order.film.handle.film.clone();
-        let (store, opened) = (self.store.clone(), film.clone());
-        let source = spawn_blocking(move || store.open(&opened.path)).await;
-        let source = match source {
-            Ok(Ok(source)) => source,
-            Ok(Err(error)) => {
-                return Err(format!("film '{}' cannot be opened: {error}", film.name));
-            }
-            Err(error) => return Err(error.to_string()),
-        };
-        if source.identity() != film.identity {
-            return Err(format!(
-                "film '{}' was replaced and is being indexed again",
-                film.name
-            ));
-        }
+        let opened = self.library.open_film(film).await;
+        let film = opened.map_err(|error| error.to_string())?;
         let gate = self.sessions.gate();
         let viewer = self.sessions.by_token(&order.session);
         let links = viewer.map_or_else(Vec::new, |viewer| gate.networks_to(viewer.peer().ip()));
         let stream = Stream {
             what: What::Film(SenderFilm {
                 film,
-                source,
                 tracks: order.tracks.into_iter().map(track_out).collect(),
                 start: order.start,
                 end: Some(order.end),
