@@ -32,6 +32,14 @@ enum Format {
 }
 
 impl Payload {
+    /// Whether there is a payload format for a codec. A track of it may still have something that the format cannot carry.
+    pub fn carries(codec: &Codec) -> bool {
+        match codec {
+            Codec::H264(_) | Codec::H265(_) | Codec::Aac(_) | Codec::Opus(_) => true,
+            Codec::Av1(_) | Codec::Ac3 | Codec::Eac3 => false,
+        }
+    }
+
     /// The packetiser of `track`, or why there is none.
     pub fn new(track: &Track, options: PayloadOptions) -> Result<Payload, Unsupported> {
         let max_payload = options
