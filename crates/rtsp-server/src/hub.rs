@@ -1,7 +1,7 @@
 //! The machine, and what carries out its actions and jobs.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
@@ -11,7 +11,7 @@ use reelway_rtsp::machine::{Action, ConnId, Event, Machine, Reported, Said, Sett
 use reelway_rtsp::seam::{self, Job, Outcome, Refusal};
 use reelway_sender::StreamEvent;
 use reelway_session::{EndReason, Session, in_patience};
-use reelway_supervise as supervise;
+use reelway_supervise::{self as supervise, lock};
 use reelway_timetable::Schedule;
 use tokio::sync::{Notify, mpsc};
 
@@ -103,11 +103,6 @@ struct Viewer {
 pub(crate) struct News {
     told: mpsc::UnboundedReceiver<Told>,
     heard: mpsc::Receiver<Heard>,
-}
-
-/// Enters a list whose entries come and go one at a time.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    supervise::whole(mutex.lock())
 }
 
 /// Why a stream that is no more cannot be moved.

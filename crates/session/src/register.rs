@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use reelway_admission::BookingId;
-use reelway_supervise as supervise;
+use reelway_supervise::lock;
 
 use crate::gate::Gate;
 
@@ -114,9 +114,4 @@ impl<S: Clone> Register<S> {
     fn present(&self) -> MutexGuard<'_, Present<S>> {
         lock(&self.present)
     }
-}
-
-/// Enters a list of sessions, which come and go one at a time.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    supervise::whole(mutex.lock())
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -16,7 +16,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use futures_util::stream;
 use reelway_connections::{Counted, Limits, TooMany};
-use reelway_supervise as supervise;
+use reelway_supervise::{self as supervise, lock};
 use serde::Serialize;
 use tokio::sync::broadcast;
 
@@ -81,11 +81,6 @@ struct Listener {
     speed: Speed,
     events: Arc<Events>,
     _counted: Counted,
-}
-
-/// Enters texts and lists, each set in one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    supervise::whole(mutex.lock())
 }
 
 impl Events {
