@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use reelway_media::{IndexError, IndexOptions, ReadIndexError, Trouble, index_with};
+use reelway_media::{IndexError, IndexOptions, ReadIndexError, IndexErrorKind, index_with};
 use reelway_sys::FileIdentity;
 use reelway_sys::files::room;
 
@@ -103,7 +103,7 @@ pub fn judge_beginning(
         read(range.start, bytes)
     };
     match index_with(read, len, IndexOptions::default()) {
-        Err(ReadIndexError::Film(error)) if error.kind != Trouble::Incomplete => Err(error),
+        Err(ReadIndexError::Film(error)) if error.kind != IndexErrorKind::Incomplete => Err(error),
         // What is not there cannot be judged.
         _ => Ok(()),
     }

@@ -2,7 +2,7 @@
 
 use super::bits::Bits;
 use super::boxes::Boxed;
-use super::error::IndexError;
+use crate::index_error::IndexError;
 use crate::AacConfig;
 
 /// What an `esds` box says.

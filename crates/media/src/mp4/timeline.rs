@@ -2,9 +2,10 @@
 //! and which samples lie outside it. See [`Track`] for what zero is.
 
 use super::edits::Edit;
-use super::error::{IndexError, Trouble};
 use super::moov::{Draft, Movie};
 use crate::groups::group;
+use crate::index::Index;
+use crate::index_error::{IndexError, IndexErrorKind};
 use crate::{
     Container, Kind, Nanos, Picture, SECOND, SampleTable, Title, Track, nanos_to_ticks, rescale,
     ticks_to_nanos,
@@ -28,15 +29,6 @@ struct Point {
     delay: u64,
     media: i64,
     timescale: u32,
-}
-
-/// A film understood: its title and the samples of each of its tracks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Index {
-    /// Tracks, groups, times.
-    pub title: Title,
-    /// One table for each of `title.tracks`, in the same order; implements [`crate::Samples`].
-    pub tables: Vec<SampleTable>,
 }
 
 /// Makes the index of a film whose samples have all been read.
@@ -103,7 +95,7 @@ fn unplayable(movie: &Movie) -> IndexError {
         path: String::new(),
         offset: 0,
         problem,
-        kind: Trouble::Unplayable,
+        kind: IndexErrorKind::Unplayable,
     }
 }
 
@@ -159,7 +151,7 @@ impl Draft {
             path,
             offset: self.offset,
             problem,
-            kind: Trouble::Damaged,
+            kind: IndexErrorKind::Damaged,
         }
     }
 

@@ -14,12 +14,12 @@ pub struct IndexError {
     /// What is wrong, in words for people.
     pub problem: String,
     /// What sort of trouble it is.
-    pub kind: Trouble,
+    pub kind: IndexErrorKind,
 }
 
 /// Sorts of trouble; each has its own remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum IndexErrorKind {
     /// The file ends before the film does: it is still being copied or written, or was cut off.
     Incomplete,
     /// This is no MP4 file.
@@ -32,19 +32,19 @@ pub enum Trouble {
     Unplayable,
 }
 
-impl Trouble {
+impl IndexErrorKind {
     /// What the person who owns the film can do.
     pub fn advice(self) -> &'static str {
         match self {
-            Trouble::Incomplete => "wait until it is copied whole, or copy it again",
-            Trouble::NotMp4 => {
+            IndexErrorKind::Incomplete => "wait until it is copied whole, or copy it again",
+            IndexErrorKind::NotMp4 => {
                 "only MP4 films are served; remux it with `ffmpeg -i FILM -c copy FILM.mp4`"
             }
-            Trouble::Damaged => {
+            IndexErrorKind::Damaged => {
                 "copy it again, or have it repaired with `ffmpeg -i FILM -c copy NEW.mp4`"
             }
-            Trouble::TooLarge => "split the film, or raise the limit",
-            Trouble::Unplayable => "encode it with a known codec, such as H.264 and AAC",
+            IndexErrorKind::TooLarge => "split the film, or raise the limit",
+            IndexErrorKind::Unplayable => "encode it with a known codec, such as H.264 and AAC",
         }
     }
 }

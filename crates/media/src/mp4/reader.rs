@@ -1,61 +1,19 @@
-//! The indexer: which bytes of a film are needed next, until its title is known.
+//! Which bytes of a file are needed next, until its boxes are known.
 
-use std::io;
 use std::ops::Range;
 
 use super::boxes::{Boxed, Header, fourcc};
-use super::error::{IndexError, Trouble};
+use crate::index_error::{IndexError, IndexErrorKind};
 use super::fragments;
 use super::moov::Movie;
 use super::tables::Limits;
-use super::timeline::{Index, lay_out};
+use super::timeline::lay_out;
 use crate::Container;
+use crate::index::{IndexOptions, Step};
 
-/// Limits on what a film may make us hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IndexOptions {
-    /// Longest `moov` or `moof` that is read, in bytes.
-    pub max_box: u64,
-    /// Most samples of all tracks together; each takes 18 bytes.
-    pub max_samples: u32,
-}
-
-impl Default for IndexOptions {
-    /// 256 MiB, and 16 million samples (a day of 60 pictures a second with two sound tracks).
-    fn default() -> Self {
-        IndexOptions {
-            max_box: 256 << 20,
-            max_samples: 1 << 24,
-        }
-    }
-}
-
-/// What an [`Indexer`] wants.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// These bytes of the file, whole, by [`Indexer::feed`]. Never empty, never past the file's end.
-    Need(Range<u64>),
-    /// Nothing more: here is the index.
-    Done(Index),
-}
-
-/// Turns an MP4 file into an [`Index`] without reading it: it says which bytes it needs.
-///
-/// ```
-/// # fn film(_: std::ops::Range<u64>) -> Vec<u8> { unreachable!() }
-/// # fn index(len: u64) -> Result<reelway_media::Index, reelway_media::IndexError> {
-/// use reelway_media::{Indexer, IndexOptions, Step};
-/// let mut indexer = Indexer::new(len, IndexOptions::default());
-/// loop {
-///     match indexer.step()? {
-///         Step::Need(range) => indexer.feed(&film(range))?,
-///         Step::Done(index) => return Ok(index),
-///     }
-/// }
-/// # }
-/// ```
+/// Walks the boxes of a file: it says which bytes it needs, and is fed them.
 #[derive(Debug)]
-pub struct Indexer {
+pub struct Reader {
     len: u64,
     options: IndexOptions,
     limits: Limits,
@@ -78,10 +36,10 @@ const LARGE_WINDOW: u64 = 64 << 10;
 /// A file of more boxes than this is not one of pictures and sound.
 const MAX_BOXES: u32 = 1 << 22;
 
-impl Indexer {
+impl Reader {
     /// For a file of `file_len` bytes.
     pub fn new(file_len: u64, options: IndexOptions) -> Self {
-        Indexer {
+        Reader {
             len: file_len,
             options,
             limits: Limits {
@@ -99,7 +57,7 @@ impl Indexer {
         }
     }
 
-    /// What is wanted now. Repeats itself until fed; after `Done` there is no more to be had.
+    /// See [`crate::Indexer::step`].
     pub fn step(&mut self) -> Result<Step, IndexError> {
         if let Some(range) = self.wanted() {
             return Ok(Step::Need(range));
@@ -112,16 +70,16 @@ impl Indexer {
         match self.movie.take() {
             Some(movie) => lay_out(movie, container).map(Step::Done),
             None if self.len == 0 => {
-                Err(self.error(Trouble::Incomplete, "the file is empty".into()))
+                Err(self.error(IndexErrorKind::Incomplete, "the file is empty".into()))
             }
             None => Err(self.error(
-                Trouble::Incomplete,
+                IndexErrorKind::Incomplete,
                 "there is no moov box, which describes the tracks".into(),
             )),
         }
     }
 
-    /// The bytes of the range that [`Indexer::step`] asked for, all of them.
+    /// See [`crate::Indexer::feed`].
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
         let Some(range) = self.wanted() else {
             return Ok(());
@@ -133,7 +91,7 @@ impl Indexer {
                 bytes.len(),
                 range.start
             );
-            return Err(self.error(Trouble::Incomplete, problem));
+            return Err(self.error(IndexErrorKind::Incomplete, problem));
         }
         self.whole = None;
         while self.at < range.end && !self.done {
@@ -166,9 +124,9 @@ impl Indexer {
             // Some copying programs reserve the whole file first.
             let zeros = have.iter().all(|byte| *byte == 0);
             let (kind, problem) = match zeros {
-                true => (Trouble::Incomplete, "the file begins with zeros".into()),
+                true => (IndexErrorKind::Incomplete, "the file begins with zeros".into()),
                 false => (
-                    Trouble::NotMp4,
+                    IndexErrorKind::NotMp4,
                     format!("the file begins with `{}`", fourcc(header.kind)),
                 ),
             };
@@ -187,12 +145,12 @@ impl Indexer {
             return match size > left {
                 true => self.refuse(
                     header.kind,
-                    Trouble::Incomplete,
+                    IndexErrorKind::Incomplete,
                     format!("says it is {size} bytes long; the file ends after {left}"),
                 ),
                 false => self.refuse(
                     header.kind,
-                    Trouble::Damaged,
+                    IndexErrorKind::Damaged,
                     format!("says it is {size} bytes long, shorter than its header"),
                 ),
             };
@@ -201,7 +159,7 @@ impl Indexer {
         if self.boxes > MAX_BOXES {
             return self.refuse(
                 header.kind,
-                Trouble::TooLarge,
+                IndexErrorKind::TooLarge,
                 format!("is more than the {MAX_BOXES}th box"),
             );
         }
@@ -214,7 +172,7 @@ impl Indexer {
             if size > self.options.max_box {
                 return self.refuse(
                     header.kind,
-                    Trouble::TooLarge,
+                    IndexErrorKind::TooLarge,
                     format!("takes {size} bytes; {} are allowed", self.options.max_box),
                 );
             }
@@ -262,7 +220,7 @@ impl Indexer {
     fn trailing(&mut self, left: u64) -> Result<(), IndexError> {
         let Some(movie) = &mut self.movie else {
             return Err(self.error(
-                Trouble::Incomplete,
+                IndexErrorKind::Incomplete,
                 format!("the last {left} bytes of the file are no box"),
             ));
         };
@@ -272,7 +230,7 @@ impl Indexer {
     }
 
     /// An error of the file itself.
-    fn error(&self, kind: Trouble, problem: String) -> IndexError {
+    fn error(&self, kind: IndexErrorKind, problem: String) -> IndexError {
         IndexError {
             path: String::new(),
             offset: self.at,
@@ -282,7 +240,7 @@ impl Indexer {
     }
 
     /// An error of the box at `self.at`.
-    fn refuse(&self, of: [u8; 4], kind: Trouble, problem: String) -> Result<bool, IndexError> {
+    fn refuse(&self, of: [u8; 4], kind: IndexErrorKind, problem: String) -> Result<bool, IndexError> {
         Err(IndexError {
             path: fourcc(of),
             ..self.error(kind, problem)
@@ -300,39 +258,3 @@ fn begins_a_film(kind: [u8; 4]) -> bool {
     KNOWN.contains(&&kind)
 }
 
-/// Why a film could not be read and indexed.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadIndexError {
-    /// Reading failed.
-    #[error("reading bytes {}..{}: {source}", range.start, range.end)]
-    Io {
-        /// What was to be read.
-        range: Range<u64>,
-        /// What the reader said.
-        source: io::Error,
-    },
-    /// The film is not as it should be.
-    #[error(transparent)]
-    Film(#[from] IndexError),
-}
-
-/// Indexes a film of `len` bytes; `read` fills the (empty) vector with the bytes of a range.
-pub fn index_with(
-    mut read: impl FnMut(Range<u64>, &mut Vec<u8>) -> io::Result<()>,
-    len: u64,
-    options: IndexOptions,
-) -> Result<Index, ReadIndexError> {
-    let mut indexer = Indexer::new(len, options);
-    let mut bytes = Vec::new();
-    loop {
-        match indexer.step()? {
-            Step::Done(index) => return Ok(index),
-            Step::Need(range) => {
-                bytes.clear();
-                read(range.clone(), &mut bytes)
-                    .map_err(|source| ReadIndexError::Io { range, source })?;
-                indexer.feed(&bytes)?;
-            }
-        }
-    }
-}
