@@ -131,10 +131,11 @@ impl Node {
             );
             self.broken(Rule::PinnedStays, what);
         }
-        self.judge.advance(self.now.nanos());
-        let second = self.judge.second();
-        let booked = self.judge.load(Resource::Memory, second).div_ceil(BLOCK);
-        let pinned: u64 = self.viewers.keys().map(|id| self.pinned_by(*id)).sum();
+        self.keep_books();
+        let books = self.desk.books();
+        let second = books.second();
+        let booked = books.load(Resource::Memory, second).div_ceil(BLOCK);
+        let pinned = self.pins.len() as u64;
         self.counters.seconds += 1;
         self.counters.beyond_mean += u64::from(self.excused != self.now && pinned > booked);
         if self.asks_again && self.is_overbooked() {
@@ -157,15 +158,16 @@ impl Node {
             let what = format!("{pins} pages are pinned, {waiting} requests wait: {census:?}");
             self.broken(Rule::PinsReturn, what);
         }
-        if self.judge.viewers() > 0 {
-            let what = format!("{} viewers are still booked", self.judge.viewers());
+        let (there, booked) = (self.desk.len(), self.desk.books().viewers());
+        if (there, booked) != (0, 0) {
+            let what = format!("{there} viewers are still there, and {booked} are booked");
             self.broken(Rule::BookingsReturn, what);
         }
-        let now = self.judge.second();
-        for resource in self.judge.resources().collect::<Vec<_>>() {
-            let load = |second: &u64| self.judge.load(resource, *second) > 0;
+        let now = self.desk.books().second();
+        for resource in self.desk.books().resources().collect::<Vec<_>>() {
+            let load = |second: &u64| self.desk.books().load(resource, *second) > 0;
             if let Some(second) = (now..now + TO_COME).find(load) {
-                let load = self.judge.load(resource, second);
+                let load = self.desk.books().load(resource, second);
                 let what = format!("{load} of the {resource} stay booked in {} s", second - now);
                 self.broken(Rule::BookingsReturn, what);
             }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use reelway_admission::Newcomer;
+use reelway_admission::{Activity, Arrival, BookingId, Needs, Reservation};
 use reelway_media::Nanos;
 use reelway_pool::News;
 
@@ -12,11 +12,13 @@ use crate::node::{Event, Node};
 use crate::trace::Line;
 use crate::viewer::{State, Viewer};
 
+/// For how long a place is held for a newcomer.
+const HELD: Duration = Duration::from_secs(3);
 /// Between two tries to resume.
 const AGAIN: Duration = Duration::from_secs(3);
 
 impl Node {
-    /// A viewer comes and is judged.
+    /// A viewer comes, is judged, and a place is held for them.
     pub fn come(&mut self) {
         let id = self.came;
         self.came += 1;
@@ -26,24 +28,28 @@ impl Node {
             false => self.random.within(0, self.films[film].length() as u64) as Nanos,
         };
         let at = self.beginning(film, wish);
+        let needs = self.needs(film, at);
         let of = &self.films[film];
-        let curve = &of.needs[0].1;
-        let newcomer = Newcomer {
+        let arrival = Arrival {
             title: &of.name,
             address: IpAddr::from([10, 0, 0, (id % 250) as u8]),
+            connection: id,
             user: None,
-            class: 0,
-            fast: false,
-            fetches: false,
-            needs: &of.needs,
-            from: curve.bin_at(at),
-            to: curve.len(),
+            link: None,
+            wants: Some(&of.wants()),
+            needs: &needs,
         };
-        let admitted = match self.judge.decide(self.now.nanos(), &newcomer, self.wait) {
-            Ok(admitted) => admitted,
-            Err(refused) => {
+        let outcome = self.desk.reserve(self.now, &arrival, self.now + HELD);
+        self.sent_away(&outcome.ended);
+        let Reservation {
+            id: booking,
+            starts_in,
+            ..
+        } = match outcome.answer {
+            Ok(reservation) => reservation,
+            Err(refusal) => {
                 self.counters.refused += 1;
-                let why = refused.reason.to_string();
+                let why = refusal.reason;
                 return self.note(&Line::Refused {
                     viewer: id,
                     film,
@@ -51,16 +57,88 @@ impl Node {
                 });
             }
         };
-        self.counters.admitted += 1;
         self.note(&Line::Admitted {
             viewer: id,
             film,
             at_ms: at / 1_000_000,
-            starts_in_ms: admitted.starts_in.as_millis() as u64,
+            starts_in_ms: starts_in.as_millis() as u64,
         });
-        self.viewers.insert(id, Viewer::new(film, admitted.id, at));
-        self.after(admitted.starts_in, Event::Begin(id, 0));
+        self.bookings.insert(booking, id);
+        self.viewers
+            .insert(id, Viewer::new(film, booking, starts_in, at));
+        // Others are to agree: they do, or do not, or are not heard of any more.
+        let after = Duration::from_millis(self.random.within(0, 20));
+        match self.random.within(0, 40) {
+            0 => self.after(after, Event::Confirm(id, false)),
+            1 => self.after(HELD, Event::Forget(id)),
+            _ => self.after(after, Event::Confirm(id, true)),
+        }
+    }
+
+    /// A newcomer is admitted, or not.
+    pub fn confirm(&mut self, id: u64, yes: bool) {
+        let (now, Some(viewer)) = (self.now, self.viewers.get(&id)) else {
+            return;
+        };
+        let (booking, starts_in) = (viewer.booking, viewer.starts_in);
+        if !yes {
+            self.desk.release(now, booking);
+            return self.leave(id, "others do not agree");
+        }
+        if !self.desk.confirm(now, booking) {
+            return self.leave(id, "their place was lost");
+        }
+        self.counters.admitted += 1;
+        self.after(starts_in, Event::Begin(id, 0));
         self.change_later(id);
+    }
+
+    /// Sessions ended so that others may come in.
+    fn sent_away(&mut self, bookings: &[BookingId]) {
+        for booking in bookings {
+            if let Some(id) = self.bookings.get(booking).copied() {
+                self.counters.sent_away += 1;
+                self.leave(id, "they make room");
+            }
+        }
+    }
+
+    /// What a viewer needs who plays a film from a place to its end.
+    fn needs(&mut self, film: usize, at: Nanos) -> Needs {
+        let wants = self.films[film].wants();
+        self.curves.needs(&wants, None, (at, Nanos::MAX))
+    }
+
+    /// Gives back what is booked for viewers who do not play, and books for those who do.
+    pub fn keep_books(&mut self) {
+        self.desk.advance(self.now);
+        for id in self.viewers.keys().copied().collect::<Vec<_>>() {
+            let Some(viewer) = self.viewers.get(&id) else {
+                continue;
+            };
+            let activity = match viewer.state {
+                State::Waiting | State::Preparing => Activity::Ready,
+                State::Playing => Activity::Playing,
+                State::Paused => Activity::Paused,
+            };
+            let booking = viewer.booking;
+            let is_due = self
+                .desk
+                .keep_books(self.now, booking, activity, Duration::ZERO);
+            if is_due {
+                let at = self.position(id);
+                let _ = self.rebook(id, at, false);
+            }
+        }
+    }
+
+    /// Where a viewer is in their film.
+    fn position(&self, id: u64) -> Nanos {
+        let place = self.lane.place_of(id);
+        let stream = place.and_then(|place| self.lane.stream(place));
+        let at = stream.map(|stream| stream.position(self.now.nanos()));
+        at.or_else(|| Some(self.viewers.get(&id)?.at))
+            .unwrap_or_default()
     }
 
     /// Where a play begins that is wished for from `wish` on: as the server finds it.
@@ -72,9 +150,13 @@ impl Node {
     /// A viewer's beginning has come.
     pub fn begin_film(&mut self, id: u64, epoch: u32) {
         let waits = |viewer: &&Viewer| viewer.epoch == epoch && viewer.state == State::Waiting;
-        if self.viewers.get(&id).as_ref().is_some_and(waits) {
-            self.prepare(id);
+        let Some(viewer) = self.viewers.get(&id).filter(waits) else {
+            return;
+        };
+        if !self.desk.begins(self.now, viewer.booking) {
+            return self.leave(id, "their session has ended");
         }
+        self.prepare(id);
     }
 
     fn change_later(&mut self, id: u64) {
@@ -90,7 +172,7 @@ impl Node {
         };
         match (what, viewer.state) {
             (_, State::Paused) => {}
-            (0..5, _) => self.seek(id),
+            (0..5, State::Preparing | State::Playing) => self.seek(id),
             (5..8, State::Playing) => self.pause(id),
             (8, _) => return self.leave(id, "they have seen enough"),
             (9, _) => viewer.vanishes = true,
@@ -100,18 +182,18 @@ impl Node {
     }
 
     /// Books the film from a place on, instead of what was booked; whether that is granted.
-    fn rebook(&mut self, id: u64, at: Nanos) -> bool {
-        let Some(viewer) = self.viewers.get(&id) else {
+    pub fn rebook(&mut self, id: u64, at: Nanos, may_refuse: bool) -> bool {
+        let Some((film, booking)) = self
+            .viewers
+            .get(&id)
+            .map(|viewer| (viewer.film, viewer.booking))
+        else {
             return false;
         };
-        let needs = &self.films[viewer.film].needs;
-        let curve = &needs[0].1;
-        let range = (curve.bin_at(at), curve.len());
-        let now = self.now.nanos();
-        let result = self
-            .judge
-            .rebook(now, viewer.booking, needs, range, self.asks_again);
-        result.is_ok()
+        let needs = self.needs(film, at);
+        let outcome = self.desk.plays(self.now, booking, &needs, may_refuse);
+        self.sent_away(&outcome.ended);
+        outcome.answer.is_ok()
     }
 
     fn seek(&mut self, id: u64) {
@@ -121,7 +203,7 @@ impl Node {
         let film = viewer.film;
         let wish = self.random.within(0, self.films[film].length() as u64) as Nanos;
         let at = self.beginning(film, wish);
-        let may = self.rebook(id, at);
+        let may = self.rebook(id, at, true);
         let to_ms = at / 1_000_000;
         self.note(&Line::Seeks {
             viewer: id,
@@ -133,9 +215,6 @@ impl Node {
         }
         self.counters.seeks += 1;
         self.goes_elsewhere(id, at);
-        if self.lane.place_of(id).is_none() {
-            return self.prepare(id);
-        }
         self.lane.seek(id, at, None, id);
         self.acts();
     }
@@ -159,7 +238,7 @@ impl Node {
         (viewer.state, viewer.late) = (State::Paused, false);
         viewer.at = at.unwrap_or(viewer.at);
         viewer.tries = 5;
-        self.judge.rest(now, viewer.booking);
+        self.desk.rests(self.now, viewer.booking);
         self.counters.pauses += 1;
         self.note(&Line::Pauses { viewer: id });
         let after = self.random.within(200, 15_000);
@@ -174,7 +253,7 @@ impl Node {
         let left = viewer.tries;
         viewer.tries = left.saturating_sub(1);
         let at = viewer.at;
-        let may = self.rebook(id, at);
+        let may = self.rebook(id, at, true);
         self.note(&Line::Resumes { viewer: id, may });
         if may {
             if let Some(viewer) = self.viewers.get_mut(&id) {
@@ -197,11 +276,12 @@ impl Node {
         self.note(&Line::Leaves { viewer: id, why });
         let wrongly = self.random.once_in(4);
         if !(wrongly && self.config.wrong == Some(Wrong::BookingKept)) {
-            self.judge.end(self.now.nanos(), viewer.booking);
+            self.desk.end(self.now, viewer.booking);
         }
         if wrongly && self.config.wrong == Some(Wrong::PinLeaked) {
             self.leaked.extend(viewer.kept.pop_back());
         }
+        self.bookings.remove(&viewer.booking);
         self.news(News::Left(id));
         drop(self.lane.remove(id));
         drop(viewer);

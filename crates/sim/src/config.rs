@@ -129,6 +129,8 @@ pub struct Counters {
     pub admitted: u64,
     /// Viewers refused.
     pub refused: u64,
+    /// Viewers whose sessions ended so that others could come in.
+    pub sent_away: u64,
     /// Seeks.
     pub seeks: u64,
     /// Pauses.
@@ -176,11 +178,12 @@ pub struct Counters {
 
 impl Counters {
     /// Names and values, in the order of their declaration.
-    pub fn named(&self) -> [(&'static str, u64); 23] {
+    pub fn named(&self) -> [(&'static str, u64); 24] {
         [
             ("events", self.events),
             ("admitted", self.admitted),
             ("refused", self.refused),
+            ("sent_away", self.sent_away),
             ("seeks", self.seeks),
             ("pauses", self.pauses),
             ("vanished", self.vanished),

@@ -73,9 +73,10 @@ impl Node {
         let second = self.now.nanos() / 1_000_000_000;
         let resources = [Resource::Network(0), Resource::Disk, Resource::Memory];
         resources.into_iter().any(|resource| {
-            let limit = self.judge.limit(resource, 0).unwrap_or(u64::MAX);
+            let books = self.desk.books();
+            let limit = books.limit(resource, 0).unwrap_or(u64::MAX);
             let mut loads = [second, second + 1].into_iter();
-            loads.any(|second| self.judge.load(resource, second) > limit)
+            loads.any(|second| books.load(resource, second) > limit)
         })
     }
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use reelway_admission::Resource;
+use reelway_admission::Wants;
 use reelway_cache::FilmId;
 use reelway_determinism::Random;
 use reelway_media::{
@@ -13,7 +13,7 @@ use reelway_media::{
 };
 use reelway_playout::{GroupPlan, Kept, StreamError};
 use reelway_rtp::PayloadOptions;
-use reelway_timetable::{BINS, Carriage, Curve, Demand, Reading};
+use reelway_timetable::{BINS, Carriage, Demand, Reading};
 
 use crate::packets;
 use crate::stream::Script;
@@ -43,8 +43,8 @@ pub(crate) struct Film {
     block: u64,
     /// Groups of each track.
     pub parts: Vec<Vec<Part>>,
-    /// What it needs of each resource.
-    pub needs: Vec<(Resource, Arc<Curve>)>,
+    /// What it needs.
+    demand: Arc<Demand>,
     /// Blocks that a viewer holds who shares none, for each quarter second: what is booked for them.
     pub booked: Vec<u64>,
     /// Its number in the pool.
@@ -226,7 +226,7 @@ impl Film {
             notes: Vec::new(),
         };
         let tables = Arc::new(making.map(|making| making.table).to_vec());
-        let demand = Demand::of(&title, &*tables, PayloadOptions::default(), reading)?;
+        let demand = Arc::new(Demand::of(&title, &*tables, PayloadOptions::default(), reading)?);
         let parts = (0..title.tracks.len())
             .map(|track| parts(&title, track, &*tables, reading.block))
             .collect::<Result<Vec<_>, _>>()?;
@@ -236,11 +236,7 @@ impl Film {
         Ok(Film {
             name: format!("film {nth}"),
             booked: memory.bins().iter().map(level).collect(),
-            needs: vec![
-                (Resource::Network(0), demand.wire(&[0, 1], Carriage::UdpV4)),
-                (Resource::Disk, demand.disk()),
-                (Resource::Memory, memory),
-            ],
+            demand,
             script: Arc::new(Script::new(nth, title.clone(), tables)),
             block: reading.block,
             title,
@@ -248,6 +244,15 @@ impl Film {
             number: 0,
             cut: false,
         })
+    }
+
+    /// What a viewer takes of it.
+    pub fn wants(&self) -> Wants {
+        Wants {
+            demand: self.demand.clone(),
+            tracks: Vec::new(),
+            carriage: Carriage::UdpV4,
+        }
     }
 
     /// Blocks booked for a viewer at this film time.

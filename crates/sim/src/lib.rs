@@ -1,4 +1,4 @@
-//! A part of a node on a simulated clock: the server's own lane of streams, block pool and judge of admission, with a disk,
+//! A part of a node on a simulated clock: the server's own lane of streams, block pool and desk of admission, with a disk,
 //! a kernel, viewers and faults that a seed makes up. A run of a minute takes some milliseconds, and is the same each time, so that whatever a
 //! seed finds can be looked at again.
 //!
@@ -11,7 +11,7 @@
 //! |---|---|
 //! | block pool: requests, reads, eviction, pins | real: `reelway_pool::Pool`, whose memory is numbers of pages |
 //! | cache policy | real: one of `reelway_cache`, by the seed |
-//! | admission: verdicts, bookings, pauses, seeks | real: `reelway_admission::Admission` |
+//! | admission: verdicts, bookings, pauses, seeks | real: `reelway_admission::Desk`, whose reservations are confirmed, released or forgotten |
 //! | what a film needs of network, disk and memory | real: `reelway_timetable::Demand`, over samples that the seed makes up |
 //! | streams: beginnings, asking for groups, pacing, what is left out | real: `reelway_playout::Lane` |
 //! | who waits for which group | real: `reelway_playout::Groups` |
@@ -45,7 +45,7 @@
 //! |---|---|
 //! | `run.rs` | a run from its seed to its end |
 //! | `config.rs` | what is run, what must hold, what comes of it |
-//! | `node.rs` | the node: pool, judge, disk, and the events in order |
+//! | `node.rs` | the node: pool, desk, disk, and the events in order |
 //! | `coming.rs` | viewers come and are judged, seek, pause, resume and leave |
 //! | `watching.rs` | groups are asked for, read, planned and given |
 //! | `sending.rs` | the lane's turns, and what is looked at of every packet |

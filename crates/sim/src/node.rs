@@ -1,10 +1,10 @@
-//! The node: the pool, the judge, the disk and the viewers, and the events in the order of their time.
+//! The node: the pool, the desk, the disk and the viewers, and the events in the order of their time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_admission::{Admission, Capacity, Limits, Policy, Resource};
+use reelway_admission::{BookingId, Capacity, Config as Admits, Curves, Desk, Resource};
 use reelway_cache::{BlockId, Spec};
 use reelway_determinism::Random;
 use reelway_media::{Nanos, SECOND};
@@ -36,6 +36,10 @@ const MOST: usize = 20;
 pub(crate) enum Event {
     /// The next viewer comes.
     Come,
+    /// A newcomer for whom a place is reserved is admitted, or not.
+    Confirm(u64, bool),
+    /// The place of a newcomer of whom nothing was heard any more is free.
+    Forget(u64),
     /// A viewer's film begins.
     Begin(u64, u32),
     /// A turn of the lane is due.
@@ -84,9 +88,10 @@ pub(crate) struct Node {
     pub counters: Counters,
 
     pub films: Vec<Film>,
-    pub judge: Admission,
-    /// Seconds that a newcomer may wait for a beginning.
-    pub wait: u32,
+    pub desk: Desk,
+    pub curves: Curves<usize>,
+    /// Who has which booking.
+    pub bookings: BTreeMap<BookingId, u64>,
     /// Whether viewers who seek or resume are judged again.
     pub asks_again: bool,
     pub pool: Pool<Pages>,
@@ -191,6 +196,13 @@ impl Node {
             .with(Resource::Network(0), net, 1000)
             .with(Resource::Disk, rate, 700)
             .with(Resource::Memory, u64::from(blocks) * BLOCK, 800);
+        let admits = Admits {
+            capacity,
+            wait,
+            ask_again: asks_again,
+            reading,
+            ..Admits::default()
+        };
         let slower = match config.wrong {
             Some(Wrong::SlowDisk) => 8,
             _ => 1,
@@ -205,8 +217,9 @@ impl Node {
             violations: Vec::new(),
             counters: Counters::default(),
             films,
-            judge: Admission::new(Policy::Exact, capacity, Limits::default()),
-            wait,
+            curves: Curves::new(&admits),
+            desk: Desk::new(admits),
+            bookings: BTreeMap::new(),
             asks_again,
             pool,
             queue,
@@ -244,7 +257,7 @@ impl Node {
             asks_again,
             policy,
         });
-        node.judge.advance(BORN.nanos());
+        node.desk.advance(BORN);
         node.arrange_all();
         Some(node)
     }

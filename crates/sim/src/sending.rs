@@ -118,7 +118,15 @@ impl Node {
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
         };
-        viewer.state = State::Playing;
+        let first = std::mem::take(&mut viewer.is_new);
+        // The first play is judged from where it really begins.
+        if first && !self.rebook(id, at, true) {
+            self.counters.refused += 1;
+            return self.leave(id, "there is no room for them any more");
+        }
+        if let Some(viewer) = self.viewers.get_mut(&id) {
+            viewer.state = State::Playing;
+        }
         let at_ms = at / 1_000_000;
         self.note(&Line::Plays { viewer: id, at_ms });
         self.lane.go(id, self.now.nanos());

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use reelway_admission::BookingId;
 use reelway_media::Nanos;
@@ -37,11 +38,15 @@ pub(crate) struct Sent {
 pub(crate) struct Viewer {
     pub film: usize,
     pub booking: BookingId,
+    /// How long they wait for their film's beginning.
+    pub starts_in: Duration,
     pub state: State,
     /// Counts beginnings.
     pub epoch: u32,
     /// Where they stand, while they do not play.
     pub at: Nanos,
+    /// They have not played yet.
+    pub is_new: bool,
     /// They play later than is booked for them.
     pub late: bool,
     /// They vanish when they have asked for blocks.
@@ -59,13 +64,15 @@ pub(crate) struct Viewer {
 }
 
 impl Viewer {
-    pub fn new(film: usize, booking: BookingId, at: Nanos) -> Viewer {
+    pub fn new(film: usize, booking: BookingId, starts_in: Duration, at: Nanos) -> Viewer {
         Viewer {
             film,
             booking,
+            starts_in,
             state: State::Waiting,
             epoch: 0,
             at,
+            is_new: true,
             late: false,
             vanishes: false,
             tries: 0,
