@@ -30,13 +30,14 @@ impl Node {
         let at = self.beginning(film, wish);
         let needs = self.needs(film, at);
         let of = &self.films[film];
+        let wants = of.wants();
         let arrival = Arrival {
             title: &of.name,
             address: IpAddr::from([10, 0, 0, (id % 250) as u8]),
             connection: id,
             user: None,
             link: None,
-            wants: Some(&of.wants()),
+            wants: Some(&wants),
             needs: &needs,
         };
         let outcome = self.desk.reserve(self.now, &arrival, self.now + HELD);
