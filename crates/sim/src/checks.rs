@@ -6,8 +6,8 @@ use reelway_pool::Pin;
 use reelway_timetable::BIN;
 
 use crate::config::Rule;
-use crate::node::{Ask, BLOCK, Held, Node};
-use crate::world::Page;
+use crate::node::{Ask, Held, Node};
+use crate::world::{BLOCK, Page};
 
 /// Seconds to come in which no load may be left: longer than any film.
 const TO_COME: u64 = 600;

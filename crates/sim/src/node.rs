@@ -17,17 +17,11 @@ use crate::config::{Config, Counters, Rule, Violation, Wrong};
 use crate::disk::{Disk, WAY};
 use crate::film::Film;
 use crate::kernel::Kernel;
-use crate::stream::{Lane, LetGo, Planned, Share};
-use crate::stream;
+use crate::stream::{self, Lane, LetGo, Planned, Share};
 use crate::trace::{Line, Trace};
-use crate::viewer::Viewer;
-use crate::watching::Waiter;
-use crate::world::{Broken, Page, Pages, Place};
+use crate::viewer::{Viewer, Waiter};
+use crate::world::{BLOCK, Broken, LEAD, Page, Pages, Place};
 
-/// Bytes of a block of the pool: the server's default.
-pub(crate) const BLOCK: u64 = 256 << 10;
-/// How long before it is due a group is asked for: the most that the server takes.
-pub(crate) const LEAD: Nanos = 2 * SECOND;
 /// Violations that are kept.
 const MOST: usize = 20;
 

@@ -12,9 +12,8 @@ use reelway_playout::{
 use reelway_pool::Pin;
 use reelway_rtp::PayloadOptions;
 
-use crate::node::{BLOCK, LEAD};
 use crate::packets::MadeUp;
-use crate::world::Page;
+use crate::world::{BLOCK, LEAD, Page};
 
 /// The types of this crate's lane.
 pub(crate) enum Sim {}

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use reelway_admission::BookingId;
 use reelway_media::Nanos;
-use reelway_playout::{PacketPlace, TURN};
+use reelway_playout::{PacketPlace, TURN, Want};
+use reelway_time::Monotonic;
 
 use crate::stream::Planned;
 
@@ -94,4 +95,15 @@ impl Viewer {
         let may = self.window.iter().map(|(.., cap)| *cap).max();
         (all, may.unwrap_or(0))
     }
+}
+
+/// One who waits for a group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiter {
+    pub viewer: u64,
+    pub want: Want,
+    /// They played when they asked.
+    pub playing: bool,
+    /// When they asked.
+    pub at: Monotonic,
 }

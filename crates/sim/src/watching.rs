@@ -12,23 +12,12 @@ use crate::config::{Rule, Wrong};
 use crate::node::{Ask, Held, Node};
 use crate::stream::{Pages, Planned};
 use crate::trace::Line;
-use crate::viewer::State;
+use crate::viewer::{State, Waiter};
 
 /// Groups of newcomers that are remembered.
 const REMEMBERED: usize = 100;
 /// Groups that a wrong model keeps of a viewer.
 const KEPT: usize = 6;
-
-/// One who waits for a group.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiter {
-    pub viewer: u64,
-    pub want: Want,
-    /// They played when they asked.
-    pub playing: bool,
-    /// When they asked.
-    pub at: Monotonic,
-}
 
 impl Node {
     /// A viewer's stream asks for a group.
