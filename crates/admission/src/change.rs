@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reelway_timetable::Curve;
+use reelway_demand::Curve;
 
 use crate::capacity::Resource;
 use crate::verdict::BookingId;

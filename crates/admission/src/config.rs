@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reelway_media::{Nanos, SECOND};
 use reelway_rtp::PayloadOptions;
-use reelway_timetable::{Eager, Reading};
+use reelway_demand::{Eager, Reading};
 
 use crate::capacity::Capacity;
 use crate::crowd::Limits;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use reelway_determinism::FixedMap;
 use reelway_media::{Nanos, Title};
 use reelway_rtp::PayloadOptions;
-use reelway_timetable::{
+use reelway_demand::{
     BIN, BINS, Carriage, Curve, Demand, Eager, Reading, Schedule, memory_held, sent_evenly, smooth,
 };
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use reelway_media::{Codec, Container, Group, H264Config, Kind, Nanos, SECOND, Title, Track};
-use reelway_timetable::Demand;
+use reelway_demand::Demand;
 
 use crate::config::Config;
 

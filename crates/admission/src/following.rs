@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use reelway_determinism::FixedMap;
 use reelway_media::Nanos;
-use reelway_timetable::{BIN, Curve};
+use reelway_demand::{BIN, Curve};
 
 use crate::capacity::Resource;
 use crate::change::Change;

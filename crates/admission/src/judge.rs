@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_timetable::{BIN, BINS, Curve, Play};
+use reelway_demand::{BIN, BINS, Curve, Play};
 
 use crate::calendar::{Calendar, HORIZON, Second};
 use crate::capacity::{Capacity, Resource};

@@ -3,7 +3,7 @@
 //! The [`Desk`] is what a server talks to: newcomers get a reservation or a refusal, admitted viewers play, pause, seek and
 //! leave, capacity changes. It keeps the books ([`Admission`]): what the machine can carry ([`Capacity`]), and what it has
 //! promised, second by second ([`Calendar`]). What a viewer needs is known before they begin: [`Curves`] has it for each film
-//! ([`reelway_timetable::Curve`]). So the judgement is exact: whole bytes, whole seconds, no statistics.
+//! ([`reelway_demand::Curve`]). So the judgement is exact: whole bytes, whole seconds, no statistics.
 //!
 //! Pure: the time is an argument, nothing is read or sent, and nobody is called. What a server has to do comes back as a
 //! value: a [`Want`] of an index to be read, sessions to be ended ([`Outcome`], [`Weighed`]).

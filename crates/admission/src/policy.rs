@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use reelway_timetable::Curve;
+use reelway_demand::Curve;
 
 use crate::capacity::Resource;
 
@@ -25,7 +25,7 @@ pub enum Policy {
     /// Each second of each film is booked as it will be.
     Exact,
     /// The same, of films that are sent up to so many seconds ahead into the viewer's buffer, as evenly as that
-    /// allows ([`reelway_timetable::smooth`]).
+    /// allows ([`reelway_demand::smooth`]).
     Smoothed(u32),
 }
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_timetable::Curve;
+use reelway_demand::Curve;
 
 use crate::calendar::Second;
 use crate::capacity::Resource;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use reelway_session::{EndReason, NewSession, Protocol, Refusal, Sessions, Wants};
 use reelway_store::Store;
 use reelway_supervise as supervise;
-use reelway_timetable::Carriage;
+use reelway_demand::Carriage;
 use reelway_viewing::{Caller, Delivery, End, Entry, Film, Key, Mismatch, Pace, Piece};
 
 use crate::films::Show;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use reelway_rtp::Plan;
-use reelway_timetable::Leaving;
+use reelway_demand::Leaving;
 
 use crate::making::GroupPlan;
 

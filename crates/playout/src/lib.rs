@@ -6,6 +6,7 @@
 //!
 //! | file | what lives there |
 //! |---|---|
+//! | `beginning.rs` | where a play begins that is wished for |
 //! | `outline.rs`, `cut.rs` | what is sent, group by group: a film, or a plain file cut into packets |
 //! | `making.rs` | which bytes a group needs, and how it becomes packets |
 //! | `group.rs`, `groups.rs` | a group in memory; which are ready, and who waits for which |
@@ -22,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod again;
+mod beginning;
 mod cursor;
 mod cut;
 mod effect;
@@ -43,6 +45,7 @@ mod stream;
 mod wheel;
 
 pub use again::{Again, PacketPlace, Resend, Trail};
+pub use beginning::{Beginning, PRIMING, TrackBeginning};
 pub use cursor::{Cursor, Head, Unit};
 pub use cut::Cut;
 pub use effect::{Effect, Want};

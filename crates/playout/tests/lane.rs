@@ -10,7 +10,7 @@ use reelway_playout::{
     Rules, Script, Share, State, Stream, StreamId, TURN, Track, Want,
 };
 use reelway_rtp::Bytes;
-use reelway_timetable::Carriage;
+use reelway_demand::Carriage;
 
 const MS: u64 = 1_000_000;
 const BURST: u16 = 8;

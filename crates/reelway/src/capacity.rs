@@ -13,7 +13,7 @@ use reelway_http::Calibrated;
 use reelway_media::{Nanos, SECOND};
 use reelway_sender::{LinkConfig, SenderConfig};
 use reelway_session::{GateConfig, Links, Members, Users, WHOLE_NETWORK};
-use reelway_timetable::{Eager, Reading};
+use reelway_demand::{Eager, Reading};
 use tracing::{info, warn};
 
 use crate::config::{self, Config};

@@ -12,7 +12,7 @@ use reelway_rtsp::seam::{self, Job, Outcome, Refusal};
 use reelway_sender::StreamEvent;
 use reelway_session::{EndReason, Session, in_patience};
 use reelway_supervise::{self as supervise, lock};
-use reelway_timetable::Schedule;
+use reelway_demand::Schedule;
 use tokio::sync::{Notify, mpsc};
 
 use crate::services::{Original, Services, Writer, carried, refused};

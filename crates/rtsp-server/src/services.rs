@@ -14,7 +14,7 @@ use reelway_sender::{
     StreamEvent, TrackOut, What,
 };
 use reelway_session::{EndReason, NewSession, Protocol, Session, Sessions, Wants};
-use reelway_timetable::{Carriage, Demand};
+use reelway_demand::{Carriage, Demand};
 use tokio::task::spawn_blocking;
 
 use crate::stream::{FilmStream, play_info};

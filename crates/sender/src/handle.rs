@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use reelway_media::Nanos;
 use reelway_playout::{PlayInfo, StreamError};
 use reelway_supervise as supervise;
-use reelway_timetable::Schedule;
+use reelway_demand::Schedule;
 use tokio::sync::oneshot;
 
 use crate::inbox::{Command, Inbox};

@@ -13,7 +13,7 @@ use reelway_store::Store;
 use reelway_supervise as supervise;
 use reelway_sys::udp::{Destination, UdpSocket};
 use reelway_sys::wake;
-use reelway_timetable::Carriage;
+use reelway_demand::Carriage;
 use tokio::sync::oneshot;
 
 use crate::backend::{self, Offers};

@@ -14,7 +14,7 @@ use reelway_catalogue::Film;
 use reelway_media::Nanos;
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
-use reelway_timetable::{Demand, Schedule};
+use reelway_demand::{Demand, Schedule};
 
 use crate::indexes::Indexes;
 use crate::links::Links;

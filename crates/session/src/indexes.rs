@@ -8,7 +8,7 @@ use reelway_catalogue::Film;
 use reelway_rtp::PayloadOptions;
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
-use reelway_timetable::{Demand, Reading};
+use reelway_demand::{Demand, Reading};
 
 /// Where curves are kept.
 type Kept = Mutex<Curves<FileIdentity>>;

@@ -11,7 +11,7 @@ use reelway_clock::Monotonic;
 use reelway_media::Nanos;
 use reelway_supervise as supervise;
 use reelway_time::excused;
-use reelway_timetable::{Carriage, Schedule};
+use reelway_demand::{Carriage, Schedule};
 use tracing::{debug, info};
 
 use crate::end_reason::EndReason;

@@ -12,7 +12,7 @@ use reelway_media::{
 use reelway_rtp::PayloadOptions;
 use reelway_session::{Gate, GateConfig, WHOLE_NETWORK};
 use reelway_sys::FileIdentity;
-use reelway_timetable::{BINS, Carriage, Demand, memory_held};
+use reelway_demand::{BINS, Carriage, Demand, memory_held};
 
 const SECONDS: u32 = 2 * 3600;
 

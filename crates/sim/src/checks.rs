@@ -3,7 +3,7 @@
 use reelway_admission::Resource;
 use reelway_cache::BlockId;
 use reelway_pool::Pin;
-use reelway_timetable::BIN;
+use reelway_demand::BIN;
 
 use crate::config::Rule;
 use crate::node::{Ask, Held, Node};

@@ -13,7 +13,7 @@ use reelway_media::{
 };
 use reelway_playout::{GroupPlan, Kept, StreamError};
 use reelway_rtp::PayloadOptions;
-use reelway_timetable::{BINS, Carriage, Demand, Reading};
+use reelway_demand::{BINS, Carriage, Demand, Reading};
 
 use crate::packets;
 use crate::stream::Script;

@@ -12,7 +12,7 @@
 //! | block pool: requests, reads, eviction, pins | real: `reelway_pool::Pool`, whose memory is numbers of pages |
 //! | cache policy | real: one of `reelway_cache`, by the seed |
 //! | admission: verdicts, bookings, pauses, seeks | real: `reelway_admission::Desk`, whose reservations are confirmed, released or forgotten |
-//! | what a film needs of network, disk and memory | real: `reelway_timetable::Demand`, over samples that the seed makes up |
+//! | what a film needs of network, disk and memory | real: `reelway_demand::Demand`, over samples that the seed makes up |
 //! | streams: beginnings, asking for groups, pacing, what is left out | real: `reelway_playout::Lane` |
 //! | who waits for which group | real: `reelway_playout::Groups` |
 //! | packets of a group | real: `reelway_rtp::Payload`, of bytes that are made up where it looks at them |

@@ -11,7 +11,7 @@ use reelway_media::{Nanos, SECOND};
 use reelway_playout::{Groups, Job, Kept, Rules};
 use reelway_pool::{Ahead, Finished, Pin, Pool, Read, Request, What};
 use reelway_time::Monotonic;
-use reelway_timetable::Reading;
+use reelway_demand::Reading;
 
 use crate::config::{Config, Counters, Rule, Violation, Wrong};
 use crate::disk::{Disk, WAY};

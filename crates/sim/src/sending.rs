@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reelway_playout::{
     Cursor, Effect, Job, NewStream, PacketPlace, State as Stands, StreamError, Track,
 };
-use reelway_timetable::Carriage;
+use reelway_demand::Carriage;
 
 use crate::config::Rule;
 use crate::node::Node;

@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_is_booked_is_what_goes_at_most() {
-        let eager = reelway_timetable::Eager::default();
+        let eager = reelway_demand::Eager::default();
         let pace = Pace {
             first: 3.0,
             factor: 2.0,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_time::Monotonic;
-use reelway_timetable::Curve;
+use reelway_demand::Curve;
 
 use crate::capacity::Resource;
 use crate::curves::{Needs, Wants};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reelway_time::Monotonic;
-use reelway_timetable::Carriage;
+use reelway_demand::Carriage;
 
 use crate::curves::{Needs, Wants};
 use crate::desk::newcomers::Outcome;

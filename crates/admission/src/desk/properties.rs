@@ -13,7 +13,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use reelway_media::{Nanos, SECOND};
 use reelway_time::Monotonic;
-use reelway_timetable::{Carriage, Demand};
+use reelway_demand::{Carriage, Demand};
 
 use crate::capacity::{Capacity, Resource, WHOLE_NETWORK};
 use crate::config::{Bounds, Config};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_time::Monotonic;
-use reelway_timetable::{Curve, Demand};
+use reelway_demand::{Curve, Demand};
 
 use crate::capacity::Resource;
 use crate::change::Change;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reelway_media::{Nanos, SECOND};
 use reelway_time::Monotonic;
-use reelway_timetable::{Carriage, Demand};
+use reelway_demand::{Carriage, Demand};
 
 use crate::capacity::{Capacity, Resource};
 use crate::config::{Bounds, Config};

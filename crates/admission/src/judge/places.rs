@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reelway_timetable::{BINS, Curve, Play};
+use reelway_demand::{BINS, Curve, Play};
 
 use super::{Admission, LONGEST, TRIES, Terms};
 use crate::calendar::{Calendar, Second};

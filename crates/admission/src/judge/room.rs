@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use reelway_timetable::Curve;
+use reelway_demand::Curve;
 
 use super::{Admission, Booking, TakenOut, Terms};
 use crate::calendar::Second;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use reelway_determinism::Random;
-use reelway_timetable::{BIN, BINS, Curve, smooth};
+use reelway_demand::{BIN, BINS, Curve, smooth};
 
 /// How films are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

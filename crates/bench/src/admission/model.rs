@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_admission::{Admission, Capacity, Limits, Newcomer, Policy, Resource};
-use reelway_timetable::{BIN, BINS, Curve, Play};
+use reelway_demand::{BIN, BINS, Curve, Play};
 use serde::Serialize;
 
 use super::films::{AHEAD, Film};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use reelway_determinism::Random;
-use reelway_timetable::BINS;
+use reelway_demand::BINS;
 
 use super::films::{self, Kind};
 use super::storm::{self, Answered};

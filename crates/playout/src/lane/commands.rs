@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use reelway_media::Nanos;
-use reelway_timetable::{Beginning, Schedule};
+use reelway_demand::Schedule;
 
 use super::body::Lane;
+use crate::beginning::Beginning;
 use crate::effect::{Effect, Effects};
 use crate::error::StreamError;
 use crate::group::Group;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use reelway_media::Nanos;
-use reelway_timetable::Beginning;
 
 use super::body::Stream;
 use super::on_link::BEGINS_LATER;
 use super::track::Track;
 use crate::again::Resend;
+use crate::beginning::Beginning;
 use crate::effect::{Effect, Effects};
 use crate::error::StreamError;
 use crate::group::Group;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use reelway_hint::LINE;
 use reelway_media::Nanos;
-use reelway_timetable::{Carriage, Schedule};
+use reelway_demand::{Carriage, Schedule};
 
 use super::on_link::OnLink;
 use super::slow::Slow;
