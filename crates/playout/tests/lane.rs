@@ -387,7 +387,7 @@ fn a_standstill_moves_the_timetable_of_all_who_play() {
 proptest! {
     #[test]
     fn every_packet_leaves_once_in_order_and_by_the_rule(
-        streams in prop::collection::vec((1u64..400, 100_000i64..20_000_000), 1..12),
+        streams in prop::collection::vec((1u64..400, 150_000i64..20_000_000), 1..12),
         takes in prop::collection::vec(0u64..400 * MS, 1..20),
         kernel in prop::collection::vec((0u32..10, 0u32..2), 0..20),
         stalls in prop::collection::vec((0u64..2_000 * MS, 0u64..600 * MS), 0..5),

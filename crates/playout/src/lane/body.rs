@@ -154,6 +154,9 @@ impl<H: Host> Lane<H> {
         // Links drain while nobody looks; what is missed has room again in the next turn.
         let looks = self.waiting.anyone() || self.resending.anyone();
         let line = looks.then(|| (now / TURN + 1) * TURN);
-        turn.into_iter().chain(soon).chain(line).min()
+        // Something has come up since the last turn.
+        let touched = (!self.walk.work.is_empty()).then_some(now);
+        let times = turn.into_iter().chain(soon).chain(line).chain(touched);
+        times.min()
     }
 }

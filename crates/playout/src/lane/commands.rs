@@ -7,7 +7,7 @@ use reelway_demand::Schedule;
 
 use super::body::Lane;
 use crate::beginning::Beginning;
-use crate::effect::{Effect, Effects};
+use crate::effect::Effects;
 use crate::error::StreamError;
 use crate::group::Group;
 use crate::host::Host;

@@ -190,19 +190,32 @@ impl<H: Host> Stream<H> {
         if self.has_begun() {
             next = next.min(self.next_report);
         }
+        let mut first: Option<Due> = None;
+        let mut cap = u32::from(self.rules.burst);
         for (number, track) in self.tracks.iter().enumerate() {
             if !track.cursor.is_ready() {
                 // Its plan is late; nobody wakes the thread for a plan that was asked for in time.
                 next = next.min((now / TURN + 1) * TURN);
             }
-            if let Some((due, cap)) = self.slice(number) {
-                next = next.min(self.look_for(&due, cap, now, horizon));
+            if let Some((due, needed)) = self.slice(number) {
+                if self.held || self.released(due.at) >= horizon {
+                    next = next.min(self.look_for(&due, needed, now, horizon));
+                } else {
+                    cap = cap.max(needed);
+                    first = first
+                        .filter(|first| first.at <= due.at)
+                        .or(Some(due));
+                }
             }
             if let Some(due) = track.cursor.asks(self.script.outline()) {
                 let early = self.reads_ahead().saturating_add(self.most_ahead());
                 let ask = self.wall_of(due.saturating_sub(early));
                 next = next.min(ask.max((now / TURN + 1) * TURN));
             }
+        }
+        // What is due later waits behind what is due first, however little room it needs.
+        if let Some(due) = first {
+            next = next.min(self.look_for(&due, cap, now, horizon));
         }
         (next < u64::MAX).then_some(next)
     }
