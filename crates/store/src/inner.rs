@@ -253,7 +253,7 @@ impl Inner {
     }
 
     /// A film is opened once more; its number, and where that goes when it is closed.
-    fn opened(&self, identity: FileIdentity) -> (FilmId, Closed) {
+    pub fn opened(&self, identity: FileIdentity) -> (FilmId, Closed) {
         let number = self.pool().open(identity, reelway_clock::now());
         (number, self.closed.clone())
     }

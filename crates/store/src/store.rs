@@ -318,7 +318,7 @@ impl Store {
                 (Ok(Given::Blocks(blocks)), Some(inner)) => {
                     let pins = blocks
                         .into_iter()
-                        .map(|block| Pin::new(block, Arc::clone(&inner)))
+                        .map(|block| Pin::new(block, inner.clone()))
                         .collect();
                     Ok(Span::new(pins, range, block_bytes))
                 }
