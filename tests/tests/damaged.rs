@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use reelway_media::{Index, IndexError, IndexOptions, ReadIndexError, IndexErrorKind, index_with};
+use reelway_media::{Index, IndexError, IndexErrorKind, IndexOptions, ReadIndexError, index_with};
 use reelway_tests::films;
 
 fn index(bytes: &[u8]) -> Result<Index, IndexError> {
@@ -86,7 +86,10 @@ fn a_cut_fragmented_film_is_shorter_or_incomplete() {
                 assert!(index.title.tracks[0].samples <= whole.title.tracks[0].samples);
             }
             Err(error) => assert!(
-                matches!(error.kind, IndexErrorKind::Incomplete | IndexErrorKind::Unplayable),
+                matches!(
+                    error.kind,
+                    IndexErrorKind::Incomplete | IndexErrorKind::Unplayable
+                ),
                 "cut at {cut}: {error}"
             ),
         }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use reelway_demand::{Eager, Reading};
 use reelway_media::{Nanos, SECOND};
 use reelway_rtp::PayloadOptions;
-use reelway_demand::{Eager, Reading};
 
 use crate::capacity::Capacity;
 use crate::crowd::Limits;

@@ -6,12 +6,12 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
-use reelway_determinism::FixedMap;
-use reelway_media::{Nanos, Title};
-use reelway_rtp::PayloadOptions;
 use reelway_demand::{
     BIN, BINS, Carriage, Curve, Demand, Eager, Reading, Schedule, memory_held, sent_evenly, smooth,
 };
+use reelway_determinism::FixedMap;
+use reelway_media::{Nanos, Title};
+use reelway_rtp::PayloadOptions;
 
 use crate::capacity::{Capacity, Resource, WHOLE_NETWORK};
 use crate::config::Config;

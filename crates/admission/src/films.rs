@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use reelway_media::{Codec, Container, Group, H264Config, Kind, Nanos, SECOND, Title, Track};
 use reelway_demand::Demand;
+use reelway_media::{Codec, Container, Group, H264Config, Kind, Nanos, SECOND, Title, Track};
 
 use crate::config::Config;
 

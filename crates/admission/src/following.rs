@@ -12,9 +12,9 @@
 
 use std::sync::Arc;
 
+use reelway_demand::{BIN, Curve};
 use reelway_determinism::FixedMap;
 use reelway_media::Nanos;
-use reelway_demand::{BIN, Curve};
 
 use crate::capacity::Resource;
 use crate::change::Change;

@@ -11,9 +11,9 @@
 
 use std::sync::Arc;
 
+use reelway_demand::{BIN, Curve, Demand};
 use reelway_determinism::FixedMap;
 use reelway_media::Nanos;
-use reelway_demand::{BIN, Curve, Demand};
 
 use crate::capacity::Resource;
 use crate::change::Change;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use reelway_media::{Index, IndexError, IndexOptions, ReadIndexError, IndexErrorKind, index_with};
+use reelway_media::{Index, IndexError, IndexErrorKind, IndexOptions, ReadIndexError, index_with};
 use reelway_sys::FileIdentity;
 
 use crate::naming::FILM_EXTENSIONS;

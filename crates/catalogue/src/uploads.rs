@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use reelway_media::{IndexError, IndexOptions, ReadIndexError, IndexErrorKind, index_with};
+use reelway_media::{IndexError, IndexErrorKind, IndexOptions, ReadIndexError, index_with};
 use reelway_sys::FileIdentity;
 use reelway_sys::files::room;
 

@@ -4,10 +4,10 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use reelway_demand::Carriage;
 use reelway_session::{EndReason, NewSession, Protocol, Refusal, Sessions, Wants};
 use reelway_store::Store;
 use reelway_supervise as supervise;
-use reelway_demand::Carriage;
 use reelway_viewing::{Caller, Delivery, End, Entry, Film, Key, Mismatch, Pace, Piece};
 
 use crate::films::Show;

@@ -58,3 +58,47 @@ impl OpenFilm {
         &self.source
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use reelway_media::{Container, Title};
+    use reelway_store::StoreConfig;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_the_one_that_was_indexed_is_not_played() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("film.mp4");
+        std::fs::write(&path, b"as it was indexed").unwrap();
+        let store = Store::new(StoreConfig {
+            pool_bytes: 2 << 20,
+            ..StoreConfig::default()
+        })
+        .unwrap();
+        let film = |identity| {
+            Arc::new(Film {
+                name: "film".into(),
+                path: path.clone(),
+                identity,
+                title: Arc::new(Title {
+                    container: Container::Mp4,
+                    name: None,
+                    duration: 0,
+                    tracks: Vec::new(),
+                    notes: Vec::new(),
+                }),
+                samples: Arc::new(Vec::new()),
+            })
+        };
+        let indexed = store.open(&path).unwrap().identity();
+        let opened = OpenFilm::open(film(indexed), &store).unwrap();
+        assert_eq!(opened.source().identity(), opened.film().identity);
+        std::fs::write(&path, b"another").unwrap();
+        let error = OpenFilm::open(film(indexed), &store).unwrap_err();
+        assert!(error.to_string().contains("'film' was replaced"), "{error}");
+        std::fs::remove_file(&path).unwrap();
+        let error = OpenFilm::open(film(indexed), &store).unwrap_err();
+        assert!(matches!(error, OpenError::Open(..)), "{error}");
+    }
+}

@@ -5,7 +5,7 @@ mod common;
 use std::ops::Range;
 
 use common::*;
-use reelway_media::{Container, Index, Kind, IndexErrorKind};
+use reelway_media::{Container, Index, IndexErrorKind, Kind};
 
 /// One `trun`: its flags and the numbers of its table; its samples' sizes.
 struct Run {

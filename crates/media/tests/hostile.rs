@@ -112,7 +112,10 @@ fn judged(film: &[u8]) -> Result<Index, IndexError> {
         Err(error) => {
             assert!(!error.problem.is_empty() && error.problem.len() < 20_000);
             assert!(error.offset <= film.len() as u64, "{error:?}");
-            let named = matches!(error.kind, IndexErrorKind::Damaged | IndexErrorKind::TooLarge);
+            let named = matches!(
+                error.kind,
+                IndexErrorKind::Damaged | IndexErrorKind::TooLarge
+            );
             assert!(!named || !error.path.is_empty(), "which box? {error:?}");
         }
     }
@@ -131,12 +134,20 @@ fn a_film_cut_off_anywhere_is_not_whole_yet() {
     let film = progressive();
     for cut in 0..film.len() {
         let error = judged(&film[..cut]).unwrap_err();
-        assert_eq!(error.kind, IndexErrorKind::Incomplete, "cut at {cut}: {error}");
+        assert_eq!(
+            error.kind,
+            IndexErrorKind::Incomplete,
+            "cut at {cut}: {error}"
+        );
     }
     let film = fragmented();
     for cut in 0..film.len() {
         if let Err(error) = judged(&film[..cut]) {
-            assert_eq!(error.kind, IndexErrorKind::Incomplete, "cut at {cut}: {error}");
+            assert_eq!(
+                error.kind,
+                IndexErrorKind::Incomplete,
+                "cut at {cut}: {error}"
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use reelway_media::{Codec, IndexError, Kind, Sound, Title, IndexErrorKind};
+use reelway_media::{Codec, IndexError, IndexErrorKind, Kind, Sound, Title};
 
 fn title_of(tracks: &[Track]) -> Result<Title, IndexError> {
     index(&write(tracks).0).map(|index| index.title)

@@ -104,7 +104,8 @@ impl<B, W> Groups<B, W> {
 
     /// Groups that are ready and that somebody has.
     pub fn ready(&self) -> usize {
-        let is_ready = |entry: &&Entry<B, W>| matches!(entry, Entry::Made(group) if group.strong_count() > 0);
+        let is_ready =
+            |entry: &&Entry<B, W>| matches!(entry, Entry::Made(group) if group.strong_count() > 0);
         self.0.values().filter(is_ready).count()
     }
 
@@ -141,10 +142,7 @@ mod tests {
         assert_eq!(groups.begins_at(KEY), Some(100));
         assert!(matches!(groups.ask(KEY, "third"), Asked::Waits));
         let made = group();
-        assert_eq!(
-            groups.made(KEY, Some(&made)),
-            ["first", "second", "third"]
-        );
+        assert_eq!(groups.made(KEY, Some(&made)), ["first", "second", "third"]);
         assert!(
             matches!(groups.ask(KEY, "later"), Asked::Ready(group, "later") if Arc::ptr_eq(&group, &made))
         );

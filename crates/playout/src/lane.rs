@@ -14,6 +14,7 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `body.rs` | the lane's memory: places, who is due when |
+//! | `state.rs` | what it keeps of a turn, and of who waits |
 //! | `commands.rs` | what the caller tells of streams |
 //! | `walk.rs` | a turn |
 //! | `waiting.rs` | streams that wait for room on a limited link |
@@ -22,6 +23,7 @@
 mod body;
 mod commands;
 mod lost;
+mod state;
 mod waiting;
 mod walk;
 

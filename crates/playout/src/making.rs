@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use reelway_demand::{self as demand, Leaving};
 use reelway_media::{Nanos, TimedSample};
 use reelway_rtp::{Bytes, Frame, Plan};
-use reelway_demand::{self as demand, Leaving};
 
 use crate::error::StreamError;
 use crate::outline::{Film, GroupId, Kind, Outline};

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use reelway_demand::Carriage;
 use reelway_media::Nanos;
 use reelway_playout::{
     Cursor, Cut, Effect, Group, Host, InMemory, Job, Lane, NewStream, Outline, PlayInfo, Prefetch,
     Rules, Script, Share, State, Stream, StreamId, TURN, Track, Want,
 };
 use reelway_rtp::Bytes;
-use reelway_demand::Carriage;
 
 const MS: u64 = 1_000_000;
 const BURST: u16 = 8;
@@ -318,7 +318,10 @@ fn packets_leave_at_their_times_and_bye_follows_the_last() {
     assert_eq!(sent.len(), 100);
     for (nth, (at, ..)) in sent.iter().enumerate() {
         let due = begins + nth as u64 * 10 * MS;
-        assert!((due..due + TURN).contains(at) || (due - TURN..due).contains(at), "{nth}");
+        assert!(
+            (due..due + TURN).contains(at) || (due - TURN..due).contains(at),
+            "{nth}"
+        );
     }
     assert_eq!((&*world.byes, &*world.ended), (&[1][..], &[1][..]));
     assert_eq!(world.state(1), State::Ended);
@@ -379,7 +382,9 @@ fn a_standstill_moves_the_timetable_of_all_who_play() {
     world.run(world.now + 5_000 * MS);
     let sent = world.sent(1);
     assert_eq!(sent.len(), 100);
-    let gaps = sent.windows(2).filter(|pair| pair[1].0 - pair[0].0 > 20 * MS);
+    let gaps = sent
+        .windows(2)
+        .filter(|pair| pair[1].0 - pair[0].0 > 20 * MS);
     assert_eq!(gaps.count(), 1, "everything else is 10 ms apart");
     world.check(1).expect("by the rule");
 }

@@ -9,11 +9,11 @@ use anyhow::Context;
 use bytesize::ByteSize;
 use reelway_admission::{Capacity, Class, Limits, Policy, Resource};
 use reelway_bench::calibrate::{Calibration, USUAL};
+use reelway_demand::{Eager, Reading};
 use reelway_http::Calibrated;
 use reelway_media::{Nanos, SECOND};
 use reelway_sender::{LinkConfig, SenderConfig};
 use reelway_session::{GateConfig, Links, Members, Users, WHOLE_NETWORK};
-use reelway_demand::{Eager, Reading};
 use tracing::{info, warn};
 
 use crate::config::{self, Config};

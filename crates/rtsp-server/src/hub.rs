@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
+use reelway_demand::Schedule;
 use reelway_media::Nanos;
 use reelway_rtsp::film::FilmError;
 use reelway_rtsp::machine::{Action, ConnId, Event, Machine, Reported, Said, Settings};
@@ -12,7 +13,6 @@ use reelway_rtsp::seam::{self, Job, Outcome, Refusal};
 use reelway_sender::StreamEvent;
 use reelway_session::{EndReason, Session, in_patience};
 use reelway_supervise::{self as supervise, lock};
-use reelway_demand::Schedule;
 use tokio::sync::{Notify, mpsc};
 
 use crate::services::{Original, Services, Writer, carried, refused};

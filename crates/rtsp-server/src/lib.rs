@@ -14,8 +14,8 @@
 
 mod connection;
 mod hub;
-mod services;
 mod server;
+mod services;
 mod stream;
 mod watch;
 

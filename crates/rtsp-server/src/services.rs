@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use reelway_catalogue::{CatalogueError, Film as CatalogueFilm, Protocols};
 use reelway_clock::Monotonic;
+use reelway_demand::{Carriage, Demand};
 use reelway_library::Library;
 use reelway_rtp::PayloadOptions;
 use reelway_rtsp::film::{Film, FilmError, Identity};
@@ -14,7 +15,6 @@ use reelway_sender::{
     StreamEvent, TrackOut, What,
 };
 use reelway_session::{EndReason, NewSession, Protocol, Session, Sessions, Wants};
-use reelway_demand::{Carriage, Demand};
 use tokio::task::spawn_blocking;
 
 use crate::stream::{FilmStream, play_info};

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use reelway_demand::Schedule;
 use reelway_media::Nanos;
 use reelway_rtsp::seam::{FirstPacket, PlayInfo};
 use reelway_sender::{PlayInfo as SenderInfo, StreamError, StreamHandle, TrackInfo};
 use reelway_supervise as supervise;
-use reelway_demand::Schedule;
 
 /// How far a stream has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

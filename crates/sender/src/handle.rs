@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
+use reelway_demand::Schedule;
 use reelway_media::Nanos;
 use reelway_playout::{PlayInfo, StreamError};
 use reelway_supervise as supervise;
-use reelway_demand::Schedule;
 use tokio::sync::oneshot;
 
 use crate::inbox::{Command, Inbox};

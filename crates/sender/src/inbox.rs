@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
+use reelway_demand::Schedule;
 use reelway_media::Nanos;
 use reelway_playout::{Beginning, StreamError, StreamId};
 use reelway_sys::wake::Waker;
-use reelway_demand::Schedule;
 use tokio::sync::oneshot;
 
 use crate::plans::Planned;

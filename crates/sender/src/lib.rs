@@ -21,6 +21,7 @@
 //! | `stream.rs`, `config.rs`, `handle.rs`, `sender.rs` | what others see |
 //! | `plans.rs`, `planner.rs` | groups, made once, shared by all viewers |
 //! | `streams.rs`, `path.rs`, `shared.rs` | what is kept with a stream; what others see of it |
+//! | `route.rs` | the way to a viewer |
 //! | `share.rs` | what viewers who do not read, or ask for lost packets, may pin |
 //! | `thread.rs`, `thread/`, `inbox.rs`, `counters.rs` | the turns, what a thread is told and has done |
 //! | `packets.rs`, `backend.rs` | packets put together, and the ways to the kernel |
@@ -46,6 +47,7 @@ mod path;
 mod planner;
 mod plans;
 mod reporter;
+mod route;
 mod rtcp;
 mod sender;
 mod share;

@@ -73,10 +73,7 @@ impl Directory {
             |other: &Weak<Shared>| other.upgrade().is_none_or(|other| other.id == stream.id);
         let mut by_ssrc = supervise::whole(self.by_ssrc.write());
         for ssrc in stream.ssrcs() {
-            if by_ssrc
-                .get(&ssrc)
-                .is_some_and(|entry| is_it(&entry.stream))
-            {
+            if by_ssrc.get(&ssrc).is_some_and(|entry| is_it(&entry.stream)) {
                 by_ssrc.remove(&ssrc);
             }
         }

@@ -11,9 +11,8 @@ use reelway_playout::{Cursor, NewStream, OnLink, Resend, State, StreamError, TUR
 use reelway_rtp::PayloadOptions;
 use reelway_store::Store;
 use reelway_supervise as supervise;
-use reelway_sys::udp::{Destination, UdpSocket};
+use reelway_sys::udp::UdpSocket;
 use reelway_sys::wake;
-use reelway_demand::Carriage;
 use tokio::sync::oneshot;
 
 use crate::backend::{self, Offers};
@@ -28,6 +27,7 @@ use crate::path::{Path, UdpPath};
 use crate::planner::Planner;
 use crate::plans::Script;
 use crate::reporter::Reporter;
+use crate::route::{carriage, route};
 use crate::rtcp::{Beats, Directory, listen};
 use crate::share::Share;
 use crate::shared::{Place, Shared};
@@ -283,10 +283,7 @@ impl Sender {
             What::File(_) => None,
         };
         let (wish, script) = match what {
-            What::Film(film) => (
-                (film.start, film.end),
-                inner.planner.film(&film.film),
-            ),
+            What::Film(film) => ((film.start, film.end), inner.planner.film(&film.film)),
             What::File(file) => ((0, None), inner.planner.file(&file)),
         };
         let clock_rate = |out: &TrackOut| match script.outline.payload(out.track) {
@@ -326,8 +323,7 @@ impl Sender {
                     let peak = peaks.fold(0, u64::saturating_add);
                     Box::new(OnLink::new(way, inner.rules.link_ahead, peak))
                 });
-                let is_held =
-                    |track: &Track| matches!(&track.path, Path::Udp(udp) if udp.held);
+                let is_held = |track: &Track| matches!(&track.path, Path::Udp(udp) if udp.held);
                 let stream = streams::Stream::new(NewStream {
                     id,
                     held: tracks.iter().all(is_held),
@@ -492,46 +488,6 @@ impl Sender {
             late_counts: Histogram::counts(workers.iter().map(|worker| &worker.counters.late)),
         }
     }
-}
-
-/// How the packets of a stream with these tracks are carried.
-fn carriage(tracks: &[Track]) -> Carriage {
-    match tracks.first().map(|track| &track.path) {
-        Some(Path::Tcp { .. }) => Carriage::Tcp,
-        Some(Path::Udp(udp)) if udp.rtp.address().ip().to_canonical().is_ipv6() => Carriage::UdpV6,
-        _ => Carriage::UdpV4,
-    }
-}
-
-/// Which of the sockets to send through: the one on the address the viewer knows, else one that
-/// reaches him; and his address as that socket wants it.
-fn route(
-    sockets: &[SocketAddr],
-    from: Option<IpAddr>,
-    to: SocketAddr,
-) -> Option<(usize, Destination)> {
-    let from = from.map(|from| from.to_canonical());
-    let target = to.ip().to_canonical();
-    let reaches = |socket: &SocketAddr| match socket.ip() {
-        IpAddr::V4(_) => target.is_ipv4(),
-        IpAddr::V6(local) => target.is_ipv6() || local.is_unspecified(),
-    };
-    let exact = sockets
-        .iter()
-        .position(|socket| Some(socket.ip()) == from && reaches(socket));
-    let wild = || {
-        sockets
-            .iter()
-            .position(|socket| socket.ip().is_unspecified() && reaches(socket))
-    };
-    let number = exact
-        .or_else(wild)
-        .or_else(|| sockets.iter().position(reaches))?;
-    let local = sockets[number];
-    // Only a socket on all addresses must be told which one to use.
-    let origin =
-        from.filter(|from| local.ip().is_unspecified() && from.is_ipv4() == target.is_ipv4());
-    Some((number, Destination::new(to, origin, local.is_ipv6())))
 }
 
 impl Drop for Inner {

@@ -223,7 +223,10 @@ impl Shared {
         show(&self.dropped, mishaps.dropped, &thread.dropped);
         show(&self.resent, mishaps.resent, &thread.resent);
         let before = self.shifts.swap(mishaps.shifts, Ordering::Relaxed);
-        add(&thread.shifts, u64::from(mishaps.shifts.wrapping_sub(before)));
+        add(
+            &thread.shifts,
+            u64::from(mishaps.shifts.wrapping_sub(before)),
+        );
     }
 
     pub fn progress(&self) -> Progress {

@@ -11,10 +11,10 @@ use reelway_admission::{
     Refusal, Refused, Reservation, Resource, Wants,
 };
 use reelway_catalogue::Film;
+use reelway_demand::{Demand, Schedule};
 use reelway_media::Nanos;
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
-use reelway_demand::{Demand, Schedule};
 
 use crate::indexes::Indexes;
 use crate::links::Links;

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, Weak};
 
 use reelway_admission::{Config, Curves, FILMS, Want, fitting};
 use reelway_catalogue::Film;
+use reelway_demand::{Demand, Reading};
 use reelway_rtp::PayloadOptions;
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
-use reelway_demand::{Demand, Reading};
 
 /// Where curves are kept.
 type Kept = Mutex<Curves<FileIdentity>>;

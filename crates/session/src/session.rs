@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use reelway_admission::{Activity, BookingId, Refusal, Reservation};
 use reelway_clock::Monotonic;
+use reelway_demand::{Carriage, Schedule};
 use reelway_media::Nanos;
 use reelway_supervise as supervise;
 use reelway_time::excused;
-use reelway_demand::{Carriage, Schedule};
 use tracing::{debug, info};
 
 use crate::end_reason::EndReason;

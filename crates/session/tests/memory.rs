@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use reelway_admission::{Capacity, Config};
 use reelway_catalogue::Film;
+use reelway_demand::{BINS, Carriage, Demand, memory_held};
 use reelway_media::{
     Codec, Container, Group, H264Config, Kind, Nanos, SECOND, Samples, Title, Track,
 };
 use reelway_rtp::PayloadOptions;
 use reelway_session::{Gate, GateConfig, WHOLE_NETWORK};
 use reelway_sys::FileIdentity;
-use reelway_demand::{BINS, Carriage, Demand, memory_held};
 
 const SECONDS: u32 = 2 * 3600;
 

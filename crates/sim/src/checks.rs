@@ -2,8 +2,8 @@
 
 use reelway_admission::Resource;
 use reelway_cache::BlockId;
-use reelway_pool::Pin;
 use reelway_demand::BIN;
+use reelway_pool::Pin;
 
 use crate::config::Rule;
 use crate::node::{Ask, Held, Node};

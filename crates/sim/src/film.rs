@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use reelway_admission::Wants;
 use reelway_cache::FilmId;
+use reelway_demand::{BINS, Carriage, Demand, Reading};
 use reelway_determinism::Random;
 use reelway_media::{
     Codec, Container, Group, H264Config, Kind, Nanos, OpusConfig, SECOND, Sample, SampleTable,
@@ -13,7 +14,6 @@ use reelway_media::{
 };
 use reelway_playout::{GroupPlan, Kept, StreamError};
 use reelway_rtp::PayloadOptions;
-use reelway_demand::{BINS, Carriage, Demand, Reading};
 
 use crate::packets;
 use crate::stream::Script;
@@ -226,7 +226,12 @@ impl Film {
             notes: Vec::new(),
         };
         let tables = Arc::new(making.map(|making| making.table).to_vec());
-        let demand = Arc::new(Demand::of(&title, &*tables, PayloadOptions::default(), reading)?);
+        let demand = Arc::new(Demand::of(
+            &title,
+            &*tables,
+            PayloadOptions::default(),
+            reading,
+        )?);
         let parts = (0..title.tracks.len())
             .map(|track| parts(&title, track, &*tables, reading.block))
             .collect::<Result<Vec<_>, _>>()?;

@@ -26,7 +26,11 @@ impl Kernel {
         if now < self.full {
             // Now and then it has room for some.
             let some = random.once_in(8);
-            let room = if some { random.within(0, u64::from(packets)) } else { 0 };
+            let room = if some {
+                random.within(0, u64::from(packets))
+            } else {
+                0
+            };
             return (room as u32, 0);
         }
         if now < self.refusing.1 && random.once_in(self.refusing.0) {

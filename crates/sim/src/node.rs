@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use reelway_admission::{BookingId, Capacity, Config as Admits, Curves, Desk, Resource};
 use reelway_cache::{BlockId, Spec};
+use reelway_demand::Reading;
 use reelway_determinism::Random;
 use reelway_media::SECOND;
 use reelway_playout::{Groups, Job, Kept, Rules};
 use reelway_pool::{Ahead, Finished, Pin, Pool, Read, Request, What};
 use reelway_time::Monotonic;
-use reelway_demand::Reading;
 
 use crate::config::{Config, Counters, Rule, Violation, Wrong};
 use crate::disk::{Disk, WAY};

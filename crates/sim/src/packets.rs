@@ -46,33 +46,33 @@ pub(crate) fn check(
     time: Range<Nanos>,
     bytes: Range<u64>,
 ) -> Result<(), String> {
-        let (mut due, mut end) = (time.start, bytes.start);
-        for frame in &plan.frames {
-            if frame.due < due || frame.due >= time.end {
-                return Err(format!("a frame is due at {} ns", frame.due));
-            }
-            due = frame.due;
+    let (mut due, mut end) = (time.start, bytes.start);
+    for frame in &plan.frames {
+        if frame.due < due || frame.due >= time.end {
+            return Err(format!("a frame is due at {} ns", frame.due));
         }
-        let mut carried = 0;
-        for part in parts(plan) {
-            if part.start < end || part.end > bytes.end {
-                return Err(format!("a packet has the bytes {part:?} of the film"));
-            }
-            (end, carried) = (part.end, carried + part.end - part.start);
+        due = frame.due;
+    }
+    let mut carried = 0;
+    for part in parts(plan) {
+        if part.start < end || part.end > bytes.end {
+            return Err(format!("a packet has the bytes {part:?} of the film"));
         }
-        let all: u64 = samples
-            .iter()
-            .map(|timed| u64::from(timed.sample.size))
-            .sum();
-        // Of a picture, the length of its NAL unit is left out, and the header of one that is cut to pieces.
-        let spared = match kind {
-            Kind::Video => 5 * samples.len() as u64,
-            Kind::Audio => 0,
-        };
-        if carried > all || carried + spared < all {
-            return Err(format!("packets carry {carried} of {all} bytes"));
-        }
-        Ok(())
+        (end, carried) = (part.end, carried + part.end - part.start);
+    }
+    let all: u64 = samples
+        .iter()
+        .map(|timed| u64::from(timed.sample.size))
+        .sum();
+    // Of a picture, the length of its NAL unit is left out, and the header of one that is cut to pieces.
+    let spared = match kind {
+        Kind::Video => 5 * samples.len() as u64,
+        Kind::Audio => 0,
+    };
+    if carried > all || carried + spared < all {
+        return Err(format!("packets carry {carried} of {all} bytes"));
+    }
+    Ok(())
 }
 
 /// The film's bytes in a plan's packets, in the order of sending.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use reelway_demand::Carriage;
 use reelway_playout::{
     Cursor, Effect, Job, NewStream, PacketPlace, State as Stands, StreamError, Track,
 };
-use reelway_demand::Carriage;
 
 use crate::config::Rule;
 use crate::node::Node;
@@ -189,7 +189,9 @@ impl Node {
         let follows = match &sent.next {
             None => true,
             Some(next) if left_out => place(&at) >= place(next),
-            Some(next) => place(&at) == place(next) || (at.group == next.group + 1 && at.packet == 0),
+            Some(next) => {
+                place(&at) == place(next) || (at.group == next.group + 1 && at.packet == 0)
+            }
         };
         let right = sent.seq == seq && follows;
         let what = (!right).then(|| {

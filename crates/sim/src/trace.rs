@@ -310,7 +310,8 @@ impl Trace {
 
     /// Packets that leave: there are too many of them to be read.
     pub fn slice(&mut self, viewer: u64, seq: u16, packets: u32) {
-        self.hash.word(viewer << 48 | u64::from(seq) << 32 | u64::from(packets));
+        self.hash
+            .word(viewer << 48 | u64::from(seq) << 32 | u64::from(packets));
     }
 
     pub fn hash(&self) -> u64 {

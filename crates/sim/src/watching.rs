@@ -26,7 +26,9 @@ impl Node {
             return;
         };
         let (film, playing) = (viewer.film, viewer.state == State::Playing);
-        let blocks = self.films[film].parts[want.track][want.group].blocks.clone();
+        let blocks = self.films[film].parts[want.track][want.group]
+            .blocks
+            .clone();
         let due = Monotonic::from_nanos(want.deadline);
         self.note(&Line::Asks {
             viewer: id,
@@ -116,7 +118,10 @@ impl Node {
             return;
         };
         if let Ok(group) = &made
-            && matches!(self.config.wrong, Some(Wrong::HeldTooLong | Wrong::PinLeaked))
+            && matches!(
+                self.config.wrong,
+                Some(Wrong::HeldTooLong | Wrong::PinLeaked)
+            )
         {
             viewer.kept.push_back(Arc::clone(group));
             let most = match self.config.wrong {
@@ -129,7 +134,10 @@ impl Node {
         }
         let is_late = waiter.playing && viewer.state == State::Playing && made.is_ok();
         let by = self.now.nanos().saturating_sub(want.deadline);
-        let here = self.lane.place_of(id).and_then(|place| self.lane.stream(place));
+        let here = self
+            .lane
+            .place_of(id)
+            .and_then(|place| self.lane.stream(place));
         if is_late && by > 0 && here.is_some_and(|stream| stream.is_at(want.epoch)) {
             self.was_late(waiter, by as Nanos);
         }
@@ -142,7 +150,9 @@ impl Node {
     /// A viewer had to wait for a group. A fault explains it; so does a group that was asked for so shortly before it was
     /// due that the disk could not be sure to read it by then, alone or behind newcomers.
     fn was_late(&mut self, waiter: &Waiter, by: Nanos) {
-        let Waiter { viewer: id, want, .. } = *waiter;
+        let Waiter {
+            viewer: id, want, ..
+        } = *waiter;
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
         };

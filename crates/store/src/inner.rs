@@ -16,15 +16,15 @@ use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use reelway_sys::region::{Page, Paging};
 
+use crate::block_source::BlockSource;
+use crate::block_source::Opener;
 use crate::config::{ReadBy, StoreConfig};
 use crate::disk::{self, Disk};
 use crate::error::ReadError;
-use crate::block_source::Opener;
 use crate::fill::Fill;
 use crate::landing;
 use crate::lane::{Lane, LaneState};
 use crate::live::{self, Finished, Pool, Read, Request};
-use crate::block_source::BlockSource;
 use crate::local::LocalFile;
 use crate::observer::Observer;
 use crate::source::{Closed, Source};

@@ -16,6 +16,7 @@ use reelway_sys::FileIdentity;
 use reelway_sys::region::{ALIGNMENT, Page, Paging, Region};
 
 use crate::ahead;
+use crate::block_source::Opener;
 use crate::buffer::Buffer;
 use crate::config::StoreConfig;
 use crate::error::{ReadError, StoreError};
@@ -23,7 +24,6 @@ use crate::inner::Inner;
 use crate::lane::{Lane, LaneState, LaneStats};
 use crate::live::{Given, Pool, Request};
 use crate::observer::Observer;
-use crate::block_source::Opener;
 use crate::source::Source;
 use crate::span::{Pin, Span};
 use crate::sync::lock;

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_time::Monotonic;
 use reelway_demand::Curve;
+use reelway_time::Monotonic;
 
 use crate::capacity::Resource;
 use crate::curves::{Needs, Wants};

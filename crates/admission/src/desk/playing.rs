@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use reelway_time::Monotonic;
 use reelway_demand::Carriage;
+use reelway_time::Monotonic;
 
 use crate::curves::{Needs, Wants};
 use crate::desk::newcomers::Outcome;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use reelway_demand::{Carriage, Demand};
 use reelway_media::{Nanos, SECOND};
 use reelway_time::Monotonic;
-use reelway_demand::{Carriage, Demand};
 
 use crate::capacity::{Capacity, Resource, WHOLE_NETWORK};
 use crate::config::{Bounds, Config};

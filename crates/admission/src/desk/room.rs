@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_time::Monotonic;
 use reelway_demand::Curve;
+use reelway_time::Monotonic;
 
 use crate::capacity::Resource;
 use crate::desk::state::Desk;

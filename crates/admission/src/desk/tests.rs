@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reelway_demand::{Carriage, Demand};
 use reelway_media::{Nanos, SECOND};
 use reelway_time::Monotonic;
-use reelway_demand::{Carriage, Demand};
 
 use crate::capacity::{Capacity, Resource};
 use crate::config::{Bounds, Config};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use reelway_determinism::Random;
 use reelway_demand::{BIN, BINS, Curve, smooth};
+use reelway_determinism::Random;
 
 /// How films are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use reelway_determinism::Random;
 use reelway_demand::BINS;
+use reelway_determinism::Random;
 
 use super::films::{self, Kind};
 use super::storm::{self, Answered};

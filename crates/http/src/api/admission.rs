@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use axum::extract::{Extension, Query, State};
 use axum::http::StatusCode;
-use reelway_session::{Gate, NewSession, Protocol, Resource, Wants};
 use reelway_demand::Carriage;
+use reelway_session::{Gate, NewSession, Protocol, Resource, Wants};
 use serde::Serialize;
 
 use super::reply::Reply;

@@ -1,8 +1,8 @@
 //! Movie fragments: `moof` (ISO/IEC 14496-12 8.8).
 
 use super::boxes::Boxed;
-use crate::index_error::{IndexError, IndexErrorKind};
 use super::tables::Limits;
+use crate::index_error::{IndexError, IndexErrorKind};
 use crate::{Sample, SampleTable};
 
 /// `trex`: what fragments of a track leave unsaid.

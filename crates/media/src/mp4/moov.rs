@@ -3,11 +3,11 @@
 use super::boxes::{Boxed, fourcc};
 use super::edits::{self, Edit};
 use super::entry::{Entry, Known};
-use crate::index_error::{IndexError, IndexErrorKind};
 use super::fragments::{Defaults, FragmentTrack, Gathered, Tracks};
 use super::meta;
 use super::tables::{self, Limits};
 use crate::Kind;
+use crate::index_error::{IndexError, IndexErrorKind};
 
 /// What `moov` says of a film.
 #[derive(Debug, Default)]

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use super::boxes::{Boxed, Header, fourcc};
-use crate::index_error::{IndexError, IndexErrorKind};
 use super::fragments;
 use super::moov::Movie;
 use super::tables::Limits;
 use super::timeline::lay_out;
 use crate::Container;
 use crate::index::{IndexOptions, Step};
+use crate::index_error::{IndexError, IndexErrorKind};
 
 /// Walks the boxes of a file: it says which bytes it needs, and is fed them.
 #[derive(Debug)]
@@ -124,7 +124,10 @@ impl Reader {
             // Some copying programs reserve the whole file first.
             let zeros = have.iter().all(|byte| *byte == 0);
             let (kind, problem) = match zeros {
-                true => (IndexErrorKind::Incomplete, "the file begins with zeros".into()),
+                true => (
+                    IndexErrorKind::Incomplete,
+                    "the file begins with zeros".into(),
+                ),
                 false => (
                     IndexErrorKind::NotMp4,
                     format!("the file begins with `{}`", fourcc(header.kind)),
@@ -240,7 +243,12 @@ impl Reader {
     }
 
     /// An error of the box at `self.at`.
-    fn refuse(&self, of: [u8; 4], kind: IndexErrorKind, problem: String) -> Result<bool, IndexError> {
+    fn refuse(
+        &self,
+        of: [u8; 4],
+        kind: IndexErrorKind,
+        problem: String,
+    ) -> Result<bool, IndexError> {
         Err(IndexError {
             path: fourcc(of),
             ..self.error(kind, problem)
@@ -257,4 +265,3 @@ const KNOWN: [&[u8; 4]; 18] = [
 fn begins_a_film(kind: [u8; 4]) -> bool {
     KNOWN.contains(&&kind)
 }
-

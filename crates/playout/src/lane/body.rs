@@ -5,9 +5,7 @@ use std::collections::BinaryHeap;
 
 use reelway_determinism::FixedMap;
 
-use super::lost::Resending;
-use super::waiting::Waiting;
-use super::walk::Walk;
+use super::state::{Resending, Waiting, Walk};
 use crate::effect::{Effect, Effects};
 use crate::host::Host;
 use crate::pacing::TURN;
@@ -15,12 +13,6 @@ use crate::play::{State, StreamId};
 use crate::rules::Due;
 use crate::stream::Stream;
 use crate::wheel::Wheel;
-
-/// A stream in the list of those walked now.
-pub(super) const AT_WORK: u64 = u64::MAX;
-
-/// A stream that waits for a link.
-pub(super) const IN_LINE: u64 = AT_WORK - 1;
 
 /// All streams of one thread.
 pub struct Lane<H: Host> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use reelway_media::Nanos;
 use reelway_demand::Schedule;
+use reelway_media::Nanos;
 
 use super::body::Lane;
 use crate::beginning::Beginning;

@@ -1,15 +1,10 @@
 //! Packets that receivers miss are sent again behind all that is due, streams in turn.
 
-use std::collections::VecDeque;
-
 use super::body::Lane;
+use super::state::Current;
 use crate::again::PacketPlace;
 use crate::host::Host;
 use crate::pacing::TURN;
-
-/// Packets that a lane sends again in a turn at most: a tenth of a processor. Thousands of receivers may ask at once, and
-/// nobody's packets may be late for it.
-const RESENDS: u32 = 32;
 
 /// A packet to be sent again.
 #[derive(Clone, Copy, Debug)]
@@ -20,43 +15,6 @@ pub struct Lost {
     pub track: usize,
     /// Which packet it is.
     pub at: PacketPlace,
-}
-
-/// Streams of a lane whose receivers miss packets. Each in its turn: nobody waits for another one who asks all the time.
-#[derive(Default)]
-pub(super) struct Resending {
-    places: VecDeque<u32>,
-    turn: u64,
-    /// How many packets may still be sent again in this turn.
-    left: u32,
-    /// How many streams have not been looked at in this turn.
-    streams: usize,
-    /// The stream at hand.
-    current: Option<Current>,
-}
-
-/// A stream that sends again what its receiver misses.
-#[derive(Clone, Copy)]
-struct Current {
-    place: u32,
-    track: usize,
-    /// Packets for which its millisecond has room.
-    room: u32,
-}
-
-impl Resending {
-    /// The lane is in this turn.
-    pub fn begin(&mut self, turn: u64) {
-        if turn != self.turn {
-            (self.turn, self.left) = (turn, RESENDS);
-        }
-        self.streams = self.places.len();
-    }
-
-    /// Whether there is any.
-    pub fn anyone(&self) -> bool {
-        !self.places.is_empty()
-    }
 }
 
 impl<H: Host> Lane<H> {

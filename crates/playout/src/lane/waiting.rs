@@ -1,49 +1,10 @@
 //! Streams that could send and wait for room on a limited link: the earliest deadline goes first.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::sync::Arc;
 
-use super::body::{AT_WORK, IN_LINE, Lane};
-use super::walk::PART;
+use super::body::Lane;
+use super::state::{AT_WORK, IN_LINE, PART};
 use crate::host::Host;
-use crate::link::Way;
-
-/// Those who wait for one way.
-struct Line {
-    way: Arc<Way>,
-    /// Streams by deadline.
-    streams: BinaryHeap<Reverse<(u64, u32)>>,
-}
-
-/// All who wait, by the numbers of their ways.
-#[derive(Default)]
-pub(super) struct Waiting(Vec<Option<Line>>);
-
-impl Waiting {
-    /// Whether any stream waits.
-    pub fn anyone(&self) -> bool {
-        self.0.iter().flatten().any(|line| !line.streams.is_empty())
-    }
-
-    /// Nobody waits on lane number `lane` any more.
-    pub fn forget(&mut self, lane: usize) {
-        for line in self.0.drain(..).flatten() {
-            line.way.nothing_waits(lane);
-        }
-    }
-
-    fn put(&mut self, way: &Arc<Way>, due: u64, place: u32) {
-        if self.0.len() <= way.number {
-            self.0.resize_with(way.number + 1, || None);
-        }
-        let line = self.0[way.number].get_or_insert_with(|| Line {
-            way: way.clone(),
-            streams: BinaryHeap::new(),
-        });
-        line.streams.push(Reverse((due, place)));
-    }
-}
 
 impl<H: Host> Lane<H> {
     /// Has a stream wait for room on its limited links; false: it may send nothing over any now.

@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::body::{AT_WORK, IN_LINE, Lane};
+use super::body::Lane;
+use super::state::{AT_WORK, IN_LINE, PART, Walk};
 use crate::effect::Effect;
 use crate::frames::{Frame, TCP_FRAMES};
 use crate::host::Host;
@@ -14,10 +15,6 @@ use crate::stream::Stream;
 /// which they left, to some 100 µs.
 const TOGETHER: usize = 32;
 
-/// Parts of a turn that are walked one after the other, so that what is due early leaves before what is due late: a turn
-/// of two thousand streams takes most of its millisecond. Within one, streams are walked in the order of their places.
-pub(super) const PART: u64 = TURN / 16;
-
 /// Packets to be sent over UDP.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
@@ -25,23 +22,6 @@ pub struct Job {
     pub place: u32,
     /// Which of its packets.
     pub due: Due,
-}
-
-/// Where the walk of a turn stands.
-#[derive(Default)]
-pub(super) struct Walk {
-    /// Streams to walk now, each with the part of the turn in which it is due.
-    pub work: Vec<(u64, u32)>,
-    /// Those of them that have waited for a limited link; then they go into `work`.
-    pub served: Vec<(u64, u32)>,
-    /// The streams at hand.
-    first: usize,
-    last: usize,
-    /// So many of those before have to be walked again in this turn.
-    again: usize,
-    /// When the turn began, and when the streams at hand were looked at.
-    began: u64,
-    looked: u64,
 }
 
 impl<H: Host> Lane<H> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reelway_media::Nanos;
 
 use super::body::Stream;
-use super::on_link::BEGINS_LATER;
+use super::over_link::BEGINS_LATER;
 use super::track::Track;
 use crate::again::Resend;
 use crate::beginning::Beginning;

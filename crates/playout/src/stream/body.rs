@@ -3,9 +3,9 @@
 use std::mem::offset_of;
 use std::sync::Arc;
 
+use reelway_demand::{Carriage, Schedule};
 use reelway_hint::LINE;
 use reelway_media::Nanos;
-use reelway_demand::{Carriage, Schedule};
 
 use super::on_link::OnLink;
 use super::slow::Slow;
@@ -255,9 +255,7 @@ impl<H: Host> Stream<H> {
             .link
             .as_ref()
             .map_or(0, |_| self.rules.link_ahead as Nanos);
-        by_schedule
-            .max(self.script.outline().ahead())
-            .max(by_link)
+        by_schedule.max(self.script.outline().ahead()).max(by_link)
     }
 
     /// Whether an answer for this beginning of it is still of use.

@@ -116,12 +116,7 @@ impl<H: Host> Stream<H> {
     }
 
     /// What is to be done with the packet of a track that was asked for first. Its group is asked for if it is not here.
-    fn next_lost(
-        &mut self,
-        track: usize,
-        now: u64,
-        effects: &mut Effects<H>,
-    ) -> Next {
+    fn next_lost(&mut self, track: usize, now: u64, effects: &mut Effects<H>) -> Next {
         let resend = self.tracks[track].resend.as_ref();
         let Some(resend) = resend.filter(|resend| resend.is_waiting()) else {
             return Next::Nothing;

@@ -1,23 +1,12 @@
-//! A stream on limited links: how far ahead of its time it may send there, and what it takes of them.
+//! What a stream has to do with limited links.
 
 use std::sync::Arc;
 
-use super::body::Stream;
-use crate::frames::TCP_PACKETS;
-use crate::host::Host;
 use crate::link::Way;
-use crate::play::State;
-
-/// How much later than its first packet may leave a play's timetable begins on a limited link, ns: for that long pictures of
-/// other streams may go first, and nothing is late.
-pub(super) const BEGINS_LATER: i64 = 300_000_000;
 
 /// How many times as fast as its densest group a stream sends that is ahead of its time, in percent. Little more than it
 /// needs: a newcomer fills its receiver's buffer over some seconds instead of at the speed of the link.
 const PACE: u64 = 125;
-
-/// Bytes of a full packet on the wire.
-const PACKET: u64 = 1538;
 
 /// What a stream has to do with the limited links that its packets pass.
 pub struct OnLink {
@@ -50,14 +39,14 @@ impl OnLink {
     }
 
     /// When what is due at `due` may leave.
-    fn released(&self, due: u64) -> u64 {
+    pub(super) fn released(&self, due: u64) -> u64 {
         due.saturating_sub(self.ahead)
             .max(self.ahead_after)
             .min(due)
     }
 
     /// Notes that packets have left at `after` which are due at `due`: `octets` of payload, and so many bytes on the wire.
-    fn sent(&mut self, octets: u32, bytes: u32, due: u64, after: u64) {
+    pub(super) fn sent(&mut self, octets: u32, bytes: u32, due: u64, after: u64) {
         self.handed += u64::from(bytes);
         if due > after {
             let gap = u128::from(octets) * 1_000_000_000 / u128::from(self.rate);
@@ -66,7 +55,7 @@ impl OnLink {
     }
 
     /// Takes room for `bytes` that are due at `due`; false if there is none.
-    fn take(&mut self, now: u64, bytes: u64, due: u64, lane: usize) -> bool {
+    pub(super) fn take(&mut self, now: u64, bytes: u64, due: u64, lane: usize) -> bool {
         let has = self.way.take(now, bytes, due, lane);
         if has {
             self.reserved += bytes;
@@ -83,55 +72,5 @@ impl OnLink {
         if reserved != handed {
             self.way.settle(now, reserved, handed);
         }
-    }
-}
-
-impl<H: Host> Stream<H> {
-    /// Notes that packets with so many bytes of payload, due at `due`, left at `after`.
-    pub(crate) fn sent_over_link(&mut self, octets: u32, packets: u32, due: u64, after: u64) {
-        if let Some(link) = &mut self.link {
-            let bytes = self.carriage.wire(octets, packets);
-            link.sent(octets, bytes, due, after);
-        }
-    }
-
-    /// When what is due at `due` may leave: then, or ahead of its time on a limited link.
-    pub(crate) fn released(&self, due: u64) -> u64 {
-        self.link.as_ref().map_or(due, |link| link.released(due))
-    }
-
-    /// What it may send at `now` or in the turn at hand over a limited link, once there is room: when that is due, and its
-    /// bytes on the wire. `None`: nothing, or the link is not limited.
-    pub(crate) fn next_on_link(&self, now: u64) -> Option<(u64, u64)> {
-        let link = self.link.as_ref()?;
-        if self.state != State::Playing {
-            return None;
-        }
-        let slices = (0..self.tracks.len()).filter_map(|track| Some(self.slice(track)?.0));
-        let due = slices.min_by_key(|due| due.at)?;
-        if link.released(due.at) >= self.horizon(now) {
-            return None;
-        }
-        let unit = self.unit_of(due.track)?;
-        let end = if self.is_tcp() {
-            (due.first + TCP_PACKETS).min(unit.packets.len() as u32)
-        } else {
-            due.end
-        };
-        let packets = unit.packets.get(due.first as usize..end as usize)?;
-        let bytes = packets.iter().map(|packet| u32::from(packet.len)).sum();
-        let bytes = self.carriage.wire(bytes, end - due.first);
-        Some((due.at, bytes.into()))
-    }
-
-    /// Takes room on its links for what it sends next; false if there is none.
-    pub(crate) fn takes_room(&mut self, now: u64, (due, bytes): (u64, u64), lane: usize) -> bool {
-        let link = self.link.as_mut();
-        link.is_none_or(|link| link.take(now, bytes, due, lane))
-    }
-
-    /// Whether a packet that is asked for again finds room on its links.
-    pub(crate) fn link_has_room_again(&mut self, now: u64, lane: usize) -> bool {
-        self.takes_room(now, (now, PACKET), lane)
     }
 }

@@ -4,7 +4,7 @@ use reelway_media::Nanos;
 use reelway_rtp::Header;
 
 use super::body::Stream;
-use super::slow::LAST;
+use super::connection::LAST;
 use crate::cursor::Unit;
 use crate::effect::{Effect, Effects, Want};
 use crate::host::{Host, Script};
@@ -202,9 +202,7 @@ impl<H: Host> Stream<H> {
                     next = next.min(self.look_for(&due, needed, now, horizon));
                 } else {
                     cap = cap.max(needed);
-                    first = first
-                        .filter(|first| first.at <= due.at)
-                        .or(Some(due));
+                    first = first.filter(|first| first.at <= due.at).or(Some(due));
                 }
             }
             if let Some(due) = track.cursor.asks(self.script.outline()) {

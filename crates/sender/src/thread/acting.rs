@@ -23,8 +23,14 @@ impl Thread {
                     let tracks = stream.tracks.iter().map(|track| track.cursor.track);
                     let script = Arc::clone(stream.script());
                     let inbox = self.given.inbox.clone();
-                    self.given.planner
-                        .locate(script, tracks.collect(), wish, inbox, stream.id(), epoch);
+                    self.given.planner.locate(
+                        script,
+                        tracks.collect(),
+                        wish,
+                        inbox,
+                        stream.id(),
+                        epoch,
+                    );
                 }
                 Effect::Want(want) => self.want(place, &want),
                 Effect::Answer(reply, info) => {
@@ -70,7 +76,9 @@ impl Thread {
         };
         let id = (track.cursor.track, want.group);
         let deadline = Monotonic::from_nanos(want.deadline);
-        self.given.planner.request(stream.script(), id, deadline, waiter);
+        self.given
+            .planner
+            .request(stream.script(), id, deadline, waiter);
     }
 
     fn enters(&self, place: u32, state: State) {

@@ -50,7 +50,8 @@ impl Thread {
             }
             let goes = |place| {
                 let shared = &self.lane.stream(place)?.owner.shared;
-                (self.lane.may_move(place) && shared.lane.go_over(self.given.number, to)).then_some(())
+                (self.lane.may_move(place) && shared.lane.go_over(self.given.number, to))
+                    .then_some(())
             };
             if let Some(stream) = goes(place).and_then(|()| self.lane.take_over(place)) {
                 self.away.insert(stream.id(), to);
@@ -64,7 +65,10 @@ impl Thread {
         if given > 0 {
             // Soon again if there is more to give.
             self.balance_at = now + BALANCE / 10;
-            tracing::debug!("{given} streams move from thread {} to {to}", self.given.number);
+            tracing::debug!(
+                "{given} streams move from thread {} to {to}",
+                self.given.number
+            );
         }
     }
 

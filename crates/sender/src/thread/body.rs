@@ -9,7 +9,6 @@ use reelway_playout::{Job, StreamId};
 use reelway_sys::udp::{Turn, UdpSocket};
 use reelway_sys::wake::Sleeper;
 
-use super::udp::Outcome;
 use crate::backend::Backend;
 use crate::counters::Counters;
 use crate::inbox::{Command, Inbox};
@@ -54,6 +53,14 @@ pub(crate) struct Parts {
     pub counters: Arc<Counters>,
     pub directory: Arc<Directory>,
     pub planner: Planner,
+}
+
+/// What became of the packets of a job.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Outcome {
+    pub taken: u32,
+    pub refused: u32,
+    pub no_room: bool,
 }
 
 /// What a sender thread has.

@@ -150,10 +150,7 @@ impl Thread {
     /// Sends what the streams that are due may send.
     fn walk(&mut self) {
         let mut walked = false;
-        while self
-            .lane
-            .poll(now(), &mut self.jobs, &mut self.connections)
-        {
+        while self.lane.poll(now(), &mut self.jobs, &mut self.connections) {
             if !std::mem::replace(&mut walked, true) {
                 add(&self.given.counters.turns, 1);
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use reelway_playout::Job;
 use reelway_sys::udp::{Segmentation, Sent};
 
-use super::body::{Thread, now};
+use super::body::{Outcome, Thread, now};
 use crate::counters::add;
 use crate::packets::fill_udp;
 use crate::path::Path;
@@ -14,14 +14,6 @@ use crate::path::Path;
 /// Packets that are handed over as soon as there are so many: their bytes, which were fetched for the kernel, must
 /// still be in the processor's second cache when it copies them.
 const ENOUGH: usize = 256;
-
-/// What became of the packets of a job.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Outcome {
-    taken: u32,
-    refused: u32,
-    no_room: bool,
-}
 
 /// Said once: the viewers do not notice, but it costs.
 static SAID_NO_GSO: AtomicBool = AtomicBool::new(false);

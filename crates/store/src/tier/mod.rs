@@ -26,9 +26,9 @@ use reelway_pool::tier::{Books, Budget, Look, TierStats};
 use reelway_supervise::{self as supervise, lock};
 use reelway_sys::FileIdentity;
 
+use crate::block_source::BlockSource;
 use crate::error::StoreError;
 use crate::fill::Fill;
-use crate::block_source::BlockSource;
 use crate::span::Pin;
 pub use config::TierConfig;
 use files::{Files, name};

@@ -12,8 +12,8 @@ use reelway_supervise::{self as supervise, lock};
 
 use super::files::{Record, checksum};
 use super::{READERS, Tier, TierFilm, hour};
-use crate::fill::Fill;
 use crate::block_source::BlockSource;
+use crate::fill::Fill;
 use crate::span::Pin;
 
 /// Nothing is written for so long after a write that failed: a full or broken disk is not asked all the time.
