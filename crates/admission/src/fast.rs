@@ -86,6 +86,7 @@ mod tests {
             fast,
             fetches: false,
             needs,
+            later: None,
             from: 0,
             to: usize::MAX,
         }

@@ -282,6 +282,7 @@ mod tests {
             fast: false,
             fetches: false,
             needs: &[],
+            later: None,
             from: 0,
             to: 0,
         };

@@ -228,10 +228,14 @@ impl Admission {
         };
         self.bookings.insert(id, booking);
         let quarter = self.quarter_at(start);
+        let needs = match newcomer.later {
+            Some(later) if start > self.second() => later,
+            _ => newcomer.needs,
+        };
         self.book(
             id,
             start,
-            self.plays(newcomer.needs, newcomer.from, newcomer.to, quarter),
+            self.plays(needs, newcomer.from, newcomer.to, quarter),
         );
         let starts_in = (start * BINS as u64 + quarter as u64).saturating_sub(self.now);
         Ok(Admitted {
@@ -267,13 +271,23 @@ impl Admission {
         if let Some(reason) = self.turned_away(newcomer) {
             return Err(self.refuse_for_now(reason));
         }
-        let plays = self.plays_of(newcomer);
-        let Some(overfull) = self.overfull(now, &plays, Terms::of(newcomer)) else {
+        let terms = Terms::of(newcomer);
+        let plays = self.plays_of(newcomer, newcomer.needs);
+        let Some(overfull) = self.overfull(now, &plays, terms) else {
             return Ok(now);
         };
-        let (start, is_exact) = self.earliest(now, &plays, Terms::of(newcomer));
-        if is_exact && start - now <= u64::from(wait).min(LONGEST as u64) {
-            return Ok(start);
+        let (start, is_exact) = self.earliest(now, &plays, terms);
+        let soon = |(start, is_exact): &(Second, bool)| {
+            *is_exact && *start - now <= u64::from(wait).min(LONGEST as u64)
+        };
+        if soon(&(start, is_exact)) {
+            let begins = match newcomer.later {
+                Some(later) => self.earliest(now, &self.plays_of(newcomer, later), terms),
+                None => (start, is_exact),
+            };
+            if soon(&begins) {
+                return Ok(begins.0);
+            }
         }
         Err(Refused {
             reason: self.full(overfull, &plays, newcomer.class),

@@ -287,6 +287,7 @@ mod tests {
                 fast: false,
                 fetches: false,
                 needs: &[(Resource::Memory, holds)],
+                later: None,
                 from: alone.bin_at(from),
                 to: alone.len(),
             };

@@ -37,6 +37,9 @@ pub struct Newcomer<'a> {
     pub fetches: bool,
     /// What their film needs of each resource over its time.
     pub needs: &'a [(Resource, Arc<Curve>)],
+    /// The same if they have to wait for the beginning, where that is more: those beside whom they would play now are further
+    /// away then.
+    pub later: Option<&'a [(Resource, Arc<Curve>)]>,
     /// The bins of those curves that they want: from here …
     pub from: usize,
     /// … to here.

@@ -1,13 +1,10 @@
 //! Newcomers: their place is reserved, then confirmed or released.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_demand::Curve;
 use reelway_time::Monotonic;
 
-use crate::capacity::Resource;
 use crate::curves::{Needs, Wants};
 use crate::desk::room::{ROUNDS, Trial};
 use crate::desk::state::{Beside, Booked, Desk, Stage, Viewer};
@@ -159,7 +156,7 @@ impl Desk {
     pub fn what_if(&mut self, now: Monotonic, arrival: &Arrival<'_>) -> Result<Duration, Refused> {
         self.advance(now);
         let beside = self.beside(now, None, arrival.needs);
-        let newcomer = newcomer(arrival, &self.config.classes, &beside.needs);
+        let newcomer = newcomer(arrival, &self.config.classes, &beside);
         self.books.what_if(now.nanos(), &newcomer, self.config.wait)
     }
 
@@ -196,7 +193,7 @@ impl Desk {
             return Vec::new();
         }
         let beside = self.beside(now, None, arrival.needs);
-        let newcomer = newcomer(arrival, &self.config.classes, &beside.needs);
+        let newcomer = newcomer(arrival, &self.config.classes, &beside);
         let wait = self.config.wait;
         let go = self
             .books
@@ -215,7 +212,7 @@ impl Desk {
             return Ok((self.books.new_id(), Duration::ZERO, None));
         }
         let beside = self.beside(now, None, arrival.needs);
-        let newcomer = newcomer(arrival, &self.config.classes, &beside.needs);
+        let newcomer = newcomer(arrival, &self.config.classes, &beside);
         let wait = self.config.wait;
         let Admitted { id, starts_in } = self.books.decide(now.nanos(), &newcomer, wait)?;
         Ok((id, starts_in, Some(beside)))
@@ -252,7 +249,7 @@ impl<T> Outcome<T> {
 fn newcomer<'a>(
     arrival: &Arrival<'a>,
     classes: &[(Class, Members)],
-    needs: &'a [(Resource, Arc<Curve>)],
+    beside: &'a Beside,
 ) -> Newcomer<'a> {
     let is_member = |(_, members): &(Class, Members)| members.has(arrival.address, arrival.title);
     let class = classes.iter().position(is_member);
@@ -263,7 +260,8 @@ fn newcomer<'a>(
         class: class.unwrap_or(classes.len().saturating_sub(1)),
         fast: false,
         fetches: arrival.wants.is_some_and(Wants::fetches),
-        needs,
+        needs: &beside.needs,
+        later: beside.is_less().then_some(&arrival.needs.of),
         from: arrival.needs.range.0,
         to: arrival.needs.range.1,
     }

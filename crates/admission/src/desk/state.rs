@@ -89,6 +89,13 @@ pub(super) struct Beside {
     near: Option<Near>,
 }
 
+impl Beside {
+    /// Whether it is less than what the viewer would need alone.
+    pub(super) fn is_less(&self) -> bool {
+        self.interval.is_some() || self.near.is_some()
+    }
+}
+
 impl Desk {
     /// The desk of a machine without viewers.
     pub fn new(config: Config) -> Desk {
@@ -225,7 +232,7 @@ impl Desk {
             interval, mut near, ..
         } = beside;
         if let Some(demand) = self.shared(needs) {
-            // A viewer who waits for the beginning is further from others than was reckoned.
+            // Who waits for the beginning was judged as one who plays alone.
             if is_later {
                 near = self.sharing.near(None, Some(demand), since.nanos(), times);
                 let change = Change {
@@ -238,16 +245,8 @@ impl Desk {
             self.sharing.join(id, demand, since.nanos(), times, near);
         }
         if let Some(disk) = self.followed(needs) {
-            // The same viewer is further behind than was reckoned, and reads.
             let kept = interval.filter(|_| !is_later);
-            let mut changes = self.following.join(id, &disk, since.nanos(), times, kept);
-            if interval.is_some() && kept.is_none() {
-                changes.push(Change {
-                    id,
-                    resource: Resource::Disk,
-                    curve: disk,
-                });
-            }
+            let changes = self.following.join(id, &disk, since.nanos(), times, kept);
             self.apply(now, changes);
         }
     }

@@ -341,3 +341,31 @@ fn what_a_desk_without_needs_counts_is_free_again() {
     server.desk.end(server.now, id);
     assert!(server.admit(2, &film).is_ok());
 }
+
+#[test]
+fn who_waits_for_the_beginning_is_judged_by_what_they_need_then() {
+    let (large, small) = (film(2_000_000), demand(1000, &[1_000_000; 20]));
+    let alone = u64::from(large.memory().peak());
+    let capacity = |memory| {
+        Capacity::unlimited()
+            .with(ETH0, 2 * rate(&large) + 1, 1000)
+            .with(Resource::Memory, memory, 1000)
+    };
+    let wait = |memory| {
+        let mut server = Server::new(Config {
+            capacity: capacity(memory),
+            wait: 60,
+            ..Config::default()
+        });
+        let _ = server.watch(1, &large);
+        let _ = server.watch(2, &small);
+        // The link has no room before the small film ends. Blocks that are shared now are not shared then.
+        let starts_in = server
+            .admit(3, &large)
+            .map(|_| server.loads(Resource::Memory));
+        starts_in.map(|loads| loads.into_iter().max().unwrap_or(0))
+    };
+    let both = wait(2 * alone).unwrap();
+    assert!(both > alone * 3 / 2, "{both} of {alone} each");
+    assert!(wait(both - 1).is_err());
+}

@@ -127,7 +127,7 @@ impl Admission {
                 if reason.is_some() {
                     return reason;
                 }
-                (self.plays_of(newcomer), Terms::of(newcomer))
+                (self.plays_of(newcomer, newcomer.needs), Terms::of(newcomer))
             }
             Wish::Again(needs, (from, to), terms) => {
                 let quarter = self.quarter_at(self.second());
@@ -209,6 +209,7 @@ mod tests {
             fast: false,
             fetches: false,
             needs,
+            later: None,
             from: 0,
             to: usize::MAX,
         }

@@ -27,6 +27,7 @@ fn newcomer(needs: &[(Resource, Arc<Curve>)]) -> Newcomer<'_> {
         fast: false,
         fetches: false,
         needs,
+        later: None,
         from: 0,
         to: usize::MAX,
     }

@@ -164,6 +164,7 @@ fn newcomer<'a>(needs: &'a [(Resource, Arc<Curve>)]) -> Newcomer<'a> {
         fast: false,
         fetches: false,
         needs,
+        later: None,
         from: 0,
         to: usize::MAX,
     }
