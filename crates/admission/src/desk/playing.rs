@@ -133,8 +133,18 @@ impl Desk {
             let is_new = !booked.played && (!has_room || booked.from != first);
             let ask = may_refuse && (self.config.ask_again || is_new);
             let beside = self.beside(now, Some(id), needs);
-            self.books
-                .rebook(now.nanos(), id, &beside.needs, needs.range, ask)?;
+            // There has to be room for what others need when they do not play beside this one any more, too.
+            let mut trial = Trial::default();
+            if ask {
+                self.part_on_trial(now, &mut trial, id);
+            }
+            let booked = self
+                .books
+                .rebook(now.nanos(), id, &beside.needs, needs.range, ask);
+            if let Err(refused) = booked {
+                self.undo(now, trial);
+                return Err(refused);
+            }
             self.part(now, id);
             self.join(now, id, now, needs, beside);
         }

@@ -50,6 +50,11 @@ impl Desk {
             return;
         };
         trial.steps.push(Step::TakenOut(taken));
+        self.part_on_trial(now, trial, id);
+    }
+
+    /// Those who play beside a viewer are booked what they need without them, for a trial.
+    pub(super) fn part_on_trial(&mut self, now: Monotonic, trial: &mut Trial, id: BookingId) {
         let before = || (self.following.clone(), self.sharing.clone());
         trial.before.get_or_insert_with(before);
         for change in self.leave_others(now, id) {
