@@ -436,6 +436,16 @@ impl<B: InMemory> Cursor<B> {
         }
     }
 
+    /// When the group at hand is due, if it is not here.
+    pub fn missing(&self, outline: &Outline) -> Option<Nanos> {
+        let misses = !self.done && self.current.is_none();
+        misses.then(|| {
+            outline
+                .group_due(self.track, self.group)
+                .max(self.from.unwrap_or(Nanos::MIN))
+        })
+    }
+
     /// The next group that is not here and was not asked for, and when it is due.
     fn lacking(&self, outline: &Outline) -> Option<(usize, Nanos)> {
         let group = match (&self.current, &self.next) {

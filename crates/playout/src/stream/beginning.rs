@@ -178,8 +178,8 @@ impl<H: Host> Stream<H> {
 
     /// Stands still, and lets go of all memory. Where it does.
     pub(crate) fn pause(&mut self, now: u64, effects: &mut Effects<H>) -> Nanos {
-        // Where a slow reader is, not where it should be.
-        let now = now - self.behind(now);
+        // Where the viewer is, not where they should be.
+        let now = now - self.lag(now);
         let position = self.position(now);
         match self.state {
             State::Playing => {

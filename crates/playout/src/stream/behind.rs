@@ -21,6 +21,16 @@ impl<H: Host> Stream<H> {
         now.saturating_sub(self.first_due().unwrap_or(now))
     }
 
+    /// How far behind its viewer is: by the first packet that should have left, or by a group that should be here.
+    pub(super) fn lag(&self, now: u64) -> u64 {
+        let outline = self.script.outline();
+        let tracks = self.tracks.iter();
+        let missing = tracks.filter_map(|track| track.cursor.missing(outline));
+        let since = missing.map(|due| self.wall_of(due)).min();
+        self.behind(now)
+            .max(now.saturating_sub(since.unwrap_or(now)))
+    }
+
     /// Moves the timetable on by `nanos`: what was late is due now.
     pub(crate) fn shift(&mut self, nanos: u64) {
         self.wall += nanos;
@@ -99,7 +109,7 @@ impl<H: Host> Stream<H> {
         self.want(now, effects);
         let behind = self.behind(now);
         self.tally.behind = behind;
-        self.tally.position = self.position(now.saturating_sub(behind));
+        self.tally.position = self.position(now.saturating_sub(self.lag(now)));
         let starved =
             self.slow_since().is_none() && self.tracks.iter().any(|track| !track.cursor.is_ready());
         // A plan that came late is our fault, a connection that takes no more is its reader's.
