@@ -72,7 +72,8 @@ impl Node {
     }
 
     /// A viewer has no more blocks than are booked for their place in the film, or for the next quarter second of it: the
-    /// next group is asked for as soon as the one at hand is there, which may be shortly before that begins.
+    /// next group is asked for as soon as the one at hand is there, which may be shortly before that begins. A viewer whom a
+    /// fault has left behind holds older blocks as well, for as long as that takes.
     pub fn check_pins(&mut self, id: u64) {
         let Some(viewer) = self.viewers.get(&id) else {
             return;
@@ -86,7 +87,7 @@ impl Node {
         let next = self.films[viewer.film].booked_at(at + BIN);
         if pinned > booked && pinned <= next {
             self.counters.early += 1;
-        } else if pinned > booked {
+        } else if pinned > booked && !self.explains(self.now) {
             let what = format!(
                 "viewer {id} has pinned {pinned} blocks at {:.3} s of film {}, and {booked} are booked",
                 at as f64 / 1e9,

@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use reelway_admission::Resource;
+use reelway_time::Monotonic;
 
 use crate::node::Node;
 use crate::trace::Line;
+
+/// For how long after a fault streams may be behind, ns: the burst rule lets what has gathered leave a little at a time.
+const CATCHING_UP: i64 = 250_000_000;
 
 impl Node {
     /// One of the faults, at random.
@@ -66,6 +70,11 @@ impl Node {
         if self.backlog || moved || (!self.asks_again && self.is_overbooked()) {
             self.excused = self.now;
         }
+    }
+
+    /// Whether what happened up to a moment explains that a stream is behind now.
+    pub fn explains(&self, at: Monotonic) -> bool {
+        self.excused.offset(CATCHING_UP) >= at
     }
 
     /// Whether more is booked of this second or the next than there is.

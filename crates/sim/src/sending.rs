@@ -6,6 +6,7 @@ use reelway_demand::Carriage;
 use reelway_playout::{
     Cursor, Effect, Job, NewStream, PacketPlace, State as Stands, StreamError, Track,
 };
+use reelway_time::Monotonic;
 
 use crate::config::Rule;
 use crate::node::Node;
@@ -16,8 +17,6 @@ use crate::viewer::State;
 /// The lowest lateness of packets that needs a cause, ns: pictures and sound that are due in one millisecond, and pictures
 /// that fill theirs, leave a little later by the burst rule.
 const LATE: u64 = 20_000_000;
-/// For how long after a fault packets may still be late, ns: the burst rule lets what has gathered leave a little at a time.
-const CATCHING_UP: i64 = 250_000_000;
 
 impl Node {
     /// A viewer's stream begins to be prepared.
@@ -151,8 +150,8 @@ impl Node {
         }
         self.check_burst(id, gone, cap);
         let late = self.now.nanos().saturating_sub(job.due.at);
-        let explained = self.excused.offset(CATCHING_UP).nanos() >= job.due.at;
-        if late > LATE && gone > 0 && !explained && !self.is_late(id) {
+        let due = Monotonic::from_nanos(job.due.at);
+        if late > LATE && gone > 0 && !self.explains(due) && !self.is_late(id) {
             let what = format!(
                 "packets of viewer {id} leave {:.3} ms late",
                 late as f64 / 1e6
