@@ -71,8 +71,9 @@ impl Node {
         }
     }
 
-    /// A viewer has no more blocks than are booked for their place in the film, or for the next quarter second of it: the
-    /// next group is asked for as soon as the one at hand is there, which may be shortly before that begins. A viewer whom a
+    /// A viewer has no more blocks than are booked for their place in the film, or than are held from there on within a
+    /// quarter second of it: the next group is asked for as soon as the last packet of the one before has left, which is
+    /// shortly before the one at hand begins. A viewer whom a
     /// fault has left behind holds older blocks as well, for as long as that takes.
     pub fn check_pins(&mut self, id: u64) {
         let Some(viewer) = self.viewers.get(&id) else {
@@ -84,10 +85,12 @@ impl Node {
         };
         let at = stream.position(self.now.nanos());
         let (pinned, booked) = (self.pinned_by(id), self.films[viewer.film].booked_at(at));
-        let next = self.films[viewer.film].booked_at(at + BIN);
-        if pinned > booked && pinned <= next {
+        if pinned <= booked || self.explains(self.now) {
+            return;
+        }
+        if pinned <= self.films[viewer.film].held_within(at..at + BIN) {
             self.counters.early += 1;
-        } else if pinned > booked && !self.explains(self.now) {
+        } else {
             let what = format!(
                 "viewer {id} has pinned {pinned} blocks at {:.3} s of film {}, and {booked} are booked",
                 at as f64 / 1e9,

@@ -161,7 +161,8 @@ pub struct Counters {
     pub behind_newcomers: u64,
     /// Faults injected.
     pub faults: u64,
-    /// How often a viewer had more blocks than are booked for the quarter second of the film, and not more than for the next.
+    /// How often a viewer had more blocks than are booked for the quarter second of the film, and not more than are held from
+    /// there on within another.
     pub early: u64,
     /// Packets that the kernel took.
     pub packets: u64,

@@ -1,6 +1,7 @@
 //! Films made from a seed: a picture and a sound, interleaved, cut to groups. Their demand, where a play begins and
 //! what their packets carry come from the server's own crates.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use reelway_rtp::PayloadOptions;
 
 use crate::packets;
 use crate::stream::Script;
+use crate::world::LEAD;
 
 /// Ticks a second of both tracks: milliseconds.
 const TICKS: u32 = 1000;
@@ -265,6 +267,22 @@ impl Film {
         let bin = (at.max(0) / (SECOND / BINS as Nanos)) as usize;
         let last = self.booked.len().saturating_sub(1);
         self.booked.get(bin.min(last)).copied().unwrap_or(0)
+    }
+
+    /// Different blocks that a viewer holds at any time within these film times.
+    pub fn held_within(&self, times: Range<Nanos>) -> u64 {
+        let mut blocks = BTreeSet::new();
+        for parts in &self.parts {
+            let mut before = 0;
+            for part in parts {
+                let read = (part.begins - LEAD).max(before);
+                before = part.begins;
+                if read < times.end && part.ends > times.start {
+                    blocks.extend(part.blocks.clone());
+                }
+            }
+        }
+        blocks.len() as u64
     }
 
     /// The plan of a group, and what is wrong with it if it is new.

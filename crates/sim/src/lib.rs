@@ -21,8 +21,8 @@
 //! | kernel | a model: takes every packet at once, but for its faults |
 //! | time of processing | a model: none |
 //!
-//! What a viewer receives or says is not there: no sockets, no RTSP, no HTTP, no lost packets, no limited links, no shared
-//! bookings of viewers of one film, no origins and no tier. The node's limits are those of its disk and its pool, with
+//! What a viewer receives or says is not there: no sockets, no RTSP, no HTTP, no lost packets, no limited links, no
+//! origins and no tier. The node's limits are those of its disk and its pool, with
 //! headroom: 70 % of the disk's rate and 80 % of the pool are given out. In two seeds of three, viewers who seek or resume
 //! are judged again (`admission.ask_again`); in the others more than the limit may be booked, which then explains delays.
 //!
@@ -38,7 +38,7 @@
 //!
 //! What a viewer pins is compared with the curve from which memory is booked, at their place in the film. A viewer who begins
 //! shortly before a sound's group has that group at hand, and asks for the next one, before the curve has it. So a viewer may
-//! have as many blocks as are booked a quarter second later ([`Counters::early`]). Bookings themselves are means of whole
+//! have as many blocks as are held within the next quarter second ([`Counters::early`]). Bookings themselves are means of whole
 //! seconds; [`Counters::beyond_mean`] says how often more is pinned at a moment.
 //!
 //! | file | what lives there |
