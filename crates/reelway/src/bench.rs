@@ -21,7 +21,7 @@ pub struct Bench {
     #[arg(long, conflicts_with_all = ["name", "json"], requires = "markdown")]
     all: bool,
     /// With --all: only these experiments
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "all")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
     /// Renew the summary tables from the figures kept in DIR, and measure nothing
     #[arg(long, value_name = "DIR", conflicts_with_all = ["name", "all"])]
@@ -86,9 +86,18 @@ impl Bench {
         })
     }
 
-    /// Finds --json and --markdown behind the experiment's name, too: they mean the same on either side of it.
+    /// Finds --json and --markdown behind the experiment's name, too: they mean the same on either side of it. --only is the
+    /// experiment's own unless all are to be run.
     fn take_common(&mut self) -> anyhow::Result<()> {
         let mut kept = Vec::new();
+        if !self.all && !self.only.is_empty() {
+            ensure!(
+                self.name.is_some(),
+                "--only needs --all, or an experiment that has it"
+            );
+            let only = std::mem::take(&mut self.only).join(",");
+            kept.extend(["--only".to_owned(), only]);
+        }
         let mut words = std::mem::take(&mut self.rest).into_iter();
         while let Some(word) = words.next() {
             let (flag, value) = match word.split_once('=') {
@@ -193,6 +202,28 @@ mod tests {
                 line.is_err() || line.is_ok_and(|mut line| line.bench.take_common().is_err());
             assert!(is_refused, "{words}");
         }
+    }
+
+    #[test]
+    fn the_arguments_of_every_page_come_to_its_experiment() {
+        for experiment in reelway_bench::list() {
+            for page in experiment.pages {
+                let words = [
+                    &["bench", experiment.name],
+                    page.args,
+                    &["--markdown", "out"],
+                ];
+                let mut bench = Line::parse_from(words.concat()).bench;
+                bench.take_common().unwrap();
+                assert!(bench.only.is_empty());
+                let (mut rest, mut args) = (bench.rest, page.args.to_vec());
+                rest.sort_unstable();
+                args.sort_unstable();
+                assert_eq!(rest, args, "{}", page.name);
+            }
+        }
+        let mut list = Line::parse_from(["bench", "--list", "--only", "index"]).bench;
+        assert!(list.take_common().is_err());
     }
 
     #[test]
