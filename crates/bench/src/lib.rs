@@ -193,7 +193,15 @@ const EXPERIMENTS: &[Experiment] = &[
         pages: &[
             Page {
                 name: "http",
-                args: &["--rounds", "3", "--seconds", "3", "--tries", "2"],
+                args: &[
+                    "--install",
+                    "--rounds",
+                    "3",
+                    "--seconds",
+                    "3",
+                    "--tries",
+                    "2",
+                ],
             },
             Page {
                 name: "http-bodies",
