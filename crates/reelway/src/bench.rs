@@ -11,20 +11,21 @@ use reelway_bench::publish;
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub struct Bench {
-    /// Experiment to run
-    #[arg(required_unless_present_any = ["list", "help", "all", "summary"])]
-    name: Option<String>,
+    /// Experiment to run, and its arguments (see reelway bench NAME --help)
+    #[arg(value_name = "NAME", required_unless_present_any = ["list", "help", "all", "summary"],
+        trailing_var_arg = true, allow_hyphen_values = true)]
+    experiment: Vec<String>,
     /// List the experiments, with the time that each takes
     #[arg(long)]
     list: bool,
     /// Run every experiment with the arguments of its pages; needs --markdown
-    #[arg(long, conflicts_with_all = ["name", "json"], requires = "markdown")]
+    #[arg(long, conflicts_with_all = ["experiment", "json"], requires = "markdown")]
     all: bool,
     /// With --all: only these experiments
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "all")]
     only: Vec<String>,
     /// Renew the summary tables from the figures kept in DIR, and measure nothing
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["name", "all"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "all"])]
     summary: Option<PathBuf>,
     /// Write everything that was measured to this file
     #[arg(long, value_name = "FILE")]
@@ -35,9 +36,6 @@ pub struct Bench {
     /// Print help; with NAME, that of the experiment
     #[arg(short, long)]
     help: bool,
-    /// Arguments of the experiment (see reelway bench NAME --help)
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    rest: Vec<String>,
 }
 
 impl Bench {
@@ -51,7 +49,7 @@ impl Bench {
         if self.all {
             return self.run_all();
         }
-        if self.help && self.name.is_none() {
+        if self.help && self.experiment.is_empty() {
             cli.build();
             if let Some(bench) = cli.find_subcommand_mut("bench") {
                 bench.print_help()?;
@@ -59,9 +57,9 @@ impl Bench {
             return Ok(ExitCode::SUCCESS);
         }
         if self.help {
-            self.rest.push("--help".to_owned());
+            self.experiment.push("--help".to_owned());
         }
-        let Some(name) = self.name.filter(|_| !self.list) else {
+        let Some((name, args)) = self.experiment.split_first().filter(|_| !self.list) else {
             for experiment in reelway_bench::list() {
                 println!(
                     "{:<10} about {:>2} min  {}",
@@ -70,7 +68,7 @@ impl Bench {
             }
             return Ok(ExitCode::SUCCESS);
         };
-        let mut report = reelway_bench::run(&name, &self.rest)?;
+        let mut report = reelway_bench::run(name, args)?;
         print!("{report}");
         if let Some(dir) = &self.markdown {
             publish::publish(&mut report, dir)?;
@@ -86,19 +84,11 @@ impl Bench {
         })
     }
 
-    /// Finds --json and --markdown behind the experiment's name, too: they mean the same on either side of it. --only is the
-    /// experiment's own unless all are to be run.
+    /// Finds --json and --markdown behind the experiment's name, too: they mean the same on either side of it. All else
+    /// behind the name is the experiment's own.
     fn take_common(&mut self) -> anyhow::Result<()> {
         let mut kept = Vec::new();
-        if !self.all && !self.only.is_empty() {
-            ensure!(
-                self.name.is_some(),
-                "--only needs --all, or an experiment that has it"
-            );
-            let only = std::mem::take(&mut self.only).join(",");
-            kept.extend(["--only".to_owned(), only]);
-        }
-        let mut words = std::mem::take(&mut self.rest).into_iter();
+        let mut words = std::mem::take(&mut self.experiment).into_iter();
         while let Some(word) = words.next() {
             let (flag, value) = match word.split_once('=') {
                 Some((flag, value)) => (flag, Some(value.to_owned())),
@@ -119,7 +109,7 @@ impl Bench {
                 "{flag} is given twice"
             );
         }
-        self.rest = kept;
+        self.experiment = kept;
         Ok(())
     }
 
@@ -187,10 +177,9 @@ mod tests {
         let before = bench("bench --markdown out --json all.json density --runs 2");
         let after = bench("bench density --runs 2 --markdown out --json=all.json");
         for bench in [before, after] {
-            assert_eq!(bench.name.as_deref(), Some("density"));
             assert_eq!(bench.markdown, Some("out".into()));
             assert_eq!(bench.json, Some("all.json".into()));
-            assert_eq!(bench.rest, ["--runs", "2"]);
+            assert_eq!(bench.experiment, ["density", "--runs", "2"]);
         }
     }
 
@@ -216,14 +205,12 @@ mod tests {
                 let mut bench = Line::parse_from(words.concat()).bench;
                 bench.take_common().unwrap();
                 assert!(bench.only.is_empty());
-                let (mut rest, mut args) = (bench.rest, page.args.to_vec());
-                rest.sort_unstable();
-                args.sort_unstable();
-                assert_eq!(rest, args, "{}", page.name);
+                let own = [&[experiment.name], page.args].concat();
+                assert_eq!(bench.experiment, own, "{}", page.name);
             }
         }
-        let mut list = Line::parse_from(["bench", "--list", "--only", "index"]).bench;
-        assert!(list.take_common().is_err());
+        assert!(Line::try_parse_from(["bench", "--list", "--only", "index"]).is_err());
+        assert!(Line::try_parse_from(["bench"]).is_err());
     }
 
     #[test]
