@@ -31,6 +31,15 @@ from gi.repository import GLib, Gst  # noqa: E402
 # Seconds that a change of state or a seek may take.
 PATIENCE = 20
 
+# PyGObject makes a class when its name is first used, and two streaming threads that do so at once get one each.
+# So what the probes use is named here.
+KINDS = (Gst.Buffer, Gst.Caps, Gst.Event, Gst.PadProbeInfo, Gst.Segment, Gst.Structure)
+EVENT = Gst.PadProbeType.EVENT_DOWNSTREAM
+BOTH = Gst.PadProbeType.BUFFER | EVENT
+PASS, LINKED = Gst.PadProbeReturn.OK, Gst.PadLinkReturn.OK
+SEGMENT, TIME = Gst.EventType.SEGMENT, Gst.Format.TIME
+NO_TIME, SECOND = Gst.CLOCK_TIME_NONE, Gst.SECOND
+
 BRANCHES = {
     "H264": "rtph264depay name=depay ! video/x-h264,stream-format=byte-stream,alignment=au"
     " ! h264parse ! avdec_h264",
@@ -90,42 +99,41 @@ class Viewer:
         segments = {}
 
         def begins(where, event):
-            if event.type == Gst.EventType.SEGMENT:
+            if event.type == SEGMENT:
                 segments[where] = (event.parse_segment(), self.run)
 
         def place(where, buffer):
             segment, run = segments.get(where, (None, self.run))
-            if segment is None or buffer.pts == Gst.CLOCK_TIME_NONE:
+            if segment is None or buffer.pts == NO_TIME:
                 return {"run": run, "at": None}
-            time = segment.to_stream_time(Gst.Format.TIME, buffer.pts)
-            return {"run": run, "at": None if time == Gst.CLOCK_TIME_NONE else time / Gst.SECOND}
+            time = segment.to_stream_time(TIME, buffer.pts)
+            return {"run": run, "at": None if time == NO_TIME else time / SECOND}
 
         def received(_pad, info):
-            event = info.get_event() if info.type & Gst.PadProbeType.EVENT_DOWNSTREAM else None
+            event = info.get_event() if info.type & EVENT else None
             if event is not None:
                 begins("unit", event)
-                return Gst.PadProbeReturn.OK
+                return PASS
             buffer = info.get_buffer()
             data = buffer.extract_dup(0, buffer.get_size())
             video = kind == "video"
             hashes = nal_hashes(data, encoding) if video else [hashed(data)]
             self.say(unit=kind, **place("unit", buffer), hashes=hashes)
-            return Gst.PadProbeReturn.OK
+            return PASS
 
         def decoded(_pad, info):
-            event = info.get_event() if info.type & Gst.PadProbeType.EVENT_DOWNSTREAM else None
+            event = info.get_event() if info.type & EVENT else None
             if event is not None:
                 begins("frame", event)
-                return Gst.PadProbeReturn.OK
+                return PASS
             self.say(frame=kind, **place("frame", info.get_buffer()))
-            return Gst.PadProbeReturn.OK
+            return PASS
 
-        both = Gst.PadProbeType.BUFFER | Gst.PadProbeType.EVENT_DOWNSTREAM
-        branch.get_by_name("depay").get_static_pad("src").add_probe(both, received)
-        branch.get_by_name("sink").get_static_pad("sink").add_probe(both, decoded)
+        branch.get_by_name("depay").get_static_pad("src").add_probe(BOTH, received)
+        branch.get_by_name("sink").get_static_pad("sink").add_probe(BOTH, decoded)
         self.pipeline.add(branch)
         branch.sync_state_with_parent()
-        if pad.link(branch.get_static_pad("sink")) != Gst.PadLinkReturn.OK:
+        if pad.link(branch.get_static_pad("sink")) != LINKED:
             self.failure = f"cannot link {encoding}"
 
     def wait(self, seconds, until=None):
@@ -165,8 +173,8 @@ class Viewer:
             self.wait(float(value))
             self.state(Gst.State.PLAYING)
         elif name == "seek":
-            place = int(float(value) * Gst.SECOND)
-            if not self.pipeline.seek_simple(Gst.Format.TIME, Gst.SeekFlags.FLUSH, place):
+            place = int(float(value) * SECOND)
+            if not self.pipeline.seek_simple(TIME, Gst.SeekFlags.FLUSH, place):
                 sys.exit("the seek was refused")
             if not self.wait(PATIENCE, Gst.MessageType.ASYNC_DONE):
                 sys.exit("nothing came after the seek")

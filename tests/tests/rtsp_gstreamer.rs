@@ -10,7 +10,10 @@ use rtsp_viewers::{
 };
 
 /// What comes is decoded: in the last run every picture, in those before all but what the seek
-/// throws away on its way (the latency, and what the decoder holds to bring it in order).
+/// throws away on its way (the latency, and what the decoder holds to bring it in order). A picture
+/// that rtspsrc stamps outside what it plays may or may not be shown: after a seek on a starved
+/// machine it puts the first few before the start. One of the place before the seek may have lost
+/// what it is decoded from.
 fn decoded(lines: &[Line], thrown_away: usize) {
     let last = lines.last().expect("lines").run;
     for run in 0..=last {
@@ -18,6 +21,7 @@ fn decoded(lines: &[Line], thrown_away: usize) {
         let came = lines
             .iter()
             .filter(|line| line.run == run && of(&line.unit))
+            .filter(|line| line.at.is_some() && !line.stale)
             .count();
         let shown = lines
             .iter()
@@ -76,14 +80,14 @@ fn rtspsrc_plays_every_codec_to_the_end() {
             let server = &server;
             scope.spawn(move || {
                 let expected = Expected::of(&film(name).path);
-                let lines = watch(
+                let mut lines = watch(
                     "rtspsrc.py",
                     &server.rtsp_url(name),
                     ["udp", "tcp"][nth % 2],
                     &["play:1", "end:30"],
                 );
-                without_holes("video", &lines, &expected.video, &[], 0);
-                without_holes("audio", &lines, &expected.audio, &[], 0);
+                without_holes("video", &mut lines, &expected.video, &[], 0);
+                without_holes("audio", &mut lines, &expected.audio, &[], 0);
             });
         }
     });

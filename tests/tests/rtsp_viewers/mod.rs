@@ -131,6 +131,9 @@ pub struct Line {
     pub hashes: Vec<String>,
     /// The film's end was reached.
     pub end: bool,
+    /// A unit of the place before the seek, as [`without_holes`] found.
+    #[serde(skip)]
+    pub stale: bool,
 }
 
 /// Runs a viewer of `players` with these steps to the film's end.
@@ -176,13 +179,17 @@ fn hashes(unit: &Unit) -> Vec<String> {
         .collect()
 }
 
+/// Units that a viewer holds at most: more than two seconds of sound, sent up to two seconds early.
+const HELD: usize = 200;
+
 /// The units of one track are runs of the film without holes: the first begins with the film, each
 /// other where `starts` says, the last one reaches the end. `lost` is what the viewer itself may
-/// throw away at a pause.
+/// throw away at a pause. Before a seek's start, units of the old place may come that lay in the
+/// viewer's socket while it threw away what it held; they are marked as stale.
 #[track_caller]
 pub fn without_holes(
     kind: &str,
-    lines: &[Line],
+    lines: &mut [Line],
     units: &[Unit],
     starts: &[RangeInclusive<usize>],
     lost: usize,
@@ -206,15 +213,19 @@ pub fn without_holes(
             next += 1;
             continue;
         }
-        let begins = if line.run == run {
+        let mut begins = if line.run == run {
             None
         } else {
             Some(starts[line.run - 1].clone())
         };
-        if let Some(start) = begins.and_then(|mut starts| starts.find(|&at| is(line, at))) {
+        let sought = begins.is_some();
+        if let Some(start) = begins.as_mut().and_then(|starts| starts.find(|&at| is(line, at))) {
             (run, next, forgiven) = (line.run, start + 1, 0);
         } else if let Some(later) = (next..=next + forgiven).find(|&at| is(line, at)) {
             (next, forgiven) = (later + 1, 0);
+        } else if let Some(later) = (next..next + HELD).find(|&at| sought && is(line, at)) {
+            line.stale = true;
+            next = later + 1;
         } else {
             let (run, at) = (line.run, line.at);
             let due = units.get(next).map(|unit| unit.at);
@@ -264,12 +275,12 @@ pub fn seeks_and_pauses_where(
         "end:30",
     ];
     let url = server.rtsp_url("seeks");
-    let lines = watch_with(script, &url, protocol, &steps, environment);
+    let mut lines = watch_with(script, &url, protocol, &steps, environment);
 
     let pictures = wishes
         .map(|wish| expected.start_of(wish))
         .map(|start| start..=start);
-    without_holes("video", &lines, &expected.video, &pictures, lost);
+    without_holes("video", &mut lines, &expected.video, &pictures, lost);
     // The sound begins with the packet in which the picture's start lies.
     let sounds = pictures.map(|picture| {
         let start = expected.video[*picture.start()].at;
@@ -278,6 +289,6 @@ pub fn seeks_and_pauses_where(
             .partition_point(|unit| unit.at + unit.duration <= start);
         beside.saturating_sub(4)..=beside
     });
-    without_holes("audio", &lines, &expected.audio, &sounds, lost);
+    without_holes("audio", &mut lines, &expected.audio, &sounds, lost);
     lines
 }
