@@ -3,7 +3,8 @@
 
     avformat.py URL udp|tcp STEP...
 
-Steps and output as of rtspsrc.py; there are no decoded frames here, and `at` is left out.
+Steps and output as of rtspsrc.py, and `doze:SECONDS`: to the film's end, but it stands still that
+long after each tenth of a second. There are no decoded frames here, and `at` is left out.
 """
 
 import ctypes
@@ -116,6 +117,13 @@ class Viewer:
         elif name == "seek":
             place = int(float(value) * AV_TIME_BASE)
             check(fmt.av_seek_frame(self.context, -1, place, AVSEEK_FLAG_BACKWARD), "PLAY elsewhere")
+        elif name == "doze":
+            awake = time.monotonic()
+            while self.read():
+                if time.monotonic() - awake > 0.1:
+                    time.sleep(float(value))
+                    awake = time.monotonic()
+            self.say(end=True, run=self.run)
         elif name == "end":
             while self.read():
                 pass

@@ -38,3 +38,17 @@ pub fn until<T>(limit: Duration, mut ready: impl FnMut() -> Option<T>) -> Option
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+/// Bytes that lie unread in the socket of this UDP port over IPv4, as the kernel counts them.
+pub fn unread(port: u16) -> u64 {
+    let table = std::fs::read_to_string("/proc/net/udp").expect("the kernel's UDP sockets");
+    let sockets = table.lines().skip(1).filter_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (local, queues) = (fields.next()?, fields.nth(2)?);
+        let (_, at) = local.split_once(':')?;
+        let (_, waiting) = queues.split_once(':')?;
+        let of_it = u16::from_str_radix(at, 16) == Ok(port);
+        of_it.then(|| u64::from_str_radix(waiting, 16).expect("a number"))
+    });
+    sockets.sum()
+}

@@ -3,7 +3,9 @@
 
 mod rtsp_viewers;
 
-use rtsp_viewers::seeks_and_pauses;
+use reelway_tests::films::{film, library};
+use reelway_tests::server::Server;
+use rtsp_viewers::{Expected, seeks_and_pauses, watch, without_holes};
 
 /// Units of picture or sound that ffmpeg 5.1 itself throws away at a pause: interleaved packets that
 /// come before the answer to PAUSE, packets in its queue, and what is left of the first packet of
@@ -18,4 +20,16 @@ fn ffplay_seeks_and_pauses_over_udp() {
 #[test]
 fn ffplay_seeks_and_pauses_over_tcp() {
     seeks_and_pauses("avformat.py", "tcp", LOST);
+}
+
+/// ffmpeg reads RTCP before RTP and ends with BYE. What has come while it stood still must not be lost to it.
+#[test]
+fn who_stands_still_at_the_films_end_loses_nothing_of_it_over_udp() {
+    let library = library(&["bunny"]);
+    let server = Server::start(library.path());
+    let expected = Expected::of(&film("bunny").path);
+    let url = server.rtsp_url("bunny");
+    let mut lines = watch("avformat.py", &url, "udp", &["doze:0.35"]);
+    without_holes("video", &mut lines, &expected.video, &[], 0);
+    without_holes("audio", &mut lines, &expected.audio, &[], 0);
 }

@@ -11,7 +11,7 @@ use reelway_rtp::sdp::{Description, Profile, Section};
 use reelway_rtp::{Header, Payload, PayloadOptions, Plan};
 use reelway_tests::films::{film, temp_dir};
 use reelway_tests::probe::{Received, Wanted, receive, without_declared_sei};
-use reelway_tests::wait;
+use reelway_tests::wait::{self, unread};
 
 /// One track of a film being sent.
 struct Track {
@@ -27,6 +27,8 @@ struct Due {
     at: i64,
     port: u16,
     packets: Vec<Vec<u8>>,
+    /// Nothing follows for this track.
+    goodbye: bool,
 }
 
 fn index(film: &[u8]) -> Index {
@@ -116,6 +118,7 @@ fn everything(film: &[u8], index: &Index, track: &Track) -> Vec<Due> {
                 at: first.due - 1,
                 port: track.port + 1,
                 packets: vec![bytes],
+                goodbye: false,
             });
             for packets in packets(
                 track.payload.preface(),
@@ -128,6 +131,7 @@ fn everything(film: &[u8], index: &Index, track: &Track) -> Vec<Due> {
                     at: first.due,
                     port: track.port,
                     packets,
+                    goodbye: false,
                 });
             }
         }
@@ -136,6 +140,7 @@ fn everything(film: &[u8], index: &Index, track: &Track) -> Vec<Due> {
             at: frame.due,
             port: track.port,
             packets,
+            goodbye: false,
         }));
     }
     let mut bye = Vec::new();
@@ -145,6 +150,7 @@ fn everything(film: &[u8], index: &Index, track: &Track) -> Vec<Due> {
         at: end + 1_000_000_000,
         port: track.port + 1,
         packets: vec![bye],
+        goodbye: true,
     });
     out
 }
@@ -238,10 +244,22 @@ fn over_rtp(path: &Path, max_payload: usize) -> (Received, Index) {
         };
         wait::until(Duration::from_secs(20), listens).expect("ffmpeg listens");
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let unread = || -> u64 { tracks.iter().map(|track| unread(track.port)).sum() };
         let mut now = due[0].at;
-        for Due { at, port, packets } in &due {
+        for due in &due {
+            let Due {
+                at,
+                port,
+                packets,
+                goodbye,
+            } = due;
             std::thread::sleep(Duration::from_nanos((at - now) as u64 / 10));
             now = *at;
+            // ffmpeg may get no processor for long. Its socket is not filled meanwhile, and BYE, which ends the film for it
+            // although packets wait, comes when it has read everything.
+            let bound = if *goodbye { 0 } else { 1 << 20 };
+            let has_read = || (unread() <= bound).then_some(());
+            wait::until(Duration::from_secs(50), has_read).expect("ffmpeg reads");
             for packet in packets {
                 assert!(packet.len() <= max_payload + Header::BYTES || packet[1] >= 200);
                 // It may be gone after the first goodbye.

@@ -219,7 +219,10 @@ pub fn without_holes(
             Some(starts[line.run - 1].clone())
         };
         let sought = begins.is_some();
-        if let Some(start) = begins.as_mut().and_then(|starts| starts.find(|&at| is(line, at))) {
+        if let Some(start) = begins
+            .as_mut()
+            .and_then(|starts| starts.find(|&at| is(line, at)))
+        {
             (run, next, forgiven) = (line.run, start + 1, 0);
         } else if let Some(later) = (next..=next + forgiven).find(|&at| is(line, at)) {
             (next, forgiven) = (later + 1, 0);
