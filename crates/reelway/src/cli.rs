@@ -36,7 +36,7 @@ enum Command {
     Bench(bench::Bench),
     /// Simulate replacement policies of the block cache on a generated workload
     Cachesim(Box<cachesim::Cachesim>),
-    /// Run the block pool and admission on a simulated clock, with made-up viewers and faults, and check what must hold
+    /// Run a node on a simulated clock, with made-up viewers and faults, and check what must hold
     Sim(sim::Sim),
     /// Report what this machine offers, and what Reelway will use
     Check {

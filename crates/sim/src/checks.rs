@@ -135,6 +135,7 @@ impl Node {
             );
             self.broken(Rule::PinnedStays, what);
         }
+        self.check_waits();
         self.keep_books();
         let books = self.desk.books();
         let second = books.second();

@@ -94,6 +94,15 @@ impl Node {
         self.change_later(id);
     }
 
+    /// Nothing is heard of those who were to agree to a newcomer; the desk has to find out by itself.
+    pub fn forget(&mut self, id: u64) {
+        if let Some(viewer) = self.viewers.remove(&id) {
+            self.bookings.remove(&viewer.booking);
+            let why = "nothing is heard of them";
+            self.note(&Line::Leaves { viewer: id, why });
+        }
+    }
+
     /// Sessions ended so that others may come in.
     fn sent_away(&mut self, bookings: &[BookingId]) {
         for booking in bookings {

@@ -21,8 +21,8 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            viewers: 16,
-            seconds: 60,
+            viewers: 10,
+            seconds: 120,
             faults: true,
             trace: false,
             wrong: None,

@@ -109,6 +109,8 @@ pub(crate) struct Node {
     pub jobs: Vec<Job>,
     /// Groups by film, track and number.
     pub groups: Groups<stream::Pages, Waiter>,
+    /// Who waits for which group, by viewer, epoch, track and group: when it is due.
+    pub waits: BTreeMap<(u64, u32, usize, usize), Monotonic>,
     /// Groups that were there, and have not been given yet.
     pub ready: VecDeque<(Waiter, Arc<Planned>)>,
     /// Plans of groups.
@@ -230,6 +232,7 @@ impl Node {
             kernel: Kernel::new(),
             jobs: Vec::new(),
             groups: Groups::default(),
+            waits: BTreeMap::new(),
             ready: VecDeque::new(),
             kept: Kept::default(),
             let_go: LetGo::default(),

@@ -57,7 +57,7 @@ impl Node {
         match event {
             Event::Come if !self.closing => self.come(),
             Event::Confirm(viewer, yes) => self.confirm(viewer, yes),
-            Event::Forget(viewer) => self.leave(viewer, "nothing is heard of them"),
+            Event::Forget(viewer) => self.forget(viewer),
             Event::Begin(viewer, epoch) => self.begin_film(viewer, epoch),
             Event::Turn(meant) => self.turn(meant),
             Event::Change(viewer) => self.change(viewer),

@@ -177,6 +177,11 @@ impl Node {
         (seq, at, preface, gone): (u16, PacketPlace, u16, u32),
         dropped: u64,
     ) {
+        let next = self.viewers.get(&id).and_then(|viewer| {
+            let next = viewer.sent[track].next?;
+            Some((viewer.film, next.group))
+        });
+        let before = next.map_or(0, |(film, group)| self.packets_of(film, track, group));
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
         };
@@ -192,7 +197,9 @@ impl Node {
             None => true,
             Some(next) if left_out => place(&at) >= place(next),
             Some(next) => {
-                place(&at) == place(next) || (at.group == next.group + 1 && at.packet == 0)
+                let is_whole = next.packet == before;
+                place(&at) == place(next)
+                    || (at.group == next.group + 1 && at.packet == 0 && is_whole)
             }
         };
         let right = sent.seq == seq && follows;
@@ -220,6 +227,12 @@ impl Node {
         if let Some(what) = what {
             self.broken(Rule::InOrder, what);
         }
+    }
+
+    /// Packets of a group's plan.
+    fn packets_of(&mut self, film: usize, track: usize, group: u32) -> u32 {
+        let plan = self.films[film].plan(&mut self.kept, track, group as usize);
+        plan.map_or(0, |(plan, _)| plan.plan.packets.len() as u32)
     }
 
     /// No millisecond sees more than the burst rule allows.

@@ -14,6 +14,8 @@ use crate::stream::{Pages, Planned};
 use crate::trace::Line;
 use crate::viewer::{State, Waiter};
 
+/// After which a group that is due is taken never to come, ns.
+const PATIENCE: Nanos = 5_000_000_000;
 /// Groups of newcomers that are remembered.
 const REMEMBERED: usize = 100;
 /// Groups that a wrong model keeps of a viewer.
@@ -52,6 +54,8 @@ impl Node {
             playing,
             at: self.now,
         };
+        self.waits
+            .insert((id, want.epoch, want.track, want.group), due);
         let key = (film as u64, (want.track, want.group));
         match self.groups.ask(key, waiter) {
             // Not before the turn is over, as in the server, where another thread answers.
@@ -108,6 +112,7 @@ impl Node {
     /// Somebody is given a group that they waited for, or learns that there is none.
     pub fn give(&mut self, waiter: &Waiter, made: Result<Arc<Planned>, StreamError>) {
         let (id, want) = (waiter.viewer, waiter.want);
+        self.waits.remove(&(id, want.epoch, want.track, want.group));
         self.note(&Line::Gets {
             viewer: id,
             track: want.track,
@@ -145,6 +150,25 @@ impl Node {
         self.lane.planned(id, which, made, self.now.nanos());
         self.acts();
         self.check_pins(id);
+    }
+
+    /// Nobody who plays is forgotten: a group that is not given at all is never found to come late.
+    pub fn check_waits(&mut self) {
+        let long_due = |due: &Monotonic| due.offset(PATIENCE) < self.now;
+        let waits = self.waits.iter().filter(|(_, due)| long_due(due));
+        for (wait, due) in waits.map(|(wait, due)| (*wait, *due)).collect::<Vec<_>>() {
+            self.waits.remove(&wait);
+            let (id, epoch, track, group) = wait;
+            let place = self.lane.place_of(id);
+            let stream = place.and_then(|place| self.lane.stream(place));
+            let still = stream.is_some_and(|stream| stream.is_at(epoch));
+            if still && self.excused.offset(PATIENCE) < self.now {
+                let by = self.now.since(due).as_secs_f64();
+                let what =
+                    format!("viewer {id} waits {by:.3} s for group {group} of track {track}");
+                self.broken(Rule::OnTime, what);
+            }
+        }
     }
 
     /// A viewer had to wait for a group. A fault explains it; so does a group that was asked for so shortly before it was
