@@ -12,7 +12,7 @@ use reelway_http::{HttpConfig, HttpServer, NodeView};
 use reelway_origin::{Address, Origin, SourceConfig};
 use reelway_rtp::PayloadOptions;
 use reelway_rtsp_server::{RtspConfig, RtspServer};
-use reelway_sender::{Sender, SenderConfig, SenderError};
+use reelway_sender::{BackendChoice, Sender, SenderConfig, SenderError};
 use reelway_session::{EndReason, Gate, Limits, Resource, Sessions};
 use reelway_store::{Store, StoreConfig};
 use tokio::signal::unix::{SignalKind, signal};
@@ -108,7 +108,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
             rtp_port: config.rtp.port,
             rtcp_port: config.rtp.rtcp_port,
             threads: config.sender.threads,
-            backend: config.sender.backend,
+            backend: backend(&config),
             catch_up: Duration::from_millis(config.sender.catch_up.into()),
             drop_after: Duration::from_millis(config.sender.drop_after.into()),
             realtime: config.sender.realtime,
@@ -265,6 +265,14 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     }
     ticking.abort();
     Ok(())
+}
+
+/// How packets are handed to the kernel; a way that is gone is warned of.
+fn backend(config: &Config) -> BackendChoice {
+    config.sender.backend.unwrap_or_else(|| {
+        warn!("sender.backend = \"io_uring\": packets do not leave through rings any more; \"auto\" is used");
+        BackendChoice::Auto
+    })
 }
 
 /// A mistyped directory should be reported at once, not by an empty page. One of several may be missing

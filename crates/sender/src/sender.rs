@@ -15,7 +15,7 @@ use reelway_sys::udp::UdpSocket;
 use reelway_sys::wake;
 use tokio::sync::oneshot;
 
-use crate::backend::{self, Offers};
+use crate::backend::Way;
 use crate::config::{SenderConfig, SenderError};
 use crate::counters::Counters;
 use crate::departure::Ways;
@@ -157,7 +157,7 @@ impl Sender {
         };
         let (rtp_at, rtcp_at) = (at(&rtp), at(&rtcp));
 
-        let (way, why) = Offers::probe(&rtp).choose(config.backend);
+        let way = Way::choose(config.backend, &rtp);
         let closed = Arc::new(AtomicBool::new(false));
         let directory = Arc::new(Directory::default());
         let rtcp = Arc::new(rtcp);
@@ -198,22 +198,19 @@ impl Sender {
         }
         sockets_of.push(rtp);
         let mut workers = Vec::with_capacity(threads);
-        let mut taken = None;
         let loads: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
         let neighbours = Arc::new(OnceLock::new());
         for (number, sockets) in sockets_of.into_iter().enumerate() {
             let (sleeper, waker) = wake::pair().map_err(SenderError::Thread)?;
             let (inbox, commands) = Inbox::new(waker);
             let counters = Arc::new(Counters::default());
-            let backend = backend::open(way, &sockets);
-            taken = Some(backend.name());
             let thread = Thread::new(Parts {
                 inbox: inbox.clone(),
                 commands,
                 sleeper,
                 sockets,
                 reporter: Reporter::new(Arc::clone(&rtcp), config.cname.clone()),
-                backend,
+                segmentation: way.segmentation,
                 number,
                 neighbours: Arc::clone(&neighbours),
                 loads: Arc::clone(&loads),
@@ -239,11 +236,11 @@ impl Sender {
             counters: Arc::clone(&worker.counters),
         };
         let _ = neighbours.set(workers.iter().map(neighbour).collect());
-        let backend = taken.unwrap_or("sendmmsg");
         tracing::info!(
-            backend,
+            backend = way.name,
             threads,
-            "sender started ({why}): RTP from {rtp_at:?}, RTCP from {rtcp_at:?}"
+            "sender started ({}): RTP from {rtp_at:?}, RTCP from {rtcp_at:?}",
+            way.why
         );
         let serial = AtomicU64::new(1);
         Ok(Sender(Arc::new(Inner {
@@ -254,8 +251,8 @@ impl Sender {
             rtp: rtp_at,
             rtcp: rtcp_at,
             rules,
-            backend,
-            why,
+            backend: way.name,
+            why: way.why,
             directory,
             beats,
             ways: Ways::default(),

@@ -166,7 +166,7 @@ pub struct Progress {
 /// What the whole sender has done.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SenderStats {
-    /// Which backend sends: `io_uring`, `gso`, `sendmmsg`.
+    /// Which backend sends: `gso`, `sendmmsg`.
     pub backend: &'static str,
     /// Sender threads.
     pub threads: usize,

@@ -169,7 +169,8 @@ pub struct Class {
 pub struct Sender {
     pub threads: usize,
     #[serde(deserialize_with = "backend")]
-    pub backend: BackendChoice,
+    /// `None`: "io_uring", which there was once.
+    pub backend: Option<BackendChoice>,
     pub catch_up: u32,
     pub drop_after: u32,
     pub realtime: u8,
@@ -341,7 +342,7 @@ impl Default for Sender {
     fn default() -> Self {
         Sender {
             threads: 0,
-            backend: BackendChoice::Auto,
+            backend: Some(BackendChoice::Auto),
             catch_up: 1000,
             drop_after: 100,
             realtime: 0,
@@ -359,9 +360,12 @@ impl Default for Log {
     }
 }
 
-fn backend<'de, D: serde::Deserializer<'de>>(from: D) -> Result<BackendChoice, D::Error> {
+fn backend<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<BackendChoice>, D::Error> {
     let name = String::deserialize(from)?;
-    name.parse().map_err(serde::de::Error::custom)
+    if name == "io_uring" {
+        return Ok(None);
+    }
+    name.parse().map(Some).map_err(serde::de::Error::custom)
 }
 
 impl TryFrom<String> for Listen {

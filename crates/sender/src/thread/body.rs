@@ -6,10 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::Receiver;
 use reelway_playout::{Job, StreamId};
-use reelway_sys::udp::{Turn, UdpSocket};
+use reelway_sys::udp::{Segmentation, Turn, UdpSocket};
 use reelway_sys::wake::Sleeper;
 
-use crate::backend::Backend;
 use crate::counters::Counters;
 use crate::inbox::{Command, Inbox};
 use crate::links::Links;
@@ -41,7 +40,8 @@ pub(crate) struct Parts {
     pub sleeper: Sleeper,
     pub sockets: Vec<UdpSocket>,
     pub reporter: Reporter,
-    pub backend: Box<dyn Backend>,
+    /// Whether the kernel cuts runs of packets.
+    pub segmentation: Segmentation,
     pub number: usize,
     /// All threads by number, once they all are there.
     pub neighbours: Arc<OnceLock<Vec<Neighbour>>>,

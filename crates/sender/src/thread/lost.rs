@@ -23,7 +23,7 @@ impl Thread {
         let mut batch = self.turn.begin();
         let mut cells = &mut *self.cells.0;
         let bytes = fill_again(stream, (lost.track, lost.at), &mut cells, &mut batch)?;
-        self.given.backend.send(batch, &self.given.sockets);
+        batch.send(&self.given.sockets);
         match self.turn.messages().first()?.sent {
             Sent::Packets(packets) => (packets > 0).then_some(bytes),
             // It is lost once more.

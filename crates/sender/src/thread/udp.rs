@@ -46,14 +46,14 @@ impl Thread {
                 continue;
             };
             let segmentation = match &stream.tracks[job.due.track].path {
-                Path::Udp(udp) if udp.gso => self.given.backend.segmentation(),
+                Path::Udp(udp) if udp.gso => self.given.segmentation,
                 _ => Segmentation::None,
             };
             let tag = number as u64;
             fill_udp(stream, &job.due, &mut cells, &mut batch, segmentation, tag);
         }
         let calls = self.turn_calls;
-        self.given.backend.send(batch, &self.given.sockets);
+        batch.send(&self.given.sockets);
         self.turn_calls = self.turn.calls();
         let after = now();
         add(&self.given.counters.calls, self.turn_calls - calls);
