@@ -9,10 +9,11 @@ use bytesize::ByteSize;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
-use crate::config::{Config, Listen, LogFormat};
-use crate::serve::Addresses;
+use reelway_node::config::{self, Config, Listen, LogFormat};
+use reelway_node::{Addresses, amounts};
+
 use crate::yardstick::Yardstick;
-use crate::{bench, cachesim, capacity, check, config, index, serve, sim};
+use crate::{bench, cachesim, calibrate, check, index, serve, sim};
 
 /// Serves films over RTSP, HLS and DASH, without transcoding, every packet on time.
 ///
@@ -75,8 +76,8 @@ pub struct Serve {
     #[arg(long, value_name = "SIZE", env = "REELWAY_POOL", value_parser = config::size)]
     pool: Option<ByteSize>,
     /// What this machine can carry: any of net=100Mbit,disk=80MB/s,mem=128MiB,cpu=2Gbit [default: what the links report]
-    #[arg(long, value_name = "AMOUNTS", env = "REELWAY_CAPACITY", value_parser = capacity::flag)]
-    capacity: Option<capacity::Amounts>,
+    #[arg(long, value_name = "AMOUNTS", env = "REELWAY_CAPACITY", value_parser = amounts::flag)]
+    capacity: Option<amounts::Amounts>,
     /// Measure what this machine's disks and processor carry, store it in the state directory and exit; fewer SECONDS give
     /// coarser figures [default: 240]
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "240",
@@ -117,7 +118,7 @@ impl Cli {
                         .exit();
                 }
                 match calibrate.map(Duration::from_secs) {
-                    Some(whole) => capacity::calibrate(&config, whole)?,
+                    Some(whole) => calibrate::calibrate(&config, whole)?,
                     None => serve::serve(config, addresses)?,
                 }
                 Ok(ExitCode::SUCCESS)

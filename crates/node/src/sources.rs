@@ -9,7 +9,8 @@ use reelway_origin::{
 };
 use serde::Deserialize;
 
-/// A source of films as it is configured.
+/// A source of films as it is configured; `config.toml` documents each key.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {

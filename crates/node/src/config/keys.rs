@@ -1,4 +1,5 @@
 //! Every key, its type and its default: what a configuration file may say, section by section.
+#![allow(missing_docs)] // `config.toml` documents each key.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
