@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::bed::{Folder, cores};
 use crate::film::{Recipe, make};
 use crate::report::{Figure, Report};
-use crate::server::Server;
+use reelway_node::process::Server;
 
 /// Its arguments.
 #[derive(Debug, Parser)]

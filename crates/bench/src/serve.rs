@@ -12,7 +12,7 @@ use crate::bed::Folder;
 use crate::film::{Recipe, make_many};
 use crate::reference;
 use crate::report::{Figure, Report};
-use crate::server::Server;
+use reelway_node::process::Server;
 
 /// Arguments of the experiment.
 #[derive(Debug, Parser)]

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::arguments::arguments;
 use crate::film::{Recipe, make};
 use crate::report::{Figure, Report};
-use crate::server::{Server, get};
+use reelway_node::process::{Server, get};
 use crate::stats::at;
 
 const FILM: Recipe = Recipe {

@@ -15,7 +15,7 @@ use crate::bed::Folder;
 use crate::chart::{self, Axis, Mark, Series};
 use crate::film::{Recipe, SOUND, make_many};
 use crate::report::{Figure, Report};
-use crate::server::Server;
+use reelway_node::process::Server;
 
 /// Arguments of the experiment.
 #[derive(Debug, Parser)]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use reelway_http::Calibrated;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tracing::warn;
 
 use crate::config::Config;
@@ -13,13 +13,28 @@ use crate::config::Config;
 const CALIBRATION: &str = "calibration.json";
 const CHART: &str = "calibration.svg";
 
-/// What of it is limited by.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub(crate) struct Calibration {
-    /// Bytes a second that all cores together send.
+/// What was found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Calibration {
+    /// When, RFC 3339.
+    pub when: String,
+    /// Bytes a second that all cores together send; none if no viewer could be served.
     pub cpu: Option<u64>,
-    /// Bytes a second that the disks give.
+    /// Bytes a second that the disks give; none where the films are too small to tell.
     pub disk: Option<u64>,
+    /// What was tried, by viewers.
+    pub tried: Vec<Tried>,
+}
+
+/// One try.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Tried {
+    /// Viewers of 4 Mbit/s.
+    pub viewers: u32,
+    /// Whether all of them were kept up with.
+    pub well: bool,
+    /// 99.9th percentile of their frames' lateness, ms.
+    pub late_ms: f64,
 }
 
 /// Keeps what was found, and its chart. Where.

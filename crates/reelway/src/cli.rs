@@ -118,7 +118,7 @@ impl Cli {
                         .exit();
                 }
                 match calibrate.map(Duration::from_secs) {
-                    Some(whole) => calibrate::calibrate(&config, whole)?,
+                    Some(whole) => calibrate::run(&config, whole)?,
                     None => serve::serve(config, addresses)?,
                 }
                 Ok(ExitCode::SUCCESS)
@@ -192,8 +192,8 @@ mod tests {
                 _ => None,
             }
         };
-        let usual = reelway_bench::calibrate::USUAL.as_secs();
-        let shortest = reelway_bench::calibrate::SHORTEST.as_secs();
+        let usual = reelway_node::calibrate::USUAL.as_secs();
+        let shortest = reelway_node::calibrate::SHORTEST.as_secs();
         assert_eq!(seconds("--calibrate"), Some(usual));
         assert_eq!(seconds("--calibrate=60"), Some(60));
         let flag = |seconds: u64| format!("--calibrate={seconds}");

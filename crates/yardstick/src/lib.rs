@@ -10,6 +10,7 @@
 mod burst;
 mod course;
 mod depacketise;
+pub mod film;
 mod histogram;
 pub mod http;
 pub mod light;

@@ -13,7 +13,7 @@ use super::load::Target;
 use super::segments::Bytes;
 use crate::bed::machine::cpu_of;
 use crate::bed::{Child, cores, packages};
-use crate::server::Server;
+use reelway_node::process::Server;
 
 /// Installs Debian's packages of all of them.
 pub fn install() -> anyhow::Result<()> {

@@ -18,7 +18,7 @@ use crate::arguments::arguments;
 use crate::bed::machine::cpu_of;
 use crate::bed::{Folder, cores};
 use crate::report::{Figure, Report};
-use crate::server::{Server, get};
+use reelway_node::process::{Server, get};
 use crate::stats::Spread;
 
 /// Its arguments.

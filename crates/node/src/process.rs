@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-use crate::bed::cores;
+/// The core that such a server has for itself, where there are several.
+const CORE: &str = "0";
 
 /// A running `reelway serve`; ended when dropped.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ impl Server {
         let (rtsp, http) = (free_port()?, free_port()?);
         // Said even if this program has left that core: a process begins where its parent is.
         let mut command = Command::new("taskset");
-        command.args(["-c", &cores::server()]).arg(program);
+        command.args(["-c", CORE]).arg(program);
         command.arg("serve").arg(films).arg("--state").arg(state);
         command.args([
             "--rtsp",
