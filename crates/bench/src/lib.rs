@@ -9,7 +9,7 @@ mod admission;
 mod arguments;
 mod bed;
 mod cache;
-pub pub mod chart;
+pub mod chart;
 mod density;
 mod ext3ns;
 pub mod film;

@@ -12,8 +12,8 @@ use serde_json::json;
 use crate::arguments::arguments;
 use crate::film::{Recipe, make};
 use crate::report::{Figure, Report};
-use reelway_node::process::{Server, get};
 use crate::stats::at;
+use reelway_node::process::{Server, get};
 
 const FILM: Recipe = Recipe {
     seconds: 600,

@@ -18,8 +18,8 @@ use crate::arguments::arguments;
 use crate::bed::machine::cpu_of;
 use crate::bed::{Folder, cores};
 use crate::report::{Figure, Report};
-use reelway_node::process::{Server, get};
 use crate::stats::Spread;
+use reelway_node::process::{Server, get};
 
 /// Its arguments.
 #[derive(Debug, Parser)]
