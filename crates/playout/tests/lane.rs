@@ -389,6 +389,75 @@ fn a_standstill_moves_the_timetable_of_all_who_play() {
     world.check(1).expect("by the rule");
 }
 
+#[test]
+fn nothing_leaves_between_a_seek_and_the_word_to_go() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add(1, 400, 10 * MS as Nanos);
+    world.run(world.now + 50 * MS);
+    world.go(1);
+    world.run(world.now + 300 * MS);
+    let before = world.sent(1).len();
+    world.lane.seek(1, 2_000 * MS as Nanos, None, 2);
+    world.act();
+    world.run(world.now + 1_000 * MS);
+    assert_eq!(world.sent(1).len(), before);
+    let info = world.answers.remove(&2).expect("it is ready");
+    let seq = 65_000u16.wrapping_add(before as u16);
+    assert_eq!((info.start, info.tracks[0].seq), (2_000 * MS as Nanos, seq));
+    world.go(1);
+    world.run(world.now + 10_000 * MS);
+    assert_eq!(world.sent(1).len(), before + 200);
+    world.check(1).expect("in order");
+}
+
+#[test]
+fn a_standstill_moves_the_clock_of_sender_reports_with_it() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add(1, 1000, 10 * MS as Nanos);
+    world.run(world.now + 50 * MS);
+    world.go(1);
+    world.run(world.now + 100 * MS);
+    // RTP time less the time on the clock, in ticks of a 90 kHz clock.
+    let apart = |world: &World| {
+        let place = world.lane.place_of(1).expect("a place");
+        let stream = world.lane.stream(place).expect("a stream");
+        let rtp = stream.rtp_now(&stream.tracks[0], world.now);
+        i64::from(rtp) - (world.now * 9 / 100_000) as i64
+    };
+    let before = apart(&world);
+    world.now += 1_200 * MS;
+    world.lane.stood_still(1_200 * MS);
+    assert_eq!(before - apart(&world), 1_200 * 90);
+}
+
+#[test]
+fn who_pauses_while_a_group_is_missing_goes_on_where_they_stood() {
+    let mut world = World::new(vec![MS], Vec::new());
+    world.add(1, 1000, 10 * MS as Nanos);
+    world.run(world.now + 50 * MS);
+    // Those that are asked for from now on do not come for three seconds.
+    world.takes = vec![3_000 * MS];
+    world.go(1);
+    world.run(world.now + 2_500 * MS);
+    let sent = world.sent(1).len() as i64;
+    let stood = sent * 10 * MS as Nanos;
+    assert!(stood < 2_400 * MS as Nanos, "it waits for a group");
+    let at = world.lane.pause(1, world.now).expect("a position");
+    world.act();
+    assert!((at - stood).unsigned_abs() <= 10 * MS, "{at}, not {stood}");
+    world.run(world.now + 5_000 * MS);
+    world.takes = vec![MS];
+    world.lane.resume(1, 1, world.now);
+    world.act();
+    world.run(world.now + 50 * MS);
+    let resumed = world.now;
+    world.go(1);
+    world.run(world.now + 1_000 * MS);
+    let soon = world.sent(1).iter().filter(|(at, ..)| *at >= resumed);
+    let soon = soon.count() as i64;
+    assert!((99..=101).contains(&soon), "{soon} packets in a second");
+}
+
 proptest! {
     #[test]
     fn every_packet_leaves_once_in_order_and_by_the_rule(

@@ -31,10 +31,15 @@ fn a_stream_that_plays_allocates_nothing_on_its_sender_thread() {
             ALLOCATOR.count() > 0,
             "streams begin by allocating: it counts"
         );
+        let play_until = |second: i64| {
+            wait_until("more of the film", || {
+                handles[0].progress().position > second * 1_000_000_000
+            });
+        };
         // Lists grow to what these streams need.
-        std::thread::sleep(Duration::from_secs(4));
+        play_until(4);
         let (before, packets) = (ALLOCATOR.count(), sender.stats().packets);
-        std::thread::sleep(Duration::from_secs(4));
+        play_until(8);
         let (after, sent) = (ALLOCATOR.count(), sender.stats().packets - packets);
         assert!(sent > 4000, "{sent} packets");
         assert_eq!(

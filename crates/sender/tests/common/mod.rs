@@ -290,6 +290,26 @@ impl Viewer {
         wait_until("the end", || self.has(|event| *event == StreamEvent::Ended));
     }
 
+    /// Waits for the film's end, and until all that was sent is here.
+    pub fn gets_everything(&self, handle: &StreamHandle) {
+        self.wait_for_the_end();
+        self.wait_for_what_is_on_its_way(handle);
+        let said_bye = |of: &Receiver| of.reports().last().is_some_and(|report| report.bye);
+        wait_until("BYE", || said_bye(&self.video) && said_bye(&self.audio));
+    }
+
+    /// Waits until all that was sent is here.
+    pub fn wait_for_what_is_on_its_way(&self, handle: &StreamHandle) {
+        wait_until("what is on its way", || {
+            self.count() as u64 == handle.progress().packets
+        });
+    }
+
+    /// Packets that have come.
+    pub fn count(&self) -> usize {
+        self.video.count() + self.audio.count()
+    }
+
     pub fn has(&self, event: impl Fn(&StreamEvent) -> bool) -> bool {
         self.events.lock().unwrap().iter().any(event)
     }
