@@ -163,6 +163,11 @@ impl Node {
             let what = format!("{pins} pages are pinned, {waiting} requests wait: {census:?}");
             self.broken(Rule::PinsReturn, what);
         }
+        let sessions = self.rtsp.sessions();
+        if sessions > 0 {
+            let what = format!("{sessions} RTSP sessions are still there");
+            self.broken(Rule::BookingsReturn, what);
+        }
         let (there, booked) = (self.desk.len(), self.desk.books().viewers());
         if (there, booked) != (0, 0) {
             let what = format!("{there} viewers are still there, and {booked} are booked");

@@ -1,6 +1,5 @@
 //! Viewers come and are judged, seek, pause, resume, and leave.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use reelway_admission::{Activity, Arrival, BookingId, Needs, Reservation};
@@ -9,6 +8,7 @@ use reelway_pool::News;
 
 use crate::config::Wrong;
 use crate::node::{Event, Node};
+use crate::rtsp::address;
 use crate::trace::Line;
 use crate::viewer::{State, Viewer};
 
@@ -28,12 +28,16 @@ impl Node {
             false => self.random.within(0, self.films[film].length() as u64) as Nanos,
         };
         let at = self.beginning(film, wish);
+        if self.random.once_in(2) {
+            self.connects(id, film, at);
+            return self.change_later(id);
+        }
         let needs = self.needs(film, at);
         let of = &self.films[film];
         let wants = of.wants();
         let arrival = Arrival {
             title: &of.name,
-            address: IpAddr::from([10, 0, 0, (id % 250) as u8]),
+            address: address(id),
             connection: id,
             user: None,
             link: None,
@@ -104,17 +108,21 @@ impl Node {
     }
 
     /// Sessions ended so that others may come in.
-    fn sent_away(&mut self, bookings: &[BookingId]) {
+    pub fn sent_away(&mut self, bookings: &[BookingId]) {
         for booking in bookings {
             if let Some(id) = self.bookings.get(booking).copied() {
                 self.counters.sent_away += 1;
-                self.leave(id, "they make room");
+                if self.is_over_rtsp(id) {
+                    self.ended_over_rtsp(id, Some("they make room".to_owned()));
+                } else {
+                    self.leave(id, "they make room");
+                }
             }
         }
     }
 
     /// What a viewer needs who plays a film from a place to its end.
-    fn needs(&mut self, film: usize, at: Nanos) -> Needs {
+    pub fn needs(&mut self, film: usize, at: Nanos) -> Needs {
         let wants = self.films[film].wants();
         self.curves.needs(&wants, None, (at, Nanos::MAX))
     }
@@ -143,7 +151,7 @@ impl Node {
     }
 
     /// Where a viewer is in their film.
-    fn position(&self, id: u64) -> Nanos {
+    pub fn position(&self, id: u64) -> Nanos {
         let place = self.lane.place_of(id);
         let stream = place.and_then(|place| self.lane.stream(place));
         let at = stream.map(|stream| stream.position(self.now.nanos()));
@@ -176,6 +184,10 @@ impl Node {
 
     /// A viewer does something.
     pub fn change(&mut self, id: u64) {
+        if self.clients.contains_key(&id) || self.is_over_rtsp(id) {
+            self.changes_over_rtsp(id);
+            return self.change_later(id);
+        }
         let what = self.random.within(0, 10);
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
@@ -230,7 +242,7 @@ impl Node {
     }
 
     /// What is sent from now on does not follow what was sent.
-    fn goes_elsewhere(&mut self, id: u64, at: Nanos) {
+    pub fn goes_elsewhere(&mut self, id: u64, at: Nanos) {
         if let Some(viewer) = self.viewers.get_mut(&id) {
             (viewer.at, viewer.state, viewer.late) = (at, State::Preparing, false);
             viewer.epoch += 1;
@@ -239,20 +251,33 @@ impl Node {
     }
 
     fn pause(&mut self, id: u64) {
-        let now = self.now.nanos();
-        let at = self.lane.pause(id, now);
-        self.acts();
+        self.stands(id);
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
         };
-        (viewer.state, viewer.late) = (State::Paused, false);
-        viewer.at = at.unwrap_or(viewer.at);
         viewer.tries = 5;
         self.desk.rests(self.now, viewer.booking);
         self.counters.pauses += 1;
-        self.note(&Line::Pauses { viewer: id });
         let after = self.random.within(200, 15_000);
         self.after(Duration::from_millis(after), Event::Resume(id));
+    }
+
+    /// A viewer's stream stands. Where.
+    pub fn stands(&mut self, id: u64) -> Option<Nanos> {
+        let at = self.lane.pause(id, self.now.nanos());
+        self.acts();
+        let viewer = self.viewers.get_mut(&id)?;
+        (viewer.state, viewer.late) = (State::Paused, false);
+        viewer.at = at.unwrap_or(viewer.at);
+        self.note(&Line::Pauses { viewer: id });
+        at
+    }
+
+    /// Whether a viewer came over RTSP.
+    pub fn is_over_rtsp(&self, id: u64) -> bool {
+        self.viewers
+            .get(&id)
+            .is_some_and(|viewer| viewer.is_over_rtsp)
     }
 
     /// A viewer who pauses wants to go on.

@@ -66,6 +66,8 @@ pub enum Rule {
     SentOnTime,
     /// Each packet of a film leaves once and in order, with sequence numbers that follow one another, or was left out.
     InOrder,
+    /// The first packet since PLAY has the number that RTP-Info said, and nothing comes before PLAY and after PAUSE.
+    AsTold,
     /// Within a millisecond a viewer is sent as many packets as the burst rule allows, at most.
     Burst,
     /// Where viewers who seek and resume are judged again, nothing is booked beyond its limit.
@@ -88,6 +90,7 @@ impl Rule {
             Rule::OnTime => "no admitted viewer waits without a cause",
             Rule::SentOnTime => "packets leave at their times",
             Rule::InOrder => "each packet leaves once and in order",
+            Rule::AsTold => "what comes is what RTP-Info said",
             Rule::Burst => "the burst rule holds",
             Rule::WithinLimit => "nothing is booked beyond its limit",
             Rule::PinsReturn => "pins return to nothing",

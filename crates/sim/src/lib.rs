@@ -21,7 +21,7 @@
 //! | kernel | a model: takes every packet at once, but for its faults |
 //! | time of processing | a model: none |
 //!
-//! What a viewer receives or says is not there: no sockets, no RTSP, no HTTP, no lost packets, no limited links, no
+//! What a viewer receives or says is not there: no sockets, no HTTP, no lost packets, no limited links, no
 //! origins and no tier. The node's limits are those of its disk and its pool, with
 //! headroom: 70 % of the disk's rate and 80 % of the pool are given out. In two seeds of three, viewers who seek or resume
 //! are judged again (`admission.ask_again`); in the others more than the limit may be booked, which then explains delays.
@@ -49,6 +49,7 @@
 //! | `coming.rs` | viewers come and are judged, seek, pause, resume and leave |
 //! | `watching.rs` | groups are asked for, read, planned and given |
 //! | `sending.rs` | the lane's turns, and what is looked at of every packet |
+//! | `rtsp.rs` | viewers over RTSP: clients, the server's machine, what its actions are here |
 //! | `viewer.rs` | a viewer, beside what the lane has of their stream |
 //! | `stream.rs` | what the lane holds here |
 //! | `film.rs` | films |
@@ -69,6 +70,7 @@ mod film;
 mod kernel;
 mod node;
 mod packets;
+mod rtsp;
 mod run;
 mod sending;
 mod stream;

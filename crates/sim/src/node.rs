@@ -17,6 +17,7 @@ use crate::config::{Config, Counters, Rule, Violation, Wrong};
 use crate::disk::{Disk, WAY};
 use crate::film::Film;
 use crate::kernel::Kernel;
+use crate::rtsp::{self, Asked, Client, Server};
 use crate::stream::{self, Lane, LetGo, Planned, Share};
 use crate::trace::{Line, Trace};
 use crate::viewer::{Viewer, Waiter};
@@ -42,6 +43,10 @@ pub(crate) enum Event {
     Change(u64),
     /// A viewer wants to go on.
     Resume(u64),
+    /// A client asks.
+    Asks(u64, Asked),
+    /// A newcomer's place is free.
+    Welcome(u64),
     /// A read is done, well or not.
     Read(u64, bool),
     /// Something goes wrong.
@@ -84,6 +89,10 @@ pub(crate) struct Node {
     pub films: Vec<Film>,
     pub desk: Desk,
     pub curves: Curves<usize>,
+    /// The RTSP server, its films, and its clients by viewer.
+    pub rtsp: Server,
+    pub described: Vec<Arc<reelway_rtsp::film::Film<usize>>>,
+    pub clients: BTreeMap<u64, Client>,
     /// Who has which booking.
     pub bookings: BTreeMap<BookingId, u64>,
     /// Whether viewers who seek or resume are judged again.
@@ -186,6 +195,10 @@ impl Node {
             film.number = pool.open(nth as u32, BORN);
             films.push(film);
         }
+        let films_over_rtsp = films.iter().enumerate();
+        let described = films_over_rtsp
+            .filter_map(|(number, film)| rtsp::described(film, number))
+            .collect();
         // Headroom for what no timetable knows: reads for viewers who have left, blocks that are read before their first
         // byte is due.
         let capacity = Capacity::unlimited()
@@ -215,6 +228,9 @@ impl Node {
             films,
             curves: Curves::new(&admits),
             desk: Desk::new(admits),
+            rtsp: rtsp::server(),
+            described,
+            clients: BTreeMap::new(),
             bookings: BTreeMap::new(),
             asks_again,
             pool,

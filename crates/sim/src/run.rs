@@ -62,11 +62,17 @@ impl Node {
             Event::Turn(meant) => self.turn(meant),
             Event::Change(viewer) => self.change(viewer),
             Event::Resume(viewer) => self.resume(viewer),
+            Event::Asks(viewer, what) => self.asks_later(viewer, what),
+            Event::Welcome(viewer) => self.welcome(viewer),
             Event::Read(number, well) => self.read(number, well),
             Event::Fault if !self.closing => self.fault(),
-            Event::Second if !self.closing => self.check_second(),
+            Event::Second if !self.closing => {
+                self.reports_over_rtsp();
+                self.check_second();
+            }
             Event::Close => {
                 self.closing = true;
+                self.ends_over_rtsp();
                 for viewer in self.viewers.keys().copied().collect::<Vec<_>>() {
                     self.leave(viewer, "the run ends");
                 }

@@ -6,10 +6,12 @@ use reelway_demand::Carriage;
 use reelway_playout::{
     Cursor, Effect, Job, NewStream, PacketPlace, State as Stands, StreamError, Track,
 };
+use reelway_rtsp::machine::Event as What;
 use reelway_time::Monotonic;
 
 use crate::config::Rule;
 use crate::node::Node;
+use crate::rtsp;
 use crate::stream::{Nothing, Stream};
 use crate::trace::Line;
 use crate::viewer::State;
@@ -25,7 +27,7 @@ impl Node {
             return;
         };
         viewer.state = State::Preparing;
-        let (film, at) = (viewer.film, viewer.at);
+        let (film, at, sent) = (viewer.film, viewer.at, viewer.sent.clone());
         let script = Arc::clone(&self.films[film].script);
         let track = |number: usize| {
             let outline = &script.outline;
@@ -36,7 +38,7 @@ impl Node {
                 rtp_base: 0,
                 packets: 0,
                 octets: 0,
-                seq: 0,
+                seq: sent[number].seq,
                 payload_type: 96 + number as u8,
                 resend: None,
                 cursor: Cursor::new(
@@ -99,7 +101,18 @@ impl Node {
                     self.lane.located(id, epoch, found, self.now.nanos());
                 }
                 Effect::Want(want) => self.want(id, want),
+                Effect::Answer(_, answer) if self.is_over_rtsp(id) => {
+                    self.ready_over_rtsp(id, answer);
+                }
                 Effect::Answer(_, answer) => self.answered(id, answer.map(|info| info.start)),
+                Effect::State(Stands::Ended) if self.is_over_rtsp(id) => {
+                    self.finished_over_rtsp(id)
+                }
+                Effect::Failed(error) if self.is_over_rtsp(id) => {
+                    self.counters.failed += 1;
+                    let (session, reason) = (rtsp::name_of(id), error.to_string());
+                    self.happens_over_rtsp(What::Failed { session, reason });
+                }
                 Effect::State(Stands::Ended) => self.leave(id, "the film is over"),
                 Effect::Failed(_) => {
                     self.counters.failed += 1;
@@ -145,6 +158,9 @@ impl Node {
         let (taken, refused) = self.kernel.takes(self.now, all, &mut self.random);
         let gone = taken + refused;
         self.trace.slice(id, seq, gone);
+        if gone > 0 {
+            self.check_told(id, job.due.track, seq);
+        }
         if let Some((at, preface)) = at {
             self.check_slice(id, job.due.track, (seq, at, preface, gone), dropped);
         }

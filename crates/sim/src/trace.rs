@@ -59,6 +59,14 @@ pub(crate) enum Line {
     Nobody {
         tag: u64,
     },
+    Requests {
+        viewer: u64,
+        method: &'static str,
+    },
+    Answers {
+        viewer: u64,
+        status: u16,
+    },
     Plays {
         viewer: u64,
         at_ms: i64,
@@ -183,6 +191,8 @@ impl fmt::Display for Line {
                 if *ok { "gets" } else { "is not given" }
             ),
             Line::Nobody { tag } => write!(f, "request {tag} is answered, and nobody waits for it"),
+            Line::Requests { viewer, method } => write!(f, "viewer {viewer} asks: {method}"),
+            Line::Answers { viewer, status } => write!(f, "viewer {viewer} is answered: {status}"),
             Line::Plays { viewer, at_ms } => write!(f, "viewer {viewer} plays from {at_ms} ms on"),
             Line::Group {
                 viewer,

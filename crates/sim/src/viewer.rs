@@ -46,7 +46,11 @@ pub(crate) struct Viewer {
     pub epoch: u32,
     /// Where they stand, while they do not play.
     pub at: Nanos,
-    /// They have not played yet.
+    /// They came over RTSP.
+    pub is_over_rtsp: bool,
+    /// They have played.
+    pub has_played: bool,
+    /// They are still to be judged by where they really begin.
     pub is_new: bool,
     /// They play later than is booked for them.
     pub late: bool,
@@ -73,6 +77,8 @@ impl Viewer {
             state: State::Waiting,
             epoch: 0,
             at,
+            is_over_rtsp: false,
+            has_played: false,
             is_new: true,
             late: false,
             vanishes: false,
