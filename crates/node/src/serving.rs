@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use reelway_catalogue::{IndexMemory, Several};
+use reelway_catalogue::IndexMemory;
 use reelway_http::{HttpConfig, HttpServer};
 use reelway_rtp::PayloadOptions;
 use reelway_rtsp_server::{RtspConfig, RtspServer};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_catalogue::{Several, State};
+use reelway_catalogue::{Catalogue, Several, State};
 use reelway_http::NodeView;
 use reelway_sender::Sender;
 use reelway_session::{Resource, Sessions};

@@ -41,7 +41,7 @@ pub(crate) struct Film {
     pub name: String,
     /// As it is sent.
     pub script: Arc<Script>,
-    title: Arc<Title>,
+    pub title: Arc<Title>,
     block: u64,
     /// Groups of each track.
     pub parts: Vec<Vec<Part>>,

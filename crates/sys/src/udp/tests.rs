@@ -88,7 +88,6 @@ fn packets_leave_from_the_address_they_are_told_to() {
                 &[100, 100],
                 &to,
                 Segmentation::Kernel,
-                &mut None,
                 &sender
             ),
             [Sent::Packets(2)]
