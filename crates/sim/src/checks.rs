@@ -85,7 +85,7 @@ impl Node {
         };
         let at = stream.position(self.now.nanos());
         let (pinned, booked) = (self.pinned_by(id), self.films[viewer.film].booked_at(at));
-        if pinned <= booked || self.explains(self.now) {
+        if pinned <= booked || viewer.is_apart || self.explains(self.now) {
             return;
         }
         if pinned <= self.films[viewer.film].held_within(at..at + BIN) {
@@ -143,7 +143,7 @@ impl Node {
         let pinned = self.pins.len() as u64;
         self.counters.seconds += 1;
         self.counters.beyond_mean += u64::from(self.excused != self.now && pinned > booked);
-        if self.asks_again && self.is_overbooked() {
+        if self.asks_again && !self.is_unjudged && self.is_overbooked() {
             let what = format!("more is booked of second {second} or the next than there is");
             self.broken(Rule::WithinLimit, what);
         }

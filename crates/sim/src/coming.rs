@@ -6,9 +6,9 @@ use reelway_admission::{Activity, Arrival, BookingId, Needs, Reservation};
 use reelway_media::Nanos;
 use reelway_pool::News;
 
+use crate::client::address;
 use crate::config::Wrong;
 use crate::node::{Event, Node};
-use crate::rtsp::address;
 use crate::trace::Line;
 use crate::viewer::{State, Viewer};
 
@@ -245,6 +245,7 @@ impl Node {
     pub fn goes_elsewhere(&mut self, id: u64, at: Nanos) {
         if let Some(viewer) = self.viewers.get_mut(&id) {
             (viewer.at, viewer.state, viewer.late) = (at, State::Preparing, false);
+            viewer.is_apart = false;
             viewer.epoch += 1;
             viewer.sent.iter_mut().for_each(|sent| sent.next = None);
         }
@@ -266,7 +267,11 @@ impl Node {
     pub fn stands(&mut self, id: u64) -> Option<Nanos> {
         let at = self.lane.pause(id, self.now.nanos());
         self.acts();
+        let now = self.now;
+        let mut waits = self.waits.range((id, 0, 0, 0)..(id + 1, 0, 0, 0));
+        let is_missing = waits.any(|(_, due)| *due < now);
         let viewer = self.viewers.get_mut(&id)?;
+        viewer.is_apart |= is_missing;
         (viewer.state, viewer.late) = (State::Paused, false);
         viewer.at = at.unwrap_or(viewer.at);
         self.note(&Line::Pauses { viewer: id });

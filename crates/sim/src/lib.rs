@@ -49,7 +49,8 @@
 //! | `coming.rs` | viewers come and are judged, seek, pause, resume and leave |
 //! | `watching.rs` | groups are asked for, read, planned and given |
 //! | `sending.rs` | the lane's turns, and what is looked at of every packet |
-//! | `rtsp.rs` | viewers over RTSP: clients, the server's machine, what its actions are here |
+//! | `client.rs`, `asking.rs` | clients over RTSP, and what they do |
+//! | `rtsp.rs` | what the actions of the server's RTSP machine are here |
 //! | `viewer.rs` | a viewer, beside what the lane has of their stream |
 //! | `stream.rs` | what the lane holds here |
 //! | `film.rs` | films |
@@ -61,7 +62,9 @@
 //! | `trace.rs` | what happens, hashed and in words |
 #![forbid(unsafe_code)]
 
+mod asking;
 mod checks;
+mod client;
 mod coming;
 mod config;
 mod disk;

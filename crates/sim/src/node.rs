@@ -13,11 +13,11 @@ use reelway_playout::{Groups, Job, Kept, Rules};
 use reelway_pool::{Ahead, Finished, Pin, Pool, Read, Request, What};
 use reelway_time::Monotonic;
 
+use crate::client::{self, Asked, Client, Server};
 use crate::config::{Config, Counters, Rule, Violation, Wrong};
 use crate::disk::{Disk, WAY};
 use crate::film::Film;
 use crate::kernel::Kernel;
-use crate::rtsp::{self, Asked, Client, Server};
 use crate::stream::{self, Lane, LetGo, Planned, Share};
 use crate::trace::{Line, Trace};
 use crate::viewer::{Viewer, Waiter};
@@ -92,6 +92,8 @@ pub(crate) struct Node {
     /// The RTSP server, its films, and its clients by viewer.
     pub rtsp: Server,
     pub described: Vec<Arc<reelway_rtsp::film::Film<usize>>>,
+    /// A film began elsewhere than where it was judged to begin: more may be booked than there is.
+    pub is_unjudged: bool,
     pub clients: BTreeMap<u64, Client>,
     /// Who has which booking.
     pub bookings: BTreeMap<BookingId, u64>,
@@ -197,7 +199,7 @@ impl Node {
         }
         let films_over_rtsp = films.iter().enumerate();
         let described = films_over_rtsp
-            .filter_map(|(number, film)| rtsp::described(film, number))
+            .filter_map(|(number, film)| client::described(film, number))
             .collect();
         // Headroom for what no timetable knows: reads for viewers who have left, blocks that are read before their first
         // byte is due.
@@ -228,8 +230,9 @@ impl Node {
             films,
             curves: Curves::new(&admits),
             desk: Desk::new(admits),
-            rtsp: rtsp::server(),
+            rtsp: client::server(),
             described,
+            is_unjudged: false,
             clients: BTreeMap::new(),
             bookings: BTreeMap::new(),
             asks_again,

@@ -9,9 +9,9 @@ use reelway_playout::{
 use reelway_rtsp::machine::Event as What;
 use reelway_time::Monotonic;
 
+use crate::client::name_of;
 use crate::config::Rule;
 use crate::node::Node;
-use crate::rtsp;
 use crate::stream::{Nothing, Stream};
 use crate::trace::Line;
 use crate::viewer::State;
@@ -110,7 +110,7 @@ impl Node {
                 }
                 Effect::Failed(error) if self.is_over_rtsp(id) => {
                     self.counters.failed += 1;
-                    let (session, reason) = (rtsp::name_of(id), error.to_string());
+                    let (session, reason) = (name_of(id), error.to_string());
                     self.happens_over_rtsp(What::Failed { session, reason });
                 }
                 Effect::State(Stands::Ended) => self.leave(id, "the film is over"),

@@ -54,6 +54,8 @@ pub(crate) struct Viewer {
     pub is_new: bool,
     /// They play later than is booked for them.
     pub late: bool,
+    /// They paused while a group was missing: one track has come further than the other.
+    pub is_apart: bool,
     /// They vanish when they have asked for blocks.
     pub vanishes: bool,
     /// How often they may still try to resume.
@@ -81,6 +83,7 @@ impl Viewer {
             has_played: false,
             is_new: true,
             late: false,
+            is_apart: false,
             vanishes: false,
             tries: 0,
             sent: Default::default(),
