@@ -433,15 +433,15 @@ fn a_standstill_moves_the_clock_of_sender_reports_with_it() {
 #[test]
 fn who_pauses_while_a_group_is_missing_goes_on_where_they_stood() {
     let mut world = World::new(vec![MS], Vec::new());
-    world.add(1, 1000, 10 * MS as Nanos);
+    world.add(1, 3000, 10 * MS as Nanos);
     world.run(world.now + 50 * MS);
-    // Those that are asked for from now on do not come for three seconds.
-    world.takes = vec![3_000 * MS];
+    // Those that are asked for from now on do not come for a minute.
+    world.takes = vec![60_000 * MS];
     world.go(1);
-    world.run(world.now + 2_500 * MS);
+    world.run(world.now + 12_000 * MS);
     let sent = world.sent(1).len() as i64;
     let stood = sent * 10 * MS as Nanos;
-    assert!(stood < 2_400 * MS as Nanos, "it waits for a group");
+    assert!(stood < 11_000 * MS as Nanos, "it waits for a group");
     let at = world.lane.pause(1, world.now).expect("a position");
     world.act();
     assert!((at - stood).unsigned_abs() <= 10 * MS, "{at}, not {stood}");
