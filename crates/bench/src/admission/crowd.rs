@@ -83,9 +83,12 @@ pub struct Moment {
 }
 
 impl Crowd {
-    /// Packets that the queue threw away.
+    /// Packets that the queue threw away: it counts those of what was measured before, too.
     pub fn dropped(&self) -> u64 {
-        self.moments.last().map_or(0, |moment| moment.dropped)
+        let (first, last) = (self.moments.first(), self.moments.last());
+        first
+            .zip(last)
+            .map_or(0, |(first, last)| last.dropped - first.dropped)
     }
 
     /// Bytes a second on the wire, as Ethernet counts them: 24 more a packet than the queue.
@@ -191,9 +194,15 @@ fn look(stage: &Stage) -> anyhow::Result<Child> {
 fn moments(lines: &[String]) -> anyhow::Result<Vec<Moment>> {
     let mut moments = Vec::new();
     let mut first = None;
-    for pair in lines.chunks_exact(2) {
+    let mut pairs = lines.chunks_exact(2).peekable();
+    while let Some(pair) = pairs.next() {
         let time: f64 = pair[0].trim().parse().context("a time")?;
-        let shown: serde_json::Value = serde_json::from_str(&pair[1]).context("what tc says")?;
+        let shown: serde_json::Value = match serde_json::from_str(&pair[1]) {
+            Ok(shown) => shown,
+            // The program that looks is ended in the middle of a line.
+            Err(_) if pairs.peek().is_none() => break,
+            Err(error) => return Err(error).context("what tc says"),
+        };
         let of = |name: &str| shown[0][name].as_u64().unwrap_or(0);
         moments.push(Moment {
             at: time - *first.get_or_insert(time),
