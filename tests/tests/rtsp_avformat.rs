@@ -30,6 +30,6 @@ fn who_stands_still_at_the_films_end_loses_nothing_of_it_over_udp() {
     let expected = Expected::of(&film("bunny").path);
     let url = server.rtsp_url("bunny");
     let mut lines = watch("avformat.py", &url, "udp", &["doze:0.35"]);
-    without_holes("video", &mut lines, &expected.video, &[], 0);
-    without_holes("audio", &mut lines, &expected.audio, &[], 0);
+    without_holes("video", &mut lines, &expected.video, &[], (0, 0));
+    without_holes("audio", &mut lines, &expected.audio, &[], (0, 0));
 }

@@ -9,25 +9,30 @@ use rtsp_viewers::{
     Expected, Line, seeks_and_pauses, seeks_and_pauses_where, watch, without_holes,
 };
 
+/// Pictures that may not be shown of those that rtspsrc stamps outside what it plays: two to four were seen on a starved
+/// machine.
+const OUTSIDE: usize = 8;
+
 /// What comes is decoded: in the last run every picture, in those before all but what the seek
-/// throws away on its way (the latency, and what the decoder holds to bring it in order). A picture
-/// that rtspsrc stamps outside what it plays may or may not be shown: after a seek on a starved
-/// machine it puts the first few before the start. One of the place before the seek may have lost
-/// what it is decoded from.
+/// throws away on its way (the latency, and what the decoder holds to bring it in order). Of those
+/// that rtspsrc stamps outside what it plays, as after a seek on a starved machine, the first may not
+/// be shown ([`OUTSIDE`] at most). One of the place before the seek may have lost what it is decoded
+/// from.
 fn decoded(lines: &[Line], thrown_away: usize) {
     let last = lines.last().expect("lines").run;
     for run in 0..=last {
         let of = |kind: &Option<String>| kind.as_deref() == Some("video");
-        let came = lines
-            .iter()
-            .filter(|line| line.run == run && of(&line.unit))
-            .filter(|line| line.at.is_some() && !line.stale)
-            .count();
+        let units = || {
+            let of_run = lines.iter().filter(|line| line.run == run && !line.stale);
+            of_run.filter(|line| of(&line.unit))
+        };
+        let came = units().count();
+        let outside = units().filter(|line| line.at.is_none()).count();
         let shown = lines
             .iter()
             .filter(|line| line.run == run && of(&line.frame))
             .count();
-        let lost = if run == last { 0 } else { thrown_away };
+        let lost = outside.min(OUTSIDE) + if run == last { 0 } else { thrown_away };
         assert!(
             shown + lost >= came && shown > 0,
             "run {run}: {came} pictures came, {shown} were shown"
@@ -86,8 +91,8 @@ fn rtspsrc_plays_every_codec_to_the_end() {
                     ["udp", "tcp"][nth % 2],
                     &["play:1", "end:30"],
                 );
-                without_holes("video", &mut lines, &expected.video, &[], 0);
-                without_holes("audio", &mut lines, &expected.audio, &[], 0);
+                without_holes("video", &mut lines, &expected.video, &[], (0, 0));
+                without_holes("audio", &mut lines, &expected.audio, &[], (0, 0));
             });
         }
     });

@@ -53,6 +53,6 @@ fn what_is_lost_on_the_way_is_sent_again_and_the_film_arrives_whole() {
     let expected = Expected::of(&film("big_pictures").path);
     let lost = lost(&network);
     assert!(lost > 20, "only {lost} packets were lost");
-    without_holes("video", &mut lines, &expected.video, &[], 0);
-    without_holes("audio", &mut lines, &expected.audio, &[], 0);
+    without_holes("video", &mut lines, &expected.video, &[], (0, 0));
+    without_holes("audio", &mut lines, &expected.audio, &[], (0, 0));
 }

@@ -179,20 +179,20 @@ fn hashes(unit: &Unit) -> Vec<String> {
         .collect()
 }
 
-/// Units that a viewer holds at most: more than two seconds of sound, sent up to two seconds early.
+/// Units that rtspsrc holds at most: more than two seconds of sound, sent up to two seconds early.
 const HELD: usize = 200;
 
 /// The units of one track are runs of the film without holes: the first begins with the film, each
 /// other where `starts` says, the last one reaches the end. `lost` is what the viewer itself may
 /// throw away at a pause. Before a seek's start, units of the old place may come that lay in the
-/// viewer's socket while it threw away what it held; they are marked as stale.
+/// viewer's socket while it threw away the `held` units before them; they are marked as stale.
 #[track_caller]
 pub fn without_holes(
     kind: &str,
     lines: &mut [Line],
     units: &[Unit],
     starts: &[RangeInclusive<usize>],
-    lost: usize,
+    (lost, held): (usize, usize),
 ) {
     let film: Vec<Vec<String>> = units.iter().map(hashes).collect();
     let is = |line: &Line, at: usize| film.get(at).is_some_and(|unit| *unit == line.hashes);
@@ -226,7 +226,7 @@ pub fn without_holes(
             (run, next, forgiven) = (line.run, start + 1, 0);
         } else if let Some(later) = (next..=next + forgiven).find(|&at| is(line, at)) {
             (next, forgiven) = (later + 1, 0);
-        } else if let Some(later) = (next..next + HELD).find(|&at| sought && is(line, at)) {
+        } else if let Some(later) = (next..next + held).find(|&at| sought && is(line, at)) {
             line.stale = true;
             next = later + 1;
         } else {
@@ -279,11 +279,22 @@ pub fn seeks_and_pauses_where(
     ];
     let url = server.rtsp_url("seeks");
     let mut lines = watch_with(script, &url, protocol, &steps, environment);
+    // Over TCP the answers to PAUSE and PLAY part what is old from what is new, and ffmpeg reads its sockets empty.
+    let held = match (script, protocol) {
+        ("rtspsrc.py", "udp") => HELD,
+        _ => 0,
+    };
 
     let pictures = wishes
         .map(|wish| expected.start_of(wish))
         .map(|start| start..=start);
-    without_holes("video", &mut lines, &expected.video, &pictures, lost);
+    without_holes(
+        "video",
+        &mut lines,
+        &expected.video,
+        &pictures,
+        (lost, held),
+    );
     // The sound begins with the packet in which the picture's start lies.
     let sounds = pictures.map(|picture| {
         let start = expected.video[*picture.start()].at;
@@ -292,6 +303,6 @@ pub fn seeks_and_pauses_where(
             .partition_point(|unit| unit.at + unit.duration <= start);
         beside.saturating_sub(4)..=beside
     });
-    without_holes("audio", &mut lines, &expected.audio, &sounds, lost);
+    without_holes("audio", &mut lines, &expected.audio, &sounds, (lost, held));
     lines
 }
