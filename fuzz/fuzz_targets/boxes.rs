@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use reelway_media::{Indexer, IndexOptions, Step, Trouble};
+use reelway_media::{Indexer, IndexOptions, Step, IndexErrorKind};
 
 fuzz_target!(|film: &[u8]| {
     let len = film.len();
@@ -22,7 +22,7 @@ fuzz_target!(|film: &[u8]| {
     let index = match outcome {
         Ok(index) => index,
         Err(error) => {
-            let named = matches!(error.kind, Trouble::Damaged | Trouble::TooLarge);
+            let named = matches!(error.kind, IndexErrorKind::Damaged | IndexErrorKind::TooLarge);
             assert!(!named || !error.path.is_empty());
             assert!(error.offset <= len as u64);
             assert!(error.to_string().len() < 20_000);

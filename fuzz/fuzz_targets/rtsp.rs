@@ -5,67 +5,44 @@
 //! that its first byte names, or is an event where there is none.
 #![no_main]
 
-use std::future::ready;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use reelway_clock::Monotonic;
-use reelway_rtp::sdp::Profile;
+use reelway_rtp::sdp::SdpMedia;
 use reelway_rtsp::RtspConfig;
+use reelway_rtsp::film::{Film, FilmError, FilmTrack, Identity};
 use reelway_rtsp::header::range::NptRange;
 use reelway_rtsp::header::transport::offers;
 use reelway_rtsp::machine::{Action, ConnId, Event, Machine, Settings};
 use reelway_rtsp::message::Message;
 use reelway_rtsp::parser::{Bounds, Parser};
-use reelway_rtsp::seam::{
-    Admission, Film, FilmError, FilmTrack, FirstPacket, Job, Outcome, PlayInfo, Playback, Sent, Soon,
-};
+use reelway_rtsp::seam::{FirstPacket, Job, Outcome, PlayInfo};
 use reelway_rtsp::target::{Target, base};
-use reelway_rtsp::watch::Watch;
-use reelway_timetable::Schedule;
+use reelway_time::Monotonic;
 
-#[derive(Debug)]
-struct Any(Vec<FilmTrack>);
+/// The film's length.
+const DURATION: i64 = 10_000_000_000;
 
-impl Film for Any {
-    fn title(&self) -> &str {
-        "a/b"
-    }
-    fn duration(&self) -> i64 {
-        10_000_000_000
-    }
-    fn tracks(&self) -> &[FilmTrack] {
-        &self.0
-    }
-    fn sdp(&self, _: IpAddr, _: Profile) -> String {
-        "v=0\r\n".to_owned()
-    }
-}
-
-struct Stream;
-
-impl Playback for Stream {
-    fn go(&self) {}
-    fn send_by(&self, _: Option<Arc<Schedule>>) {}
-    fn seek(&self, start: i64, end: i64) -> Soon<PlayInfo> {
-        assert!(0 <= start && start < end && end <= 10_000_000_000);
-        Box::pin(ready(Ok(info(start))))
-    }
-    fn pause(&self) -> Soon<i64> {
-        Box::pin(ready(Ok(5_000_000_000)))
-    }
-    fn resume(&self) -> Soon<PlayInfo> {
-        Box::pin(ready(Ok(info(5_000_000_000))))
-    }
-    fn rtcp(&self, _: &[u8]) {}
-    fn stop(&self, _: Option<&str>) {}
-    fn is_finished(&self) -> bool {
-        true
-    }
-    fn progress(&self) -> Sent {
-        Sent { position: 5_000_000_000, ..Sent::default() }
+fn film() -> Film<()> {
+    let track = |number| FilmTrack { number, payload_type: 95 + number as u8, clock_rate: 90_000 };
+    let media = SdpMedia {
+        media: "video",
+        encoding: "H264/90000".to_owned(),
+        fmtp: String::new(),
+        bandwidth_kbps: 100,
+        language: None,
+        frame_size: None,
+    };
+    Film {
+        title: "a/b".to_owned(),
+        name: "b".to_owned(),
+        identity: Identity { id: 1, version: 1 },
+        duration: DURATION,
+        tracks: vec![track(1), track(2)],
+        media: vec![media; 2],
+        handle: (),
     }
 }
 
@@ -75,7 +52,7 @@ fn info(start: i64) -> PlayInfo {
 }
 
 struct World {
-    machine: Machine<u64>,
+    machine: Machine<u64, ()>,
     now: Monotonic,
     admitted: u32,
     answers: usize,
@@ -91,7 +68,7 @@ impl World {
         }
     }
 
-    fn happen(&mut self, event: Event<u64>) {
+    fn happen(&mut self, event: Event<u64, ()>) {
         for action in self.machine.handle(self.now, event) {
             match action {
                 Action::Send { bytes, .. } => {
@@ -103,37 +80,46 @@ impl World {
                     self.happen(Event::Done { conn, outcome });
                 }
                 Action::Close { conn } => self.happen(Event::Disconnected { conn }),
-                Action::Go(_) | Action::Stop(..) | Action::Leave { .. } => {}
+                Action::Book { from, to, .. } => assert!(0 <= from && from < to && to <= DURATION),
+                Action::Go { .. }
+                | Action::Rest { .. }
+                | Action::Rtcp { .. }
+                | Action::Stop { .. }
+                | Action::Unclaim { .. }
+                | Action::Show { .. }
+                | Action::Receives { .. }
+                | Action::Leave { .. } => {}
             }
         }
     }
 
-    fn outcome(&mut self, job: Job<u64>) -> Outcome {
-        fn now<T>(mut soon: Soon<T>) -> Result<T, String> {
-            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-            match soon.as_mut().poll(&mut context) {
-                std::task::Poll::Ready(result) => result,
-                std::task::Poll::Pending => unreachable!(),
-            }
-        }
+    fn outcome(&mut self, job: Job<u64, ()>) -> Outcome<()> {
         match job {
-            Job::Film { titles } if titles.iter().any(|title| title == "a/b") => {
-                let track = |number| FilmTrack { number, payload_type: 95 + number as u8, clock_rate: 90_000 };
-                Outcome::Film(Ok(Arc::new(Any(vec![track(1), track(2)]))))
-            }
+            Job::Film { titles } if titles.iter().any(|title| title == "a/b") => Outcome::Film(Ok(Arc::new(film()))),
             Job::Film { .. } => Outcome::Film(Err(FilmError::Unknown("none".to_owned()))),
             Job::Admit(_) => {
                 self.admitted += 1;
-                let session = format!("s{}", self.admitted);
-                Outcome::Admitted(Ok(Admission { session, watch: Arc::new(Watch::default()) }))
+                Outcome::Admitted(Ok(format!("s{}", self.admitted)))
             }
-            Job::Play(order) => {
+            Job::Claim { tracks, .. } => {
+                assert!(!tracks.is_empty());
+                Outcome::Claimed(Ok(()))
+            }
+            Job::Make(order) => {
                 assert!(0 <= order.start && order.start < order.end && !order.tracks.is_empty());
-                Outcome::Made(Ok((Arc::new(Stream), info(order.start))))
+                Outcome::Made { session: order.session, info: Ok(info(order.start)) }
             }
-            Job::Seek { playback, start, end, .. } => Outcome::Moved(now(playback.seek(start, end))),
-            Job::Resume { playback, .. } => Outcome::Moved(now(playback.resume())),
-            Job::Pause { playback, .. } => Outcome::Paused(now(playback.pause())),
+            Job::Locate { .. } => Outcome::Located(DURATION / 2),
+            Job::Judge { from, to, .. } => {
+                assert!(0 <= from && from < to && to <= DURATION);
+                Outcome::Judged(Ok(()))
+            }
+            Job::Seek { start, end, .. } => {
+                assert!(0 <= start && start < end && end <= DURATION);
+                Outcome::Moved(Ok(info(start)))
+            }
+            Job::Resume { .. } => Outcome::Moved(Ok(info(DURATION / 2))),
+            Job::Pause { .. } => Outcome::Paused(Ok(DURATION / 2)),
         }
     }
 }
@@ -210,7 +196,7 @@ fuzz_target!(|input: &[u8]| {
             b't' => {
                 world.wait(30);
             }
-            b'f' => world.happen(Event::Finished { session: name() }),
+            b'f' => world.happen(Event::Finished { session: name(), at: world.now }),
             b'x' => world.happen(Event::Failed { session: name(), reason: "so".to_owned() }),
             b'd' => world.happen(Event::Disconnected { conn: ConnId(u64::from(bytes.len() as u8 % 3)) }),
             _ => {

@@ -1,4 +1,4 @@
-"""The kept lists of what may be flaky and what may be skipped, and where the tests run."""
+"""The kept lists of what may be skipped, and where the tests run."""
 
 import os
 
@@ -10,11 +10,6 @@ def read(path):
     with open(path, encoding="utf-8") as file:
         lines = (line.strip() for line in file)
         return [line for line in lines if line and not line.startswith("#")]
-
-
-def knows_flaky(entries, name):
-    """Whether a list of `name: cause` names a test."""
-    return any(entry.startswith(f"{name}: ") for entry in entries)
 
 
 def knows_skip(entries, name, reason):

@@ -4,7 +4,7 @@ import json
 import os
 import tempfile
 
-from runner import escaped, how
+from runner import how
 
 
 def suite(run, title, directory, kind):
@@ -19,23 +19,12 @@ def suite(run, title, directory, kind):
         elif result["ok"]:
             run.passed.add(full)
         else:
-            failures[full] = ((file, name), result["message"])
+            failures[full] = result["message"]
     if not results or (status != 0) != bool(failures):
         run.fail(title, f"{how(status, run.limit)}; {len(failures)} tests failed")
-    run.second_tries(failures, lambda test: alone(run, directory, kind, *test))
+    for name, message in sorted(failures.items()):
+        run.fail(name, message)
     run.end(title, began)
-
-
-def alone(run, directory, kind, file, name):
-    """The second try of one test: None if it passes, else what went wrong."""
-    leaf = name.rsplit(" > ", 1)[-1]
-    status, results = events(run, directory, [kind, file, f"--test-name-pattern={escaped(leaf)}"])
-    mine = [result for of, its, result in results if (of, its) == (file, name)]
-    if len(mine) != 1:
-        return "the second try ran no test" if status == 0 else how(status, run.limit)
-    if not mine[0]["ok"]:
-        return mine[0]["message"]
-    return None if status == 0 else how(status, run.limit)
 
 
 def events(run, directory, arguments):

@@ -1,14 +1,10 @@
-"""Runs steps and test programs, and counts: what failed, what is flaky, what was skipped, and whether it may be.
+"""Runs steps and test programs, each once, and counts: what failed, what was skipped, and whether it may be.
 
 * A program that ends by a signal, by an error without a failed test, or not at all is a failure that names it.
-* A failed test is run once more, alone. If it passes then it is flaky: counted, listed with the message of its
-  first failure, and a failure of the run unless the list of known ones has it.
-* A second try that runs no test, or another one, is a failure.
 * A skipped test that the list of the environment does not have is a failure of the run.
 """
 
 import os
-import re
 import signal
 import subprocess
 import threading
@@ -17,23 +13,19 @@ import time
 import lists
 import output
 
-# With more failures in one program it was no accident.
-MOST_AGAIN = 4
 # Seconds after which a test program is ended.
 LIMIT = 1800
 
 
 class Run:
-    """A run of the suite. `root` holds tests/flaky.txt and tests/skipped/KIND.txt."""
+    """A run of the suite. `root` holds tests/skipped/KIND.txt."""
 
     def __init__(self, root, kind, limit=LIMIT):
         self.kind = kind
         self.limit = limit
-        self.flaky_list = lists.read(os.path.join(root, "tests/flaky.txt"))
         self.skip_list = lists.read(os.path.join(root, f"tests/skipped/{kind}.txt"))
         self.passed = set()
         self.failed = {}
-        self.flaky = {}
         self.skipped = {}
         self.times = []
 
@@ -111,7 +103,7 @@ class Run:
 
     # Test programs
 
-    def harness(self, program, command, env=None, cwd=None, again=True):
+    def harness(self, program, command, env=None, cwd=None):
         """Runs a program that holds Rust's test harness; `program` names it."""
         began = self.begin(program)
         name_of = lambda test: f"{program} {test}"
@@ -131,40 +123,11 @@ class Run:
             # A line was garbled by what a child printed: the harness knows how many there are.
             for number in range(counted[0] - len(seen.passed)):
                 self.passed.add(name_of(f"(not named, {number})"))
-        self.second_tries(
-            {name_of(test): (test, message) for test, message in seen.failed.items()},
-            (lambda test: self.harness_alone(program, command, test, env, cwd)) if again else None,
-        )
-        self.end(program, began)
-
-    def harness_alone(self, program, command, test, env, cwd):
-        """The second try of one test: None if it passes, else what went wrong."""
-        seen = output.Harness()
-        alone = [*command, test, "--exact", "--test-threads=1"]
-        status = self.program(alone, env, cwd, seen.line, lambda name: f"{program} {name}")
-        if status in (0, 101) and seen.counted()[:2] == (0, 0):
-            return "the second try ran no test"
-        if status != 0:
-            return next(iter(seen.failed.values()), None) or how(status, self.limit)
-        if seen.counted()[:2] != (1, 0):
-            return f"the second try ran {sum(seen.counted())} tests"
-        return None
-
-    def second_tries(self, failures, alone):
-        """`failures` are {name: (test, first message)}; `alone` runs one test again."""
-        for name, (test, message) in sorted(failures.items()):
+        for test, message in sorted(seen.failed.items()):
             # It may have passed under the same name elsewhere in the output.
-            self.passed.discard(name)
-            if alone is None or len(failures) > MOST_AGAIN:
-                self.fail(name, message)
-                continue
-            print(f"\n-- once more, alone: {name}", flush=True)
-            trouble = alone(test)
-            if trouble is None:
-                self.flaky[name] = message
-                print(f"-- FLAKY {name}: {message}", flush=True)
-            else:
-                self.fail(name, message if trouble == message else f"{message}; and alone: {trouble}")
+            self.passed.discard(name_of(test))
+            self.fail(name_of(test), message)
+        self.end(program, began)
 
     # The end
 
@@ -172,11 +135,7 @@ class Run:
         """Prints what is to be known, the counts last; whether the run was good."""
         failed = dict(self.failed)
         skipped = {name: reason for name, reason in self.skipped.items() if name not in failed}
-        flaky = {name: message for name, message in self.flaky.items() if name not in failed}
-        passed = self.passed - set(skipped) - set(flaky) - set(failed)
-        for name, message in flaky.items():
-            if not lists.knows_flaky(self.flaky_list, name):
-                failed[name] = f"flaky, and not in tests/flaky.txt: {message}"
+        passed = self.passed - set(skipped) - set(failed)
         for name, reason in skipped.items():
             if not lists.knows_skip(self.skip_list, name, reason):
                 failed[name] = f"skipped, and not in tests/skipped/{self.kind}.txt: {reason}"
@@ -184,13 +143,13 @@ class Run:
         for took, name in sorted(self.times, reverse=True)[:15]:
             print(f"{took:7.1f} s  {name}")
         print()
-        for title, found in (("SKIPPED", skipped), ("FLAKY", flaky), ("FAILED", failed)):
+        for title, found in (("SKIPPED", skipped), ("FAILED", failed)):
             for name, words in sorted(found.items()):
                 print(f"{title} {name}: {words}")
         if not passed and not failed:
             failed["the suite"] = "no test ran"
             print("FAILED the suite: no test ran")
-        print(f"{len(passed)} passed, {len(failed)} failed, {len(flaky)} flaky, {len(skipped)} skipped", flush=True)
+        print(f"{len(passed)} passed, {len(failed)} failed, {len(skipped)} skipped", flush=True)
         return not failed
 
 
@@ -201,8 +160,3 @@ def how(status, limit):
     if status < 0:
         return f"it died of {signal.Signals(-status).name}"
     return f"it ended with status {status}"
-
-
-def escaped(name):
-    """A pattern that matches a name alone, for Node's test runner."""
-    return "^" + re.sub(r"([.*+?^${}()|\[\]\\/])", r"\\\1", name) + "$"

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use reelway_media::{Index, IndexError, IndexOptions, ReadIndexError, Trouble, index_with};
+use reelway_media::{Index, IndexError, IndexErrorKind, IndexOptions, ReadIndexError, index_with};
 use reelway_tests::films;
 
 fn index(bytes: &[u8]) -> Result<Index, IndexError> {
@@ -64,7 +64,7 @@ fn a_half_copied_film_is_said_to_be_incomplete_wherever_it_was_cut() {
             }
             assert_eq!(
                 error.kind,
-                Trouble::Incomplete,
+                IndexErrorKind::Incomplete,
                 "{name} cut at {cut}: {error}"
             );
             assert!(
@@ -86,7 +86,10 @@ fn a_cut_fragmented_film_is_shorter_or_incomplete() {
                 assert!(index.title.tracks[0].samples <= whole.title.tracks[0].samples);
             }
             Err(error) => assert!(
-                matches!(error.kind, Trouble::Incomplete | Trouble::Unplayable),
+                matches!(
+                    error.kind,
+                    IndexErrorKind::Incomplete | IndexErrorKind::Unplayable
+                ),
                 "cut at {cut}: {error}"
             ),
         }
@@ -135,7 +138,7 @@ fn what_is_wrong_is_named_by_box_and_byte() {
 fn what_is_no_film_is_said_to_be_none() {
     let text = b"This is a text about films. ".repeat(100);
     let error = index(&text).expect_err("a text file");
-    assert_eq!(error.kind, Trouble::NotMp4, "{error}");
+    assert_eq!(error.kind, IndexErrorKind::NotMp4, "{error}");
     assert!(
         error.to_string().contains("ffmpeg -i"),
         "says what to do: {error}"
@@ -145,7 +148,7 @@ fn what_is_no_film_is_said_to_be_none() {
     assert!(!error.problem.is_empty(), "{error}");
 
     let png = [&b"\x89PNG\r\n\x1a\n"[..], &[7; 500]].concat();
-    assert_eq!(index(&png).expect_err("a PNG").kind, Trouble::NotMp4);
+    assert_eq!(index(&png).expect_err("a PNG").kind, IndexErrorKind::NotMp4);
     let zeros = vec![0; 4096];
     index(&zeros).expect_err("zeros");
 }
@@ -156,7 +159,7 @@ fn an_unknown_codec_is_named() {
     let entry = find(&film, b"mp4a");
     film[entry + 4..entry + 8].copy_from_slice(b"zzzz");
     let error = index(&film).expect_err("no known codec");
-    assert_eq!(error.kind, Trouble::Unplayable, "{error}");
+    assert_eq!(error.kind, IndexErrorKind::Unplayable, "{error}");
     assert!(error.to_string().contains("zzzz"), "{error}");
 
     let mut film = bytes("progressive");

@@ -421,14 +421,14 @@ os.execvp(sys.argv[1], sys.argv[1:])
 ";
 
 #[test]
-fn where_a_container_forbids_rings_it_says_so_and_sends_without() {
+fn where_a_container_forbids_rings_it_says_so_and_reads_by_threads() {
     let library = films::library(&["progressive"]);
     let server = Options::new(library.path())
         .under(&["python3", "-c", WITHOUT_RINGS])
         .set("sender.backend", "\"io_uring\"")
         .start();
     server.wait_indexed();
-    server.wait_for_log(&["sender started", "gso", "io_uring: "], seconds(1));
+    server.wait_for_log(&["sender.backend", "\"auto\" is used"], seconds(1));
     let mut client = Client::connect(server.rtsp).expect("a connection");
     let url = server.rtsp_url("progressive");
     let tracks = client.setup_udp(&url).expect("SETUP");
@@ -445,4 +445,8 @@ fn where_a_container_forbids_rings_it_says_so_and_sends_without() {
         assert!(last.is_none_or(|last: u16| last.wrapping_add(1) == seq));
         last = Some(seq);
     }
+    server.wait_for_log(
+        &["films are read by threads instead of io_uring"],
+        seconds(1),
+    );
 }

@@ -174,11 +174,11 @@ fn texts_for_users_keep_to_the_style() {
         &[".md"],
         lines,
     );
-    take(&["crates/reelway/src/config.toml"], &[], lines);
+    take(&["crates/node/src/config.toml"], &[], lines);
     take(&["web/src"], &[".tsx", ".ts", ".html"], lines_of_code);
     take(&["crates"], &[".rs"], literals);
     take(
-        &["crates/reelway/src", "crates/bench/src"],
+        &["crates/reelway/src", "crates/node/src", "crates/bench/src"],
         &[".rs"],
         doc_comments,
     );

@@ -1,6 +1,6 @@
 //! One resource: what is promised of it in each second to come.
 
-use reelway_timetable::Play;
+use reelway_demand::Play;
 
 /// A second of the clock that bookings are made by, counted from its zero.
 pub type Second = u64;
@@ -295,7 +295,7 @@ mod tests {
     use std::sync::Arc;
 
     use proptest::prelude::*;
-    use reelway_timetable::Curve;
+    use reelway_demand::Curve;
 
     use super::*;
 

@@ -15,6 +15,9 @@ pub enum Resource {
     Memory,
 }
 
+/// What all viewers on all interfaces take together; interfaces by themselves are counted from 1.
+pub const WHOLE_NETWORK: Resource = Resource::Network(0);
+
 impl Resource {
     /// Its name in the API and in metrics.
     pub fn name(self) -> &'static str {

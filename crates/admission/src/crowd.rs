@@ -1,21 +1,21 @@
 //! How many viewers there are of a title, from an address, of a user.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Most viewers of one kind; 0: as many as come.
+/// Most viewers of one kind; 0: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Of one title.
     pub title: u32,
     /// From one address (IPv6: from one /64).
     pub address: u32,
-    /// Of one user; who is not known counts with all of his address who are not.
+    /// Of one user; a viewer without a name counts with all others of their address without one.
     pub user: u32,
 }
 
 /// What viewers are counted by.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Title(String),
     Address(IpAddr),
@@ -39,14 +39,14 @@ impl Member {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Crowd {
     limits: Limits,
-    counts: HashMap<Key, u32>,
+    counts: BTreeMap<Key, u32>,
 }
 
 impl Crowd {
     pub fn new(limits: Limits) -> Crowd {
         Crowd {
             limits,
-            counts: HashMap::new(),
+            counts: BTreeMap::new(),
         }
     }
 
@@ -113,8 +113,8 @@ impl Crowd {
     }
 }
 
-/// Who shares an address: with IPv6 one has a whole /64.
-fn household(address: IpAddr) -> IpAddr {
+/// Who shares an address: with IPv6 a subscriber has a whole /64 (RFC 6177).
+pub(crate) fn household(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         address => address,

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use reelway_timetable::Curve;
+use reelway_demand::Curve;
 
 use crate::capacity::Resource;
 use crate::judge::Admission;
 use crate::verdict::{Admitted, BookingId, Newcomer, Refused};
 
-/// What a play needs along its time, of each resource.
-pub type Needs = [(Resource, Arc<Curve>)];
+/// A way to play: what it needs of each resource along its time.
+pub type Way = [(Resource, Arc<Curve>)];
 
 impl Admission {
     /// Judges a viewer who plays fast, and books for them. `newcomer` needs what all I-frames take; each of `fewer` what a part
@@ -23,7 +23,7 @@ impl Admission {
         &mut self,
         now: u64,
         newcomer: &Newcomer<'_>,
-        fewer: &[&Needs],
+        fewer: &[&Way],
         wait: u32,
     ) -> Result<(usize, Admitted), Refused> {
         let all_but_last = std::iter::once(newcomer.needs).chain(fewer.iter().copied());
@@ -32,7 +32,7 @@ impl Admission {
             ..newcomer.clone()
         };
         for (number, needs) in all_but_last.take(fewer.len()).enumerate() {
-            // Only who is refused in the end counts as refused.
+            // Only a newcomer who is refused in the end counts as refused.
             if self.what_if(now, &with(needs), 0).is_ok() {
                 let admitted = self.decide(now, &with(needs), wait)?;
                 return Ok((number, admitted));
@@ -49,10 +49,10 @@ impl Admission {
         &mut self,
         now: u64,
         id: BookingId,
-        ways: &[&Needs],
+        ways: &[&Way],
         range: (usize, usize),
     ) -> Option<usize> {
-        let fits = |needs: &&Needs| self.rebook(now, id, needs, range, true).is_ok();
+        let fits = |needs: &&Way| self.rebook(now, id, needs, range, true).is_ok();
         ways.iter().position(fits)
     }
 }
@@ -77,7 +77,7 @@ mod tests {
         Admission::new(policy, capacity, Limits::default())
     }
 
-    fn newcomer(needs: &Needs, fast: bool) -> Newcomer<'_> {
+    fn newcomer(needs: &Way, fast: bool) -> Newcomer<'_> {
         Newcomer {
             title: "film",
             address: [10, 0, 0, 1].into(),
@@ -86,17 +86,19 @@ mod tests {
             fast,
             fetches: false,
             needs,
+            later: None,
             from: 0,
             to: usize::MAX,
         }
     }
 
     #[test]
-    fn who_plays_fast_where_it_is_nearly_full_is_shown_fewer_i_frames_and_nobody_suffers() {
+    fn a_viewer_who_plays_fast_where_it_is_nearly_full_is_shown_fewer_i_frames_and_nobody_suffers()
+    {
         let mut judge = judge(Policy::Exact);
         let normal = needs(16);
         let (all, half, quarter) = (needs(52), needs(28), needs(12));
-        let fewer: [&Needs; 2] = [&half, &quarter];
+        let fewer: [&Way; 2] = [&half, &quarter];
         let come = |judge: &mut Admission| judge.decide_fast(0, &newcomer(&all, true), &fewer, 0);
         let first = come(&mut judge).unwrap();
         assert_eq!(first.0, 0, "all of them fit an idle link");
@@ -109,7 +111,7 @@ mod tests {
         assert_eq!(refused.retry_after.as_secs(), 15, "when the films end");
         // Others leave: the viewer gets more, and all as the last one left.
         judge.end(0, viewer.id);
-        let ways: [&Needs; 3] = [&all, &half, &quarter];
+        let ways: [&Way; 3] = [&all, &half, &quarter];
         assert_eq!(judge.rebook_fast(0, second.1.id, &ways, (0, 60)), Some(1));
         judge.end(0, first.1.id);
         assert_eq!(judge.rebook_fast(0, second.1.id, &ways, (0, 60)), Some(0));
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn one_for_whom_not_even_the_fewest_fit_goes_on_as_he_did() {
+    fn a_viewer_for_whom_not_even_the_fewest_fit_goes_on_as_before() {
         let mut judge = judge(Policy::Exact);
         let normal = needs(48);
         let one = judge.decide(0, &newcomer(&normal, false), 0).unwrap();

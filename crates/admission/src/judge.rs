@@ -1,16 +1,16 @@
 //! The judge: newcomers, bookings, verdicts.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_timetable::{BIN, BINS, Curve, Play};
+use reelway_demand::{BIN, BINS, Curve, Play};
 
 use crate::calendar::{Calendar, HORIZON, Second};
 use crate::capacity::{Capacity, Resource};
 use crate::crowd::{Crowd, Limits, Member};
 use crate::policy::{Class, Policy};
-use crate::verdict::{Admitted, BookingId, Newcomer, Refused, RefusedFor, Seen};
+use crate::verdict::{Admitted, BookingId, Newcomer, PastRefusal, Refused, RefusedFor};
 
 /// Places in the calendar that are tried to find out when a refused newcomer could be admitted: bounds the cost of a
 /// refusal. Beyond it the answer is a time before which asking is useless.
@@ -32,6 +32,13 @@ struct Booking {
     end: Second,
 }
 
+/// A viewer who is out of the books for a moment.
+pub(crate) struct TakenOut {
+    id: BookingId,
+    plays: Vec<(Resource, Play)>,
+    booking: Booking,
+}
+
 /// What a viewer may have.
 #[derive(Clone, Copy, Debug)]
 struct Terms {
@@ -49,7 +56,7 @@ impl Terms {
     }
 }
 
-/// The judge of a machine.
+/// The books of a machine: what it can carry, what is promised, and whether there is room for one more.
 pub struct Admission {
     policy: Policy,
     capacity: Capacity,
@@ -59,7 +66,7 @@ pub struct Admission {
     /// Thousandths of each limit that are there at the moment; all where nothing is said.
     shares: BTreeMap<Resource, u32>,
     calendars: BTreeMap<Resource, Calendar>,
-    bookings: HashMap<BookingId, Booking>,
+    bookings: BTreeMap<BookingId, Booking>,
     /// When bookings end, the next first.
     ends: BTreeSet<(Second, BookingId)>,
     crowd: Crowd,
@@ -67,7 +74,7 @@ pub struct Admission {
     serial: u64,
     /// The present quarter second.
     now: u64,
-    refusals: VecDeque<Seen>,
+    refusals: VecDeque<PastRefusal>,
     refused: u64,
 }
 
@@ -81,7 +88,7 @@ impl Admission {
             ahead: Duration::ZERO,
             shares: BTreeMap::new(),
             calendars: BTreeMap::new(),
-            bookings: HashMap::new(),
+            bookings: BTreeMap::new(),
             ends: BTreeSet::new(),
             crowd: Crowd::new(limits),
             fast: 0,
@@ -199,7 +206,7 @@ impl Admission {
                 if self.refusals.len() >= REMEMBERED {
                     self.refusals.pop_front();
                 }
-                self.refusals.push_back(Seen {
+                self.refusals.push_back(PastRefusal {
                     at: self.second(),
                     title: newcomer.title.into(),
                     refused: refused.clone(),
@@ -207,8 +214,7 @@ impl Admission {
                 return Err(refused);
             }
         };
-        self.serial += 1;
-        let id = BookingId(self.serial);
+        let id = self.new_id();
         let member = Member::new(newcomer.title, newcomer.address, newcomer.user);
         self.crowd.enter(&member);
         self.fast += u32::from(newcomer.fast);
@@ -222,16 +228,26 @@ impl Admission {
         };
         self.bookings.insert(id, booking);
         let quarter = self.quarter_at(start);
+        let needs = match newcomer.later {
+            Some(later) if start > self.second() => later,
+            _ => newcomer.needs,
+        };
         self.book(
             id,
             start,
-            self.plays(newcomer.needs, newcomer.from, newcomer.to, quarter),
+            self.plays(needs, newcomer.from, newcomer.to, quarter),
         );
         let starts_in = (start * BINS as u64 + quarter as u64).saturating_sub(self.now);
         Ok(Admitted {
             id,
             starts_in: Duration::from_nanos(starts_in * BIN as u64),
         })
+    }
+
+    /// A number for another viewer, for whom nothing is booked.
+    pub(crate) fn new_id(&mut self) -> BookingId {
+        self.serial += 1;
+        BookingId(self.serial)
     }
 
     /// The answer that a newcomer would get at `now`: how long they would wait for the beginning.
@@ -255,13 +271,23 @@ impl Admission {
         if let Some(reason) = self.turned_away(newcomer) {
             return Err(self.refuse_for_now(reason));
         }
-        let plays = self.plays_of(newcomer);
-        let Some(overfull) = self.overfull(now, &plays, Terms::of(newcomer)) else {
+        let terms = Terms::of(newcomer);
+        let plays = self.plays_of(newcomer, newcomer.needs);
+        let Some(overfull) = self.overfull(now, &plays, terms) else {
             return Ok(now);
         };
-        let (start, is_exact) = self.earliest(now, &plays, Terms::of(newcomer));
-        if is_exact && start - now <= u64::from(wait).min(LONGEST as u64) {
-            return Ok(start);
+        let (start, is_exact) = self.earliest(now, &plays, terms);
+        let soon = |(start, is_exact): &(Second, bool)| {
+            *is_exact && *start - now <= u64::from(wait).min(LONGEST as u64)
+        };
+        if soon(&(start, is_exact)) {
+            let begins = match newcomer.later {
+                Some(later) => self.earliest(now, &self.plays_of(newcomer, later), terms),
+                None => (start, is_exact),
+            };
+            if soon(&begins) {
+                return Ok(begins.0);
+            }
         }
         Err(Refused {
             reason: self.full(overfull, &plays, newcomer.class),
@@ -378,20 +404,23 @@ impl Admission {
     }
 
     /// Of one resource the viewer needs what `curve` says from now on, beside other bookings for them, whether there is
-    /// room or not. Nothing changes if none of it is booked for them.
-    pub fn change(&mut self, now: u64, id: BookingId, resource: Resource, curve: &Arc<Curve>) {
+    /// room or not. What they needed of it before; nothing changes if none of it is booked for them.
+    pub fn change(
+        &mut self,
+        now: u64,
+        id: BookingId,
+        resource: Resource,
+        curve: &Arc<Curve>,
+    ) -> Option<Arc<Curve>> {
         self.advance(now);
-        let (Some(booking), Some(calendar)) = (
-            self.bookings.get_mut(&id),
-            self.calendars.get_mut(&resource),
-        ) else {
-            return;
-        };
-        for (_, play) in booking.plays.iter_mut().filter(|(of, _)| *of == resource) {
-            calendar.remove(booking.start, play);
-            *play = play.of(curve.clone());
-            calendar.add(booking.start, play);
-        }
+        let booking = self.bookings.get_mut(&id)?;
+        let calendar = self.calendars.get_mut(&resource)?;
+        let (_, play) = booking.plays.iter_mut().find(|(of, _)| *of == resource)?;
+        let before = play.curve().clone();
+        calendar.remove(booking.start, play);
+        *play = play.of(curve.clone());
+        calendar.add(booking.start, play);
+        Some(before)
     }
 
     /// The viewer leaves.
@@ -421,13 +450,36 @@ impl Admission {
         self.calendars.keys().copied()
     }
 
+    /// Each second of each calendar holds what the bookings need of it.
+    #[cfg(test)]
+    pub(crate) fn audit(&self) {
+        for (resource, calendar) in &self.calendars {
+            let now = calendar.now();
+            let mut loads: BTreeMap<Second, u64> = BTreeMap::new();
+            for booking in self.bookings.values() {
+                let plays = booking.plays.iter().filter(|(of, _)| of == resource);
+                for (nth, play) in
+                    plays.flat_map(|(_, play)| (0..play.len()).map(move |n| (n, play)))
+                {
+                    let second = booking.start + nth as u64;
+                    *loads.entry(second).or_default() += u64::from(play.need(nth));
+                }
+            }
+            let end = loads.keys().next_back().map_or(now, |last| last + 1);
+            for second in now..end {
+                let sum = loads.get(&second).copied().unwrap_or(0);
+                assert_eq!(calendar.load(second), sum, "{resource} in second {second}");
+            }
+        }
+    }
+
     /// Newcomers refused since the beginning.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
     /// The last refusals, the oldest first.
-    pub fn refusals(&self) -> impl Iterator<Item = &Seen> {
+    pub fn refusals(&self) -> impl Iterator<Item = &PastRefusal> {
         self.refusals.iter()
     }
 }

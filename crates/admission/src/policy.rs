@@ -4,14 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use reelway_timetable::Curve;
+use reelway_demand::Curve;
 
 use crate::capacity::Resource;
 
 /// A rule. All but the last two know less than there is to be known; they are what others do, for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// Everybody comes in.
+    /// Everybody is admitted.
     Everybody,
     /// So many viewers, whatever they watch: the connection limit of other servers.
     Count(u32),
@@ -25,7 +25,7 @@ pub enum Policy {
     /// Each second of each film is booked as it will be.
     Exact,
     /// The same, of films that are sent up to so many seconds ahead into the viewer's buffer, as evenly as that
-    /// allows ([`reelway_timetable::smooth`]).
+    /// allows ([`reelway_demand::smooth`]).
     Smoothed(u32),
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Policy {
 }
 
 impl Policy {
-    /// What is booked of a resource for a film that needs `curve`; the smoothed curve is made by whoever makes the
+    /// What is booked of a resource for a film that needs `curve`; the smoothed curve comes with its
     /// schedule.
     pub fn booked(self, resource: Resource, curve: &Arc<Curve>) -> Arc<Curve> {
         match (self, resource) {
@@ -100,7 +100,7 @@ impl Policy {
 pub struct Class {
     /// Its name.
     pub name: String,
-    /// Thousandths of each limit up to which it is let in.
+    /// Thousandths of each limit up to which its viewers are admitted.
     pub ceiling: u32,
 }
 

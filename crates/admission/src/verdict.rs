@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_timetable::Curve;
+use reelway_demand::Curve;
 
 use crate::calendar::Second;
 use crate::capacity::Resource;
@@ -12,6 +12,13 @@ use crate::capacity::Resource;
 /// A viewer's booking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BookingId(pub(crate) u64);
+
+impl BookingId {
+    /// Numbers the bookings of a machine in the order in which they were made.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
 
 /// Someone who wants to watch.
 #[derive(Clone, Debug)]
@@ -30,6 +37,9 @@ pub struct Newcomer<'a> {
     pub fetches: bool,
     /// What their film needs of each resource over its time.
     pub needs: &'a [(Resource, Arc<Curve>)],
+    /// The same if they have to wait for the beginning, where that is more: those beside whom they would play now are further
+    /// away then.
+    pub later: Option<&'a [(Resource, Arc<Curve>)]>,
     /// The bins of those curves that they want: from here …
     pub from: usize,
     /// … to here.
@@ -114,13 +124,31 @@ pub struct Refused {
     pub is_exact: bool,
 }
 
-/// A refusal, as it is remembered.
+/// A refusal that is remembered for people to look at.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct PastRefusal {
     /// When.
     pub at: Second,
-    /// What was wanted.
+    /// The film that the newcomer wanted to watch.
     pub title: String,
-    /// What came of it.
+    /// The answer.
     pub refused: Refused,
+}
+
+/// A refusal as the viewer gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// In words, for the viewer.
+    pub reason: String,
+    /// When it is worth asking again; `None`: never.
+    pub retry_after: Option<Duration>,
+}
+
+impl From<&Refused> for Refusal {
+    fn from(refused: &Refused) -> Refusal {
+        Refusal {
+            reason: refused.reason.to_string(),
+            retry_after: Some(refused.retry_after),
+        }
+    }
 }

@@ -294,6 +294,12 @@ pub fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
     out
 }
 
+/// The greatest value that is drawn.
+pub fn most(series: &[Series]) -> f64 {
+    let values = series.iter().flat_map(|series| &series.points);
+    values.map(|point| point.1).fold(0.001, f64::max)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

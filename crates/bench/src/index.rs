@@ -7,9 +7,10 @@ use reelway_catalogue::{IndexFile, index_path};
 use reelway_media::RECORD_BYTES;
 use serde_json::json;
 
+use crate::arguments::arguments;
 use crate::film::{Recipe, make};
+use crate::report::{Figure, Report};
 use crate::stats::Spread;
-use crate::{Figure, Report};
 
 /// Two hours at 24 pictures a second are 172,800 pictures and 337,500 sound frames.
 const FILM: Recipe = Recipe {
@@ -29,7 +30,7 @@ struct Args {}
 
 /// Indexes a film whose `moov` is in the page cache, reads its index file back, and counts bytes.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
-    let Args {} = crate::arguments("index", args);
+    let Args {} = arguments("index", args);
     measure(crate::bed::Folder::make("bench-index")?.path())
 }
 

@@ -6,9 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod arguments;
 mod bed;
 mod cache;
-pub mod calibrate;
 pub mod chart;
 mod density;
 mod ext3ns;
@@ -17,11 +17,11 @@ mod http;
 mod index;
 mod memory;
 mod mssc;
+mod pages;
 pub mod publish;
 mod reference;
 mod report;
 mod serve;
-mod server;
 mod stamp;
 mod start;
 mod stats;
@@ -228,17 +228,6 @@ const EXPERIMENTS: &[Experiment] = &[
         }],
     },
 ];
-
-/// The arguments of an experiment; wrong usage ends the process as everywhere.
-fn arguments<A: clap::Parser>(name: &str, args: &[String]) -> A {
-    let name = format!("reelway bench {name}");
-    let command = A::command().bin_name(&name).after_help(
-        "--json FILE and --markdown DIR work with every experiment: see reelway bench --help",
-    );
-    let parsed = command.try_get_matches_from(std::iter::once(&name).chain(args));
-    let parsed = parsed.and_then(|matches| A::from_arg_matches(&matches));
-    parsed.unwrap_or_else(|error| error.exit())
-}
 
 /// What `reelway bench --list` says of an experiment.
 #[derive(Clone, Copy, Debug)]

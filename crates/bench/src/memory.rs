@@ -18,8 +18,8 @@ use serde_json::json;
 
 use crate::bed::{Folder, cores};
 use crate::film::{Recipe, make};
-use crate::server::Server;
-use crate::{Figure, Report};
+use crate::report::{Figure, Report};
+use reelway_node::process::Server;
 
 /// Its arguments.
 #[derive(Debug, Parser)]

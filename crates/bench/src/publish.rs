@@ -1,10 +1,13 @@
 //! Writing what an experiment gave into the folder of pages: the page, its figures, its charts.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
 
-use crate::{Kept, Report, stamp, summary};
+use crate::pages::write;
+pub use crate::pages::{figures_of, kept};
+use crate::report::Report;
+use crate::{stamp, summary};
 
 /// Writes DIR/NAME.md, DIR/NAME.json and the charts, and renews what summarises the folder's pages ([`summary`]).
 ///
@@ -29,28 +32,4 @@ pub fn publish(report: &mut Report, dir: &Path) -> anyhow::Result<()> {
         eprintln!("{}: {complaint}", dir.join("why.toml").display());
     }
     Ok(())
-}
-
-/// The file that keeps a page's figures.
-pub fn figures_of(dir: &Path, page: &str) -> PathBuf {
-    dir.join(format!("{page}.json"))
-}
-
-/// What the folder keeps of a page; nothing where it was never measured.
-///
-/// # Errors
-/// The file cannot be read, or is not what [`publish`] writes.
-pub fn kept(dir: &Path, page: &str) -> anyhow::Result<Option<Kept>> {
-    let path = figures_of(dir, page);
-    let text = match std::fs::read_to_string(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        read => read.with_context(|| path.display().to_string())?,
-    };
-    let kept = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
-    Ok(Some(kept))
-}
-
-/// Writes a file.
-pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(path, text).with_context(|| path.display().to_string())
 }

@@ -7,10 +7,12 @@ use clap::Parser;
 use reelway_yardstick::{Histogram, Reference, Story, rtsp};
 use serde_json::json;
 
+use crate::arguments::arguments;
 use crate::bed::Folder;
 use crate::film::{Recipe, make_many};
-use crate::server::Server;
-use crate::{Figure, Report, reference};
+use crate::reference;
+use crate::report::{Figure, Report};
+use reelway_node::process::Server;
 
 /// Arguments of the experiment.
 #[derive(Debug, Parser)]
@@ -43,7 +45,7 @@ const ARRIVALS: Duration = Duration::from_secs(4);
 
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
-    let args: &Args = &crate::arguments("serve", args);
+    let args: &Args = &arguments("serve", args);
     let folder = Folder::make("bench-serve")?;
     let films = folder.path().join("films");
     let recipe = Recipe::usual(args.seconds + 60, args.rate);

@@ -9,10 +9,11 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::json;
 
+use crate::arguments::arguments;
 use crate::film::{Recipe, make};
-use crate::server::{Server, get};
+use crate::report::{Figure, Report};
 use crate::stats::at;
-use crate::{Figure, Report};
+use reelway_node::process::{Server, get};
 
 const FILM: Recipe = Recipe {
     seconds: 600,
@@ -32,7 +33,7 @@ struct Args {}
 
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
-    let Args {} = crate::arguments("start", args);
+    let Args {} = arguments("start", args);
     let folder = crate::bed::Folder::make("bench-start")?;
     std::fs::create_dir_all(folder.path().join("films"))?;
     measure(folder.path())

@@ -13,9 +13,9 @@ use std::path::Path;
 use anyhow::Context;
 use serde::Deserialize;
 
-use crate::publish::{kept, write};
-use crate::report::Figure;
-use crate::{Kept, list};
+use crate::list;
+use crate::pages::{kept, write};
+use crate::report::{Figure, Kept};
 
 /// Begins and ends what is generated in a page that people write.
 const MARKS: (&str, &str) = (

@@ -10,11 +10,12 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use serde_json::{Value, json};
 
+use crate::arguments::arguments;
 use crate::bed::Folder;
 use crate::chart::{self, Axis, Mark, Series};
 use crate::film::{Recipe, SOUND, make_many};
-use crate::server::Server;
-use crate::{Figure, Report};
+use crate::report::{Figure, Report};
+use reelway_node::process::Server;
 
 /// Arguments of the experiment.
 #[derive(Debug, Parser)]
@@ -45,7 +46,7 @@ const CHART: &str = "yardstick/yardstick.svg";
 
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
-    let args: &Args = &crate::arguments("yardstick", args);
+    let args: &Args = &arguments("yardstick", args);
     let folder = Folder::make("bench-yardstick")?;
     let films = folder.path().join("films");
     let coming = args.viewers / args.per_second + 2;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use reelway_sys::folder::{Folder, is_link_in_the_way};
 
-use crate::intake::IntakeError;
+use crate::intake_error::IntakeError;
 
 /// A folder of a film directory.
 #[derive(Clone, Debug, PartialEq, Eq)]

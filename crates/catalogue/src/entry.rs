@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use reelway_media::{Codec, Kind, Nanos, Samples, Title, Track, ticks_to_nanos};
+use reelway_media::{Kind, Nanos, Samples, Title, Track, ticks_to_nanos};
+use reelway_rtp::Payload;
 use reelway_sys::FileIdentity;
 use serde::{Deserialize, Serialize};
 
@@ -161,21 +162,15 @@ impl TrackSummary {
 impl Protocols {
     /// By which protocols a title plays.
     pub fn of(title: &Title) -> Protocols {
-        let over_rtp = |codec: &Codec| {
-            matches!(
-                codec,
-                Codec::H264(_) | Codec::H265(_) | Codec::Aac(_) | Codec::Opus(_)
-            )
-        };
         let rtsp = title
             .tracks
             .iter()
-            .find(|track| !over_rtp(&track.codec))
+            .find(|track| !Payload::carries(&track.codec))
             .and_then(|odd| {
                 let left = title
                     .tracks
                     .iter()
-                    .any(|track| track.kind == odd.kind && over_rtp(&track.codec));
+                    .any(|track| track.kind == odd.kind && Payload::carries(&track.codec));
                 (!left).then(|| {
                     format!(
                         "{} cannot be sent over RTP yet; use HLS, DASH or the file",

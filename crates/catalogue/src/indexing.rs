@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use reelway_media::{Index, IndexError, IndexOptions, ReadIndexError, Trouble, index_with};
+use reelway_media::{Index, IndexError, IndexErrorKind, IndexOptions, ReadIndexError, index_with};
 use reelway_sys::FileIdentity;
 
 use crate::naming::FILM_EXTENSIONS;
@@ -73,7 +73,7 @@ impl IndexingError {
     /// lies elsewhere and cannot be reached.
     pub fn may_pass(&self) -> bool {
         match self {
-            IndexingError::Container { error, .. } => error.kind == Trouble::Incomplete,
+            IndexingError::Container { error, .. } => error.kind == IndexErrorKind::Incomplete,
             IndexingError::Elsewhere { .. } => true,
             IndexingError::Io { .. }
             | IndexingError::Foreign { .. }

@@ -10,13 +10,13 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use reelway_supervise as supervise;
+use reelway_supervise::{self as supervise, lock};
 use tracing::{debug, info, warn};
 
-use crate::directory::{Change, Shared, lock};
 use crate::entry::{Entry, State, Summary};
 use crate::index_file::IndexFile;
 use crate::indexing::{IndexingError, foreign_container};
+use crate::library::{Change, Shared};
 use crate::naming;
 use crate::shelf::Found;
 

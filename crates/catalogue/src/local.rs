@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use reelway_media::Index;
+use reelway_supervise::lock;
 use reelway_sys::FileIdentity;
 use reelway_sys::extents::Layout;
 use tracing::{info, warn};
 
-use crate::DirectoryConfig;
-use crate::directory::lock;
+use crate::config::DirectoryConfig;
 use crate::indexing::{IndexingError, index_path};
 use crate::keeper::{Event, YOUNG};
 use crate::scan::scan;

@@ -8,10 +8,13 @@ use std::sync::Arc;
 use reelway_sys::FileIdentity;
 
 use crate::below::Below;
+use crate::catalogue::Catalogue;
+use crate::directory::Directory;
 use crate::entry::{CatalogueError, Entry, Film};
 use crate::indexing::IndexingError;
-use crate::intake::{Intake, IntakeError, Place};
-use crate::{Catalogue, Change, Directory};
+use crate::intake::{Intake, Place};
+use crate::intake_error::IntakeError;
+use crate::library::Change;
 
 /// Libraries in their order: where two have a film of the same name, it is the first one's.
 pub struct Several(pub Vec<Arc<Directory>>);

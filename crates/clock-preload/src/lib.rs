@@ -21,6 +21,7 @@
 //! With `sys`, this is the only crate with `unsafe` code: its arguments are raw pointers of
 //! programs in C.
 
+mod errno;
 mod guard;
 mod mode;
 mod setters;
@@ -33,6 +34,7 @@ use reelway_clock::process::{
 };
 use reelway_sys::tsc::{self, Timespec, Timeval};
 
+use errno::libc_answer;
 use mode::{Call, Mode};
 
 /// Whether a program may store `size` bytes at `address`, as far as the address tells: not near
@@ -52,18 +54,6 @@ fn plausible<T>(address: *const T) -> bool {
     #[cfg(target_arch = "aarch64")]
     let address = address & 0x00ff_ffff_ffff_ffff;
     address.wrapping_sub(LOWEST) < END - LOWEST - size_of::<T>()
-}
-
-/// `answer` of the kernel as libc returns it: 0, or −1 with `errno` set.
-#[cold]
-fn libc_answer(answer: i32) -> c_int {
-    if answer < 0 {
-        // SAFETY: the calling thread's own `errno`.
-        unsafe { *libc::__errno_location() = -answer };
-        -1
-    } else {
-        answer
-    }
 }
 
 /// Stores two words at `place`: 0 or `-EFAULT`.

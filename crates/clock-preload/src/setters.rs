@@ -31,7 +31,7 @@ macro_rules! passed_on {
             };
             let function = next(NAME);
             if function.is_null() {
-                return crate::libc_answer(-libc::ENOSYS);
+                return crate::errno::libc_answer(-libc::ENOSYS);
             }
             // SAFETY: libc's function of this name has this signature.
             let function = unsafe {

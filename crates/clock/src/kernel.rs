@@ -1,8 +1,9 @@
 //! The kernel's clock, by `clock_gettime`.
 
 use reelway_sys::tsc;
+use reelway_time::{Boot, Monotonic, Real};
 
-use crate::{Boot, Clock, Monotonic, Real};
+use crate::clock::Clock;
 
 /// The kernel's clock: a vDSO call where the machine has one, else a system call.
 #[derive(Debug, Default, Clone, Copy)]

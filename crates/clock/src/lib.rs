@@ -17,6 +17,7 @@
 //!
 //! | file | what lives there |
 //! |---|---|
+//! | `clock.rs` | what a clock is |
 //! | `system.rs` | the clock of this process, as other crates use it |
 //! | `process.rs` | the same as the preload library uses it |
 //! | `trust.rs`, `cross.rs` | whether the counter can be trusted; the comparison of all processors' counters |
@@ -29,6 +30,7 @@
 //! The moments themselves are those of `reelway-time`. `docs/design/clock.md` explains how it works and how accurate it is.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod cross;
 mod kernel;
 mod piece;
@@ -40,6 +42,7 @@ mod system;
 mod track;
 pub mod trust;
 
+pub use clock::Clock;
 pub use cross::Crossing;
 pub use kernel::KernelClock;
 pub use reelway_time::{Boot, Monotonic, Real};
@@ -49,23 +52,3 @@ pub use system::{
     on_change, real, report, start, system, turn, words,
 };
 pub use track::{Event, Statistics};
-
-/// A source of the time. Cheap to call, never fails, callable from any thread.
-pub trait Clock: Send + Sync {
-    /// Nanoseconds of `CLOCK_MONOTONIC`: never steps back, over all threads.
-    fn now(&self) -> Monotonic;
-
-    /// Nanoseconds since 1970 (`CLOCK_REALTIME`): steps when somebody sets the clock.
-    fn real(&self) -> Real;
-
-    /// As [`Clock::now`], but ordered within the calling thread only; cheaper where there is a
-    /// cheaper way.
-    fn now_unordered(&self) -> Monotonic {
-        self.now()
-    }
-
-    /// Nanoseconds since boot (`CLOCK_BOOTTIME`): the monotonic time, and that spent suspended.
-    fn boot(&self) -> Boot {
-        Boot::from_nanos(self.now().nanos())
-    }
-}

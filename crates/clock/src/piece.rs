@@ -31,6 +31,24 @@ pub const MAX_COUNTS: u64 = u32::MAX as u64;
 /// The longest piece in nanoseconds: half a second keeps the fast read's product within 64 bits.
 pub const MAX_NANOS: u64 = SECOND / 2;
 
+/// No piece: no count is in it.
+pub const NOTHING: Piece = Piece {
+    start: 0,
+    hard: 0,
+    soft: 0,
+    mult: 0,
+    base: 0,
+    error: 0,
+    sampled: 0,
+};
+
+/// No piece yet, but one is coming: readers who have had the kernel's clock up to now must get no
+/// more of it, for the piece begins where it stood when this was published.
+pub const CLOSED: Piece = Piece {
+    error: 1,
+    ..NOTHING
+};
+
 impl Piece {
     /// Whether the piece says what time it was at `count`.
     pub fn covers(&self, count: u64) -> bool {

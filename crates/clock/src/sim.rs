@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::{Clock, Monotonic, Real};
+use reelway_time::{Monotonic, Real};
+
+use crate::clock::Clock;
 
 /// A clock that a test sets. Monotonic time moves forward only; real time is monotonic time plus
 /// an offset, which [`SimClock::set_real`] steps, as an administrator does.

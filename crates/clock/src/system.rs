@@ -6,12 +6,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use reelway_sys::tsc;
+use reelway_time::{Boot, Monotonic, Real};
 
+use crate::clock::Clock;
 use crate::cross::{self, Crossing};
 use crate::process::{self, BOOT, Kind, MONOTONIC, REAL};
 use crate::track::Event;
 use crate::trust::{self, Why, Wish};
-use crate::{Boot, Clock, Monotonic, Real};
 
 /// The clock of this process: the processor's counter, kept to the kernel's clock, or the
 /// kernel's clock where the counter is not to be trusted.

@@ -21,7 +21,7 @@ mod draw;
 mod sample;
 mod words;
 
-use crate::piece::Piece;
+use crate::piece::{CLOSED, NOTHING, Piece};
 use crate::ring::{Nanos, Ring, SecondMicros, SecondNanos};
 pub use words::{Memory, Statistics, TRACK_WORDS};
 use words::{Phase, SLOTS, Word};
@@ -181,7 +181,7 @@ impl<'a> Track<'a> {
     pub fn look_again(&self) {
         if self.words.try_lock() {
             if self.words.phase() == Phase::Tracking {
-                self.ring().publish(&draw::CLOSED);
+                self.ring().publish(&CLOSED);
             }
             self.words.unlock();
         }
@@ -198,7 +198,7 @@ impl<'a> Track<'a> {
             let number = ring.head();
             let piece = match ring.piece(number) {
                 Some(piece) => piece,
-                None if number == 0 => draw::NOTHING,
+                None if number == 0 => NOTHING,
                 // Asleep for several pieces: there is a newer one.
                 None => continue,
             };
@@ -261,7 +261,7 @@ impl<'a> Track<'a> {
             // The next piece may lie behind the kernel's clock by its error: whoever reads that
             // meanwhile must lie behind both, and not before what was read from the last piece.
             words::hold(now.saturating_sub(margin), words::ceil(piece.end()))
-        } else if *piece == draw::CLOSED {
+        } else if *piece == CLOSED {
             // The same, and not before the kernel's clock as it was given until now.
             let arrived = now;
             while now < arrived.saturating_add(margin) && self.ring().head() == number {

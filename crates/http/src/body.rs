@@ -1,10 +1,10 @@
-//! Bodies of media: read from the store window by window, paced, and one window ahead only for who takes one faster than
-//! the next can be read. A window is a block; of several blocks, which are asked for and read at once, for who is that
-//! fast, as long as most of what may be pinned is free.
+//! Bodies of media: read from the store window by window, paced, and one window ahead only for connections that take one
+//! faster than the next can be read. A window is a block. For connections that fast it is several blocks, which are asked for
+//! and read at once, as long as most of what may be pinned is free.
 //!
 //! What hyper holds and what is read ahead are slices of the store's blocks, which stay pinned until
 //! the socket has taken them. A viewer who stopped reading would so keep two windows for as long as
-//! his connection lives, and enough of them the whole pool. So only half of the pool may be pinned by
+//! the connection lives, and enough of them the whole pool. So only a quarter of the pool may be pinned by
 //! HTTP ([`Budget`]); connections beyond it get copies of at most 64 KiB, one at a time, and pin
 //! nothing.
 
@@ -18,277 +18,58 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use reelway_clock::Monotonic;
-use reelway_media::SamplesError;
-use reelway_session::EndReason;
-use reelway_store::{ReadError, Source, Span, Store};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use reelway_store::{ReadError, Span, Store};
+use reelway_viewing::{COPIED, WIDE, Window};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::connection::Speed;
+use crate::budget::Budget;
 use crate::films::Show;
-use crate::pace::Pace;
-use crate::pieces::{Window, Windows};
-use crate::spare::Share;
-use crate::viewer::Sending;
+use crate::flow::{Flow, MediaError, Turn};
+use crate::pieces::{self, Pieces};
 
-/// What one connection may copy at once when it may not pin.
-const COPIED: u64 = 64 << 10;
-
-/// Bytes a second that a connection is never held below.
-const LEAST_SPEED: u64 = 256 << 10;
-
-/// Bytes of a window for who takes one faster than the next can be read, and is not held to his pace by so much: what a
-/// window costs (the cache's policy, the pool's lock, a wake where it must be read) is shared by so many, and a disk has
-/// several reads to do at once.
-const WIDE: u64 = 1 << 20;
-
-/// How long a window makes the viewer wait for the next, if it need not hold more than [`COPIED`] bytes for that: one of
-/// few bits would play for many seconds, and he may seek meanwhile.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
-
-/// Seconds within which a poster's bytes are wanted: after those of all who watch.
-const POSTER_DUE: f64 = 60.0;
-
-/// Blocks of a pool of `blocks` that all answers over HTTP may pin together. Whoever comes when these are taken gets
-/// copies, so that HTTP never waits for what RTSP's viewers hold, nor they for it.
-pub fn pinned_blocks(blocks: u64) -> u64 {
-    (blocks / 4).max(1)
-}
-
-/// How many blocks of the store HTTP may pin.
+/// Where bodies of media come from.
 #[derive(Clone)]
-pub(crate) struct Budget {
-    blocks: Arc<Semaphore>,
-    all: usize,
-    block_bytes: u64,
+pub(crate) struct Bodies {
+    store: Store,
+    budget: Budget,
 }
 
-impl Budget {
-    /// [`pinned_blocks`] of the store's.
-    pub fn new(store: &Store) -> Budget {
-        let stats = store.stats();
-        let blocks = pinned_blocks(stats.blocks) as usize;
-        Budget {
-            blocks: Arc::new(Semaphore::new(blocks)),
-            all: blocks,
-            block_bytes: stats.block_bytes.into(),
+impl Bodies {
+    pub fn new(store: Store) -> Bodies {
+        let budget = Budget::new(&store);
+        Bodies { store, budget }
+    }
+
+    /// A body of `len` bytes, which are these pieces of a film. Reads the first pieces, so that a failure can still be
+    /// answered with a status.
+    pub async fn begin(
+        &self,
+        show: Arc<Show>,
+        flow: Flow,
+        pieces: Pieces,
+        len: u64,
+    ) -> Result<MediaBody, MediaError> {
+        if let Flow::Viewer { sending, .. } = &flow {
+            sending.viewer.answered();
         }
-    }
-
-    /// Leave to pin a window, and its bytes: a wide one if that is wanted and half of the budget is left after it,
-    /// else of one block; `None` where all is pinned.
-    fn window(&self, wide: bool) -> Option<(OwnedSemaphorePermit, u64)> {
-        let take = |blocks| self.blocks.clone().try_acquire_many_owned(blocks).ok();
-        let blocks = (WIDE / self.block_bytes) as usize;
-        if wide && blocks > 1 && self.blocks.available_permits() >= self.all / 2 + blocks {
-            let permit = take(blocks as u32)?;
-            return Some((permit, blocks as u64 * self.block_bytes));
-        }
-        Some((take(1)?, self.block_bytes))
-    }
-}
-
-/// Why media cannot be sent.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum MediaError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Samples(#[from] SamplesError),
-    #[error("the session was ended")]
-    Ended,
-}
-
-/// Who is sent media, and at what pace.
-pub(crate) enum Flow {
-    /// A viewer, held to the pace of his flow.
-    Viewer {
-        /// His answer, under way.
-        sending: Sending,
-        /// Film seconds that a byte plays.
-        seconds_per_byte: f64,
-        /// Whether it tells where the viewer is.
-        main: bool,
-        /// The connection's.
-        speed: Speed,
-        /// What it is held to.
-        pace: Pace,
-        /// What goes beyond the pace; `None`: nothing.
-        beyond: Option<Share>,
-    },
-    /// Nobody who watches: a piece for a poster.
-    Poster { _turn: OwnedSemaphorePermit },
-}
-
-impl Flow {
-    /// A viewer's flow over a connection, on average as fast as `pace` says.
-    pub fn of(
-        sending: Sending,
-        seconds_per_byte: f64,
-        main: bool,
-        pace: Pace,
-        speed: Speed,
-    ) -> Flow {
-        Flow::Viewer {
-            sending,
-            seconds_per_byte,
-            main,
-            speed,
-            pace,
-            beyond: None,
-        }
-    }
-
-    /// The same, sent beyond its pace what this share gives.
-    pub fn beyond(mut self, share: Option<Share>) -> Flow {
-        if let Flow::Viewer { beyond, .. } = &mut self {
-            *beyond = share;
-        }
-        self
-    }
-
-    /// Whether it goes as fast as TCP takes it.
-    fn is_unlimited(&self) -> bool {
-        matches!(self, Flow::Viewer { beyond: Some(share), .. } if share.is_all())
-    }
-
-    /// The film's bytes from here on are asked for.
-    fn comes_to(&self, source: &Source, offset: u64) {
-        if let Flow::Viewer {
-            sending,
-            main: true,
-            ..
-        } = self
-        {
-            sending.viewer.comes_to(source, offset);
-        }
-    }
-
-    /// Waits until it is time for more: `asked` bytes, where they have been asked for already, else at most
-    /// `most_beyond` where they go beyond the pace.
-    async fn turn(&self, asked: Option<u64>, most_beyond: u64) -> Result<Turn, MediaError> {
-        let Flow::Viewer {
-            sending: Sending { viewer, flow, .. },
-            seconds_per_byte,
-            speed,
-            pace,
-            beyond,
-            ..
-        } = self
-        else {
-            return Ok(Turn::at_pace(POSTER_DUE));
+        let mut producer = Producer {
+            store: self.store.clone(),
+            budget: self.budget.clone(),
+            show,
+            flow,
+            pieces,
+            ahead: None,
+            handed: None,
         };
-        // The first seconds go as fast as the network does, unless what is sent was booked.
-        let mut waited = !pace.is_free();
-        loop {
-            if viewer.session.is_ended() {
-                return Err(MediaError::Ended);
-            }
-            let refilled = viewer.refilled();
-            let (mut wait, ahead) = viewer.wait(*flow);
-            let now = reelway_clock::now();
-            let limit = || {
-                let most = pace.speed(ahead) / seconds_per_byte;
-                let most = (most.is_normal() && most > 0.0).then(|| (most as u64).max(LEAST_SPEED));
-                let beyond = beyond.as_ref().map(|share| share.speed(now));
-                match beyond {
-                    // Nothing limits it, or nothing but its pace.
-                    Some(None) => None,
-                    None => most,
-                    Some(Some(beyond)) => most.map(|most| most.saturating_add(beyond)),
-                }
-            };
-            if wait.is_zero() {
-                if let Some(share) = beyond {
-                    share.rests();
-                }
-                speed.limit(limit().filter(|_| waited));
-                return Ok(Turn::at_pace(ahead));
-            }
-            waited = true;
-            if let Some(share) = beyond {
-                match share.take(asked, most_beyond, now) {
-                    Ok(bytes) => {
-                        speed.limit(limit());
-                        return Ok(Turn {
-                            ahead: ahead.max(POSTER_DUE),
-                            beyond: Some(bytes),
-                        });
-                    }
-                    Err(again) => wait = wait.min(again),
-                }
-            }
-            // Looks up now and then whether the session was ended.
-            let _ = tokio::time::timeout(wait.min(Duration::from_secs(1)), refilled).await;
-        }
-    }
-
-    /// How long the viewer would have to wait for more if `bytes` were sent now.
-    fn wait_after(&self, bytes: u64) -> Duration {
-        match self {
-            _ if self.is_unlimited() => Duration::ZERO,
-            Flow::Viewer {
-                sending: Sending { viewer, flow, .. },
-                seconds_per_byte,
-                ..
-            } => viewer.wait_after(*flow, bytes as f64 * seconds_per_byte),
-            Flow::Poster { .. } => Duration::ZERO,
-        }
-    }
-
-    /// Bytes were handed over, at the film's pace or beyond it.
-    fn sent(&self, bytes: u64, at_pace: bool) {
-        if let Flow::Viewer {
-            sending: Sending { viewer, flow, .. },
-            seconds_per_byte,
-            ..
-        } = self
-        {
-            let seconds = bytes as f64 * seconds_per_byte;
-            viewer.sent(*flow, bytes, if at_pace { seconds } else { 0.0 });
-        }
-    }
-
-    /// All was handed over.
-    fn is_done(&mut self) {
-        if let Flow::Viewer { sending, .. } = self {
-            sending.is_done();
-        }
-    }
-
-    /// Nothing more can be sent, for this reason.
-    pub fn fail(&self, title: &str, error: &MediaError) {
-        match self {
-            _ if matches!(error, MediaError::Ended) => {}
-            Flow::Viewer {
-                sending: Sending { viewer, .. },
-                ..
-            } => {
-                tracing::warn!(%title, session = viewer.session.id(), "cannot send: {error}");
-                if !matches!(error, MediaError::Read(ReadError::Closed)) {
-                    viewer.session.end(EndReason::Failed(error.to_string()));
-                }
-            }
-            Flow::Poster { .. } => {
-                tracing::warn!(%title, "cannot send a piece for a poster: {error}")
-            }
-        }
-    }
-}
-
-/// It is time for a window.
-struct Turn {
-    /// Seconds of film that are ahead already.
-    ahead: f64,
-    /// It goes beyond the film's pace, and may have so many bytes.
-    beyond: Option<u64>,
-}
-
-impl Turn {
-    fn at_pace(ahead: f64) -> Turn {
-        Turn {
-            ahead,
-            beyond: None,
-        }
+        let first = producer.next().await;
+        let ready = first
+            .inspect_err(|error| producer.flow.fail(&producer.show.film.name, error))?
+            .unwrap_or_default();
+        Ok(MediaBody {
+            ready,
+            remaining: len,
+            state: State::Idle(Box::new(producer)),
+        })
     }
 }
 
@@ -301,12 +82,12 @@ struct Coming {
 }
 
 /// Makes the pieces of a body.
-pub(crate) struct Producer {
+struct Producer {
     store: Store,
     budget: Budget,
     show: Arc<Show>,
     flow: Flow,
-    windows: Windows,
+    pieces: Pieces,
     ahead: Option<Coming>,
     /// When the last window was handed over.
     handed: Option<Monotonic>,
@@ -325,24 +106,6 @@ impl AsRef<[u8]> for Held {
 }
 
 impl Producer {
-    pub fn new(
-        store: Store,
-        budget: Budget,
-        show: Arc<Show>,
-        flow: Flow,
-        windows: Windows,
-    ) -> Producer {
-        Producer {
-            store,
-            budget,
-            show,
-            flow,
-            windows,
-            ahead: None,
-            handed: None,
-        }
-    }
-
     /// Whether the next window must be asked for before this one is taken: it is this one's turn in less time after the
     /// last one than a read may last. Whoever is slower would only keep a block from others.
     fn is_fast(&self) -> bool {
@@ -353,19 +116,15 @@ impl Producer {
     /// Asks the store for the next window, due when the viewer will have played what is ahead.
     fn ask(&mut self, turn: &Turn, wide: bool) -> Result<Option<Coming>, MediaError> {
         let ahead = turn.ahead;
-        let (permit, mut size) = match self.budget.window(wide) {
+        let (permit, size) = match self.budget.window(wide) {
             Some((permit, size)) => (Some(permit), size),
             None => (None, COPIED),
         };
-        match turn.beyond {
-            Some(most) => size = size.min(most),
-            None => {
-                while size / 2 >= COPIED && self.flow.wait_after(size) > LONGEST_WAIT {
-                    size /= 2;
-                }
-            }
-        }
-        let Some(window) = self.windows.next(size)? else {
+        let size = match turn.beyond {
+            Some(most) => size.min(most),
+            None => self.flow.window(size),
+        };
+        let Some(window) = self.pieces.next(size)? else {
             return Ok(None);
         };
         let span = window.film.clone().map(|range| {
@@ -389,8 +148,8 @@ impl Producer {
 
     /// The next pieces, when it is time for them; `None` at the end.
     async fn next(&mut self) -> Result<Option<VecDeque<Bytes>>, MediaError> {
-        let asked = self.ahead.as_ref().map(|coming| coming.window.len());
-        let turn = self.flow.turn(asked, self.budget.block_bytes).await?;
+        let asked = self.ahead.as_ref().map(|coming| coming.window.bytes());
+        let turn = self.flow.turn(asked, self.budget.block_bytes()).await?;
         let fast = self.is_fast();
         // Of a share it is not known before its turn how large the next window may be.
         let may_ask = turn.beyond.is_none() || self.flow.is_unlimited();
@@ -414,7 +173,7 @@ impl Producer {
             None => None,
         };
         let copy = permit.is_none();
-        let mut pieces = window.bytes(span.as_ref(), copy);
+        let mut pieces = pieces::bytes(window, span.as_ref(), copy);
         drop(span);
         let bytes: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
         if let Some(permit) = permit {
@@ -426,7 +185,7 @@ impl Producer {
                     _permit: permit.clone(),
                 });
             }
-            // While these are written the next are read, unless they would be kept while he waits for them.
+            // While these are written the next are read, unless they would be kept while the viewer waits for them.
             if fast && may_ask && self.flow.wait_after(bytes) < self.show.source.lead() {
                 let wide = self.flow.wait_after(bytes + WIDE).is_zero();
                 self.ahead = self.ask(&turn, wide)?;
@@ -435,19 +194,6 @@ impl Producer {
         self.handed = Some(reelway_clock::now());
         self.flow.sent(bytes, turn.beyond.is_none());
         Ok(Some(pieces))
-    }
-
-    /// Reads the first pieces, so that a failure can still be answered with a status.
-    pub async fn start(mut self, len: u64) -> Result<MediaBody, MediaError> {
-        let first = self.next().await;
-        let ready = first
-            .inspect_err(|error| self.flow.fail(&self.show.film.name, error))?
-            .unwrap_or_default();
-        Ok(MediaBody {
-            ready,
-            remaining: len,
-            state: State::Idle(Box::new(self)),
-        })
     }
 }
 
@@ -523,46 +269,5 @@ impl http_body::Body for MediaBody {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.remaining)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn budget(blocks: usize, block_bytes: u64) -> Budget {
-        Budget {
-            blocks: Arc::new(Semaphore::new(blocks)),
-            all: blocks,
-            block_bytes,
-        }
-    }
-
-    #[test]
-    fn windows_are_wide_for_the_fast_while_half_of_what_may_be_pinned_is_left_for_others() {
-        let budget = budget(16, 256 << 10);
-        let mut pinned = Vec::new();
-        let mut sizes = Vec::new();
-        for _ in 0..11 {
-            let Some((permit, bytes)) = budget.window(true) else {
-                break;
-            };
-            pinned.push(permit);
-            sizes.push(bytes >> 10);
-        }
-        assert_eq!(sizes[..2], [1024, 1024]);
-        assert_eq!(sizes[2..10], [256; 8], "one block each of the other half");
-        assert!(budget.window(true).is_none(), "all is pinned");
-        pinned.clear();
-        assert_eq!(
-            budget.window(false).map(|(_, bytes)| bytes),
-            Some(256 << 10)
-        );
-    }
-
-    #[test]
-    fn a_block_that_is_large_is_a_window_by_itself() {
-        let budget = budget(16, 2 << 20);
-        assert_eq!(budget.window(true).map(|(_, bytes)| bytes), Some(2 << 20));
     }
 }

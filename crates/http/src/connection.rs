@@ -4,98 +4,24 @@ use std::future::Future;
 use std::io;
 use std::os::fd::AsFd;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use hyper::rt;
-use reelway_clock::Monotonic;
 use reelway_session::{last_look, patience};
 use reelway_sys::{marks, tcp};
+use reelway_viewing::on_wire;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::metrics::Metrics;
+use crate::metrics::counters::Counters;
 use crate::node::NodeView;
-
-/// What a connection carries, for the queues on its way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Carried {
-    /// Answers and playlists: little, so that they go first.
-    #[default]
-    Said,
-    /// Media: bulk, which does not go before what others are told.
-    Media,
-    /// A file, which goes after all else.
-    File {
-        /// Its differentiated services code point.
-        dscp: u8,
-        /// Whether its speed changes with what others need. Then the kernel holds little that has not left: what is held leaves
-        /// at the speed of before.
-        is_held: bool,
-    },
-}
+use crate::speed::{Carried, Speed, Told};
 
 /// Bytes of a held file that the kernel may have before they leave.
 const UNSENT: u32 = 128 << 10;
-
-/// How fast a connection may send, bytes a second, and what it carries; told by its bodies, done by the kernel
-/// (`SO_MAX_PACING_RATE`, marks) from the next write on.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Speed(Arc<Mutex<Told>>);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Told {
-    speed: u64,
-    carried: Carried,
-    /// When what is written now must have been taken; [`NEVER`]: there is no such time.
-    due: Monotonic,
-}
-
-const NEVER: Monotonic = Monotonic::from_nanos(u64::MAX);
-
-impl Default for Told {
-    fn default() -> Told {
-        Told {
-            speed: tcp::NO_LIMIT,
-            carried: Carried::Said,
-            due: NEVER,
-        }
-    }
-}
-
-impl Speed {
-    /// At most so many bytes a second; `None`: as fast as the network goes.
-    pub fn limit(&self, bytes_per_second: Option<u64>) {
-        self.told().speed = bytes_per_second.unwrap_or(tcp::NO_LIMIT);
-    }
-
-    /// This is sent from now on.
-    pub fn carries(&self, carried: Carried) {
-        self.told().carried = carried;
-    }
-
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What is written from now on must have been taken whole when this time is over, else the connection is closed: a
-    /// client that takes a byte now and then must not keep an answer in memory.
-    pub fn must_be_taken_within(&self, time: Duration) {
-        self.told().due = reelway_clock::now() + time;
-    }
-
-    /// What is written from now on may take as long as some of it is taken now and then.
-    pub fn may_be_taken_slowly(&self) {
-        self.told().due = NEVER;
-    }
-
-    /// Time that is left for what is written now.
-    fn left(&self) -> Duration {
-        self.told().due.since(reelway_clock::now())
-    }
-}
 
 /// The number of the connection that a request came over.
 #[derive(Clone, Copy, Debug)]
@@ -132,9 +58,6 @@ impl rt::Timer for PatientTimer {
     }
 }
 
-/// Bytes on the wire for 16 of an answer: headers of TCP, IP and Ethernet take less than a sixteenth.
-pub(crate) const WIRE: u64 = 17;
-
 /// The limited networks that a connection's packets pass, and its number: what it is handed is counted there.
 pub(crate) struct OnNetworks {
     pub node: Arc<dyn NodeView>,
@@ -143,11 +66,10 @@ pub(crate) struct OnNetworks {
 }
 
 impl OnNetworks {
-    fn handed(&self, bytes: u64, speed: u64) {
-        let wire = |bytes: u64| (bytes / 16).saturating_mul(WIRE) + bytes % 16;
-        let speed = (speed != tcp::NO_LIMIT).then(|| wire(speed));
+    fn handed(&self, bytes: u64, speed: Option<u64>) {
+        let (bytes, speed) = (on_wire(bytes), speed.map(on_wire));
         self.node
-            .is_handed(&self.numbers, self.connection.0, wire(bytes), speed);
+            .is_handed(&self.numbers, self.connection.0, bytes, speed);
     }
 }
 
@@ -155,7 +77,7 @@ impl OnNetworks {
 /// now.
 pub(crate) struct Watched {
     stream: TcpStream,
-    metrics: Arc<Metrics>,
+    counters: Arc<Counters>,
     patience: Duration,
     speed: Speed,
     networks: Option<OnNetworks>,
@@ -168,13 +90,13 @@ pub(crate) struct Watched {
 impl Watched {
     pub fn new(
         stream: TcpStream,
-        metrics: Arc<Metrics>,
+        counters: Arc<Counters>,
         patience: Duration,
         speed: Speed,
     ) -> Watched {
         Watched {
             stream,
-            metrics,
+            counters,
             patience,
             speed,
             networks: None,
@@ -201,10 +123,14 @@ impl Watched {
             );
         }
         if told.speed != before.speed
-            && let Err(error) = tcp::set_max_rate(self.stream.as_fd(), told.speed)
+            && let Err(error) = self.set_max_rate(told.speed)
         {
             tracing::debug!("a connection's pacing rate cannot be set: {error}");
         }
+    }
+
+    fn set_max_rate(&self, speed: Option<u64>) -> io::Result<()> {
+        tcp::set_max_rate(self.stream.as_fd(), speed.unwrap_or(tcp::NO_LIMIT))
     }
 
     fn mark(&self, carried: Carried) -> io::Result<()> {
@@ -229,7 +155,7 @@ impl Watched {
                 self.stalled = None;
             }
             if let Ok(bytes) = &result {
-                self.metrics
+                self.counters
                     .sent
                     .fetch_add(*bytes as u64, Ordering::Relaxed);
                 if let Some(networks) = &self.networks {
@@ -245,7 +171,7 @@ impl Watched {
         if stalled.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        self.metrics.stalled.fetch_add(1, Ordering::Relaxed);
+        self.counters.stalled.fetch_add(1, Ordering::Relaxed);
         self.stalled = None;
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
@@ -263,7 +189,7 @@ impl AsyncRead for Watched {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
         let bytes = (buf.filled().len() - before) as u64;
-        self.metrics.received.fetch_add(bytes, Ordering::Relaxed);
+        self.counters.received.fetch_add(bytes, Ordering::Relaxed);
         polled
     }
 }
@@ -317,8 +243,8 @@ mod tests {
             .unwrap();
         let _other = listener.accept().await.unwrap();
         let speed = Speed::default();
-        let (metrics, patience) = (Arc::default(), Duration::from_secs(1));
-        let mut watched = Watched::new(stream, metrics, patience, speed.clone());
+        let (counters, patience) = (Arc::default(), Duration::from_secs(1));
+        let mut watched = Watched::new(stream, counters, patience, speed.clone());
         let known = |watched: &Watched| tcp::max_rate(watched.stream.as_fd()).unwrap();
         speed.limit(Some(1_500_000));
         watched.write_all(b"film").await.unwrap();

@@ -3,21 +3,20 @@
 //! before its answer is made.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use bytes::Bytes;
+use reelway_connections::network;
 use reelway_supervise as supervise;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use crate::answer::{self, Answer, accepts_gzip};
-use crate::limits::{Peer, network};
+use crate::peer::Peer;
 
 /// Bytes that are set aside before a text is made; what it does not need is given back.
 const RESERVED: usize = 64 << 10;
@@ -42,14 +41,6 @@ impl Asker {
             address: peer.map_or(nowhere, |Peer(peer)| network(peer.ip())),
             takes_gzip: accepts_gzip(&request.headers),
         }
-    }
-}
-
-impl<S: Sync> FromRequestParts<S> for Asker {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Asker, Infallible> {
-        Ok(Asker::of(parts))
     }
 }
 

@@ -3,17 +3,19 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use reelway_catalogue::{Catalogue, CatalogueError, Film, State};
+use reelway_catalogue::{CatalogueError, Film, State};
 use reelway_clock::Real;
+use reelway_library::{Library, OpenError, OpenFilm};
 use reelway_media::{Kind, SECOND};
 use reelway_package::{Options, Package, PackageError};
-use reelway_store::{Source, Store};
+use reelway_store::Source;
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use tokio::sync::{OnceCell, Semaphore};
 
+use crate::blocking::blocking;
 use crate::conditional::Validators;
 
 /// Bytes of memory of films kept packaged, counted at [`LEAST`] each or more.
@@ -41,28 +43,16 @@ pub(crate) struct Show {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShowError {
     #[error(transparent)]
-    Catalogue(#[from] CatalogueError),
+    Open(#[from] OpenError),
     #[error("film '{0}': {1}")]
     Package(String, PackageError),
-    #[error("film '{0}' cannot be opened: {1}")]
-    Open(String, std::io::Error),
-    #[error("film '{0}' was just replaced and is being indexed again")]
-    Replaced(String),
 }
 
 impl Show {
-    fn new(film: Arc<Film>, store: &Store, options: Options) -> Result<Show, ShowError> {
-        let name = || film.name.clone();
-        let source = store
-            .open(&film.path)
-            .map_err(|error| ShowError::Open(name(), error))?;
-        if source.identity() != film.identity {
-            return Err(ShowError::Replaced(name()));
-        }
+    fn new(opened: &OpenFilm, options: Options) -> Result<Show, ShowError> {
+        let (film, source) = (opened.film().clone(), opened.source().clone());
         let package = Package::new(film.title.clone(), &*film.samples, options)
-            .map_err(|error| ShowError::Package(name(), error))?;
-        let length = u64::try_from(film.title.duration).unwrap_or(0);
-        store.film(&source, Duration::from_nanos(length));
+            .map_err(|error| ShowError::Package(film.name.clone(), error))?;
         let version = version(&film.identity, options);
         Ok(Show {
             film,
@@ -147,8 +137,7 @@ struct Slot {
 
 /// All films that can be served.
 pub(crate) struct Films {
-    catalogue: Arc<dyn Catalogue>,
-    store: Store,
+    library: Library,
     options: Options,
     slots: Mutex<HashMap<String, Arc<Slot>>>,
     uses: AtomicU64,
@@ -156,10 +145,9 @@ pub(crate) struct Films {
 }
 
 impl Films {
-    pub fn new(catalogue: Arc<dyn Catalogue>, store: Store, options: Options) -> Films {
+    pub fn new(library: Library, options: Options) -> Films {
         Films {
-            catalogue,
-            store,
+            library,
             options,
             slots: Mutex::default(),
             uses: AtomicU64::new(0),
@@ -170,6 +158,16 @@ impl Films {
     /// The entity tag of a film's file.
     pub fn etag(&self, identity: &FileIdentity) -> String {
         format!("\"{}\"", version(identity, self.options))
+    }
+
+    /// Whether the catalogue knows a film of this name, whether it plays or not.
+    pub fn has(&self, name: &str) -> bool {
+        self.library.catalogue().entry(name).is_some()
+    }
+
+    /// Lets go of the blocks of a file that is no film any more.
+    pub fn forget_blocks(&self, identity: FileIdentity) {
+        self.library.store().forget(identity);
     }
 
     /// Lets go of a film that was deleted or replaced, so that the disk gets its room back.
@@ -185,13 +183,13 @@ impl Films {
 
     /// The film of this name.
     pub async fn get(&self, name: &str) -> Result<Arc<Show>, ShowError> {
-        let entry = self
-            .catalogue
-            .entry(name)
-            .ok_or_else(|| CatalogueError::Unknown(name.to_owned()))?;
+        let catalogue = self.library.catalogue();
+        let unknown = || CatalogueError::Unknown(name.to_owned());
+        let entry = catalogue.entry(name).ok_or_else(unknown);
+        let entry = entry.map_err(OpenError::from)?;
         if !matches!(entry.state, State::Ready(_)) {
             // Says why not.
-            self.catalogue.film(name)?;
+            catalogue.film(name).map_err(OpenError::from)?;
         }
         let slot = self.slot(name, entry.identity);
         let loaded = slot
@@ -199,14 +197,14 @@ impl Films {
             .get_or_try_init(|| async {
                 // Never closed, so that it is always given.
                 let _turn = self.making.acquire().await;
-                let (catalogue, store) = (self.catalogue.clone(), self.store.clone());
+                let library = self.library.clone();
                 let (name, options) = (name.to_owned(), self.options);
                 // Reads the film's index file, and looks at each of its samples.
-                let load = tokio::task::spawn_blocking(move || {
-                    Show::new(catalogue.film(&name)?, &store, options).map(Arc::new)
-                });
-                load.await
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+                blocking(move || {
+                    let opened = library.open_blocking(&name)?;
+                    Show::new(&opened, options).map(Arc::new)
+                })
+                .await
             })
             .await?;
         Ok(loaded.clone())

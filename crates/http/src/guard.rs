@@ -8,7 +8,8 @@
 use std::net::IpAddr;
 
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, Version, header, uri::Authority};
+use axum::http::{Method, StatusCode, Version, header, uri::Authority};
+use reelway_viewing::{bearer, is_secret};
 
 use crate::config::HttpConfig;
 
@@ -100,8 +101,10 @@ pub(crate) fn check_change(config: &HttpConfig, request: &Parts) -> Result<(), R
             "this server has no API token, so nothing can be changed".into(),
         ));
     }
-    match bearer(&request.headers) {
-        Some(token) if same_secret(token, &config.api_token) => Ok(()),
+    let authorization = request.headers.get(header::AUTHORIZATION);
+    let authorization = authorization.and_then(|value| value.to_str().ok());
+    match authorization.and_then(bearer) {
+        Some(token) if is_secret(token, &config.api_token) => Ok(()),
         _ => Err((
             StatusCode::UNAUTHORIZED,
             "this needs the token (`Authorization: Bearer TOKEN`); it is in the file `token` of the state \
@@ -128,22 +131,6 @@ pub(crate) fn check_page(request: &Parts) -> Result<(), Refused> {
         return Err((StatusCode::FORBIDDEN, words.into()));
     }
     Ok(())
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers
-        .get(header::AUTHORIZATION)?
-        .to_str()
-        .ok()?
-        .split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
-/// Compares without telling by the time it takes how much was right.
-fn same_secret(given: &str, secret: &str) -> bool {
-    let pairs = given.bytes().zip(secret.bytes());
-    let different = pairs.fold(0, |different, (a, b)| different | (a ^ b));
-    given.len() == secret.len() && std::hint::black_box(different) == 0
 }
 
 fn is_own_origin(request: &Parts, origin: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Whether the server is well: `/healthz`, and what metrics say of panics and problems.
+//! Whether the server is well and lets newcomers in: `/healthz`, `/readyz`, and what metrics say of panics and problems.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -8,13 +8,22 @@ use axum::http::StatusCode;
 use reelway_supervise::Severity;
 
 use crate::answer::{self, Answer};
-use crate::app::App;
-use crate::metrics::Exposition;
-use crate::node::Problem;
+use crate::metrics::text::Exposition;
+use crate::node::{NodeState, Problem};
+use crate::status::Status;
 
 /// `GET /healthz`: 503 while a part has failed. Names all problems, one a line.
-pub(crate) async fn healthz(State(app): State<Arc<App>>) -> Answer {
-    health(&app.node.problems())
+pub(crate) async fn healthz(State(status): State<Arc<Status>>) -> Answer {
+    health(&status.node.problems())
+}
+
+/// `GET /readyz`: 503 while newcomers are not let in.
+pub(crate) async fn readyz(State(status): State<Arc<Status>>) -> Answer {
+    match status.state() {
+        NodeState::Serving => answer::with(StatusCode::OK, "text/plain; charset=utf-8", "ready\n"),
+        NodeState::Starting => answer::error(StatusCode::SERVICE_UNAVAILABLE, "starting"),
+        NodeState::Draining => answer::error(StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+    }
 }
 
 fn health(problems: &[Problem]) -> Answer {
@@ -35,7 +44,7 @@ fn health(problems: &[Problem]) -> Answer {
 }
 
 /// Panics and problems as metrics.
-pub(crate) fn metrics(out: &mut Exposition, app: &App) {
+pub(crate) fn metrics(out: &mut Exposition, problems: &[Problem]) {
     let name = "reelway_thread_panics_total";
     out.family(
         name,
@@ -51,7 +60,6 @@ pub(crate) fn metrics(out: &mut Exposition, app: &App) {
         "gauge",
         "Problems listed at /api/node, by severity; failed: a part does not work.",
     );
-    let problems = app.node.problems();
     for severity in [Severity::Recovered, Severity::Degraded, Severity::Failed] {
         let those = problems
             .iter()

@@ -7,16 +7,18 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `server.rs`, `connection.rs`, `limits.rs` | listening, connections and their limits |
-//! | `app.rs`, `guard.rs`, `route.rs` | a request's way: checks, addresses |
-//! | `watch.rs`, `media.rs`, `conditional.rs` | playlists, segments and files; conditional and range requests |
-//! | `desk.rs` | texts that are made on request, off the reactor and within one bound |
+//! | `app.rs`, `status.rs`, `config.rs` | the parts, put together; how the server is; settings |
+//! | `server.rs`, `connection.rs`, `peer.rs` | listening, connections and whose they are |
+//! | `front.rs`, `guard.rs`, `route.rs` | a request's way: checks, addresses |
+//! | `watch/`, `media.rs`, `conditional.rs` | playlists, segments and files; conditional and range requests |
+//! | `desk.rs`, `blocking.rs` | texts that are made on request, off the reactor and within one bound |
 //! | `films.rs` | films, packaged and opened |
 //! | `shadow.rs` | what other cache policies would have made of the same requests |
-//! | `viewers.rs`, `viewer.rs`, `pace.rs` | who watches, and how fast he is sent |
-//! | `body.rs`, `pieces.rs` | bodies of media |
-//! | `upload.rs`, `upload/` | films that are put and deleted |
-//! | `api/` | the control API of `docs/reference/api.md` |
+//! | `viewers.rs`, `viewer.rs` | who watches |
+//! | `body.rs`, `flow.rs`, `pieces.rs` | bodies of media, window by window |
+//! | `budget.rs`, `downloads.rs`, `speed.rs` | what bodies may pin, what downloads may take, how fast a connection sends |
+//! | `upload/` | films that are put and deleted |
+//! | `api/`, `names.rs` | the control API of `docs/reference/api.md` |
 //! | `metrics/`, `health.rs` | counters, Prometheus; whether the server is well |
 //! | `web.rs` | the web pages in the binary |
 #![forbid(unsafe_code)]
@@ -24,32 +26,38 @@
 mod answer;
 mod api;
 mod app;
+mod blocking;
 mod body;
+mod budget;
 mod conditional;
 mod config;
 mod connection;
 mod desk;
+mod downloads;
 mod films;
+mod flow;
+mod front;
 mod guard;
 mod health;
-mod limits;
 mod media;
 mod metrics;
+mod names;
 mod node;
-mod pace;
+mod peer;
 mod pieces;
 mod process;
 mod route;
 mod server;
 mod shadow;
-mod spare;
+mod speed;
+mod status;
 mod upload;
 mod viewer;
 mod viewers;
 mod watch;
 mod web;
 
-pub use body::pinned_blocks;
 pub use config::HttpConfig;
 pub use node::{Addresses, Calibrated, NodeState, NodeView, Problem, Sending};
+pub use reelway_viewing::pinned_blocks;
 pub use server::HttpServer;

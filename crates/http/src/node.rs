@@ -33,7 +33,7 @@ pub struct Sending {
     pub late_p999_ms: Option<f64>,
     /// Greatest lateness over the last seconds, in milliseconds.
     pub late_max_ms: Option<f64>,
-    /// How packets go to the kernel: `io_uring`, `gso`, `sendmmsg`.
+    /// How packets go to the kernel: `gso`, `sendmmsg`.
     pub backend: String,
     /// Packets of a viewer that were handed to the kernel together, in the mean of the last seconds;
     /// `None` when nothing was sent.

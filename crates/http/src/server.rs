@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::Router;
 use axum::http::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use reelway_catalogue::Catalogue;
 use reelway_clock::reactor::metered;
+use reelway_connections::{Limits, TooMany};
 use reelway_session::{Sessions, new_connection};
 use reelway_store::Store;
 use reelway_supervise as supervise;
@@ -24,14 +24,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::answer;
+use crate::api::events;
 use crate::app::App;
 use crate::config::HttpConfig;
-use crate::connection::{ConnectionNumber, OnNetworks, PatientTimer, Speed, Watched};
-use crate::limits::TooMany;
+use crate::connection::{ConnectionNumber, OnNetworks, PatientTimer, Watched};
+use crate::front::Front;
 use crate::node::NodeView;
+use crate::shadow;
+use crate::speed::Speed;
+use crate::status::Status;
+use crate::upload::clean_up::clean_up;
+use crate::upload::slots;
 
 /// Bytes that the kernel holds for a connection and that have not left yet: what a reader who stopped
-/// costs beside what is on the way to him.
+/// costs beside what is on the way to them.
 const UNSENT: u32 = 128 << 10;
 /// Bytes that hyper holds of a request's head, and of an answer before it waits for the socket (plus
 /// the piece that went beyond).
@@ -48,7 +54,7 @@ There are too many connections (`http.max_connections`, `http.max_connections_pe
 
 /// The HTTP side of the server: HLS, DASH, files, API, web pages.
 pub struct HttpServer {
-    app: Arc<App>,
+    app: App,
     listeners: Vec<TcpListener>,
 }
 
@@ -68,9 +74,9 @@ impl HttpServer {
             listeners.push(listener);
         }
         if let Some(intake) = catalogue.intake().filter(|_| config.uploads) {
-            crate::upload::clean_up(intake);
+            clean_up(intake);
         }
-        let app = Arc::new(App::new(config, catalogue, sessions, store, node));
+        let app = App::new(config, catalogue, sessions, store, node);
         Ok(HttpServer { app, listeners })
     }
 
@@ -84,32 +90,41 @@ impl HttpServer {
 
     /// To be told when films come, go or change, by their names; for those who listen to events.
     pub fn library_listener(&self) -> impl Fn(&[String]) + Send + Sync + 'static {
-        let app = self.app.clone();
-        move |names| app.events.films_changed(names)
+        let events = self.app.events.clone();
+        move |names| events.films_changed(names)
     }
 
     /// Serves until dropped; then all connections end with it.
     pub async fn run(self) {
+        let HttpServer { app, listeners } = self;
         let mut loops = JoinSet::new();
-        for listener in self.listeners {
+        let config = &app.config;
+        let limits = Limits::new(config.max_connections, config.max_connections_per_peer);
+        let hall = Arc::new(Hall {
+            config: app.config.clone(),
+            limits,
+            status: app.status.clone(),
+            front: app.front.clone(),
+        });
+        for listener in listeners {
             let door = Arc::new(Door {
-                app: self.app.clone(),
+                hall: hall.clone(),
                 listener,
                 connections: Mutex::default(),
             });
             loops.spawn(supervise::keep("http accept", move || accept(door.clone())));
         }
-        let app = self.app.clone();
+        let uploads = app.uploads;
         loops.spawn(supervise::keep("http uploads", move || {
-            crate::upload::expire(app.clone())
+            slots::expire(uploads.clone())
         }));
-        let shadow = self.app.shadow.clone();
+        let shadow = app.shadow;
         loops.spawn(supervise::keep("http cache comparison", move || {
-            crate::shadow::watch(shadow.clone())
+            shadow::watch(shadow.clone())
         }));
-        let app = self.app;
+        let (listeners, overview) = (app.events, app.overview);
         loops.spawn(supervise::keep("http events", move || {
-            crate::api::tell(app.clone())
+            events::tell(listeners.clone(), overview.clone())
         }));
         while loops.join_next().await.is_some() {}
     }
@@ -133,16 +148,23 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
+/// What connections share.
+struct Hall {
+    config: Arc<HttpConfig>,
+    limits: Limits,
+    status: Arc<Status>,
+    front: Arc<Front>,
+}
+
 /// A listener and its connections. A panic of the loop that accepts ends none of them.
 struct Door {
-    app: Arc<App>,
+    hall: Arc<Hall>,
     listener: TcpListener,
     /// They end with the server.
     connections: Mutex<JoinSet<()>>,
 }
 
 async fn accept(door: Arc<Door>) {
-    let router = crate::app::router(door.app.clone());
     loop {
         let accepted = door.listener.accept().await;
         supervise::inject("http.accept");
@@ -151,7 +173,7 @@ async fn accept(door: Arc<Door>) {
                 let mut connections = supervise::whole(door.connections.lock());
                 // Those that are over.
                 while connections.try_join_next().is_some() {}
-                take_in(&door.app, &router, &mut connections, stream, peer);
+                take_in(&door.hall, &mut connections, stream, peer);
             }
             Err(error) => {
                 // Out of descriptors, say: the connection stays in the kernel's queue meanwhile.
@@ -162,20 +184,14 @@ async fn accept(door: Arc<Door>) {
     }
 }
 
-fn take_in(
-    app: &Arc<App>,
-    router: &Router,
-    connections: &mut JoinSet<()>,
-    stream: TcpStream,
-    peer: SocketAddr,
-) {
-    let metrics = &app.metrics;
-    let counted = match app.limits.enter(peer.ip()) {
+fn take_in(hall: &Arc<Hall>, connections: &mut JoinSet<()>, stream: TcpStream, peer: SocketAddr) {
+    let counters = &hall.status.counters;
+    let counted = match hall.limits.enter(peer.ip()) {
         Ok(counted) => counted,
         Err(which) => {
             match which {
-                TooMany::InAll => &metrics.refused_total,
-                TooMany::OfPeer => &metrics.refused_peer,
+                TooMany::InAll { .. } => &counters.refused_total,
+                TooMany::OfPeer { .. } => &counters.refused_peer,
             }
             .fetch_add(1, Ordering::Relaxed);
             // Fits into the socket's empty buffer; who does not want it does not get it.
@@ -186,13 +202,14 @@ fn take_in(
     if let Err(error) = prepare(&stream) {
         tracing::debug!(%peer, "socket options: {error}");
     }
-    metrics.connections_total.fetch_add(1, Ordering::Relaxed);
-    metrics.connections.fetch_add(1, Ordering::Relaxed);
-    let (app, router) = (app.clone(), router.clone());
+    counters.connections_total.fetch_add(1, Ordering::Relaxed);
+    counters.connections.fetch_add(1, Ordering::Relaxed);
+    let hall = hall.clone();
     connections.spawn(metered(async move {
-        let conversation = converse(&app, router, stream, peer);
+        let conversation = converse(&hall, stream, peer);
         let _ = supervise::caught("http connection", conversation).await;
-        app.metrics.connections.fetch_sub(1, Ordering::Relaxed);
+        let counters = &hall.status.counters;
+        counters.connections.fetch_sub(1, Ordering::Relaxed);
         drop(counted);
     }));
 }
@@ -205,23 +222,24 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// One connection, to its end.
-async fn converse(app: &Arc<App>, router: Router, stream: TcpStream, peer: SocketAddr) {
+async fn converse(hall: &Hall, stream: TcpStream, peer: SocketAddr) {
+    let status = &hall.status;
     let speed = Speed::default();
     let number = ConnectionNumber(new_connection());
     let networks = OnNetworks {
-        node: app.node.clone(),
-        numbers: app.sessions.gate().networks_to(peer.ip()),
+        node: status.node.clone(),
+        numbers: status.sessions.gate().networks_to(peer.ip()),
         connection: number,
     };
-    let (metrics, patience) = (app.metrics.clone(), app.config.stall_timeout);
-    let watched = Watched::new(stream, metrics, patience, speed.clone());
+    let (counters, patience) = (status.counters.clone(), hall.config.stall_timeout);
+    let watched = Watched::new(stream, counters, patience, speed.clone());
     let io = TokioIo::new(watched.over((!networks.numbers.is_empty()).then_some(networks)));
     let service = service_fn(|mut request| {
-        let (app, router) = (app.clone(), router.clone());
+        let front = hall.front.clone();
         request.extensions_mut().insert(speed.clone());
         request.extensions_mut().insert(number);
         async move {
-            let answer = crate::app::handle(app, router, request, peer);
+            let answer = front.answer(request, peer);
             let answer = supervise::caught("http request", answer).await;
             let fault = |panicked| answer::error(StatusCode::INTERNAL_SERVER_ERROR, panicked);
             Ok::<_, Infallible>(answer.unwrap_or_else(fault))
@@ -230,7 +248,7 @@ async fn converse(app: &Arc<App>, router: Router, stream: TcpStream, peer: Socke
     let connection = http1::Builder::new()
         .timer(PatientTimer)
         // Runs from the end of the request before: it bounds idleness as well.
-        .header_read_timeout(app.config.request_timeout)
+        .header_read_timeout(hall.config.request_timeout)
         .max_buf_size(BUFFERED)
         .max_headers(HEADERS)
         .serve_connection(io, service);

@@ -8,13 +8,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reelway_cache::sim::{Requests, belady, run};
 use reelway_cache::{BlockId, FilmId, Spec};
 use reelway_store::{Observer, Store};
-use reelway_supervise as supervise;
+use reelway_supervise::lock;
 
 /// Requests kept for each block of the cache.
 const TIMES: usize = 8;
@@ -64,10 +64,6 @@ pub(crate) struct Shadow {
     blocks: u64,
     found: Mutex<Option<Arc<Compared>>>,
     cpu_ns: AtomicU64,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    supervise::whole(mutex.lock())
 }
 
 impl Observer for Shadow {

@@ -1,73 +1,31 @@
-//! Viewers over HTTP are sessions too.
-//!
-//! An HLS or DASH viewer is born with the multivariant playlist or the MPD: there he is let in or
-//! refused, and gets a token that all addresses below carry (`?s=TOKEN`). A token is a name, not a
-//! permission: whoever brings one that is well-formed but unknown (his session expired while he
-//! paused, or the server was started anew) is a newcomer under that name, let in if there is room.
-//! A token that somebody ended is answered with 410 from then on, one of another film with 403.
-//! Segments asked for without a token, and files, belong to a viewer known by his address and
-//! program.
+//! Viewers over HTTP are sessions too: here is which session each viewer has ([`reelway_viewing::Viewers`] says who they
+//! are). A newcomer is let in or refused when they ask for the first playlist.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use reelway_clock::Monotonic;
+use reelway_demand::Carriage;
 use reelway_session::{EndReason, NewSession, Protocol, Refusal, Sessions, Wants};
 use reelway_store::Store;
 use reelway_supervise as supervise;
-use reelway_timetable::Carriage;
+use reelway_viewing::{Caller, Delivery, End, Entry, Film, Key, Mismatch, Pace, Piece};
 
 use crate::films::Show;
-use crate::viewer::Viewer;
-
-/// Characters of a token.
-pub(crate) const TOKEN_LENGTH: usize = 24;
-/// How long an ended token is answered with 410.
-const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
-/// How long a viewer without a token is kept out after he was ended.
-const KEPT_OUT: Duration = Duration::from_secs(60);
-/// Bytes of a query that is kept: a user's name and signature take less.
-const LONGEST_QUERY: usize = 1024;
-/// Ended viewers that are remembered.
-const MOST_REMEMBERED: usize = 10_000;
-
-/// Who asks.
-#[derive(Clone, Debug)]
-pub(crate) struct Caller {
-    pub peer: SocketAddr,
-    /// The number of the connection.
-    pub connection: u64,
-    pub agent: Option<String>,
-    /// The token in the address.
-    pub token: Option<String>,
-    /// All that follows `?` there; it may say who he is.
-    pub query: Option<String>,
-}
+use crate::viewer::{Sending, Viewer};
 
 /// Why a caller is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
-    /// 503.
+    /// There is no room for them, or they may not watch.
     Refused(Refusal),
-    /// 403.
-    Forbidden(&'static str),
-    /// 410.
-    Gone(String),
+    /// They are not a viewer, or not any more.
+    NoViewer(reelway_viewing::Denied),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Key {
-    Token(String),
-    Anonymous {
-        ip: IpAddr,
-        agent: Option<String>,
-        title: String,
-        protocol: Protocol,
-        /// Where users are known: two of them may share an address.
-        query: Option<String>,
-    },
+impl From<reelway_viewing::Denied> for Denied {
+    fn from(denied: reelway_viewing::Denied) -> Denied {
+        Denied::NoViewer(denied)
+    }
 }
 
 /// All viewers over HTTP.
@@ -77,191 +35,161 @@ struct Inner {
     sessions: Sessions,
     store: Store,
     timeout: Duration,
-    present: Mutex<HashMap<Key, Arc<Viewer>>>,
-    /// Who was here.
-    past: Mutex<HashMap<Key, Past>>,
+    pace: Pace,
+    known: Mutex<reelway_viewing::Viewers<Arc<Viewer>>>,
 }
 
-/// What is remembered of one who was here.
-#[derive(Clone)]
-struct Past {
-    /// Not longer than this.
-    until: Monotonic,
-    /// He was ended and is not to come back, and why, in words to follow that; else he only was silent for too long.
-    ended: Option<Arc<str>>,
-    protocol: Protocol,
-    /// Of the address that he began with, where users are known.
+/// A caller who is to become a viewer.
+struct Newcomer<'a> {
+    /// By what they are known already.
+    key: Option<Key>,
+    delivery: Delivery,
     query: Option<String>,
+    caller: &'a Caller,
 }
 
 impl Viewers {
-    pub fn new(sessions: Sessions, store: Store, timeout: Duration) -> Viewers {
+    pub fn new(sessions: Sessions, store: Store, timeout: Duration, pace: Pace) -> Viewers {
+        let knows_users = sessions.gate().config().users.are_known();
         Viewers(Arc::new(Inner {
             sessions,
             store,
             timeout,
-            present: Mutex::default(),
-            past: Mutex::default(),
+            pace,
+            known: Mutex::new(reelway_viewing::Viewers::new(knows_users)),
         }))
     }
 
-    /// A viewer begins, with the multivariant playlist or the MPD; one who brings his token goes on.
+    /// A viewer begins, with the multivariant playlist or the MPD; one who brings their token goes on.
     pub fn begin(
         &self,
-        protocol: Protocol,
+        delivery: Delivery,
         show: &Show,
         caller: &Caller,
     ) -> Result<Arc<Viewer>, Denied> {
-        match caller.token {
-            Some(_) => self.resume(protocol, show, caller),
-            None => self.open(protocol, show, caller, None),
+        if caller.token.is_some() {
+            return self.resume(delivery, show, caller);
         }
+        let newcomer = Newcomer {
+            key: None,
+            delivery,
+            query: caller.query.clone(),
+            caller,
+        };
+        self.open(show, newcomer)
     }
 
     /// The viewer who asks for something below the playlist.
     pub fn resume(
         &self,
-        protocol: Protocol,
+        delivery: Delivery,
         show: &Show,
         caller: &Caller,
     ) -> Result<Arc<Viewer>, Denied> {
-        let key = match &caller.token {
-            Some(token) if is_token(token) => Key::Token(token.clone()),
-            Some(_) => {
-                return Err(Denied::Forbidden(
-                    "this is not a viewer's token; open the film's playlist again",
-                ));
-            }
-            None => Key::Anonymous {
-                ip: caller.peer.ip(),
-                agent: caller.agent.clone(),
-                title: show.film.name.clone(),
-                protocol,
-                query: self.query_of(caller),
-            },
-        };
         let now = reelway_clock::now();
-        let past = lock(&self.0.past)
-            .get(&key)
-            .filter(|past| now < past.until)
-            .cloned();
-        if let Some(why) = past.as_ref().and_then(|past| past.ended.as_deref()) {
-            return Err(Denied::Gone(format!(
-                "this viewer's session was ended{why}"
-            )));
-        }
-        let protocol = past.as_ref().map_or(protocol, |past| past.protocol);
-        // The addresses below the playlist do not say again who he is.
-        let caller = Caller {
-            query: past.and_then(|past| past.query).or(caller.query.clone()),
-            ..caller.clone()
+        let title = &show.film.name;
+        let found = self.0.known().find(caller, title, delivery, now)?;
+        // A viewer who was given up in this very moment comes anew.
+        let present = found
+            .present
+            .filter(|present| !present.viewer.session.is_ended());
+        let Some(present) = present else {
+            let newcomer = Newcomer {
+                key: Some(found.key),
+                delivery: found.delivery,
+                query: found.query,
+                caller,
+            };
+            return self.open(show, newcomer);
         };
-        let present = lock(&self.0.present).get(&key).cloned();
-        // One who was given up in this very moment comes anew.
-        let present = present.filter(|viewer| !viewer.session.is_ended());
-        let Some(viewer) = present else {
-            return self.open(protocol, show, &caller, Some(key));
-        };
-        if !viewer.watches(show) {
-            return Err(Denied::Forbidden(
-                "this token belongs to a viewer of another film",
-            ));
+        if let Err(mismatch) = present.check(film(show)) {
+            if mismatch == Mismatch::Replaced {
+                let why = "the film was replaced while it was watched".into();
+                present.viewer.session.end(EndReason::Failed(why));
+            }
+            return Err(Denied::NoViewer(mismatch.into()));
         }
-        if !viewer.watches_version(show) {
-            viewer.session.end(EndReason::Failed(
-                "the film was replaced while it was watched".into(),
-            ));
-            return Err(Denied::Gone(
-                "the film was replaced while it was watched; open it again".into(),
-            ));
-        }
-        Ok(viewer)
+        Ok(present.viewer)
     }
 
-    /// What is kept of the query that a caller began with: it says who he is, where users are known.
-    fn query_of(&self, caller: &Caller) -> Option<String> {
-        let knows_users = self.0.sessions.gate().config().users.are_known();
-        let query = caller.query.clone().filter(|_| knows_users);
-        query.filter(|query| query.len() <= LONGEST_QUERY)
+    /// A viewer asks for a piece, whose answer is under way until what this gives is dropped. They may be refused if they
+    /// let their place go before they asked for the first one.
+    pub fn asks(&self, viewer: &Arc<Viewer>, piece: &Piece) -> Result<Sending, Denied> {
+        let sending = viewer.asks(piece);
+        self.say_farewell();
+        sending.map_err(Denied::Refused)
     }
 
-    /// Tells those who were sent away for others; nothing of this room may be locked.
+    /// Ends those who were sent away for others; nothing of this file may be locked.
     fn say_farewell(&self) {
         self.0.sessions.say_farewell();
     }
 
-    fn open(
-        &self,
-        protocol: Protocol,
-        show: &Show,
-        caller: &Caller,
-        key: Option<Key>,
-    ) -> Result<Arc<Viewer>, Denied> {
-        let opened = self.let_in(protocol, show, caller, key);
+    fn open(&self, show: &Show, newcomer: Newcomer<'_>) -> Result<Arc<Viewer>, Denied> {
+        let opened = self.let_in(show, newcomer);
         self.say_farewell();
         opened
     }
 
-    fn let_in(
-        &self,
-        protocol: Protocol,
-        show: &Show,
-        caller: &Caller,
-        key: Option<Key>,
-    ) -> Result<Arc<Viewer>, Denied> {
-        let newcomer = NewSession {
-            protocol,
+    fn let_in(&self, show: &Show, newcomer: Newcomer<'_>) -> Result<Arc<Viewer>, Denied> {
+        let Newcomer {
+            key,
+            delivery,
+            query,
+            caller,
+        } = newcomer;
+        let inner = &self.0;
+        let demand = inner.sessions.gate().demand(&show.film);
+        let wants = demand.map(|demand| Wants {
+            tracks: match delivery {
+                // A file is all its tracks.
+                Delivery::File => (0..show.film.title.tracks.len()).collect(),
+                Delivery::Hls | Delivery::Dash => Vec::new(),
+            },
+            demand,
+            carriage: Carriage::Http,
+        });
+        let session = NewSession {
+            protocol: match delivery {
+                Delivery::Hls => Protocol::Hls,
+                Delivery::Dash => Protocol::Dash,
+                Delivery::File => Protocol::File,
+            },
             peer: caller.peer,
             connection: caller.connection,
             title: show.film.name.clone(),
             duration: Duration::from_nanos(show.package.duration().max(0) as u64),
             user_agent: caller.agent.clone(),
-            query: caller.query.clone(),
-            wants: self
-                .0
-                .sessions
-                .gate()
-                .demand(&show.film)
-                .map(|demand| Wants {
-                    tracks: match protocol {
-                        // A file is all its tracks.
-                        Protocol::File => (0..show.film.title.tracks.len()).collect(),
-                        _ => Vec::new(),
-                    },
-                    demand,
-                    carriage: Carriage::Http,
-                }),
+            query: query.clone(),
+            wants,
         };
-        // The lock is held so that two requests of one newcomer do not make two of him.
-        let mut present = lock(&self.0.present);
-        let known = key.as_ref().and_then(|key| present.get(key));
-        if let Some(viewer) = known.filter(|viewer| !viewer.session.is_ended()) {
+        // The lock is held so that two requests of one newcomer do not make two of them.
+        let mut known = inner.known();
+        let viewer = key.as_ref().and_then(|key| known.get(key));
+        if let Some(viewer) = viewer.filter(|viewer| !viewer.session.is_ended()) {
             return Ok(viewer.clone());
         }
-        let session = self.0.sessions.open(newcomer).map_err(Denied::Refused)?;
+        let session = inner.sessions.open(session).map_err(Denied::Refused)?;
         let key = key.unwrap_or_else(|| Key::Token(session.token().to_owned()));
-        let token = match &key {
-            Key::Token(token) => token.clone(),
-            Key::Anonymous { .. } => String::new(),
-        };
-        let watcher = self.0.store.watcher();
-        let viewer = Viewer::new(session.clone(), token, show, self.0.timeout, watcher);
-        let viewer = Arc::new(viewer);
-        present.insert(key.clone(), viewer.clone());
-        drop(present);
+        let viewer = Arc::new(Viewer::new(
+            session.clone(),
+            key.token().to_owned(),
+            inner.pace,
+            inner.timeout,
+            inner.store.watcher(),
+        ));
+        let began = (delivery, query.as_ref());
+        let entry = known.enter(key, film(show), began, viewer.clone());
+        drop(known);
         let probed = Arc::downgrade(&viewer);
         session.set_probe(move || {
-            probed
-                .upgrade()
-                .map(|viewer| viewer.progress())
-                .unwrap_or_default()
+            let viewer = probed.upgrade();
+            viewer.map(|viewer| viewer.progress()).unwrap_or_default()
         });
-        let inner = Arc::downgrade(&self.0);
-        let id = session.id().to_owned();
-        let query = self.query_of(caller);
+        let inner = Arc::downgrade(inner);
         session.on_end(move |reason| {
             if let Some(inner) = inner.upgrade() {
-                inner.forget(&key, &id, (protocol, query), reason);
+                inner.forget(entry, reason);
             }
         });
         Ok(viewer)
@@ -269,57 +197,27 @@ impl Viewers {
 }
 
 impl Inner {
-    fn forget(
-        &self,
-        key: &Key,
-        id: &str,
-        (protocol, query): (Protocol, Option<String>),
-        reason: &EndReason,
-    ) {
-        let mut present = lock(&self.present);
-        // He may have come anew meanwhile.
-        if present
-            .get(key)
-            .is_some_and(|viewer| viewer.session.id() == id)
-        {
-            present.remove(key);
-        }
-        drop(present);
-        let (ended, keep) = match (reason, key) {
-            (EndReason::Failed(why), Key::Token(_)) => (Some(format!(": {why}")), REMEMBERED),
-            (EndReason::Kicked, Key::Token(_)) => (Some(String::new()), REMEMBERED),
-            (EndReason::Kicked, Key::Anonymous { .. }) => (Some(String::new()), KEPT_OUT),
-            (EndReason::Slower, Key::Token(_)) => (Some(format!(": {reason}")), REMEMBERED),
-            (EndReason::Expired | EndReason::MadeRoom, Key::Token(_)) => (None, REMEMBERED),
-            _ => return,
+    fn known(&self) -> MutexGuard<'_, reelway_viewing::Viewers<Arc<Viewer>>> {
+        supervise::whole(self.known.lock())
+    }
+
+    fn forget(&self, entry: Entry, reason: &EndReason) {
+        let end = match reason {
+            EndReason::Kicked => End::Kicked,
+            EndReason::Failed(why) => End::Failed(why.clone()),
+            EndReason::Slower => End::Failed(reason.to_string()),
+            EndReason::Expired | EndReason::MadeRoom => End::Silent,
+            EndReason::Left | EndReason::Disconnected | EndReason::Shutdown => End::Over,
         };
         let now = reelway_clock::now();
-        let mut past = lock(&self.past);
-        if past.len() >= MOST_REMEMBERED {
-            past.retain(|_, past| now < past.until && past.ended.is_some());
-        }
-        if past.len() < MOST_REMEMBERED {
-            past.insert(
-                key.clone(),
-                Past {
-                    until: now + keep,
-                    ended: ended.map(Arc::from),
-                    protocol,
-                    query,
-                },
-            );
-        }
+        self.known().leave(entry, end, now);
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    supervise::whole(mutex.lock())
-}
-
-/// Whether this could be a token of ours.
-fn is_token(text: &str) -> bool {
-    text.len() == TOKEN_LENGTH
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+/// The film as viewers know it.
+fn film(show: &Show) -> Film<'_> {
+    Film {
+        title: &show.film.name,
+        version: &show.version,
+    }
 }

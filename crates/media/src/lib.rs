@@ -11,6 +11,9 @@
 
 mod codec;
 mod groups;
+mod index;
+mod index_error;
+mod indexer;
 mod mp4;
 mod naming;
 mod paged;
@@ -19,9 +22,9 @@ mod time;
 mod title;
 
 pub use codec::{AacConfig, Codec, H264Config, H265Config, OpusConfig};
-pub use mp4::{
-    Index, IndexError, IndexOptions, Indexer, ReadIndexError, Step, Trouble, index_with,
-};
+pub use index::{Index, IndexOptions, Step};
+pub use index_error::{IndexError, IndexErrorKind};
+pub use indexer::{Indexer, ReadIndexError, index_with};
 pub use paged::{Paged, Record, Stored, WORDS};
 pub use samples::{RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, TimedSample};
 pub use time::{Nanos, SECOND, nanos_to_ticks, rescale, ticks_to_nanos};

@@ -5,7 +5,7 @@ mod common;
 use std::ops::Range;
 
 use common::*;
-use reelway_media::{Container, Index, Kind, Trouble};
+use reelway_media::{Container, Index, IndexErrorKind, Kind};
 
 /// One `trun`: its flags and the numbers of its table; its samples' sizes.
 struct Run {
@@ -365,7 +365,7 @@ fn runs_that_claim_more_than_the_file_holds_are_refused() {
     let error = claim(vec![u32::MAX, 0], 1, 1);
     assert_eq!(
         (error.kind, error.path.as_str()),
-        (Trouble::Incomplete, "moof 1/traf 1/trun 1")
+        (IndexErrorKind::Incomplete, "moof 1/traf 1/trun 1")
     );
     assert!(claim(vec![u32::MAX, 0], 1, 0).problem.contains("no size"));
     assert!(
@@ -388,12 +388,12 @@ fn a_cut_off_fragment_means_that_the_film_is_not_whole() {
     let error = index(&film[..film.len() - 1]).unwrap_err();
     assert_eq!(
         (error.kind, error.path.as_str()),
-        (Trouble::Incomplete, "moof 3/traf 2/trun 1")
+        (IndexErrorKind::Incomplete, "moof 3/traf 2/trun 1")
     );
     let moof = film.windows(4).rposition(|kind| kind == b"moof").unwrap() - 4;
     let error = index(&film[..moof + 20]).unwrap_err();
     assert_eq!(
         (error.kind, error.path.as_str(), error.offset),
-        (Trouble::Incomplete, "moof", moof as u64)
+        (IndexErrorKind::Incomplete, "moof", moof as u64)
     );
 }

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use proptest::prelude::*;
-use reelway_media::{Index, IndexError, Trouble};
+use reelway_media::{Index, IndexError, IndexErrorKind};
 
 /// A film of everything: several tables, edits, names, two sounds.
 fn progressive() -> Vec<u8> {
@@ -112,7 +112,10 @@ fn judged(film: &[u8]) -> Result<Index, IndexError> {
         Err(error) => {
             assert!(!error.problem.is_empty() && error.problem.len() < 20_000);
             assert!(error.offset <= film.len() as u64, "{error:?}");
-            let named = matches!(error.kind, Trouble::Damaged | Trouble::TooLarge);
+            let named = matches!(
+                error.kind,
+                IndexErrorKind::Damaged | IndexErrorKind::TooLarge
+            );
             assert!(!named || !error.path.is_empty(), "which box? {error:?}");
         }
     }
@@ -131,12 +134,20 @@ fn a_film_cut_off_anywhere_is_not_whole_yet() {
     let film = progressive();
     for cut in 0..film.len() {
         let error = judged(&film[..cut]).unwrap_err();
-        assert_eq!(error.kind, Trouble::Incomplete, "cut at {cut}: {error}");
+        assert_eq!(
+            error.kind,
+            IndexErrorKind::Incomplete,
+            "cut at {cut}: {error}"
+        );
     }
     let film = fragmented();
     for cut in 0..film.len() {
         if let Err(error) = judged(&film[..cut]) {
-            assert_eq!(error.kind, Trouble::Incomplete, "cut at {cut}: {error}");
+            assert_eq!(
+                error.kind,
+                IndexErrorKind::Incomplete,
+                "cut at {cut}: {error}"
+            );
         }
     }
 }
@@ -157,7 +168,7 @@ fn a_film_that_lasts_no_time_cannot_be_played() {
     sound.samples.iter_mut().for_each(|spec| spec.duration = 0);
     assert_eq!(
         judged(&write(&[sound]).0).unwrap_err().kind,
-        Trouble::Unplayable
+        IndexErrorKind::Unplayable
     );
 }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use reelway_media::{Container, IndexOptions, Kind, Trouble};
+use reelway_media::{Container, IndexErrorKind, IndexOptions, Kind};
 
 #[test]
 fn samples_are_found_where_they_lie() {
@@ -244,7 +244,10 @@ fn samples_behind_the_end_of_the_file_mean_that_it_is_not_whole() {
     let error = index(&film[..film.len() - 1]).unwrap_err();
     assert_eq!(
         (error.kind, error.path.as_str()),
-        (Trouble::Incomplete, "moov/trak 1/mdia/minf/stbl/stco")
+        (
+            IndexErrorKind::Incomplete,
+            "moov/trak 1/mdia/minf/stbl/stco"
+        )
     );
     assert!(
         error.to_string().contains("sample 30 takes 129 bytes"),
@@ -261,11 +264,14 @@ fn samples_behind_the_end_of_the_file_mean_that_it_is_not_whole() {
 #[test]
 fn a_file_that_is_no_film_or_not_yet_one_is_told_so() {
     let kind = |bytes: &[u8]| index(bytes).unwrap_err().kind;
-    assert_eq!(kind(b""), Trouble::Incomplete);
-    assert_eq!(kind(&[0; 5000]), Trouble::Incomplete);
-    assert_eq!(kind(&ftyp()), Trouble::Incomplete);
-    assert_eq!(kind(b"\x1aE\xdf\xa3\x01\0\0\0\0\0\0\x23"), Trouble::NotMp4);
-    assert_eq!(kind(b"#EXTM3U\n#EXTINF"), Trouble::NotMp4);
+    assert_eq!(kind(b""), IndexErrorKind::Incomplete);
+    assert_eq!(kind(&[0; 5000]), IndexErrorKind::Incomplete);
+    assert_eq!(kind(&ftyp()), IndexErrorKind::Incomplete);
+    assert_eq!(
+        kind(b"\x1aE\xdf\xa3\x01\0\0\0\0\0\0\x23"),
+        IndexErrorKind::NotMp4
+    );
+    assert_eq!(kind(b"#EXTM3U\n#EXTINF"), IndexErrorKind::NotMp4);
 }
 
 #[test]
@@ -293,7 +299,7 @@ fn limits_are_kept() {
     let error = index_with(&film, options).unwrap_err();
     assert_eq!(
         (error.kind, error.path.as_str()),
-        (Trouble::TooLarge, "moov/trak 2/mdia/minf/stbl/stsz")
+        (IndexErrorKind::TooLarge, "moov/trak 2/mdia/minf/stbl/stsz")
     );
     assert!(
         index_with(
@@ -315,6 +321,6 @@ fn limits_are_kept() {
     .unwrap_err();
     assert_eq!(
         (error.kind, error.path.as_str()),
-        (Trouble::TooLarge, "moov")
+        (IndexErrorKind::TooLarge, "moov")
     );
 }

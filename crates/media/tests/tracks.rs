@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use reelway_media::{Codec, IndexError, Kind, Sound, Title, Trouble};
+use reelway_media::{Codec, IndexError, IndexErrorKind, Kind, Sound, Title};
 
 fn title_of(tracks: &[Track]) -> Result<Title, IndexError> {
     index(&write(tracks).0).map(|index| index.title)
@@ -173,7 +173,7 @@ fn a_film_without_a_track_that_can_be_played_says_why() {
     let mut sound = Track::sound(2, 10);
     sound.entries = vec![audio(b"fLaC", &[])];
     let error = title_of(&[picture, sound]).unwrap_err();
-    assert_eq!(error.kind, Trouble::Unplayable);
+    assert_eq!(error.kind, IndexErrorKind::Unplayable);
     assert_eq!(
         error.problem,
         "no track can be played: track 1 (encrypted) skipped; track 2 (FLAC sound) skipped"
@@ -360,7 +360,7 @@ fn two_tracks_with_one_id_are_an_error() {
     let error = title_of(&[Track::picture(1, 10, 5), Track::sound(1, 10)]).unwrap_err();
     assert_eq!(
         (error.kind, error.path.as_str()),
-        (Trouble::Damaged, "moov/trak 2")
+        (IndexErrorKind::Damaged, "moov/trak 2")
     );
 }
 
@@ -370,6 +370,6 @@ fn more_tracks_than_any_film_has_are_refused() {
     let error = title_of(&tracks).unwrap_err();
     assert_eq!(
         (error.kind, error.path.as_str()),
-        (Trouble::TooLarge, "moov/trak 1025")
+        (IndexErrorKind::TooLarge, "moov/trak 1025")
     );
 }

@@ -55,6 +55,14 @@ impl Address {
         })
     }
 
+    /// Reads an address that may hold user and password.
+    ///
+    /// # Errors
+    /// As of [`Address::parse`].
+    pub fn of(secret: &Secret) -> Result<Address, AddressError> {
+        Address::parse(secret.tell())
+    }
+
     /// Reads an address.
     pub fn parse(text: &str) -> Result<Address, AddressError> {
         // Nothing of what could be a secret is told.

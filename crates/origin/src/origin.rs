@@ -12,7 +12,7 @@ use futures_util::{StreamExt, stream};
 use reelway_catalogue::{Found, IndexingError, Shelf, is_film};
 use reelway_media::{Index, IndexOptions, ReadIndexError, index_with};
 use reelway_store::{BlockSource, Fill, Lane, Opener, ReadError, Store};
-use reelway_supervise as supervise;
+use reelway_supervise::lock;
 use reelway_sys::FileIdentity;
 use tokio::runtime::Handle;
 use tracing::warn;
@@ -22,6 +22,7 @@ use crate::fault::{Fault, Meaning};
 use crate::lists::{self, Page};
 use crate::place::Place;
 use crate::source::{Film, Pin, Source};
+use crate::stats::OriginStats;
 use crate::version::Version;
 use crate::web::Web;
 
@@ -69,17 +70,6 @@ struct Listed {
     file: String,
     hint: Option<String>,
     version: Option<Version>,
-}
-
-/// What a source has done since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OriginStats {
-    /// Requests for films' bytes and versions.
-    pub requests: u64,
-    /// Bytes of films that came.
-    pub bytes: u64,
-    /// Requests that failed.
-    pub faults: u64,
 }
 
 impl Origin {
@@ -542,9 +532,4 @@ async fn folders(web: &Web) -> Result<Vec<String>, String> {
         }
     }
     Ok(found)
-}
-
-/// Enters what is changed in one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    supervise::whole(mutex.lock())
 }

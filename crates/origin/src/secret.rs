@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::address::{Address, AddressError};
-
 /// A password, a key, a token.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
@@ -56,11 +54,6 @@ impl Secret {
             ));
         }
         Ok(self.clone())
-    }
-
-    /// The words as an address of films, which may hold user and password.
-    pub fn address(&self) -> Result<Address, AddressError> {
-        Address::parse(&self.0)
     }
 
     /// The words, to be sent to whom they are for.

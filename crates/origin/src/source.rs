@@ -13,9 +13,9 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::config::SourceConfig;
 use crate::fault::Fault;
-use crate::origin::OriginStats;
 use crate::place::Place;
 use crate::retry::{Attempts, Health};
+use crate::stats::OriginStats;
 use crate::turns::Turns;
 use crate::version::Version;
 

@@ -14,7 +14,7 @@ use reelway_media::{
     Nanos, Paged, Record, SECOND, Sample, Samples, SamplesError, Track, WORDS, nanos_to_ticks,
 };
 
-use crate::fragment::{Layout, LayoutScan};
+use crate::fragment::{Fragment, Layout, LayoutScan};
 use crate::timeline::Timeline;
 
 /// Most samples of a fragment: 40 s of picture, 20 s of sound, a header of at most 16 KiB.
@@ -24,54 +24,6 @@ const MAX_SAMPLES: u32 = 1024;
 const FULL_BYTES: u64 = 1 << 30;
 /// Samples read at once while a film is scanned: 72 KiB of records.
 const SCAN: u32 = 4096;
-
-/// A fragment: `moof` and `mdat` of consecutive samples. Some 14 bytes in a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fragment {
-    /// First sample.
-    pub first: u32,
-    /// Number of samples from there, those included that are left out.
-    pub span: u32,
-    /// Number of samples that are served.
-    pub count: u32,
-    /// What its header says sample by sample.
-    pub layout: Layout,
-    /// Decode time of the first sample on the media timeline, in ticks.
-    pub dts: i64,
-    /// Decode time of the first sample on the fragments' timeline, in ticks: `tfdt`.
-    pub tfdt: i64,
-    /// Media bytes.
-    pub bytes: u64,
-}
-
-impl Record for Fragment {
-    const USED: usize = 7;
-
-    fn words(&self) -> [i64; WORDS] {
-        [
-            self.first.into(),
-            self.span.into(),
-            i64::from(self.span) - i64::from(self.count),
-            self.layout.word(),
-            self.dts,
-            self.tfdt.wrapping_sub(self.dts),
-            self.bytes as i64,
-            0,
-        ]
-    }
-
-    fn of(words: &[i64; WORDS]) -> Fragment {
-        Fragment {
-            first: words[0] as u32,
-            span: words[1] as u32,
-            count: (words[1] - words[2]) as u32,
-            layout: Layout::of_word(words[3]),
-            dts: words[4],
-            tfdt: words[5].wrapping_add(words[4]),
-            bytes: words[6] as u64,
-        }
-    }
-}
 
 /// A segment: what one request asks for. Some 4 bytes in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,10 +3,9 @@
 
 use std::ops::Range;
 
-use reelway_media::{Kind, Sample};
+use reelway_media::{Kind, Record, Sample, WORDS};
 
 use crate::boxes::Boxes;
-use crate::cuts::Fragment;
 use crate::segment::Part;
 use crate::timeline::Timeline;
 
@@ -118,6 +117,54 @@ impl Layout {
         let first_flags = if self.trun & FIRST_FLAGS != 0 { 4 } else { 0 };
         let trun = 12 + 4 + 4 + first_flags + self.sample_bytes() * u64::from(count);
         8 + mfhd + 8 + tfhd + tfdt + trun
+    }
+}
+
+/// A fragment: `moof` and `mdat` of consecutive samples. Some 14 bytes in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fragment {
+    /// First sample.
+    pub first: u32,
+    /// Number of samples from there, those included that are left out.
+    pub span: u32,
+    /// Number of samples that are served.
+    pub count: u32,
+    /// What its header says sample by sample.
+    pub layout: Layout,
+    /// Decode time of the first sample on the media timeline, in ticks.
+    pub dts: i64,
+    /// Decode time of the first sample on the fragments' timeline, in ticks: `tfdt`.
+    pub tfdt: i64,
+    /// Media bytes.
+    pub bytes: u64,
+}
+
+impl Record for Fragment {
+    const USED: usize = 7;
+
+    fn words(&self) -> [i64; WORDS] {
+        [
+            self.first.into(),
+            self.span.into(),
+            i64::from(self.span) - i64::from(self.count),
+            self.layout.word(),
+            self.dts,
+            self.tfdt.wrapping_sub(self.dts),
+            self.bytes as i64,
+            0,
+        ]
+    }
+
+    fn of(words: &[i64; WORDS]) -> Fragment {
+        Fragment {
+            first: words[0] as u32,
+            span: words[1] as u32,
+            count: (words[1] - words[2]) as u32,
+            layout: Layout::of_word(words[3]),
+            dts: words[4],
+            tfdt: words[5].wrapping_add(words[4]),
+            bytes: words[6] as u64,
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use reelway_media::{Kind, Nanos, SECOND, Samples, SamplesError, Title, Track, ticks_to_nanos};
 
-use crate::cuts::{self, CutTime, Cuts, Fragment, Table};
+use crate::cuts::{self, CutTime, Cuts, Table};
+use crate::fragment::Fragment;
 use crate::init;
 use crate::rate::BitRate;
 use crate::segment::{Part, Segment};

@@ -155,11 +155,15 @@ impl<B: InMemory> Cursor<B> {
         self.asks = UNKNOWN;
     }
 
+    /// Groups that it holds: the one at hand, and the next.
+    pub fn held(&self) -> impl Iterator<Item = &Arc<Group<B>>> {
+        let next = self.next.as_ref().and_then(|next| next.as_ref().ok());
+        self.current.iter().chain(next)
+    }
+
     /// Blocks that it keeps in memory.
     pub fn blocks(&self) -> usize {
-        let next = self.next.as_ref().and_then(|next| next.as_ref().ok());
-        let all = self.current.iter().chain(next);
-        all.map(|planned| planned.bytes.blocks()).sum()
+        self.held().map(|group| group.bytes.blocks()).sum()
     }
 
     /// Forgets what was asked for: the answer would come to a thread that the track has left.
@@ -430,6 +434,16 @@ impl<B: InMemory> Cursor<B> {
             NEVER => None,
             due => Some(due),
         }
+    }
+
+    /// When the group at hand is due, if it is not here.
+    pub fn missing(&self, outline: &Outline) -> Option<Nanos> {
+        let misses = !self.done && self.current.is_none();
+        misses.then(|| {
+            outline
+                .group_due(self.track, self.group)
+                .max(self.from.unwrap_or(Nanos::MIN))
+        })
     }
 
     /// The next group that is not here and was not asked for, and when it is due.

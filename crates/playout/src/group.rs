@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use reelway_demand::Leaving;
 use reelway_rtp::Plan;
-use reelway_timetable::Leaving;
 
 use crate::making::GroupPlan;
 

@@ -2,7 +2,7 @@
 //! viewers are apart. They cost little memory, the same however many films play, and no film bytes are pinned by
 //! them.
 
-use std::collections::HashMap;
+use reelway_determinism::FixedMap;
 
 use crate::making::GroupPlan;
 use crate::outline::GroupId;
@@ -19,10 +19,10 @@ type Id = (u64, GroupId);
 #[derive(Default)]
 pub struct Kept {
     /// Those made or used last, and their bytes of memory.
-    young: HashMap<Id, GroupPlan>,
+    young: FixedMap<Id, GroupPlan>,
     bytes: usize,
     /// Those before. They go when the young ones become the old.
-    old: HashMap<Id, GroupPlan>,
+    old: FixedMap<Id, GroupPlan>,
     outlines: u64,
 }
 

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use reelway_demand::{self as demand, Leaving};
 use reelway_media::{Nanos, TimedSample};
 use reelway_rtp::{Bytes, Frame, Plan};
-use reelway_timetable::{self as timetable, Leaving};
 
 use crate::error::StreamError;
 use crate::outline::{Film, GroupId, Kind, Outline};
@@ -130,24 +130,24 @@ fn leaving(
         let read = pictures
             .read_group(index, group, &*film.samples)
             .map_err(|error| film.fails(&error))?;
-        frames.extend(read.iter().map(|sample| timetable::Due {
+        frames.extend(read.iter().map(|sample| demand::Due {
             at: pictures.decode(sample.dts),
             bytes: sample.sample.size,
         }));
     }
     if begin == 0 {
-        let before = timetable::from_the_beginning(&frames, ahead);
+        let before = demand::from_the_beginning(&frames, ahead);
         frames.splice(..0, before);
     }
     let until = |at: Nanos| frames.partition_point(|frame| frame.at <= at);
     let wanted = until(from).saturating_sub(1)..(until(to) + 1).min(frames.len());
-    let sent = timetable::evenly(&frames, wanted, ahead);
+    let sent = demand::evenly(&frames, wanted, ahead);
     let leaves = |frame: &Frame| {
         let own = sent.binary_search_by_key(&frame.due, |sent| sent.due);
         match own {
             Ok(at) if track == index => sent[at],
             _ => {
-                let first = timetable::beside(&sent, frame.due);
+                let first = demand::beside(&sent, frame.due);
                 Leaving {
                     due: frame.due,
                     first,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use reelway_media::{Nanos, Samples, Title};
 use reelway_rtp::{Payload, PayloadOptions};
-use reelway_timetable::{Beginning, TrackBeginning};
 
+use crate::beginning::{Beginning, TrackBeginning};
 use crate::cut::Cut;
 use crate::error::StreamError;
 

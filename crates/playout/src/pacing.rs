@@ -12,6 +12,10 @@ use reelway_media::Nanos;
 /// A turn: the millisecond of the burst rule, and how often a sender thread looks for what is due.
 pub const TURN: u64 = 1_000_000;
 
+/// For how long packets are handed over at once where the kernel holds each until it is to depart. Longer would save little,
+/// and what a viewer who pauses still gets is what the kernel holds.
+pub const HOLD: u64 = 4 * TURN;
+
 /// Most time a frame is spread over: a picture that stands for ten seconds must still be there in time.
 const MOST_SPREAD: Nanos = 100_000_000;
 

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::hash::Hash;
 
 use reelway_cache::FilmId;
-
-use crate::hash::FixedMap;
+use reelway_determinism::FixedMap;
 
 /// Films whose number is kept while nobody plays them and nothing of them is in memory, so that the
 /// cache policy knows how popular they were. It keeps about a kilobyte of each.

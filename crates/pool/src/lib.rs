@@ -19,20 +19,18 @@
 //! | `world.rs` | what the pool leaves to its owner: memory, sources, tags, errors, files |
 //! | `request.rs` | requests, their answers, and reads |
 //! | `pool.rs` | requests find their blocks, and reads fill them |
-//! | `pool/lines.rs` | who waits: for a lane's turn, for room, for a lane's part of the pool |
-//! | `pool/room.rs` | which blocks are free, made free and made ready |
+//! | `pool/queue.rs`, `pool/lines.rs` | a place's reads; who waits: for a lane's turn, for room, for a lane's part of the pool |
+//! | `pool/census.rs`, `pool/room.rs` | how many blocks are where; which blocks are free, made free and made ready |
 //! | `block.rs` | a block that holds bytes, and its pins |
 //! | `ahead.rs` | how much memory is made ready before it is used |
 //! | `films.rs` | small numbers for films |
 //! | `news.rs` | what the cache policy learns of films and viewers |
-//! | `hash.rs` | hashes that are the same in every process |
 //! | `tier/` | the books of the tier on a local disk |
 #![forbid(unsafe_code)]
 
 mod ahead;
 mod block;
 mod films;
-mod hash;
 mod news;
 mod pool;
 mod request;

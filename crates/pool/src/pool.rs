@@ -13,21 +13,23 @@
 //! those who wait can never block each other. What is read from afar gets a part of the pool only, and
 //! waits beside the line when that part is taken: a place that stalls holds up nobody else.
 
+mod census;
 mod lines;
+mod queue;
 mod room;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use reelway_cache::{BlockId, FilmId, Policy};
+use reelway_determinism::FixedMap;
 use reelway_time::Monotonic;
 
-use self::lines::{Queue, Wait};
-pub use self::room::Census;
+pub use self::census::Census;
+use self::queue::{Queue, Wait};
 use crate::ahead::Ahead;
 use crate::block::{Pin, Resident};
 use crate::films::{Films, Numbered};
-use crate::hash::FixedMap;
 use crate::news::News;
 use crate::request::{Failure, Finished, Given, Pending, Read, Request, Urgency, What};
 use crate::world::{Source, World};

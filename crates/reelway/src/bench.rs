@@ -4,10 +4,8 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail, ensure};
-use clap::{Args, CommandFactory};
+use clap::Args;
 use reelway_bench::publish;
-
-use crate::cli::Cli;
 
 /// Flags of `reelway bench`.
 #[derive(Debug, Args)]
@@ -41,8 +39,8 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Does what the flags say; the exit code is 1 where a goal was missed.
-    pub fn run(mut self) -> anyhow::Result<ExitCode> {
+    /// Does what the flags say; the exit code is 1 where a goal was missed. `cli` is the whole command line, for the help.
+    pub fn run(mut self, mut cli: clap::Command) -> anyhow::Result<ExitCode> {
         self.take_common()?;
         if let Some(dir) = &self.summary {
             reelway_bench::summary::renew(dir)?;
@@ -52,7 +50,6 @@ impl Bench {
             return self.run_all();
         }
         if self.help && self.experiment.is_empty() {
-            let mut cli = Cli::command();
             cli.build();
             if let Some(bench) = cli.find_subcommand_mut("bench") {
                 bench.print_help()?;

@@ -63,7 +63,7 @@ pub struct Cachesim {
     #[arg(long, default_value_t = 24.0)]
     warmup: f64,
     /// Bytes of a block
-    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = crate::config::size)]
+    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = reelway_node::config::size)]
     block: bytesize::ByteSize,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]

@@ -60,7 +60,7 @@ fn rtp() -> String {
     match sender {
         Ok(sender) => {
             let (backend, why) = sender.backend();
-            let ring = match reelway_sys::uring::Ring::probe() {
+            let ring = match reelway_sys::uring::probe() {
                 Ok(()) => "io_uring is available".to_owned(),
                 Err(error) => format!("no io_uring: {}", reelway_sys::uring::why_not(&error)),
             };

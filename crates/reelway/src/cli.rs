@@ -9,9 +9,11 @@ use bytesize::ByteSize;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
-use crate::config::{Config, Listen, LogFormat};
+use reelway_node::config::{self, Config, Listen, LogFormat};
+use reelway_node::{Addresses, amounts};
+
 use crate::yardstick::Yardstick;
-use crate::{bench, cachesim, capacity, check, config, index, serve, sim};
+use crate::{bench, cachesim, calibrate, check, index, serve, sim};
 
 /// Serves films over RTSP, HLS and DASH, without transcoding, every packet on time.
 ///
@@ -28,14 +30,14 @@ enum Command {
     /// Serve directories of films on this machine
     Serve(Box<Serve>),
     /// Index films and print what was found: tracks, GOPs, bit rates, problems
-    Index(Index),
+    Index(index::Flags),
     /// Play films as viewers do, and check that every packet arrives, on time and unchanged
     Yardstick(Box<Yardstick>),
     /// Run the experiments, or list them
     Bench(bench::Bench),
     /// Simulate replacement policies of the block cache on a generated workload
     Cachesim(Box<cachesim::Cachesim>),
-    /// Run the block pool and admission on a simulated clock, with made-up viewers and faults, and check what must hold
+    /// Run a node on a simulated clock, with made-up viewers and faults, and check what must hold
     Sim(sim::Sim),
     /// Report what this machine offers, and what Reelway will use
     Check {
@@ -74,8 +76,8 @@ pub struct Serve {
     #[arg(long, value_name = "SIZE", env = "REELWAY_POOL", value_parser = config::size)]
     pool: Option<ByteSize>,
     /// What this machine can carry: any of net=100Mbit,disk=80MB/s,mem=128MiB,cpu=2Gbit [default: what the links report]
-    #[arg(long, value_name = "AMOUNTS", env = "REELWAY_CAPACITY", value_parser = capacity::flag)]
-    capacity: Option<capacity::Amounts>,
+    #[arg(long, value_name = "AMOUNTS", env = "REELWAY_CAPACITY", value_parser = amounts::flag)]
+    capacity: Option<amounts::Amounts>,
     /// Measure what this machine's disks and processor carry, store it in the state directory and exit; fewer SECONDS give
     /// coarser figures [default: 240]
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "240",
@@ -87,20 +89,6 @@ pub struct Serve {
     /// Format of log lines: for people or for machines [default: human]
     #[arg(long, value_name = "FORMAT", env = "REELWAY_LOG_FORMAT")]
     log_format: Option<LogFormat>,
-}
-
-/// Flags of `reelway index`.
-#[derive(Debug, Args)]
-pub struct Index {
-    /// Film files
-    #[arg(required = true)]
-    pub files: Vec<PathBuf>,
-    /// Print one JSON document instead of tables
-    #[arg(long)]
-    pub json: bool,
-    /// With --json: include every sample with its position and times
-    #[arg(long, requires = "json")]
-    pub samples: bool,
 }
 
 fn port_pair(text: &str) -> Result<(u16, u16), String> {
@@ -130,7 +118,7 @@ impl Cli {
                         .exit();
                 }
                 match calibrate.map(Duration::from_secs) {
-                    Some(whole) => capacity::calibrate(&config, whole)?,
+                    Some(whole) => calibrate::run(&config, whole)?,
                     None => serve::serve(config, addresses)?,
                 }
                 Ok(ExitCode::SUCCESS)
@@ -139,20 +127,13 @@ impl Cli {
             Command::Yardstick(yardstick) => yardstick.run(),
             Command::Cachesim(flags) => cachesim::simulate(&flags),
             Command::Sim(flags) => sim::simulate(&flags),
-            Command::Bench(bench) => bench.run(),
+            Command::Bench(bench) => bench.run(Cli::command()),
             Command::Check { films } => {
                 check::run(&films)?;
                 Ok(ExitCode::SUCCESS)
             }
         }
     }
-}
-
-/// Addresses given by flag, which override `listen` and the ports of the file.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Addresses {
-    pub rtsp: Option<SocketAddr>,
-    pub http: Option<SocketAddr>,
 }
 
 impl Serve {
@@ -211,8 +192,8 @@ mod tests {
                 _ => None,
             }
         };
-        let usual = reelway_bench::calibrate::USUAL.as_secs();
-        let shortest = reelway_bench::calibrate::SHORTEST.as_secs();
+        let usual = reelway_node::calibrate::USUAL.as_secs();
+        let shortest = reelway_node::calibrate::SHORTEST.as_secs();
         assert_eq!(seconds("--calibrate"), Some(usual));
         assert_eq!(seconds("--calibrate=60"), Some(60));
         let flag = |seconds: u64| format!("--calibrate={seconds}");

@@ -1,17 +1,30 @@
 //! `reelway index`: what is in a film.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use reelway_catalogue::{Protocols, Summary, index_path};
 use reelway_media::{Index, Kind, Nanos, Title, Track, ticks_to_nanos};
 use reelway_sys::extents::Layout;
 use serde_json::{Value, json};
 
-use crate::cli;
+/// Flags of `reelway index`.
+#[derive(Debug, Args)]
+pub struct Flags {
+    /// Film files
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Print one JSON document instead of tables
+    #[arg(long)]
+    json: bool,
+    /// With --json: include every sample with its position and times
+    #[arg(long, requires = "json")]
+    samples: bool,
+}
 
 /// Indexes each file and prints what was found; fails if any could not be indexed.
-pub fn run(flags: &cli::Index) -> anyhow::Result<ExitCode> {
+pub fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let mut failed = false;
     let mut documents = Vec::new();
     for path in &flags.files {

@@ -1,22 +1,16 @@
-//! The `reelway` binary: command line, configuration, wiring.
+//! The `reelway` binary: the command line.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod cachesim;
-mod capacity;
+mod calibrate;
 mod check;
 mod cli;
-mod config;
-mod disks;
 mod index;
-mod lan;
-mod node;
 mod serve;
 mod sim;
-mod sources;
-mod wire;
 mod yardstick;
 
 use std::process::ExitCode;

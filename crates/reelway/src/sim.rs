@@ -1,4 +1,4 @@
-//! `reelway sim`: the block pool and admission on a simulated clock, seed by seed.
+//! `reelway sim`: a node on a simulated clock, seed by seed.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,6 +18,14 @@ pub struct Sim {
     /// Run only this seed
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
+    /// Viewers who come in each run
+    #[arg(long, value_name = "N", default_value_t = Config::default().viewers,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    viewers: u32,
+    /// Length of each run, in seconds of simulated time
+    #[arg(long, value_name = "SECONDS", default_value_t = Config::default().seconds,
+        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: u64,
     /// With --seed: print what happens, line by line
     #[arg(long, requires = "seed")]
     trace: bool,
@@ -39,8 +47,11 @@ fn wrong_of(first: &Outcome, second: &Outcome) -> Vec<String> {
 pub fn simulate(flags: &Sim) -> anyhow::Result<ExitCode> {
     let config = Config {
         trace: flags.trace,
+        viewers: flags.viewers,
+        seconds: flags.seconds,
         ..Config::default()
     };
+    let replay = format!("--viewers {} --seconds {}", flags.viewers, flags.seconds);
     let seeds = match flags.seed {
         Some(seed) => seed..seed.saturating_add(1),
         None => 0..flags.seeds,
@@ -67,7 +78,7 @@ pub fn simulate(flags: &Sim) -> anyhow::Result<ExitCode> {
             for words in &wrong {
                 println!("seed {seed}: {words}");
             }
-            println!("replay with: reelway sim --seed {seed} --trace");
+            println!("replay with: reelway sim --seed {seed} {replay} --trace");
             failed.push(json!({ "seed": seed, "violations": wrong }));
         }
     }

@@ -4,6 +4,7 @@
 
 mod beside;
 mod load;
+mod measured;
 mod print;
 mod report;
 
@@ -17,6 +18,8 @@ use clap::Args;
 use reelway_yardstick::rtsp::{self, Options};
 use reelway_yardstick::watching::Machine;
 use reelway_yardstick::{Outcome, Reference, http};
+
+use self::measured::Measured;
 
 /// Flags of `reelway yardstick`.
 #[derive(Debug, Args)]
@@ -225,14 +228,4 @@ impl Yardstick {
         }
         all
     }
-}
-
-/// What a measuring viewer saw, and when they were there.
-struct Measured {
-    outcome: Outcome,
-    /// ns since 1970.
-    came_ns: u64,
-    /// s from the beginning of the run.
-    came_s: f64,
-    left_s: f64,
 }

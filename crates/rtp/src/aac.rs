@@ -2,8 +2,10 @@
 
 use reelway_media::{AacConfig, TimedSample};
 
-use crate::payload::{Bytes, MAX_AGGREGATED, PlanError, Timing, Unsupported};
-use crate::plan::{Builder, FrameInfo, Plan};
+use crate::bytes::Bytes;
+use crate::error::{PlanError, Unsupported};
+use crate::plan::{Builder, FrameInfo, MAX_AGGREGATED, Plan};
+use crate::timing::Timing;
 
 /// The longest access unit that 13 bits of size can say, in bytes.
 const MAX_UNIT: u32 = (1 << 13) - 1;

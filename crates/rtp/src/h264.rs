@@ -6,9 +6,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use reelway_media::{H264Config, TimedSample};
 
+use crate::bytes::Bytes;
+use crate::error::{PlanError, Unsupported};
 use crate::nal::{self, NalFormat, NalHeader, Role};
-use crate::payload::{Bytes, PlanError, Timing, Unsupported};
 use crate::plan::Plan;
+use crate::timing::Timing;
 
 /// Ticks a second (RFC 6184 section 5.1).
 pub(crate) const CLOCK_RATE: u32 = 90_000;

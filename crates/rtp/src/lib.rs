@@ -11,17 +11,24 @@
 #![forbid(unsafe_code)]
 
 mod aac;
+mod bytes;
+mod error;
 mod h264;
 mod h265;
 mod header;
 mod nal;
+mod options;
 mod opus;
 mod payload;
 mod plan;
 pub mod rtcp;
 pub mod sdp;
+mod timing;
 
+pub use bytes::Bytes;
+pub use error::{PlanError, Unsupported};
 pub use header::{Header, RTX_BYTES};
-pub use payload::{Bytes, Payload, PayloadOptions, PlanError, Unsupported};
+pub use options::PayloadOptions;
+pub use payload::Payload;
 pub use plan::{Frame, MAX_PIECES, Packet, Part, Piece, Plan};
 pub use sdp::SdpMedia;

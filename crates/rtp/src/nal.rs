@@ -3,8 +3,10 @@
 
 use reelway_media::TimedSample;
 
-use crate::payload::{Bytes, MAX_AGGREGATED, PlanError, Timing};
-use crate::plan::{Builder, FrameInfo, Plan};
+use crate::bytes::Bytes;
+use crate::error::PlanError;
+use crate::plan::{Builder, FrameInfo, MAX_AGGREGATED, Plan};
+use crate::timing::Timing;
 
 /// The first bytes of a NAL unit: one for H.264 (the second is then 0), two for H.265.
 pub(crate) type NalHeader = [u8; 2];

@@ -2,8 +2,10 @@
 
 use reelway_media::{Codec, OpusConfig, TimedSample, Track};
 
-use crate::payload::{Bytes, PlanError, Timing, Unsupported};
+use crate::bytes::Bytes;
+use crate::error::{PlanError, Unsupported};
 use crate::plan::{Builder, FrameInfo, Plan};
+use crate::timing::Timing;
 
 /// Ticks a second, whatever the sampling rate (RFC 7587 section 4.1).
 pub(crate) const CLOCK_RATE: u32 = 48_000;

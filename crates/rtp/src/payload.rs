@@ -1,125 +1,14 @@
 //! The packetiser of one track: which payload format, and what a run of samples becomes in it.
 
-use reelway_media::{Codec, Kind, Nanos, TimedSample, Track, rescale, ticks_to_nanos};
+use reelway_media::{Codec, Kind, Nanos, TimedSample, Track};
 
+use crate::bytes::Bytes;
+use crate::error::{PlanError, Unsupported};
+use crate::options::PayloadOptions;
 use crate::plan::Plan;
 use crate::sdp::SdpMedia;
+use crate::timing::Timing;
 use crate::{aac, h264, h265, opus};
-
-/// Most NAL units or access units put into one packet.
-pub(crate) const MAX_AGGREGATED: usize = 16;
-
-/// Bytes of a film that are in memory.
-pub trait Bytes {
-    /// Copies the film's bytes from `offset` on into all of `buf`; false (and `buf` undefined) if
-    /// not all of them are there.
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> bool;
-}
-
-/// A whole film, or its beginning, as a slice.
-impl Bytes for &[u8] {
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> bool {
-        let Ok(start) = usize::try_from(offset) else {
-            return false;
-        };
-        let Some(from) = start
-            .checked_add(buf.len())
-            .and_then(|end| self.get(start..end))
-        else {
-            return false;
-        };
-        buf.copy_from_slice(from);
-        true
-    }
-}
-
-/// What a plan depends on besides the film.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PayloadOptions {
-    /// Most bytes of a packet after the 12 bytes of RTP header, payload header included. Taken as
-    /// the nearest value in [`PayloadOptions::LEAST`]..=[`PayloadOptions::MOST`].
-    pub max_payload: usize,
-}
-
-impl PayloadOptions {
-    /// Smallest payload the formats work with.
-    pub const LEAST: usize = 16;
-    /// Largest payload: what a UDP datagram over IPv4 holds, less the RTP header.
-    pub const MOST: usize = 65_507 - crate::Header::BYTES;
-
-    /// For links that carry IP packets of up to `mtu` bytes. This is the only place that reckons it.
-    ///
-    /// One plan serves IPv4 and IPv6, first transmission and retransmission alike, so the largest
-    /// headers are taken off: IPv6's 40 bytes (RFC 8200 section 3; IPv4 has 20), UDP's 8, RTP's 12, and
-    /// the 2 of the retransmission payload header (RFC 4588 section 4).
-    pub fn for_mtu(mtu: usize) -> Self {
-        const IPV6: usize = 40;
-        const UDP: usize = 8;
-        let headers = IPV6 + UDP + crate::Header::BYTES + crate::RTX_BYTES;
-        PayloadOptions {
-            max_payload: mtu.saturating_sub(headers),
-        }
-    }
-}
-
-/// Ethernet: 1500 bytes of IP packet, 1438 of payload.
-impl Default for PayloadOptions {
-    fn default() -> Self {
-        PayloadOptions::for_mtu(1500)
-    }
-}
-
-/// Why a track does not go over RTP, in words for people.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct Unsupported {
-    /// A sentence fit for the film's list of reasons.
-    pub reason: String,
-}
-
-impl Unsupported {
-    pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Unsupported {
-            reason: reason.into(),
-        }
-    }
-}
-
-/// Why a run of samples could not be planned. The film is damaged at `offset`, or its bytes are
-/// not in memory.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// The bytes of a sample were not in memory: the caller must have them all.
-    #[error("byte {offset} of the film is needed and not in memory")]
-    Missing {
-        /// Where in the film file.
-        offset: u64,
-    },
-    /// A NAL unit reaches beyond the end of its sample.
-    #[error(
-        "byte {offset}: a NAL unit of {length} bytes, but only {left} are left of its sample; the film is damaged here"
-    )]
-    NalTooLong {
-        /// Where in the film file the length stands.
-        offset: u64,
-        /// The length it says, in bytes.
-        length: u32,
-        /// Bytes left of the sample after the length.
-        left: u32,
-    },
-    /// An access unit is longer than its payload format can say.
-    #[error(
-        "byte {offset}: an access unit of {length} bytes, the payload format carries at most {most}; the film is damaged here"
-    )]
-    UnitTooLong {
-        /// Where in the film file.
-        offset: u64,
-        /// Its length in bytes.
-        length: u32,
-        /// The most the format carries.
-        most: u32,
-    },
-}
 
 /// The packetiser of one track.
 ///
@@ -142,46 +31,15 @@ enum Format {
     Opus,
 }
 
-/// From a track's ticks to the film's timeline and to RTP ticks, always from absolute values so
-/// that no rounding adds up.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Timing {
-    pub timescale: u32,
-    pub shift: i64,
-    pub clock_rate: u32,
-}
-
-impl Timing {
-    /// Decode time on the film's timeline.
-    pub fn due(&self, sample: &TimedSample) -> Nanos {
-        ticks_to_nanos(sample.dts.saturating_add(self.shift), self.timescale)
-    }
-
-    /// Decode time of what follows the sample.
-    pub fn end(&self, sample: &TimedSample) -> Nanos {
-        let end = sample.dts.saturating_add(i64::from(sample.sample.duration));
-        ticks_to_nanos(end.saturating_add(self.shift), self.timescale)
-    }
-
-    fn presented(&self, sample: &TimedSample) -> i64 {
-        sample
-            .dts
-            .saturating_add(i64::from(sample.sample.cts))
-            .saturating_add(self.shift)
-    }
-
-    /// Presentation time on the film's timeline.
-    pub fn shown(&self, sample: &TimedSample) -> Nanos {
-        ticks_to_nanos(self.presented(sample), self.timescale)
-    }
-
-    /// Presentation time in ticks of the clock rate, before it wraps.
-    pub fn rtp(&self, sample: &TimedSample) -> i64 {
-        rescale(self.presented(sample), self.timescale, self.clock_rate)
-    }
-}
-
 impl Payload {
+    /// Whether there is a payload format for a codec. A track of it may still have something that the format cannot carry.
+    pub fn carries(codec: &Codec) -> bool {
+        match codec {
+            Codec::H264(_) | Codec::H265(_) | Codec::Aac(_) | Codec::Opus(_) => true,
+            Codec::Av1(_) | Codec::Ac3 | Codec::Eac3 => false,
+        }
+    }
+
     /// The packetiser of `track`, or why there is none.
     pub fn new(track: &Track, options: PayloadOptions) -> Result<Payload, Unsupported> {
         let max_payload = options

@@ -4,8 +4,13 @@ use std::ops::Range;
 
 use reelway_media::Nanos;
 
+use crate::options::PayloadOptions;
+
+/// Most NAL units or access units put into one packet.
+pub(crate) const MAX_AGGREGATED: usize = 16;
+
 /// Most pieces a packet is made of: bounds the entries of a gathering send.
-pub const MAX_PIECES: usize = 1 + 2 * crate::payload::MAX_AGGREGATED;
+pub const MAX_PIECES: usize = 1 + 2 * MAX_AGGREGATED;
 
 /// The packets of a run of samples of one track, the same for every viewer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -252,7 +257,7 @@ impl Builder {
         let pieces = &self.plan.pieces[self.first_piece..];
         debug_assert!(!pieces.is_empty() && pieces.len() <= MAX_PIECES);
         let len = pieces.iter().map(Piece::len).sum::<usize>();
-        debug_assert!(len <= crate::PayloadOptions::MOST);
+        debug_assert!(len <= PayloadOptions::MOST);
         self.plan.packets.push(Packet {
             at: self.first_piece as u64 | (pieces.len() as u64) << 32,
             head: [0; HEAD],

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use reelway_session::Refusal;
-
 /// A status code with its name (RFC 2326 section 7.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status(u16);
@@ -102,15 +100,6 @@ impl Response {
         Response {
             reason: Some(reason.into()),
             ..Self::new(status)
-        }
-    }
-
-    /// There is no room for a viewer: his film is not at fault.
-    pub fn not_enough(refusal: Refusal) -> Self {
-        match refusal.retry_after {
-            Some(after) => Self::refuse(Status::NOT_ENOUGH_BANDWIDTH, refusal.reason)
-                .header("Retry-After", after.as_secs().max(1).to_string()),
-            None => Self::refuse(Status::FORBIDDEN, refusal.reason),
         }
     }
 

@@ -1,110 +1,88 @@
-//! What the state machine needs of the world, named so that tests can stand in for it: films that
-//! can be described, streams that can be started and moved, and the jobs in which it asks for them.
+//! What the state machine wants of the server around it, and what it learns from it: values, so that tests stand in for
+//! the server. `W` is a connection's write side, `F` the server's own of a film; the machine keeps both and hands them
+//! back, unopened. A session has at most one stream, which goes by the session's name.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use reelway_media::Nanos;
-use reelway_rtp::sdp::Profile;
-use reelway_session::{NewSession, Refusal};
-use reelway_timetable::{Demand, Schedule};
 
-use crate::watch::Watch;
+use crate::film::{Film, FilmError, FilmTrack};
 
-/// A film as RTSP sees it.
-pub trait Film: Send + Sync + fmt::Debug {
-    /// TITLE, as in URLs, not encoded.
-    fn title(&self) -> &str;
+/// A viewer who asks to come in.
+#[derive(Clone, Debug)]
+pub struct Newcomer<F> {
+    /// Their address.
+    pub peer: SocketAddr,
+    /// The number of their connection.
+    pub connection: u64,
+    /// What they want to see.
+    pub film: Arc<Film<F>>,
+    /// How it gets to them.
+    pub carriage: Carriage,
+    /// What their program calls itself, already cut to a sane length.
+    pub user_agent: Option<String>,
+    /// What follows `?` in the address they asked with: it may say who they are.
+    pub query: Option<String>,
+}
 
-    /// Its length.
-    fn duration(&self) -> Nanos;
+/// Why there is no room for a viewer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// In words, for the viewer.
+    pub reason: String,
+    /// When it is worth asking again; `None`: never.
+    pub retry_after: Option<Duration>,
+}
 
-    /// The tracks that can be had over RTP, in the order of the description. Never empty.
-    fn tracks(&self) -> &[FilmTrack];
+/// Why a session ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    /// The viewer said goodbye (TEARDOWN, RTCP BYE).
+    Left,
+    /// The viewer's connection closed.
+    Disconnected,
+    /// No sign of life within the limit.
+    Expired,
+    /// Its stream cannot go on; in words.
+    Failed(String),
+    /// The server ended it before the machine learned of it; in words for the viewer, if they are to know.
+    Ended(Option<String>),
+}
 
-    /// The film as the catalogue has it; none if it is of a test's making.
-    fn in_catalogue(&self) -> Option<Arc<reelway_catalogue::Film>> {
-        None
+impl EndReason {
+    /// What the viewer learns, if it was not their own doing.
+    pub fn words(&self) -> Option<String> {
+        match self {
+            EndReason::Left | EndReason::Disconnected | EndReason::Expired => None,
+            EndReason::Failed(words) => Some(words.clone()),
+            EndReason::Ended(words) => words.clone(),
+        }
     }
-
-    /// The session description (SDP), for a client that reached the server at `server`, with its
-    /// tracks offered in this profile.
-    fn sdp(&self, server: IpAddr, profile: Profile) -> String;
-
-    /// What it needs, for admission; none if that is not known.
-    fn demand(&self) -> Option<Arc<Demand>> {
-        None
-    }
 }
 
-/// A track that can be had over RTP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FilmTrack {
-    /// The N of its URL, which ends in `track=N`.
-    pub number: u32,
-    /// RTP payload type.
-    pub payload_type: u8,
-    /// Ticks a second of its RTP timestamps.
-    pub clock_rate: u32,
+/// What a viewer is doing, as others see it. A new session is ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Set up, not yet playing.
+    #[default]
+    Ready,
+    /// Media is being sent.
+    Playing,
+    /// Paused, or at its end.
+    Paused,
 }
 
-impl FilmTrack {
-    /// RTP payload type of what is sent again (RFC 4588): another than the track's own.
-    pub fn rtx_type(&self) -> u8 {
-        self.payload_type ^ 16
-    }
-}
-
-/// Something that will be known soon.
-pub type Soon<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
-
-/// A stream of a film to one viewer. Where it fails it says why in words.
-pub trait Playback: Send + Sync {
-    /// Lets it flow: after it was made, moved or resumed, when the answer has been queued.
-    fn go(&self);
-
-    /// Sends it by this schedule from where it waits for [`Playback::go`] on; `None`: by the film's own time.
-    fn send_by(&self, schedule: Option<Arc<Schedule>>);
-
-    /// Moves it to the sync sample at or before `start`, where it waits for [`Playback::go`].
-    /// Nothing of the old place is sent after that.
-    fn seek(&self, start: Nanos, end: Nanos) -> Soon<PlayInfo>;
-
-    /// Holds it: nothing is sent after that. Says where it stands.
-    fn pause(&self) -> Soon<Nanos>;
-
-    /// Prepares it to go on where it stands, to the end it had; it waits for [`Playback::go`].
-    fn resume(&self) -> Soon<PlayInfo>;
-
-    /// Takes RTCP of its viewer's that came interleaved in the connection.
-    fn rtcp(&self, data: &[u8]);
-
-    /// Ends it with an RTCP BYE, which says why where the viewer did not ask for it. Nothing of it is sent
-    /// afterwards.
-    fn stop(&self, why: Option<&str>);
-
-    /// Whether it has come to its end and was not moved since.
-    fn is_finished(&self) -> bool;
-
-    /// Where it stands and what it has sent.
-    fn progress(&self) -> Sent;
-}
-
-/// How far a stream has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sent {
-    /// Presentation time now being sent.
-    pub position: Nanos,
-    /// Bytes of RTP, headers included.
-    pub bytes: u64,
-    /// RTP packets.
-    pub packets: u64,
-    /// 99th percentile of lateness in milliseconds.
-    pub late_p99_ms: f64,
-    /// Greatest lateness in milliseconds.
-    pub late_max_ms: f64,
+/// What a client says of how a track arrives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reception {
+    /// The track's SSRC.
+    pub ssrc: u32,
+    /// Packets lost since it began.
+    pub lost: u64,
+    /// Interarrival jitter in milliseconds.
+    pub jitter_ms: f64,
 }
 
 /// What will be sent, known before it is.
@@ -127,11 +105,11 @@ pub struct FirstPacket {
 
 /// A stream that is wanted.
 #[derive(Clone, Debug)]
-pub struct PlayOrder<W> {
+pub struct PlayOrder<W, F> {
     /// Whose: events of the stream name it.
     pub session: String,
     /// Of what.
-    pub film: Arc<dyn Film>,
+    pub film: Arc<Film<F>>,
     /// Its tracks, in the order of the description.
     pub tracks: Vec<TrackOrder<W>>,
     /// Presentation time wished for.
@@ -191,22 +169,68 @@ pub enum Out<W> {
     },
 }
 
+/// How a track gets to its viewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carriage {
+    /// UDP over IPv4.
+    UdpV4,
+    /// UDP over IPv6.
+    UdpV6,
+    /// Interleaved in an RTSP connection.
+    Tcp,
+}
+
+impl<W> Out<W> {
+    /// How it gets there.
+    pub fn carriage(&self) -> Carriage {
+        match self {
+            Out::Udp { rtp, .. } if rtp.is_ipv4() => Carriage::UdpV4,
+            Out::Udp { .. } => Carriage::UdpV6,
+            Out::Tcp { .. } => Carriage::Tcp,
+        }
+    }
+}
+
 /// Something that takes a while. The connection it is done for reads no further request until
 /// [`crate::machine::Event::Done`].
-pub enum Job<W> {
+pub enum Job<W, F> {
     /// Get the first of these films that exists.
     Film {
         /// Their titles.
         titles: Vec<String>,
     },
     /// Ask whether this viewer may come in. Admission and access rules answer here.
-    Admit(Box<NewSession>),
-    /// Make a stream that waits for [`Playback::go`].
-    Play(Box<PlayOrder<W>>),
-    /// Move a stream: nothing of the old place is sent after this is done.
-    Seek {
+    Admit(Box<Newcomer<F>>),
+    /// Ask whether a session that never played still has its place: others may have needed the room. From now on it is
+    /// not among the first to go.
+    Claim {
         /// Which.
-        playback: Arc<dyn Playback>,
+        session: String,
+        /// The numbers of the tracks that it takes.
+        tracks: Vec<u32>,
+        /// How they get to the viewer.
+        carriage: Carriage,
+    },
+    /// Make a stream that waits for [`crate::machine::Action::Go`].
+    Make(Box<PlayOrder<W, F>>),
+    /// Ask where a stream stands.
+    Locate {
+        /// Whose.
+        session: String,
+    },
+    /// Ask whether there is room to send this, instead of what is sent now. If there is, it is booked; if not, what was
+    /// booked before is as it was.
+    Judge {
+        /// Whose.
+        session: String,
+        /// Presentation time at which it begins.
+        from: Nanos,
+        /// Where it ends.
+        to: Nanos,
+    },
+    /// Move a stream to the sync sample at or before `start`, where it waits for [`crate::machine::Action::Go`]. Nothing
+    /// of the old place is sent after this is done.
+    Seek {
         /// Whose.
         session: String,
         /// Presentation time wished for.
@@ -214,59 +238,39 @@ pub enum Job<W> {
         /// Where to end.
         end: Nanos,
     },
-    /// Prepare a paused stream to go on where it stands.
+    /// Prepare a paused stream to go on where it stands, to the end it had; it waits for [`crate::machine::Action::Go`].
     Resume {
-        /// Which.
-        playback: Arc<dyn Playback>,
         /// Whose.
         session: String,
-        /// Where to end.
-        end: Nanos,
     },
     /// Hold a stream: nothing is sent after this is done.
     Pause {
-        /// Which.
-        playback: Arc<dyn Playback>,
         /// Whose.
         session: String,
     },
 }
 
-/// What became of a [`Job`].
-pub enum Outcome {
+/// What became of a [`Job`]. Where it failed, it says why in words.
+pub enum Outcome<F> {
     /// Of [`Job::Film`].
-    Film(Result<Arc<dyn Film>, FilmError>),
-    /// Of [`Job::Admit`]: who it is from now on.
-    Admitted(Result<Admission, Refusal>),
-    /// Of [`Job::Play`].
-    Made(Result<(Arc<dyn Playback>, PlayInfo), String>),
+    Film(Result<Arc<Film<F>>, FilmError>),
+    /// Of [`Job::Admit`]: the session's name, not to be guessed.
+    Admitted(Result<String, Refusal>),
+    /// Of [`Job::Claim`].
+    Claimed(Result<(), Refusal>),
+    /// Of [`Job::Make`].
+    Made {
+        /// Whose stream.
+        session: String,
+        /// How it begins.
+        info: Result<PlayInfo, String>,
+    },
+    /// Of [`Job::Locate`]: presentation time now being sent.
+    Located(Nanos),
+    /// Of [`Job::Judge`].
+    Judged(Result<(), Refusal>),
     /// Of [`Job::Seek`] and [`Job::Resume`].
     Moved(Result<PlayInfo, String>),
-    /// Of [`Job::Play`], [`Job::Seek`] and [`Job::Resume`]: there is no room. A stream that was there before is as it
-    /// was.
-    Refused(Refusal),
     /// Of [`Job::Pause`]: where it stands.
     Paused(Result<Nanos, String>),
-}
-
-/// A viewer who may come in.
-#[derive(Clone, Debug)]
-pub struct Admission {
-    /// The session's identifier in RTSP, not to be guessed.
-    pub session: String,
-    /// Where its progress is noted for others to see.
-    pub watch: Arc<Watch>,
-}
-
-/// Why a film cannot be had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FilmError {
-    /// There is none of this name.
-    Unknown(String),
-    /// It may come later.
-    NotReady(String),
-    /// It does not go over RTSP.
-    Unplayable(String),
-    /// It should be there, but reading fails.
-    Failed(String),
 }

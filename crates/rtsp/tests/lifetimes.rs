@@ -8,7 +8,7 @@ use common::{PEER, Server};
 use reelway_media::SECOND;
 use reelway_rtsp::RtspConfig;
 use reelway_rtsp::machine::{Event, Reported, Said};
-use reelway_session::{EndReason, State};
+use reelway_rtsp::seam::State;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(50);
@@ -110,12 +110,20 @@ fn receiver_reports_keep_a_session_alive_and_say_how_it_arrives() {
         });
     }
     assert_eq!(server.machine.sessions(), 1);
-    let progress = server.watches[&session].progress();
+    let said = server.receptions[&session].iter();
+    let said: Vec<(u32, u64, f64)> = said.map(|of| (of.ssrc, of.lost, of.jitter_ms)).collect();
+    let tracks = &server.streams[&session].order.tracks;
+    let (picture, sound) = (tracks[0].ssrc, tracks[1].ssrc);
     assert_eq!(
-        (progress.lost, progress.jitter_ms),
-        (Some(5 + 6), Some(2.0))
+        said,
+        [
+            (picture, 3, 2.0),
+            (sound, 4, 2.0),
+            (picture, 5, 2.0),
+            (sound, 6, 2.0)
+        ]
     );
-    assert_eq!(progress.state, State::Playing);
+    assert_eq!(server.states[&session], State::Playing);
 }
 
 #[test]
@@ -314,7 +322,7 @@ fn who_is_ended_from_outside_gets_a_bye_and_is_disconnected() {
     server.story();
     server.happen(Event::Ended {
         session: session.clone(),
-        reason: EndReason::Kicked,
+        words: Some("ended by the operator".to_owned()),
     });
     assert_eq!(
         server.story(),
@@ -326,7 +334,7 @@ fn who_is_ended_from_outside_gets_a_bye_and_is_disconnected() {
     );
     server.happen(Event::Ended {
         session,
-        reason: EndReason::Kicked,
+        words: Some("ended by the operator".to_owned()),
     });
     assert_eq!(server.story(), [""; 0], "once");
 }
@@ -344,7 +352,7 @@ fn a_connection_with_another_session_is_not_closed() {
         .session();
     server.happen(Event::Ended {
         session: first,
-        reason: EndReason::Kicked,
+        words: Some("ended by the operator".to_owned()),
     });
     assert!(server.closed.is_empty());
     server.must(conn, &format!("PLAY rtsp://h/sound\nSession: {second}"));
@@ -386,15 +394,16 @@ fn a_session_that_ends_while_play_waits_is_not_played() {
         format!("PLAY rtsp://h/nature/bunny RTSP/1.0\r\nCSeq: 5\r\nSession: {session}\r\n\r\n")
             .as_bytes(),
     );
+    server.do_jobs_held_once();
     server.happen(Event::Ended {
         session,
-        reason: EndReason::Shutdown,
+        words: Some("server stopping".to_owned()),
     });
     server.story();
     server.do_jobs();
     assert_eq!(
         server.story(),
-        ["make 2 tracks", "seek 0 to 10", "stop"],
+        ["make 0 to 10", "stop"],
         "its connection was closed with it"
     );
 }
@@ -421,12 +430,11 @@ fn the_state_is_shown_as_it_is() {
     let mut server = Server::new();
     let conn = server.connect();
     let session = server.set_up_udp(conn);
-    let state = |server: &Server| server.watches[&session].progress().state;
+    let state = |server: &Server| server.states.get(&session).copied().unwrap_or_default();
     assert_eq!(state(&server), State::Ready);
     server.play(conn, &session, "");
     server.stream_is_at(&session, 2 * SECOND);
     assert_eq!(state(&server), State::Playing);
-    assert_eq!(server.watches[&session].progress().position, Some(2.0));
     server.must(
         conn,
         &format!("PAUSE rtsp://h/nature/bunny\nSession: {session}"),

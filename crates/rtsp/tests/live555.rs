@@ -30,8 +30,14 @@ fn wire(text: &str) -> String {
         .lines()
         .filter_map(|line| line.trim_start().strip_prefix('|'));
     let text: String = lines.map(|line| format!("{line}\r\n")).collect();
-    text.replace("AGENT", AGENT)
+    let text = text
+        .replace("AGENT", AGENT)
         .replace("SERVER", &format!("Server: Reelway/{version}"))
+        .replace("TOOL", &format!("a=tool:Reelway/{version}"));
+    let body = text
+        .split_once("\r\n\r\n")
+        .map_or(0, |(_, body)| body.len());
+    text.replace("LENGTH", &format!("Content-Length: {body}"))
 }
 
 fn options_and_describe(server: &mut Server, conn: ConnId) {
@@ -62,11 +68,30 @@ fn options_and_describe(server: &mut Server, conn: ConnId) {
          |Content-Base: rtsp://10.0.0.1:8554/nature/bunny/
          |Cache-Control: no-cache
          |Content-Type: application/sdp
-         |Content-Length: 46
+         |LENGTH
          |
          |v=0
          |o=- 1 1 IN IP4 10.0.0.1
-         |s=nature/bunny",
+         |s=nature/bunny
+         |c=IN IP4 0.0.0.0
+         |t=0 0
+         |TOOL
+         |a=control:*
+         |a=range:npt=0-10
+         |m=video 0 RTP/AVP 96 112
+         |b=AS:100
+         |a=rtpmap:96 H264/90000
+         |a=rtcp-fb:96 nack
+         |a=rtpmap:112 rtx/90000
+         |a=fmtp:112 apt=96;rtx-time=2000
+         |a=control:track=1
+         |m=audio 0 RTP/AVP 97 113
+         |b=AS:100
+         |a=rtpmap:97 L16/48000/2
+         |a=rtcp-fb:97 nack
+         |a=rtpmap:113 rtx/48000
+         |a=fmtp:113 apt=97;rtx-time=2000
+         |a=control:track=2",
     );
 }
 

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use reelway_catalogue::{Film, index_path};
+use reelway_library::OpenFilm;
 use reelway_sender::{
     BackendChoice, FilmStream, Out, Sender, SenderConfig, Stream, TrackOut, What,
 };
@@ -156,7 +157,8 @@ fn main() {
         std::thread::spawn(move || receive(&socket, &sink, &stop))
     });
 
-    let source = store.open(&film.path).expect("the film");
+    let film = OpenFilm::open(film, &store).expect("the film");
+    let tracks = film.film().title.tracks.len().min(2);
     let room = (duration - (options.seconds as i64 + 2) * 1_000_000_000).max(0);
     let handles: Vec<_> = (0..options.streams)
         .map(|number| {
@@ -175,9 +177,8 @@ fn main() {
             };
             let place = number % options.places.max(1);
             let what = What::Film(FilmStream {
-                film: Arc::clone(&film),
-                source: Arc::clone(&source),
-                tracks: (0..film.title.tracks.len().min(2)).map(track).collect(),
+                film: film.clone(),
+                tracks: (0..tracks).map(track).collect(),
                 start: room / i64::from(options.places.max(1)) * i64::from(place),
                 end: None,
                 links: Vec::new(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reelway_rtp::PayloadOptions;
 
-use crate::link::LinkConfig;
+use crate::links::LinkConfig;
 
 /// How the sender sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,9 +102,7 @@ pub enum BackendChoice {
     /// What costs least of what the machine has.
     #[default]
     Auto,
-    /// An io_uring a thread, whose messages the kernel cuts into packets (GSO). Linux 6.1.
-    IoUring,
-    /// `sendmmsg` of messages that the kernel cuts into packets.
+    /// `sendmmsg` of messages that the kernel cuts into packets (GSO).
     Gso,
     /// `sendmmsg` of single packets.
     Sendmmsg,
@@ -112,9 +110,8 @@ pub enum BackendChoice {
 
 impl BackendChoice {
     /// All, with their names in configurations.
-    pub const NAMES: [(BackendChoice, &'static str); 4] = [
+    pub const NAMES: [(BackendChoice, &'static str); 3] = [
         (BackendChoice::Auto, "auto"),
-        (BackendChoice::IoUring, "io_uring"),
         (BackendChoice::Gso, "gso"),
         (BackendChoice::Sendmmsg, "sendmmsg"),
     ];

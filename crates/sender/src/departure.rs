@@ -10,13 +10,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Mutex;
 
-use reelway_playout::TURN;
 use reelway_supervise as supervise;
 use reelway_sys::netlink;
-
-/// For how long packets are handed over at once. Longer would save little, and what a viewer who pauses
-/// still gets is what the kernel holds.
-pub(crate) const HOLD: u64 = 4 * TURN;
 
 /// How long an answer is believed, ns. Viewers come in crowds, and from few addresses.
 const BELIEVED: u64 = 1_000_000_000;

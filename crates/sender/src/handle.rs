@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
+use reelway_demand::Schedule;
 use reelway_media::Nanos;
-use reelway_playout::StreamError;
+use reelway_playout::{PlayInfo, StreamError};
 use reelway_supervise as supervise;
-use reelway_timetable::Schedule;
 use tokio::sync::oneshot;
 
 use crate::inbox::{Command, Inbox};
 use crate::shared::Shared;
-use crate::stream::{PlayInfo, Progress};
+use crate::stream::Progress;
 
 /// A stream that was handed over. It is stopped, with BYE, when this is dropped.
 ///
@@ -57,7 +57,7 @@ impl StreamHandle {
     /// Waits until the first packets are planned and in memory: where the stream will begin. To be asked
     /// once; after that [`StreamHandle::seek`] and [`StreamHandle::resume`] answer themselves.
     pub async fn ready(&self) -> Result<PlayInfo, StreamError> {
-        let first = supervise::whole(self.first.lock()).take();
+        let first = supervise::lock(&self.first).take();
         match first {
             Some(first) => first.await.unwrap_or_else(|_| Err(closing())),
             None => Err(StreamError(

@@ -1,7 +1,9 @@
 //! How late packets left, counted in classes.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use reelway_playout as playout;
 
 /// The first class: what is less late is not late.
 const FIRST: u64 = 1 << SHIFT;
@@ -37,6 +39,19 @@ pub struct LatenessCounts([u64; CLASSES]);
 impl Default for LatenessCounts {
     fn default() -> Self {
         LatenessCounts([0; CLASSES])
+    }
+}
+
+impl Lateness {
+    /// How late one stream's packets left, which is counted in few classes.
+    pub(crate) fn of_stream(late: &playout::Lateness) -> Lateness {
+        let micros = |micros: u32| Duration::from_micros(micros.into());
+        Lateness {
+            p50: micros(late.percentile(500)),
+            p99: micros(late.percentile(990)),
+            p999: micros(late.percentile(999)),
+            max: micros(late.max),
+        }
     }
 }
 
@@ -134,65 +149,6 @@ fn lateness(counts: &[u64; CLASSES], max: u64) -> Lateness {
     }
 }
 
-/// Greatest lateness of each class of [`Coarse`] but the last, µs.
-const COARSE: [u32; 6] = [250, 1_000, 2_000, 5_000, 20_000, 100_000];
-
-/// How late one stream's packets left, in few classes: half a cache line, as it is written for every slice of
-/// every viewer. The threads' histograms are fine.
-#[derive(Debug, Default)]
-pub(crate) struct Coarse {
-    classes: [AtomicU32; COARSE.len() + 1],
-    /// µs.
-    max: AtomicU32,
-}
-
-impl Coarse {
-    /// Counts `packets` that left `nanos` late. For the one thread that counts.
-    pub fn note(&self, nanos: u64, packets: u32) {
-        let micros = u32::try_from(nanos / 1_000).unwrap_or(u32::MAX);
-        let class = COARSE.iter().filter(|bound| micros > **bound).count();
-        let count = self.classes[class].load(Ordering::Relaxed);
-        match count.checked_add(packets) {
-            Some(count) => self.classes[class].store(count, Ordering::Relaxed),
-            // After months: the shares stay.
-            None => {
-                for class in &self.classes {
-                    class.store(class.load(Ordering::Relaxed) / 2, Ordering::Relaxed);
-                }
-            }
-        }
-        if micros > self.max.load(Ordering::Relaxed) {
-            self.max.store(micros, Ordering::Relaxed);
-        }
-    }
-
-    /// How late packets were so far: up to the end of their class, and no later than the latest.
-    pub fn summary(&self) -> Lateness {
-        let counts = self
-            .classes
-            .each_ref()
-            .map(|class| class.load(Ordering::Relaxed));
-        let max = self.max.load(Ordering::Relaxed);
-        let total: u64 = counts.iter().copied().map(u64::from).sum();
-        let percentile = |thousandths: u64| {
-            let rank = (total * thousandths).div_ceil(1000);
-            let mut seen = 0;
-            let class = counts.iter().position(|count| {
-                seen += u64::from(*count);
-                seen >= rank
-            });
-            let bound = class.and_then(|class| COARSE.get(class));
-            Duration::from_micros(bound.map_or(max, |bound| max.min(*bound)).into())
-        };
-        Lateness {
-            p50: percentile(500),
-            p99: percentile(990),
-            p999: percentile(999),
-            max: Duration::from_micros(max.into()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,24 +191,6 @@ mod tests {
         assert!(p99 >= Duration::from_millis(1) && p99 < Duration::from_micros(1250));
         assert!(p999 < Duration::from_micros(1250));
         assert_eq!(max, Duration::from_millis(7));
-    }
-
-    #[test]
-    fn few_classes_tell_no_less_than_the_truth_and_no_more_than_the_latest() {
-        let coarse = Coarse::default();
-        assert_eq!(coarse.summary(), Lateness::default());
-        coarse.note(100_000, 985);
-        assert_eq!(coarse.summary().p999, Duration::from_micros(100));
-        coarse.note(1_500_000, 14);
-        coarse.note(200_000_000_000, 1);
-        let late = coarse.summary();
-        assert_eq!(late.p50, Duration::from_micros(250));
-        assert_eq!(late.p99, Duration::from_millis(2));
-        assert_eq!(late.p999, Duration::from_millis(2));
-        assert_eq!(late.max, Duration::from_secs(200));
-        coarse.note(0, u32::MAX);
-        coarse.note(0, u32::MAX);
-        assert!(coarse.summary().p50 <= Duration::from_micros(250));
     }
 
     #[test]

@@ -3,28 +3,21 @@
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
+use reelway_demand::Schedule;
 use reelway_media::Nanos;
-use reelway_playout::StreamError;
+use reelway_playout::{Beginning, StreamError, StreamId};
 use reelway_sys::wake::Waker;
-use reelway_timetable::{Beginning, Schedule};
 use tokio::sync::oneshot;
 
-use crate::active::Active;
 use crate::plans::Planned;
-use crate::stream::PlayInfo;
-
-/// A stream of this process, never used again.
-pub(crate) type StreamId = u64;
-
-/// Where the answer to a request for a beginning goes.
-pub(crate) type Reply = oneshot::Sender<Result<PlayInfo, StreamError>>;
+use crate::streams::{Reply, Stream};
 
 /// Something a sender thread is to do.
 pub(crate) enum Command {
     /// Take a stream, and prepare it.
-    Add(Box<Active>),
+    Add(Box<Stream>),
     /// Take a stream that another thread has sent so far.
-    Arrive(Box<Active>),
+    Arrive(Box<Stream>),
     /// Begin to send what is ready.
     Go(StreamId),
     /// Stand still; answers with the position.

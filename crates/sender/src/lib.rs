@@ -20,50 +20,52 @@
 //! |---|---|
 //! | `stream.rs`, `config.rs`, `handle.rs`, `sender.rs` | what others see |
 //! | `plans.rs`, `planner.rs` | groups, made once, shared by all viewers |
-//! | `active.rs`, `active/`, `shared.rs` | a stream as a sender thread has it; what others see of it |
-//! | `resend.rs`, `resending.rs` | lost packets, sent again from the timetable |
-//! | `share.rs`, `active/slow.rs` | what viewers who do not read, or ask for lost packets, may pin |
-//! | `thread.rs`, `thread/`, `inbox.rs` | the turns, what a thread is told, who goes over to another |
-//! | `send.rs`, `backend.rs` | packets put together, and the ways to the kernel |
-//! | `link.rs`, `active/on_link.rs`, `thread/waiting.rs` | limited links: one pacer each, for all threads |
+//! | `streams.rs`, `path.rs`, `shared.rs` | what is kept with a stream; what others see of it |
+//! | `route.rs` | the way to a viewer |
+//! | `share.rs` | what viewers who do not read, or ask for lost packets, may pin |
+//! | `thread.rs`, `thread/`, `inbox.rs`, `counters.rs` | the turns, what a thread is told and has done |
+//! | `packets.rs`, `backend.rs` | packets put together, and the ways to the kernel |
+//! | `links.rs` | limited links: one pacer each, for all threads |
 //! | `departure.rs` | where the kernel holds packets until their time |
 //! | `histogram.rs` | how late packets left |
 //! | `writer.rs` | the one writer of a TCP connection |
-//! | `rtcp.rs` | reports from viewers |
+//! | `rtcp.rs`, `reporter.rs` | reports from viewers, and to them |
 //!
-//! What leaves next and when (places in groups, pacing, the wheel of turns) is worked out by the pure crate `playout`.
+//! What leaves next and when is worked out by the pure crate `playout`: each thread has one of its lanes.
 #![forbid(unsafe_code)]
 
-mod active;
 mod backend;
 mod config;
+mod counters;
 mod departure;
 mod handle;
 mod histogram;
 mod inbox;
-mod link;
+mod links;
+mod packets;
+mod path;
 mod planner;
 mod plans;
-mod resend;
-mod resending;
+mod reporter;
+mod route;
 mod rtcp;
-mod send;
 mod sender;
 mod share;
 mod shared;
 mod stream;
+mod streams;
 mod thread;
 mod writer;
 
 pub use config::{BackendChoice, SenderConfig, SenderError};
 pub use handle::StreamHandle;
 pub use histogram::{Lateness, LatenessCounts};
-pub use link::LinkConfig;
-pub use reelway_playout::{Again, StreamError};
+pub use links::LinkConfig;
+pub use reelway_playout::{Again, PlayInfo, State, StreamError, TrackInfo};
 pub use sender::Sender;
 pub use share::reserved_blocks;
 pub use stream::{
-    FileStream, FilmStream, Out, PlayInfo, Progress, Reception, SenderStats, State, Stream,
-    StreamEvent, TrackInfo, TrackOut, What,
+    FileStream, FilmStream, Out, Progress, Reception, SenderStats, Stream, StreamEvent, TrackOut,
+    What,
 };
 pub use writer::{FrameWriter, WriterError};

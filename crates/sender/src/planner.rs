@@ -4,20 +4,21 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::Duration;
 
-use reelway_catalogue::Film;
 use reelway_clock::Monotonic;
+use reelway_library::OpenFilm;
 use reelway_media::Nanos;
-use reelway_playout::{GroupId, Kept, StreamError};
+use reelway_playout::{self as playout, Asked, GroupId, Kept, StreamError, StreamId};
 use reelway_rtp::PayloadOptions;
 use reelway_store::{ReadError, Source, Span, Store, Watcher};
-use reelway_supervise as supervise;
+use reelway_supervise::{self as supervise, lock};
 use reelway_sys::FileIdentity;
 
-use crate::inbox::{Command, Inbox, StreamId};
-use crate::plans::{Entry, Planned, Recipe, Script};
+use crate::inbox::{Command, Inbox};
+use crate::plans::{Pinned, Planned, Recipe, Script};
+use crate::stream::FileStream;
 
 /// Threads: planning is short, but reading an index may wait for a disk.
 const THREADS: usize = 2;
@@ -77,8 +78,12 @@ impl Waiter {
     }
 }
 
+/// Which groups are ready, and who waits for which. Each change is one step.
+type Groups = Arc<Mutex<playout::Groups<Pinned, Waiter>>>;
+
 /// A group that is to be planned: whoever waits for it is told when this is, or when it is dropped.
 struct Owed {
+    groups: Groups,
     script: Arc<Script>,
     id: GroupId,
     told: bool,
@@ -86,15 +91,25 @@ struct Owed {
 
 impl Owed {
     fn tell(mut self, result: Result<Planned, StreamError>) {
+        self.say(result);
+    }
+
+    /// Tells all who wait for the group.
+    fn say(&mut self, result: Result<Planned, StreamError>) {
         self.told = true;
-        tell(&self.script, self.id, result);
+        let result = result.map(Arc::new);
+        let key = self.script.key(self.id);
+        let waiters = lock(&self.groups).made(key, result.as_ref().ok());
+        for waiter in waiters {
+            waiter.tell(result.clone());
+        }
     }
 }
 
 impl Drop for Owed {
     fn drop(&mut self) {
         if !self.told {
-            tell(&self.script, self.id, Err(fault()));
+            self.say(Err(fault()));
         }
     }
 }
@@ -158,6 +173,7 @@ struct Inner {
     work: Condvar,
     /// A film's script, as long as somebody watches.
     films: Mutex<HashMap<FileIdentity, Weak<Script>>>,
+    groups: Groups,
     kept: Arc<Mutex<Kept>>,
 }
 
@@ -174,11 +190,6 @@ struct Jobs {
     closed: bool,
 }
 
-/// Enters a list that is changed in one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    supervise::whole(mutex.lock())
-}
-
 impl Planner {
     /// Starts the threads.
     pub fn start(store: Store, options: PayloadOptions, ahead: Nanos) -> io::Result<Planner> {
@@ -192,6 +203,7 @@ impl Planner {
             }),
             work: Condvar::new(),
             films: Mutex::default(),
+            groups: Arc::default(),
             kept: Arc::default(),
         };
         let planner = Planner(Arc::new(inner));
@@ -217,28 +229,26 @@ impl Planner {
     }
 
     /// The script of a film, shared with all who watch it now.
-    pub fn film(&self, film: Arc<Film>, source: Arc<Source>) -> Result<Arc<Script>, StreamError> {
-        if source.identity() != film.identity {
-            let path = film.path.display();
-            return Err(StreamError(format!(
-                "{path}: the file was changed or replaced since it was indexed; try again"
-            )));
-        }
+    pub fn film(&self, film: &OpenFilm) -> Arc<Script> {
+        let (film, source) = (film.film(), film.source());
         let mut films = lock(&self.0.films);
         if let Some(script) = films.get(&film.identity).and_then(Weak::upgrade) {
             // A source that is known to have changed serves nobody any more, nor does its script.
-            if Arc::ptr_eq(&script.source, &source) {
-                return Ok(script);
+            if Arc::ptr_eq(&script.source, source) {
+                return script;
             }
         }
         films.retain(|_, script| script.strong_count() > 0);
-        let identity = film.identity;
-        let length = u64::try_from(film.title.duration).unwrap_or(0);
-        self.0.store.film(&source, Duration::from_nanos(length));
-        let script = Script::film(&film, source, self.0.options, self.0.ahead, &self.0.kept);
+        let (options, ahead) = (self.0.options, self.0.ahead);
+        let script = Script::film(film, Arc::clone(source), options, ahead, &self.0.kept);
         let script = Arc::new(script);
-        films.insert(identity, Arc::downgrade(&script));
-        Ok(script)
+        films.insert(film.identity, Arc::downgrade(&script));
+        script
+    }
+
+    /// The script of a plain file.
+    pub fn file(&self, file: &FileStream) -> Arc<Script> {
+        Arc::new(Script::file(file, &self.0.kept))
     }
 
     /// A viewer that the store's cache is to know of.
@@ -246,17 +256,9 @@ impl Planner {
         Arc::new(self.0.store.watcher())
     }
 
-    /// Plans in memory.
+    /// Groups in memory.
     pub fn plans(&self) -> usize {
-        let alive = |entry: &Entry| matches!(entry, Entry::Made(plan) if plan.strong_count() > 0);
-        let films: Vec<_> = lock(&self.0.films)
-            .values()
-            .filter_map(Weak::upgrade)
-            .collect();
-        films
-            .iter()
-            .map(|script| script.plans().values().filter(|entry| alive(entry)).count())
-            .sum()
+        lock(&self.0.groups).ready()
     }
 
     /// Finds where `tracks` begin for a wish, and tells the stream.
@@ -308,36 +310,22 @@ impl Planner {
             deadline,
             waiter,
         } = request;
-        {
-            let mut plans = script.plans();
-            match plans.get_mut(&id) {
-                Some(Entry::Making { waiters, begins }) => {
-                    if let Some(offset) = *begins {
-                        waiter.comes_to(&script.source, offset);
-                    }
-                    return waiters.push(waiter);
-                }
-                Some(Entry::Made(plan)) => {
-                    if let Some(plan) = plan.upgrade() {
-                        drop(plans);
-                        waiter.comes_to(&script.source, plan.bytes.0.range().start);
-                        return waiter.tell(Ok(plan));
-                    }
-                }
-                None => {
-                    // Forgotten plans leave their number behind; now and then those are cleared away.
-                    if plans.len() >= 32 && plans.len().is_power_of_two() {
-                        plans.retain(|_, entry| !matches!(entry, Entry::Made(plan) if plan.strong_count() == 0));
-                    }
-                }
+        let mut groups = lock(&self.0.groups);
+        let key = script.key(id);
+        if let Some(offset) = groups.begins_at(key) {
+            waiter.comes_to(&script.source, offset);
+        }
+        match groups.ask(key, waiter) {
+            Asked::Waits => return,
+            Asked::Ready(group, waiter) => {
+                drop(groups);
+                waiter.comes_to(&script.source, group.bytes.0.range().start);
+                return waiter.tell(Ok(group));
             }
-            let making = Entry::Making {
-                waiters: vec![waiter],
-                begins: None,
-            };
-            plans.insert(id, making);
+            Asked::Make => drop(groups),
         }
         let owed = Owed {
+            groups: Arc::clone(&self.0.groups),
             script,
             id,
             told: false,
@@ -432,11 +420,9 @@ impl Planner {
             Ok(wanted) => wanted,
             Err(error) => return owed.tell(Err(error)),
         };
-        if let Some(Entry::Making { waiters, begins }) = script.plans().get_mut(&id) {
-            *begins = Some(wanted.range.start);
-            for waiter in waiters {
-                waiter.comes_to(&script.source, wanted.range.start);
-            }
+        let begins = wanted.range.start;
+        for waiter in lock(&self.0.groups).begins(script.key(id), begins) {
+            waiter.comes_to(&script.source, begins);
         }
         let planner = Arc::downgrade(&self.0);
         let source = Arc::clone(&script.source);
@@ -471,21 +457,4 @@ fn plan(script: &Script, id: GroupId, recipe: Recipe, span: Span) -> Result<Plan
             id.1, id.0
         )))
     })
-}
-
-/// Tells all who wait for a group.
-fn tell(script: &Script, id: GroupId, result: Result<Planned, StreamError>) {
-    let result = result.map(Arc::new);
-    let mut plans = script.plans();
-    let before = match &result {
-        Ok(plan) => plans.insert(id, Entry::Made(Arc::downgrade(plan))),
-        // Tried anew by the next who asks.
-        Err(_) => plans.remove(&id),
-    };
-    drop(plans);
-    if let Some(Entry::Making { waiters, .. }) = before {
-        for waiter in waiters {
-            waiter.tell(result.clone());
-        }
-    }
 }

@@ -3,19 +3,18 @@
 //! A [`Script`] is made once for a film and shared by all who watch it, and so are its groups: their bytes are held
 //! as long as somebody sends from them, and their plans somewhat longer ([`Kept`]).
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use reelway_catalogue::Film;
 use reelway_media::{Nanos, TimedSample};
-use reelway_playout::{Cut, Group, GroupId, GroupPlan, InMemory, Kept, Outline, StreamError};
+use reelway_playout::{
+    self as playout, Cut, Group, GroupId, GroupKey, GroupPlan, InMemory, Kept, Outline, StreamError,
+};
 use reelway_rtp::{Bytes, PayloadOptions};
 use reelway_store::{Source, Span};
 use reelway_supervise as supervise;
 
-use crate::planner::Waiter;
-use crate::share::Part;
 use crate::stream::FileStream;
 
 /// Film bytes, pinned in the block pool.
@@ -44,30 +43,25 @@ impl InMemory for Pinned {
 
 /// A group ready to be sent.
 pub(crate) type Planned = Group<Pinned>;
-pub(crate) type Cursor = reelway_playout::Cursor<Pinned>;
-pub(crate) type Unit<'a> = reelway_playout::Unit<'a, Pinned>;
-pub(crate) type Resend = reelway_playout::Resend<Pinned, Part>;
-
-/// A plan that exists or is being made.
-pub(crate) enum Entry {
-    Making {
-        /// Who is told when it is there.
-        waiters: Vec<Waiter>,
-        /// The first byte of the film that is read for it, once that is known.
-        begins: Option<u64>,
-    },
-    Made(Weak<Planned>),
-}
 
 /// What is sent, whoever it is sent to.
 pub(crate) struct Script {
     pub outline: Outline,
     pub source: Arc<Source>,
-    plans: Mutex<HashMap<GroupId, Entry>>,
     /// Plans of all films that are kept.
     kept: Arc<Mutex<Kept>>,
-    /// Its number among them.
+    /// Its number among all that is sent.
     number: u64,
+}
+
+impl playout::Script for Script {
+    fn outline(&self) -> &Outline {
+        &self.outline
+    }
+
+    fn lead(&self) -> u64 {
+        self.source.lead().as_nanos().min(u128::from(u64::MAX)) as u64
+    }
 }
 
 /// Enters the plans that are kept; after a panic under the lock none are.
@@ -102,14 +96,13 @@ impl Script {
         Script {
             outline: Outline::film(title, samples, film.path.clone(), options, ahead),
             source,
-            plans: Mutex::default(),
             kept: Arc::clone(kept),
             number: enter(kept).outline(),
         }
     }
 
-    /// A plain file's.
-    pub fn file(stream: &FileStream) -> Script {
+    /// A plain file's. Its plans are not worth keeping.
+    pub fn file(stream: &FileStream, kept: &Mutex<Kept>) -> Script {
         let packet_bytes = u64::from(stream.packet_bytes.max(1));
         let len = stream.source.len();
         let most = stream
@@ -126,21 +119,19 @@ impl Script {
         Script {
             outline: Outline::file(cut),
             source: Arc::clone(&stream.source),
-            plans: Mutex::default(),
             kept: Arc::default(),
-            number: 0,
+            number: enter(kept).outline(),
         }
     }
 
-    /// Plans by group.
-    pub fn plans(&self) -> MutexGuard<'_, HashMap<GroupId, Entry>> {
-        // Entries come and go one at a time.
-        supervise::whole(self.plans.lock())
+    /// A group among those of all that is sent.
+    pub fn key(&self, id: GroupId) -> GroupKey {
+        (self.number, id)
     }
 
     /// What must be read for a group. Reads the film's index, if the plan is not kept.
     pub fn wanted(&self, id: GroupId) -> Result<Wanted, StreamError> {
-        if let Some(known) = enter(&self.kept).get((self.number, id)) {
+        if let Some(known) = enter(&self.kept).get(self.key(id)) {
             return Ok(Wanted {
                 range: known.range.clone(),
                 recipe: Recipe::Known(known),
@@ -161,7 +152,7 @@ impl Script {
             Recipe::Known(known) => known,
             Recipe::Samples(samples) => {
                 let planned = self.outline.plan(id, &samples, &bytes, range)?;
-                enter(&self.kept).put((self.number, id), planned.clone());
+                enter(&self.kept).put(self.key(id), planned.clone());
                 planned
             }
         };

@@ -15,6 +15,7 @@ use reelway_rtp::rtcp::{self, Packet};
 use reelway_supervise as supervise;
 use reelway_sys::udp::UdpSocket;
 
+use crate::inbox::{Command, Inbox};
 use crate::shared::Shared;
 use crate::stream::StreamEvent;
 
@@ -27,11 +28,20 @@ const MOST_LOST: usize = 128;
 /// Who is who. Each change of a list is one insertion or removal.
 #[derive(Default)]
 pub(crate) struct Directory {
-    by_ssrc: RwLock<HashMap<u32, (Weak<Shared>, IpAddr)>>,
+    by_ssrc: RwLock<HashMap<u32, Entry>>,
     /// Packets that receivers asked for again.
     missed: AtomicU64,
     /// For packets that speak of no SSRC of ours.
     by_address: RwLock<HashMap<SocketAddr, Weak<Shared>>>,
+}
+
+/// A stream, by the SSRC of one of its tracks.
+struct Entry {
+    stream: Weak<Shared>,
+    /// Where its media goes.
+    to: IpAddr,
+    /// The thread that had it first.
+    inbox: Inbox,
 }
 
 fn canonical(address: SocketAddr) -> SocketAddr {
@@ -39,11 +49,16 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 impl Directory {
-    /// Enters a stream, of which track number `n` sends its RTCP to the `n`th address.
-    pub fn enter(&self, stream: &Arc<Shared>) {
+    /// Enters a stream of a thread, of which track number `n` sends its RTCP to the `n`th address.
+    pub fn enter(&self, stream: &Arc<Shared>, inbox: &Inbox) {
         let mut by_ssrc = supervise::whole(self.by_ssrc.write());
         for (ssrc, to) in stream.ssrcs().zip(&stream.addresses) {
-            by_ssrc.insert(ssrc, (Arc::downgrade(stream), to.ip().to_canonical()));
+            let entry = Entry {
+                stream: Arc::downgrade(stream),
+                to: to.ip().to_canonical(),
+                inbox: inbox.clone(),
+            };
+            by_ssrc.insert(ssrc, entry);
         }
         drop(by_ssrc);
         let mut by_address = supervise::whole(self.by_address.write());
@@ -58,7 +73,7 @@ impl Directory {
             |other: &Weak<Shared>| other.upgrade().is_none_or(|other| other.id == stream.id);
         let mut by_ssrc = supervise::whole(self.by_ssrc.write());
         for ssrc in stream.ssrcs() {
-            if by_ssrc.get(&ssrc).is_some_and(|(other, _)| is_it(other)) {
+            if by_ssrc.get(&ssrc).is_some_and(|entry| is_it(&entry.stream)) {
                 by_ssrc.remove(&ssrc);
             }
         }
@@ -79,8 +94,30 @@ impl Directory {
     /// The stream of an SSRC, if its media goes to where this comes from.
     fn of_ssrc(&self, ssrc: u32, from: SocketAddr) -> Option<Arc<Shared>> {
         let by_ssrc = supervise::whole(self.by_ssrc.read());
-        let (stream, to) = by_ssrc.get(&ssrc)?;
-        (*to == from.ip()).then(|| stream.upgrade()).flatten()
+        let entry = by_ssrc.get(&ssrc).filter(|entry| entry.to == from.ip())?;
+        entry.stream.upgrade()
+    }
+
+    /// A receiver misses packets of the track with this SSRC, as it says from there: those that it may ask for are passed
+    /// on to the stream's thread.
+    fn lost(&self, ssrc: u32, from: SocketAddr, mut lost: Vec<u16>) {
+        let Some(stream) = self.of_ssrc(ssrc, from) else {
+            return;
+        };
+        let now = reelway_clock::now().nanos();
+        let (track, may) = stream.may_miss(ssrc, lost.len(), now);
+        self.missed.fetch_add(may as u64, Ordering::Relaxed);
+        lost.truncate(may);
+        let by_ssrc = supervise::whole(self.by_ssrc.read());
+        if let Some((track, entry)) = track.zip(by_ssrc.get(&ssrc))
+            && may > 0
+        {
+            entry.inbox.send(Command::Missed {
+                stream: stream.id,
+                track,
+                lost,
+            });
+        }
     }
 
     fn heard(&self, datagram: &[u8], from: SocketAddr) {
@@ -106,11 +143,8 @@ impl Directory {
                 _ => {}
             }
         }
-        if let Some((source, lost)) = lost
-            && let Some(stream) = self.of_ssrc(source, from)
-        {
-            let missed = stream.missed(source, &lost, reelway_clock::now().nanos());
-            self.missed.fetch_add(missed as u64, Ordering::Relaxed);
+        if let Some((source, lost)) = lost {
+            self.lost(source, from, lost);
         }
         let byes = packets.iter().filter_map(|packet| match packet {
             Packet::Bye { from, .. } => Some(*from),

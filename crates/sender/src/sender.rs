@@ -7,30 +7,33 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
-use reelway_playout::{StreamError, TURN};
+use reelway_playout::{Cursor, NewStream, OnLink, Resend, State, StreamError, TURN};
 use reelway_rtp::PayloadOptions;
 use reelway_store::Store;
 use reelway_supervise as supervise;
-use reelway_sys::udp::{Destination, UdpSocket};
+use reelway_sys::udp::UdpSocket;
 use reelway_sys::wake;
 use tokio::sync::oneshot;
 
-use crate::active::{Active, Means, OnLink, Path, Rules, Track, UdpPath};
-use crate::backend::{self, Offers};
+use crate::backend::Way;
 use crate::config::{SenderConfig, SenderError};
+use crate::counters::Counters;
 use crate::departure::Ways;
 use crate::handle::StreamHandle;
 use crate::histogram::Histogram;
 use crate::inbox::{Command, Inbox};
-use crate::link::Links;
+use crate::links::Links;
+use crate::path::{Path, UdpPath};
 use crate::planner::Planner;
-use crate::plans::{Cursor, Resend, Script};
+use crate::plans::Script;
+use crate::reporter::Reporter;
+use crate::route::{carriage, route};
 use crate::rtcp::{Beats, Directory, listen};
-use crate::send::Reporter;
 use crate::share::Share;
 use crate::shared::{Place, Shared};
-use crate::stream::{Out, SenderStats, State, Stream, TrackOut, What};
-use crate::thread::{Counters, Neighbour, Parts, Thread, now};
+use crate::stream::{Out, SenderStats, Stream, TrackOut, What};
+use crate::streams::{self, Owner, Rules, Track};
+use crate::thread::{Neighbour, Parts, Priority, Thread, now};
 
 /// Receive buffer of the RTCP sockets: some thousand reports.
 const RTCP_RECEIVE: u32 = 1 << 20;
@@ -48,7 +51,7 @@ const TCP_RATE: u64 = 4;
 const TCP_RATE_ON_LINK: u64 = 2;
 
 /// A thread as others see it.
-struct Lane {
+struct Worker {
     inbox: Inbox,
     counters: Arc<Counters>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -57,7 +60,7 @@ struct Lane {
 struct Inner {
     config: SenderConfig,
     planner: Planner,
-    lanes: Vec<Lane>,
+    workers: Vec<Worker>,
     /// Streams of each thread that are not dropped yet.
     loads: Arc<[AtomicU64]>,
     rtp: Vec<SocketAddr>,
@@ -68,7 +71,7 @@ struct Inner {
     directory: Arc<Directory>,
     beats: Arc<Beats>,
     ways: Ways,
-    links: Links,
+    links: Arc<Links>,
     serial: AtomicU64,
     closed: Arc<AtomicBool>,
 }
@@ -154,7 +157,7 @@ impl Sender {
         };
         let (rtp_at, rtcp_at) = (at(&rtp), at(&rtcp));
 
-        let (way, why) = Offers::probe(&rtp).choose(config.backend);
+        let way = Way::choose(config.backend, &rtp);
         let closed = Arc::new(AtomicBool::new(false));
         let directory = Arc::new(Directory::default());
         let rtcp = Arc::new(rtcp);
@@ -163,12 +166,9 @@ impl Sender {
         let smooth = nanos(config.smooth_ahead) as i64;
         let blocks = store.stats().blocks;
         let planner = Planner::start(store, config.payload, smooth).map_err(SenderError::Thread)?;
-        let links = Links::new(&config.links, threads);
+        let links = Arc::new(Links::new(&config.links, threads));
         let rules = Arc::new(Rules {
             burst: config.burst.clamp(1, 64),
-            nice: config.nice.clamp(-20, 19),
-            realtime: config.realtime.min(99),
-            cores: config.cores.clone(),
             drop_after: nanos(config.drop_after),
             ahead: nanos(config.ahead) as i64,
             link_ahead: nanos(config.link_ahead).min(i64::MAX as u64 / 4),
@@ -177,6 +177,11 @@ impl Sender {
             report_interval: nanos(config.report_interval).max(TURN),
             behind: Share::behind(blocks),
             again: Share::again(blocks),
+        });
+        let priority = Arc::new(Priority {
+            nice: config.nice.clamp(-20, 19),
+            realtime: config.realtime.min(99),
+            cores: config.cores.clone(),
         });
         let mut sockets_of = Vec::with_capacity(threads);
         for _ in 1..threads {
@@ -192,61 +197,62 @@ impl Sender {
             sockets_of.push(siblings);
         }
         sockets_of.push(rtp);
-        let mut lanes = Vec::with_capacity(threads);
-        let mut taken = None;
+        let mut workers = Vec::with_capacity(threads);
         let loads: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
         let neighbours = Arc::new(OnceLock::new());
         for (number, sockets) in sockets_of.into_iter().enumerate() {
             let (sleeper, waker) = wake::pair().map_err(SenderError::Thread)?;
             let (inbox, commands) = Inbox::new(waker);
             let counters = Arc::new(Counters::default());
-            let backend = backend::open(way, &sockets);
-            taken = Some(backend.name());
             let thread = Thread::new(Parts {
+                inbox: inbox.clone(),
                 commands,
                 sleeper,
                 sockets,
                 reporter: Reporter::new(Arc::clone(&rtcp), config.cname.clone()),
-                backend,
+                segmentation: way.segmentation,
                 number,
                 neighbours: Arc::clone(&neighbours),
                 loads: Arc::clone(&loads),
+                priority: Arc::clone(&priority),
                 rules: Arc::clone(&rules),
+                links: Arc::clone(&links),
                 counters: Arc::clone(&counters),
                 directory: Arc::clone(&directory),
+                planner: planner.clone(),
             });
             let thread = std::thread::Builder::new()
                 .name(format!("send-{number}"))
                 .spawn(move || thread.run());
             let thread = Mutex::new(Some(thread.map_err(SenderError::Thread)?));
-            lanes.push(Lane {
+            workers.push(Worker {
                 inbox,
                 counters,
                 thread,
             });
         }
-        let neighbour = |lane: &Lane| Neighbour {
-            inbox: lane.inbox.clone(),
-            counters: Arc::clone(&lane.counters),
+        let neighbour = |worker: &Worker| Neighbour {
+            inbox: worker.inbox.clone(),
+            counters: Arc::clone(&worker.counters),
         };
-        let _ = neighbours.set(lanes.iter().map(neighbour).collect());
-        let backend = taken.unwrap_or("sendmmsg");
+        let _ = neighbours.set(workers.iter().map(neighbour).collect());
         tracing::info!(
-            backend,
+            backend = way.name,
             threads,
-            "sender started ({why}): RTP from {rtp_at:?}, RTCP from {rtcp_at:?}"
+            "sender started ({}): RTP from {rtp_at:?}, RTCP from {rtcp_at:?}",
+            way.why
         );
         let serial = AtomicU64::new(1);
         Ok(Sender(Arc::new(Inner {
             config,
             planner,
-            lanes,
+            workers,
             loads,
             rtp: rtp_at,
             rtcp: rtcp_at,
             rules,
-            backend,
-            why,
+            backend: way.name,
+            why: way.why,
             directory,
             beats,
             ways: Ways::default(),
@@ -274,15 +280,11 @@ impl Sender {
             What::File(_) => None,
         };
         let (wish, script) = match what {
-            What::Film(film) => (
-                (film.start, film.end),
-                inner.planner.film(film.film, film.source),
-            ),
-            What::File(file) => ((0, None), Ok(Arc::new(Script::file(&file)))),
+            What::Film(film) => ((film.start, film.end), inner.planner.film(&film.film)),
+            What::File(file) => ((0, None), inner.planner.file(&file)),
         };
-        let outline = script.as_ref().map(|script| &script.outline);
-        let clock_rate = |out: &TrackOut| match outline.map(|outline| outline.payload(out.track)) {
-            Ok(Ok(Some(payload))) => payload.clock_rate(),
+        let clock_rate = |out: &TrackOut| match script.outline.payload(out.track) {
+            Ok(Some(payload)) => payload.clock_rate(),
             _ => 90_000,
         };
         let sources = outs.iter().map(|out| (out.ssrc, clock_rate(out))).collect();
@@ -293,8 +295,8 @@ impl Sender {
         let id = inner.serial.fetch_add(1, Ordering::Relaxed);
         // The thread with the fewest streams.
         let load = |number: &usize| inner.loads[*number].load(Ordering::Relaxed);
-        let number = (0..inner.lanes.len()).min_by_key(load).unwrap_or(0);
-        let lane = &inner.lanes[number];
+        let number = (0..inner.workers.len()).min_by_key(load).unwrap_or(0);
+        let worker = &inner.workers[number];
         let shared = Arc::new(Shared::new(
             id,
             events,
@@ -302,19 +304,15 @@ impl Sender {
             addresses.collect(),
             wish.0,
             Place::new(Arc::clone(&inner.loads), number),
-            lane.inbox.clone(),
         ));
-        let handle = StreamHandle::new(Arc::clone(&shared), lane.inbox.clone(), first);
+        let handle = StreamHandle::new(Arc::clone(&shared), worker.inbox.clone(), first);
         let is_limited = way.is_some();
-        let tracks = script.and_then(|script| {
-            let tracks: Result<Vec<_>, _> = outs
-                .into_iter()
-                .map(|out| self.track(&script, out, is_limited))
-                .collect();
-            tracks.map(|tracks| (script, tracks))
-        });
+        let tracks: Result<Vec<_>, _> = outs
+            .into_iter()
+            .map(|out| self.track(&script, out, is_limited))
+            .collect();
         match tracks {
-            Ok((script, tracks)) => {
+            Ok(tracks) => {
                 let link = way.map(|way| {
                     let peaks = tracks
                         .iter()
@@ -322,16 +320,23 @@ impl Sender {
                     let peak = peaks.fold(0, u64::saturating_add);
                     Box::new(OnLink::new(way, inner.rules.link_ahead, peak))
                 });
-                let means = Means {
+                let is_held = |track: &Track| matches!(&track.path, Path::Udp(udp) if udp.held);
+                let stream = streams::Stream::new(NewStream {
+                    id,
+                    held: tracks.iter().all(is_held),
+                    carriage: carriage(&tracks),
+                    script,
+                    tracks,
                     link,
-                    inbox: lane.inbox.clone(),
-                    planner: inner.planner.clone(),
                     rules: Arc::clone(&inner.rules),
-                    counters: Arc::clone(&lane.counters),
-                    watcher: inner.planner.watcher(),
-                };
-                let active = Active::new(shared, script, tracks, means, wish, reply);
-                lane.inbox.send(Command::Add(Box::new(active)));
+                    wish,
+                    reply,
+                    owner: Owner {
+                        shared,
+                        watcher: inner.planner.watcher(),
+                    },
+                });
+                worker.inbox.send(Command::Add(Box::new(stream)));
             }
             Err(error) => {
                 shared.set_state(State::Failed);
@@ -389,6 +394,7 @@ impl Sender {
                     socket: socket as u8,
                     held: self.0.config.departures
                         && self.0.ways.keep_departures(rtp.address().ip(), now()),
+                    gso: true,
                     rtp,
                     rtcp_socket,
                     rtcp,
@@ -440,11 +446,11 @@ impl Sender {
 
     /// What it has done.
     pub fn stats(&self) -> SenderStats {
-        let lanes = &self.0.lanes;
+        let workers = &self.0.workers;
         let sum = |counter: fn(&Counters) -> &AtomicU64| {
-            lanes
+            workers
                 .iter()
-                .map(|lane| counter(&lane.counters).load(Ordering::Relaxed))
+                .map(|worker| counter(&worker.counters).load(Ordering::Relaxed))
                 .sum::<u64>()
         };
         let streams_of_threads: Vec<usize> = self
@@ -455,12 +461,12 @@ impl Sender {
             .collect();
         SenderStats {
             backend: self.0.backend,
-            threads: lanes.len(),
+            threads: workers.len(),
             streams: streams_of_threads.iter().sum(),
             streams_of_threads,
-            playing: lanes
+            playing: workers
                 .iter()
-                .map(|lane| lane.counters.playing.load(Ordering::Relaxed))
+                .map(|worker| worker.counters.playing.load(Ordering::Relaxed))
                 .sum(),
             packets: sum(|counters| &counters.packets),
             bytes: sum(|counters| &counters.bytes),
@@ -475,52 +481,21 @@ impl Sender {
             resent: sum(|counters| &counters.resent),
             plans: self.0.planner.plans(),
             cpu: Duration::from_nanos(sum(|counters| &counters.cpu)),
-            late: Histogram::summary(lanes.iter().map(|lane| &lane.counters.late)),
-            late_counts: Histogram::counts(lanes.iter().map(|lane| &lane.counters.late)),
+            late: Histogram::summary(workers.iter().map(|worker| &worker.counters.late)),
+            late_counts: Histogram::counts(workers.iter().map(|worker| &worker.counters.late)),
         }
     }
-}
-
-/// Which of the sockets to send through: the one on the address the viewer knows, else one that
-/// reaches him; and his address as that socket wants it.
-fn route(
-    sockets: &[SocketAddr],
-    from: Option<IpAddr>,
-    to: SocketAddr,
-) -> Option<(usize, Destination)> {
-    let from = from.map(|from| from.to_canonical());
-    let target = to.ip().to_canonical();
-    let reaches = |socket: &SocketAddr| match socket.ip() {
-        IpAddr::V4(_) => target.is_ipv4(),
-        IpAddr::V6(local) => target.is_ipv6() || local.is_unspecified(),
-    };
-    let exact = sockets
-        .iter()
-        .position(|socket| Some(socket.ip()) == from && reaches(socket));
-    let wild = || {
-        sockets
-            .iter()
-            .position(|socket| socket.ip().is_unspecified() && reaches(socket))
-    };
-    let number = exact
-        .or_else(wild)
-        .or_else(|| sockets.iter().position(reaches))?;
-    let local = sockets[number];
-    // Only a socket on all addresses must be told which one to use.
-    let origin =
-        from.filter(|from| local.ip().is_unspecified() && from.is_ipv4() == target.is_ipv4());
-    Some((number, Destination::new(to, origin, local.is_ipv6())))
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         self.closed.store(true, Ordering::Relaxed);
-        for lane in &self.lanes {
-            lane.inbox.send(Command::Close);
+        for worker in &self.workers {
+            worker.inbox.send(Command::Close);
         }
         // Viewers are told before the process ends.
-        for lane in &self.lanes {
-            let thread = supervise::whole(lane.thread.lock()).take();
+        for worker in &self.workers {
+            let thread = supervise::lock(&worker.thread).take();
             if let Some(thread) =
                 thread.filter(|thread| thread.thread().id() != std::thread::current().id())
             {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use reelway_playout as playout;
 use reelway_supervise as supervise;
 
 /// Of the pool's blocks one in so many is for TCP streams whose connections take no more.
@@ -22,7 +23,10 @@ fn part(blocks: u64, of: u64) -> u64 {
 }
 
 /// So many blocks for a kind of streams.
-pub(crate) struct Share {
+#[derive(Clone)]
+pub(crate) struct Share(Arc<Inner>);
+
+struct Inner {
     blocks: usize,
     line: Mutex<Line>,
 }
@@ -37,59 +41,71 @@ struct Line {
 
 /// Leave to pin some blocks of a share, as long as this lives.
 pub(crate) struct Part {
-    share: Arc<Share>,
+    share: Share,
     blocks: usize,
 }
 
 /// A place in the line for a part.
 pub(crate) struct Ticket {
-    share: Arc<Share>,
+    share: Share,
     number: u64,
 }
 
 impl Share {
-    fn new(blocks: u64) -> Arc<Share> {
-        Arc::new(Share {
+    fn new(blocks: u64) -> Share {
+        Share(Arc::new(Inner {
             blocks: blocks as usize,
             line: Mutex::default(),
-        })
+        }))
     }
 
     /// The share of TCP streams that are behind, of a pool of so many blocks.
-    pub fn behind(pool: u64) -> Arc<Share> {
+    pub fn behind(pool: u64) -> Share {
         Share::new(part(pool, BEHIND))
     }
 
     /// The share of groups that are read again for lost packets.
-    pub fn again(pool: u64) -> Arc<Share> {
+    pub fn again(pool: u64) -> Share {
         Share::new(part(pool, AGAIN))
     }
 
     fn lock(&self) -> MutexGuard<'_, Line> {
         // Figures, and places that come and go one at a time.
-        supervise::whole(self.line.lock())
+        supervise::lock(&self.0.line)
     }
 
     /// Whether `blocks` more may be taken where those who are first need `before`. A stream that needs more than the whole
     /// share gets it when it is the first and no other stream holds any.
     fn fits(&self, line: &Line, before: usize, blocks: usize) -> bool {
-        line.taken + before == 0 || line.taken + before + blocks <= self.blocks
+        line.taken + before == 0 || line.taken + before + blocks <= self.0.blocks
     }
 
-    /// Leave to pin `blocks`, if they are available and no other stream waits for any.
-    pub fn take(self: &Arc<Self>, blocks: usize) -> Option<Part> {
+    fn part(&self, line: &mut Line, blocks: usize) -> Part {
+        line.taken += blocks;
+        Part {
+            share: self.clone(),
+            blocks,
+        }
+    }
+
+    /// Blocks that are taken.
+    #[cfg(test)]
+    fn taken(&self) -> usize {
+        self.lock().taken
+    }
+}
+
+impl playout::Share for Share {
+    type Part = Part;
+    type Ticket = Ticket;
+
+    fn take(&self, blocks: usize) -> Option<Part> {
         let mut line = self.lock();
         let may = line.waiting.is_empty() && self.fits(&line, 0, blocks);
         may.then(|| self.part(&mut line, blocks))
     }
 
-    /// Leave to pin `blocks` when it is the caller's turn: streams that asked before and still wait are served first.
-    /// Otherwise `ticket` keeps the caller's place in the line until the next try.
-    pub fn take_in_turn(
-        self: &Arc<Self>,
-        ticket: &mut Option<Ticket>,
-        blocks: usize,
-    ) -> Option<Part> {
+    fn take_in_turn(&self, ticket: &mut Option<Ticket>, blocks: usize) -> Option<Part> {
         let mut line = self.lock();
         let number = match ticket {
             Some(ticket) => ticket.number,
@@ -99,7 +115,7 @@ impl Share {
         for waiting in line.waiting.range(..number).map(|(_, blocks)| *blocks) {
             before += waiting;
             // Nothing is left for the caller, however many more are ahead.
-            if before > self.blocks {
+            if before > self.0.blocks {
                 break;
             }
         }
@@ -114,25 +130,11 @@ impl Share {
         if ticket.is_none() {
             line.serial += 1;
             *ticket = Some(Ticket {
-                share: Arc::clone(self),
+                share: self.clone(),
                 number,
             });
         }
         None
-    }
-
-    fn part(self: &Arc<Self>, line: &mut Line, blocks: usize) -> Part {
-        line.taken += blocks;
-        Part {
-            share: Arc::clone(self),
-            blocks,
-        }
-    }
-
-    /// Blocks that are taken.
-    #[cfg(test)]
-    fn taken(&self) -> usize {
-        self.lock().taken
     }
 }
 
@@ -157,6 +159,7 @@ impl std::fmt::Debug for Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use playout::Share as _;
 
     #[test]
     fn no_more_than_the_share_is_taken_and_free_blocks_go_to_the_first_in_line() {

@@ -7,45 +7,66 @@ use std::time::Duration;
 
 use reelway_hint::LINE;
 use reelway_media::Nanos;
+use reelway_playout::{self as playout, LATENESS_BOUNDS, Mishaps, State, StreamId, Tally};
 use reelway_rtp::rtcp;
 use reelway_supervise as supervise;
 
-use crate::histogram::Coarse;
-use crate::inbox::{Command, Inbox, StreamId};
-use crate::stream::{Progress, Reception, State, StreamEvent};
+use crate::counters::{Counters, add, set};
+use crate::histogram::Lateness;
+use crate::stream::{Progress, Reception, StreamEvent};
 
-/// What is written for every slice of a stream: one cache line.
+/// A stream's [`Tally`] for all threads: one cache line.
 #[repr(C, align(64))]
 #[derive(Default)]
-pub(crate) struct Tally {
-    pub packets: AtomicU64,
-    pub bytes: AtomicU64,
-    pub position: AtomicI64,
-    pub behind: AtomicU64,
-    pub late: Coarse,
+pub(crate) struct Figures {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+    position: AtomicI64,
+    behind: AtomicU64,
+    late: [AtomicU32; LATENESS_BOUNDS.len() + 1],
+    latest: AtomicU32,
 }
 
-const _: () = assert!(size_of::<Tally>() == LINE);
+const _: () = assert!(size_of::<Figures>() == LINE);
+
+impl Figures {
+    fn set(&self, tally: &Tally) {
+        set(&self.packets, tally.packets);
+        set(&self.bytes, tally.bytes);
+        self.position.store(tally.position, Ordering::Relaxed);
+        set(&self.behind, tally.behind);
+        for (class, packets) in self.late.iter().zip(tally.late.classes) {
+            class.store(packets, Ordering::Relaxed);
+        }
+        self.latest.store(tally.late.max, Ordering::Relaxed);
+    }
+
+    fn late(&self) -> Lateness {
+        let classes = self.late.each_ref();
+        Lateness::of_stream(&playout::Lateness {
+            classes: classes.map(|class| class.load(Ordering::Relaxed)),
+            max: self.latest.load(Ordering::Relaxed),
+        })
+    }
+}
 
 /// One thread writes, any may read.
 pub(crate) struct Shared {
-    pub tally: Tally,
+    figures: Figures,
     pub id: StreamId,
     pub events: Box<dyn Fn(StreamEvent) + Send + Sync>,
     /// SSRC and clock rate of each track.
     sources: Vec<(u32, u32)>,
-    /// The thread that had it first.
-    inbox: Inbox,
     /// Where its RTCP goes over UDP.
     pub addresses: Vec<SocketAddr>,
     /// Which thread it counts for.
     pub lane: Place,
     state: AtomicU8,
-    pub refused: AtomicU64,
-    pub shifts: AtomicU32,
-    pub dropped: AtomicU64,
+    refused: AtomicU64,
+    shifts: AtomicU32,
+    dropped: AtomicU64,
     /// Packets sent again.
-    pub resent: AtomicU64,
+    resent: AtomicU64,
     /// What its receiver missed lately.
     misses: Misses,
     reception: Mutex<Vec<Option<Reception>>>,
@@ -128,19 +149,6 @@ impl Misses {
     }
 }
 
-/// Adds to a counter that only this thread writes.
-pub(crate) fn add(counter: &AtomicU64, more: u64) {
-    counter.store(
-        counter.load(Ordering::Relaxed).wrapping_add(more),
-        Ordering::Relaxed,
-    );
-}
-
-/// Sets a counter that only this thread writes.
-pub(crate) fn set(counter: &AtomicU64, value: u64) {
-    counter.store(value, Ordering::Relaxed);
-}
-
 const STATES: [State; 7] = [
     State::Preparing,
     State::Ready,
@@ -159,14 +167,13 @@ impl Shared {
         addresses: Vec<SocketAddr>,
         position: Nanos,
         lane: Place,
-        inbox: Inbox,
     ) -> Shared {
         let reception = Mutex::new(vec![None; sources.len()]);
         let receivers = Mutex::new(vec![Receiver::default(); sources.len()]);
         Shared {
-            tally: Tally {
+            figures: Figures {
                 position: AtomicI64::new(position),
-                ..Tally::default()
+                ..Figures::default()
             },
             id,
             events,
@@ -179,7 +186,6 @@ impl Shared {
             dropped: AtomicU64::new(0),
             resent: AtomicU64::new(0),
             misses: Misses::default(),
-            inbox,
             reception,
             receivers,
         }
@@ -189,25 +195,55 @@ impl Shared {
         STATES[usize::from(self.state.load(Ordering::Relaxed))]
     }
 
-    pub fn set_state(&self, state: State) {
+    /// The stream does something else. What it did before.
+    pub fn set_state(&self, state: State) -> State {
+        let before = self.state();
         let number = STATES.iter().position(|other| *other == state).unwrap_or(0);
         self.state.store(number as u8, Ordering::Relaxed);
+        before
+    }
+
+    /// Where [`Shared::show`] writes.
+    pub fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    /// Shows what the stream has done.
+    pub fn show(&self, tally: &Tally) {
+        self.figures.set(tally);
+    }
+
+    /// Shows what has happened to the stream, which counts for its thread as well.
+    pub fn show_mishaps(&self, mishaps: &Mishaps, thread: &Counters) {
+        let show = |shown: &AtomicU64, now: u64, all: &AtomicU64| {
+            add(all, now - shown.load(Ordering::Relaxed));
+            set(shown, now);
+        };
+        show(&self.refused, mishaps.refused, &thread.refused);
+        show(&self.dropped, mishaps.dropped, &thread.dropped);
+        show(&self.resent, mishaps.resent, &thread.resent);
+        let before = self.shifts.swap(mishaps.shifts, Ordering::Relaxed);
+        add(
+            &thread.shifts,
+            u64::from(mishaps.shifts.wrapping_sub(before)),
+        );
     }
 
     pub fn progress(&self) -> Progress {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let figures = &self.figures;
         Progress {
             state: self.state(),
-            position: self.tally.position.load(Ordering::Relaxed),
-            packets: load(&self.tally.packets),
-            bytes: load(&self.tally.bytes),
-            late: self.tally.late.summary(),
-            behind: Duration::from_nanos(load(&self.tally.behind)),
+            position: figures.position.load(Ordering::Relaxed),
+            packets: load(&figures.packets),
+            bytes: load(&figures.bytes),
+            late: figures.late(),
+            behind: Duration::from_nanos(load(&figures.behind)),
             refused: load(&self.refused),
             shifts: self.shifts.load(Ordering::Relaxed),
             dropped: load(&self.dropped),
             resent: load(&self.resent),
-            reception: supervise::whole(self.reception.lock()).clone(),
+            reception: supervise::lock(&self.reception).clone(),
         }
     }
 
@@ -216,19 +252,11 @@ impl Shared {
         self.sources.iter().map(|(ssrc, _)| *ssrc)
     }
 
-    /// The receiver misses packets of the track with this SSRC: those that it may ask for at this time
-    /// (ns) are passed on to the stream's thread. How many it were.
-    pub fn missed(&self, ssrc: u32, lost: &[u16], now: u64) -> usize {
+    /// The receiver misses so many packets of the track with this SSRC: the track, and how many of them it may ask for at
+    /// this time (ns).
+    pub fn may_miss(&self, ssrc: u32, lost: usize, now: u64) -> (Option<usize>, usize) {
         let track = self.sources.iter().position(|(source, _)| *source == ssrc);
-        let may = self.misses.take(now, lost.len());
-        if let Some(track) = track.filter(|_| may > 0) {
-            self.inbox.send(Command::Missed {
-                stream: self.id,
-                track,
-                lost: lost[..may].to_vec(),
-            });
-        }
-        may
+        (track, self.misses.take(now, lost))
     }
 
     /// Takes in what a receiver says of one of the tracks; `ntp` is the wall clock as in sender reports.
@@ -255,8 +283,8 @@ impl Shared {
             round_trip: believable
                 .then(|| Duration::from_micros((u64::from(round_trip) * 1_000_000) >> 16)),
         };
-        supervise::whole(self.reception.lock())[track] = Some(reception);
-        supervise::whole(self.receivers.lock())[track] = Receiver {
+        supervise::lock(&self.reception)[track] = Some(reception);
+        supervise::lock(&self.receivers)[track] = Receiver {
             ssrc: Some(report.from),
             gone: false,
         };
@@ -267,7 +295,7 @@ impl Shared {
     /// Takes in BYE of `ssrc` from where the RTCP of that track goes. It counts for the receiver who
     /// has reported on the track: nobody else on the network knows that number.
     pub fn said_bye(&self, track: usize, ssrc: u32) {
-        let mut receivers = supervise::whole(self.receivers.lock());
+        let mut receivers = supervise::lock(&self.receivers);
         match receivers.get_mut(track) {
             Some(receiver) if receiver.ssrc == Some(ssrc) && !receiver.gone => receiver.gone = true,
             _ => return,

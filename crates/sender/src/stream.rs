@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_catalogue::Film;
+use reelway_library::OpenFilm;
 use reelway_media::Nanos;
-use reelway_playout::Again;
+use reelway_playout::{Again, State};
 use reelway_store::Source;
 
 use crate::histogram::{Lateness, LatenessCounts};
@@ -33,9 +33,7 @@ pub enum What {
 #[derive(Debug)]
 pub struct FilmStream {
     /// The film.
-    pub film: Arc<Film>,
-    /// Its file, opened; must be the file that was indexed.
-    pub source: Arc<Source>,
+    pub film: OpenFilm,
     /// Which tracks to send, and where to.
     pub tracks: Vec<TrackOut>,
     /// Where to start; the picture starts at the sync sample at or before it.
@@ -108,26 +106,6 @@ pub enum Out {
     },
 }
 
-/// Where a stream begins, for the answer to PLAY.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlayInfo {
-    /// Film position, presentation time; for files the time since their first packet.
-    pub start: Nanos,
-    /// Where it will end.
-    pub end: Nanos,
-    /// In the order of the stream's tracks.
-    pub tracks: Vec<TrackInfo>,
-}
-
-/// Where a track begins, for `RTP-Info`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TrackInfo {
-    /// Sequence number of the first packet to come.
-    pub seq: u16,
-    /// RTP timestamp of [`PlayInfo::start`] (RFC 2326 section 12.33).
-    pub rtp_time: u32,
-}
-
 /// What happens to a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
@@ -156,25 +134,6 @@ pub struct Reception {
     pub jitter: Duration,
     /// From a sender report to its receiver and back, where that can be told.
     pub round_trip: Option<Duration>,
-}
-
-/// What a stream does at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// The first packets are being read and planned.
-    Preparing,
-    /// Could begin at once, waits for [`crate::StreamHandle::go`].
-    Ready,
-    /// Is being sent.
-    Playing,
-    /// Stands still.
-    Paused,
-    /// At its range's end.
-    Ended,
-    /// Cannot go on.
-    Failed,
-    /// Over for good.
-    Stopped,
 }
 
 /// How a stream gets on.
@@ -207,7 +166,7 @@ pub struct Progress {
 /// What the whole sender has done.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SenderStats {
-    /// Which backend sends: `io_uring`, `gso`, `sendmmsg`.
+    /// Which backend sends: `gso`, `sendmmsg`.
     pub backend: &'static str,
     /// Sender threads.
     pub threads: usize,

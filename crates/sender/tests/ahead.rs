@@ -43,8 +43,8 @@ fn a_large_picture_sent_ahead_takes_its_time_and_every_byte_is_the_same() {
         "what is told is the same"
     );
     smooth.go();
-    viewers.iter().for_each(Viewer::wait_for_the_end);
-    std::thread::sleep(Duration::from_millis(60));
+    viewers[0].gets_everything(&plain);
+    viewers[1].gets_everything(&smooth);
     let took = viewers.each_ref().map(|viewer| {
         let (video, audio) = (viewer.video.packets(), viewer.audio.packets());
         assert_whole(&video, VIDEO_SEQ);
@@ -91,15 +91,14 @@ fn who_begins_elsewhere_pauses_and_seeks_gets_the_same_from_there_on() {
     handle.go();
     wait_until("some packets", || viewer.video.count() > 60);
     block(handle.pause());
-    std::thread::sleep(Duration::from_millis(20));
+    viewer.wait_for_what_is_on_its_way(&handle);
     let before = viewer.video.count();
     assert_eq!(
         block(handle.resume()).unwrap().tracks[0].seq,
         VIDEO_SEQ.wrapping_add(before as u16)
     );
     handle.go();
-    viewer.wait_for_the_end();
-    std::thread::sleep(Duration::from_millis(60));
+    viewer.gets_everything(&handle);
     let (video, audio) = (viewer.video.packets(), viewer.audio.packets());
     let count = units(&audio).len();
     let first = (units(&audio)[0].0 - AUDIO_BASE) as usize / 1024;

@@ -32,8 +32,8 @@ fn on_a_link_that_downloads_fill_media_goes_first_and_is_neither_late_nor_lost()
 }
 
 #[test]
-fn where_the_machine_s_owner_forbids_rings_it_is_said_and_a_film_plays_without() {
-    lab("sender-rings");
+fn where_the_machine_s_owner_forbids_rings_it_is_said_and_a_film_is_read_without() {
+    lab("rings");
 }
 
 #[test]

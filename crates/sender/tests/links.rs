@@ -33,13 +33,9 @@ fn four_viewers(
         block(handle.ready()).expect("a beginning");
     }
     handles.iter().for_each(|handle| handle.go());
-    viewers.iter().for_each(Viewer::wait_for_the_end);
     let mut came = Vec::new();
     for (viewer, handle) in viewers.iter().zip(&handles) {
-        wait_until("the last packet", || {
-            let came = viewer.video.count() + viewer.audio.count();
-            came as u64 == handle.progress().packets
-        });
+        viewer.gets_everything(handle);
         let (video, audio) = (viewer.video.packets(), viewer.audio.packets());
         assert_whole(&video, VIDEO_SEQ);
         assert_whole_film(film, &video, &audio);

@@ -89,13 +89,8 @@ fn threads_are_evened_out_when_viewers_of_one_leave_and_nobody_misses_a_packet()
         block(handle.pause());
         assert_eq!(handle.progress().state, State::Paused);
     }
-    wait_until("all ends", || {
-        viewers
-            .iter()
-            .all(|viewer| viewer.has(|event| *event == StreamEvent::Ended))
-    });
-    std::thread::sleep(Duration::from_millis(100));
-    for viewer in &viewers {
+    for (viewer, handle) in viewers.iter().zip(&handles) {
+        viewer.gets_everything(handle);
         let video = viewer.video.packets();
         assert_whole(&video, VIDEO_SEQ);
         assert_whole(&viewer.audio.packets(), 7);
@@ -120,15 +115,13 @@ fn five_thousand_who_leave_within_a_second_do_not_disturb_one_who_stays() {
     }
     let viewer = Viewer::default();
     let handle = viewer.plays(&sender, &film, &store);
-    std::thread::sleep(Duration::from_secs(1));
-    assert_eq!(sender.stats().playing, 5001);
+    wait_until("all to play", || sender.stats().playing == 5001);
     let began = reelway_clock::now();
     drop(crowd);
     wait_until("all to be gone", || sender.stats().playing == 1);
     let took = reelway_clock::now().since(began);
     assert!(took < Duration::from_secs(1), "{took:?}");
-    viewer.wait_for_the_end();
-    std::thread::sleep(Duration::from_millis(100));
+    viewer.gets_everything(&handle);
     assert_whole(&viewer.video.packets(), VIDEO_SEQ);
     let progress = handle.progress();
     assert_eq!((progress.refused, progress.shifts), (0, 0));
@@ -196,7 +189,9 @@ fn a_fault_ends_the_streams_of_its_thread_with_a_word_and_new_ones_play() {
     block(first.ready()).unwrap();
     block(second.ready()).unwrap();
     first.go();
-    std::thread::sleep(Duration::from_millis(500));
+    wait_until("half of the film", || {
+        first.progress().position > 500_000_000
+    });
     second.go();
     wait_until("the other to be told", || {
         other.has(|event| matches!(event, StreamEvent::Failed(why) if why.contains("fault")))
@@ -226,8 +221,7 @@ fn held_up(
     block(slow.ready()).unwrap();
     handle.go();
     slow.go();
-    viewer.wait_for_the_end();
-    std::thread::sleep(Duration::from_millis(100));
+    viewer.gets_everything(&handle);
     let (video, audio) = (viewer.video.packets(), viewer.audio.packets());
     assert_whole(&video, VIDEO_SEQ);
     assert_whole(&audio, 7);

@@ -2,8 +2,6 @@
 
 mod common;
 
-use std::time::Duration;
-
 use common::*;
 use reelway_sender::{Again, Sender, State, Stream, StreamEvent, StreamHandle, What};
 use reelway_sys::udp::Destination;
@@ -49,6 +47,14 @@ fn plays(film: &TestFilm, viewer: &Viewer) -> (Sender, StreamHandle) {
     block(handle.ready()).unwrap();
     handle.go();
     (sender, handle)
+}
+
+/// Waits until both sources of pictures have said BYE.
+fn said_bye(viewer: &Viewer) {
+    wait_until("BYE of both", || {
+        let reports = viewer.video.reports();
+        reports.iter().filter(|report| report.bye).count() == 2
+    });
 }
 
 /// Every packet sent again is the one that was sent, with its number before it.
@@ -117,7 +123,7 @@ fn what_is_missed_is_sent_again_wherever_it_lies() {
     let stats = sender.stats();
     assert_eq!((stats.missed, stats.resent), (60, 60));
     // A source of its own has reports of its own, on the clock of the track it belongs to.
-    std::thread::sleep(Duration::from_millis(100));
+    said_bye(&viewer);
     let (own, beside): (Vec<Report>, Vec<Report>) = viewer
         .video
         .reports()
@@ -154,8 +160,8 @@ fn after_a_seek_nothing_of_the_old_place_is_sent_again() {
     let old: Vec<u16> = (0..before).map(|nth| VIDEO_SEQ.wrapping_add(nth)).collect();
     miss(&viewer, &sender, &old);
     miss(&viewer, &sender, &[VIDEO_SEQ.wrapping_add(before + 3)]);
+    // What is missed is sent again in the order in which it was asked for.
     wait_until("what is missed", || !sorted(&viewer).1.is_empty());
-    std::thread::sleep(Duration::from_millis(200));
     let (first, again) = sorted(&viewer);
     assert_same(&first, &again);
     assert_eq!(again.len(), 1, "only what was sent from the new place");
@@ -197,9 +203,12 @@ fn junk_old_future_and_repeated_numbers_get_no_more_than_a_share() {
         for _ in 0..20 {
             miss(&viewer, &sender, &[last; 100]);
         }
-        std::thread::sleep(Duration::from_millis(20));
+        let before = viewer.video.count();
+        wait_until("more packets", || {
+            viewer.video.count() > before + 10 || handle.progress().state == State::Ended
+        });
     }
-    std::thread::sleep(Duration::from_millis(100));
+    said_bye(&viewer);
     let asked = reelway_clock::now().since(began);
     let (first, again) = sorted(&viewer);
     assert_whole(&first, VIDEO_SEQ);

@@ -106,18 +106,15 @@ fn frames_stay_whole_through_the_smallest_buffer_with_answers_in_between() {
     block(handle.ready()).unwrap();
     writer.write(b"RTSP/1.0 200 OK\n").unwrap();
     handle.go();
-    let asking = Arc::clone(&writer);
-    let answers = std::thread::spawn(move || {
-        for number in 0..100 {
-            asking
-                .write(format!("RTSP/1.0 200 {number}\n").as_bytes())
-                .unwrap();
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    });
     let mut frames = Frames::new(client);
+    for number in 0..100 {
+        for _ in 0..5 {
+            frames.read_one();
+        }
+        let answer = format!("RTSP/1.0 200 {number}\n");
+        writer.write(answer.as_bytes()).unwrap();
+    }
     frames.read_to_byes();
-    answers.join().unwrap();
     assert_eq!(frames.answers[0], "RTSP/1.0 200 OK\n");
     let numbers: Vec<_> = frames.answers[1..]
         .iter()
@@ -148,9 +145,10 @@ fn a_slow_reader_falls_behind_alone_catches_up_and_misses_nothing() {
     for _ in 0..50 {
         frames.read_one();
     }
-    std::thread::sleep(Duration::from_secs(2));
+    wait_until("it to fall behind", || {
+        handle.progress().behind > Duration::from_secs(1)
+    });
     let (slow_one, other_one) = (handle.progress(), beside.progress());
-    assert!(slow_one.behind > Duration::from_secs(1), "{slow_one:?}");
     assert!(
         other_one.behind < slow_one.behind / 2,
         "{other_one:?} beside {slow_one:?}"
@@ -234,7 +232,9 @@ fn after_a_seek_the_old_place_is_cut_at_a_whole_packet() {
         frames.read_one();
     }
     // Meanwhile the buffers fill, and a packet may be half written.
-    std::thread::sleep(Duration::from_millis(500));
+    wait_until("it to fall behind", || {
+        handle.progress().behind > Duration::from_millis(300)
+    });
     let info = block(handle.seek(4_000_000_000, None)).unwrap();
     writer.write(b"RTSP/1.0 200 sought\n").unwrap();
     handle.go();

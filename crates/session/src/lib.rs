@@ -1,37 +1,37 @@
 //! A viewer of any protocol.
 //!
 //! What lives here: who watches what, since when, how far; when a viewer without a sign of life is
-//! given up; whether a newcomer may come in ([`Gate`], which asks [`reelway_admission`]), and as whom ([`Users`]; access
-//! rules will find their place beside it); and the one line of the log that tells a session's story. Protocols
-//! open a [`Session`], say signs of life, and are called when it is ended by somebody else.
+//! given up; the shell of admission ([`Gate`], the lock, clock and thread around [`reelway_admission::Desk`]), and who a
+//! viewer is ([`Users`]; access rules will find their place beside it); and the one line of the log that tells a session's
+//! story. Protocols open a [`Session`], report signs of life, and are called when it is ended by somebody else. Verdicts are
+//! admission's.
 #![forbid(unsafe_code)]
 
-mod following;
+mod end_reason;
 mod gate;
 mod identity;
+mod indexes;
 mod links;
-mod listening;
 mod listing;
-mod members;
-mod needs;
+mod newcomer;
 mod patience;
-mod registry;
+mod protocol;
+mod register;
 mod session;
-mod sharing;
-mod unplayed;
+mod sessions;
 mod users;
 mod view;
 
-pub use gate::{Gate, GateConfig};
+pub use end_reason::EndReason;
+pub use gate::{Books, Gate, GateConfig};
 pub use identity::{new_connection, new_token};
 pub use links::{Link, Links};
-pub use listening::{Listening, excused};
 pub use listing::Wanted;
-pub use members::Members;
-pub use needs::{WHOLE_NETWORK, Wants};
+pub use newcomer::NewSession;
 pub use patience::{in_patience, last_look, patience};
-pub use reelway_admission::Resource;
-pub use registry::{Limits, NewSession, Protocol, Refusal, Sessions};
-pub use session::{EndReason, Session};
+pub use protocol::Protocol;
+pub use reelway_admission::{Members, Refusal, Resource, WHOLE_NETWORK, Wants};
+pub use session::Session;
+pub use sessions::{Limits, Sessions};
 pub use users::Users;
 pub use view::{Moment, Progress, SessionView, State};

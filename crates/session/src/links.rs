@@ -130,7 +130,7 @@ impl Links {
     }
 
     /// Thousandths of its speed that each has now. One without a cable keeps what it had: nobody can be reached over
-    /// it, and whoever is comes back with it.
+    /// it, and present viewers come back with it.
     pub(crate) fn shares(&self) -> Vec<(u8, u32)> {
         self.shares_below(Path::new(SYSFS))
     }

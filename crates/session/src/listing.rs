@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::registry::{Protocol, Sessions};
+use crate::protocol::Protocol;
 use crate::session::Session;
+use crate::sessions::Sessions;
 use crate::view::{SessionView, State};
 
 /// Which sessions are wanted, and in which order.
@@ -29,11 +30,6 @@ impl Wanted {
 }
 
 impl Sessions {
-    /// Handles on all sessions, the oldest first.
-    pub fn in_order(&self) -> Vec<Session> {
-        self.0.in_order().values().cloned().collect()
-    }
-
     /// Of the sessions that are wanted, how many there are, and `most` of them after the first `skip`.
     pub fn page(&self, wanted: &Wanted, skip: usize, most: usize) -> (usize, Vec<SessionView>) {
         let mut found = self.in_order();

@@ -6,86 +6,36 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-use reelway_admission::BookingId;
+use reelway_admission::{Activity, BookingId, Refusal, Reservation};
 use reelway_clock::Monotonic;
+use reelway_demand::{Carriage, Schedule};
 use reelway_media::Nanos;
 use reelway_supervise as supervise;
-use reelway_timetable::{Carriage, Schedule};
+use reelway_time::excused;
 use tracing::{debug, info};
 
-use crate::gate::Booked;
-use crate::listening::excused;
-use crate::registry::{NewSession, Protocol, Refusal, Registry};
-use crate::unplayed::{Claim, Owner, Seat};
+use crate::end_reason::EndReason;
+use crate::identity::{new_token, public_id};
+use crate::newcomer::NewSession;
+use crate::protocol::Protocol;
+use crate::register::Register;
 use crate::view::{Moment, Progress, SessionView, State};
-
-/// Why a session ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EndReason {
-    /// The viewer said goodbye (TEARDOWN, RTCP BYE).
-    Left,
-    /// The viewer's connection closed.
-    Disconnected,
-    /// No sign of life within the limit.
-    Expired,
-    /// Somebody ended it through the API.
-    Kicked,
-    /// The server is stopping.
-    Shutdown,
-    /// It had not asked for media, and others needed the room.
-    MadeRoom,
-    /// The network or the disks carry less than they did.
-    Slower,
-    /// It could not go on; in words.
-    Failed(String),
-}
-
-impl EndReason {
-    /// What the viewer is told, where it is not his own doing.
-    pub fn told(&self) -> Option<String> {
-        match self {
-            EndReason::Left | EndReason::Disconnected | EndReason::Expired => None,
-            EndReason::Failed(why) => Some(why.clone()),
-            EndReason::Kicked | EndReason::Shutdown | EndReason::MadeRoom | EndReason::Slower => {
-                Some(self.to_string())
-            }
-        }
-    }
-}
-
-impl fmt::Display for EndReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            EndReason::Left => f.write_str("left"),
-            EndReason::Disconnected => f.write_str("connection closed"),
-            EndReason::Expired => f.write_str("no sign of life"),
-            EndReason::Kicked => f.write_str("ended by the operator"),
-            EndReason::Shutdown => f.write_str("server stopping"),
-            EndReason::MadeRoom => f.write_str("not played yet, and others needed the room"),
-            EndReason::Slower => {
-                f.write_str("newest sessions make room, as the network or the disks became slower")
-            }
-            EndReason::Failed(why) => write!(f, "failed: {why}"),
-        }
-    }
-}
 
 type Probe = Box<dyn Fn() -> Progress + Send + Sync>;
 type OnEnd = Box<dyn FnOnce(&EndReason) + Send>;
 
-/// A handle on one viewer; clones are the same viewer. Ends by [`Session::end`], by the registry
+/// A handle on one viewer; clones are the same viewer. Ends by [`Session::end`], by the register
 /// (expiry, operator, shutdown), never by being dropped: HTTP viewers live between requests.
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);
 
 struct Inner {
-    registry: Weak<Registry>,
-    number: u64,
+    register: Weak<Register<Session>>,
+    booking: BookingId,
     id: String,
     token: String,
     viewer: NewSession,
     user: Option<String>,
-    owner: Owner,
     started: Monotonic,
     started_text: String,
     /// Nanoseconds of the last sign of life.
@@ -95,24 +45,10 @@ struct Inner {
     /// Time since the beginning for which the server stood still, in nanoseconds.
     missed: AtomicU64,
     ended: AtomicBool,
-    /// The place among those who have not asked for media; 0: media was asked for.
-    seat: AtomicU64,
     live: Mutex<Live>,
-    /// What is booked for him.
-    booked: Mutex<Option<Booked>>,
-    booking: Option<BookingId>,
-    /// How long he waits for his beginning.
+    /// How long they wait for their film's beginning.
     wait: Duration,
 }
-
-/// The next session's number.
-static NEXT: AtomicU64 = AtomicU64::new(1);
-
-/// How long a place is kept for one who was let in and does not begin.
-const KEPT: Duration = Duration::from_secs(10);
-
-/// How often room is made for one who asks for media, if others take it meanwhile.
-const ROUNDS: usize = 8;
 
 /// A session that has ended, of which nobody has heard yet.
 pub(crate) struct Ended {
@@ -156,32 +92,26 @@ struct Live {
 
 impl Session {
     pub(crate) fn new(
-        registry: Weak<Registry>,
+        register: &Arc<Register<Session>>,
         (viewer, user): (NewSession, Option<String>),
-        (booked, wait): (Option<Booked>, Duration),
+        reservation: &Reservation,
         idle: Duration,
-        now: Monotonic,
-        started: String,
     ) -> Self {
-        let owner = Owner::new(viewer.peer.ip(), viewer.connection);
+        let (now, wait) = (reelway_clock::now(), reservation.starts_in);
         Session(Arc::new(Inner {
-            registry,
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
-            id: crate::identity::public_id(),
-            token: crate::identity::new_token(),
+            register: Arc::downgrade(register),
+            booking: reservation.id,
+            id: public_id(),
+            token: new_token(),
             viewer,
             user,
-            owner,
             started: now,
-            started_text: started,
+            started_text: reelway_clock::real().to_string(),
             alive: AtomicU64::new(now.nanos()),
             idle_limit: AtomicU64::new(nanos(idle.saturating_add(wait))),
             missed: AtomicU64::new(0),
             ended: AtomicBool::new(false),
-            seat: AtomicU64::new(0),
             live: Mutex::default(),
-            booking: booked.as_ref().map(|booked| booked.id),
-            booked: Mutex::new(booked),
             wait,
         }))
     }
@@ -191,9 +121,9 @@ impl Session {
         &self.0.id
     }
 
-    /// Numbers the sessions of this process in the order in which they began.
+    /// Numbers the sessions of a register in the order in which they began.
     pub fn number(&self) -> u64 {
-        self.0.number
+        self.0.booking.number()
     }
 
     /// Secret identifier: who knows it is this viewer.
@@ -226,155 +156,97 @@ impl Session {
         self.live().protocol = Some(protocol);
     }
 
-    /// How long the viewer is to wait before his film begins: 0, unless he came when there was no room and is
-    /// let in a little later.
+    /// How long the viewer is to wait before their film begins: 0, unless they came when there was no room and were
+    /// admitted to begin a little later.
     pub fn starts_in(&self) -> Duration {
         self.0.wait
     }
 
-    /// Which tracks he really takes, and how; before [`Session::plays`].
+    /// Which tracks the viewer really takes, and how; before [`Session::plays`].
     pub fn takes(&self, tracks: Vec<usize>, carriage: Carriage) {
-        if let Some(booked) = &mut *self.booked() {
-            booked.takes(tracks, carriage);
+        if let Some(register) = self.register() {
+            let mut desk = register.gate.desk();
+            desk.takes(self.0.booking, tracks, carriage);
         }
     }
 
-    /// He plays the film times `from..to` from now on, instead of what he did before. The schedule to send by, where
+    /// The viewer plays the film times `from..to` from now on, instead of what they did before. The schedule to send by, if
     /// it is not the film's own time.
     ///
-    /// A viewer who was let in may always go on, unless the configuration wants him to ask again, or he let his place
-    /// go before he ever began; then `may_refuse` must say that he can be refused here.
+    /// An admitted viewer may always go on, unless the configuration wants them to ask again, or nothing is booked for them
+    /// any more before they ever began; then `may_refuse` must say that they can be refused here.
     ///
     /// # Errors
-    /// There is no room for him.
+    /// There is no room for them.
     pub fn plays(
         &self,
         from: Nanos,
         to: Nanos,
         may_refuse: bool,
     ) -> Result<Option<Arc<Schedule>>, Refusal> {
-        let Some(registry) = self.0.registry.upgrade() else {
+        let Some(register) = self.register() else {
             return Ok(None);
         };
-        let play = || {
-            let mut booked = self.booked();
-            let Some(booked) = booked.as_mut() else {
-                return (Ok(None), Vec::new());
-            };
-            let (range, is_new) = ((from, to), !booked.played);
-            let played = registry.gate.plays(booked, range, may_refuse);
-            let go = match (&played, is_new) {
-                // Others may hold the room who have not asked for media.
-                (Err(_), true) => registry.who_must_go(self, Claim::Player, |candidates| {
-                    registry.gate.who_must_go_for(booked, range, candidates)
-                }),
-                _ => Vec::new(),
-            };
-            (played, go)
-        };
-        for _ in 0..ROUNDS {
-            let (played, go) = play();
-            if go.is_empty() {
-                return played;
-            }
-            registry.send_away(go);
-        }
-        play().0
+        let outcome = register.gate.plays(self.0.booking, (from, to), may_refuse);
+        end_for_others(&register, &outcome.ended);
+        outcome.answer
     }
 
-    /// The viewer asks for media. From now on the session is not among the first to go when room is short. False if it
-    /// has ended, or is being sent away for somebody else.
+    /// The viewer asks for media. From now on the session does not end so that others are admitted. False if it has ended,
+    /// or is about to end for another one.
     pub fn begins(&self) -> bool {
-        let seat = self.0.seat.swap(0, Ordering::AcqRel);
-        if let Some(registry) = self.0.registry.upgrade().filter(|_| seat != 0) {
-            let place = registry.unplayed().leave(seat, reelway_clock::now(), false);
-            if place.is_none() {
-                return false;
-            }
-        }
-        !self.is_ended()
+        let now = reelway_clock::now();
+        let begins =
+            |register: Arc<Register<Session>>| register.gate.desk().begins(now, self.0.booking);
+        self.register().is_none_or(begins) && !self.is_ended()
     }
 
     /// Media that was asked for could not be had: the session waits again.
     pub fn waits_again(&self) {
-        if let Some(registry) = self.0.registry.upgrade() {
-            registry.seat(self);
-        }
-        if self.is_ended() {
-            self.begins();
+        if let Some(register) = self.register() {
+            register.gate.desk().waits_again(self.0.booking);
         }
     }
 
-    /// Whose it is.
-    pub(crate) fn owner(&self) -> Owner {
-        self.0.owner
-    }
-
-    /// When it began.
-    pub(crate) fn started(&self) -> Monotonic {
-        self.0.started
-    }
-
-    /// Takes its place among those who have not asked for media.
-    pub(crate) fn sit(&self, seat: Seat) {
-        self.0.seat.store(seat, Ordering::Release);
-    }
-
-    /// The place among those who have not asked for media, which it has no more.
-    pub(crate) fn stand_up(&self) -> Option<Seat> {
-        Some(self.0.seat.swap(0, Ordering::AcqRel)).filter(|seat| *seat != 0)
-    }
-
-    /// Whether room is kept for him, or none is needed.
+    /// Whether room is kept for the viewer, or none is needed.
     pub fn holds_place(&self) -> bool {
-        let (booked, registry) = (self.booked(), self.0.registry.upgrade());
-        let (Some(booked), Some(registry)) = (booked.as_ref(), registry) else {
-            return true;
-        };
-        !registry.gate.keeps(booked) || registry.gate.booked_for(booked).is_some()
+        let holds =
+            |register: Arc<Register<Session>>| register.gate.desk().holds_room(self.0.booking);
+        self.register().is_none_or(holds)
     }
 
-    /// He does not play at the moment: what was booked for him is free.
+    /// The viewer does not play at the moment: what was booked for them is free.
     pub fn rests(&self) {
-        if let (Some(booked), Some(registry)) = (self.booked().as_ref(), self.0.registry.upgrade())
-        {
-            registry.gate.rests(booked);
+        if let Some(register) = self.register() {
+            let now = reelway_clock::now();
+            register.gate.desk().rests(now, self.0.booking);
         }
     }
 
-    /// Gives back what is booked for one who does not play, and books for one who does.
-    fn keep_books(&self, registry: &Registry, progress: &Progress) {
-        let mut booked = self.booked();
-        let Some(booked) = booked.as_mut().filter(|booked| registry.gate.keeps(booked)) else {
+    /// Gives back what is booked for a viewer who does not play, and books for one who does.
+    fn keep_books(&self, register: &Register<Session>, progress: &Progress) {
+        if !register.gate.books() {
             return;
+        }
+        let activity = match progress.state {
+            State::Ready => Activity::Ready,
+            State::Playing => Activity::Playing,
+            State::Paused => Activity::Paused,
         };
-        let idle = registry.gate.booked_for(booked);
-        match (progress.state, idle) {
-            (State::Paused, Some(_)) => registry.gate.rests(booked),
-            (State::Ready, Some(idle))
-                if idle > KEPT.saturating_add(self.0.wait) + self.missed() =>
-            {
-                registry.gate.rests(booked);
-            }
-            (State::Playing, None) => {
-                let from = progress.position.unwrap_or(0.0) * 1e9;
-                // He may always go on, and does.
-                let _ = registry
-                    .gate
-                    .plays(booked, (from as Nanos, Nanos::MAX), false);
-            }
-            _ => {}
+        let (now, booking) = (reelway_clock::now(), self.0.booking);
+        let mut desk = register.gate.desk();
+        let is_due = desk.keep_books(now, booking, activity, self.missed());
+        drop(desk);
+        if is_due {
+            let from = (progress.position.unwrap_or(0.0) * 1e9) as Nanos;
+            // They may always go on, and do.
+            let outcome = register.gate.plays(booking, (from, Nanos::MAX), false);
+            end_for_others(register, &outcome.ended);
         }
     }
 
-    /// The booking, where there was one at the beginning.
-    pub(crate) fn booking(&self) -> Option<BookingId> {
-        self.0.booking
-    }
-
-    fn booked(&self) -> MutexGuard<'_, Option<Booked>> {
-        // One value; the bookings themselves have a lock of their own.
-        supervise::whole(self.0.booked.lock())
+    fn register(&self) -> Option<Arc<Register<Session>>> {
+        self.0.register.upgrade()
     }
 
     /// A sign of life.
@@ -459,13 +331,12 @@ impl Session {
         })
     }
 
-    /// Gives back the places in the register and in the calendar.
+    /// Leaves the register and the desk.
     fn leave(&self) {
-        if let Some(registry) = self.0.registry.upgrade() {
-            registry.remove(self);
-            if let Some(booked) = self.booked().take() {
-                registry.gate.leaves(booked.id);
-            }
+        if let Some(register) = self.register() {
+            register.leave(&self.0.token, self.0.booking);
+            let now = reelway_clock::now();
+            register.gate.desk().end(now, self.0.booking);
         }
     }
 
@@ -496,7 +367,7 @@ impl Session {
         );
     }
 
-    /// Whether the viewer has been silent for longer than he may.
+    /// Whether the viewer has been silent for longer than they may.
     pub(crate) fn is_expired(&self, now: Monotonic) -> bool {
         let limit = self.0.idle_limit.load(Ordering::Relaxed);
         let silent = now
@@ -508,8 +379,8 @@ impl Session {
     /// Takes the rate over the time since the last tick.
     pub(crate) fn tick(&self, now: Monotonic) {
         let progress = self.live().progress();
-        if let Some(registry) = self.0.registry.upgrade() {
-            self.keep_books(&registry, &progress);
+        if let Some(register) = self.register() {
+            self.keep_books(&register, &progress);
         }
         let mut live = self.live();
         let bytes = progress.bytes;
@@ -569,6 +440,16 @@ impl Session {
     fn live(&self) -> MutexGuard<'_, Live> {
         // Single values that are shown.
         supervise::whole(self.0.live.lock())
+    }
+}
+
+/// Ends sessions that have not asked for media, so that others can be admitted; the desk has let go of them already. Their
+/// protocols hear of it later.
+pub(crate) fn end_for_others(register: &Register<Session>, bookings: &[BookingId]) {
+    for session in register.by_bookings(bookings) {
+        if let Some(ended) = session.end_quietly(EndReason::MadeRoom) {
+            register.makes_room(Box::new(move || ended.finish()));
+        }
     }
 }
 

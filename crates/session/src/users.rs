@@ -1,15 +1,14 @@
-//! Who a viewer says he is, and how it is known to be true: `?user=NAME&sign=…` in the film's address, signed with a key
-//! that only the operator (his portal) has.
+//! Which user a viewer is, and how that is known to be true: `?user=NAME&sign=…` in the film's address, signed with a key
+//! that only the operator's portal has.
 //!
-//! The name serves to count a user's viewers ([`reelway_admission::Limits`]); it opens no doors. Anybody can read the
-//! addresses that carry it, and whoever uses another's takes that one's places.
+//! The name serves to count a user's viewers ([`reelway_admission::Limits`]); it grants no access. Anybody can read the
+//! addresses that carry it, and a viewer with another user's address counts as that user's.
 
 use std::fmt;
 
 use percent_encoding::percent_decode_str;
+use reelway_admission::Refusal;
 use ring::hmac::{HMAC_SHA256, Key, verify};
-
-use crate::Refusal;
 
 /// Least bytes of a key: as many as nobody guesses.
 const LEAST_KEY: usize = 16;
@@ -51,7 +50,7 @@ impl Users {
     /// The user that an address with this query is of; `None` where it names nobody, or nobody is known here.
     ///
     /// # Errors
-    /// It names one, and the signature is not his.
+    /// It names a user, and the signature is not of that name.
     pub(crate) fn of(&self, query: Option<&str>) -> Result<Option<String>, Refusal> {
         let (Some(key), Some(query)) = (&self.0, query) else {
             return Ok(None);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::Protocol;
+use crate::protocol::Protocol;
 
 /// What a viewer is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -58,7 +58,7 @@ pub struct SessionView {
     pub protocol: Protocol,
     /// The viewer's address.
     pub peer: String,
-    /// Who he is, where his address says so and it is signed.
+    /// The user, if the address of the request names one and is signed.
     pub user: Option<String>,
     /// What the viewer's program calls itself.
     pub user_agent: Option<String>,

@@ -4,15 +4,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use reelway_admission::Capacity;
+use reelway_admission::{Capacity, Config};
 use reelway_catalogue::Film;
+use reelway_demand::{BINS, Carriage, Demand, memory_held};
 use reelway_media::{
     Codec, Container, Group, H264Config, Kind, Nanos, SECOND, Samples, Title, Track,
 };
 use reelway_rtp::PayloadOptions;
 use reelway_session::{Gate, GateConfig, WHOLE_NETWORK};
 use reelway_sys::FileIdentity;
-use reelway_timetable::{BINS, Carriage, Demand, memory_held};
 
 const SECONDS: u32 = 2 * 3600;
 
@@ -86,7 +86,10 @@ fn books(demand: &Demand) {
 #[test]
 fn three_hundred_films_of_two_hours_take_little_memory_and_are_booked_for_no_less_than_they_need() {
     let gate = Gate::new(GateConfig {
-        capacity: Capacity::unlimited().with(WHOLE_NETWORK, 1 << 40, 1000),
+        admission: Config {
+            capacity: Capacity::unlimited().with(WHOLE_NETWORK, 1 << 40, 1000),
+            ..Config::default()
+        },
         ..GateConfig::default()
     });
     let watch = |number| {
@@ -101,7 +104,7 @@ fn three_hundred_films_of_two_hours_take_little_memory_and_are_booked_for_no_les
     let exact = Demand::rough(
         &film(0).title,
         PayloadOptions::default(),
-        GateConfig::default().reading,
+        Config::default().reading,
     );
     let whole = exact.wire(&[0], Carriage::UdpV4).bins();
     assert_eq!(

@@ -2,13 +2,12 @@
 
 use reelway_admission::Resource;
 use reelway_cache::BlockId;
+use reelway_demand::BIN;
 use reelway_pool::Pin;
-use reelway_timetable::BIN;
 
 use crate::config::Rule;
-use crate::node::{Ask, BLOCK, Node};
-use crate::viewer::{Held, Viewer};
-use crate::world::Page;
+use crate::node::{Ask, Held, Node};
+use crate::world::{BLOCK, Page};
 
 /// Seconds to come in which no load may be left: longer than any film.
 const TO_COME: u64 = 600;
@@ -19,8 +18,10 @@ impl Node {
         let film = self.films[ask.film].number;
         if held.len() as u32 != ask.blocks {
             let what = format!(
-                "viewer {} gets {} blocks for {}",
-                ask.viewer,
+                "group {} of track {} of film {} gets {} blocks for {}",
+                ask.group,
+                ask.track,
+                ask.film,
                 held.len(),
                 ask.blocks
             );
@@ -32,8 +33,7 @@ impl Node {
             let (holds, books) = (pin.memory().holds, self.pool.holds(page));
             if (holds, books) != (Some(id), Some(id)) {
                 let what = format!(
-                    "viewer {} gets page {page} for {id:?}: {holds:?} was read into it, and the pool has it as {books:?}",
-                    ask.viewer
+                    "page {page} is given for {id:?}: {holds:?} was read into it, and the pool has it as {books:?}"
                 );
                 self.broken(Rule::RightBlock, what);
             }
@@ -71,18 +71,26 @@ impl Node {
         }
     }
 
-    /// A viewer has no more blocks than are booked for their place in the film, or for the next quarter second of it: the
-    /// next group is asked for as soon as the one at hand is there, which may be shortly before that begins.
+    /// A viewer has no more blocks than are booked for their place in the film, or than are held from there on within a
+    /// quarter second of it: the next group is asked for as soon as the last packet of the one before has left, which is
+    /// shortly before the one at hand begins. A viewer whom a
+    /// fault has left behind holds older blocks as well, for as long as that takes.
     pub fn check_pins(&mut self, id: u64) {
         let Some(viewer) = self.viewers.get(&id) else {
             return;
         };
-        let at = viewer.position(self.now);
-        let (pinned, booked) = (viewer.pinned(), self.films[viewer.film].booked_at(at));
-        let next = self.films[viewer.film].booked_at(at + BIN);
-        if pinned > booked && pinned <= next {
+        let place = self.lane.place_of(id);
+        let Some(stream) = place.and_then(|place| self.lane.stream(place)) else {
+            return;
+        };
+        let at = stream.position(self.now.nanos());
+        let (pinned, booked) = (self.pinned_by(id), self.films[viewer.film].booked_at(at));
+        if pinned <= booked || viewer.is_apart || self.explains(self.now) {
+            return;
+        }
+        if pinned <= self.films[viewer.film].held_within(at..at + BIN) {
             self.counters.early += 1;
-        } else if pinned > booked {
+        } else {
             let what = format!(
                 "viewer {id} has pinned {pinned} blocks at {:.3} s of film {}, and {booked} are booked",
                 at as f64 / 1e9,
@@ -90,6 +98,22 @@ impl Node {
             );
             self.broken(Rule::WithinBooking, what);
         }
+    }
+
+    /// Different blocks that a viewer has pinned.
+    fn pinned_by(&self, id: u64) -> u64 {
+        let place = self.lane.place_of(id);
+        let stream = place.and_then(|place| self.lane.stream(place));
+        let tracks = stream.iter().flat_map(|stream| &stream.tracks);
+        let kept = self.viewers.get(&id).into_iter();
+        let kept = kept.flat_map(|viewer| &viewer.kept);
+        let groups = tracks.flat_map(|track| track.cursor.held()).chain(kept);
+        let mut pages: Vec<u32> = groups
+            .flat_map(|group| group.bytes.pins.iter().map(Pin::number))
+            .collect();
+        pages.sort_unstable();
+        pages.dedup();
+        pages.len() as u64
     }
 
     /// Once a second.
@@ -111,13 +135,15 @@ impl Node {
             );
             self.broken(Rule::PinnedStays, what);
         }
-        self.judge.advance(self.now.nanos());
-        let second = self.judge.second();
-        let booked = self.judge.load(Resource::Memory, second).div_ceil(BLOCK);
-        let pinned: u64 = self.viewers.values().map(Viewer::pinned).sum();
+        self.check_waits();
+        self.keep_books();
+        let books = self.desk.books();
+        let second = books.second();
+        let booked = books.load(Resource::Memory, second).div_ceil(BLOCK);
+        let pinned = self.pins.len() as u64;
         self.counters.seconds += 1;
         self.counters.beyond_mean += u64::from(self.excused != self.now && pinned > booked);
-        if self.asks_again && self.is_overbooked() {
+        if self.asks_again && !self.is_unjudged && self.is_overbooked() {
             let what = format!("more is booked of second {second} or the next than there is");
             self.broken(Rule::WithinLimit, what);
         }
@@ -137,15 +163,21 @@ impl Node {
             let what = format!("{pins} pages are pinned, {waiting} requests wait: {census:?}");
             self.broken(Rule::PinsReturn, what);
         }
-        if self.judge.viewers() > 0 {
-            let what = format!("{} viewers are still booked", self.judge.viewers());
+        let sessions = self.rtsp.sessions();
+        if sessions > 0 {
+            let what = format!("{sessions} RTSP sessions are still there");
             self.broken(Rule::BookingsReturn, what);
         }
-        let now = self.judge.second();
-        for resource in self.judge.resources().collect::<Vec<_>>() {
-            let load = |second: &u64| self.judge.load(resource, *second) > 0;
+        let (there, booked) = (self.desk.len(), self.desk.books().viewers());
+        if (there, booked) != (0, 0) {
+            let what = format!("{there} viewers are still there, and {booked} are booked");
+            self.broken(Rule::BookingsReturn, what);
+        }
+        let now = self.desk.books().second();
+        for resource in self.desk.books().resources().collect::<Vec<_>>() {
+            let load = |second: &u64| self.desk.books().load(resource, *second) > 0;
             if let Some(second) = (now..now + TO_COME).find(load) {
-                let load = self.judge.load(resource, second);
+                let load = self.desk.books().load(resource, second);
                 let what = format!("{load} of the {resource} stay booked in {} s", second - now);
                 self.broken(Rule::BookingsReturn, what);
             }

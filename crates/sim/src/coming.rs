@@ -1,22 +1,24 @@
 //! Viewers come and are judged, seek, pause, resume, and leave.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
-use reelway_admission::Newcomer;
+use reelway_admission::{Activity, Arrival, BookingId, Needs, Reservation};
 use reelway_media::Nanos;
 use reelway_pool::News;
 
+use crate::client::address;
 use crate::config::Wrong;
 use crate::node::{Event, Node};
 use crate::trace::Line;
-use crate::viewer::{Held, State, Viewer};
+use crate::viewer::{State, Viewer};
 
+/// For how long a place is held for a newcomer.
+const HELD: Duration = Duration::from_secs(3);
 /// Between two tries to resume.
 const AGAIN: Duration = Duration::from_secs(3);
 
 impl Node {
-    /// A viewer comes and is judged.
+    /// A viewer comes, is judged, and a place is held for them.
     pub fn come(&mut self) {
         let id = self.came;
         self.came += 1;
@@ -25,25 +27,34 @@ impl Node {
             true => 0,
             false => self.random.within(0, self.films[film].length() as u64) as Nanos,
         };
-        let (at, cursors) = self.beginning(film, wish);
+        let at = self.beginning(film, wish);
+        if self.random.once_in(2) {
+            self.connects(id, film, at);
+            return self.change_later(id);
+        }
+        let needs = self.needs(film, at);
         let of = &self.films[film];
-        let curve = &of.needs[0].1;
-        let newcomer = Newcomer {
+        let wants = of.wants();
+        let arrival = Arrival {
             title: &of.name,
-            address: IpAddr::from([10, 0, 0, (id % 250) as u8]),
+            address: address(id),
+            connection: id,
             user: None,
-            class: 0,
-            fast: false,
-            fetches: false,
-            needs: &of.needs,
-            from: curve.bin_at(at),
-            to: curve.len(),
+            link: None,
+            wants: Some(&wants),
+            needs: &needs,
         };
-        let admitted = match self.judge.decide(self.now.nanos(), &newcomer, self.wait) {
-            Ok(admitted) => admitted,
-            Err(refused) => {
+        let outcome = self.desk.reserve(self.now, &arrival, self.now + HELD);
+        self.sent_away(&outcome.ended);
+        let Reservation {
+            id: booking,
+            starts_in,
+            ..
+        } = match outcome.answer {
+            Ok(reservation) => reservation,
+            Err(refusal) => {
                 self.counters.refused += 1;
-                let why = refused.reason.to_string();
+                let why = refusal.reason;
                 return self.note(&Line::Refused {
                     viewer: id,
                     film,
@@ -51,38 +62,119 @@ impl Node {
                 });
             }
         };
-        self.counters.admitted += 1;
         self.note(&Line::Admitted {
             viewer: id,
             film,
             at_ms: at / 1_000_000,
-            starts_in_ms: admitted.starts_in.as_millis() as u64,
+            starts_in_ms: starts_in.as_millis() as u64,
         });
-        let viewer = Viewer {
-            film,
-            booking: admitted.id,
-            state: State::Waiting,
-            epoch: 0,
-            origin: 0,
-            at,
-            stalled: false,
-            late: false,
-            cursors,
-            looks: 0,
-            vanishes: false,
-            tries: 0,
+        self.bookings.insert(booking, id);
+        self.viewers
+            .insert(id, Viewer::new(film, booking, starts_in, at));
+        // Others are to agree: they do, or do not, or are not heard of any more.
+        let after = Duration::from_millis(self.random.within(0, 20));
+        match self.random.within(0, 40) {
+            0 => self.after(after, Event::Confirm(id, false)),
+            1 => self.after(HELD, Event::Forget(id)),
+            _ => self.after(after, Event::Confirm(id, true)),
+        }
+    }
+
+    /// A newcomer is admitted, or not.
+    pub fn confirm(&mut self, id: u64, yes: bool) {
+        let (now, Some(viewer)) = (self.now, self.viewers.get(&id)) else {
+            return;
         };
-        self.viewers.insert(id, viewer);
-        self.after(admitted.starts_in, Event::Begin(id, 0));
+        let (booking, starts_in) = (viewer.booking, viewer.starts_in);
+        if !yes {
+            self.desk.release(now, booking);
+            return self.leave(id, "others do not agree");
+        }
+        if !self.desk.confirm(now, booking) {
+            return self.leave(id, "their place was lost");
+        }
+        self.counters.admitted += 1;
+        self.after(starts_in, Event::Begin(id, 0));
         self.change_later(id);
+    }
+
+    /// Nothing is heard of those who were to agree to a newcomer; the desk has to find out by itself.
+    pub fn forget(&mut self, id: u64) {
+        if let Some(viewer) = self.viewers.remove(&id) {
+            self.bookings.remove(&viewer.booking);
+            let why = "nothing is heard of them";
+            self.note(&Line::Leaves { viewer: id, why });
+        }
+    }
+
+    /// Sessions ended so that others may come in.
+    pub fn sent_away(&mut self, bookings: &[BookingId]) {
+        for booking in bookings {
+            if let Some(id) = self.bookings.get(booking).copied() {
+                self.counters.sent_away += 1;
+                if self.is_over_rtsp(id) {
+                    self.ended_over_rtsp(id, Some("they make room".to_owned()));
+                } else {
+                    self.leave(id, "they make room");
+                }
+            }
+        }
+    }
+
+    /// What a viewer needs who plays a film from a place to its end.
+    pub fn needs(&mut self, film: usize, at: Nanos) -> Needs {
+        let wants = self.films[film].wants();
+        self.curves.needs(&wants, None, (at, Nanos::MAX))
+    }
+
+    /// Gives back what is booked for viewers who do not play, and books for those who do.
+    pub fn keep_books(&mut self) {
+        self.desk.advance(self.now);
+        for id in self.viewers.keys().copied().collect::<Vec<_>>() {
+            let Some(viewer) = self.viewers.get(&id) else {
+                continue;
+            };
+            let activity = match viewer.state {
+                State::Waiting | State::Preparing => Activity::Ready,
+                State::Playing => Activity::Playing,
+                State::Paused => Activity::Paused,
+            };
+            let booking = viewer.booking;
+            let is_due = self
+                .desk
+                .keep_books(self.now, booking, activity, Duration::ZERO);
+            if is_due {
+                let at = self.position(id);
+                let _ = self.rebook(id, at, false);
+            }
+        }
+    }
+
+    /// Where a viewer is in their film.
+    pub fn position(&self, id: u64) -> Nanos {
+        let place = self.lane.place_of(id);
+        let stream = place.and_then(|place| self.lane.stream(place));
+        let at = stream.map(|stream| stream.position(self.now.nanos()));
+        at.or_else(|| Some(self.viewers.get(&id)?.at))
+            .unwrap_or_default()
+    }
+
+    /// Where a play begins that is wished for from `wish` on: as the server finds it.
+    fn beginning(&self, film: usize, wish: Nanos) -> Nanos {
+        let found = self.films[film].script.outline.locate(&[0, 1], wish);
+        found.map_or(wish, |found| found.at)
     }
 
     /// A viewer's beginning has come.
     pub fn begin_film(&mut self, id: u64, epoch: u32) {
         let waits = |viewer: &&Viewer| viewer.epoch == epoch && viewer.state == State::Waiting;
-        if self.viewers.get(&id).as_ref().is_some_and(waits) {
-            self.prepare(id);
+        let Some(viewer) = self.viewers.get(&id).filter(waits) else {
+            return;
+        };
+        if !self.desk.begins(self.now, viewer.booking) {
+            return self.leave(id, "their session has ended");
         }
+        self.prepare(id);
     }
 
     fn change_later(&mut self, id: u64) {
@@ -92,13 +184,17 @@ impl Node {
 
     /// A viewer does something.
     pub fn change(&mut self, id: u64) {
+        if self.clients.contains_key(&id) || self.is_over_rtsp(id) {
+            self.changes_over_rtsp(id);
+            return self.change_later(id);
+        }
         let what = self.random.within(0, 10);
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
         };
         match (what, viewer.state) {
             (_, State::Paused) => {}
-            (0..5, _) => self.seek(id),
+            (0..5, State::Preparing | State::Playing) => self.seek(id),
             (5..8, State::Playing) => self.pause(id),
             (8, _) => return self.leave(id, "they have seen enough"),
             (9, _) => viewer.vanishes = true,
@@ -108,18 +204,18 @@ impl Node {
     }
 
     /// Books the film from a place on, instead of what was booked; whether that is granted.
-    fn rebook(&mut self, id: u64, at: Nanos) -> bool {
-        let Some(viewer) = self.viewers.get(&id) else {
+    pub fn rebook(&mut self, id: u64, at: Nanos, may_refuse: bool) -> bool {
+        let Some((film, booking)) = self
+            .viewers
+            .get(&id)
+            .map(|viewer| (viewer.film, viewer.booking))
+        else {
             return false;
         };
-        let needs = &self.films[viewer.film].needs;
-        let curve = &needs[0].1;
-        let range = (curve.bin_at(at), curve.len());
-        let now = self.now.nanos();
-        let result = self
-            .judge
-            .rebook(now, viewer.booking, needs, range, self.asks_again);
-        result.is_ok()
+        let needs = self.needs(film, at);
+        let outcome = self.desk.plays(self.now, booking, &needs, may_refuse);
+        self.sent_away(&outcome.ended);
+        outcome.answer.is_ok()
     }
 
     fn seek(&mut self, id: u64) {
@@ -128,8 +224,8 @@ impl Node {
         };
         let film = viewer.film;
         let wish = self.random.within(0, self.films[film].length() as u64) as Nanos;
-        let (at, cursors) = self.beginning(film, wish);
-        let may = self.rebook(id, at);
+        let at = self.beginning(film, wish);
+        let may = self.rebook(id, at, true);
         let to_ms = at / 1_000_000;
         self.note(&Line::Seeks {
             viewer: id,
@@ -140,28 +236,53 @@ impl Node {
             return;
         }
         self.counters.seeks += 1;
-        let held = self.let_go(id);
+        self.goes_elsewhere(id, at);
+        self.lane.seek(id, at, None, id);
+        self.acts();
+    }
+
+    /// What is sent from now on does not follow what was sent.
+    pub fn goes_elsewhere(&mut self, id: u64, at: Nanos) {
         if let Some(viewer) = self.viewers.get_mut(&id) {
-            (viewer.at, viewer.cursors) = (at, cursors);
+            (viewer.at, viewer.state, viewer.late) = (at, State::Preparing, false);
+            viewer.is_apart = false;
+            viewer.epoch += 1;
+            viewer.sent.iter_mut().for_each(|sent| sent.next = None);
         }
-        self.release(held);
-        self.prepare(id);
     }
 
     fn pause(&mut self, id: u64) {
-        let (now, nanos) = (self.now, self.now.nanos());
+        self.stands(id);
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
         };
-        viewer.at = viewer.position(now);
         viewer.tries = 5;
-        self.judge.rest(nanos, viewer.booking);
+        self.desk.rests(self.now, viewer.booking);
         self.counters.pauses += 1;
-        self.note(&Line::Pauses { viewer: id });
-        let held = self.let_go(id);
-        self.release(held);
         let after = self.random.within(200, 15_000);
         self.after(Duration::from_millis(after), Event::Resume(id));
+    }
+
+    /// A viewer's stream stands. Where.
+    pub fn stands(&mut self, id: u64) -> Option<Nanos> {
+        let at = self.lane.pause(id, self.now.nanos());
+        self.acts();
+        let now = self.now;
+        let mut waits = self.waits.range((id, 0, 0, 0)..(id + 1, 0, 0, 0));
+        let is_missing = waits.any(|(_, due)| *due < now);
+        let viewer = self.viewers.get_mut(&id)?;
+        viewer.is_apart |= is_missing;
+        (viewer.state, viewer.late) = (State::Paused, false);
+        viewer.at = at.unwrap_or(viewer.at);
+        self.note(&Line::Pauses { viewer: id });
+        at
+    }
+
+    /// Whether a viewer came over RTSP.
+    pub fn is_over_rtsp(&self, id: u64) -> bool {
+        self.viewers
+            .get(&id)
+            .is_some_and(|viewer| viewer.is_over_rtsp)
     }
 
     /// A viewer who pauses wants to go on.
@@ -171,15 +292,15 @@ impl Node {
         };
         let left = viewer.tries;
         viewer.tries = left.saturating_sub(1);
-        let (film, at) = (viewer.film, viewer.at);
-        let (at, cursors) = self.beginning(film, at);
-        let may = self.rebook(id, at);
+        let at = viewer.at;
+        let may = self.rebook(id, at, true);
         self.note(&Line::Resumes { viewer: id, may });
         if may {
             if let Some(viewer) = self.viewers.get_mut(&id) {
-                (viewer.at, viewer.cursors) = (at, cursors);
+                viewer.state = State::Preparing;
             }
-            self.prepare(id);
+            self.lane.resume(id, id, self.now.nanos());
+            self.acts();
         } else if left == 0 {
             self.leave(id, "they give up");
         } else {
@@ -187,34 +308,23 @@ impl Node {
         }
     }
 
-    /// A viewer holds nothing any more, and waits for nothing.
-    fn let_go(&mut self, id: u64) -> Vec<Held> {
-        let Some(viewer) = self.viewers.get_mut(&id) else {
-            return Vec::new();
-        };
-        viewer.epoch += 1;
-        viewer.state = State::Paused;
-        (viewer.stalled, viewer.late) = (false, false);
-        viewer.looks += 1;
-        let cursors = viewer.cursors.iter_mut();
-        cursors.flat_map(crate::viewer::Cursor::take_all).collect()
-    }
-
     /// A viewer leaves.
     pub fn leave(&mut self, id: u64, why: &'static str) {
-        let held = self.let_go(id);
-        let Some(viewer) = self.viewers.remove(&id) else {
+        let Some(mut viewer) = self.viewers.remove(&id) else {
             return;
         };
         self.note(&Line::Leaves { viewer: id, why });
         let wrongly = self.random.once_in(4);
         if !(wrongly && self.config.wrong == Some(Wrong::BookingKept)) {
-            self.judge.end(self.now.nanos(), viewer.booking);
+            self.desk.end(self.now, viewer.booking);
         }
         if wrongly && self.config.wrong == Some(Wrong::PinLeaked) {
-            self.leaked.extend(held.iter().flatten().next().cloned());
+            self.leaked.extend(viewer.kept.pop_back());
         }
+        self.bookings.remove(&viewer.booking);
         self.news(News::Left(id));
-        self.release(held);
+        drop(self.lane.remove(id));
+        drop(viewer);
+        self.release();
     }
 }

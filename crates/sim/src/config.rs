@@ -21,8 +21,8 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            viewers: 16,
-            seconds: 60,
+            viewers: 10,
+            seconds: 120,
             faults: true,
             trace: false,
             wrong: None,
@@ -62,6 +62,14 @@ pub enum Rule {
     WithinBooking,
     /// Nobody who was admitted waits for blocks past their due time without a cause.
     OnTime,
+    /// Packets leave at their times, unless their group came late or a fault explains it.
+    SentOnTime,
+    /// Each packet of a film leaves once and in order, with sequence numbers that follow one another, or was left out.
+    InOrder,
+    /// The first packet since PLAY has the number that RTP-Info said, and nothing comes before PLAY and after PAUSE.
+    AsTold,
+    /// Within a millisecond a viewer is sent as many packets as the burst rule allows, at most.
+    Burst,
     /// Where viewers who seek and resume are judged again, nothing is booked beyond its limit.
     WithinLimit,
     /// When all have left, nothing is pinned, read or waited for.
@@ -80,6 +88,10 @@ impl Rule {
             Rule::Planned => "packets carry what their group's blocks hold",
             Rule::WithinBooking => "viewers pin no more than is booked for them",
             Rule::OnTime => "no admitted viewer waits without a cause",
+            Rule::SentOnTime => "packets leave at their times",
+            Rule::InOrder => "each packet leaves once and in order",
+            Rule::AsTold => "what comes is what RTP-Info said",
+            Rule::Burst => "the burst rule holds",
             Rule::WithinLimit => "nothing is booked beyond its limit",
             Rule::PinsReturn => "pins return to nothing",
             Rule::BookingsReturn => "bookings return to nothing",
@@ -120,6 +132,8 @@ pub struct Counters {
     pub admitted: u64,
     /// Viewers refused.
     pub refused: u64,
+    /// Viewers whose sessions ended so that others could come in.
+    pub sent_away: u64,
     /// Seeks.
     pub seeks: u64,
     /// Pauses.
@@ -150,10 +164,15 @@ pub struct Counters {
     pub behind_newcomers: u64,
     /// Faults injected.
     pub faults: u64,
-    /// How often a viewer had more blocks than are booked for the quarter second of the film, and not more than for the next.
+    /// How often a viewer had more blocks than are booked for the quarter second of the film, and not more than are held from
+    /// there on within another.
     pub early: u64,
-    /// Packets of the groups that viewers have come to the end of.
+    /// Packets that the kernel took.
     pub packets: u64,
+    /// Packets that it refused.
+    pub refused_packets: u64,
+    /// Frames that were left out as they were too late.
+    pub left_out: u64,
     /// Seconds of the run.
     pub seconds: u64,
     /// Those of them at whose beginning viewers pinned more blocks, each counting all of theirs, than are booked for the
@@ -163,11 +182,12 @@ pub struct Counters {
 
 impl Counters {
     /// Names and values, in the order of their declaration.
-    pub fn named(&self) -> [(&'static str, u64); 21] {
+    pub fn named(&self) -> [(&'static str, u64); 24] {
         [
             ("events", self.events),
             ("admitted", self.admitted),
             ("refused", self.refused),
+            ("sent_away", self.sent_away),
             ("seeks", self.seeks),
             ("pauses", self.pauses),
             ("vanished", self.vanished),
@@ -184,6 +204,8 @@ impl Counters {
             ("faults", self.faults),
             ("early", self.early),
             ("packets", self.packets),
+            ("refused_packets", self.refused_packets),
+            ("left_out", self.left_out),
             ("seconds", self.seconds),
             ("beyond_mean", self.beyond_mean),
         ]

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use reelway_determinism::Random;
 use reelway_time::Monotonic;
-
-use crate::random::Random;
 
 /// The longest way of a read from the device to the program.
 pub(crate) const WAY: Duration = Duration::from_micros(300);

@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use reelway_admission::Resource;
+use reelway_time::Monotonic;
 
 use crate::node::Node;
 use crate::trace::Line;
+
+/// For how long after a fault streams may be behind, ns: the burst rule lets what has gathered leave a little at a time.
+const CATCHING_UP: i64 = 250_000_000;
 
 impl Node {
     /// One of the faults, at random.
@@ -13,7 +17,7 @@ impl Node {
         let seconds = Duration::from_millis(self.random.within(500, 6000));
         let until = self.now + seconds;
         let millis = seconds.as_millis();
-        let what = match self.random.within(0, 5) {
+        let what = match self.random.within(0, 7) {
             0 => {
                 let times = self.random.within(2, 20) as u32;
                 self.disk.slow(times, until);
@@ -31,6 +35,16 @@ impl Node {
             3 => {
                 self.frozen = until;
                 format!("the node stands still for {millis} ms")
+            }
+            4 => {
+                let until = self.now + seconds / 4;
+                self.kernel.fill(until);
+                format!("the kernel has no room for packets for {} ms", millis / 4)
+            }
+            5 => {
+                let one_in = self.random.within(2, 20);
+                self.kernel.refuse(one_in, until);
+                format!("the kernel refuses a packet of one send in {one_in} for {millis} ms")
             }
             _ => {
                 let film = self.random.within(0, self.films.len() as u64) as usize;
@@ -58,14 +72,20 @@ impl Node {
         }
     }
 
+    /// Whether what happened up to a moment explains that a stream is behind now.
+    pub fn explains(&self, at: Monotonic) -> bool {
+        self.excused.offset(CATCHING_UP) >= at
+    }
+
     /// Whether more is booked of this second or the next than there is.
     pub fn is_overbooked(&self) -> bool {
         let second = self.now.nanos() / 1_000_000_000;
         let resources = [Resource::Network(0), Resource::Disk, Resource::Memory];
         resources.into_iter().any(|resource| {
-            let limit = self.judge.limit(resource, 0).unwrap_or(u64::MAX);
+            let books = self.desk.books();
+            let limit = books.limit(resource, 0).unwrap_or(u64::MAX);
             let mut loads = [second, second + 1].into_iter();
-            loads.any(|second| self.judge.load(resource, second) > limit)
+            loads.any(|second| books.load(resource, second) > limit)
         })
     }
 }

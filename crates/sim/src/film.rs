@@ -1,21 +1,24 @@
 //! Films made from a seed: a picture and a sound, interleaved, cut to groups. Their demand, where a play begins and
 //! what their packets carry come from the server's own crates.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use reelway_admission::Resource;
+use reelway_admission::Wants;
 use reelway_cache::FilmId;
+use reelway_demand::{BINS, Carriage, Demand, Reading};
+use reelway_determinism::Random;
 use reelway_media::{
     Codec, Container, Group, H264Config, Kind, Nanos, OpusConfig, SECOND, Sample, SampleTable,
     Samples, SamplesError, Title, Track,
 };
+use reelway_playout::{GroupPlan, Kept, StreamError};
 use reelway_rtp::PayloadOptions;
-use reelway_timetable::{BINS, Carriage, Curve, Demand, Reading};
 
-use crate::packets::Packetiser;
-use crate::random::Random;
+use crate::packets;
+use crate::stream::Script;
+use crate::world::LEAD;
 
 /// Ticks a second of both tracks: milliseconds.
 const TICKS: u32 = 1000;
@@ -36,16 +39,14 @@ pub(crate) struct Part {
 /// A film.
 pub(crate) struct Film {
     pub name: String,
-    pub title: Title,
-    pub tables: Vec<SampleTable>,
-    packetiser: Packetiser,
-    /// Packets of the groups that have been planned, by track and group.
-    counted: BTreeMap<(usize, usize), u64>,
+    /// As it is sent.
+    pub script: Arc<Script>,
+    pub title: Arc<Title>,
     block: u64,
     /// Groups of each track.
     pub parts: Vec<Vec<Part>>,
-    /// What it needs of each resource.
-    pub needs: Vec<(Resource, Arc<Curve>)>,
+    /// What it needs.
+    demand: Arc<Demand>,
     /// Blocks that a viewer holds who shares none, for each quarter second: what is booked for them.
     pub booked: Vec<u64>,
     /// Its number in the pool.
@@ -160,9 +161,9 @@ impl Making {
 fn frames(random: &mut Random, seconds: u64) -> Vec<Frame> {
     // 1 to 5 Mb/s, at 10 to 25 pictures a second.
     let rate = random.within(125_000, 625_000);
-    let picture = random.one_of(&[40, 50, 100]);
+    let picture = *random.one_of(&[40, 50, 100]);
     let gop = random.within(10, 60);
-    let interleave = random.one_of(&[1, 200, 500, 1000]);
+    let interleave = *random.one_of(&[1, 200, 500, 1000]);
     let mean = rate * u64::from(picture) / 1000;
     let (mut all, mut pictures) = (Vec::new(), 0u64);
     let (mut seen, mut heard) = (0u64, 0u64);
@@ -226,30 +227,39 @@ impl Film {
             tracks,
             notes: Vec::new(),
         };
-        let tables = making.map(|making| making.table).to_vec();
-        let demand = Demand::of(&title, &tables, PayloadOptions::default(), reading)?;
+        let tables = Arc::new(making.map(|making| making.table).to_vec());
+        let demand = Arc::new(Demand::of(
+            &title,
+            &*tables,
+            PayloadOptions::default(),
+            reading,
+        )?);
         let parts = (0..title.tracks.len())
-            .map(|track| parts(&title, track, &tables, reading.block))
+            .map(|track| parts(&title, track, &*tables, reading.block))
             .collect::<Result<Vec<_>, _>>()?;
         let memory = demand.memory();
         let level = |bin: &u32| u64::from(*bin) * BINS as u64 / reading.block;
+        let title = Arc::new(title);
         Ok(Film {
             name: format!("film {nth}"),
             booked: memory.bins().iter().map(level).collect(),
-            needs: vec![
-                (Resource::Network(0), demand.wire(&[0, 1], Carriage::UdpV4)),
-                (Resource::Disk, demand.disk()),
-                (Resource::Memory, memory),
-            ],
-            packetiser: Packetiser::of(&title),
-            counted: BTreeMap::new(),
+            demand,
+            script: Arc::new(Script::new(nth, title.clone(), tables)),
             block: reading.block,
             title,
-            tables,
             parts,
             number: 0,
             cut: false,
         })
+    }
+
+    /// What a viewer takes of it.
+    pub fn wants(&self) -> Wants {
+        Wants {
+            demand: self.demand.clone(),
+            tracks: Vec::new(),
+            carriage: Carriage::UdpV4,
+        }
     }
 
     /// Blocks booked for a viewer at this film time.
@@ -259,28 +269,47 @@ impl Film {
         self.booked.get(bin.min(last)).copied().unwrap_or(0)
     }
 
-    /// Plans the packets of a group, if that was not done before.
+    /// Different blocks that a viewer holds at any time within these film times.
+    pub fn held_within(&self, times: Range<Nanos>) -> u64 {
+        let mut blocks = BTreeSet::new();
+        for parts in &self.parts {
+            let mut before = 0;
+            for part in parts {
+                let read = (part.begins - LEAD).max(before);
+                before = part.begins;
+                if read < times.end && part.ends > times.start {
+                    blocks.extend(part.blocks.clone());
+                }
+            }
+        }
+        blocks.len() as u64
+    }
+
+    /// The plan of a group, and what is wrong with it if it is new.
     ///
     /// # Errors
-    /// What is wrong with the plan.
-    pub fn plan(&mut self, track: usize, group: usize) -> Result<(), String> {
-        if self.counted.contains_key(&(track, group)) {
-            return Ok(());
+    /// It cannot be planned.
+    pub fn plan(
+        &self,
+        kept: &mut Kept,
+        track: usize,
+        group: usize,
+    ) -> Result<(GroupPlan, Result<(), String>), StreamError> {
+        let id = (self.script.film as u64, (track, group));
+        if let Some(plan) = kept.get(id) {
+            return Ok((plan, Ok(())));
         }
         let (of, part) = (&self.title.tracks[track], &self.parts[track][group]);
-        let samples = of.read_group(track, group, &self.tables);
-        let samples = samples.map_err(|error| error.to_string())?;
+        let wanted = self.script.outline.wanted((track, group))?;
+        let plan = self
+            .script
+            .plan((track, group), &wanted.samples, wanted.range)?;
+        kept.put(id, plan.clone());
         let blocks = u64::from(part.blocks.start)..u64::from(part.blocks.end);
         let bytes = blocks.start * self.block..blocks.end * self.block;
         let time = part.begins..part.ends;
-        let count = self.packetiser.count((track, of), &samples, time, bytes)?;
-        self.counted.insert((track, group), count);
-        Ok(())
-    }
-
-    /// Packets of a group that was planned.
-    pub fn packets(&self, track: usize, group: usize) -> u64 {
-        self.counted.get(&(track, group)).copied().unwrap_or(0)
+        let checked = packets::check(&plan.plan, of.kind, &wanted.samples, time, bytes);
+        Ok((plan, checked))
     }
 
     /// Its length.

@@ -1,5 +1,5 @@
-//! A part of a node on a simulated clock: the server's own block pool and judge of admission, with a disk, viewers and
-//! faults that a seed makes up. A run of a minute takes some milliseconds, and is the same each time, so that whatever a
+//! A part of a node on a simulated clock: the server's own lane of streams, block pool and desk of admission, with a disk,
+//! a kernel, viewers and faults that a seed makes up. A run of a minute takes some milliseconds, and is the same each time, so that whatever a
 //! seed finds can be looked at again.
 //!
 //! Pure: no clock, no thread, no lock, no socket, and no bytes of films. Everything happens in one thread, in the order
@@ -11,20 +11,20 @@
 //! |---|---|
 //! | block pool: requests, reads, eviction, pins | real: `reelway_pool::Pool`, whose memory is numbers of pages |
 //! | cache policy | real: one of `reelway_cache`, by the seed |
-//! | admission: verdicts, bookings, pauses, seeks | real: `reelway_admission::Admission` |
-//! | what a film needs of network, disk and memory | real: `reelway_timetable::Demand`, over samples that the seed makes up |
-//! | where a play begins | real: `reelway_timetable::Beginning` |
-//! | packets of a group | real: `reelway_rtp::Payload`, of bytes that are made up where it looks at them; they are counted when the group is over, and not sent |
+//! | admission: verdicts, bookings, pauses, seeks | real: `reelway_admission::Desk`, whose reservations are confirmed, released or forgotten |
+//! | what a film needs of network, disk and memory | real: `reelway_demand::Demand`, over samples that the seed makes up |
+//! | streams: beginnings, asking for groups, pacing, what is left out | real: `reelway_playout::Lane` |
+//! | who waits for which group | real: `reelway_playout::Groups` |
+//! | packets of a group | real: `reelway_rtp::Payload`, of bytes that are made up where it looks at them |
 //! | films | a picture and a sound of made-up sizes, cut to groups by the rules of the index |
-//! | asking for groups | a model of the sender: the group at hand and the next one, which is asked for 2 s before it is due, and never before the one at hand has begun; each viewer asks the pool |
 //! | disk | a model: one block after the other at a constant rate |
+//! | kernel | a model: takes every packet at once, but for its faults |
 //! | time of processing | a model: none |
 //!
-//! What a viewer sends, receives or says is not there: no pacing, no sockets, no RTSP, no HTTP, no shared bookings of viewers of one
-//! film, no origins and no tier. A group's blocks are held until the next group begins, where the sender lets go of them with
-//! the group's last packet. The node's limits are those of its disk and its pool, with headroom: 70 % of the disk's rate and
-//! 80 % of the pool are given out. In two seeds of three, viewers who seek or resume are judged again
-//! (`admission.ask_again`); in the others more than the limit may be booked, which then explains delays.
+//! What a viewer receives or says is not there: no sockets, no HTTP, no lost packets, no limited links, no
+//! origins and no tier. The node's limits are those of its disk and its pool, with
+//! headroom: 70 % of the disk's rate and 80 % of the pool are given out. In two seeds of three, viewers who seek or resume
+//! are judged again (`admission.ask_again`); in the others more than the limit may be booked, which then explains delays.
 //!
 //! # What must hold
 //!
@@ -38,37 +38,45 @@
 //!
 //! What a viewer pins is compared with the curve from which memory is booked, at their place in the film. A viewer who begins
 //! shortly before a sound's group has that group at hand, and asks for the next one, before the curve has it. So a viewer may
-//! have as many blocks as are booked a quarter second later ([`Counters::early`]). Bookings themselves are means of whole
+//! have as many blocks as are held within the next quarter second ([`Counters::early`]). Bookings themselves are means of whole
 //! seconds; [`Counters::beyond_mean`] says how often more is pinned at a moment.
 //!
 //! | file | what lives there |
 //! |---|---|
 //! | `run.rs` | a run from its seed to its end |
 //! | `config.rs` | what is run, what must hold, what comes of it |
-//! | `node.rs` | the node: pool, judge, disk, and the events in order |
+//! | `node.rs` | the node: pool, desk, disk, and the events in order |
 //! | `coming.rs` | viewers come and are judged, seek, pause, resume and leave |
-//! | `watching.rs` | viewers ask for groups, and go on from one to the next |
-//! | `viewer.rs` | a viewer's place in a film |
+//! | `watching.rs` | groups are asked for, read, planned and given |
+//! | `sending.rs` | the lane's turns, and what is looked at of every packet |
+//! | `client.rs`, `asking.rs` | clients over RTSP, and what they do |
+//! | `rtsp.rs` | what the actions of the server's RTSP machine are here |
+//! | `viewer.rs` | a viewer, beside what the lane has of their stream |
+//! | `stream.rs` | what the lane holds here |
 //! | `film.rs` | films |
 //! | `packets.rs` | what a group's packets carry |
-//! | `disk.rs` | the disk |
+//! | `disk.rs`, `kernel.rs` | the disk, and the kernel |
 //! | `faults.rs` | faults, and how long they explain a delay |
 //! | `checks.rs` | what is looked at all the time |
 //! | `world.rs` | what the pool's memory, films and answers are here |
 //! | `trace.rs` | what happens, hashed and in words |
-//! | `random.rs` | random numbers |
 #![forbid(unsafe_code)]
 
+mod asking;
 mod checks;
+mod client;
 mod coming;
 mod config;
 mod disk;
 mod faults;
 mod film;
+mod kernel;
 mod node;
 mod packets;
-mod random;
+mod rtsp;
 mod run;
+mod sending;
+mod stream;
 mod trace;
 mod viewer;
 mod watching;

@@ -1,27 +1,28 @@
-//! The node: the pool, the judge, the disk and the viewers, and the events in the order of their time.
+//! The node: the pool, the desk, the disk and the viewers, and the events in the order of their time.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_admission::{Admission, Capacity, Limits, Policy, Resource};
+use reelway_admission::{BookingId, Capacity, Config as Admits, Curves, Desk, Resource};
 use reelway_cache::{BlockId, Spec};
-use reelway_media::{Nanos, SECOND};
+use reelway_demand::Reading;
+use reelway_determinism::Random;
+use reelway_media::SECOND;
+use reelway_playout::{Groups, Job, Kept, Rules};
 use reelway_pool::{Ahead, Finished, Pin, Pool, Read, Request, What};
 use reelway_time::Monotonic;
-use reelway_timetable::Reading;
 
+use crate::client::{self, Asked, Client, Server};
 use crate::config::{Config, Counters, Rule, Violation, Wrong};
 use crate::disk::{Disk, WAY};
 use crate::film::Film;
-use crate::random::Random;
+use crate::kernel::Kernel;
+use crate::stream::{self, Lane, LetGo, Planned, Share};
 use crate::trace::{Line, Trace};
-use crate::viewer::{Held, Viewer};
-use crate::world::{Broken, Page, Pages, Place};
+use crate::viewer::{Viewer, Waiter};
+use crate::world::{BLOCK, Broken, LEAD, Page, Pages, Place};
 
-/// Bytes of a block of the pool: the server's default.
-pub(crate) const BLOCK: u64 = 256 << 10;
-/// How long before it is due a group is asked for: the most that the server takes.
-pub(crate) const LEAD: Nanos = 2 * SECOND;
 /// Violations that are kept.
 const MOST: usize = 20;
 
@@ -30,14 +31,22 @@ const MOST: usize = 20;
 pub(crate) enum Event {
     /// The next viewer comes.
     Come,
+    /// A newcomer for whom a place is reserved is admitted, or not.
+    Confirm(u64, bool),
+    /// The place of a newcomer of whom nothing was heard any more is free.
+    Forget(u64),
     /// A viewer's film begins.
     Begin(u64, u32),
-    /// A viewer is looked at: a group ends, or one is to be asked for. The number says whether the look still counts.
-    Look(u64, u64),
+    /// A turn of the lane is due.
+    Turn(u64),
     /// A viewer does something else.
     Change(u64),
     /// A viewer wants to go on.
     Resume(u64),
+    /// A client asks.
+    Asks(u64, Asked),
+    /// A newcomer's place is free.
+    Welcome(u64),
     /// A read is done, well or not.
     Read(u64, bool),
     /// Something goes wrong.
@@ -48,18 +57,17 @@ pub(crate) enum Event {
     Close,
 }
 
+/// Blocks of a group, pinned.
+pub(crate) type Held = Vec<Pin<Page>>;
+
 /// What a request is for.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
-    pub viewer: u64,
-    pub epoch: u32,
+    pub film: usize,
     pub track: usize,
     pub group: usize,
-    pub film: usize,
     pub first: u32,
     pub blocks: u32,
-    /// When it was made.
-    pub at: Monotonic,
     /// When the group is due.
     pub due: Monotonic,
 }
@@ -79,9 +87,16 @@ pub(crate) struct Node {
     pub counters: Counters,
 
     pub films: Vec<Film>,
-    pub judge: Admission,
-    /// Seconds that a newcomer may wait for a beginning.
-    pub wait: u32,
+    pub desk: Desk,
+    pub curves: Curves<usize>,
+    /// The RTSP server, its films, and its clients by viewer.
+    pub rtsp: Server,
+    pub described: Vec<Arc<reelway_rtsp::film::Film<usize>>>,
+    /// A film began elsewhere than where it was judged to begin: more may be booked than there is.
+    pub is_unjudged: bool,
+    pub clients: BTreeMap<u64, Client>,
+    /// Who has which booking.
+    pub bookings: BTreeMap<BookingId, u64>,
     /// Whether viewers who seek or resume are judged again.
     pub asks_again: bool,
     pub pool: Pool<Pages>,
@@ -98,11 +113,26 @@ pub(crate) struct Node {
     pub asked: BTreeMap<u64, Ask>,
     tags: u64,
     pub viewers: BTreeMap<u64, Viewer>,
+    pub lane: Lane,
+    pub rules: Arc<Rules<Share>>,
+    pub kernel: Kernel,
+    /// Kept, so that a turn allocates nothing.
+    pub jobs: Vec<Job>,
+    /// Groups by film, track and number.
+    pub groups: Groups<stream::Pages, Waiter>,
+    /// Who waits for which group, by viewer, epoch, track and group: when it is due.
+    pub waits: BTreeMap<(u64, u32, usize, usize), Monotonic>,
+    /// Groups that were there, and have not been given yet.
+    pub ready: VecDeque<(Waiter, Arc<Planned>)>,
+    /// Plans of groups.
+    pub kept: Kept,
+    /// Blocks that were let go, and nobody has looked at yet.
+    pub let_go: LetGo,
     pub came: u64,
     /// Pages that viewers hold: what is in them, and how many pins there are.
     pub pins: BTreeMap<u32, (BlockId, u32)>,
-    /// Pins that a wrong model keeps.
-    pub leaked: Vec<Pin<Page>>,
+    /// Groups that a wrong model keeps.
+    pub leaked: Vec<Arc<Planned>>,
 
     /// A fault is effective until then.
     pub fault_until: Monotonic,
@@ -118,17 +148,30 @@ pub(crate) struct Node {
 /// The beginning of the run, on the clock: not at zero, where subtraction ends.
 const BORN: Monotonic = Monotonic::from_nanos(1_000 * SECOND as u64);
 
+/// What the server goes by if nothing is configured.
+const RULES: Rules<Share> = Rules {
+    burst: 8,
+    drop_after: 100_000_000,
+    ahead: LEAD,
+    link_ahead: 0,
+    lag_limit: 10 * SECOND as u64,
+    catch_up: SECOND as u64,
+    report_interval: 5 * SECOND as u64,
+    behind: Share,
+    again: Share,
+};
+
 impl Node {
     /// The machine of a seed, without viewers. `None`: a film cannot be made, which does not happen.
     pub fn new(seed: u64, config: &Config) -> Option<Node> {
         let mut random = Random::new(seed);
-        let policy = random.one_of(Spec::NAMES);
+        let policy = *random.one_of(Spec::NAMES);
         let blocks = random.within(24, 100) as u32;
         let rate = random.within(5_000_000, 16_000_000);
         let depth = random.within(1, 6) as u32;
         let net = random.within(3_000_000, 12_000_000);
         let asks_again = !random.once_in(3);
-        let wait = random.one_of(&[0, 0, 10]);
+        let wait = *random.one_of(&[0, 0, 10]);
         let pages = |number| Page {
             number,
             holds: None,
@@ -154,12 +197,23 @@ impl Node {
             film.number = pool.open(nth as u32, BORN);
             films.push(film);
         }
+        let films_over_rtsp = films.iter().enumerate();
+        let described = films_over_rtsp
+            .filter_map(|(number, film)| client::described(film, number))
+            .collect();
         // Headroom for what no timetable knows: reads for viewers who have left, blocks that are read before their first
         // byte is due.
         let capacity = Capacity::unlimited()
             .with(Resource::Network(0), net, 1000)
             .with(Resource::Disk, rate, 700)
             .with(Resource::Memory, u64::from(blocks) * BLOCK, 800);
+        let admits = Admits {
+            capacity,
+            wait,
+            ask_again: asks_again,
+            reading,
+            ..Admits::default()
+        };
         let slower = match config.wrong {
             Some(Wrong::SlowDisk) => 8,
             _ => 1,
@@ -174,8 +228,13 @@ impl Node {
             violations: Vec::new(),
             counters: Counters::default(),
             films,
-            judge: Admission::new(Policy::Exact, capacity, Limits::default()),
-            wait,
+            curves: Curves::new(&admits),
+            desk: Desk::new(admits),
+            rtsp: client::server(),
+            described,
+            is_unjudged: false,
+            clients: BTreeMap::new(),
+            bookings: BTreeMap::new(),
             asks_again,
             pool,
             queue,
@@ -187,6 +246,15 @@ impl Node {
             asked: BTreeMap::new(),
             tags: 0,
             viewers: BTreeMap::new(),
+            lane: Lane::new(0, BORN.nanos()),
+            rules: Arc::new(RULES),
+            kernel: Kernel::new(),
+            jobs: Vec::new(),
+            groups: Groups::default(),
+            waits: BTreeMap::new(),
+            ready: VecDeque::new(),
+            kept: Kept::default(),
+            let_go: LetGo::default(),
             came: 0,
             pins: BTreeMap::new(),
             leaked: Vec::new(),
@@ -205,7 +273,7 @@ impl Node {
             asks_again,
             policy,
         });
-        node.judge.advance(BORN.nanos());
+        node.desk.advance(BORN);
         node.arrange_all();
         Some(node)
     }
@@ -283,7 +351,16 @@ impl Node {
 
     /// The next event; a standstill moves the clock on before anything is seen.
     pub fn next(&mut self) -> Option<Event> {
-        let ((at, _), event) = self.events.pop_first()?;
+        let first = self.events.first_key_value().map(|((at, _), _)| *at);
+        let turn = self.lane.next_turn(self.now.nanos());
+        let turn = turn.map(Monotonic::from_nanos);
+        let (at, event) = match turn.filter(|turn| first.is_none_or(|first| *turn < first)) {
+            Some(turn) => (turn, Event::Turn(turn.nanos())),
+            None => {
+                let ((at, _), event) = self.events.pop_first()?;
+                (at, event)
+            }
+        };
         self.now = self.now.max(at).max(self.frozen);
         self.counters.events += 1;
         Some(event)
@@ -365,13 +442,6 @@ impl Node {
             queue: self.queue,
         };
         let (first, end, deadline) = (ask.first, ask.first + ask.blocks, ask.due);
-        self.note(&Line::Asks {
-            viewer: ask.viewer,
-            track: ask.track,
-            group: ask.group,
-            blocks: (first, end),
-            due_ms: deadline.offset_from(self.now) / 1_000_000,
-        });
         self.asked.insert(tag, ask);
         let waiting = self.pool.waiting();
         self.with_pool(|pool, now, finished| {

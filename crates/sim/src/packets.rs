@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use reelway_media::{Kind, Nanos, TimedSample, Title, Track};
-use reelway_rtp::{Bytes, Part, Payload, PayloadOptions, Plan};
+use reelway_media::{Kind, Nanos, TimedSample};
+use reelway_rtp::{Bytes, Part, Plan};
 
 /// The bytes of a group's samples: of a picture one NAL unit that fills it.
-struct MadeUp<'a>(&'a [TimedSample]);
+pub(crate) struct MadeUp<'a>(pub &'a [TimedSample]);
 
 impl Bytes for MadeUp<'_> {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> bool {
@@ -34,59 +34,45 @@ impl Bytes for MadeUp<'_> {
     }
 }
 
-/// Plans the packets of a film's tracks.
-pub(crate) struct Packetiser(Vec<Option<Payload>>);
-
-impl Packetiser {
-    pub fn of(title: &Title) -> Packetiser {
-        let payload = |track: &Track| Payload::new(track, PayloadOptions::default()).ok();
-        Packetiser(title.tracks.iter().map(payload).collect())
+/// Whether all packets of a group are due within its time, each of bytes of the film behind those of the packet before, and
+/// within `bytes`.
+///
+/// # Errors
+/// What is not so.
+pub(crate) fn check(
+    plan: &Plan,
+    kind: Kind,
+    samples: &[TimedSample],
+    time: Range<Nanos>,
+    bytes: Range<u64>,
+) -> Result<(), String> {
+    let (mut due, mut end) = (time.start, bytes.start);
+    for frame in &plan.frames {
+        if frame.due < due || frame.due >= time.end {
+            return Err(format!("a frame is due at {} ns", frame.due));
+        }
+        due = frame.due;
     }
-
-    /// How many packets a group has, all of them due within its time, each of bytes of the film behind those of the packet
-    /// before, and within `bytes`.
-    ///
-    /// # Errors
-    /// What is not so.
-    pub fn count(
-        &self,
-        track: (usize, &Track),
-        samples: &[TimedSample],
-        time: Range<Nanos>,
-        bytes: Range<u64>,
-    ) -> Result<u64, String> {
-        let payload = self.0.get(track.0).and_then(Option::as_ref);
-        let payload = payload.ok_or("the track has no payload format")?;
-        let plan = payload.plan(samples, &MadeUp(samples));
-        let plan = plan.map_err(|error| error.to_string())?;
-        let (mut due, mut end) = (time.start, bytes.start);
-        for frame in &plan.frames {
-            if frame.due < due || frame.due >= time.end {
-                return Err(format!("a frame is due at {} ns", frame.due));
-            }
-            due = frame.due;
+    let mut carried = 0;
+    for part in parts(plan) {
+        if part.start < end || part.end > bytes.end {
+            return Err(format!("a packet has the bytes {part:?} of the film"));
         }
-        let mut carried = 0;
-        for part in parts(&plan) {
-            if part.start < end || part.end > bytes.end {
-                return Err(format!("a packet has the bytes {part:?} of the film"));
-            }
-            (end, carried) = (part.end, carried + part.end - part.start);
-        }
-        let all: u64 = samples
-            .iter()
-            .map(|timed| u64::from(timed.sample.size))
-            .sum();
-        // Of a picture, the length of its NAL unit is left out, and the header of one that is cut to pieces.
-        let spared = match track.1.kind {
-            Kind::Video => 5 * samples.len() as u64,
-            Kind::Audio => 0,
-        };
-        if carried > all || carried + spared < all {
-            return Err(format!("packets carry {carried} of {all} bytes"));
-        }
-        Ok(plan.packets.len() as u64)
+        (end, carried) = (part.end, carried + part.end - part.start);
     }
+    let all: u64 = samples
+        .iter()
+        .map(|timed| u64::from(timed.sample.size))
+        .sum();
+    // Of a picture, the length of its NAL unit is left out, and the header of one that is cut to pieces.
+    let spared = match kind {
+        Kind::Video => 5 * samples.len() as u64,
+        Kind::Audio => 0,
+    };
+    if carried > all || carried + spared < all {
+        return Err(format!("packets carry {carried} of {all} bytes"));
+    }
+    Ok(())
 }
 
 /// The film's bytes in a plan's packets, in the order of sending.

@@ -18,9 +18,7 @@ pub fn run(seed: u64, config: &Config) -> Outcome {
     while let Some(event) = node.next() {
         node.excuse();
         node.happens(event);
-        while let Some((ask, held)) = node.next_answer() {
-            node.given(&ask, held);
-        }
+        node.follows();
     }
     node.check_end();
     let of_pool = node.pool.counters();
@@ -41,26 +39,40 @@ pub fn run(seed: u64, config: &Config) -> Outcome {
 }
 
 impl Node {
+    /// What follows at once from what has happened.
+    fn follows(&mut self) {
+        loop {
+            self.release();
+            if let Some((ask, held)) = self.next_answer() {
+                self.given(&ask, held);
+            } else if let Some((waiter, group)) = self.ready.pop_front() {
+                self.give(&waiter, Ok(group));
+            } else {
+                return;
+            }
+        }
+    }
+
     fn happens(&mut self, event: Event) {
         match event {
             Event::Come if !self.closing => self.come(),
+            Event::Confirm(viewer, yes) => self.confirm(viewer, yes),
+            Event::Forget(viewer) => self.forget(viewer),
             Event::Begin(viewer, epoch) => self.begin_film(viewer, epoch),
-            Event::Look(viewer, number) => {
-                let counts = self
-                    .viewers
-                    .get(&viewer)
-                    .is_some_and(|one| one.looks == number);
-                if counts {
-                    self.look(viewer);
-                }
-            }
+            Event::Turn(meant) => self.turn(meant),
             Event::Change(viewer) => self.change(viewer),
             Event::Resume(viewer) => self.resume(viewer),
+            Event::Asks(viewer, what) => self.asks_later(viewer, what),
+            Event::Welcome(viewer) => self.welcome(viewer),
             Event::Read(number, well) => self.read(number, well),
             Event::Fault if !self.closing => self.fault(),
-            Event::Second if !self.closing => self.check_second(),
+            Event::Second if !self.closing => {
+                self.reports_over_rtsp();
+                self.check_second();
+            }
             Event::Close => {
                 self.closing = true;
+                self.ends_over_rtsp();
                 for viewer in self.viewers.keys().copied().collect::<Vec<_>>() {
                     self.leave(viewer, "the run ends");
                 }

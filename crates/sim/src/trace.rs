@@ -59,6 +59,14 @@ pub(crate) enum Line {
     Nobody {
         tag: u64,
     },
+    Requests {
+        viewer: u64,
+        method: &'static str,
+    },
+    Answers {
+        viewer: u64,
+        status: u16,
+    },
     Plays {
         viewer: u64,
         at_ms: i64,
@@ -68,10 +76,6 @@ pub(crate) enum Line {
         track: usize,
         group: usize,
         sent: u64,
-    },
-    Waits {
-        viewer: u64,
-        at_ms: i64,
     },
     Late {
         viewer: u64,
@@ -187,6 +191,8 @@ impl fmt::Display for Line {
                 if *ok { "gets" } else { "is not given" }
             ),
             Line::Nobody { tag } => write!(f, "request {tag} is answered, and nobody waits for it"),
+            Line::Requests { viewer, method } => write!(f, "viewer {viewer} asks: {method}"),
+            Line::Answers { viewer, status } => write!(f, "viewer {viewer} is answered: {status}"),
             Line::Plays { viewer, at_ms } => write!(f, "viewer {viewer} plays from {at_ms} ms on"),
             Line::Group {
                 viewer,
@@ -199,12 +205,6 @@ impl fmt::Display for Line {
                     "viewer {viewer} comes to group {group} of track {track}; the one before has {sent} packets"
                 )
             }
-            Line::Waits { viewer, at_ms } => {
-                write!(
-                    f,
-                    "viewer {viewer} waits for blocks at {at_ms} ms of the film"
-                )
-            }
             Line::Late {
                 viewer,
                 by_us,
@@ -213,7 +213,7 @@ impl fmt::Display for Line {
                 behind,
             } => write!(
                 f,
-                "viewer {viewer} goes on {by_us} us late{}",
+                "viewer {viewer} gets it {by_us} us late{}",
                 match (*caused, *short, *behind) {
                     (true, ..) => ", which a fault explains",
                     (_, true, _) => ", as the group was asked for shortly before it was due",
@@ -316,6 +316,12 @@ impl Trace {
         if let Some(lines) = &mut self.lines {
             lines.push(format!("{:>11.6} {line}", at.as_secs_f64()));
         }
+    }
+
+    /// Packets that leave: there are too many of them to be read.
+    pub fn slice(&mut self, viewer: u64, seq: u16, packets: u32) {
+        self.hash
+            .word(viewer << 48 | u64::from(seq) << 32 | u64::from(packets));
     }
 
     pub fn hash(&self) -> u64 {

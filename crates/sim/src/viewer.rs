@@ -1,71 +1,15 @@
-//! A viewer's place in a film: which groups they have, and which they ask for next.
+//! A viewer, beside what the lane has of their stream.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
 use reelway_admission::BookingId;
 use reelway_media::Nanos;
-use reelway_pool::Pin;
+use reelway_playout::{PacketPlace, TURN, Want};
 use reelway_time::Monotonic;
 
-use crate::film::{Film, Part};
-use crate::world::Page;
-
-/// The blocks of a group in use.
-pub(crate) type Held = Vec<Pin<Page>>;
-
-/// A place in a track.
-pub(crate) struct Cursor {
-    pub group: usize,
-    pub current: Option<Held>,
-    /// The group behind it, or that it cannot be had.
-    pub next: Option<Option<Held>>,
-    /// The last group asked for.
-    pub asked: Option<usize>,
-    /// The group before, which only a wrong model keeps.
-    pub kept: Option<Held>,
-    pub done: bool,
-}
-
-impl Cursor {
-    pub fn at(group: Option<usize>) -> Cursor {
-        Cursor {
-            group: group.unwrap_or(0),
-            current: None,
-            next: None,
-            asked: None,
-            kept: None,
-            done: group.is_none(),
-        }
-    }
-
-    /// The group that is not here and was not asked for.
-    fn lacking(&self) -> Option<usize> {
-        let group = match (&self.current, &self.next) {
-            _ if self.done => return None,
-            (None, _) => self.group,
-            (Some(_), None) => self.group + 1,
-            (Some(_), Some(_)) => return None,
-        };
-        (self.asked != Some(group)).then_some(group)
-    }
-
-    /// The group to be asked for next, and from which film time on: the one at hand at once, the one behind it `lead`
-    /// before it is due.
-    pub fn wants(&self, parts: &[Part], lead: Nanos) -> Option<(usize, Nanos)> {
-        let group = self.lacking()?;
-        let part = parts.get(group)?;
-        let from = match self.current {
-            None => Nanos::MIN,
-            Some(_) => part.begins - lead,
-        };
-        Some((group, from))
-    }
-
-    /// Lets go of all blocks.
-    pub fn take_all(&mut self) -> Vec<Held> {
-        let next = self.next.take().flatten();
-        let here = self.current.take().into_iter().chain(self.kept.take());
-        here.chain(next).collect()
-    }
-}
+use crate::stream::Planned;
 
 /// What a viewer is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,66 +22,97 @@ pub(crate) enum State {
     Paused,
 }
 
+/// What was sent of a track.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sent {
+    /// Sequence number of the next packet.
+    pub seq: u16,
+    /// Where the next packet is; `None`: the viewer has gone elsewhere.
+    pub next: Option<PacketPlace>,
+    /// Packets of the group at hand.
+    pub of_group: u64,
+    /// Frames may have been left out since.
+    pub left_out: bool,
+}
+
 /// A viewer who was admitted.
 pub(crate) struct Viewer {
     pub film: usize,
     pub booking: BookingId,
+    /// How long they wait for their film's beginning.
+    pub starts_in: Duration,
     pub state: State,
-    /// Counts beginnings: an answer to an earlier one is dropped.
+    /// Counts beginnings.
     pub epoch: u32,
-    /// When the film's beginning was played, ns; while they play.
-    pub origin: i64,
-    /// Where they stand, while they do not play or wait for blocks.
+    /// Where they stand, while they do not play.
     pub at: Nanos,
-    /// They wait for blocks.
-    pub stalled: bool,
+    /// They came over RTSP.
+    pub is_over_rtsp: bool,
+    /// They have played.
+    pub has_played: bool,
+    /// They are still to be judged by where they really begin.
+    pub is_new: bool,
     /// They play later than is booked for them.
     pub late: bool,
-    pub cursors: Vec<Cursor>,
-    /// Which of the looks at them counts: the one arranged last.
-    pub looks: u64,
+    /// They paused while a group was missing: one track has come further than the other.
+    pub is_apart: bool,
     /// They vanish when they have asked for blocks.
     pub vanishes: bool,
     /// How often they may still try to resume.
     pub tries: u32,
+    /// What was sent of each track.
+    pub sent: [Sent; 2],
+    /// Frames that were left out.
+    pub dropped: u64,
+    /// Packets of the last millisecond: when, how many, and how many may leave in it by the rate of their frame.
+    pub window: VecDeque<(u64, u32, u32)>,
+    /// The last groups given to them, which only a wrong model keeps.
+    pub kept: VecDeque<Arc<Planned>>,
 }
 
 impl Viewer {
-    /// Where they are in the film.
-    pub fn position(&self, now: Monotonic) -> Nanos {
-        match self.state {
-            State::Playing if !self.stalled => now.nanos() as i64 - self.origin,
-            _ => self.at,
+    pub fn new(film: usize, booking: BookingId, starts_in: Duration, at: Nanos) -> Viewer {
+        Viewer {
+            film,
+            booking,
+            starts_in,
+            state: State::Waiting,
+            epoch: 0,
+            at,
+            is_over_rtsp: false,
+            has_played: false,
+            is_new: true,
+            late: false,
+            is_apart: false,
+            vanishes: false,
+            tries: 0,
+            sent: Default::default(),
+            dropped: 0,
+            window: VecDeque::new(),
+            kept: VecDeque::new(),
         }
     }
 
-    /// Whether the next packet of every track is in memory.
-    pub fn is_ready(&self) -> bool {
-        let mut cursors = self.cursors.iter();
-        cursors.all(|cursor| cursor.done || cursor.current.is_some())
+    /// Notes that packets leave at `now`, of a frame whose rate needs `cap` in a millisecond. How many leave in this
+    /// millisecond, and how many may.
+    pub fn leaves(&mut self, now: u64, packets: u32, cap: u32) -> (u32, u32) {
+        while self.window.front().is_some_and(|(at, ..)| at + TURN <= now) {
+            self.window.pop_front();
+        }
+        self.window.push_back((now, packets, cap));
+        let all = self.window.iter().map(|(_, packets, _)| packets).sum();
+        let may = self.window.iter().map(|(.., cap)| *cap).max();
+        (all, may.unwrap_or(0))
     }
+}
 
-    /// The track whose group at hand ends first, and when.
-    pub fn first_end(&self, film: &Film) -> Option<(usize, Nanos)> {
-        let open = self
-            .cursors
-            .iter()
-            .enumerate()
-            .filter(|(_, cursor)| !cursor.done);
-        open.filter_map(|(track, cursor)| Some((track, film.parts[track].get(cursor.group)?.ends)))
-            .min_by_key(|(track, ends)| (*ends, *track))
-    }
-
-    /// Different blocks that they have pinned.
-    pub fn pinned(&self) -> u64 {
-        let held = self.cursors.iter().flat_map(|cursor| {
-            let next = cursor.next.iter().flatten();
-            let here = cursor.current.iter().chain(&cursor.kept);
-            here.chain(next).flatten()
-        });
-        let mut numbers: Vec<u32> = held.map(Pin::number).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        numbers.len() as u64
-    }
+/// One who waits for a group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiter {
+    pub viewer: u64,
+    pub want: Want,
+    /// They played when they asked.
+    pub playing: bool,
+    /// When they asked.
+    pub at: Monotonic,
 }

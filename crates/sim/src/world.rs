@@ -1,7 +1,13 @@
 //! What the pool's blocks, films and answers are here: numbers.
 
 use reelway_cache::{BlockId, FilmId};
+use reelway_media::{Nanos, SECOND};
 use reelway_pool::{Source, World};
+
+/// Bytes of a block of the pool: the server's default.
+pub(crate) const BLOCK: u64 = 256 << 10;
+/// How long before it is due a group is asked for: the most that the server takes.
+pub(crate) const LEAD: Nanos = 2 * SECOND;
 
 /// A block's memory: no bytes, only which block it is, and what was read into it last.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 //! a read wait for its memory.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::Receiver;
 
 use reelway_supervise as supervise;
 use reelway_sys::limits;
@@ -31,14 +31,6 @@ fn more(store: &Arc<Inner>) -> Option<bool> {
         }
     });
     Some(store.are_ready(blocks))
-}
-
-/// Wakes the thread that makes memory ready.
-pub(crate) type Wake = SyncSender<()>;
-
-/// What wakes the thread, and what it waits by.
-pub(crate) fn channel() -> (Wake, Receiver<()>) {
-    sync_channel(1)
 }
 
 /// Makes the first of it ready before anybody is served (the kernel is not interrupted while it empties a page, not even for

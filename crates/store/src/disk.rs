@@ -12,9 +12,9 @@ use reelway_supervise as supervise;
 use reelway_sys::reads::{Done, Reads, Waker};
 use reelway_sys::uring::why_not;
 
+use crate::config::ReadBy;
 use crate::fill::Fill;
 use crate::local::{LocalFile, Progress, Step};
-use crate::store::ReadBy;
 
 /// Most threads in place of a ring: more help no disk.
 const MOST_THREADS: usize = 8;

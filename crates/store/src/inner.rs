@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -16,17 +16,21 @@ use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use reelway_sys::region::{Page, Paging};
 
-use crate::ahead::{self, Wake};
+use crate::block_source::BlockSource;
+use crate::block_source::Opener;
+use crate::config::{ReadBy, StoreConfig};
 use crate::disk::{self, Disk};
+use crate::error::ReadError;
 use crate::fill::Fill;
+use crate::landing;
 use crate::lane::{Lane, LaneState};
 use crate::live::{self, Finished, Pool, Read, Request};
 use crate::local::LocalFile;
-use crate::source::Opener;
-use crate::store::{Observer, ReadBy, StoreConfig};
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence};
+use crate::observer::Observer;
+use crate::source::{Closed, Source};
+use crate::span::Owner;
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence, lock};
 use crate::tier::{Tier, TierFilm};
-use crate::{ReadError, Source};
 
 /// What the handles share.
 pub(crate) struct Inner {
@@ -38,8 +42,7 @@ pub(crate) struct Inner {
     pub lanes: Mutex<Vec<Lane>>,
     pub disks: Mutex<HashMap<String, (Arc<Disk>, Lane)>>,
     pub openers: Mutex<Vec<(PathBuf, Arc<dyn Opener>)>>,
-    /// Numbers of sources that were closed. They may be closed under the pool's lock.
-    pub closed: Mutex<Vec<FilmId>>,
+    pub closed: Closed,
     /// What the policy is still to be told.
     pub news: Mutex<Vec<News>>,
     /// Viewers who are somewhere.
@@ -48,7 +51,7 @@ pub(crate) struct Inner {
     pub viewers: AtomicU64,
     pub observer: OnceLock<Arc<dyn Observer>>,
     /// Wakes who makes the pool's memory ready.
-    pub ahead: Wake,
+    pub ahead: SyncSender<()>,
     pub paging: Paging,
     pub tier: Option<(Arc<Tier>, Lane)>,
 }
@@ -63,11 +66,6 @@ struct Work {
     starts: Vec<Read>,
     accesses: Vec<(BlockId, bool)>,
     now: Duration,
-}
-
-/// Enters one of the store's lists, each of which is changed in one step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    supervise::whole(mutex.lock())
 }
 
 enum Step {
@@ -106,7 +104,7 @@ impl Inner {
         tier: Option<(Arc<Tier>, Lane)>,
         paging: Paging,
     ) -> (Arc<Inner>, Receiver<()>) {
-        let (wake, woken) = ahead::channel();
+        let (wake, woken) = sync_channel(1);
         let inner = Inner {
             config,
             pool: Mutex::new(pool),
@@ -115,7 +113,7 @@ impl Inner {
             lanes: Mutex::new(lanes),
             disks: Mutex::default(),
             openers: Mutex::default(),
-            closed: Mutex::default(),
+            closed: Closed::default(),
             news: Mutex::default(),
             watching: AtomicUsize::new(0),
             viewers: AtomicU64::new(1),
@@ -187,7 +185,7 @@ impl Inner {
         }
         let start = |read: Read| {
             let source = Arc::clone(&read.source);
-            Step::Start(source, Fill::new(read, Arc::clone(self)))
+            Step::Start(source, landing::fill(read, Arc::clone(self)))
         };
         // The disks first: they work while the others are told.
         let next = starts
@@ -254,15 +252,10 @@ impl Inner {
         all
     }
 
-    /// A film is opened once more; its number.
-    pub fn opened(&self, identity: FileIdentity) -> FilmId {
-        let mut pool = self.pool();
-        pool.open(identity, reelway_clock::now())
-    }
-
-    /// A source was closed.
-    pub fn closed(&self, number: FilmId) {
-        lock(&self.closed).push(number);
+    /// A film is opened once more; its number, and where that goes when it is closed.
+    pub fn opened(&self, identity: FileIdentity) -> (FilmId, Closed) {
+        let number = self.pool().open(identity, reelway_clock::now());
+        (number, self.closed.clone())
     }
 
     /// The policy is to know of something before it is asked next.
@@ -281,16 +274,6 @@ impl Inner {
     /// An empty block comes back.
     pub fn give_back(self: &Arc<Self>, number: u32, page: Page) {
         self.with_pool(|pool, now, finished| pool.give_back(number, page, now, finished));
-    }
-
-    /// A block was let go. A request that waits for room is served at once, on this thread, whatever else it holds: the
-    /// pool is short at that moment, and a thread for this alone would have to be woken before the next read begins. So
-    /// spans are dropped without locks that a callback or a source's `read` enters too.
-    pub fn released(self: &Arc<Self>) {
-        fence(Ordering::SeqCst);
-        if self.starved.load(Ordering::SeqCst) > 0 {
-            self.with_pool(Pool::dispatch);
-        }
     }
 
     pub fn lane(&self, name: &str, depth: usize, afar: bool) -> Lane {
@@ -331,7 +314,8 @@ impl Inner {
                 let film = TierFilm::new(tier, source.identity());
                 (film, lane.clone())
             });
-            return Ok(Source::new(source, lane, self, tier));
+            let number = self.opened(source.identity());
+            return Ok(Source::new(source, lane, number, tier));
         }
         let mut lane = None;
         let file = LocalFile::open(path, |device, by| {
@@ -340,6 +324,19 @@ impl Inner {
             Ok(disk)
         })?;
         let lane = lane.ok_or_else(|| io::Error::other("a file without a disk"))?;
-        Ok(Source::new(Arc::new(file), lane, self, None))
+        let number = self.opened(file.identity());
+        Ok(Source::new(Arc::new(file), lane, number, None))
+    }
+}
+
+impl Owner for Inner {
+    /// A request that waits for room is served at once, on this thread, whatever else it holds: the pool is short at that
+    /// moment, and a thread for this alone would have to be woken before the next read begins. So spans are dropped without
+    /// locks that a callback or a source's `read` enters too.
+    fn released(self: Arc<Self>) {
+        fence(Ordering::SeqCst);
+        if self.starved.load(Ordering::SeqCst) > 0 {
+            self.with_pool(Pool::dispatch);
+        }
     }
 }

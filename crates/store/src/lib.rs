@@ -19,22 +19,28 @@
 //! | `ahead.rs` | the thread that makes memory ready before it is used |
 //! | `sync.rs`, `orders.rs` | the locks, and the store under threads whose steps come in any order |
 //! | `watcher.rs` | what the cache policy is told of viewers |
-//! | `span.rs`, `fill.rs`, `buffer.rs` | pinned bytes; a block on its way; a block to write into |
-//! | `source.rs`, `lane.rs` | where bytes come from, and how many at a time |
+//! | `span.rs`, `buffer.rs` | pinned bytes; a block to write into |
+//! | `fill.rs`, `landing.rs` | a block on its way, and what follows when it is there |
+//! | `block_source.rs`, `source.rs`, `lane.rs` | where bytes come from, and how many at a time |
+//! | `config.rs`, `observer.rs` | how a store is to be; who looks on |
 //! | `tier/` | blocks from afar on a local disk, below memory |
 //! | `local.rs`, `disk.rs` | local files, and the thread of each disk |
 #![forbid(unsafe_code)]
 
 mod ahead;
+mod block_source;
 mod buffer;
+mod config;
 mod disk;
 mod draft;
 mod error;
 mod fill;
 mod inner;
+mod landing;
 mod lane;
 mod live;
 mod local;
+mod observer;
 #[cfg(test)]
 mod orders;
 mod source;
@@ -44,14 +50,17 @@ mod sync;
 mod tier;
 mod watcher;
 
+pub use block_source::{BlockSource, Opener};
 pub use buffer::Buffer;
+pub use config::{ReadBy, StoreConfig};
 pub use draft::{Draft, remove_abandoned_drafts};
 pub use error::{ReadError, StoreError};
 pub use fill::Fill;
 pub use lane::{Lane, LaneStats};
+pub use observer::Observer;
 pub use reelway_pool::tier::TierStats;
-pub use source::{BlockSource, Opener, Source};
+pub use source::Source;
 pub use span::Span;
-pub use store::{Observer, ReadBy, Store, StoreConfig, StoreStats};
+pub use store::{Store, StoreStats};
 pub use tier::TierConfig;
 pub use watcher::Watcher;

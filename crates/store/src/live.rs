@@ -7,7 +7,8 @@ use reelway_pool::{Failure, World};
 use reelway_sys::FileIdentity;
 use reelway_sys::region::Page;
 
-use crate::{ReadError, Source};
+use crate::error::ReadError;
+use crate::source::Source;
 
 /// The store's world: real memory and real films.
 pub(crate) enum Live {}

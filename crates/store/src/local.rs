@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use reelway_sys::files::is_fuse;
 use reelway_sys::{FileIdentity, open_direct};
 
-use crate::ReadError;
+use crate::block_source::BlockSource;
+use crate::config::ReadBy;
 use crate::disk::Disk;
+use crate::error::ReadError;
 use crate::fill::Fill;
-use crate::source::BlockSource;
-use crate::store::ReadBy;
 
 /// An opened file.
 #[derive(Debug)]

@@ -1,45 +1,21 @@
-//! Where film bytes come from.
+//! An opened film.
 
-use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use reelway_cache::FilmId;
 use reelway_sys::FileIdentity;
 
+use crate::block_source::BlockSource;
 use crate::fill::Fill;
-use crate::inner::Inner;
 use crate::lane::Lane;
+use crate::sync::{Mutex, lock};
 use crate::tier::TierFilm;
 
-/// Where the bytes of one film come from: a local file, an object at an HTTP origin.
-pub trait BlockSource: Send + Sync + std::fmt::Debug + 'static {
-    /// How messages name it: its path, or its address without credentials.
-    fn path(&self) -> &Path;
-
-    /// Which bytes they are, and how many: the same identity is the same bytes.
-    fn identity(&self) -> FileIdentity;
-
-    /// Whether its identity tells these bytes from all others for good, so that blocks of it may be kept beyond the
-    /// end of this process (see [`crate::TierConfig`]).
-    fn is_lasting(&self) -> bool {
-        false
-    }
-
-    /// Reads one block: returns soon, and has [`Fill::finish`] called when it is done, on any thread.
-    /// Called in the order of deadlines, with never more under way than the lane's depth, and never for
-    /// the same block twice at once.
-    fn read(self: Arc<Self>, fill: Fill);
-}
-
-/// Opens films that lie below a prefix (see [`crate::Store::mount`]).
-pub trait Opener: Send + Sync + 'static {
-    /// Opens the film of this path, the prefix included. Called where waiting is allowed; the wait must
-    /// be bounded.
-    fn open(&self, path: &Path) -> io::Result<(Arc<dyn BlockSource>, Lane)>;
-}
+/// Numbers of films that were closed, which may happen under the pool's lock: the pool is told when it is next changed.
+pub(crate) type Closed = Arc<Mutex<Vec<FilmId>>>;
 
 /// An opened film, shared by all who play it.
 #[derive(Debug)]
@@ -50,16 +26,14 @@ pub struct Source {
     changed: AtomicBool,
     /// The film's number in the pool, given back when this is dropped.
     number: FilmId,
-    store: Weak<Inner>,
+    closed: Closed,
     /// The tier below, for what lies afar, and its lane.
     tier: Option<(Arc<TierFilm>, Lane)>,
 }
 
 impl Drop for Source {
     fn drop(&mut self) {
-        if let Some(store) = self.store.upgrade() {
-            store.closed(self.number);
-        }
+        lock(&self.closed).push(self.number);
     }
 }
 
@@ -67,14 +41,14 @@ impl Source {
     pub(crate) fn new(
         from: Arc<dyn BlockSource>,
         lane: Lane,
-        store: &Arc<Inner>,
+        (number, closed): (FilmId, Closed),
         tier: Option<(Arc<TierFilm>, Lane)>,
     ) -> Source {
         Source {
             tier,
             identity: from.identity(),
-            number: store.opened(from.identity()),
-            store: Arc::downgrade(store),
+            number,
+            closed,
             from,
             lane,
             changed: AtomicBool::new(false),

@@ -7,20 +7,24 @@ use bytes::Bytes;
 use reelway_hint as prefetch;
 use reelway_sys::region::Page;
 
-use crate::inner::Inner;
+/// Who is told when a block is let go.
+pub(crate) trait Owner: Send + Sync {
+    /// A block was let go.
+    fn released(self: Arc<Self>);
+}
 
 /// A block in use. When it is let go, those who wait for room are told.
 pub(crate) struct Pin {
     /// `None` only while being dropped.
     block: Option<reelway_pool::Pin<Page>>,
-    store: Arc<Inner>,
+    owner: Arc<dyn Owner>,
 }
 
 impl Pin {
-    pub fn new(block: reelway_pool::Pin<Page>, store: Arc<Inner>) -> Pin {
+    pub fn new(block: reelway_pool::Pin<Page>, owner: Arc<dyn Owner>) -> Pin {
         Pin {
             block: Some(block),
-            store,
+            owner,
         }
     }
 
@@ -33,7 +37,7 @@ impl Clone for Pin {
     fn clone(&self) -> Pin {
         Pin {
             block: self.block.clone(),
-            store: Arc::clone(&self.store),
+            owner: Arc::clone(&self.owner),
         }
     }
 }
@@ -41,7 +45,7 @@ impl Clone for Pin {
 impl Drop for Pin {
     fn drop(&mut self) {
         self.block = None;
-        self.store.released();
+        Arc::clone(&self.owner).released();
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use reelway_cache::{BlockId, Film, FilmId, Spec};
+use reelway_cache::{Film, FilmId};
 use reelway_clock::Monotonic;
 use reelway_pool::tier::TierStats;
 use reelway_pool::{Ahead, News, What};
@@ -16,55 +16,19 @@ use reelway_sys::FileIdentity;
 use reelway_sys::region::{ALIGNMENT, Page, Paging, Region};
 
 use crate::ahead;
+use crate::block_source::Opener;
 use crate::buffer::Buffer;
-use crate::inner::{Inner, lock};
+use crate::config::StoreConfig;
+use crate::error::{ReadError, StoreError};
+use crate::inner::Inner;
 use crate::lane::{Lane, LaneState, LaneStats};
 use crate::live::{Given, Pool, Request};
-use crate::source::Opener;
-use crate::span::Pin;
-use crate::tier::{READERS, Tier, TierConfig};
+use crate::observer::Observer;
+use crate::source::Source;
+use crate::span::{Pin, Span};
+use crate::sync::lock;
+use crate::tier::{READERS, Tier};
 use crate::watcher::Watcher;
-use crate::{ReadError, Source, Span, StoreError};
-
-/// Who reads local files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReadBy {
-    /// A ring a disk where io_uring is available, else threads.
-    #[default]
-    Ring,
-    /// Threads, with reads that block.
-    Threads,
-}
-
-/// How large the pool is, and how it is filled.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StoreConfig {
-    /// Memory for film blocks in bytes, a hard limit; at least 8 blocks.
-    pub pool_bytes: u64,
-    /// Bytes of a block, a power of two from 4096 to 16 MiB.
-    pub block_bytes: u32,
-    /// Most reads under way at once, a disk; at least 1.
-    pub depth: usize,
-    /// Who reads.
-    pub read_by: ReadBy,
-    /// Which block makes room for another.
-    pub policy: Spec,
-    /// A tier below memory for films that lie afar.
-    pub tier: Option<TierConfig>,
-}
-
-impl Default for StoreConfig {
-    fn default() -> Self {
-        StoreConfig {
-            pool_bytes: 256 << 20,
-            block_bytes: 256 << 10,
-            depth: 8,
-            read_by: ReadBy::Ring,
-            policy: Spec::default(),
-            tier: None,
-        }
-    }
-}
 
 /// What the store holds and has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,14 +55,6 @@ pub struct StoreStats {
     pub errors: u64,
     /// Viewers whose positions the cache policy knows.
     pub viewers: u64,
-}
-
-/// Told of every block that is asked for.
-pub trait Observer: Send + Sync + 'static {
-    /// A block was asked for; `hit` if it was in memory or on its way. `now` is the cache policy's time.
-    /// Called without the store's lock, on the thread that asked or on one that made room for it: must
-    /// be quick.
-    fn access(&self, block: BlockId, hit: bool, now: Duration);
 }
 
 /// Closes the store with its last handle.
@@ -362,7 +318,7 @@ impl Store {
                 (Ok(Given::Blocks(blocks)), Some(inner)) => {
                     let pins = blocks
                         .into_iter()
-                        .map(|block| Pin::new(block, Arc::clone(&inner)))
+                        .map(|block| Pin::new(block, inner.clone()))
                         .collect();
                     Ok(Span::new(pins, range, block_bytes))
                 }

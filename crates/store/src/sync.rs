@@ -16,6 +16,11 @@ pub(crate) use shuttle::sync::{Mutex, MutexGuard};
 #[cfg(test)]
 pub(crate) use shuttle::thread_local;
 
+/// Enters one of the store's lists, each of which is changed in one step.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    reelway_supervise::whole(mutex.lock())
+}
+
 /// Shuttle's threads see each other's writes in one order, as if there were a fence everywhere.
 #[cfg(test)]
 pub(crate) fn fence(_: std::sync::atomic::Ordering) {}

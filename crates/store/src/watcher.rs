@@ -8,8 +8,8 @@ use reelway_cache::{ViewerId, Watching};
 use reelway_pool::News;
 use reelway_supervise as supervise;
 
-use crate::Source;
 use crate::inner::Inner;
+use crate::source::Source;
 
 /// A viewer as the cache policy knows him: says where he is, and with its end that he has left.
 ///

@@ -48,26 +48,7 @@ pub const KINDS: &[Kind] = &[
             "reelway_sys::tsc",
         ],
     },
-    Kind {
-        name: "sleep",
-        paths: &[
-            "std::thread::park",
-            "std::thread::park_timeout",
-            "std::thread::sleep",
-            "std::thread::sleep_ms",
-            "std::thread::sleep_until",
-            "tokio::time::interval",
-            "tokio::time::interval_at",
-            "tokio::time::sleep",
-            "tokio::time::sleep_until",
-            "tokio::time::timeout",
-            "tokio::time::timeout_at",
-            "libc::clock_nanosleep",
-            "libc::nanosleep",
-            "libc::usleep",
-            "reelway_sys::wake",
-        ],
-    },
+    SLEEP,
     Kind {
         name: "thread",
         paths: &[
@@ -99,6 +80,7 @@ pub const KINDS: &[Kind] = &[
             "tokio::sync::RwLock",
             "tokio::sync::Semaphore",
             "reelway_supervise::essential",
+            "reelway_supervise::lock",
             "reelway_supervise::reset",
             "reelway_supervise::whole",
         ],
@@ -141,13 +123,41 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
+const SLEEP: Kind = Kind {
+    name: "sleep",
+    paths: &[
+        "std::thread::park",
+        "std::thread::park_timeout",
+        "std::thread::sleep",
+        "std::thread::sleep_ms",
+        "std::thread::sleep_until",
+        "tokio::time::interval",
+        "tokio::time::interval_at",
+        "tokio::time::sleep",
+        "tokio::time::sleep_until",
+        "tokio::time::timeout",
+        "tokio::time::timeout_at",
+        "libc::clock_nanosleep",
+        "libc::nanosleep",
+        "libc::usleep",
+        "reelway_sys::wake",
+    ],
+};
+
+/// Sleeps that are none in a test: they wait until something happens, and some limit how long.
+const UNTIL_EVENT: &[&str] = &[
+    "std::thread::park",
+    "tokio::time::timeout",
+    "tokio::time::timeout_at",
+    "reelway_sys::wake",
+];
+
 /// What a pure crate must not use either. There is no list of it, as it is no fault elsewhere.
 pub const NEVER_PURE: Kind = Kind {
     name: "files, processes and random numbers",
     paths: &[
         "std::env",
         "std::fs",
-        "std::hash::RandomState",
         "std::io::stdin",
         "std::process",
         "tokio",
@@ -158,22 +168,21 @@ pub const NEVER_PURE: Kind = Kind {
     ],
 };
 
-/// What counts as a sleep in a test.
-const SLEEPS: &[&str] = &[
-    "std::thread::park_timeout",
-    "std::thread::sleep",
-    "std::thread::sleep_ms",
-    "std::thread::sleep_until",
-    "tokio::time::interval",
-    "tokio::time::interval_at",
-    "tokio::time::sleep",
-    "tokio::time::sleep_until",
-    "libc::clock_nanosleep",
-    "libc::nanosleep",
-    "libc::usleep",
-];
+/// Tables whose order differs from one process to the next. The few pure crates that name them have a kept list.
+pub const UNORDERED: Kind = Kind {
+    name: "unordered",
+    paths: &[
+        "std::collections::HashMap",
+        "std::collections::HashSet",
+        "std::collections::hash_map",
+        "std::collections::hash_set",
+        "std::hash::DefaultHasher",
+        "std::hash::RandomState",
+        "hashbrown",
+    ],
+};
 
-/// What counts as one in a loop, which then polls.
+/// What counts as a sleep in a test, if it is in a loop, which then polls.
 const POLLS: &[&str] = &[
     "std::hint::spin_loop",
     "std::thread::yield_now",
@@ -205,9 +214,8 @@ pub fn sleeps(tree: &Tree) -> BTreeMap<String, usize> {
         if !mention.test || !is_call {
             continue;
         }
-        if names(tree, module, mention, SLEEPS)
-            || mention.in_loop && names(tree, module, mention, POLLS)
-        {
+        let is = |paths| names(tree, module, mention, paths);
+        if is(SLEEP.paths) && !is(UNTIL_EVENT) || mention.in_loop && is(POLLS) {
             let path = tree.files[tree.modules[module].file].path.clone();
             *found.entry(path).or_default() += 1;
         }

@@ -7,7 +7,7 @@
 //! | one piece of work (a plan, a read, an index) | [`guard`], [`caught`] | whoever waits for it gets an error with a reason |
 //! | a thread's loop | [`thread`], [`run`] | the loop starts again, after a pause if it panics often |
 //! | a task's loop | [`keep`] | the same |
-//! | a change under a lock | [`essential`], [`reset`], [`whole`] | by what the lock protects: see there |
+//! | a change under a lock | [`essential`], [`reset`], [`whole`], [`lock`] | by what the lock protects: see there |
 //!
 //! Every panic is in the log once with its place and message ([`install`]), is counted ([`panics`], shown at
 //! `/metrics`), and is listed for an hour ([`problems`], shown at `/healthz` and `/api/node`). A part that
@@ -37,4 +37,4 @@ pub use hook::{clear, install, panics, problems, raise};
 #[cfg(debug_assertions)]
 pub use inject::arm;
 pub use inject::inject;
-pub use lock::{essential, fatal, reset, whole};
+pub use lock::{essential, fatal, lock, reset, whole};

@@ -11,6 +11,11 @@ pub fn whole<G>(entered: LockResult<G>) -> G {
     entered.unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Enters a mutex whose contents are [`whole`] whatever panics.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    whole(mutex.lock())
+}
+
 /// Enters a lock without whose contents the server cannot work and that cannot be made anew while it
 /// runs. Where a panic may have torn them, the process ends: a server that starts again is better than one
 /// that gives out the wrong bytes, or lets in more viewers than it can carry.

@@ -6,7 +6,7 @@
 //! - [`region`]: one mapped region of memory, cut into pages that are owned like boxes
 //! - [`reads`]: files read into such pages through a ring (io_uring)
 //! - [`udp`]: UDP sockets, and a whole turn's packets in one call, with segmentation by the kernel (GSO)
-//! - [`uring`]: the same calls through a ring that is submitted and reaped at once (io_uring)
+//! - [`uring`]: whether rings (io_uring) can be had, and why not
 //! - [`extents`]: where on its disk a file lies (FIEMAP)
 //! - [`marks`]: what packets are marked with, for the queues on their way
 //! - [`files`]: room reserved in advance, direct writes

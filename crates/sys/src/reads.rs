@@ -14,6 +14,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use crate::check;
 use crate::region::{LARGE, Mapping, Page};
+use crate::uring;
 
 /// Marks the completion that only wakes.
 const WAKE: u64 = u64::MAX;
@@ -83,11 +84,7 @@ impl<T> Reads<T> {
     /// What the kernel said; [`crate::uring::why_not`] puts it in words.
     pub fn new(depth: usize) -> io::Result<Reads<T>> {
         let depth = depth.clamp(1, 1024);
-        let ring = IoUring::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_submit_all()
-            .build((depth as u32 + 1).next_power_of_two())?;
+        let ring = uring::new((depth as u32 + 1).next_power_of_two())?;
         // SAFETY: makes a descriptor.
         let event = check(i64::from(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) }))?;
         // SAFETY: a descriptor just made, which nobody else owns.

@@ -6,7 +6,6 @@
 //! packet by packet, and notes in each message what became of it.
 
 mod address;
-mod by_ring;
 mod socket;
 mod turn;
 

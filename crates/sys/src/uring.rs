@@ -1,160 +1,40 @@
-//! Sends through an io_uring: many messages are handed over, sent and reaped in one system call.
-//!
-//! A [`Ring`] belongs to the one thread that uses it (`IORING_SETUP_SINGLE_ISSUER`), completes only
-//! while that thread waits for it (`IORING_SETUP_DEFER_TASKRUN`, Linux 6.1), and knows its sockets by
-//! number (registered files). Nothing is under way in it between calls, so that what it sends from
-//! need only live for a call.
+//! Whether rings (io_uring) can be had here.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
 
-use io_uring::{IoUring, opcode, squeue, types};
+use io_uring::{IoUring, opcode};
 
-use crate::udp::UdpSocket;
-
-/// A ring over some sockets; the thread that first sends has it for good.
-pub struct Ring {
-    ring: IoUring,
-    sockets: usize,
-    enabled: bool,
+/// A ring is made, and used once, by a thread of its own: when a ring goes, the kernel interrupts the waits of every thread
+/// that used it.
+///
+/// # Errors
+///
+/// What the kernel said; [`why_not`] puts it in words.
+pub fn probe() -> io::Result<()> {
+    std::thread::scope(|scope| scope.spawn(try_out).join())
+        .unwrap_or_else(|_| Err(io::Error::other("the trial panicked")))
 }
 
-impl std::fmt::Debug for Ring {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Ring({} sockets)", self.sockets)
+fn try_out() -> io::Result<()> {
+    let mut ring = new(1)?;
+    let nothing = opcode::Nop::new().build();
+    // SAFETY: an operation that touches no memory.
+    unsafe { ring.submission().push(&nothing) }.map_err(io::Error::other)?;
+    ring.submit_and_wait(1)?;
+    match ring.completion().next() {
+        Some(done) if done.result() >= 0 => Ok(()),
+        Some(done) => Err(io::Error::from_raw_os_error(-done.result())),
+        None => Err(io::Error::other("an operation did not complete")),
     }
 }
 
-/// A message to be sent.
-pub(crate) struct Submission {
-    /// Which of the ring's sockets.
-    pub socket: u8,
-    pub message: *const libc::msghdr,
-    /// Whether the next one is not to be tried unless this one was taken.
-    pub linked: bool,
-}
-
-impl Ring {
-    /// Most messages handed over at once.
-    pub(crate) const MOST: usize = 512;
-
-    /// A ring over `sockets`.
-    ///
-    /// # Errors
-    ///
-    /// What the kernel said; [`why_not`] puts it in words.
-    pub fn new(sockets: &[UdpSocket]) -> io::Result<Ring> {
-        let ring = IoUring::builder()
-            // Until it is enabled it belongs to no thread.
-            .setup_r_disabled()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_submit_all()
-            .build(Ring::MOST as u32)?;
-        let descriptors: Vec<_> = sockets
-            .iter()
-            .map(|socket| socket.as_fd().as_raw_fd())
-            .collect();
-        ring.submitter().register_files(&descriptors)?;
-        Ok(Ring {
-            ring,
-            sockets: sockets.len(),
-            enabled: false,
-        })
-    }
-
-    /// Whether rings can be had here: one is made, and used once, by a thread of its own: when a ring goes,
-    /// the kernel interrupts the waits of every thread that used it.
-    ///
-    /// # Errors
-    ///
-    /// What the kernel said; [`why_not`] puts it in words.
-    pub fn probe() -> io::Result<()> {
-        std::thread::scope(|scope| scope.spawn(Ring::try_out).join())
-            .unwrap_or_else(|_| Err(io::Error::other("the trial panicked")))
-    }
-
-    fn try_out() -> io::Result<()> {
-        let mut ring = Ring::new(&[UdpSocket::bind(([127, 0, 0, 1], 0).into())?])?;
-        ring.enable()?;
-        let nothing = opcode::Nop::new().build();
-        // SAFETY: an operation that touches no memory.
-        unsafe { ring.ring.submission().push(&nothing) }.map_err(io::Error::other)?;
-        ring.ring.submit_and_wait(1)?;
-        match ring.ring.completion().next() {
-            Some(done) if done.result() >= 0 => Ok(()),
-            Some(done) => Err(io::Error::from_raw_os_error(-done.result())),
-            None => Err(io::Error::other("an operation did not complete")),
-        }
-    }
-
-    fn enable(&mut self) -> io::Result<()> {
-        if !self.enabled {
-            self.ring.submitter().register_enable_rings()?;
-            self.enabled = true;
-        }
-        Ok(())
-    }
-
-    /// Sends messages, at most [`Ring::MOST`], in their order; `results` takes what `sendmsg` would
-    /// return, or a negative `errno`. When this returns the kernel is done with all of them.
-    ///
-    /// # Errors
-    ///
-    /// The ring takes nothing: no message was sent, and the ring must not be used again.
-    ///
-    /// # Safety
-    ///
-    /// All messages and what they point to must stay as they are through the call.
-    pub(crate) unsafe fn send(
-        &mut self,
-        submissions: impl Iterator<Item = Submission>,
-        results: &mut [i32],
-    ) -> io::Result<()> {
-        self.enable()?;
-        let all = results.len();
-        let mut submission = self.ring.submission();
-        for (number, entry) in submissions.enumerate() {
-            let flags = if entry.linked {
-                squeue::Flags::IO_LINK
-            } else {
-                squeue::Flags::empty()
-            };
-            // Without MSG_DONTWAIT the ring would wait for room instead of telling.
-            let send = opcode::SendMsg::new(types::Fixed(entry.socket.into()), entry.message)
-                .flags((libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as u32)
-                .build()
-                .flags(flags)
-                .user_data(number as u64);
-            // SAFETY: what the operation points to lives until it is done, as the caller promises and
-            // the loop below waits for.
-            unsafe { submission.push(&send) }.map_err(io::Error::other)?;
-        }
-        drop(submission);
-        let (mut taken, mut done) = (0, 0);
-        while done < all {
-            match self.ring.submit_and_wait(all - done) {
-                Ok(count) => taken += count,
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => std::thread::yield_now(),
-                    _ if taken == 0 => return Err(error),
-                    // The kernel reads the caller's memory and will not say when it has: going on
-                    // would let it read what was freed.
-                    _ => {
-                        tracing::error!("io_uring failed with sends under way: {error}");
-                        std::process::abort();
-                    }
-                },
-            }
-            for completion in self.ring.completion() {
-                if let Some(result) = results.get_mut(completion.user_data() as usize) {
-                    *result = completion.result();
-                }
-                done += 1;
-            }
-        }
-        Ok(())
-    }
+/// A ring of this thread's own, which completes only while the thread waits for it (Linux 6.1).
+pub(crate) fn new(entries: u32) -> io::Result<IoUring> {
+    IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_submit_all()
+        .build(entries)
 }
 
 /// Why there is no ring, in words for whoever runs the machine.
@@ -220,7 +100,7 @@ mod tests {
         ] {
             let said = std::thread::spawn(move || {
                 forbid_rings(errno);
-                why_not(&Ring::probe().unwrap_err())
+                why_not(&probe().unwrap_err())
             });
             let said = said.join().unwrap();
             assert!(

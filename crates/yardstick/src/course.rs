@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::load::Sample;
+use crate::load::sample::Sample;
 
 /// Most seconds that are kept: a day.
 const MOST: usize = 86_400;

@@ -18,7 +18,8 @@ use self::report::Reporter;
 use crate::histogram::Histogram;
 use crate::packet::parse;
 use crate::socket::{Inbox, pair};
-use crate::stream::{StreamMeter, Tally, Unit};
+use crate::stream::{StreamMeter, Tally};
+use crate::unit::Unit;
 
 /// Receive buffer of a socket: a second of some thousand streams.
 const RECEIVE: usize = 256 << 20;

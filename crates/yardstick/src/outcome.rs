@@ -11,8 +11,9 @@ use crate::histogram::Histogram;
 use crate::pipe::Fed;
 use crate::playback::Playback;
 use crate::rtsp::Watched;
+use crate::story::{Story, TrackStory};
+use crate::trouble::Trouble;
 use crate::verdict::{Fault, Finding, Verdict};
-use crate::{Story, TrackStory, Trouble};
 
 /// Packets of a stream within a millisecond that the queues of small routers hold: more at once are
 /// noticed, even if nothing was lost here.

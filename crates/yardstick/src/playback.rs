@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use crate::unit::Unit;
+
 /// Stalls closer together than this are one: a viewer does not tell them apart.
 const ONE_STALL: i64 = 500_000_000;
 /// A hole in the film's times of more than so many usual steps is missing frames.
@@ -147,7 +149,7 @@ impl OnlinePlayer {
     }
 
     /// An access unit has come, as far as it comes at all.
-    pub fn unit(&mut self, unit: Option<crate::stream::Unit>) {
+    pub fn unit(&mut self, unit: Option<Unit>) {
         let Some((unit, base)) = unit.zip(self.base) else {
             return;
         };

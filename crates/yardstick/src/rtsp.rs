@@ -2,73 +2,30 @@
 
 pub(crate) mod connection;
 pub(crate) mod description;
+mod options;
 mod start;
 mod track;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{self, MissedTickBehavior};
 
 use self::connection::{Connection, Incoming};
+pub use self::options::Options;
 pub use self::start::start_times;
 use self::track::{Track, readable};
-use crate::Trouble;
 use crate::burst::BurstMeter;
 use crate::course::Course;
 use crate::pipe::{Fed, Pipe};
 use crate::playback::{self, OnlinePlayer, Playback};
-use crate::progress::{Now, Progress};
+use crate::progress::Now;
 use crate::reference::{Reference, ReferenceTrack};
 use crate::reports::{self, Reports};
 use crate::socket::{Inbox, Received};
 use crate::story::Story;
+use crate::trouble::Trouble;
 use crate::verdict::Finding;
 
-/// How to play.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Interleaved in the RTSP connection instead of over UDP.
-    pub tcp: bool,
-    /// Where in the film to begin, in seconds.
-    pub from: f64,
-    /// How long to play; the film's end otherwise.
-    pub duration: Option<Duration>,
-    /// Most packets agreed on for any millisecond; 0: not judged.
-    pub burst: u32,
-    /// Whether to put access units together and compare them.
-    pub compare: bool,
-    /// How deep the player's buffer is.
-    pub depth: Duration,
-    /// Silence after which a stream that should go on counts as dead.
-    pub patience: Duration,
-    /// Whether to ask for lost packets, where the server sends them again (RFC 4588); over UDP.
-    pub repair: bool,
-    /// A player's command that is fed with what comes; see [`crate::pipe`].
-    pub pipe: Option<String>,
-    /// Where it is told how far it is.
-    pub progress: Arc<Progress>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            tcp: false,
-            from: 0.0,
-            duration: None,
-            burst: 0,
-            compare: false,
-            depth: Duration::from_secs(2),
-            patience: SILENCE,
-            repair: false,
-            pipe: None,
-            progress: Arc::default(),
-        }
-    }
-}
-
-/// Silence after which a stream that should go on counts as dead, if nothing else is said.
-const SILENCE: Duration = Duration::from_secs(10);
 /// Silence after which a film whose end has come counts as ended, for servers that do not say so.
 const END: Duration = Duration::from_secs(1);
 /// How near to the film's end its last access unit is.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::histogram::Histogram;
 use crate::meter::begins;
 use crate::packet::Header;
+use crate::unit::Unit;
 
 /// Access units that are judged together.
 const BLOCK: usize = 64;
@@ -18,20 +19,6 @@ const REORDER: usize = 16;
 const EARLY: f64 = 0.1;
 /// How many packets back a missing one may still come.
 const WINDOW: u32 = 128;
-
-/// An access unit that came: its time in the film by the RTP clock, and when its first and last packet
-/// came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unit {
-    /// Presentation time, ns.
-    pub media: i64,
-    /// ns since 1970.
-    pub first: u64,
-    pub last: u64,
-    pub packets: u32,
-    /// Packets are missing in it or before it.
-    pub broken: bool,
-}
 
 /// What was counted.
 #[derive(Clone, Debug, Default)]

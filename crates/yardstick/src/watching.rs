@@ -10,8 +10,8 @@ use std::{fmt, fs, io};
 use nix::sched::{CloneFlags, setns};
 use serde::Serialize;
 
-use crate::Trouble;
 use crate::http::fetch_text;
+use crate::trouble::Trouble;
 
 /// Most series of a server's metrics that are kept.
 const MOST_SERIES: usize = 400;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reelway_timetable::{BINS, Curve, Play};
+use reelway_demand::{BINS, Curve, Play};
 
 use super::{Admission, LONGEST, TRIES, Terms};
 use crate::calendar::{Calendar, Second};
@@ -29,9 +29,13 @@ impl Admission {
             .collect()
     }
 
-    pub(super) fn plays_of(&self, newcomer: &Newcomer<'_>) -> Vec<(Resource, Play)> {
+    pub(super) fn plays_of(
+        &self,
+        newcomer: &Newcomer<'_>,
+        needs: &[(Resource, Arc<Curve>)],
+    ) -> Vec<(Resource, Play)> {
         let quarter = self.quarter_at(self.second());
-        self.plays(newcomer.needs, newcomer.from, newcomer.to, quarter)
+        self.plays(needs, newcomer.from, newcomer.to, quarter)
     }
 
     /// Says what is overfull, and how much, when these plays begin now.

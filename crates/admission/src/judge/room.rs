@@ -1,11 +1,11 @@
-//! Who has to leave: so that somebody else can come in, or where there is less of something than there was.
+//! Who has to leave: so that another viewer can be admitted, or where there is less of a resource than there was.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use reelway_timetable::{Curve, Play};
+use reelway_demand::Curve;
 
-use super::{Admission, Booking, Terms};
+use super::{Admission, Booking, TakenOut, Terms};
 use crate::calendar::Second;
 use crate::capacity::Resource;
 use crate::crowd::Member;
@@ -14,11 +14,11 @@ use crate::verdict::{BookingId, Newcomer, RefusedFor};
 /// Most who leave for one newcomer.
 const MOST: usize = 32;
 
-/// Somebody who would come in if others left.
+/// A viewer who could be admitted if others left.
 enum Wish<'a> {
     /// A newcomer, who may wait for so many seconds.
     Newcomer(&'a Newcomer<'a>, u32),
-    /// One who is here and wants these bins of his needs from now on.
+    /// A present viewer who wants these bins of their needs from now on.
     Again(&'a [(Resource, Arc<Curve>)], (usize, usize), Terms),
 }
 
@@ -46,10 +46,10 @@ impl Admission {
         candidates: &[BookingId],
     ) -> Option<Vec<BookingId>> {
         self.advance(now);
-        let (plays, own) = self.take_out(id)?;
-        let wish = Wish::Again(needs, range, own.terms);
+        let own = self.take_out(id)?;
+        let wish = Wish::Again(needs, range, own.booking.terms);
         let gone = self.try_without(&wish, candidates);
-        self.put_back(id, plays, own);
+        self.put_back(own);
         gone
     }
 
@@ -105,11 +105,11 @@ impl Admission {
                 .filter(|_| out.len() < MOST);
             let Some(next) = next else { break false };
             let id = left.remove(next);
-            out.extend(self.take_out(id).map(|taken| (id, taken)));
+            out.extend(self.take_out(id));
         };
-        let gone = out.iter().map(|(id, _)| *id).collect();
-        for (id, (plays, booking)) in out.into_iter().rev() {
-            self.put_back(id, plays, booking);
+        let gone = out.iter().map(|taken| taken.id).collect();
+        for taken in out.into_iter().rev() {
+            self.put_back(taken);
         }
         fits.then_some(gone)
     }
@@ -127,7 +127,7 @@ impl Admission {
                 if reason.is_some() {
                     return reason;
                 }
-                (self.plays_of(newcomer), Terms::of(newcomer))
+                (self.plays_of(newcomer, newcomer.needs), Terms::of(newcomer))
             }
             Wish::Again(needs, (from, to), terms) => {
                 let quarter = self.quarter_at(self.second());
@@ -166,16 +166,19 @@ impl Admission {
         }
     }
 
-    fn take_out(&mut self, id: BookingId) -> Option<(Vec<(Resource, Play)>, Booking)> {
+    /// Takes a viewer out, as if they had left, until they are put back.
+    pub(crate) fn take_out(&mut self, id: BookingId) -> Option<TakenOut> {
         let plays = self.bookings.get(&id)?.plays.clone();
         self.unbook(id);
         let booking = self.bookings.remove(&id)?;
         self.crowd.leave(&booking.member);
         self.fast -= u32::from(booking.fast);
-        Some((plays, booking))
+        Some(TakenOut { id, plays, booking })
     }
 
-    fn put_back(&mut self, id: BookingId, plays: Vec<(Resource, Play)>, booking: Booking) {
+    /// Puts a viewer back who was taken out.
+    pub(crate) fn put_back(&mut self, taken: TakenOut) {
+        let TakenOut { id, plays, booking } = taken;
         self.crowd.enter(&booking.member);
         self.fast += u32::from(booking.fast);
         let start = booking.start;
@@ -206,6 +209,7 @@ mod tests {
             fast: false,
             fetches: false,
             needs,
+            later: None,
             from: 0,
             to: usize::MAX,
         }
@@ -237,7 +241,7 @@ mod tests {
         );
         assert_eq!(loads(&judge), before);
         assert_eq!((judge.viewers(), judge.refused()), (5, 0));
-        // One who lets his place go has to ask again, and may have others' who do not play.
+        // A viewer who rested has to ask again, and may have the room of others who do not play.
         judge.rest(0, ids[4]);
         judge.decide(0, &newcomer("a", &small), 0).unwrap();
         let go = judge.who_must_go_for(0, ids[4], &small, (0, usize::MAX), &ids[..2]);

@@ -27,13 +27,14 @@ fn newcomer(needs: &[(Resource, Arc<Curve>)]) -> Newcomer<'_> {
         fast: false,
         fetches: false,
         needs,
+        later: None,
         from: 0,
         to: usize::MAX,
     }
 }
 
 #[test]
-fn a_viewer_comes_in_where_his_peaks_fall_into_the_others_valleys() {
+fn a_viewer_is_admitted_where_their_peaks_fall_into_the_others_valleys() {
     let needs = [(LINK, curve(&[40, 4, 4, 40, 4, 4, 40, 4, 4]))];
     let mut judge = judge(Policy::Exact, 50);
     assert!(judge.decide(0, &newcomer(&needs), 0).is_ok());
@@ -128,14 +129,14 @@ fn the_papers_rule_keeps_fast_players_at_a_fifth() {
 }
 
 #[test]
-fn a_pause_gives_back_and_who_was_admitted_may_always_go_on() {
+fn a_pause_gives_back_and_an_admitted_viewer_may_always_go_on() {
     let needs = [(LINK, curve(&[40; 10]))];
     let mut judge = judge(Policy::Exact, 50);
     let first = judge.decide(0, &newcomer(&needs), 0).unwrap().id;
     judge.rest(2 * SECOND, first);
     assert!(!judge.is_booked(first));
     let second = judge.decide(2 * SECOND, &newcomer(&needs), 0).unwrap().id;
-    // With asking, he is refused like anybody; without, he goes on.
+    // With asking, they are refused like anybody; without, they go on.
     let refused = judge
         .rebook(3 * SECOND, first, &needs, (8, 40), true)
         .unwrap_err();
@@ -252,7 +253,7 @@ proptest! {
         let films: Vec<Arc<Curve>> = films.into_iter().map(|bins| Arc::new(Curve::new(bins))).collect();
         let mut judge = judge(Policy::Exact, limit);
         // Loads of quarter seconds cannot be told apart within a second: both judges add up whole ones.
-        let mut naive: HashMap<Second, u64> = HashMap::new();
+        let mut naive: BTreeMap<Second, u64> = BTreeMap::new();
         let mut now = 0;
         for (wait, film, from, leave) in visits {
             now += wait * SECOND / 4;
@@ -262,13 +263,13 @@ proptest! {
             let bins = film.bins();
             let bins = bins.get(from..).unwrap_or_default();
             let at = |start: u64| {
-                let mut wanted: HashMap<Second, u64> = HashMap::new();
+                let mut wanted: BTreeMap<Second, u64> = BTreeMap::new();
                 for (nth, bin) in bins.iter().enumerate() {
                     *wanted.entry((start + nth as u64) / 4).or_default() += u64::from(*bin);
                 }
                 wanted
             };
-            let fits = |start: u64, naive: &HashMap<Second, u64>| {
+            let fits = |start: u64, naive: &BTreeMap<Second, u64>| {
                 at(start).iter().all(|(second, need)| naive.get(second).unwrap_or(&0) + need <= limit)
             };
             let quarter = now / (SECOND / 4);

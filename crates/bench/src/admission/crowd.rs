@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::real::Stage;
+use super::stage::Stage;
 use crate::bed::Child;
 use crate::chart::{self, Axis, Mark, Series};
 use crate::density::trial::answer;
 use crate::density::viewers::{Begun, Seen};
 use crate::film::{self, Recipe};
-use crate::{Figure, Report};
+use crate::report::{Figure, Report};
 
 /// Viewers, and how many of them come in a second.
 const VIEWERS: u32 = 40;

@@ -2,44 +2,8 @@
 
 use std::sync::Arc;
 
-use reelway_timetable::{BIN, BINS, Curve, smooth};
-
-/// A small generator (xorshift64*), so that a run is the same on every machine.
-#[derive(Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// The numbers of this seed.
-    pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// Between 0 (never) and 1.
-    pub fn unit(&mut self) -> f64 {
-        ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
-
-    fn between(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * self.unit()
-    }
-
-    /// Of the normal distribution (Box and Muller).
-    fn normal(&mut self) -> f64 {
-        (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
-    }
-
-    /// Until the next of a Poisson process, `rate` a second.
-    pub fn interval(&mut self, rate: f64) -> f64 {
-        -self.unit().ln() / rate
-    }
-}
+use reelway_demand::{BIN, BINS, Curve, smooth};
+use reelway_determinism::Random;
 
 /// How films are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +86,13 @@ fn film(levels: &[f64]) -> Film {
     }
 }
 
+/// Of the normal distribution (Box and Muller).
+fn normal(random: &mut Random) -> f64 {
+    // The logarithm of 0 is infinite, and a number is never 1.
+    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.unit()).cos()
+}
+
 fn constant(seconds: usize, random: &mut Random) -> Vec<f64> {
     (0..seconds * BINS)
         .map(|_| random.between(0.95, 1.05))
@@ -133,7 +104,7 @@ fn scenes(seconds: usize, random: &mut Random) -> Vec<f64> {
     while weights.len() < seconds * BINS {
         let length = random.between(3.0, 20.0) * BINS as f64;
         // Most scenes are calm; a few need many times as much.
-        let level = (0.75 * random.normal()).exp().clamp(0.2, 6.0);
+        let level = (0.75 * normal(random)).exp().clamp(0.2, 6.0);
         let within = |random: &mut Random| level * random.between(0.85, 1.15);
         weights.extend((0..length as usize).map(|_| within(random)));
     }
@@ -149,7 +120,7 @@ fn vodca(seconds: usize, random: &mut Random) -> Vec<f64> {
     let mut weights = vec![0.0; seconds * BINS];
     let mut at = 0.0;
     while at < end {
-        let size: f64 = (124.1 + 42.0 * random.normal()).clamp(7.4, 252.9);
+        let size: f64 = (124.1 + 42.0 * normal(random)).clamp(7.4, 252.9);
         let until = (at + GOP).min(end);
         // Laid into the quarter seconds it plays in.
         let bin = BIN as f64 / 1e9;
@@ -167,17 +138,11 @@ fn vodca(seconds: usize, random: &mut Random) -> Vec<f64> {
 pub fn arrivals(films: usize, rate: f64, seconds: f64, random: &mut Random) -> Vec<(u64, usize)> {
     // Zipf with an exponent of 0.8, as catalogues are asked for.
     let weights: Vec<f64> = (1..=films).map(|rank| (rank as f64).powf(-0.8)).collect();
-    let all: f64 = weights.iter().sum();
     let mut arrivals = Vec::new();
-    let mut at = random.interval(rate);
+    let mut at = random.exponential(1.0 / rate);
     while at < seconds {
-        let mut left = random.unit() * all;
-        let film = weights.iter().position(|weight| {
-            left -= weight;
-            left <= 0.0
-        });
-        arrivals.push(((at * 1e9) as u64, film.unwrap_or(films - 1)));
-        at += random.interval(rate);
+        arrivals.push(((at * 1e9) as u64, random.pick(&weights)));
+        at += random.exponential(1.0 / rate);
     }
     arrivals
 }

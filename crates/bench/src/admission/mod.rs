@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `films.rs` | films and arrivals, from a seed |
 //! | `model.rs` | the server's own judge on simulated time, beside a link: hours pass in seconds, the same on every machine |
+//! | `stage.rs`, `task.rs` | where that takes place; what processes of it do |
 //! | `real.rs`, `real_page.rs` | a real server, real viewers, a link that carries 100 Mbit/s; what is told of it |
 //! | `storm.rs` | newcomers, each timed |
 //! | `crowd.rs` | forty viewers who press play within a second |
@@ -15,20 +16,24 @@ mod films;
 mod model;
 mod real;
 mod real_page;
+mod stage;
 mod storm;
+mod task;
 mod watch;
 mod world;
 
 use anyhow::Context;
 use clap::Parser;
 use reelway_admission::Policy;
+use reelway_determinism::Random;
 use serde_json::json;
 
+use self::films::{AHEAD, Film, Kind};
+use self::model::{Outcome, policies};
+use self::task::Task;
 use crate::chart::{self, Axis, Bar, Mark, Series};
+use crate::report::{Figure, Report};
 use crate::stats::Spread;
-use crate::{Figure, Report};
-use films::{AHEAD, Film, Kind, Random};
-use model::Outcome;
 
 /// Arguments of the experiment.
 #[derive(Debug, Parser)]
@@ -60,16 +65,6 @@ struct Args {
     task: Option<String>,
 }
 
-/// What a process of this experiment does.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Task {
-    /// Newcomers come.
-    Storm(storm::Task),
-    /// Somebody looks on.
-    Watch(watch::Task),
-}
-
 /// Films of a catalogue.
 const FILMS: usize = 20;
 /// Newcomers a second: with films of half an hour at 1.5 Mbit/s about twice what the link carries.
@@ -84,20 +79,6 @@ struct Compared {
     bounds: Vec<f64>,
     /// Largest second against the mean, of the film where that is least and most.
     peaks: (f64, f64),
-}
-
-fn policies() -> Vec<Policy> {
-    // A count as an operator would set it: the link by the films' mean rate.
-    let count = (model::SPEED * 8 / 1_500_000) as u32;
-    vec![
-        Policy::Everybody,
-        Policy::Count(count),
-        Policy::Vodca,
-        Policy::Peak,
-        Policy::Mean,
-        Policy::Exact,
-        Policy::Smoothed(AHEAD as u32),
-    ]
 }
 
 fn compare(kind: Kind, args: &Args) -> Compared {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_admission::{Admission, Capacity, Limits, Newcomer, Policy, Resource};
-use reelway_timetable::{BIN, BINS, Curve, Play};
+use reelway_demand::{BIN, BINS, Curve, Play};
 use serde::Serialize;
 
-use super::films::Film;
+use super::films::{AHEAD, Film};
 
 /// What is limited.
 const LINK: Resource = Resource::Network(0);
@@ -164,6 +164,7 @@ fn newcomer<'a>(needs: &'a [(Resource, Arc<Curve>)]) -> Newcomer<'a> {
         fast: false,
         fetches: false,
         needs,
+        later: None,
         from: 0,
         to: usize::MAX,
     }
@@ -280,4 +281,19 @@ pub fn decisions(booked: usize, films: &[Film]) -> f64 {
     }
     let took: Duration = reelway_clock::now().since(began);
     ASKED as f64 / took.as_secs_f64()
+}
+
+/// The policies that are compared.
+pub fn policies() -> Vec<Policy> {
+    // A count as an operator would set it: the link by the films' mean rate.
+    let count = (SPEED * 8 / 1_500_000) as u32;
+    vec![
+        Policy::Everybody,
+        Policy::Count(count),
+        Policy::Vodca,
+        Policy::Peak,
+        Policy::Mean,
+        Policy::Exact,
+        Policy::Smoothed(AHEAD as u32),
+    ]
 }

@@ -2,35 +2,29 @@
 //! namespaces), judged by the yardstick's light viewers.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
 use reelway_admission::Policy;
-use reelway_timetable::BINS;
 use serde::{Deserialize, Serialize};
 
 use super::crowd::{self, Crowd};
-use super::films::{self, Kind, Random};
+use super::films::Kind;
 use super::model;
-use super::storm::{self, Answered};
+use super::stage::{Films, Stage};
+use super::storm::Answered;
 use super::world::{self, Change, What};
 use crate::bed::limits::MemoryLimit;
-use crate::bed::{Child, Folder, Net, cores};
+use crate::bed::{Folder, Net, cores};
 use crate::density::trial::answer;
-use crate::density::viewers::{Begun, Seen, Task};
-use crate::film::{self, Recipe};
+use crate::density::viewers::{Begun, Seen};
 
 /// Seconds judged.
 pub const SECONDS: u64 = 4;
-/// Newcomers, of whom 62 or so fit; and how many of them come in a second.
+/// Newcomers, of whom 62 or so fit.
 const NEWCOMERS: u32 = 100;
-const PER_SECOND: f64 = 50.0;
 /// Newcomers where it is to be seen how many fit: the more places in the films are tried, the more do.
 const FOR_NODE: u32 = 400;
-/// Newcomers of the storm: ten times as many as fit.
-const STORM: u32 = 620;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -92,21 +86,6 @@ pub struct Real {
     pub crowds: Vec<Crowd>,
 }
 
-/// Where it takes place.
-pub struct Stage {
-    pub net: Net,
-    folder: Folder,
-}
-
-/// Films in a folder of their own.
-pub struct Films {
-    /// Which.
-    pub folder: PathBuf,
-    count: u32,
-    /// Seconds of each.
-    seconds: u32,
-}
-
 /// How one run is to be.
 struct Plan<'a> {
     part: Part,
@@ -117,44 +96,6 @@ struct Plan<'a> {
     films: &'a Films,
     /// What is random in it comes from this.
     seed: u64,
-}
-
-impl Films {
-    /// So many of 1.5 Mbit/s.
-    fn make(folder: &Folder, kind: Kind, count: u32, seconds: u32) -> anyhow::Result<Films> {
-        let films = Films {
-            folder: folder.path().join(kind.slug()),
-            count,
-            seconds,
-        };
-        std::fs::create_dir_all(&films.folder)?;
-        for number in 0..count {
-            let recipe = Recipe {
-                seconds,
-                fps: 25,
-                // The paper's GOPs, of 124 KB on average, play for about as long.
-                gop: 17,
-                picture_rate: 1_372_000,
-                sound_rate: 128_000,
-                with_media: true,
-                seed: 100 + u64::from(number),
-            };
-            let levels = films::levels(kind, seconds as usize, &mut Random::new(recipe.seed));
-            let level = |picture: u32| {
-                let quarter = picture as usize * BINS / recipe.fps as usize;
-                levels.get(quarter).copied().unwrap_or(1.0)
-            };
-            let path = films.folder.join(format!("film{number}.mp4"));
-            film::make_varying(&path, &recipe, &level)?;
-        }
-        Ok(films)
-    }
-
-    fn titles(&self) -> Vec<String> {
-        (0..self.count)
-            .map(|number| format!("film{number}"))
-            .collect()
-    }
 }
 
 impl Real {
@@ -175,10 +116,9 @@ impl Real {
         eprintln!("making the films …");
         let scenes = Films::make(&folder, Kind::Scenes, 4, 240)?;
         let vodca = Films::make(&folder, Kind::Vodca, 2, 1200)?;
-        let stage = Stage { net, folder };
+        let stage = Stage::new(net, folder);
         for plan in plans(parts, of, times, &scenes, &vodca) {
-            let run = stage
-                .run(&plan)
+            let run = run(&stage, &plan)
                 .with_context(|| format!("the server with policy {}", plan.policy))?;
             eprintln!(
                 "{:?}, {}: {} viewers, {:.1} % of the link, {} packets lost, {} viewers harmed, the latest frame {:.1} ms late",
@@ -265,176 +205,63 @@ fn plans<'a>(
     plans
 }
 
-impl Stage {
-    fn run(&self, plan: &Plan<'_>) -> anyhow::Result<Run> {
-        match plan.queue {
-            Queue::Plain => self.net.limit("100mbit")?,
-            Queue::Heeding => self.net.limit_by_marks()?,
-        }
-        let (memory, pool) = match plan.part {
-            Part::Node => (Some(MemoryLimit::make(model::MEMORY)?), "96MiB"),
-            _ => (None, "512MiB"),
-        };
-        let server = SocketAddr::new(self.net.server(), 8554);
-        let limited = match plan.policy.as_str() {
-            "vodca" => "mem = \"256MB\"\nheadroom = 0\n",
-            _ => "mem = \"none\"\n",
-        };
-        let config = format!(
-            "admission.policy = \"{}\"\npool.size = \"{pool}\"\n[capacity]\nnet = \"100Mbit\"\n{limited}",
-            plan.policy
-        );
-        let words = memory.as_ref().map(MemoryLimit::words);
-        let started = self.start(plan.films, &config, &plan.policy, server, words)?;
-        let newcomers = match (plan.part, plan.policy.as_str()) {
-            // By the paper's rule all of them would come in.
-            (Part::Node, "vodca") => NEWCOMERS,
-            (Part::Node, _) => FOR_NODE,
-            _ => NEWCOMERS,
-        };
-        let mut viewing = self.viewers(plan.films, newcomers, plan.seed, server, None)?;
-        let lines = viewing.lines();
-        let begun: Begun = serde_json::from_str(&answer(&lines, 60.0)?)?;
-        std::thread::sleep(Duration::from_secs(1));
-        viewing.tell("judge")?;
-        let (from, before) = (reelway_clock::now(), self.net.carried()?);
-        let storm = match plan.storm {
-            true => Some((
-                self.storm(plan, server, true)?,
-                self.storm(plan, server, false)?,
-            )),
-            false => None,
-        };
-        std::thread::sleep(Duration::from_secs(SECONDS));
-        let (to, after) = (reelway_clock::now(), self.net.carried()?);
-        viewing.tell("finish")?;
-        let seen = serde_json::from_str(&answer(&lines, 60.0)?)?;
-        let memory = memory.map(|memory| memory.peak()).transpose();
-        drop(started);
-        let carried = after
-            .zip(before)
-            .map_or(0, |(after, before)| after - before);
-        Ok(Run {
-            part: plan.part,
-            policy: plan.policy.clone(),
-            queue: plan.queue,
-            begun,
-            seen,
-            share: carried as f64 / to.since(from).as_secs_f64() / model::SPEED as f64,
-            storm,
-            memory: memory?,
-        })
+/// One run.
+fn run(stage: &Stage, plan: &Plan<'_>) -> anyhow::Result<Run> {
+    match plan.queue {
+        Queue::Plain => stage.net.limit("100mbit")?,
+        Queue::Heeding => stage.net.limit_by_marks()?,
     }
-
-    /// Starts a server, `words` before its name.
-    pub fn start(
-        &self,
-        films: &Films,
-        config: &str,
-        state: &str,
-        at: SocketAddr,
-        words: Option<[String; 4]>,
-    ) -> anyhow::Result<Child> {
-        self.start_in(&films.folder, config, state, at, words)
-    }
-
-    /// The same of a folder of films.
-    pub fn start_in(
-        &self,
-        films: &Path,
-        config: &str,
-        state: &str,
-        at: SocketAddr,
-        words: Option<[String; 4]>,
-    ) -> anyhow::Result<Child> {
-        let file = self.folder.path().join("reelway.toml");
-        std::fs::write(&file, config)?;
-        let placed = self.net.server_command(std::env::current_exe()?);
-        // Around all: within a network namespace control groups are not to be seen.
-        let mut command = match words {
-            Some([shell, rest @ ..]) => {
-                let mut command = Command::new(shell);
-                command.args(rest).arg(placed.get_program());
-                command.args(placed.get_args());
-                command
-            }
-            None => placed,
-        };
-        command
-            .arg("serve")
-            .arg(films)
-            .arg("--config")
-            .arg(&file)
-            .arg("--state")
-            .arg(self.folder.path().join("state").join(state))
-            .args(["--rtsp", &at.to_string(), "--http"])
-            .arg(format!("{}:8080", at.ip()))
-            .args(["--log", "warn"]);
-        Child::start_quiet(&mut command)
-    }
-
-    /// Viewers who begin anywhere in the films, so that the films' dense scenes do not come at once to all.
-    /// Those who are to report what never came do it to `reports_to`.
-    pub fn viewers(
-        &self,
-        films: &Films,
-        newcomers: u32,
-        seed: u64,
-        server: SocketAddr,
-        reports_to: Option<SocketAddr>,
-    ) -> anyhow::Result<Child> {
-        let mut random = Random::new(seed);
-        let last = (f64::from(films.seconds) - 110.0).max(0.0);
-        let titles = films.titles().into_iter();
-        let urls = titles.map(|title| format!("rtsp://{server}/{title}"));
-        let places = (0..newcomers).map(|_| random.unit() * last).collect();
-        self.viewers_of(urls.collect(), newcomers, PER_SECOND, places, reports_to)
-    }
-
-    /// Viewers of these addresses, in turn, so many of whom come in a second and begin at these places.
-    pub fn viewers_of(
-        &self,
-        urls: Vec<String>,
-        viewers: u32,
-        per_second: f64,
-        places: Vec<f64>,
-        reports_to: Option<SocketAddr>,
-    ) -> anyhow::Result<Child> {
-        let task = Task {
-            urls,
-            viewers,
-            at: self.net.viewers(),
-            per_second,
-            patience: 45.0,
-            places,
-            reports_to,
-        };
-        let mut command = self.net.viewer_command(std::env::current_exe()?);
-        command.args(["bench", "density", "--task", &serde_json::to_string(&task)?]);
-        Child::start(&mut command)
-    }
-
-    /// Where its films and servers' states are.
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
-    /// Ten times as many newcomers as fit, at the far end of the link or at the server's own.
-    fn storm(&self, plan: &Plan<'_>, server: SocketAddr, far: bool) -> anyhow::Result<Answered> {
-        let task = super::Task::Storm(storm::Task {
-            server,
-            titles: plan.films.titles(),
-            newcomers: STORM,
-            per_second: 200.0,
-        });
-        let program = std::env::current_exe()?;
-        let mut command = match far {
-            true => self.net.viewer_command(program),
-            false => self.net.beside_server_command(program),
-        };
-        command.args(["bench", "admission", "--task"]);
-        let mut newcomers = Child::start(command.arg(serde_json::to_string(&task)?))?;
-        let lines = newcomers.lines();
-        Ok(serde_json::from_str(&answer(&lines, 60.0)?)?)
-    }
+    let (memory, pool) = match plan.part {
+        Part::Node => (Some(MemoryLimit::make(model::MEMORY)?), "96MiB"),
+        _ => (None, "512MiB"),
+    };
+    let server = SocketAddr::new(stage.net.server(), 8554);
+    let limited = match plan.policy.as_str() {
+        "vodca" => "mem = \"256MB\"\nheadroom = 0\n",
+        _ => "mem = \"none\"\n",
+    };
+    let config = format!(
+        "admission.policy = \"{}\"\npool.size = \"{pool}\"\n[capacity]\nnet = \"100Mbit\"\n{limited}",
+        plan.policy
+    );
+    let words = memory.as_ref().map(MemoryLimit::words);
+    let started = stage.start(plan.films, &config, &plan.policy, server, words)?;
+    let newcomers = match (plan.part, plan.policy.as_str()) {
+        // By the paper's rule all of them would come in.
+        (Part::Node, "vodca") => NEWCOMERS,
+        (Part::Node, _) => FOR_NODE,
+        _ => NEWCOMERS,
+    };
+    let mut viewing = stage.viewers(plan.films, newcomers, plan.seed, server, None)?;
+    let lines = viewing.lines();
+    let begun: Begun = serde_json::from_str(&answer(&lines, 60.0)?)?;
+    std::thread::sleep(Duration::from_secs(1));
+    viewing.tell("judge")?;
+    let (from, before) = (reelway_clock::now(), stage.net.carried()?);
+    let storm = match plan.storm {
+        true => Some((
+            stage.storm(plan.films, server, true)?,
+            stage.storm(plan.films, server, false)?,
+        )),
+        false => None,
+    };
+    std::thread::sleep(Duration::from_secs(SECONDS));
+    let (to, after) = (reelway_clock::now(), stage.net.carried()?);
+    viewing.tell("finish")?;
+    let seen = serde_json::from_str(&answer(&lines, 60.0)?)?;
+    let memory = memory.map(|memory| memory.peak()).transpose();
+    drop(started);
+    let carried = after
+        .zip(before)
+        .map_or(0, |(after, before)| after - before);
+    Ok(Run {
+        part: plan.part,
+        policy: plan.policy.clone(),
+        queue: plan.queue,
+        begun,
+        seen,
+        share: carried as f64 / to.since(from).as_secs_f64() / model::SPEED as f64,
+        storm,
+        memory: memory?,
+    })
 }

@@ -1,12 +1,12 @@
 //! What the real server did: figures, tables, a chart.
 
 use super::crowd;
-use super::policies;
+use super::model::policies;
 use super::real::{Part, Queue, Real, Run, SECONDS};
 use super::world::{Change, What};
 use crate::chart::{self, Bar};
+use crate::report::{Figure, Report};
 use crate::stats::{Spread, at};
-use crate::{Figure, Report};
 
 /// All of it. Parts that were not measured are left out.
 pub fn add(report: &mut Report, real: &Real) {

@@ -8,7 +8,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::server::get;
+use reelway_node::process::get;
 
 /// The task of the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::real::{Films, Stage};
+use super::stage::{Films, Stage};
+use super::task::Task;
 use super::watch::{self, Moment};
 use crate::bed::Child;
 use crate::bed::limits::DiskLimit;
@@ -175,7 +176,7 @@ pub fn run(stage: &Stage, films: &Films, what: What) -> anyhow::Result<Change> {
     let mut viewing = stage.viewers(films, VIEWERS, 1, server, reports_to)?;
     let lines = viewing.lines();
     let begun: Begun = serde_json::from_str(&answer(&lines, 90.0)?)?;
-    let task = super::Task::Watch(watch::Task {
+    let task = Task::Watch(watch::Task {
         server: http,
         title: "film0".into(),
     });

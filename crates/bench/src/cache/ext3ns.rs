@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use reelway_cache::Spec;
 use reelway_cache::sim::{read_csv, run};
+use reelway_determinism::Random;
 use serde::Serialize;
 
 /// Entries of the paper's cache.
@@ -30,18 +31,9 @@ pub struct Hits {
     pub hits: f64,
 }
 
-/// Pseudo-random numbers (splitmix64).
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 /// The requests up to the end of a phase, those before the phase itself only to warm the cache.
 fn trace(readers: u64, phase: usize, seed: u64) -> String {
-    let mut state = seed;
+    let mut random = Random::new(seed);
     let mut text = String::from("# film 1024 1024\n");
     let mut began = 0;
     for number in 0..=phase {
@@ -53,9 +45,9 @@ fn trace(readers: u64, phase: usize, seed: u64) -> String {
         for _ in 0..readers {
             let mut at = began;
             for block in 0..FILE {
-                at += 1 + random(&mut state) % 2000;
+                at += random.within(1, 2001);
                 let block = if number == 2 {
-                    random(&mut state) % FILE
+                    random.within(0, FILE)
                 } else {
                     block
                 };

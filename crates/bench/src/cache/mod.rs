@@ -3,6 +3,7 @@
 
 mod ext3ns;
 mod page;
+mod tried;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,12 +12,9 @@ use anyhow::Context;
 use clap::Parser;
 use reelway_cache::Spec;
 use reelway_cache::sim::{Outcome, Requests, Workload, belady, bound, run, told};
-use serde::Serialize;
 
-use crate::{Figure, Report};
-
-/// Sizes of the cache, in percent of the catalogue.
-const SIZES: [u64; 5] = [1, 2, 5, 10, 25];
+use self::tried::{Line, SIZES, Tried};
+use crate::report::{Figure, Report};
 
 /// What each replacement policy of the block cache misses, beside Belady's optimum.
 #[derive(Debug, Parser)]
@@ -27,61 +25,6 @@ struct Args {
     /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-}
-
-/// What a policy missed.
-#[derive(Clone, Debug, Serialize)]
-struct Line {
-    policy: String,
-    /// Percent of the catalogue.
-    size: u64,
-    requests: u64,
-    misses: u64,
-    /// Against Belady's optimum.
-    ratio: f64,
-    /// Time a request took, the simulator's own included.
-    ns_a_request: f64,
-}
-
-/// A workload and what came of it.
-#[derive(Debug, Serialize)]
-struct Tried {
-    name: &'static str,
-    about: &'static str,
-    lines: Vec<Line>,
-}
-
-impl Tried {
-    fn line(&self, policy: &str, size: u64) -> Option<&Line> {
-        let is = |line: &&Line| line.policy == policy && line.size == size;
-        self.lines.iter().find(is)
-    }
-
-    fn ratio(&self, policy: &str, size: u64) -> f64 {
-        self.line(policy, size).map_or(f64::NAN, |line| line.ratio)
-    }
-
-    /// Timetable's greatest ratio at these sizes.
-    fn worst(&self, sizes: &[u64]) -> f64 {
-        let ratios = sizes.iter().map(|size| self.ratio("timetable", *size));
-        ratios.fold(0.0, f64::max)
-    }
-
-    /// How much of the way from the best other policy to the optimum Timetable goes, at its worst size.
-    fn closed(&self) -> f64 {
-        let closed = SIZES.iter().map(|size| {
-            let others = self.lines.iter().filter(|line| {
-                line.size == *size
-                    && !matches!(
-                        line.policy.as_str(),
-                        "timetable" | "told" | "bound" | "belady"
-                    )
-            });
-            let best = others.map(|line| line.ratio).fold(f64::INFINITY, f64::min);
-            (best - self.ratio("timetable", *size)) / (best - 1.0)
-        });
-        closed.fold(1.0, f64::min)
-    }
 }
 
 /// A policy through all requests.

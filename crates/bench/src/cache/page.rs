@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::ext3ns::{Hits, READERS, THRESHOLDS};
-use super::{SIZES, Tried};
+use super::tried::{Line, SIZES, Tried};
 use crate::chart::{Axis, Bar, Mark, Series, bars, lines};
 
 /// Lines for the terminal.
@@ -91,7 +91,7 @@ pub fn page(tried: &[Tried], paper: &[Hits]) -> String {
 pub fn charts(tried: &[Tried], paper: &[Hits]) -> Vec<(String, String)> {
     let mut out = Vec::new();
     for tried in tried {
-        let bar = |line: &super::Line| Bar {
+        let bar = |line: &Line| Bar {
             name: line.policy.clone(),
             value: line.ratio,
             colour: usize::from(line.policy == "timetable"),

@@ -6,108 +6,38 @@
 //! | `films.rs` | what is played |
 //! | `viewers.rs` | the viewers' process |
 //! | `trial.rs`, `search.rs` | one trial; the largest number that is kept up with |
+//! | `args.rs`, `measured.rs` | what is asked for; what was measured of a server |
 //! | `page.rs` | the page and its chart |
 
+mod args;
 mod films;
+mod measured;
 mod page;
 pub(crate) mod search;
 pub(crate) mod servers;
 pub(crate) mod trial;
 pub(crate) mod viewers;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::bail;
-use clap::Parser;
-use serde::Serialize;
 
+use self::args::Args;
+use self::measured::{LATE_MS, Measured};
 use self::servers::Peer;
 use self::trial::{Stage, Trial};
+use crate::arguments::arguments;
 use crate::bed::children::is_installed;
 use crate::bed::machine::Disturbance;
 use crate::bed::{Folder, Net, cores};
-use crate::stats::Spread;
-use crate::{Figure, Report};
+use crate::report::{Figure, Report};
 
-/// Lateness at which a server no longer keeps up.
-const LATE_MS: f64 = 20.0;
 /// Times that a number may be tried before it counts as too many.
 const ATTEMPTS: u32 = 2;
 
-/// Arguments of the experiment.
-#[derive(Debug, Parser)]
-#[command(
-    name = "reelway bench density",
-    about = "Viewers a core, against gst-rtsp-server, VLC and others"
-)]
-pub struct Args {
-    /// Install Debian's packages of the servers compared first
-    #[arg(long)]
-    install: bool,
-    /// A live555MediaServer to compare with
-    #[arg(long, value_name = "PROGRAM")]
-    live555: Option<PathBuf>,
-    /// A mediamtx to compare with
-    #[arg(long, value_name = "PROGRAM")]
-    mediamtx: Option<PathBuf>,
-    /// Only servers of these names
-    #[arg(long, value_delimiter = ',')]
-    only: Vec<String>,
-    /// Viewers at which CPU is compared
-    #[arg(long, default_value_t = 50)]
-    viewers: u32,
-    /// Trials of that
-    #[arg(long, default_value_t = 3)]
-    runs: u32,
-    /// Seconds judged in a trial
-    #[arg(long, default_value_t = 15.0)]
-    seconds: f64,
-    /// Most viewers tried
-    #[arg(long, default_value_t = 4000)]
-    most: u32,
-    /// Minutes that the search for the largest number may take, for each server
-    #[arg(long, default_value_t = 10.0)]
-    minutes: f64,
-    /// Short trials and no search: for a look, not for figures
-    #[arg(long)]
-    quick: bool,
-    /// What this process does (the command starts itself with it)
-    #[arg(long, hide = true)]
-    task: Option<String>,
-}
-
-/// What was measured of a server.
-#[derive(Clone, Debug, Serialize)]
-pub struct Measured {
-    /// Which.
-    pub peer: Peer,
-    /// Its name.
-    pub name: &'static str,
-    /// Its version.
-    pub version: String,
-    /// Trials at the number compared, with receivers.
-    pub received: Vec<Trial>,
-    /// The same with UDP dropped where it arrives.
-    pub dropped: Vec<Trial>,
-    /// Trials of the search.
-    pub search: Vec<Trial>,
-    /// The largest number that was kept up with, and the smallest that was not.
-    pub most: Option<(u32, Option<u32>)>,
-    /// Why it was not measured, or not to the end.
-    pub trouble: Option<String>,
-}
-
-impl Measured {
-    /// CPU ms a stream-second of some trials.
-    fn cost(trials: &[Trial]) -> Option<Spread> {
-        (!trials.is_empty()).then(|| Spread::of(trials.iter().map(Trial::cost).collect()))
-    }
-}
-
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
-    let mut args: Args = crate::arguments("density", args);
+    let mut args: Args = arguments("density", args);
     if let Some(task) = &args.task {
         viewers::work(task)?;
         std::process::exit(0);

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use super::args::Args;
+use super::measured::{LATE_MS, Measured};
 use super::servers::Peer;
-use super::{Args, LATE_MS, Measured};
 use crate::chart::{Bar, bars};
 
 /// File name of the chart.

@@ -15,108 +15,37 @@
 //! |---|---|
 //! | `threads.rs` | threads that read records, and what they read with |
 //! | `sweep.rs` | the file from end to end beside fio and the page cache |
+//! | `file.rs` | the file |
+//! | `results.rs` | what is asked for, the names of what is compared, everything measured |
 //! | `page.rs` | tables and charts |
 //! | `thresholds.rs` | tables and charts of the threshold of ONS |
 //! | `paper.rs` | what the paper measured |
 
+mod file;
 mod page;
 mod paper;
+mod results;
 mod sweep;
 mod threads;
 mod thresholds;
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use bytesize::ByteSize;
 use clap::Parser;
 use reelway_cache::Spec;
-use serde::Serialize;
 use serde_json::json;
 
+use self::file::{RECORD, make};
+use self::paper::BLOCKS;
+use self::results::{
+    ALL_AT, Args, OURS, OfBlock, POLICIES, Results, THRESHOLDS_AT, Threshold, block_ways, ways,
+};
+use self::threads::{Files, Size, Way, patterns};
+use crate::report::{Figure, Report};
 use crate::stats::Spread;
-use crate::{Figure, Report};
-use paper::{BLOCKS, THRESHOLD};
-use sweep::Sweep;
-use threads::{Files, Run, Size, Way, patterns};
-
-/// Bytes of a record, and of a block of the paper's cache.
-const RECORD: u64 = 1 << 20;
-/// Reads under way at once, ours and fio's.
-const DEPTH: usize = 8;
-/// The paper's policies.
-const POLICIES: [&str; 4] = ["fifo", "lru", "lfu", "ons:threshold=5"];
-/// Threads where all policies, and all sizes of a block, are compared.
-const ALL_AT: usize = 20;
-/// Threads where thresholds are compared, as in the paper.
-const THRESHOLDS_AT: [usize; 3] = [10, 20, 30];
-
-/// Its arguments.
-#[derive(Debug, Parser)]
-#[command(
-    name = "reelway bench ext3ns",
-    about = "The EXT3NS paper's IOZONE runs on the real store, beside fio"
-)]
-struct Args {
-    /// A directory on the disk to measure, with room for the file
-    #[arg(long, default_value = "/var/tmp")]
-    dir: PathBuf,
-    /// Megabytes of the file
-    #[arg(long, default_value_t = 1024)]
-    megabytes: u64,
-    /// Milliseconds a run over one file
-    #[arg(long, default_value_t = 250)]
-    millis: u64,
-    /// Numbers of threads
-    #[arg(long, value_delimiter = ',', default_values_t = [10, 20, 30, 40, 50])]
-    threads: Vec<usize>,
-    /// KiB of a block, and of a record, where sizes are compared
-    #[arg(long, value_delimiter = ',', default_values_t = [256, 512, 1024, 2048])]
-    block: Vec<u32>,
-    /// Pool of our size, beside the paper's 512 blocks: of blocks of 256 KiB, with our policy
-    #[arg(long, default_value = "256MiB")]
-    cache: ByteSize,
-    /// Times that the file is read from end to end beside fio, for each block size
-    #[arg(long, default_value_t = 7)]
-    turns: usize,
-    /// Short runs and few of them: for a look, not for figures
-    #[arg(long)]
-    quick: bool,
-    /// Install fio with apt-get where it is missing
-    #[arg(long)]
-    install: bool,
-}
-
-/// Everything that was measured.
-struct Results {
-    args: Args,
-    disk: String,
-    runs: Vec<Run>,
-    /// Every policy there is, at [`ALL_AT`] threads with a part each.
-    all: Vec<Run>,
-    thresholds: Vec<Threshold>,
-    /// At [`ALL_AT`] threads: no cache, the page cache, ONS.
-    blocks: Vec<OfBlock>,
-    sweep: Sweep,
-}
-
-/// A run whose records, and whose cache's blocks, have a size.
-#[derive(Clone, Debug, Serialize)]
-struct OfBlock {
-    kib: u32,
-    run: Run,
-}
-
-/// ONS with a threshold: Figs 6 and 8.
-#[derive(Clone, Debug, Serialize)]
-struct Threshold {
-    threshold: u32,
-    run: Run,
-}
 
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
@@ -152,40 +81,6 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let outcome = measure(&dir, args);
     let _ = std::fs::remove_dir_all(&dir);
     report(outcome?)
-}
-
-/// A file of bytes that no disk can compress away, on the disk and out of the page cache.
-fn make(path: &Path, megabytes: u64) -> anyhow::Result<()> {
-    let mut file = File::create(path).with_context(|| path.display().to_string())?;
-    let mut word = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut record = vec![0; RECORD as usize];
-    for _ in 0..megabytes {
-        for bytes in record.chunks_exact_mut(8) {
-            word ^= word << 13;
-            word ^= word >> 7;
-            word ^= word << 17;
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        file.write_all(&record)
-            .with_context(|| format!("{} MB at {}", megabytes, path.display()))?;
-    }
-    file.sync_all()?;
-    forget(&file)
-}
-
-/// Drops a file's pages from the page cache.
-fn forget(file: &File) -> anyhow::Result<()> {
-    let advice = nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED;
-    nix::fcntl::posix_fadvise(file, 0, 0, advice)?;
-    Ok(())
-}
-
-fn direct(path: &Path) -> anyhow::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(nix::libc::O_DIRECT)
-        .open(path)
-        .with_context(|| format!("{}: direct reads; choose a disk with --dir", path.display()))
 }
 
 /// Which disk a file lies on, and what drives it.
@@ -285,22 +180,6 @@ fn measure(dir: &Path, args: Args) -> anyhow::Result<Results> {
     })
 }
 
-/// Name of the pool that is as large as ours.
-const OURS: &str = "our pool";
-
-/// What threads read with, by name.
-fn ways() -> impl Iterator<Item = &'static str> {
-    ["none", "page cache"]
-        .into_iter()
-        .chain(POLICIES)
-        .chain([OURS])
-}
-
-/// What threads read with where sizes of a block are compared.
-fn block_ways() -> [String; 3] {
-    ["none".to_owned(), "page cache".to_owned(), ons()]
-}
-
 fn report(results: Results) -> anyhow::Result<Report> {
     let mut report = Report::new("ext3ns");
     let sweep = &results.sweep;
@@ -329,22 +208,4 @@ fn report(results: Results) -> anyhow::Result<Report> {
         .insert("blocks".into(), json!(results.blocks));
     report.details.insert("sweep".into(), json!(results.sweep));
     Ok(report)
-}
-
-/// The run of this kind.
-fn find<'a>(
-    runs: &'a [Run],
-    way: &str,
-    files: Files,
-    pattern: threads::Pattern,
-    threads: usize,
-) -> Option<&'a Run> {
-    runs.iter().find(|run| {
-        run.way == way && run.files == files && run.pattern == pattern && run.threads == threads
-    })
-}
-
-/// ONS as the paper takes it.
-fn ons() -> String {
-    format!("ons:threshold={THRESHOLD}")
 }

@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use super::file::DEPTH;
+use super::results::{ALL_AT, OURS, Results, block_ways, find, ons, ways};
 use super::threads::{Files, Pattern, Run};
-use super::{ALL_AT, DEPTH, OURS, Results, block_ways, find, ons, paper, sweep, thresholds, ways};
-use crate::chart::{Axis, Bar, Mark, Series, bars, lines};
+use super::{paper, sweep, thresholds};
+use crate::chart::{Axis, Bar, Mark, Series, bars, lines, most};
 
 /// Lines for the terminal.
 pub fn summary(results: &Results) -> Vec<String> {
@@ -319,12 +321,6 @@ pub fn charts(results: &Results) -> Vec<(&'static str, String)> {
         ("threshold.svg", thresholds::hits(results)),
         ("threshold-rate.svg", thresholds::rates(results)),
     ]
-}
-
-/// The greatest value that is drawn.
-pub fn most(series: &[Series]) -> f64 {
-    let values = series.iter().flat_map(|series| &series.points);
-    values.map(|point| point.1).fold(0.001, f64::max)
 }
 
 fn blocks(results: &Results) -> String {

@@ -12,8 +12,8 @@ use anyhow::{Context, ensure};
 use reelway_store::{ReadError, Source, Store};
 use serde::Serialize;
 
+use super::file::{DEPTH, RECORD, forget};
 use super::threads::Way;
-use super::{DEPTH, RECORD, forget};
 use crate::bed::packages;
 use crate::stats::Spread;
 

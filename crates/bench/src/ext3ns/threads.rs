@@ -13,7 +13,7 @@ use reelway_store::{Source, Store, StoreConfig};
 use reelway_sys::region::Region;
 use serde::Serialize;
 
-use super::{DEPTH, RECORD, direct, forget};
+use super::file::{DEPTH, RECORD, direct, forget};
 
 /// Bytes of a large page.
 const LARGE: u64 = 2 << 20;

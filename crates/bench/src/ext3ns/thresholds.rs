@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
-use super::page::most;
+use super::results::{Results, THRESHOLDS_AT};
 use super::threads::{Files, Pattern, Run};
-use super::{Results, THRESHOLDS_AT};
-use crate::chart::{Axis, Mark, Series, lines};
+use crate::chart::{Axis, Mark, Series, lines, most};
 
 /// Thresholds whose throughput the paper tells.
 const OF_THROUGHPUT: std::ops::RangeInclusive<u32> = 4..=13;

@@ -19,9 +19,9 @@ use nix::sys::sendfile::sendfile;
 use nix::unistd::pipe;
 use reelway_sys::region::Region;
 
-use super::HOT;
+use super::kind::{Kind, on};
 use super::load::SEGMENT;
-use super::servers::{Kind, on};
+use super::segments::HOT;
 use crate::bed::{Child, cores};
 
 /// Bytes that a pipe is asked to hold: what an ordinary user may.

@@ -7,18 +7,19 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `servers.rs` | the servers: how each is installed and started on the same bytes |
+//! | `kind.rs`, `servers.rs` | the servers: their names and versions; how each is started on the same bytes |
+//! | `segments.rs` | the bytes |
 //! | `bodies.rs` | ways to send a body, each as a server that does nothing else (`--bodies`) |
 //! | `shadow.rs` | what comparing cache policies costs a loaded server (`reelway bench shadow`) |
 //! | `load.rs` | connections that ask at a fixed rate and count what comes |
 
 mod bodies;
+mod kind;
 mod load;
+mod segments;
 mod servers;
 pub mod shadow;
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,14 +28,15 @@ use clap::Parser;
 use serde::Serialize;
 use serde_json::json;
 
-use self::load::{Load, SEGMENT};
-use self::servers::{Kind, Running};
+use self::kind::Kind;
+use self::load::Load;
+use self::segments::{Bytes, HOT, SEGMENTS};
+use self::servers::Running;
 use crate::bed::machine::{Idle, cpu_of_others};
 use crate::bed::{Folder, cores};
 use crate::chart::{Bar, bars};
-use crate::film::{Recipe, make};
+use crate::report::{Figure, Report};
 use crate::stats::Spread;
-use crate::{Figure, Report};
 
 /// Its arguments.
 #[derive(Debug, Parser)]
@@ -77,21 +79,6 @@ struct Args {
     #[arg(long, hide = true)]
     film: Option<PathBuf>,
 }
-
-/// Segments there are on disk, and how many of them are in memory.
-const SEGMENTS: u64 = 512;
-const HOT: u64 = 64;
-
-/// The film: its bytes are the segments of all servers.
-const FILM: Recipe = Recipe {
-    seconds: 110,
-    fps: 25,
-    gop: 50,
-    picture_rate: 80_000_000,
-    sound_rate: 128_000,
-    with_media: true,
-    seed: 11,
-};
 
 /// Segments that are fetched before a run from disk: more than our pool holds.
 const FILLS: u64 = 64;
@@ -183,51 +170,6 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         }
     }
     describe(report, &args, &costs)
-}
-
-/// What is served: one film, and its segments as files.
-struct Bytes {
-    films: PathBuf,
-    segments: PathBuf,
-    state: PathBuf,
-}
-
-impl Bytes {
-    fn make(dir: &Path) -> anyhow::Result<Bytes> {
-        eprintln!("http: writing a film and its segments");
-        let bytes = Bytes {
-            films: dir.join("films"),
-            segments: dir.join("seg"),
-            state: dir.join("state"),
-        };
-        for dir in [&bytes.films, &bytes.segments, &bytes.state] {
-            std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
-        }
-        let film = bytes.film();
-        make(&film, &FILM).with_context(|| film.display().to_string())?;
-        let mut from = File::open(&film)?;
-        for number in 0..SEGMENTS {
-            let mut part = std::io::Read::take(&mut from, SEGMENT);
-            let mut to = File::create(bytes.segments.join(number.to_string()))?;
-            let copied = std::io::copy(&mut part, &mut to)?;
-            ensure!(copied == SEGMENT, "the film is too short");
-            to.flush()?;
-            to.sync_data()?;
-        }
-        Ok(bytes)
-    }
-
-    fn film(&self) -> PathBuf {
-        self.films.join("film.mp4")
-    }
-
-    /// Drops a segment from the page cache.
-    fn forget(&self, number: u64) {
-        use nix::fcntl::{PosixFadviseAdvice::POSIX_FADV_DONTNEED, posix_fadvise};
-        if let Ok(file) = File::open(self.segments.join(number.to_string())) {
-            let _ = posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-        }
-    }
 }
 
 /// How busy each core is as long as there is no server.

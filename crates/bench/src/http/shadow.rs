@@ -12,12 +12,14 @@ use clap::Parser;
 use serde_json::json;
 
 use super::load::Load;
-use super::{Bytes, SEGMENTS, undisturbed};
+use super::segments::{Bytes, SEGMENTS};
+use super::undisturbed;
+use crate::arguments::arguments;
 use crate::bed::machine::cpu_of;
 use crate::bed::{Folder, cores};
-use crate::server::{Server, get};
+use crate::report::{Figure, Report};
 use crate::stats::Spread;
-use crate::{Figure, Report};
+use reelway_node::process::{Server, get};
 
 /// Its arguments.
 #[derive(Debug, Parser)]
@@ -59,7 +61,7 @@ struct Found {
 
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
-    let args: Args = crate::arguments("shadow", args);
+    let args: Args = arguments("shadow", args);
     ensure!(
         args.rate > 0.0 && args.connections > 0 && args.rounds > 0 && args.seconds > 0,
         "--rate, --connections, --rounds and --seconds: above 0"

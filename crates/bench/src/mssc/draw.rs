@@ -1,9 +1,10 @@
 //! The charts: the paper's Figures 9 and 10 again, what a packet costs, more and more streams.
 
 use super::paper::{IDLE, OVERLOADED, Table};
+use super::results::Results;
 use super::task::Way;
 use super::toy::{self, Priority};
-use super::{Results, film, reel};
+use super::{film, reel};
 use crate::chart::{Axis, Bar, Mark, Series, bars, lines};
 
 /// File names and drawings.

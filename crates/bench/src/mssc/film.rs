@@ -10,8 +10,10 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::Serialize;
 
+use super::args::Args;
+use super::reel;
+use super::run::run;
 use super::task::{Outcome, PORT, Task, Traffic, WHOLE, Watched, Way};
-use super::{Args, reel, run};
 use crate::bed::children::is_installed;
 use crate::bed::{Child, Net};
 use crate::film::{Recipe, make};
@@ -205,7 +207,7 @@ impl Bench<'_> {
         };
         let patience = Duration::from_secs_f64(traffic.warm_up + traffic.seconds + 60.0);
         let command = self.net.server_command(std::env::current_exe()?);
-        let sender = run::run(command, &Task::Traffic(traffic), patience, measuring)?;
+        let sender = run(command, &Task::Traffic(traffic), patience, measuring)?;
         let row = Row {
             way: way.clone(),
             streams,

@@ -1,10 +1,11 @@
 //! The figures of the experiment, each held against its goal.
 
 use super::paper::IDEAL;
+use super::results::Results;
 use super::task::{WHOLE, Way};
 use super::toy::Priority;
-use super::{Results, film, reel, toy};
-use crate::{Figure, Report};
+use super::{film, reel, toy};
+use crate::report::{Figure, Report};
 
 fn is_default(way: &Way, of_burst: u16) -> bool {
     *way == reel::chosen(of_burst)

@@ -5,13 +5,15 @@
 //! | `paper.rs` | what the paper measured |
 //! | `toy.rs`, `film.rs` | the two halves: the paper's sessions, film traffic |
 //! | `count.rs` | system calls by name, as `strace` counts them; sources that work |
-//! | `task.rs`, `run.rs` | what a process is told to do and says of it; starting it |
+//! | `task.rs`, `work.rs`, `run.rs` | what a process is told to do and says of it; doing it; starting it |
 //! | `sessions.rs`, `traffic.rs` | the ways of others: a packet a call, `sendfile`, batches |
 //! | `reel.rs` | Reelway's sender at the same tasks |
 //! | `receive.rs`, `load.rs` | when the kernel got each packet; the overloaded machine |
 //! | `goals.rs` | figures held against their goals |
+//! | `args.rs`, `results.rs` | what is asked for; everything measured |
 //! | `page.rs`, `draw.rs` | the page, and its charts |
 
+mod args;
 mod count;
 mod draw;
 mod film;
@@ -21,103 +23,26 @@ mod page;
 mod paper;
 mod receive;
 mod reel;
+mod results;
 mod run;
 mod sessions;
 mod task;
 mod toy;
 mod traffic;
+mod work;
 
-use clap::{Parser, ValueEnum};
-use serde::Serialize;
-
-use crate::Report;
+use self::args::{Args, Half};
+use self::results::Results;
+use crate::arguments::arguments;
 use crate::bed::machine::Disturbance;
 use crate::bed::{Folder, cores};
-
-/// Arguments of the experiment.
-#[derive(Debug, Parser)]
-#[command(
-    name = "reelway bench mssc",
-    about = "The MSSC paper again: ten sessions idle and overloaded, film traffic, what a packet costs"
-)]
-pub struct Args {
-    /// Packets of a session
-    #[arg(long, default_value_t = 1000)]
-    packets: u32,
-    /// Rounds in which the ways are compared
-    #[arg(long, default_value_t = 3)]
-    runs: u32,
-    /// Seconds of film traffic measured in each run
-    #[arg(long, default_value_t = 10.0)]
-    seconds: f64,
-    /// Numbers of streams of film traffic
-    #[arg(long, value_delimiter = ',', default_values_t = [50, 200, 500, 1000, 2000, 3000])]
-    streams: Vec<u32>,
-    /// One half only
-    #[arg(long)]
-    only: Option<Half>,
-    /// Few packets, few streams, short runs: for a look, not for figures
-    #[arg(long)]
-    quick: bool,
-    /// A task for this process (the command starts itself with it)
-    #[arg(long, hide = true)]
-    task: Option<String>,
-}
-
-/// Halves of the experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Half {
-    /// The paper's sessions
-    Sessions,
-    /// Film traffic
-    Films,
-}
-
-impl Args {
-    fn film_seconds(&self) -> f64 {
-        if self.quick { 2.0 } else { self.seconds }
-    }
-
-    fn streams(&self) -> Vec<u32> {
-        if self.quick {
-            vec![50, 200]
-        } else {
-            self.streams.clone()
-        }
-    }
-
-    fn wants(&self, half: Half) -> bool {
-        self.only.is_none_or(|only| only == half)
-    }
-
-    /// Tells how far it is.
-    fn say(&self, line: &str) {
-        eprintln!("{line}");
-    }
-}
-
-/// Everything measured.
-#[derive(Debug, Default, Serialize)]
-pub struct Results {
-    /// What else the machine did.
-    pub disturbance: String,
-    /// The paper's sessions.
-    pub sessions: Vec<toy::Row>,
-    /// What overloaded the machine.
-    pub load: Vec<String>,
-    /// System calls a packet.
-    pub calls: Vec<count::Calls>,
-    /// Sources that work.
-    pub sources: Vec<count::Sources>,
-    /// Film traffic.
-    pub films: Option<film::Films>,
-}
+use crate::report::Report;
 
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
-    let mut args: Args = crate::arguments("mssc", args);
+    let mut args: Args = arguments("mssc", args);
     if let Some(task) = &args.task {
-        task::work(task)?;
+        work::work(task)?;
         std::process::exit(0);
     }
     if args.quick {

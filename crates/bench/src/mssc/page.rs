@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use super::args::Args;
 use super::paper::{IDEAL, IDLE, OVERLOADED, Table};
+use super::results::Results;
 use super::task::Way;
-use super::{Args, Results, count, film, reel, toy};
+use super::{count, film, reel, toy};
 
 /// Lines for the terminal.
 pub fn summary(results: &Results) -> Vec<String> {

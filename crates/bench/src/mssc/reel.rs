@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use reelway_catalogue::{Film, index_path};
+use reelway_library::OpenFilm;
 use reelway_media::Kind;
 use reelway_rtp::{Header, PayloadOptions};
 use reelway_sender::{
     BackendChoice, FileStream, FilmStream, Lateness, Out, Sender, SenderConfig, Stream,
     StreamEvent, StreamHandle, TrackOut, What,
 };
-use reelway_store::{Source, Store, StoreConfig};
+use reelway_store::{Store, StoreConfig};
 
 use super::task::{Account, Late, MEASURING, Outcome, Sessions, Traffic, Way};
 use crate::bed::machine;
@@ -227,7 +228,7 @@ fn track(
     }
 }
 
-fn film(path: &Path, store: &Store) -> anyhow::Result<(Arc<Film>, Arc<Source>)> {
+fn film(path: &Path, store: &Store) -> anyhow::Result<OpenFilm> {
     let (identity, index) = index_path(path)?;
     let film = Film {
         name: path.display().to_string(),
@@ -236,7 +237,7 @@ fn film(path: &Path, store: &Store) -> anyhow::Result<(Arc<Film>, Arc<Source>)> 
         title: Arc::new(index.title),
         samples: Arc::new(index.tables),
     };
-    Ok((Arc::new(film), store.open(path)?))
+    Ok(OpenFilm::open(Arc::new(film), store)?)
 }
 
 /// Film traffic.
@@ -251,7 +252,8 @@ pub fn traffic(task: &Traffic, backend: &str, burst: u16) -> anyhow::Result<Outc
     let seconds = task.warm_up + task.seconds + 5.0;
     let handles: Vec<StreamHandle> = (0..task.streams)
         .map(|number| {
-            let (film, source) = &films[number as usize % films.len()];
+            let opened = &films[number as usize % films.len()];
+            let film = opened.film();
             let tracks = film.title.tracks.iter().enumerate();
             let tracks = tracks.filter(|(_, track)| task.sound || track.kind == Kind::Video);
             let ssrc = |track: usize| number * 2 + track as u32;
@@ -260,8 +262,7 @@ pub fn traffic(task: &Traffic, backend: &str, burst: u16) -> anyhow::Result<Outc
             let place = room * f64::from(number) / f64::from(task.streams.max(1));
             let what = What::Film(FilmStream {
                 links: Vec::new(),
-                film: Arc::clone(film),
-                source: Arc::clone(source),
+                film: opened.clone(),
                 tracks: tracks
                     .map(|(at, _)| track(at, ssrc(at), task.to, rtcp))
                     .collect(),

@@ -4,10 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use serde::{Deserialize, Serialize};
-
-use super::{load, reel, sessions, traffic};
 
 /// How packets get from the file to the network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -225,28 +222,6 @@ impl Account {
 /// The line by which a process says that its measurement begins.
 pub const MEASURING: &str = "measuring";
 
-/// Does a task, given as JSON, and prints its outcome.
-pub fn work(task: &str) -> anyhow::Result<()> {
-    let task: Task = serde_json::from_str(task).context("--task")?;
-    let outcome = match task {
-        Task::Spin { seconds } => {
-            load::spin(seconds);
-            return Ok(());
-        }
-        Task::Watch { at } => return watch(at),
-        Task::Sessions(task) => match &task.way {
-            Way::Reelway { backend, .. } => reel::sessions(&task, backend)?,
-            _ => sessions::run(&task)?,
-        },
-        Task::Traffic(task) => match &task.way {
-            Way::Reelway { backend, burst } => reel::traffic(&task, backend, *burst)?,
-            _ => traffic::run(&task)?,
-        },
-    };
-    println!("{}", serde_json::to_string(&outcome)?);
-    Ok(())
-}
-
 /// What receivers of film traffic saw.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Watched {
@@ -266,32 +241,3 @@ pub struct Watched {
 
 /// The line by which a receiver tells its port.
 pub const PORT: &str = "port ";
-
-fn watch(at: std::net::IpAddr) -> anyhow::Result<()> {
-    let receiver = reelway_yardstick::light::LightReceiver::start(at, 0, 90_000)?;
-    println!("{PORT}{}", receiver.port());
-    for line in std::io::stdin().lines() {
-        match line?.as_str() {
-            "judge" => receiver.judge(),
-            "finish" => break,
-            _ => {}
-        }
-    }
-    let story = receiver.finish()?;
-    let millis = |share| story.late.percentile(share).as_secs_f64() * 1e3;
-    let watched = Watched {
-        streams: story.streams,
-        packets: story.packets,
-        lost: story.lost,
-        late: Late {
-            p50: millis(0.5),
-            p99: millis(0.99),
-            p999: millis(0.999),
-            max: millis(1.0),
-        },
-        burst_p99: story.burst(0.99),
-        burst_max: story.burst(1.0),
-    };
-    println!("{}", serde_json::to_string(&watched)?);
-    Ok(())
-}

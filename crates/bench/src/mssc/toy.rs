@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::args::Args;
 use super::load::Load;
 use super::receive::{self, Receiver};
+use super::reel;
 use super::run::{on_servers_core, run};
 use super::task::{Late, Outcome, Sessions, Task, Way};
-use super::{Args, reel};
 
 /// Sessions at once.
 pub const SESSIONS: u32 = 10;

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use serde::Serialize;
 
-use super::Args;
+use super::args::Args;
 use super::tools::Tools;
 use crate::stats::Spread;
 

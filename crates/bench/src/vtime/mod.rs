@@ -9,87 +9,32 @@
 //! | `drift.rs` | the same over minutes, with other libraries beside it |
 //! | `programs.rs` | PostgreSQL and Redis with and without |
 //! | `lab.rs` | where the kernel's clock has no vDSO, and while it is slewed: in the lab |
+//! | `args.rs`, `results.rs` | what is asked for; everything measured |
 //! | `page.rs` | the page and its charts |
 
+mod args;
 mod cost;
 mod drift;
 mod error;
 mod lab;
 mod page;
 mod programs;
+mod results;
 mod steps;
 mod tools;
 
-use clap::Parser;
-use serde::Serialize;
-
+use self::args::Args;
+use self::results::Results;
+use crate::arguments::arguments;
 use crate::bed::Folder;
-use crate::{Figure, Report};
-
-/// Arguments of the experiment.
-#[derive(Debug, Parser)]
-#[command(
-    name = "reelway bench vtime",
-    about = "The vtime paper's table again: what a reading of the clock costs, and how right it is"
-)]
-struct Args {
-    /// Calls of each way in a run
-    #[arg(long, default_value_t = 1_000_000)]
-    calls: u64,
-    /// Runs
-    #[arg(long, default_value_t = 4)]
-    runs: u64,
-    /// Readings in which backward steps are counted, of each kind
-    #[arg(long, default_value_t = 1_000_000_000)]
-    readings: u64,
-    /// Seconds for which the distance from the kernel's clock is sampled on a busy machine
-    #[arg(long, default_value_t = 30.0)]
-    error_seconds: f64,
-    /// Minutes over which the drift against the kernel's clock is followed
-    #[arg(long, default_value_t = 10.0)]
-    drift_minutes: f64,
-    /// Rounds in which PostgreSQL and Redis run with and without; 0 leaves them out
-    #[arg(long, default_value_t = 7)]
-    program_rounds: u32,
-    /// The lab's command, for clock sources without a vDSO and for slewing; "none" leaves it out
-    #[arg(long, default_value = "lab/run")]
-    lab: String,
-    /// Few of everything: for a look, not for figures
-    #[arg(long)]
-    quick: bool,
-}
-
-/// Everything measured.
-#[derive(Debug, Serialize)]
-struct Results {
-    /// From where the clock of this process comes.
-    source: String,
-    /// Costs in a C program, ordered.
-    ordered: cost::Costs,
-    /// Costs in a C program, unordered.
-    unordered: cost::Costs,
-    /// Costs of library calls.
-    library: cost::Costs,
-    /// Backward steps.
-    steps: steps::Steps,
-    /// Distance from the kernel's clock.
-    error: error::Errors,
-    /// Drift over minutes.
-    drift: drift::Drift,
-    /// Real programs.
-    programs: Vec<programs::Program>,
-    /// In the lab.
-    lab: Vec<lab::Source>,
-    /// While the kernel's clock is slewed, in the lab.
-    slewed: Vec<lab::Slewed>,
-}
+use crate::report::{Figure, Report};
 
 /// Runs the experiment with its own arguments.
 ///
 /// # Errors
 /// A tool is missing and cannot be built, or a program failed.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
-    let mut args: Args = crate::arguments("vtime", args);
+    let mut args: Args = arguments("vtime", args);
     if args.quick {
         args.calls = args.calls.min(100_000);
         args.readings = args.readings.min(20_000_000);

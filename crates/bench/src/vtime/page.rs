@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::Results;
 use super::error::Percentiles;
 use super::programs::Program;
+use super::results::Results;
 use crate::chart::{Axis, Bar, Mark, Series, bars, lines};
 use crate::stats::Spread;
 

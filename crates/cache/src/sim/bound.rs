@@ -10,6 +10,8 @@
 //! The memory holds a fixed number of blocks at every moment. If it only had to hold that many *on average*, it would be best
 //! to keep blocks for the uses that cost least until the average is reached. Except for chance, no policy misses less.
 
+use reelway_determinism::FixedMap;
+
 use super::{Event, Outcome, Requests};
 
 /// A use that a block may be kept for.
@@ -83,7 +85,7 @@ fn starts(requests: &Requests) -> Option<Vec<Vec<f64>>> {
     }
     let mut starts = vec![Vec::new(); requests.films.len()];
     // What each viewer asks for next.
-    let mut next = std::collections::HashMap::new();
+    let mut next = FixedMap::default();
     for event in &requests.events {
         match *event {
             Event::Use {

@@ -7,10 +7,8 @@
 //! | `trace.rs` | requests read from and written to files |
 //! | `run.rs` | a policy, or Belady's optimum, through all requests |
 //! | `bound.rs` | a bound for policies that do not see the future |
-//! | `random.rs` | random numbers from a seed |
 
 mod bound;
-mod random;
 mod requests;
 mod run;
 mod trace;

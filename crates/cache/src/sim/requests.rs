@@ -1,7 +1,8 @@
 //! Requests ordered by time, from any source.
 
-use std::collections::HashMap;
 use std::time::Duration;
+
+use reelway_determinism::FixedMap;
 
 use crate::{BlockId, Film};
 
@@ -64,7 +65,7 @@ impl Requests {
             warm,
             ..Requests::default()
         };
-        let mut numbers = HashMap::new();
+        let mut numbers = FixedMap::default();
         for (at, block) in blocks.into_iter().enumerate() {
             let next = numbers.len() as u32;
             let object = *numbers.entry(block).or_insert(next);

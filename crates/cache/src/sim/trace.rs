@@ -23,9 +23,10 @@
 //! time 8, time of the answer 8) in version 2; the version is the upper byte of its field. What is asked
 //! for is named by its first block.
 
-use std::collections::HashMap;
 use std::io::{self, BufRead, ErrorKind, Read, Write};
 use std::time::Duration;
+
+use reelway_determinism::FixedMap;
 
 use super::{Event, Requests};
 
@@ -60,7 +61,7 @@ pub enum TraceError {
 struct Reading {
     requests: Requests,
     /// Objects by their names, where no films are declared.
-    names: HashMap<u64, u32>,
+    names: FixedMap<u64, u32>,
     /// The most bytes asked for of each object.
     bytes: Vec<u32>,
     declared: bool,

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use super::random::Random;
+use reelway_determinism::Random;
+
 use super::{Event, Requests};
 
 /// Requests a workload may make at most: what a machine holds in memory.
@@ -233,7 +234,7 @@ impl Workload {
         let mut present: Vec<Viewer> = Vec::new();
         let mut free: Vec<usize> = Vec::new();
         let mut queue: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
-        let mut arrival = random.wait(self.arrivals);
+        let mut arrival = random.exponential(1.0 / self.arrivals);
         let mut number = 0;
         loop {
             let next = queue.peek().map(|Reverse((at, _))| *at);
@@ -241,10 +242,10 @@ impl Workload {
                 if arrival >= shuffle_at {
                     shuffle_at += self.shuffle.as_secs_f64();
                     for at in (1..ranked.len()).rev() {
-                        ranked.swap(at, random.below(at + 1));
+                        ranked.swap(at, place(&mut random, at as u32 + 1) as usize);
                     }
                 }
-                let drawn = random.share() * sum;
+                let drawn = random.unit() * sum;
                 let rank = cumulated.partition_point(|so_far| *so_far < drawn);
                 number += 1;
                 let film = ranked[rank.min(ranked.len() - 1)];
@@ -255,7 +256,7 @@ impl Workload {
                     false => present.push(viewer),
                 }
                 queue.push(Reverse((micros(arrival), at)));
-                arrival += random.wait(self.arrivals);
+                arrival += random.exponential(1.0 / self.arrivals);
                 continue;
             }
             let Some(Reverse((now, at))) = queue.pop() else {
@@ -299,22 +300,19 @@ impl Workload {
     fn viewer(&self, number: u32, film: u32, requests: &Requests, random: &mut Random) -> Viewer {
         let blocks = requests.films[film as usize].blocks;
         let end = match random.happens(self.leave) {
-            true => 1 + random.below(blocks as usize) as u32,
+            true => 1 + place(random, blocks),
             false => blocks,
         };
         let mut seeks = Vec::new();
         let mut count = self.seeks.floor() as usize;
         count += usize::from(random.happens(self.seeks.fract()));
         for _ in 0..count {
-            seeks.push((
-                random.below(end as usize) as u32,
-                random.below(end as usize) as u32,
-            ));
+            seeks.push((place(random, end), place(random, end)));
         }
         seeks.sort_unstable_by(|a, b| b.cmp(a));
         let fast = match random.happens(self.fast) {
             true => {
-                let from = random.below(end as usize) as u32;
+                let from = place(random, end);
                 from..from + blocks / 10
             }
             false => 0..0,
@@ -328,4 +326,9 @@ impl Workload {
             fast,
         }
     }
+}
+
+/// A block of a film, or of the beginning of one, that has so many.
+fn place(random: &mut Random, blocks: u32) -> u32 {
+    (random.unit() * f64::from(blocks)) as u32
 }

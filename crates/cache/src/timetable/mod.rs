@@ -22,8 +22,10 @@ mod habits;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::time::Duration;
+
+use reelway_determinism::FixedMap;
 
 use self::film::{Film, Front};
 use self::habits::Habits;
@@ -78,7 +80,7 @@ struct Seat {
 #[derive(Debug)]
 pub(crate) struct Timetable {
     films: Vec<Film>,
-    viewers: HashMap<ViewerId, Seat>,
+    viewers: FixedMap<ViewerId, Seat>,
     /// What each slot holds.
     slots: Vec<Option<BlockId>>,
     queue: BinaryHeap<Entry>,
@@ -91,7 +93,7 @@ impl Timetable {
     pub fn new(slots: usize) -> Timetable {
         Timetable {
             films: Vec::new(),
-            viewers: HashMap::new(),
+            viewers: FixedMap::default(),
             slots: Vec::with_capacity(slots),
             queue: BinaryHeap::new(),
             all: Habits::new(0.0),

@@ -4,7 +4,7 @@
 use super::sample::Sample;
 use super::words::{HOLD, Phase, ceil, counts_of, hertz, hold, nanos_of};
 use super::{Event, Manner, Source, Track, Word};
-use crate::piece::{MAX_COUNTS, MAX_NANOS, Piece};
+use crate::piece::{CLOSED, MAX_COUNTS, MAX_NANOS, NOTHING, Piece};
 
 /// How long a piece lasts: with a rate that changes by 1000 ppm behind its back (from one of NTP's
 /// limits to the other), the clock is off by half a microsecond at its end.
@@ -46,24 +46,6 @@ const PROOF: u64 = 5_000_000;
 const MARGIN: u64 = 2_000;
 /// A counter slower than this shows no microseconds; one faster cannot be.
 const HERTZ: std::ops::RangeInclusive<u64> = 1_000_000..=20_000_000_000;
-
-/// No piece: no count is in it.
-pub const NOTHING: Piece = Piece {
-    start: 0,
-    hard: 0,
-    soft: 0,
-    mult: 0,
-    base: 0,
-    error: 0,
-    sampled: 0,
-};
-
-/// No piece yet, but one is coming: readers who have had the kernel's clock up to now must get no
-/// more of it, for the piece begins where it stood when this was published.
-pub const CLOSED: Piece = Piece {
-    error: 1,
-    ..NOTHING
-};
 
 /// Places of the looks from which the rate is measured.
 const LAST: [Word; 3] = [Word::LastCount, Word::LastNanos, Word::LastWidth];

@@ -437,7 +437,7 @@ fn threads_never_see_each_other_in_the_past_while_the_clock_is_born_and_falls() 
                             if track.words.phase() == Phase::Tracking {
                                 // As when the counter is found to have jumped.
                                 let piece = track.ring().piece(track.ring().head());
-                                track.fall(&piece.unwrap_or(draw::NOTHING), Here.kernel(), 300_000);
+                                track.fall(&piece.unwrap_or(NOTHING), Here.kernel(), 300_000);
                             }
                             track.words.unlock();
                         }

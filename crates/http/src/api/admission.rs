@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use axum::extract::{Extension, Query, State};
 use axum::http::StatusCode;
-use reelway_session::{NewSession, Protocol, Resource, Wants};
-use reelway_timetable::Carriage;
+use reelway_demand::Carriage;
+use reelway_session::{Gate, NewSession, Protocol, Resource, Wants};
 use serde::Serialize;
 
-use super::json;
+use super::reply::Reply;
 use crate::answer::{self, Answer};
-use crate::app::App;
-use crate::desk::Asker;
-use crate::films::Show;
-use crate::limits::Peer;
+use crate::films::{Films, Show};
+use crate::names::{self, interface};
+use crate::peer::Peer;
+use crate::status::Status;
 
 /// Seconds to come that are shown, unless another number is asked for; and the most.
 const AHEAD: u64 = 600;
@@ -70,10 +70,10 @@ struct Refused {
 struct Newcomer {
     title: String,
     admitted: bool,
-    /// Seconds that he would wait for his beginning.
+    /// Seconds that they would wait for their beginning.
     starts_in: Option<f64>,
     reason: Option<String>,
-    /// Seconds after which he could come; `exact` where there will be room then as far as is booked now.
+    /// Seconds after which they could come; `exact` where there will be room then as far as is booked now.
     retry_after: Option<u64>,
     exact: Option<bool>,
 }
@@ -87,20 +87,10 @@ fn unit(resource: Resource) -> (&'static str, u64) {
     }
 }
 
-/// The interface of a resource that has one of its own.
-pub(crate) fn interface(app: &App, resource: Resource) -> Option<String> {
-    match resource {
-        Resource::Network(number @ 1..) => {
-            Some(app.sessions.gate().config().links.name(number).to_owned())
-        }
-        _ => None,
-    }
-}
-
 impl Calendar {
-    fn of(app: &App, ahead: u64) -> Calendar {
+    fn of(status: &Status, ahead: u64) -> Calendar {
         let step = ahead.div_ceil(POINTS).max(1);
-        let gate = app.sessions.gate();
+        let gate = status.sessions.gate();
         let judge = gate.judge();
         let now = judge.second();
         let resources = judge.capacity().limits().iter().map(|(resource, _)| {
@@ -111,7 +101,7 @@ impl Calendar {
             };
             Booked {
                 name: resource.name(),
-                interface: interface(app, *resource),
+                interface: interface(gate, *resource),
                 unit,
                 limit: judge
                     .limit(*resource, 0)
@@ -136,14 +126,14 @@ impl Calendar {
             resources: resources.collect(),
             refused_total: judge.refused(),
             refused: refused.collect(),
-            calibrated: app.node.calibrated().is_some(),
+            calibrated: status.node.calibrated().is_some(),
             newcomer: None,
         }
     }
 }
 
 /// What a viewer from `peer` who asks for a film would be answered.
-fn newcomer(app: &App, show: &Show, protocol: Protocol, peer: SocketAddr) -> Newcomer {
+fn newcomer(gate: &Gate, show: &Show, protocol: Protocol, peer: SocketAddr) -> Newcomer {
     let title = &show.film.name;
     let carriage = match protocol {
         Protocol::RtspUdp if peer.ip().to_canonical().is_ipv4() => Carriage::UdpV4,
@@ -159,13 +149,13 @@ fn newcomer(app: &App, show: &Show, protocol: Protocol, peer: SocketAddr) -> New
         duration: Duration::from_nanos(show.package.duration().max(0) as u64),
         user_agent: None,
         query: None,
-        wants: app.sessions.gate().demand(&show.film).map(|demand| Wants {
+        wants: gate.demand(&show.film).map(|demand| Wants {
             demand,
             tracks: Vec::new(),
             carriage,
         }),
     };
-    let judged = app.sessions.gate().what_if(&viewer, 0);
+    let judged = gate.what_if(&viewer, 0);
     let (starts_in, refused) = match judged {
         Ok(wait) => (Some(wait.as_secs_f64()), None),
         Err(refused) => (None, Some(refused)),
@@ -186,24 +176,26 @@ fn bad(words: String) -> Answer {
     answer::api_error(StatusCode::BAD_REQUEST, words)
 }
 
+/// `GET /api/admission`.
 pub(crate) async fn admission(
-    State(app): State<Arc<App>>,
+    State(films): State<Arc<Films>>,
+    State(status): State<Arc<Status>>,
     Extension(Peer(peer)): Extension<Peer>,
     Query(query): Query<HashMap<String, String>>,
-    asker: Asker,
+    reply: Reply,
 ) -> Answer {
     let ahead = match query.get("ahead").map(|text| text.parse::<u64>()) {
         None => AHEAD,
         Some(Ok(ahead @ 1..=FURTHEST)) => ahead,
         Some(_) => return bad(format!("ahead: must be 1 to {FURTHEST} seconds")),
     };
-    let protocol = match query.get("protocol").map(|name| super::protocol(name)) {
+    let protocol = match query.get("protocol").map(|name| names::protocol(name)) {
         None => Protocol::RtspUdp,
         Some(Ok(protocol)) => protocol,
         Some(Err(words)) => return bad(words.into()),
     };
     let show = match query.get("title") {
-        Some(title) => match app.films.get(title).await {
+        Some(title) => match films.get(title).await {
             Ok(show) => Some(show),
             Err(error) => {
                 return answer::api_error(StatusCode::NOT_FOUND, error.to_string());
@@ -211,13 +203,14 @@ pub(crate) async fn admission(
         },
         None => None,
     };
-    let calendar = move |app: &App| {
+    let calendar = move || {
+        let gate = status.sessions.gate();
         Ok(Calendar {
-            newcomer: show.map(|show| newcomer(app, &show, protocol, peer)),
-            ..Calendar::of(app, ahead)
+            newcomer: show.map(|show| newcomer(gate, &show, protocol, peer)),
+            ..Calendar::of(&status, ahead)
         })
     };
-    json(&app, &asker, calendar).await
+    reply.json(calendar).await
 }
 
 fn nothing_calibrated() -> Answer {
@@ -226,16 +219,16 @@ fn nothing_calibrated() -> Answer {
 }
 
 /// `GET /api/calibration`.
-pub(crate) async fn calibration(State(app): State<Arc<App>>) -> Answer {
-    match app.node.calibrated() {
+pub(crate) async fn calibration(State(status): State<Arc<Status>>) -> Answer {
+    match status.node.calibrated() {
         Some(found) => answer::with(StatusCode::OK, "application/json", found.report),
         None => nothing_calibrated(),
     }
 }
 
 /// `GET /api/calibration.svg`.
-pub(crate) async fn calibration_chart(State(app): State<Arc<App>>) -> Answer {
-    match app.node.calibrated() {
+pub(crate) async fn calibration_chart(State(status): State<Arc<Status>>) -> Answer {
+    match status.node.calibrated() {
         Some(found) => answer::with(StatusCode::OK, "image/svg+xml", found.chart),
         None => nothing_calibrated(),
     }

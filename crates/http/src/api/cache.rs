@@ -6,12 +6,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::extract::State;
+use reelway_catalogue::Catalogue;
+use reelway_session::Sessions;
+use reelway_store::Store;
 use serde::Serialize;
 
-use super::json;
+use super::reply::Reply;
 use crate::answer::Answer;
-use crate::app::App;
-use crate::desk::Asker;
+use crate::shadow::{Compared as Found, Shadow};
+use crate::status::Status;
 
 /// Films that are shown, those with the most viewers first.
 const FILMS: usize = 20;
@@ -92,9 +95,14 @@ fn map(held: &[u32], blocks: u64) -> Vec<u8> {
     counts.iter().zip(&sizes).map(percent).collect()
 }
 
-fn films(app: &App) -> Vec<Film> {
+fn films(
+    catalogue: &dyn Catalogue,
+    sessions: &Sessions,
+    store: &Store,
+    compared: Option<&Found>,
+) -> Vec<Film> {
     let mut watched: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for session in app.sessions.in_order() {
+    for session in sessions.in_order() {
         let (moment, seconds) = (session.moment(), session.duration().as_secs_f64());
         let place = moment.progress.position.unwrap_or(0.0) / seconds.max(0.001);
         let places = watched.entry(session.title().to_owned()).or_default();
@@ -102,14 +110,13 @@ fn films(app: &App) -> Vec<Film> {
     }
     let mut watched: Vec<_> = watched
         .into_iter()
-        .filter_map(|(title, places)| Some((app.catalogue.entry(&title)?, places)))
+        .filter_map(|(title, places)| Some((catalogue.entry(&title)?, places)))
         .collect();
     watched.sort_by_key(|(_, places)| std::cmp::Reverse(places.len()));
     watched.truncate(FILMS);
     let files: Vec<_> = watched.iter().map(|(entry, _)| entry.identity).collect();
-    let held = app.store.in_memory(&files);
-    let block_bytes = u64::from(app.store.block_bytes());
-    let compared = app.shadow.compared();
+    let held = store.in_memory(&files);
+    let block_bytes = u64::from(store.block_bytes());
     watched
         .into_iter()
         .zip(held)
@@ -117,7 +124,7 @@ fn films(app: &App) -> Vec<Film> {
             let size = entry.identity.size;
             let (number, held) = held.unzip();
             let held = held.unwrap_or_default();
-            let of_film = compared.as_ref().zip(number);
+            let of_film = compared.zip(number);
             let count = of_film.and_then(|(compared, number)| compared.films.get(&number));
             Film {
                 title: entry.name.clone(),
@@ -131,16 +138,24 @@ fn films(app: &App) -> Vec<Film> {
         .collect()
 }
 
-pub(crate) async fn cache(State(app): State<Arc<App>>, asker: Asker) -> Answer {
-    json(&app, &asker, |app| Ok(Cache::of(app))).await
+/// `GET /api/cache`.
+pub(crate) async fn cache(
+    State(catalogue): State<Arc<dyn Catalogue>>,
+    State(store): State<Store>,
+    State(shadow): State<Arc<Shadow>>,
+    State(status): State<Arc<Status>>,
+    reply: Reply,
+) -> Answer {
+    let make = move || Ok(Cache::of(&*catalogue, &store, &shadow, &status));
+    reply.json(make).await
 }
 
 impl Cache {
-    fn of(app: &App) -> Cache {
-        let stats = app.store.stats();
+    fn of(catalogue: &dyn Catalogue, store: &Store, shadow: &Shadow, status: &Status) -> Cache {
+        let stats = store.stats();
         let block = u64::from(stats.block_bytes);
         let millis = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
-        let disks = app.store.lanes().into_iter().map(|lane| Disk {
+        let disks = store.lanes().into_iter().map(|lane| Disk {
             p50_ms: millis(lane.latency(0.5)),
             p99_ms: millis(lane.latency(0.99)),
             max_ms: millis(lane.longest),
@@ -152,7 +167,9 @@ impl Cache {
             bytes: lane.bytes,
             errors: lane.errors,
         });
-        let compared = app.shadow.compared().map(|compared| Compared {
+        let found = shadow.compared();
+        let films = films(catalogue, &status.sessions, store, found.as_deref());
+        let compared = found.map(|compared| Compared {
             requests: compared.requests,
             this: share(compared.hits, compared.requests),
             lru: share(compared.lru, compared.requests),
@@ -165,10 +182,10 @@ impl Cache {
             hits: stats.hits,
             misses: stats.misses,
             read: stats.bytes_read,
-            sent: app.metrics.sent.load(Ordering::Relaxed) + app.node.sending().bytes_total,
+            sent: status.counters.sent.load(Ordering::Relaxed) + status.node.sending().bytes_total,
             compared,
             disks: disks.collect(),
-            films: films(app),
+            films,
         }
     }
 }

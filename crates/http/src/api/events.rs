@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -15,17 +15,18 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use futures_util::stream;
-use reelway_supervise as supervise;
+use reelway_connections::{Counted, Limits, TooMany};
+use reelway_supervise::{self as supervise, lock};
 use serde::Serialize;
 use tokio::sync::broadcast;
 
 use super::feed::{Batch, GZIP, Piece, Told};
-use super::node::Node;
+use super::node::{Node, Overview};
 use crate::answer::{self, Answer};
-use crate::app::App;
-use crate::connection::Speed;
-use crate::limits::{Counted, Limits, Peer, TooMany};
+use crate::blocking::blocking;
 use crate::node::NodeState;
+use crate::peer::Peer;
+use crate::speed::Speed;
 
 /// Between two looks at what plays.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -78,13 +79,8 @@ struct Listener {
     compressed: bool,
     begin: Option<Bytes>,
     speed: Speed,
-    app: Arc<App>,
+    events: Arc<Events>,
     _counted: Counted,
-}
-
-/// Enters texts and lists, each set in one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    supervise::whole(mutex.lock())
 }
 
 impl Events {
@@ -130,15 +126,15 @@ impl Events {
     }
 
     /// Makes the first text anew. Takes long.
-    fn renew(&self, app: &App) {
+    fn renew(&self, overview: &Overview) {
         let mut told = lock(&self.told);
         if self.count() == 0 {
             // Nobody has to be told what changed meanwhile.
             *told = Told::default();
-            told.look(&app.sessions.in_order(), usize::MAX);
+            told.look(&overview.status.sessions.in_order(), usize::MAX);
         }
         let mut pieces = told.in_full();
-        pieces.push(Piece::event("node", &Node::of(app)));
+        pieces.push(Piece::event("node", &Node::of(overview)));
         *lock(&self.texts) = Texts {
             first: Some(pieces.into()),
             since: Vec::new(),
@@ -146,16 +142,19 @@ impl Events {
     }
 
     /// Tells what is new, and of the node where that is `due`. Takes long.
-    fn look(&self, app: &App, films: BTreeSet<String>, due: bool) {
+    fn look(&self, overview: &Overview, films: BTreeSet<String>, due: bool) {
         let mut told = lock(&self.told);
         let mut pieces = Vec::new();
         if !films.is_empty() {
             let changed = films.into_iter().collect();
             pieces.push(Piece::event("films", &Changed { changed }));
         }
-        pieces.extend(told.look(&app.sessions.in_order(), TOLD).pieces());
+        pieces.extend(
+            told.look(&overview.status.sessions.in_order(), TOLD)
+                .pieces(),
+        );
         if due {
-            pieces.push(Piece::event("node", &Node::of(app)));
+            pieces.push(Piece::event("node", &Node::of(overview)));
         }
         if pieces.is_empty() {
             return;
@@ -184,31 +183,22 @@ impl Events {
     }
 }
 
-/// Runs what takes long off the reactor.
-async fn aside<T: Send + 'static>(
-    app: &Arc<App>,
-    what: impl FnOnce(&App) -> T + Send + 'static,
-) -> T {
-    let app = app.clone();
-    tokio::task::spawn_blocking(move || what(&app))
-        .await
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
-}
-
 /// Looks once a second what there is to tell.
-pub(crate) async fn tell(app: Arc<App>) {
+pub(crate) async fn tell(events: Arc<Events>, overview: Overview) {
+    let status = &overview.status;
     let mut told: Option<(u64, NodeState)> = None;
     loop {
         tokio::time::sleep(PERIOD).await;
         supervise::inject("http.events");
-        let films = app.events.take_films();
-        if app.events.rest() {
+        let films = events.take_films();
+        if events.rest() {
             continue;
         }
-        let now = (app.sessions.changes(), app.state());
-        let due = told != Some(now) || !app.sessions.is_empty();
+        let now = (status.sessions.changes(), status.state());
+        let due = told != Some(now) || !status.sessions.is_empty();
         told = Some(now);
-        aside(&app, move |app| app.events.look(app, films, due)).await;
+        let (events, overview) = (events.clone(), overview.clone());
+        blocking(move || events.look(&overview, films, due)).await;
     }
 }
 
@@ -225,7 +215,7 @@ impl Listener {
         }
         loop {
             if self.news.len() >= BEHIND {
-                self.app.events.closed.fetch_add(1, Ordering::Relaxed);
+                self.events.closed.fetch_add(1, Ordering::Relaxed);
                 return None;
             }
             if let Some(batch) = self.waiting.front() {
@@ -258,25 +248,27 @@ impl Listener {
 
 /// `GET /api/events`.
 pub(crate) async fn events(
-    State(app): State<Arc<App>>,
+    State(events): State<Arc<Events>>,
+    State(overview): State<Overview>,
     Extension(Peer(peer)): Extension<Peer>,
     Extension(speed): Extension<Speed>,
     headers: HeaderMap,
 ) -> Answer {
-    let counted = match app.events.limits.enter(peer.ip()) {
+    let counted = match events.limits.enter(peer.ip()) {
         Ok(counted) => counted,
-        Err(which) => return too_many(&app.events, which),
+        Err(which) => return too_many(&events, which),
     };
     let (waiting, news) = loop {
-        if let Some(joined) = app.events.join() {
+        if let Some(joined) = events.join() {
             break joined;
         }
-        let _making = app.events.making.lock().await;
+        let _making = events.making.lock().await;
         // Others may have made it meanwhile.
-        if let Some(joined) = app.events.join() {
+        if let Some(joined) = events.join() {
             break joined;
         }
-        aside(&app, |app| app.events.renew(app)).await;
+        let (making, overview) = (events.clone(), overview.clone());
+        blocking(move || making.renew(&overview)).await;
     };
     let compressed = answer::accepts_gzip(&headers);
     let listener = Listener {
@@ -286,7 +278,7 @@ pub(crate) async fn events(
         compressed,
         begin: compressed.then(|| Bytes::from_static(GZIP)),
         speed,
-        app: app.clone(),
+        events,
         _counted: counted,
     };
     let stream = stream::unfold(listener, async |mut listener| {
@@ -316,8 +308,10 @@ fn too_many(events: &Events, which: TooMany) -> Answer {
     events.refused.fetch_add(1, Ordering::Relaxed);
     let most = events.most;
     let words = match which {
-        TooMany::InAll => format!("{most} clients listen to events already (http.max_listeners)"),
-        TooMany::OfPeer => format!(
+        TooMany::InAll { .. } => {
+            format!("{most} clients listen to events already (http.max_listeners)")
+        }
+        TooMany::OfPeer { .. } => format!(
             "{} clients of this address listen to events already: an address may have half of http.max_listeners, {most}",
             most.div_ceil(2)
         ),

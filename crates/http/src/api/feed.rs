@@ -11,7 +11,7 @@ use flate2::{Compress, Compression, FlushCompress};
 use reelway_session::{Moment, Protocol, Session, SessionView, State};
 use serde::Serialize;
 
-use super::to_text;
+use super::json::to_text;
 
 /// Sessions of an event that tells them in full, and of one that tells what has changed.
 const IN_FULL: usize = 100;

@@ -1,25 +1,21 @@
-//! Films: the list with search and pages, and one film in full.
+//! The list of films, with search and pages.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::extract::{Query, State};
-use axum::http::{StatusCode, Uri, request::Parts};
-use reelway_catalogue::{CatalogueError, Entry, Film, State as FilmState, Summary};
+use axum::extract::{Query, State, rejection::QueryRejection};
+use axum::http::StatusCode;
+use reelway_catalogue::{Catalogue, Entry, State as FilmState, Summary};
 use reelway_clock::Real;
-use reelway_media::{Container, Kind};
-use reelway_sys::extents::Layout;
+use reelway_media::Kind;
+use reelway_session::Sessions;
 use serde::{Deserialize, Serialize};
 
-use super::{json, seconds};
+use super::json::seconds;
+use super::reply::Reply;
 use crate::answer::{self, Answer};
-use crate::api::tracks::TrackJson;
-use crate::app::App;
-use crate::desk::Asker;
-use crate::guard;
-use crate::metrics::state_name;
-use crate::route;
+use crate::names::state_name;
 
 /// Films of a page.
 const MOST: usize = 200;
@@ -69,8 +65,9 @@ struct List {
     films: Vec<FilmJson>,
 }
 
+/// A film as the list shows it.
 #[derive(Serialize)]
-struct FilmJson {
+pub(super) struct FilmJson {
     title: String,
     file: String,
     size: u64,
@@ -113,7 +110,7 @@ struct ProtocolsJson {
 }
 
 impl FilmJson {
-    fn of(entry: &Entry, viewers: usize) -> FilmJson {
+    pub fn of(entry: &Entry, viewers: usize) -> FilmJson {
         let (summary, reason) = match &entry.state {
             FilmState::Ready(summary) => (Some(&**summary), None),
             FilmState::Indexing => (None, None),
@@ -271,21 +268,24 @@ fn natural(a: &str, b: &str) -> Ordering {
 
 /// `GET /api/films`.
 pub(crate) async fn films(
-    State(app): State<Arc<App>>,
-    wish: Result<Query<Wish>, axum::extract::rejection::QueryRejection>,
-    asker: Asker,
+    State(catalogue): State<Arc<dyn Catalogue>>,
+    State(sessions): State<Sessions>,
+    wish: Result<Query<Wish>, QueryRejection>,
+    reply: Reply,
 ) -> Answer {
     let Query(wish) = match wish {
         Ok(wish) => wish,
         Err(error) => return answer::api_error(StatusCode::BAD_REQUEST, error.body_text()),
     };
-    json(&app, &asker, move |app| Ok(List::of(app, &wish))).await
+    reply
+        .json(move || Ok(List::of(&*catalogue, &sessions, &wish)))
+        .await
 }
 
 impl List {
-    fn of(app: &App, wish: &Wish) -> List {
+    fn of(catalogue: &dyn Catalogue, sessions: &Sessions, wish: &Wish) -> List {
         let words: Vec<String> = wish.q.split_whitespace().map(str::to_lowercase).collect();
-        let mut found: Vec<Arc<Entry>> = app.catalogue.list();
+        let mut found: Vec<Arc<Entry>> = catalogue.list();
         found.retain(|entry| {
             let text = format!("{} {}", entry.name, entry.file).to_lowercase();
             words.iter().all(|word| text.contains(word))
@@ -293,7 +293,7 @@ impl List {
         found.sort_by(|a, b| wish.sort.compare(a, b));
         let per_page = wish.per_page.unwrap_or(USUAL).clamp(1, MOST);
         let page = wish.page.unwrap_or(1).max(1);
-        let viewers = viewers(app);
+        let viewers = viewers(sessions);
         let shown = found
             .iter()
             .skip((page - 1).saturating_mul(per_page))
@@ -310,138 +310,13 @@ impl List {
     }
 }
 
-fn viewers(app: &App) -> HashMap<String, usize> {
+/// How many viewers each film has.
+pub(super) fn viewers(sessions: &Sessions) -> HashMap<String, usize> {
     let mut viewers = HashMap::new();
-    for session in app.sessions.in_order() {
+    for session in sessions.in_order() {
         *viewers.entry(session.title().to_owned()).or_default() += 1;
     }
     viewers
-}
-
-#[derive(Serialize)]
-struct FullFilm {
-    #[serde(flatten)]
-    film: FilmJson,
-    container: Option<&'static str>,
-    notes: Vec<String>,
-    tracks: Vec<TrackJson>,
-    layout: Option<LayoutJson>,
-    urls: Urls,
-}
-
-/// How a film's file lies on its disk.
-#[derive(Serialize)]
-struct LayoutJson {
-    pieces: u64,
-    block: u32,
-    blocks: u64,
-    split: u64,
-}
-
-impl LayoutJson {
-    /// `None` for films elsewhere, and on file systems that do not tell.
-    fn of(film: &Film, block: u32) -> Option<LayoutJson> {
-        let file = std::fs::File::open(&film.path).ok()?;
-        let layout = Layout::of(&file, block.into()).ok()?;
-        Some(LayoutJson {
-            pieces: layout.pieces,
-            block,
-            blocks: layout.blocks,
-            split: layout.split,
-        })
-    }
-}
-
-#[derive(Serialize)]
-struct Urls {
-    rtsp: String,
-    hls: String,
-    dash: String,
-    file: String,
-}
-
-/// `GET /api/films/TITLE`.
-pub(crate) async fn film(State(app): State<Arc<App>>, parts: Parts) -> Answer {
-    let unknown = |name: &str| {
-        answer::api_error(
-            StatusCode::NOT_FOUND,
-            CatalogueError::Unknown(name.to_owned()),
-        )
-    };
-    let path = parts
-        .uri
-        .path()
-        .strip_prefix("/api/films/")
-        .unwrap_or_default();
-    let Some(name) = route::title(path) else {
-        return unknown(path);
-    };
-    let Some(entry) = app.catalogue.entry(&name) else {
-        return unknown(&name);
-    };
-    let urls = urls(&app, &parts, &name);
-    let full = move |app: &App| {
-        FullFilm::of(app, &entry, urls)
-            .map_err(|error| Box::new(answer::api_error(StatusCode::INTERNAL_SERVER_ERROR, error)))
-    };
-    json(&app, &Asker::of(&parts), full).await
-}
-
-type Failed = Box<dyn std::error::Error + Send + Sync>;
-
-impl FullFilm {
-    /// Reads the index file; looks at each sample for the GOPs, and at the file's place on its disk.
-    fn of(app: &App, entry: &Entry, urls: Urls) -> Result<FullFilm, Failed> {
-        let name = &entry.name;
-        let (mut container, mut notes, mut tracks) = (None, Vec::new(), Vec::new());
-        let mut layout = None;
-        if matches!(entry.state, FilmState::Ready(_)) {
-            let film = app.catalogue.film(name)?;
-            (container, notes, tracks) = describe(&film)?;
-            layout = LayoutJson::of(&film, app.store.block_bytes());
-        }
-        let viewers = viewers(app).get(name).copied().unwrap_or(0);
-        Ok(FullFilm {
-            film: FilmJson::of(entry, viewers),
-            container,
-            notes,
-            tracks,
-            layout,
-            urls,
-        })
-    }
-}
-
-type Described = (Option<&'static str>, Vec<String>, Vec<TrackJson>);
-
-fn describe(film: &Film) -> Result<Described, Failed> {
-    let container = match film.title.container {
-        Container::Mp4 => "mp4",
-        Container::FragmentedMp4 => "fragmented mp4",
-    };
-    let tracks = film.title.tracks.iter().enumerate();
-    let tracks = tracks
-        .map(|(index, track)| TrackJson::of(track, index, &*film.samples))
-        .collect::<Result<_, _>>()?;
-    Ok((Some(container), film.title.notes.clone(), tracks))
-}
-
-fn urls(app: &App, request: &Parts, name: &str) -> Urls {
-    let path = route::encode(name);
-    let rtsp = app.node.addresses().rtsp;
-    // The host by which we were reached is one by which we can be reached.
-    let asked = guard::host(request).ok().flatten();
-    let port = rtsp.parse::<Uri>().ok().and_then(|uri| uri.port_u16());
-    let rtsp = match (asked, port) {
-        (Some(host), Some(port)) => format!("rtsp://{}:{port}", host.host()),
-        _ => rtsp,
-    };
-    Urls {
-        rtsp: format!("{rtsp}/{path}"),
-        hls: format!("/{path}/hls/main.m3u8"),
-        dash: format!("/{path}/dash/main.mpd"),
-        file: format!("/{path}/file"),
-    }
 }
 
 #[cfg(test)]

@@ -5,15 +5,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::extract::State;
+use reelway_catalogue::Catalogue;
 use reelway_session::State as Doing;
+use reelway_store::Store;
 use serde::Serialize;
 
-use super::json;
+use super::reply::Reply;
 use crate::answer::Answer;
-use crate::app::App;
-use crate::desk::Asker;
-use crate::metrics::state_name;
+use crate::names::state_name;
 use crate::node::{Addresses, NodeState, Problem};
+use crate::status::Status;
+
+/// What the server as a whole is described from.
+#[derive(Clone)]
+pub(crate) struct Overview {
+    pub catalogue: Arc<dyn Catalogue>,
+    pub store: Store,
+    pub status: Arc<Status>,
+}
 
 #[derive(Serialize)]
 pub(super) struct Node {
@@ -69,29 +78,34 @@ struct Pool {
 }
 
 impl Node {
-    pub fn of(app: &App) -> Node {
+    pub fn of(overview: &Overview) -> Node {
+        let Overview {
+            catalogue,
+            store,
+            status,
+        } = overview;
         let mut films: BTreeMap<&str, usize> = ["ready", "indexing", "not_ready", "unplayable"]
             .into_iter()
             .map(|state| (state, 0))
             .collect();
-        for entry in app.catalogue.list() {
+        for entry in catalogue.list() {
             *films.entry(state_name(&entry.state)).or_default() += 1;
         }
         let (mut total, mut playing, mut by_protocol) = (0, 0, BTreeMap::new());
-        for ((protocol, state), count) in app.sessions.tally() {
+        for ((protocol, state), count) in status.sessions.tally() {
             total += count;
             playing += if state == Doing::Playing { count } else { 0 };
             *by_protocol.entry(protocol.name()).or_default() += count;
         }
-        let sending = app.node.sending();
-        let pool = app.store.stats();
+        let sending = status.node.sending();
+        let pool = store.stats();
         let block = u64::from(pool.block_bytes);
         Node {
-            name: app.node.name(),
+            name: status.node.name(),
             version: env!("CARGO_PKG_VERSION"),
-            uptime: (app.uptime().as_secs_f64() * 10.0).round() / 10.0,
-            state: app.state(),
-            problems: app.node.problems(),
+            uptime: (status.uptime().as_secs_f64() * 10.0).round() / 10.0,
+            state: status.state(),
+            problems: status.node.problems(),
             films,
             sessions: Sessions {
                 total,
@@ -114,8 +128,8 @@ impl Node {
                 refused: sending.refused_total,
             },
             http: Http {
-                connections: app.metrics.connections.load(Ordering::Relaxed),
-                bytes: app.metrics.sent.load(Ordering::Relaxed),
+                connections: status.counters.connections.load(Ordering::Relaxed),
+                bytes: status.counters.sent.load(Ordering::Relaxed),
             },
             pool: Pool {
                 bytes: pool.blocks * block,
@@ -123,11 +137,12 @@ impl Node {
                 hits: pool.hits,
                 misses: pool.misses,
             },
-            addresses: app.node.addresses(),
+            addresses: status.node.addresses(),
         }
     }
 }
 
-pub(crate) async fn node(State(app): State<Arc<App>>, asker: Asker) -> Answer {
-    json(&app, &asker, |app| Ok(Node::of(app))).await
+/// `GET /api/node`.
+pub(crate) async fn node(State(overview): State<Overview>, reply: Reply) -> Answer {
+    reply.json(move || Ok(Node::of(&overview))).await
 }

@@ -1,16 +1,13 @@
 //! Viewers of all protocols.
 
-use std::sync::Arc;
-
 use axum::extract::{Path, Query, State, rejection::QueryRejection};
 use axum::http::StatusCode;
-use reelway_session::{EndReason, Protocol, SessionView, Wanted};
+use reelway_session::{EndReason, Protocol, SessionView, Sessions, Wanted};
 use serde::{Deserialize, Serialize};
 
-use super::json;
+use super::reply::Reply;
 use crate::answer::{self, Answer};
-use crate::app::App;
-use crate::desk::Asker;
+use crate::names;
 
 /// Sessions of a page.
 const MOST: usize = 200;
@@ -45,23 +42,25 @@ struct List {
 }
 
 pub(crate) async fn sessions(
-    State(app): State<Arc<App>>,
+    State(sessions): State<Sessions>,
     wish: Result<Query<Wish>, QueryRejection>,
-    asker: Asker,
+    reply: Reply,
 ) -> Answer {
     let Query(wish) = match wish {
         Ok(wish) => wish,
         Err(error) => return answer::api_error(StatusCode::BAD_REQUEST, error.body_text()),
     };
-    let protocol = match wish.protocol.as_deref().map(super::protocol) {
+    let protocol = match wish.protocol.as_deref().map(names::protocol) {
         None => None,
         Some(Ok(protocol)) => Some(protocol),
         Some(Err(words)) => return answer::api_error(StatusCode::BAD_REQUEST, words),
     };
-    json(&app, &asker, move |app| Ok(page(app, wish, protocol))).await
+    reply
+        .json(move || Ok(page(&sessions, wish, protocol)))
+        .await
 }
 
-fn page(app: &App, wish: Wish, protocol: Option<Protocol>) -> List {
+fn page(sessions: &Sessions, wish: Wish, protocol: Option<Protocol>) -> List {
     let per_page = wish.per_page.unwrap_or(USUAL).clamp(1, MOST);
     let page = wish.page.unwrap_or(1).max(1);
     let wanted = Wanted {
@@ -70,7 +69,7 @@ fn page(app: &App, wish: Wish, protocol: Option<Protocol>) -> List {
         newest_first: wish.sort == Sort::StartedDown,
     };
     let skip = (page - 1).saturating_mul(per_page);
-    let (total, sessions) = app.sessions.page(&wanted, skip, per_page);
+    let (total, sessions) = sessions.page(&wanted, skip, per_page);
     List {
         total,
         page,
@@ -80,8 +79,11 @@ fn page(app: &App, wish: Wish, protocol: Option<Protocol>) -> List {
 }
 
 /// `DELETE /api/sessions/ID`. Who asks has been checked.
-pub(crate) async fn end_session(State(app): State<Arc<App>>, Path(id): Path<String>) -> Answer {
-    if app.sessions.end(&id, EndReason::Kicked) {
+pub(crate) async fn end_session(
+    State(sessions): State<Sessions>,
+    Path(id): Path<String>,
+) -> Answer {
+    if sessions.end(&id, EndReason::Kicked) {
         answer::empty(StatusCode::NO_CONTENT)
     } else {
         answer::api_error(

@@ -4,7 +4,7 @@ use reelway_media::{Kind, Samples, SamplesError, Track, ticks_to_nanos};
 use reelway_package::FrameRate;
 use serde::Serialize;
 
-use super::seconds;
+use super::json::seconds;
 
 /// Samples looked at at once.
 const SCAN: u32 = 4096;

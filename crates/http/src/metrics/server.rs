@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use reelway_catalogue::State;
-use reelway_session::{Resource, State as Doing};
+use reelway_catalogue::Catalogue;
+use reelway_session::{Gate, Resource, Sessions, State as Doing};
 
 use super::text::Exposition;
-use crate::api::interface;
-use crate::app::App;
+use crate::names::{interface, state_name};
 use crate::node::{NodeState, Sending};
+use crate::status::Status;
 
-pub(super) fn node(out: &mut Exposition, app: &App) {
+/// The process, its state and its sender.
+pub(crate) fn node(out: &mut Exposition, status: &Status) {
     out.family(
         "reelway_build_info",
         "gauge",
@@ -25,12 +26,12 @@ pub(super) fn node(out: &mut Exposition, app: &App) {
         "reelway_uptime_seconds",
         "gauge",
         "Time since the start.",
-        app.uptime().as_secs_f64(),
+        status.uptime().as_secs_f64(),
     );
     for (name, help, value) in crate::process::counters() {
         out.single(name, "counter", help, value);
     }
-    let state = app.state();
+    let state = status.state();
     out.family(
         "reelway_state",
         "gauge",
@@ -43,7 +44,7 @@ pub(super) fn node(out: &mut Exposition, app: &App) {
     ] {
         out.value("reelway_state", &[("state", name)], u8::from(is));
     }
-    sender(out, &app.node.sending());
+    sender(out, &status.node.sending());
 }
 
 fn sender(out: &mut Exposition, sending: &Sending) {
@@ -138,33 +139,38 @@ fn sender(out: &mut Exposition, sending: &Sending) {
     }
 }
 
-pub(super) fn films_and_sessions(out: &mut Exposition, app: &App) {
+/// Films and viewers by their states.
+pub(crate) fn films_and_sessions(
+    out: &mut Exposition,
+    catalogue: &dyn Catalogue,
+    sessions: &Sessions,
+) {
     let mut films: BTreeMap<&str, u64> = ["ready", "indexing", "not_ready", "unplayable"]
         .into_iter()
         .map(|state| (state, 0))
         .collect();
-    for entry in app.catalogue.list() {
+    for entry in catalogue.list() {
         *films.entry(state_name(&entry.state)).or_default() += 1;
     }
     out.family("reelway_films", "gauge", "Films by state.");
     for (state, count) in films {
         out.value("reelway_films", &[("state", state)], count);
     }
-    let mut sessions: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for ((protocol, state), count) in app.sessions.tally() {
+    let mut counts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for ((protocol, state), count) in sessions.tally() {
         let state = match state {
             Doing::Ready => "ready",
             Doing::Playing => "playing",
             Doing::Paused => "paused",
         };
-        *sessions.entry((protocol.name(), state)).or_default() += count as u64;
+        *counts.entry((protocol.name(), state)).or_default() += count as u64;
     }
     out.family(
         "reelway_sessions",
         "gauge",
         "Viewers by protocol and state.",
     );
-    for ((protocol, state), count) in sessions {
+    for ((protocol, state), count) in counts {
         out.value(
             "reelway_sessions",
             &[("protocol", protocol), ("state", state)],
@@ -179,12 +185,13 @@ pub(super) fn films_and_sessions(out: &mut Exposition, app: &App) {
     out.value(
         "reelway_sessions_made_room_total",
         &[],
-        app.sessions.made_room(),
+        sessions.made_room(),
     );
 }
 
-pub(super) fn admission(out: &mut Exposition, app: &App) {
-    let judge = app.sessions.gate().judge();
+/// Limits, what is booked of them, and refusals.
+pub(crate) fn admission(out: &mut Exposition, gate: &Gate) {
+    let judge = gate.judge();
     out.single(
         "reelway_admission_refused_total",
         "counter",
@@ -199,7 +206,7 @@ pub(super) fn admission(out: &mut Exposition, app: &App) {
         |out: &mut Exposition, name: &str, help: &str, value: &dyn Fn(Resource) -> u64| {
             out.family(name, "gauge", help);
             for (resource, _) in limits {
-                let interface = interface(app, *resource).unwrap_or_default();
+                let interface = interface(gate, *resource).unwrap_or_default();
                 let labels = [("resource", resource.name()), ("interface", &interface)];
                 out.value(name, &labels, value(*resource));
             }
@@ -223,14 +230,4 @@ pub(super) fn admission(out: &mut Exposition, app: &App) {
             loads.max().unwrap_or(0)
         },
     );
-}
-
-/// A film's state as the API and the metrics name it.
-pub(crate) fn state_name(state: &State) -> &'static str {
-    match state {
-        State::Ready(_) => "ready",
-        State::Indexing => "indexing",
-        State::NotReady { .. } => "not_ready",
-        State::Unplayable { .. } => "unplayable",
-    }
 }

@@ -1,12 +1,13 @@
 //! The pool, the cache, the disks and the tier.
 
-use reelway_store::TierStats;
+use reelway_store::{Store, TierStats};
 
 use super::text::Exposition;
-use crate::app::App;
+use crate::shadow::Shadow;
 
-pub(super) fn store(out: &mut Exposition, app: &App) {
-    let stats = app.store.stats();
+/// The pool, the cache and how others would have done, the disks, the tier.
+pub(crate) fn store(out: &mut Exposition, store: &Store, shadow: &Shadow) {
+    let stats = store.stats();
     let block = u64::from(stats.block_bytes);
     out.single(
         "reelway_pool_bytes",
@@ -50,7 +51,7 @@ pub(super) fn store(out: &mut Exposition, app: &App) {
         "Requested blocks that had to be read.",
         stats.misses,
     );
-    if let Some(compared) = app.shadow.compared() {
+    if let Some(compared) = shadow.compared() {
         let name = "reelway_cache_hit_ratio";
         let help = "Hit ratio of the same last requests, with this policy and with others.";
         out.family(name, "gauge", help);
@@ -68,7 +69,7 @@ pub(super) fn store(out: &mut Exposition, app: &App) {
         "reelway_cache_compare_cpu_seconds_total",
         "counter",
         "CPU time of the comparison with other policies.",
-        app.shadow.cpu().as_secs_f64(),
+        shadow.cpu().as_secs_f64(),
     );
     out.single(
         "reelway_cache_viewers",
@@ -88,7 +89,7 @@ pub(super) fn store(out: &mut Exposition, app: &App) {
         "Reads of film files that failed.",
         stats.errors,
     );
-    let lanes = app.store.lanes();
+    let lanes = store.lanes();
     let name = "reelway_device_read_seconds";
     let help = "Latency of reads, rounded to a power of two of microseconds, by disk or origin.";
     out.family(name, "summary", help);
@@ -100,7 +101,7 @@ pub(super) fn store(out: &mut Exposition, app: &App) {
         let labels = [("device", lane.name.as_str())];
         out.value(&format!("{name}_count"), &labels, lane.reads);
     }
-    if let Some(stats) = app.store.tier() {
+    if let Some(stats) = store.tier() {
         tier(out, &stats, block);
     }
 }

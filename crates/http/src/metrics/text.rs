@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// Text in the exposition format, version 0.0.4.
 #[derive(Default)]
-pub(crate) struct Exposition(pub(super) String);
+pub(crate) struct Exposition(pub String);
 
 impl Exposition {
     pub fn family(&mut self, name: &str, kind: &str, help: &str) {

@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, StatusCode, header};
 
-use super::{Refused, refuse};
+use super::refused::{Refused, refuse};
 
 /// A part of a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

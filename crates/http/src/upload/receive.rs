@@ -15,7 +15,7 @@ use reelway_store::Draft;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::{Refused, disk_error, refuse};
+use super::refused::{Refused, disk_error, refuse};
 
 /// Bytes that are handed to the disk at once.
 const GATHERED: usize = 1 << 20;

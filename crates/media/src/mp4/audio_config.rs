@@ -2,8 +2,8 @@
 
 use super::bits::Bits;
 use super::boxes::Boxed;
-use super::error::IndexError;
 use crate::AacConfig;
+use crate::index_error::IndexError;
 
 /// What an `esds` box says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Boxes in memory (ISO/IEC 14496-12 4.2), each knowing where in the file it lies, so that every
 //! error can name box and byte.
 
-use super::error::{IndexError, Trouble};
+use crate::index_error::{IndexError, IndexErrorKind};
 
 /// A box wholly in memory.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ impl<'p, 'a> Boxed<'p, 'a> {
     }
 
     /// An error that names this box.
-    pub fn error(&self, kind: Trouble, problem: impl Into<String>) -> IndexError {
+    pub fn error(&self, kind: IndexErrorKind, problem: impl Into<String>) -> IndexError {
         IndexError {
             path: self.path(),
             offset: self.offset,
@@ -89,7 +89,7 @@ impl<'p, 'a> Boxed<'p, 'a> {
 
     /// This box contradicts itself or another.
     pub fn damaged(&self, problem: impl Into<String>) -> IndexError {
-        self.error(Trouble::Damaged, problem)
+        self.error(IndexErrorKind::Damaged, problem)
     }
 
     /// Reads the body's fields from byte `skip` on.

@@ -2,7 +2,7 @@
 
 use super::bits::Bits;
 use super::boxes::{Boxed, Fields};
-use super::error::IndexError;
+use crate::index_error::IndexError;
 use crate::{H264Config, H265Config, OpusConfig, Sound};
 
 /// `avcC` (ISO/IEC 14496-15 5.3.3.1).
@@ -119,7 +119,7 @@ pub fn eac3(dec3: &[u8]) -> Option<Sound> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Trouble;
+    use crate::IndexErrorKind;
 
     fn boxed<'a>(kind: &[u8; 4], body: &'a [u8]) -> Boxed<'a, 'a> {
         Boxed {
@@ -151,7 +151,7 @@ mod tests {
         let error = h264(&boxed(b"avcC", &body), *b"avc1").unwrap_err();
         assert_eq!(
             (error.kind, error.path.as_str(), error.offset),
-            (Trouble::Damaged, "avcC", 40)
+            (IndexErrorKind::Damaged, "avcC", 40)
         );
     }
 

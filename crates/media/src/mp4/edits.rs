@@ -1,7 +1,7 @@
 //! Edit lists (ISO/IEC 14496-12 8.6.6): which part of a track's media is shown, and when.
 
 use super::boxes::Boxed;
-use super::error::IndexError;
+use crate::index_error::IndexError;
 
 /// What of a track is shown, as one piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::audio_config::{Esds, audio_config};
 use super::boxes::{Boxed, fourcc};
 use super::config;
-use super::error::{IndexError, Trouble};
+use crate::index_error::{IndexError, IndexErrorKind};
 use crate::{AacConfig, Codec, Kind, Sound};
 
 /// A sample entry that can be played.
@@ -38,7 +38,7 @@ impl Entry {
     pub fn parse(entry: &Boxed, kind: Kind, stsd_version: u8) -> Result<Known, IndexError> {
         if entry.body.len() > MAX_ENTRY {
             return Err(entry.error(
-                Trouble::TooLarge,
+                IndexErrorKind::TooLarge,
                 format!("is {} bytes long", entry.body.len()),
             ));
         }

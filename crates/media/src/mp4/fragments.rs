@@ -1,8 +1,8 @@
 //! Movie fragments: `moof` (ISO/IEC 14496-12 8.8).
 
 use super::boxes::Boxed;
-use super::error::{IndexError, Trouble};
 use super::tables::Limits;
+use crate::index_error::{IndexError, IndexErrorKind};
 use crate::{Sample, SampleTable};
 
 /// `trex`: what fragments of a track leave unsaid.
@@ -212,7 +212,7 @@ impl Run<'_, '_> {
                     "says {count} samples of {} bytes, more than the file holds",
                     self.defaults.size
                 );
-                trun.error(Trouble::Incomplete, problem)
+                trun.error(IndexErrorKind::Incomplete, problem)
             })?;
             if self.defaults.size == 0 && count > 0 {
                 return Err(trun.damaged(format!("gives its {count} samples no size")));

@@ -1,6 +1,6 @@
-//! MP4 (ISO/IEC 14496-12) becomes an [`Index`].
+//! MP4 (ISO/IEC 14496-12) becomes an [`crate::Index`].
 //!
-//! [`index`] walks the boxes of the file and asks for `moov` and `moof`; [`moov`] reads the tracks,
+//! [`reader`] walks the boxes of the file and asks for `moov` and `moof`; [`moov`] reads the tracks,
 //! with [`entry`] (and [`config`], [`audio_config`]) for what they are coded in, [`edits`] for what
 //! of them is shown, [`meta`] for names; [`tables`] and [`fragments`] give the samples; [`timeline`]
 //! lays all of it on one timeline.
@@ -17,13 +17,11 @@ mod boxes;
 mod config;
 mod edits;
 mod entry;
-mod error;
 mod fragments;
-mod index;
 mod meta;
 mod moov;
+mod reader;
 mod tables;
 mod timeline;
 
-pub use error::{IndexError, Trouble};
-pub use index::{Index, IndexOptions, Indexer, ReadIndexError, Step, index_with};
+pub(crate) use reader::Reader;

@@ -3,11 +3,11 @@
 use super::boxes::{Boxed, fourcc};
 use super::edits::{self, Edit};
 use super::entry::{Entry, Known};
-use super::error::{IndexError, Trouble};
 use super::fragments::{Defaults, FragmentTrack, Gathered, Tracks};
 use super::meta;
 use super::tables::{self, Limits};
 use crate::Kind;
+use crate::index_error::{IndexError, IndexErrorKind};
 
 /// What `moov` says of a film.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ impl Movie {
             let trak = trak?;
             if trak.number > MAX_TRACKS {
                 return Err(trak.error(
-                    Trouble::TooLarge,
+                    IndexErrorKind::TooLarge,
                     format!("is more than the {MAX_TRACKS} tracks that are allowed"),
                 ));
             }

@@ -6,7 +6,7 @@
 //! with a note; what would make us read wrong bytes is an error.
 
 use super::boxes::{Boxed, fourcc};
-use super::error::{IndexError, Trouble};
+use crate::index_error::{IndexError, IndexErrorKind};
 use crate::{Sample, SampleTable};
 
 /// What bounds the samples of a film.
@@ -26,7 +26,7 @@ impl Limits {
     pub fn book(&mut self, of: &Boxed, count: u32) -> Result<(), IndexError> {
         self.samples = self.samples.checked_sub(count).ok_or_else(|| {
             of.error(
-                Trouble::TooLarge,
+                IndexErrorKind::TooLarge,
                 format!(
                     "brings {count} samples, {} more than are allowed",
                     count - self.samples
@@ -59,9 +59,9 @@ impl Limits {
         );
         of.error(
             if size >> 31 == 0 {
-                Trouble::Incomplete
+                IndexErrorKind::Incomplete
             } else {
-                Trouble::Damaged
+                IndexErrorKind::Damaged
             },
             problem,
         )
@@ -195,7 +195,7 @@ impl<'p, 'a> Sizes<'p, 'a> {
                     "says {count} samples of {fixed} bytes, more than the file's {}",
                     limits.file_len
                 );
-                return Err(of.error(Trouble::Incomplete, problem));
+                return Err(of.error(IndexErrorKind::Incomplete, problem));
             }
             return Ok(Some(Sizes {
                 of,

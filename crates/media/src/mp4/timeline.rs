@@ -2,10 +2,10 @@
 //! and which samples lie outside it. See [`Track`] for what zero is.
 
 use super::edits::Edit;
-use super::error::{IndexError, Trouble};
-use super::index::Index;
 use super::moov::{Draft, Movie};
 use crate::groups::group;
+use crate::index::Index;
+use crate::index_error::{IndexError, IndexErrorKind};
 use crate::{
     Container, Kind, Nanos, Picture, SECOND, SampleTable, Title, Track, nanos_to_ticks, rescale,
     ticks_to_nanos,
@@ -95,7 +95,7 @@ fn unplayable(movie: &Movie) -> IndexError {
         path: String::new(),
         offset: 0,
         problem,
-        kind: Trouble::Unplayable,
+        kind: IndexErrorKind::Unplayable,
     }
 }
 
@@ -151,7 +151,7 @@ impl Draft {
             path,
             offset: self.offset,
             problem,
-            kind: Trouble::Damaged,
+            kind: IndexErrorKind::Damaged,
         }
     }
 

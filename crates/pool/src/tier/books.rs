@@ -4,12 +4,12 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use reelway_cache::{BlockId, FilmId, Policy};
+use reelway_determinism::FixedMap;
 
 use super::budget::{Budget, Hours};
 use super::missed::Missed;
 use super::stats::TierStats;
 use crate::films::{Films, Numbered};
-use crate::hash::FixedMap;
 
 /// A block as it is remembered over a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::hash::FixedMap;
+use reelway_determinism::FixedMap;
 
 /// Counts by a hash of the block's name; who shares one shares its count.
 #[derive(Debug)]

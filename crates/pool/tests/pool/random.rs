@@ -5,35 +5,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use reelway_cache::{BlockId, Film as Shape, Spec, Watching};
+use reelway_determinism::Random;
 use reelway_pool::{Ahead, Failure, Given, News, Pin, Pool};
 
 use super::world::{Film, Memory, Owner};
-
-/// Random numbers from a seed: splitmix64 (Steele, Lea and Flood, 2014).
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0xd134_2543_de82_ef95))
-    }
-
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A whole number below `count`.
-    pub fn below(&mut self, count: usize) -> usize {
-        (self.bits() % count.max(1) as u64) as usize
-    }
-
-    fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len())]
-    }
-}
 
 /// What was asked for.
 #[derive(Clone, Debug)]
@@ -81,7 +56,7 @@ impl Run {
             .collect();
         let films = (0..1 + random.below(4))
             .map(|file| {
-                let film = owner.film(file as u32, *random.one(&queues));
+                let film = owner.film(file as u32, *random.one_of(&queues));
                 let tier = (random.below(3) == 0).then_some(tier);
                 Film { tier, ..film }
             })
@@ -108,7 +83,7 @@ impl Run {
         let deadline = self.owner.now.nanos() + 1000 * self.random.below(8) as u64;
         match self.random.below(20) {
             0..6 => {
-                let film = *self.random.one(&self.films);
+                let film = *self.random.one_of(&self.films);
                 let first = self.random.below(30) as u32;
                 let blocks = first..first + self.random.below(self.most + 1) as u32;
                 self.tag += 1;
@@ -160,7 +135,7 @@ impl Run {
     fn let_one_go(&mut self) {
         let tags: Vec<u64> = self.owner.answers.keys().copied().collect();
         if !tags.is_empty() {
-            self.owner.let_go(*self.random.one(&tags));
+            self.owner.let_go(*self.random.one_of(&tags));
         }
     }
 
@@ -175,7 +150,7 @@ impl Run {
     }
 
     fn news(&mut self) {
-        let film = *self.random.one(&self.films);
+        let film = *self.random.one_of(&self.films);
         let viewer = self.random.below(3) as u64;
         let mut news = vec![match self.random.below(4) {
             0 => News::Left(viewer),

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use reelway_cache::{BlockId, Policy, Spec};
+use reelway_determinism::Random;
 use reelway_pool::tier::{Books, Budget, HOURS, Held, Look, Record};
-
-use super::random::Random;
 
 const NOW: Duration = Duration::ZERO;
 

@@ -7,7 +7,7 @@ use reelway_yardstick::load::{Limit, LoadStory, Sample, ViewerStory};
 use reelway_yardstick::{Histogram, Outcome, Progress};
 use serde_json::{Value, json};
 
-use super::Measured;
+use super::measured::Measured;
 
 pub(super) fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3

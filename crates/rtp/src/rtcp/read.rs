@@ -1,6 +1,6 @@
 //! What receivers say.
 
-use super::{CNAME, GENERIC_NACK, kind};
+use super::numbers::{CNAME, GENERIC_NACK, kind};
 
 /// What one receiver saw of one source (RFC 3550 section 6.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What a sender says.
 
-use super::{CNAME, kind};
+use super::numbers::{CNAME, kind};
 
 /// A sender report without reception reports (RFC 3550 section 6.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

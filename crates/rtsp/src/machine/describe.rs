@@ -4,15 +4,26 @@ use std::sync::Arc;
 
 use reelway_rtp::sdp::Profile;
 
+use crate::film::{Film, FilmError};
 use crate::header::accepts_sdp;
-use crate::machine::{ConnId, METHODS, Machine, Pending, Refused, Step};
+use crate::machine::event::ConnId;
+use crate::machine::state::Machine;
+use crate::machine::step::{Pending, Refused, Step};
 use crate::message::Request;
 use crate::response::{Response, Status};
-use crate::seam::{Film, FilmError, Job};
+use crate::seam::Job;
 use crate::target::{self, Target};
 
-impl<W: Clone> Machine<W> {
-    pub(super) fn options(&mut self, conn: ConnId, request: &Request) -> Result<Step<W>, Refused> {
+/// Methods that are understood, as `Public` and `Allow` list them.
+pub(super) const METHODS: &str =
+    "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER";
+
+impl<W: Clone, F> Machine<W, F> {
+    pub(super) fn options(
+        &mut self,
+        conn: ConnId,
+        request: &Request,
+    ) -> Result<Step<W, F>, Refused> {
         let mut answer = Response::ok().header("Public", METHODS);
         if request.session().is_some() {
             let (name, _) = self.session_of(conn, request)?;
@@ -26,7 +37,7 @@ impl<W: Clone> Machine<W> {
         &mut self,
         conn: ConnId,
         request: &Request,
-    ) -> Result<Step<W>, Refused> {
+    ) -> Result<Step<W, F>, Refused> {
         let session = match request.session() {
             Some(_) => Some(self.session_of(conn, request)?.0),
             None => None,
@@ -52,7 +63,7 @@ impl<W: Clone> Machine<W> {
         conn: ConnId,
         request: &Request,
         target: &Target,
-    ) -> Result<Step<W>, Refused> {
+    ) -> Result<Step<W, F>, Refused> {
         if !accepts_sdp(request.headers.all("Accept")) {
             let words = "descriptions are application/sdp, which Accept does not list";
             return Err(Response::refuse(Status::NOT_ACCEPTABLE, words));
@@ -84,8 +95,8 @@ impl<W: Clone> Machine<W> {
         conn: ConnId,
         origin: &str,
         profile: Profile,
-        film: Result<Arc<dyn Film>, FilmError>,
-    ) -> Result<Step<W>, Refused> {
+        film: Result<Arc<Film<F>>, FilmError>,
+    ) -> Result<Step<W, F>, Refused> {
         let film = film.map_err(refuse_film)?;
         let server = self
             .connections
@@ -93,7 +104,7 @@ impl<W: Clone> Machine<W> {
             .map(|connection| connection.local.ip());
         let server = server.unwrap_or(std::net::Ipv4Addr::LOCALHOST.into());
         let answer = Response::ok()
-            .header("Content-Base", target::base(origin, film.title()))
+            .header("Content-Base", target::base(origin, &film.title))
             .header("Cache-Control", "no-cache")
             .body("application/sdp", film.sdp(server, profile));
         Ok(Step::Answer(answer))
@@ -111,9 +122,9 @@ impl<W: Clone> Machine<W> {
     }
 }
 
-/// Whether who calls himself so plays what is described as RTP/AVPF. GStreamer asks for lost packets only
+/// Whether a client of this name plays what is described as RTP/AVPF. GStreamer asks for lost packets only
 /// then; live555 (VLC) passes over such a section altogether, and ffmpeg would ask without understanding
-/// the answer. Whoever else wants feedback says so in SETUP.
+/// the answer. Any other client that wants feedback says so in SETUP.
 fn reads_avpf(user_agent: &str) -> bool {
     user_agent.starts_with("GStreamer/")
 }

@@ -1,24 +1,25 @@
 //! TEARDOWN and all the other ways in which sessions and connections end.
 
-use reelway_clock::Monotonic;
-use reelway_session::{EndReason, excused};
+use reelway_time::{Monotonic, excused};
 
+use crate::machine::event::{Action, ConnId};
 use crate::machine::session::Phase;
-use crate::machine::{Action, ConnId, Machine, Refused, Step};
+use crate::machine::state::Machine;
+use crate::machine::step::{Refused, Step};
 use crate::message::Request;
 use crate::response::{Response, Status};
-use crate::seam::Out;
+use crate::seam::{EndReason, Out};
 use crate::target::Target;
 
-impl<W: Clone> Machine<W> {
+impl<W: Clone, F> Machine<W, F> {
     pub(super) fn teardown(
         &mut self,
         conn: ConnId,
         request: &Request,
         target: &Target,
-    ) -> Result<Step<W>, Refused> {
+    ) -> Result<Step<W, F>, Refused> {
         let (name, session) = self.session_of(conn, request)?;
-        let whole = session.film.title() == target.whole_title();
+        let whole = session.film.title == target.whole_title();
         let one_of_several = target
             .track()
             .filter(|_| !whole && session.tracks.len() > 1);
@@ -59,8 +60,11 @@ impl<W: Clone> Machine<W> {
         let Some(session) = self.sessions.remove(name) else {
             return;
         };
-        if let Some(playback) = session.playback {
-            self.actions.push(Action::Stop(playback, reason.told()));
+        if session.has_stream {
+            self.actions.push(Action::Stop {
+                session: name.to_owned(),
+                why: reason.words(),
+            });
         }
         self.actions.push(Action::Leave {
             session: name.to_owned(),
@@ -116,6 +120,9 @@ impl<W: Clone> Machine<W> {
         let Some(connection) = self.connections.remove(&conn) else {
             return;
         };
+        if let Some((_, pending)) = connection.pending {
+            self.give_up(pending);
+        }
         let of_media = connection.channels.into_values();
         let mut concerned: Vec<String> = connection.sessions.into_iter().chain(of_media).collect();
         concerned.sort();
@@ -124,7 +131,7 @@ impl<W: Clone> Machine<W> {
             let Some(session) = self.sessions.get_mut(&name) else {
                 continue;
             };
-            let unplayed = session.phase == Phase::Ready && session.playback.is_none();
+            let unplayed = session.phase == Phase::Ready && !session.has_stream;
             let mut ends = session.media == Some(conn);
             if session.control == Some(conn) {
                 session.control = None;

@@ -1,46 +1,32 @@
 //! PLAY and PAUSE.
 
-use std::sync::Arc;
-
 use reelway_media::Nanos;
-use reelway_session::Refusal;
+use reelway_time::Monotonic;
 
 use crate::header::range::{self, NptRange, NptStart, RangeError};
 use crate::header::rtp_info;
+use crate::machine::event::{Action, ConnId};
 use crate::machine::session::{Phase, Session};
-use crate::machine::{Action, ConnId, Machine, Pending, Refused, Step};
+use crate::machine::state::Machine;
+use crate::machine::step::{Judged, Pace, Pending, Playing, Refused, Step, Wanted, no_room};
 use crate::message::Request;
 use crate::response::{Response, Status};
-use crate::seam::{Job, Outcome, PlayInfo, PlayOrder, Playback};
+use crate::seam::{Carriage, EndReason, Job, Outcome, PlayInfo, PlayOrder, Refusal};
 use crate::target::Target;
 
-/// A PLAY that waits for its stream.
-pub(super) struct Playing {
-    session: String,
-    end: Nanos,
-    pace: Pace,
-}
-
-/// Whether the answer has to say at which pace the film plays.
-#[derive(Clone, Copy)]
-struct Pace {
-    scale: bool,
-    speed: bool,
-}
-
-impl<W: Clone> Machine<W> {
+impl<W: Clone, F> Machine<W, F> {
     pub(super) fn play(
         &mut self,
         conn: ConnId,
         request: &Request,
         target: &Target,
-    ) -> Result<Step<W>, Refused> {
+    ) -> Result<Step<W, F>, Refused> {
         let (name, session) = self.session_of(conn, request)?;
         session.covers(target)?;
         if session.busy {
             return Err(busy());
         }
-        let wish = match request.headers.get("Range") {
+        let range = match request.headers.get("Range") {
             Some(value) => NptRange::parse(value).map_err(refuse_range)?,
             None => NptRange::UNSAID,
         };
@@ -50,7 +36,44 @@ impl<W: Clone> Machine<W> {
             scale: request.headers.get("Scale").is_some(),
             speed: request.headers.get("Speed").is_some(),
         };
-        let duration = session.film.duration();
+        let wanted = Wanted {
+            session: name.clone(),
+            range,
+            pace,
+        };
+        match (range.start, session.phase) {
+            (NptStart::Unsaid | NptStart::Now, Phase::Playing { .. } | Phase::Paused { .. }) => {
+                session.busy = true;
+                let job = Job::Locate { session: name };
+                Ok(Step::Wait(job, Pending::Locate(wanted)))
+            }
+            // Where it stands is of no matter.
+            _ => self.begin_to_play(wanted, 0),
+        }
+    }
+
+    /// Where the stream stands is known.
+    pub(super) fn located(
+        &mut self,
+        wanted: Wanted,
+        position: Nanos,
+    ) -> Result<Step<W, F>, Refused> {
+        if let Some(session) = self.sessions.get_mut(&wanted.session) {
+            session.busy = false;
+        }
+        self.begin_to_play(wanted, position)
+    }
+
+    /// Finds out what PLAY comes to for a stream at `position`, and takes the first step: every move is judged before it
+    /// is made.
+    fn begin_to_play(&mut self, wanted: Wanted, position: Nanos) -> Result<Step<W, F>, Refused> {
+        let Wanted {
+            session: name,
+            range: wish,
+            pace,
+        } = wanted;
+        let session = self.sessions.get_mut(&name).ok_or_else(gone)?;
+        let duration = session.film.duration;
         let end = match (wish, session.phase) {
             // What goes on, goes on to the end that was wished for.
             (
@@ -62,10 +85,6 @@ impl<W: Clone> Machine<W> {
             ) => end,
             _ => wish.end.unwrap_or(duration).min(duration),
         };
-        let position = session
-            .playback
-            .as_ref()
-            .map_or(0, |playback| playback.progress().position);
         let start = match (wish.start, session.phase) {
             (NptStart::At(at), _) => Some(at),
             // From where it was paused (RFC 2326 section 10.5).
@@ -90,98 +109,156 @@ impl<W: Clone> Machine<W> {
             return Err(Response::refuse(Status::INVALID_RANGE, words)
                 .header("Range", range::format(0, duration)));
         }
-        let job = match (&session.playback, start) {
-            (Some(playback), Some(start)) => Job::Seek {
-                playback: playback.clone(),
-                session: name.clone(),
-                start,
-                end,
-            },
-            (Some(playback), None) => Job::Resume {
-                playback: playback.clone(),
-                session: name.clone(),
-                end,
-            },
-            (None, start) => Job::Play(Box::new(PlayOrder {
-                session: name.clone(),
-                film: session.film.clone(),
-                tracks: session
-                    .tracks
-                    .iter()
-                    .map(|track| track.order.clone())
-                    .collect(),
-                start: start.unwrap_or(0),
-                end,
-            })),
-        };
         session.busy = true;
-        Ok(Step::Wait(
-            job,
-            Pending::Play(Playing {
-                session: name,
-                end,
-                pace,
-            }),
-        ))
+        let playing = Playing {
+            session: name.clone(),
+            end,
+            pace,
+        };
+        if session.has_stream {
+            let then = start.map_or(Judged::Resume, |start| Judged::Seek { start });
+            return Ok(judge(playing, from, then));
+        }
+        let order = PlayOrder {
+            session: name.clone(),
+            film: session.film.clone(),
+            tracks: session
+                .tracks
+                .iter()
+                .map(|track| track.order.clone())
+                .collect(),
+            start: from,
+            end,
+        };
+        let numbers = order.tracks.iter().map(|order| order.track.number);
+        let claim = Job::Claim {
+            session: name,
+            tracks: numbers.collect(),
+            carriage: order
+                .tracks
+                .first()
+                .map_or(Carriage::UdpV4, |order| order.out.carriage()),
+        };
+        Ok(Step::Wait(claim, Pending::Claim(playing, Box::new(order))))
     }
 
-    /// The first PLAY's stream is made.
+    /// A session that never played still has its place, or not.
+    pub(super) fn claimed(
+        &mut self,
+        playing: Playing,
+        order: Box<PlayOrder<W, F>>,
+        claimed: Result<(), Refusal>,
+    ) -> Result<Step<W, F>, Refused> {
+        let session = self.sessions.get_mut(&playing.session);
+        if let Err(refusal) = claimed {
+            if let Some(session) = session {
+                session.busy = false;
+            }
+            return Err(no_room(refusal));
+        }
+        if session.is_none() {
+            return Err(gone());
+        }
+        Ok(Step::Wait(Job::Make(order), Pending::Make(playing)))
+    }
+
+    /// The first PLAY's stream is made. It is judged from where it begins, which is known only now, and sends nothing
+    /// before.
     pub(super) fn made(
         &mut self,
         playing: Playing,
-        made: Result<(Arc<dyn Playback>, PlayInfo), String>,
-    ) -> Result<Step<W>, Refused> {
-        let info = made.map(|(playback, info)| {
-            match self.sessions.get_mut(&playing.session) {
-                Some(session) => {
-                    session.watch.set_playback(playback.clone());
-                    session.playback = Some(playback);
-                }
-                None => self.actions.push(Action::Stop(playback, None)),
+        made: Result<PlayInfo, String>,
+    ) -> Result<Step<W, F>, Refused> {
+        let session = self.sessions.get_mut(&playing.session);
+        match (made, session) {
+            (Ok(info), Some(session)) => {
+                session.has_stream = true;
+                Ok(judge(playing, info.start, Judged::Begin(info)))
             }
-            info
-        });
-        self.moved(playing, info)
-    }
-
-    /// There is no room; what it did before it goes on doing.
-    pub(super) fn no_room(
-        &mut self,
-        playing: &Playing,
-        refusal: Refusal,
-    ) -> Result<Step<W>, Refused> {
-        if let Some(session) = self.sessions.get_mut(&playing.session) {
-            session.busy = false;
+            (Ok(_), None) => {
+                self.stop(&playing.session);
+                Err(gone())
+            }
+            (Err(_), None) => Err(gone()),
+            (Err(reason), Some(_)) => {
+                self.give_up(Pending::Make(playing));
+                Err(Response::refuse(Status::INTERNAL_ERROR, reason))
+            }
         }
-        Err(Response::not_enough(refusal))
     }
 
+    /// There is room for it, or not. A stream that has played before then goes on as it did.
+    pub(super) fn judged(
+        &mut self,
+        now: Monotonic,
+        playing: Playing,
+        then: Judged,
+        judged: Result<(), Refusal>,
+    ) -> Result<Step<W, F>, Refused> {
+        let name = playing.session.clone();
+        if let Err(refusal) = judged {
+            self.give_up(Pending::Judge(playing, then));
+            return Err(no_room(refusal));
+        }
+        let session = self.sessions.get_mut(&name).ok_or_else(gone)?;
+        let job = match then {
+            Judged::Begin(info) => {
+                session.busy = false;
+                return self.flow(now, playing, &info);
+            }
+            Judged::Seek { start } => Job::Seek {
+                session: name,
+                start,
+                end: playing.end,
+            },
+            Judged::Resume => Job::Resume { session: name },
+        };
+        Ok(Step::Wait(job, Pending::Move(playing)))
+    }
+
+    /// The stream stands where it was to be moved, or it could not be moved.
     pub(super) fn moved(
         &mut self,
+        now: Monotonic,
         playing: Playing,
-        info: Result<PlayInfo, String>,
-    ) -> Result<Step<W>, Refused> {
+        moved: Result<PlayInfo, String>,
+    ) -> Result<Step<W, F>, Refused> {
+        let (name, end) = (&playing.session, playing.end);
+        let session = self.sessions.get_mut(name).ok_or_else(gone)?;
+        session.busy = false;
+        match moved {
+            Ok(info) => {
+                self.actions.push(Action::Book {
+                    session: name.clone(),
+                    from: info.start,
+                    to: end,
+                });
+                self.flow(now, playing, &info)
+            }
+            Err(reason) => {
+                // Wherever it stands, it does not flow.
+                self.enter(name, Phase::Paused { end });
+                Err(Response::refuse(Status::INTERNAL_ERROR, reason))
+            }
+        }
+    }
+
+    /// Answers a PLAY that succeeded, and lets its stream go.
+    fn flow(
+        &mut self,
+        now: Monotonic,
+        playing: Playing,
+        info: &PlayInfo,
+    ) -> Result<Step<W, F>, Refused> {
         let Playing {
             session: name,
             end,
             pace,
         } = playing;
-        let Some(session) = self.sessions.get_mut(&name) else {
-            return Err(gone());
-        };
-        session.busy = false;
-        let (info, playback) = match (info, session.playback.clone()) {
-            (Ok(info), Some(playback)) => (info, playback),
-            (Ok(_), None) => return Err(Response::new(Status::INTERNAL_ERROR)),
-            (Err(reason), playback) => {
-                // Wherever it stands, it does not flow.
-                if playback.is_some() {
-                    session.enter(Phase::Paused { end });
-                }
-                return Err(Response::refuse(Status::INTERNAL_ERROR, reason));
-            }
-        };
-        let entries = session
+        self.enter(&name, Phase::Playing { end });
+        let session = self.sessions.get_mut(&name).ok_or_else(gone)?;
+        session.went = now;
+        let entries: Vec<_> = session
             .tracks
             .iter()
             .zip(&info.tracks)
@@ -189,17 +266,16 @@ impl<W: Clone> Machine<W> {
                 url: track.url.clone(),
                 seq: first.seq,
                 rtp_time: first.rtp_time,
-            });
-        let entries: Vec<_> = entries.collect();
-        session.enter(Phase::Playing { end });
+            })
+            .collect();
         let answer = Response::ok()
-            .header("Session", name)
+            .header("Session", name.as_str())
             .header(
                 "Range",
-                range::playing(info.start, end, session.film.duration()),
+                range::playing(info.start, end, session.film.duration),
             )
             .header("RTP-Info", rtp_info::format(&entries));
-        Ok(Step::AnswerAndGo(pace.say(answer), playback))
+        Ok(Step::AnswerAndGo(pace.say(answer), name))
     }
 
     pub(super) fn pause(
@@ -207,80 +283,140 @@ impl<W: Clone> Machine<W> {
         conn: ConnId,
         request: &Request,
         target: &Target,
-    ) -> Result<Step<W>, Refused> {
+    ) -> Result<Step<W, F>, Refused> {
         let (name, session) = self.session_of(conn, request)?;
         session.covers(target)?;
         if session.busy {
             return Err(busy());
         }
-        match &session.playback {
-            Some(playback) if matches!(session.phase, Phase::Playing { .. }) => {
-                let job = Job::Pause {
-                    playback: playback.clone(),
-                    session: name.clone(),
-                };
-                session.busy = true;
-                Ok(Step::Wait(job, Pending::Pause { session: name }))
-            }
-            // It stands already (RFC 2326 section A.2).
-            _ => Ok(Step::Answer(Response::ok().header("Session", name))),
+        if session.has_stream && matches!(session.phase, Phase::Playing { .. }) {
+            session.busy = true;
+            let job = Job::Pause {
+                session: name.clone(),
+            };
+            return Ok(Step::Wait(job, Pending::Pause { session: name }));
         }
+        // It stands already (RFC 2326 section A.2).
+        Ok(Step::Answer(Response::ok().header("Session", name)))
     }
 
     pub(super) fn paused(
         &mut self,
         name: &str,
         at: Result<Nanos, String>,
-    ) -> Result<Step<W>, Refused> {
+    ) -> Result<Step<W, F>, Refused> {
         let session = self.sessions.get_mut(name).ok_or_else(gone)?;
         session.busy = false;
+        self.actions.push(Action::Rest {
+            session: name.to_owned(),
+        });
         let at = at.map_err(|reason| Response::refuse(Status::INTERNAL_ERROR, reason))?;
+        let (phase, duration) = (session.phase, session.film.duration);
         // At the end there is nothing to go on with: the next PLAY begins anew.
-        let end = match session.phase {
+        let end = match phase {
             Phase::Playing { end } => end,
-            _ => session.film.duration(),
+            _ => duration,
         };
-        if session.phase != Phase::Finished {
-            session.enter(Phase::Paused { end });
+        if phase != Phase::Finished {
+            self.enter(name, Phase::Paused { end });
         }
         let answer = Response::ok()
             .header("Session", name)
-            .header("Range", range::playing(at, end, session.film.duration()));
+            .header("Range", range::playing(at, end, duration));
         Ok(Step::Answer(answer))
     }
 
+    /// What waited for a job will not be answered, or is refused: puts its session right.
+    pub(super) fn give_up(&mut self, pending: Pending<W, F>) {
+        let stands = match &pending {
+            Pending::Move(Playing { end, .. }) => Some(*end),
+            Pending::Pause { session } => match self.sessions.get(session).map(|of| of.phase) {
+                Some(Phase::Playing { end }) => Some(end),
+                _ => None,
+            },
+            _ => None,
+        };
+        let (name, claimed, made) = match pending {
+            Pending::Describe { .. } | Pending::Setup(_) | Pending::Admission(_) => return,
+            Pending::Locate(Wanted { session, .. })
+            | Pending::Move(Playing { session, .. })
+            | Pending::Pause { session } => (session, false, false),
+            Pending::Claim(playing, _) | Pending::Make(playing) => (playing.session, true, false),
+            Pending::Judge(playing, Judged::Begin(_)) => (playing.session, true, true),
+            Pending::Judge(playing, _) => (playing.session, false, false),
+        };
+        let Some(session) = self.sessions.get_mut(&name) else {
+            return;
+        };
+        session.busy = false;
+        // Wherever it stands, it does not flow.
+        if let Some(end) = stands {
+            self.enter(&name, Phase::Paused { end });
+            self.actions.push(Action::Rest {
+                session: name.clone(),
+            });
+        }
+        let Some(session) = self.sessions.get_mut(&name) else {
+            return;
+        };
+        if made {
+            session.has_stream = false;
+            self.stop(&name);
+        }
+        if claimed {
+            self.actions.push(Action::Unclaim { session: name });
+        }
+    }
+
+    fn stop(&mut self, name: &str) {
+        self.actions.push(Action::Stop {
+            session: name.to_owned(),
+            why: None,
+        });
+    }
+
     /// A job came back to a connection that is no more.
-    pub(super) fn too_late(&mut self, outcome: Outcome) {
+    pub(super) fn too_late(&mut self, outcome: Outcome<F>) {
         match outcome {
-            Outcome::Made(Ok((playback, _))) => self.actions.push(Action::Stop(playback, None)),
-            Outcome::Admitted(Ok(admission)) => {
-                let reason = reelway_session::EndReason::Disconnected;
-                self.actions.push(Action::Leave {
-                    session: admission.session,
-                    reason,
-                });
-            }
+            Outcome::Made {
+                session,
+                info: Ok(_),
+            } => self.stop(&session),
+            Outcome::Admitted(Ok(session)) => self.actions.push(Action::Leave {
+                session,
+                reason: EndReason::Disconnected,
+            }),
             _ => {}
         }
     }
 
-    /// The stream has come to its end and said BYE.
-    pub(super) fn finished(&mut self, name: &str) {
-        if let Some(session) = self.sessions.get_mut(name)
+    /// The stream came to its end at this time.
+    pub(super) fn finished(&mut self, name: &str, at: Monotonic) {
+        if let Some(session) = self.sessions.get(name)
             && matches!(session.phase, Phase::Playing { .. })
-            // It may have been moved meanwhile.
-            && session.playback.as_ref().is_some_and(|playback| playback.is_finished())
+            // It may have been moved meanwhile; none ends when it has just gone.
+            && at > session.went
         {
-            session.enter(Phase::Finished);
+            self.enter(name, Phase::Finished);
         }
     }
 }
 
-impl<W> Session<W> {
+/// Has a PLAY judged from here to its end.
+fn judge<W, F>(playing: Playing, from: Nanos, then: Judged) -> Step<W, F> {
+    let job = Job::Judge {
+        session: playing.session.clone(),
+        from,
+        to: playing.end,
+    };
+    Step::Wait(job, Pending::Judge(playing, then))
+}
+
+impl<W, F> Session<W, F> {
     /// Whether PLAY and PAUSE of this URL are of the whole session: tracks that were set up
     /// together move together.
     fn covers(&self, target: &Target) -> Result<(), Refused> {
-        let names_film = |title: String| title.is_empty() || title == self.film.title();
+        let names_film = |title: String| title.is_empty() || title == self.film.title;
         if names_film(target.whole_title()) {
             return Ok(());
         }
@@ -291,7 +427,7 @@ impl<W> Session<W> {
         };
         match target.track().filter(set_up) {
             _ if !names_film(target.title()) => {
-                let words = format!("this session is of '{}'", self.film.title());
+                let words = format!("this session is of '{}'", self.film.title);
                 Err(Response::refuse(Status::SESSION_NOT_FOUND, words))
             }
             None => Err(Response::refuse(
@@ -304,18 +440,6 @@ impl<W> Session<W> {
             }
             Some(_) => Ok(()),
         }
-    }
-}
-
-impl Pace {
-    fn say(self, mut answer: Response) -> Response {
-        if self.scale {
-            answer = answer.header("Scale", "1.0");
-        }
-        if self.speed {
-            answer = answer.header("Speed", "1.0");
-        }
-        answer
     }
 }
 

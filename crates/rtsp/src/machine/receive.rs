@@ -1,35 +1,14 @@
 //! What receivers report: signs of life, loss and jitter.
 
-use std::time::Duration;
+use reelway_time::Monotonic;
 
-use reelway_clock::Monotonic;
+use crate::machine::event::{Action, ConnId, Said};
+use crate::machine::state::Machine;
+use crate::seam::Reception;
 
-use crate::machine::{ConnId, Machine};
-use crate::watch::Reception;
-
-/// What a viewer says over RTCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// That he is there.
-    Alive,
-    /// How a track arrives: its place among the session's tracks.
-    Report(usize, Reported),
-    /// BYE, for all tracks.
-    Bye,
-}
-
-/// How a track arrives, as its receiver says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reported {
-    /// Packets lost since it began; negative with duplicates.
-    pub lost: i32,
-    /// Interarrival jitter.
-    pub jitter: Duration,
-}
-
-impl<W: Clone> Machine<W> {
+impl<W: Clone, F> Machine<W, F> {
     /// A frame of an interleaved channel.
-    pub(super) fn frame(&mut self, now: Monotonic, conn: ConnId, channel: u8, data: &[u8]) {
+    pub(super) fn frame(&mut self, now: Monotonic, conn: ConnId, channel: u8, data: Vec<u8>) {
         let Some(connection) = self.connections.get_mut(&conn) else {
             return;
         };
@@ -42,8 +21,11 @@ impl<W: Clone> Machine<W> {
             return;
         };
         session.shows_life(now);
-        if let Some(playback) = &session.playback {
-            playback.rtcp(data);
+        if session.has_stream {
+            self.actions.push(Action::Rtcp {
+                session: name.clone(),
+                data,
+            });
         }
     }
 
@@ -60,10 +42,13 @@ impl<W: Clone> Machine<W> {
         if let Said::Report(at, reported) = said
             && let Some(track) = session.tracks.get(at)
         {
-            session.watch.heard(Reception {
-                ssrc: track.order.ssrc,
-                lost: u64::try_from(reported.lost).unwrap_or(0),
-                jitter_ms: reported.jitter.as_secs_f64() * 1000.0,
+            self.actions.push(Action::Receives {
+                session: name.to_owned(),
+                reception: Reception {
+                    ssrc: track.order.ssrc,
+                    lost: u64::try_from(reported.lost).unwrap_or(0),
+                    jitter_ms: reported.jitter.as_secs_f64() * 1000.0,
+                },
             });
         }
     }

@@ -4,17 +4,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_clock::Monotonic;
 use reelway_media::Nanos;
-use reelway_session::State;
+use reelway_time::Monotonic;
 
 use crate::config::RtspConfig;
-use crate::machine::ConnId;
-use crate::seam::{Film, Out, Playback, TrackOrder};
-use crate::watch::Watch;
+use crate::film::Film;
+use crate::machine::event::ConnId;
+use crate::seam::{Out, State, TrackOrder};
 
-pub(super) struct Session<W> {
-    pub film: Arc<dyn Film>,
+pub(super) struct Session<W, F> {
+    pub film: Arc<Film<F>>,
     /// Whose it is.
     pub peer: IpAddr,
     /// The connection that controls it; none since that one closed.
@@ -24,8 +23,10 @@ pub(super) struct Session<W> {
     /// In the order of the description.
     pub tracks: Vec<Track<W>>,
     pub phase: Phase,
-    pub playback: Option<Arc<dyn Playback>>,
-    pub watch: Arc<Watch>,
+    /// Whether its stream has been made.
+    pub has_stream: bool,
+    /// When its stream was last let go.
+    pub went: Monotonic,
     /// The last sign of life.
     pub alive: Monotonic,
     /// When its receivers said BYE, if nothing was heard of it since.
@@ -55,12 +56,23 @@ pub(super) enum Phase {
     Finished,
 }
 
-/// How long after a viewer's BYE (RFC 3550 section 6.6) his session ends. Players say it before they
-/// ask for TEARDOWN, and some when they only set up their receivers anew, as for a seek: whoever asks
-/// for anything in this time stays.
+impl Phase {
+    /// As others see it.
+    pub fn state(self) -> State {
+        match self {
+            Phase::Ready => State::Ready,
+            Phase::Playing { .. } => State::Playing,
+            Phase::Paused { .. } | Phase::Finished => State::Paused,
+        }
+    }
+}
+
+/// How long after a viewer's BYE (RFC 3550 section 6.6) their session ends. Players say it before they
+/// ask for TEARDOWN, and some when they only set up their receivers anew, as for a seek: a viewer who
+/// asks for anything in this time stays.
 const AFTER_BYE: Duration = Duration::from_secs(3);
 
-impl<W> Session<W> {
+impl<W, F> Session<W, F> {
     pub fn shows_life(&mut self, now: Monotonic) {
         self.alive = now;
         self.left = None;
@@ -69,15 +81,6 @@ impl<W> Session<W> {
     /// Whether the viewer has said BYE and meant it.
     pub fn has_left(&self, now: Monotonic) -> bool {
         self.left.is_some_and(|left| now.since(left) >= AFTER_BYE)
-    }
-
-    pub fn enter(&mut self, phase: Phase) {
-        self.phase = phase;
-        self.watch.set_state(match phase {
-            Phase::Ready => State::Ready,
-            Phase::Playing { .. } => State::Playing,
-            Phase::Paused { .. } | Phase::Finished => State::Paused,
-        });
     }
 
     /// How long it may be silent; `None`: as long as its connection stands.

@@ -4,56 +4,33 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_clock::Monotonic;
 use reelway_rtp::sdp::Profile;
-use reelway_session::{EndReason, NewSession, Protocol, Refusal, Wants};
-use reelway_timetable::Carriage;
+use reelway_time::Monotonic;
 
+use crate::film::{Film, FilmError, FilmTrack};
 use crate::header::rtp_info;
 use crate::header::transport::{Agreed, Offer, offers};
 use crate::machine::describe::{no_film_named, refuse_film};
+use crate::machine::event::{Action, ConnId};
 use crate::machine::session::{Phase, Session, Track};
-use crate::machine::{Action, ConnId, Machine, Pending, Refused, Step, timeout_seconds};
+use crate::machine::state::Machine;
+use crate::machine::step::{Agreement, FirstSetup, Pending, Refused, Step, Wish, no_room};
 use crate::message::Request;
 use crate::response::{Response, Status};
-use crate::seam::{Admission, Again, Film, FilmError, FilmTrack, Job, Out, TrackOrder};
+use crate::seam::{Again, EndReason, Job, Newcomer, Out, Refusal, TrackOrder};
 use crate::target::{self, Target};
-
-/// A first SETUP whose film is being fetched.
-pub(super) struct Newcomer {
-    wish: Wish,
-    target: Target,
-    user_agent: Option<String>,
-}
-
-/// A first SETUP that is agreed upon and waits to be let in.
-pub(super) struct Admitted<W> {
-    film: Arc<dyn Film>,
-    track: Track<W>,
-    agreed: Agreed,
-}
-
-/// What a SETUP asks for besides the film.
-#[derive(Clone)]
-struct Wish {
-    url: String,
-    origin: String,
-    offers: Vec<Offer>,
-    /// Why the other offers cannot be had.
-    cannot: Vec<String>,
-}
 
 /// Longest User-Agent that is kept.
 const USER_AGENT_CHARS: usize = 120;
 
-impl<W: Clone> Machine<W> {
+impl<W: Clone, F> Machine<W, F> {
     pub(super) fn setup(
         &mut self,
         now: Monotonic,
         conn: ConnId,
         request: &Request,
         target: &Target,
-    ) -> Result<Step<W>, Refused> {
+    ) -> Result<Step<W, F>, Refused> {
         let origin = self.origin(conn, target);
         let Some(connection) = self.connections.get(&conn) else {
             return Err(Response::new(Status::INTERNAL_ERROR));
@@ -99,14 +76,14 @@ impl<W: Clone> Machine<W> {
             .get("User-Agent")
             .map(printable)
             .filter(|name| !name.is_empty());
-        let newcomer = Newcomer {
+        let setup = FirstSetup {
             wish,
             target: target.clone(),
             user_agent,
         };
         Ok(Step::Wait(
             Job::Film { titles },
-            Pending::Newcomer(Box::new(newcomer)),
+            Pending::Setup(Box::new(setup)),
         ))
     }
 
@@ -118,7 +95,7 @@ impl<W: Clone> Machine<W> {
         request: &Request,
         target: &Target,
         wish: Wish,
-    ) -> Result<Step<W>, Refused> {
+    ) -> Result<Step<W, F>, Refused> {
         let (name, session) = self.session_of(conn, request)?;
         if session.busy || matches!(session.phase, Phase::Playing { .. }) {
             let words = "tracks are set up before PLAY, or after PAUSE or the end";
@@ -128,22 +105,22 @@ impl<W: Clone> Machine<W> {
         let named = [target.title(), target.whole_title()];
         if !named
             .iter()
-            .any(|title| title.is_empty() || title == film.title())
+            .any(|title| title.is_empty() || *title == film.title)
         {
             let words = format!(
                 "this session is of '{}'; another film needs a session of its own",
-                film.title()
+                film.title
             );
             return Err(Response::refuse(Status::AGGREGATE_NOT_ALLOWED, words));
         }
-        let track = which_track(&*film, target)?;
-        if session.playback.is_some() {
+        let track = which_track(&film, target)?;
+        if session.has_stream {
             // The stream is made anew with all tracks at the next PLAY, where its sequence numbers
             // would not run on; players set up all tracks first.
             let words = "tracks are set up before the first PLAY";
             return Err(Response::refuse(Status::NOT_VALID_IN_THIS_STATE, words));
         }
-        let (track, agreed) = self.agree(conn, Some(&name), &*film, track, wish)?;
+        let (track, agreed) = self.agree(conn, Some(&name), &film, track, wish)?;
         self.add_track(conn, &name, track);
         if let Some(session) = self.sessions.get_mut(&name) {
             session.shows_life(now);
@@ -151,58 +128,47 @@ impl<W: Clone> Machine<W> {
         Ok(Step::Answer(self.set_up(&name, agreed)))
     }
 
-    pub(super) fn newcomer(
+    /// The film of a session's first SETUP is there.
+    pub(super) fn may_set_up(
         &mut self,
         conn: ConnId,
-        newcomer: Newcomer,
-        film: Result<Arc<dyn Film>, FilmError>,
-    ) -> Result<Step<W>, Refused> {
+        setup: FirstSetup,
+        film: Result<Arc<Film<F>>, FilmError>,
+    ) -> Result<Step<W, F>, Refused> {
         let film = film.map_err(refuse_film)?;
-        let track = which_track(&*film, &newcomer.target)?;
-        let (track, agreed) = self.agree(conn, None, &*film, track, newcomer.wish)?;
+        let track = which_track(&film, &setup.target)?;
+        let (track, agreed) = self.agree(conn, None, &film, track, setup.wish)?;
         let Some(connection) = self.connections.get(&conn) else {
             return Err(Response::new(Status::INTERNAL_ERROR));
         };
-        let viewer = NewSession {
-            protocol: match agreed {
-                Agreed::Udp { .. } => Protocol::RtspUdp,
-                Agreed::Tcp { .. } => Protocol::RtspTcp,
-            },
+        let newcomer = Newcomer {
             peer: connection.peer,
             connection: conn.0,
-            title: film.title().to_owned(),
-            duration: Duration::from_nanos(film.duration().max(0) as u64),
-            user_agent: newcomer.user_agent,
-            query: newcomer.target.query.or_else(|| connection.query.clone()),
-            wants: film.demand().map(|demand| Wants {
-                demand,
-                // Which he will set up is not known yet.
-                tracks: Vec::new(),
-                carriage: carriage(&track.order.out),
-            }),
+            film: film.clone(),
+            carriage: track.order.out.carriage(),
+            user_agent: setup.user_agent,
+            query: setup.target.query.or_else(|| connection.query.clone()),
         };
-        let admitted = Admitted {
+        let agreement = Agreement {
             film,
             track,
             agreed,
         };
         Ok(Step::Wait(
-            Job::Admit(Box::new(viewer)),
-            Pending::Admission(Box::new(admitted)),
+            Job::Admit(Box::new(newcomer)),
+            Pending::Admission(Box::new(agreement)),
         ))
     }
 
+    /// The viewer may come in, as a session of this name, or not.
     pub(super) fn admitted(
         &mut self,
         now: Monotonic,
         conn: ConnId,
-        setup: Admitted<W>,
-        admission: Result<Admission, Refusal>,
-    ) -> Result<Step<W>, Refused> {
-        let Admission {
-            session: name,
-            watch,
-        } = admission.map_err(Response::not_enough)?;
+        agreement: Agreement<W, F>,
+        admitted: Result<String, Refusal>,
+    ) -> Result<Step<W, F>, Refused> {
+        let name = admitted.map_err(no_room)?;
         let Some(connection) = self.connections.get_mut(&conn) else {
             self.actions.push(Action::Leave {
                 session: name,
@@ -212,21 +178,21 @@ impl<W: Clone> Machine<W> {
         };
         connection.sessions.push(name.clone());
         let session = Session {
-            film: setup.film,
+            film: agreement.film,
             peer: connection.peer.ip(),
             control: Some(conn),
             media: None,
             tracks: Vec::new(),
             phase: Phase::Ready,
-            playback: None,
-            watch,
+            has_stream: false,
+            went: now,
             alive: now,
             left: None,
             busy: false,
         };
         self.sessions.insert(name.clone(), session);
-        self.add_track(conn, &name, setup.track);
-        Ok(Step::Answer(self.set_up(&name, setup.agreed)))
+        self.add_track(conn, &name, agreement.track);
+        Ok(Step::Answer(self.set_up(&name, agreement.agreed)))
     }
 
     fn set_up(&self, session: &str, agreed: Agreed) -> Response {
@@ -242,7 +208,7 @@ impl<W: Clone> Machine<W> {
         &mut self,
         conn: ConnId,
         session: Option<&str>,
-        film: &dyn Film,
+        film: &Film<F>,
         track: FilmTrack,
         wish: Wish,
     ) -> Result<(Track<W>, Agreed), Refused> {
@@ -338,11 +304,11 @@ impl<W: Clone> Machine<W> {
             } else {
                 format!(
                     "{}track={}",
-                    target::base(&wish.origin, film.title()),
+                    target::base(&wish.origin, &film.title),
                     track.number
                 )
             };
-            // Who asks for feedback has lost packets again; over TCP none are lost.
+            // A client that asks for feedback has lost packets again; over TCP none are lost.
             let feedback = match agreed {
                 Agreed::Udp { profile, .. } => profile == Profile::Avpf,
                 Agreed::Tcp { .. } => false,
@@ -385,7 +351,7 @@ impl<W: Clone> Machine<W> {
         let place = |track: &Track<W>| {
             session
                 .film
-                .tracks()
+                .tracks
                 .iter()
                 .position(|of| *of == track.order.track)
         };
@@ -405,27 +371,18 @@ impl<W: Clone> Machine<W> {
     }
 }
 
-/// How a track gets to its viewer.
-pub(crate) fn carriage<W>(out: &Out<W>) -> Carriage {
-    match out {
-        Out::Udp { rtp, .. } if rtp.is_ipv4() => Carriage::UdpV4,
-        Out::Udp { .. } => Carriage::UdpV6,
-        Out::Tcp { .. } => Carriage::Tcp,
-    }
-}
-
-fn which_track(film: &dyn Film, target: &Target) -> Result<FilmTrack, Refused> {
+fn which_track<F>(film: &Film<F>, target: &Target) -> Result<FilmTrack, Refused> {
     // A film whose own name looks like a track's is named as a whole.
     let number = target
         .track()
-        .filter(|_| target.title().is_empty() || target.title() == film.title());
-    match (number, film.tracks()) {
+        .filter(|_| target.title().is_empty() || target.title() == film.title);
+    match (number, film.tracks.as_slice()) {
         (Some(number), tracks) => {
             let found = tracks.iter().find(|track| track.number == number).copied();
             found.ok_or_else(|| {
                 let words = format!(
                     "'{}' has no track {number} that can be sent over RTP",
-                    film.title()
+                    film.title
                 );
                 Response::refuse(Status::NOT_FOUND, words)
             })
@@ -434,7 +391,7 @@ fn which_track(film: &dyn Film, target: &Target) -> Result<FilmTrack, Refused> {
         (None, tracks) => {
             let words = format!(
                 "'{}' has {} tracks, each is set up by its own URL",
-                film.title(),
+                film.title,
                 tracks.len()
             );
             Err(Response::refuse(Status::AGGREGATE_NOT_ALLOWED, words))
@@ -447,4 +404,9 @@ fn printable(name: &str) -> String {
         .filter(|c| !c.is_control())
         .take(USER_AGENT_CHARS)
         .collect()
+}
+
+/// Seconds for `Session: …;timeout=`.
+fn timeout_seconds(timeout: Duration) -> u64 {
+    timeout.as_secs().max(1)
 }

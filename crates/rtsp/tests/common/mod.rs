@@ -4,68 +4,31 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::collections::HashMap;
-use std::future::ready;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_clock::Monotonic;
 use reelway_media::{Nanos, SECOND};
-use reelway_rtp::sdp::Profile;
+use reelway_rtp::sdp::SdpMedia;
 use reelway_rtsp::RtspConfig;
+use reelway_rtsp::film::{Film, FilmError, FilmTrack, Identity};
 use reelway_rtsp::machine::{Action, ConnId, Event, Machine, Settings};
 use reelway_rtsp::message::Message;
 use reelway_rtsp::parser::Parser;
 use reelway_rtsp::seam::{
-    Admission, Film, FilmError, FilmTrack, FirstPacket, Job, Outcome, PlayInfo, PlayOrder,
-    Playback, Sent, Soon,
+    EndReason, FirstPacket, Job, Outcome, PlayInfo, PlayOrder, Reception, Refusal, State,
 };
-use reelway_rtsp::watch::Watch;
-use reelway_session::Refusal;
+use reelway_time::Monotonic;
 
-/// A film with a sync sample every two seconds.
-#[derive(Debug)]
-pub struct TestFilm {
-    title: String,
-    tracks: Vec<FilmTrack>,
-    duration: Nanos,
+/// A stream with a sync sample every two seconds.
+pub struct TestStream {
+    pub order: PlayOrder<u64, ()>,
+    position: Nanos,
 }
 
-impl Film for TestFilm {
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    fn duration(&self) -> Nanos {
-        self.duration
-    }
-
-    fn tracks(&self) -> &[FilmTrack] {
-        &self.tracks
-    }
-
-    fn sdp(&self, server: IpAddr, profile: Profile) -> String {
-        let mut sdp = format!("v=0\r\no=- 1 1 IN IP4 {server}\r\ns={}\r\n", self.title);
-        if profile == Profile::Avpf {
-            sdp += "m=video 0 RTP/AVPF 96 112\r\n";
-        }
-        sdp
-    }
-}
-
-/// What a stream is made to do is written here.
-type Story = Arc<Mutex<Vec<String>>>;
-
-pub struct TestPlayback {
-    story: Story,
-    pub order: PlayOrder<u64>,
-    position: Mutex<Nanos>,
-}
-
-impl TestPlayback {
-    fn place(&self, start: Nanos) -> PlayInfo {
-        *self.position.lock().unwrap() = start;
+impl TestStream {
+    fn place(&mut self, start: Nanos) -> PlayInfo {
+        self.position = start;
         let tracks = self.order.tracks.iter().map(|of| FirstPacket {
             // As if a hundred packets had gone out in each second of the film.
             seq: of.seq.wrapping_add((start / (SECOND / 100)) as u16),
@@ -79,64 +42,33 @@ impl TestPlayback {
         }
     }
 
-    fn tell(&self, what: impl Into<String>) {
-        self.story.lock().unwrap().push(what.into());
+    fn seek(&mut self, start: Nanos) -> PlayInfo {
+        self.place(start / (2 * SECOND) * 2 * SECOND)
     }
 }
 
-impl Playback for TestPlayback {
-    fn go(&self) {
-        self.tell("go");
-    }
-
-    fn send_by(&self, _: Option<Arc<reelway_timetable::Schedule>>) {}
-
-    fn seek(&self, start: Nanos, end: Nanos) -> Soon<PlayInfo> {
-        self.tell(format!("seek {} to {}", seconds(start), seconds(end)));
-        let info = self.place(start / (2 * SECOND) * 2 * SECOND);
-        Box::pin(ready(Ok(info)))
-    }
-
-    fn pause(&self) -> Soon<Nanos> {
-        self.tell("pause");
-        Box::pin(ready(Ok(*self.position.lock().unwrap())))
-    }
-
-    fn resume(&self) -> Soon<PlayInfo> {
-        self.tell("resume");
-        let position = *self.position.lock().unwrap();
-        Box::pin(ready(Ok(self.place(position))))
-    }
-
-    fn rtcp(&self, data: &[u8]) {
-        self.tell(format!("{} bytes of RTCP", data.len()));
-    }
-
-    fn stop(&self, why: Option<&str>) {
-        match why {
-            Some(why) => self.tell(format!("stop: {why}")),
-            None => self.tell("stop"),
-        }
-    }
-
-    fn is_finished(&self) -> bool {
-        *self.position.lock().unwrap() == self.order.film.duration()
-    }
-
-    fn progress(&self) -> Sent {
-        Sent {
-            position: *self.position.lock().unwrap(),
-            ..Sent::default()
-        }
-    }
-}
-
-/// What a test's stream promises is there already.
-fn at_once<T>(mut soon: Soon<T>) -> Result<T, String> {
-    match soon.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(result) => result,
-        Poll::Pending => panic!("a test's stream does not wait"),
-    }
+/// A film of pictures and sound, or of sound alone.
+fn film(title: &str, tracks: &[FilmTrack]) -> Arc<Film<()>> {
+    let media = tracks.iter().map(|track| SdpMedia {
+        media: if track.number == 1 { "video" } else { "audio" },
+        encoding: match track.number {
+            1 => "H264/90000".to_owned(),
+            _ => "L16/48000/2".to_owned(),
+        },
+        fmtp: String::new(),
+        bandwidth_kbps: 100,
+        language: None,
+        frame_size: None,
+    });
+    Arc::new(Film {
+        title: title.to_owned(),
+        name: title.to_owned(),
+        identity: Identity { id: 1, version: 1 },
+        duration: 10 * SECOND,
+        tracks: tracks.to_vec(),
+        media: media.collect(),
+        handle: (),
+    })
 }
 
 fn seconds(at: Nanos) -> f64 {
@@ -145,22 +77,26 @@ fn seconds(at: Nanos) -> f64 {
 
 /// The server under test.
 pub struct Server {
-    pub machine: Machine<u64>,
+    pub machine: Machine<u64, ()>,
     pub now: Monotonic,
-    films: HashMap<String, Result<Arc<TestFilm>, FilmError>>,
-    /// Newcomers are refused with this.
+    films: HashMap<String, Result<Arc<Film<()>>, FilmError>>,
+    /// Every request for room is refused with this.
     pub refusal: Option<Refusal>,
+    /// Streams can neither be made nor moved, for this reason.
+    pub fault: Option<String>,
     /// Jobs are not done until [`Server::do_jobs`].
     pub hold_jobs: bool,
-    held: Vec<(ConnId, Job<u64>)>,
-    pub playbacks: HashMap<String, Arc<TestPlayback>>,
-    story: Story,
+    held: Vec<(ConnId, Job<u64, ()>)>,
+    pub streams: HashMap<String, TestStream>,
+    story: Vec<String>,
     next_conn: u64,
     next_session: u64,
     parsers: HashMap<ConnId, Parser>,
     received: HashMap<ConnId, Vec<u8>>,
     pub closed: Vec<ConnId>,
-    pub watches: HashMap<String, Arc<Watch>>,
+    /// What is shown of each session.
+    pub states: HashMap<String, State>,
+    pub receptions: HashMap<String, Vec<Reception>>,
 }
 
 pub const PEER: &str = "10.0.0.7:40000";
@@ -186,14 +122,7 @@ impl Server {
             payload_type: 95 + number as u8,
             clock_rate,
         };
-        let film = |title: &str, tracks: &[FilmTrack]| {
-            let film = TestFilm {
-                title: title.to_owned(),
-                tracks: tracks.to_vec(),
-                duration: 10 * SECOND,
-            };
-            (title.to_owned(), Ok(Arc::new(film)))
-        };
+        let film = |title: &str, tracks: &[FilmTrack]| (title.to_owned(), Ok(film(title, tracks)));
         let both = [track(1, 90_000), track(2, 48_000)];
         let films = HashMap::from([
             film("nature/bunny", &both),
@@ -219,15 +148,17 @@ impl Server {
             films,
             refusal: None,
             hold_jobs: false,
+            fault: None,
             held: Vec::new(),
-            playbacks: HashMap::new(),
-            story: Story::default(),
+            streams: HashMap::new(),
+            story: Vec::new(),
             next_conn: 0,
             next_session: 0,
             parsers: HashMap::new(),
             received: HashMap::new(),
             closed: Vec::new(),
-            watches: HashMap::new(),
+            states: HashMap::new(),
+            receptions: HashMap::new(),
         }
     }
 
@@ -344,7 +275,7 @@ impl Server {
 
     /// The stream has come this far.
     pub fn stream_is_at(&mut self, session: &str, position: Nanos) {
-        *self.playbacks[session].position.lock().unwrap() = position;
+        self.streams.get_mut(session).unwrap().position = position;
     }
 
     /// Time passes, second by second.
@@ -356,7 +287,7 @@ impl Server {
         }
     }
 
-    pub fn happen(&mut self, event: Event<u64>) {
+    pub fn happen(&mut self, event: Event<u64, ()>) {
         let actions = self.machine.handle(self.now, event);
         self.act(actions);
     }
@@ -378,14 +309,14 @@ impl Server {
 
     /// What was done since the last call, in order.
     pub fn story(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.story.lock().unwrap())
+        std::mem::take(&mut self.story)
     }
 
-    fn tell(&self, what: impl Into<String>) {
-        self.story.lock().unwrap().push(what.into());
+    fn tell(&mut self, what: impl Into<String>) {
+        self.story.push(what.into());
     }
 
-    fn act(&mut self, actions: Vec<Action<u64>>) {
+    fn act(&mut self, actions: Vec<Action<u64, ()>>) {
         for action in actions {
             match action {
                 Action::Send { writer, bytes } => {
@@ -397,9 +328,33 @@ impl Server {
                 }
                 Action::Do { conn, job } if self.hold_jobs => self.held.push((conn, job)),
                 Action::Do { conn, job } => self.do_job(conn, job),
-                Action::Go(playback) => playback.go(),
-                Action::Stop(playback, why) => playback.stop(why.as_deref()),
-                Action::Leave { session, reason } => self.tell(format!("{session} ends: {reason}")),
+                Action::Book { from, to, .. } => {
+                    self.tell(format!("book {} to {}", seconds(from), seconds(to)));
+                }
+                Action::Go { .. } => self.tell("go"),
+                Action::Rest { .. } => self.tell("rest"),
+                Action::Rtcp { data, .. } => self.tell(format!("{} bytes of RTCP", data.len())),
+                Action::Stop { why, .. } => match why {
+                    Some(why) => self.tell(format!("stop: {why}")),
+                    None => self.tell("stop"),
+                },
+                Action::Unclaim { .. } => self.tell("unclaim"),
+                Action::Show { session, state } => {
+                    self.states.insert(session, state);
+                }
+                Action::Receives { session, reception } => {
+                    self.receptions.entry(session).or_default().push(reception);
+                }
+                Action::Leave { session, reason } => {
+                    let words = match reason {
+                        EndReason::Left => "left".to_owned(),
+                        EndReason::Disconnected => "connection closed".to_owned(),
+                        EndReason::Expired => "no sign of life".to_owned(),
+                        EndReason::Failed(words) => format!("failed: {words}"),
+                        EndReason::Ended(words) => words.unwrap_or_default(),
+                    };
+                    self.tell(format!("{session} ends: {words}"));
+                }
                 Action::Close { conn } => {
                     self.closed.push(conn);
                     self.tell(format!("close {}", conn.0));
@@ -409,58 +364,83 @@ impl Server {
         }
     }
 
-    fn do_job(&mut self, conn: ConnId, job: Job<u64>) {
+    fn do_job(&mut self, conn: ConnId, job: Job<u64, ()>) {
         let outcome = match job {
             Job::Film { titles } => {
                 let found = titles.iter().find_map(|title| self.films.get(title));
                 Outcome::Film(match found {
-                    Some(Ok(film)) => Ok(film.clone()),
-                    Some(Err(why)) => Err(why.clone()),
+                    Some(film) => film.clone(),
                     None => Err(FilmError::Unknown(format!(
                         "there is no film '{}'",
                         titles[0]
                     ))),
                 })
             }
-            Job::Admit(viewer) => {
+            Job::Admit(newcomer) => {
                 self.tell(format!(
-                    "{} from {} wants {}",
-                    viewer.protocol, viewer.peer, viewer.title
+                    "{:?} from {} wants {}",
+                    newcomer.carriage, newcomer.peer, newcomer.film.title
                 ));
-                Outcome::Admitted(match &self.refusal {
-                    Some(refusal) => Err(refusal.clone()),
-                    None => {
-                        self.next_session += 1;
-                        let session = format!("session{}", self.next_session);
-                        let watch = Arc::new(Watch::default());
-                        self.watches.insert(session.clone(), watch.clone());
-                        Ok(Admission { session, watch })
-                    }
-                })
+                Outcome::Admitted(self.room().map(|()| {
+                    self.next_session += 1;
+                    format!("session{}", self.next_session)
+                }))
             }
-            Job::Play(order) => {
-                self.tell(format!("make {} tracks", order.tracks.len()));
-                let (session, start, end) = (order.session.clone(), order.start, order.end);
-                let playback = TestPlayback {
-                    story: self.story.clone(),
+            Job::Claim { tracks, .. } => {
+                self.tell(format!("claim {} tracks", tracks.len()));
+                Outcome::Claimed(self.room())
+            }
+            Job::Make(order) => {
+                let (session, start) = (order.session.clone(), order.start);
+                self.tell(format!("make {} to {}", seconds(start), seconds(order.end)));
+                let mut stream = TestStream {
                     order: *order,
-                    position: Mutex::new(0),
+                    position: 0,
                 };
-                let playback = Arc::new(playback);
-                self.playbacks.insert(session, playback.clone());
-                let info = at_once(playback.seek(start, end)).unwrap();
-                Outcome::Made(Ok((playback, info)))
+                let info = self.moved(|| stream.seek(start));
+                self.streams.insert(session.clone(), stream);
+                Outcome::Made { session, info }
+            }
+            Job::Locate { session } => Outcome::Located(self.streams[&session].position),
+            Job::Judge { from, to, .. } => {
+                self.tell(format!("judge {} to {}", seconds(from), seconds(to)));
+                Outcome::Judged(self.room())
             }
             Job::Seek {
-                playback,
+                session,
                 start,
                 end,
-                ..
-            } => Outcome::Moved(at_once(playback.seek(start, end))),
-            Job::Resume { playback, .. } => Outcome::Moved(at_once(playback.resume())),
-            Job::Pause { playback, .. } => Outcome::Paused(at_once(playback.pause())),
+            } => {
+                self.tell(format!("seek {} to {}", seconds(start), seconds(end)));
+                let mut stream = self.streams.remove(&session).unwrap();
+                let info = self.moved(|| stream.seek(start));
+                self.streams.insert(session, stream);
+                Outcome::Moved(info)
+            }
+            Job::Resume { session } => {
+                self.tell("resume");
+                let mut stream = self.streams.remove(&session).unwrap();
+                let info = self.moved(|| stream.place(stream.position));
+                self.streams.insert(session, stream);
+                Outcome::Moved(info)
+            }
+            Job::Pause { session } => {
+                self.tell("pause");
+                Outcome::Paused(Ok(self.streams[&session].position))
+            }
         };
         self.happen(Event::Done { conn, outcome });
+    }
+
+    fn room(&self) -> Result<(), Refusal> {
+        self.refusal.clone().map_or(Ok(()), Err)
+    }
+
+    fn moved(&self, place: impl FnOnce() -> PlayInfo) -> Result<PlayInfo, String> {
+        match &self.fault {
+            Some(fault) => Err(fault.clone()),
+            None => Ok(place()),
+        }
     }
 }
 

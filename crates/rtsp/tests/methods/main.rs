@@ -2,14 +2,15 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod judged;
 mod play;
 mod setup;
 
 use std::time::Duration;
 
 use common::{Answer, Server};
-use reelway_clock::Monotonic;
-use reelway_session::Refusal;
+use reelway_rtsp::seam::Refusal;
+use reelway_time::Monotonic;
 
 const UDP: &str = "Transport: RTP/AVP;unicast;client_port=5000-5001";
 

@@ -15,7 +15,13 @@ fn play_answers_first_and_then_lets_the_stream_go() {
     let answer = server.play(conn, &session, "npt=5.5-");
     assert_eq!(
         server.story(),
-        ["make 2 tracks", "seek 5.5 to 10", "answer 200", "go"]
+        [
+            "claim 2 tracks",
+            "make 5.5 to 10",
+            "judge 4 to 10",
+            "answer 200",
+            "go"
+        ]
     );
     assert_eq!(
         answer.get("Range"),
@@ -84,7 +90,16 @@ fn play_after_pause_goes_on_where_it_stood() {
     assert!(play.get("RTP-Info").unwrap().contains("rtptime=316003"));
     assert_eq!(
         server.story(),
-        ["pause", "answer 200", "resume", "answer 200", "go"]
+        [
+            "pause",
+            "rest",
+            "answer 200",
+            "judge 3.5 to 8",
+            "resume",
+            "book 3.5 to 8",
+            "answer 200",
+            "go"
+        ]
     );
     let again = server.must(
         conn,
@@ -97,7 +112,7 @@ fn play_after_pause_goes_on_where_it_stood() {
     );
     assert_eq!(
         server.story(),
-        ["pause", "answer 200", "answer 200"],
+        ["pause", "rest", "answer 200", "answer 200"],
         "what stands is not paused again"
     );
 }
@@ -114,7 +129,16 @@ fn play_while_playing_seeks_at_once_and_without_a_range_changes_nothing() {
         server.play(conn, &session, "npt=6-7").get("Range"),
         Some("npt=6.000-7.000")
     );
-    assert_eq!(server.story(), ["seek 6 to 7", "answer 200", "go"]);
+    assert_eq!(
+        server.story(),
+        [
+            "judge 6 to 7",
+            "seek 6 to 7",
+            "book 6 to 7",
+            "answer 200",
+            "go"
+        ]
+    );
     server.stream_is_at(&session, 6 * SECOND + SECOND / 4);
     let nothing = server.play(conn, &session, "");
     assert_eq!(
@@ -137,6 +161,7 @@ fn after_the_end_another_play_begins_anew() {
     server.stream_is_at(&session, 10 * SECOND);
     server.happen(Event::Finished {
         session: session.clone(),
+        at: server.now,
     });
     server.must(
         conn,
@@ -147,7 +172,16 @@ fn after_the_end_another_play_begins_anew() {
         server.play(conn, &session, "").get("Range"),
         Some("npt=0.000-")
     );
-    assert_eq!(server.story(), ["seek 0 to 10", "answer 200", "go"]);
+    assert_eq!(
+        server.story(),
+        [
+            "judge 0 to 10",
+            "seek 0 to 10",
+            "book 0 to 10",
+            "answer 200",
+            "go"
+        ]
+    );
 }
 
 #[test]

@@ -77,11 +77,11 @@ fn feedback_is_offered_to_who_reads_it_and_had_by_who_asks_for_it() {
         &format!("SETUP rtsp://h/nature/bunny/track=2\n{UDP}\nSession: {session}"),
     );
     server.play(conn, &session, "");
-    let tracks = &server.playbacks[&session].order.tracks;
+    let tracks = &server.streams[&session].order.tracks;
     let again = tracks[0].again.expect("lost packets are sent again");
     assert_ne!(again.payload_type, tracks[0].track.payload_type);
     assert!(tracks.iter().all(|track| track.ssrc != again.ssrc));
-    assert_eq!(tracks[1].again, None, "who did not ask does not get");
+    assert_eq!(tracks[1].again, None, "a client that did not ask gets none");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn setup_over_udp_names_ports_address_and_ssrc() {
     assert!(
         server
             .story()
-            .contains(&"rtsp/udp from 10.0.0.7:40000 wants nature/bunny".to_owned())
+            .contains(&"UdpV4 from 10.0.0.7:40000 wants nature/bunny".to_owned())
     );
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Neighbour, Thread};
+use super::body::{Neighbour, Thread};
 use crate::inbox::Command;
 
 /// How often a thread looks whether others have much less to do.
@@ -21,42 +21,43 @@ impl Thread {
             return;
         }
         self.balance_at = now + BALANCE;
-        let dropped = self.counters.dropped.load(Ordering::Relaxed);
+        let dropped = self.given.counters.dropped.load(Ordering::Relaxed);
         if dropped > self.told_dropped {
             tracing::warn!(
                 "sender thread {} is overloaded: {} frames that no other frame needs were dropped",
-                self.number,
+                self.given.number,
                 dropped - self.told_dropped
             );
             self.told_dropped = dropped;
         }
-        let neighbours = Arc::clone(&self.neighbours);
+        let neighbours = Arc::clone(&self.given.neighbours);
         let Some(neighbours) = neighbours.get() else {
             return;
         };
-        let load = |number: usize| self.loads[number].load(Ordering::Relaxed);
+        let load = |number: usize| self.given.loads[number].load(Ordering::Relaxed);
         let Some(to) = (0..neighbours.len()).min_by_key(|number| load(*number)) else {
             return;
         };
-        let (mine, least) = (load(self.number), load(to));
+        let (mine, least) = (load(self.given.number), load(to));
         if mine <= least + (least / 4).max(EVEN) {
             return;
         }
         let give = ((mine - least) / 2).min(OVER as u64) as usize;
         let mut given = 0;
-        for place in 0..self.streams.len() {
+        for place in 0..self.lane.places() {
             if given == give {
                 break;
             }
-            let over = self.streams[place].as_ref().is_some_and(|stream| {
-                stream.may_move() && stream.shared.lane.go_over(self.number, to)
-            });
-            if let Some(mut stream) = self.streams[place].take_if(|_| over) {
-                self.places.remove(&stream.id());
-                self.free.push(place as u32);
+            let goes = |place| {
+                let shared = &self.lane.stream(place)?.owner.shared;
+                (self.lane.may_move(place) && shared.lane.go_over(self.given.number, to))
+                    .then_some(())
+            };
+            if let Some(stream) = goes(place).and_then(|()| self.lane.take_over(place)) {
                 self.away.insert(stream.id(), to);
                 let Neighbour { inbox, counters } = &neighbours[to];
-                stream.move_to(inbox.clone(), Arc::clone(counters));
+                self.given.counters.playing.fetch_sub(1, Ordering::Relaxed);
+                counters.playing.fetch_add(1, Ordering::Relaxed);
                 inbox.send(Command::Arrive(stream));
                 given += 1;
             }
@@ -64,7 +65,10 @@ impl Thread {
         if given > 0 {
             // Soon again if there is more to give.
             self.balance_at = now + BALANCE / 10;
-            tracing::debug!("{given} streams move from thread {} to {to}", self.number);
+            tracing::debug!(
+                "{given} streams move from thread {} to {to}",
+                self.given.number
+            );
         }
     }
 
@@ -77,7 +81,7 @@ impl Thread {
             Command::Stop(..) => self.away.remove(&id),
             _ => self.away.get(&id).copied(),
         });
-        match to.zip(self.neighbours.get()) {
+        match to.zip(self.given.neighbours.get()) {
             Some((to, neighbours)) => {
                 neighbours[to].inbox.send(command);
                 None

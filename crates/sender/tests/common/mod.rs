@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use reelway_library::OpenFilm;
 use reelway_sender::{
     BackendChoice, FilmStream, Out, Sender, SenderConfig, Stream, StreamEvent, StreamHandle,
     TrackOut, What,
@@ -39,30 +40,22 @@ pub fn sender(store: &Store, change: impl FnOnce(&mut SenderConfig)) -> Sender {
 }
 
 /// Every way to the kernel.
-pub const BACKENDS: [BackendChoice; 3] = [
-    BackendChoice::IoUring,
-    BackendChoice::Gso,
-    BackendChoice::Sendmmsg,
-];
+pub const BACKENDS: [BackendChoice; 2] = [BackendChoice::Gso, BackendChoice::Sendmmsg];
 
-/// A sender that sends in this way, and no other. An error says why this machine has no io_uring; the other ways
-/// are there on any machine.
+/// A sender that sends in this way, and no other.
 pub fn sender_by(
     backend: BackendChoice,
     store: &Store,
     change: impl FnOnce(&mut SenderConfig),
-) -> Result<Sender, String> {
+) -> Sender {
     let sender = sender(store, |config| {
         config.backend = backend;
         change(config);
     });
     let (taken, why) = sender.backend();
-    if backend == BackendChoice::IoUring && taken != "io_uring" && why.contains("io_uring: ") {
-        return Err(why.to_owned());
-    }
     assert_eq!(taken, backend.to_string(), "{why}");
     assert_eq!(sender.stats().backend, taken);
-    Ok(sender)
+    sender
 }
 
 /// An RTP packet as it arrived.
@@ -297,6 +290,26 @@ impl Viewer {
         wait_until("the end", || self.has(|event| *event == StreamEvent::Ended));
     }
 
+    /// Waits for the film's end, and until all that was sent is here.
+    pub fn gets_everything(&self, handle: &StreamHandle) {
+        self.wait_for_the_end();
+        self.wait_for_what_is_on_its_way(handle);
+        let said_bye = |of: &Receiver| of.reports().last().is_some_and(|report| report.bye);
+        wait_until("BYE", || said_bye(&self.video) && said_bye(&self.audio));
+    }
+
+    /// Waits until all that was sent is here.
+    pub fn wait_for_what_is_on_its_way(&self, handle: &StreamHandle) {
+        wait_until("what is on its way", || {
+            self.count() as u64 == handle.progress().packets
+        });
+    }
+
+    /// Packets that have come.
+    pub fn count(&self) -> usize {
+        self.video.count() + self.audio.count()
+    }
+
     pub fn has(&self, event: impl Fn(&StreamEvent) -> bool) -> bool {
         self.events.lock().unwrap().iter().any(event)
     }
@@ -331,13 +344,12 @@ pub fn stream(
             out: audio,
         },
     ];
-    let source = store.open(&film.film.path).unwrap();
+    let opened = OpenFilm::open(Arc::clone(&film.film), store).unwrap();
     let events = Arc::clone(events);
     Stream {
         what: What::Film(FilmStream {
             links: Vec::new(),
-            film: Arc::clone(&film.film),
-            source,
+            film: opened,
             tracks,
             start,
             end,

@@ -12,49 +12,36 @@
 //! | `files.rs` | the two files |
 //! | `work.rs` | the threads that read and write |
 
+mod config;
 mod files;
 mod work;
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use reelway_cache::{BlockId, FilmId, Spec};
+use reelway_cache::{BlockId, FilmId};
 use reelway_clock::Monotonic;
 use reelway_pool::tier::{Books, Budget, Look, TierStats};
-use reelway_supervise as supervise;
+use reelway_supervise::{self as supervise, lock};
 use reelway_sys::FileIdentity;
 
-use crate::StoreError;
+use crate::block_source::BlockSource;
+use crate::error::StoreError;
 use crate::fill::Fill;
-use crate::source::BlockSource;
 use crate::span::Pin;
+pub use config::TierConfig;
 use files::{Files, name};
 use work::{Job, Put, Queue};
 
 /// Reads under way at once.
 pub(crate) const READERS: usize = 4;
 
-/// Where the tier lies and what it may do.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TierConfig {
-    /// A directory of its own, made if it is not there.
-    pub dir: PathBuf,
-    /// Bytes of all blocks. Where the disk has less room, as many as fit.
-    pub bytes: u64,
-    /// Which block makes room for another.
-    pub policy: Spec,
-    /// A block is let in when it has been fetched from afar so many times (1: at once).
-    pub admit: u32,
-    /// Most bytes written in 24 hours.
-    pub daily: u64,
-}
-
 /// The tier.
 pub(crate) struct Tier {
     books: Mutex<Books<FileIdentity>>,
     files: Files,
+    /// Changed in one step.
     queue: Mutex<Queue>,
     work: Condvar,
     /// A panic may have torn the books: the tier is used no more until the server starts again.
@@ -62,11 +49,6 @@ pub(crate) struct Tier {
     born: Monotonic,
     /// Most blocks of the pool that wait to be written.
     most_writes: usize,
-}
-
-/// Enters the queue, which is changed in one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    supervise::whole(mutex.lock())
 }
 
 /// Hours since 1970.
@@ -217,15 +199,21 @@ impl TierFilm {
             }),
             Look::Missed { admit } => {
                 if admit {
-                    fill.keep_in(Arc::clone(self));
+                    self.keep(&mut fill);
                 }
                 from.read(fill);
             }
         }
     }
 
+    /// Has a block let in when it has come.
+    fn keep(self: &Arc<Self>, fill: &mut Fill) {
+        let (film, block) = (Arc::clone(self), fill.block());
+        fill.keep(Box::new(move |bytes, len| film.offer(block, bytes, len)));
+    }
+
     /// A block that is to be let in has come: its first `len` bytes.
-    pub fn offer(self: Arc<Self>, block: u32, bytes: Pin, len: usize) {
+    fn offer(self: Arc<Self>, block: u32, bytes: Pin, len: usize) {
         let tier = Arc::clone(&self.tier);
         if tier.is_off() {
             return;

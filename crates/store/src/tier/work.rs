@@ -8,12 +8,12 @@ use std::time::Duration;
 use reelway_cache::BlockId;
 use reelway_clock::Monotonic;
 use reelway_pool::tier::Held;
-use reelway_supervise as supervise;
+use reelway_supervise::{self as supervise, lock};
 
 use super::files::{Record, checksum};
-use super::{READERS, Tier, TierFilm, hour, lock};
+use super::{READERS, Tier, TierFilm, hour};
+use crate::block_source::BlockSource;
 use crate::fill::Fill;
-use crate::source::BlockSource;
 use crate::span::Pin;
 
 /// Nothing is written for so long after a write that failed: a full or broken disk is not asked all the time.
@@ -155,7 +155,7 @@ impl Tier {
             books.give_back(slot);
         }
         drop(books);
-        fill.keep_in(film);
+        film.keep(&mut fill);
         from.read(fill);
     }
 

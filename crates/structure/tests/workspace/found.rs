@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use reelway_structure::circles::{self, Edge};
-use reelway_structure::effects::{self, KINDS, NEVER_PURE};
+use reelway_structure::effects::{self, KINDS, Kind, NEVER_PURE, UNORDERED};
 use reelway_structure::tree::Tree;
 use reelway_structure::workspace::{self, Crate};
 
@@ -20,6 +20,8 @@ pub struct Found {
     pub lines: BTreeMap<String, usize>,
     /// By kind, each file that uses the machine so, and where.
     pub uses: BTreeMap<&'static str, BTreeMap<String, String>>,
+    /// Each file that names a table without a fixed order, and where.
+    pub unordered: BTreeMap<String, String>,
     /// How often each file's tests sleep.
     pub sleeps: BTreeMap<String, usize>,
     /// The crates, and the crates of this workspace that each needs outside tests.
@@ -75,10 +77,10 @@ impl Found {
             self.lines.insert(file.path.clone(), file.lines);
         }
         for kind in KINDS.iter().chain([&NEVER_PURE]) {
-            let uses = effects::uses(tree, kind).into_iter();
-            let uses = uses.map(|(path, (line, what))| (path, format!("(line {line}: {what})")));
-            self.uses.entry(kind.name).or_default().extend(uses);
+            let found = uses(tree, kind);
+            self.uses.entry(kind.name).or_default().extend(found);
         }
+        self.unordered.extend(uses(tree, &UNORDERED));
     }
 
     /// A file that several programs share counts once.
@@ -115,6 +117,12 @@ impl Found {
         }
         places
     }
+}
+
+/// The files that use the machine so, and where each does.
+fn uses(tree: &Tree, kind: &Kind) -> impl Iterator<Item = (String, String)> {
+    let uses = effects::uses(tree, kind).into_iter();
+    uses.map(|(path, (line, what))| (path, format!("(line {line}: {what})")))
 }
 
 /// The crates of this workspace that a manifest names outside `[dev-dependencies]`, as folders.

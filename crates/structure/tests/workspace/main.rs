@@ -122,6 +122,20 @@ fn pure_crates_are_pure_and_are_on_the_list() {
     );
 }
 
+#[test]
+fn tables_of_pure_crates_have_a_fixed_order() {
+    let list_of_pure = list("pure.txt");
+    let pure = pure(&list_of_pure);
+    let is_pure = |path: &str| {
+        pure.keys()
+            .any(|folder| path.starts_with(&format!("{folder}/")))
+    };
+    let mut unordered = found().unordered.clone();
+    unordered.retain(|path, _| is_pure(path));
+    let name = "unordered.txt";
+    same(name, &lists::names(&list(name), &unordered));
+}
+
 /// The pure crates, and the impure ones that each of them still needs: `crate` or `crate: other other`.
 fn pure(list: &str) -> BTreeMap<&str, Vec<&str>> {
     lists::lines(list)

@@ -4,7 +4,7 @@
 use std::arch::asm;
 use std::ffi::CStr;
 
-use super::{Timespec, Timeval};
+use super::abi::{Timespec, Timeval};
 
 /// A system call with up to six arguments; what the kernel answers, `-errno` on failure.
 ///

@@ -4,7 +4,8 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Timespec, Timeval, raw};
+use super::abi::{REALTIME_COARSE, Timespec, Timeval};
+use super::raw;
 
 type ClockGettime = unsafe extern "C" fn(i32, *mut Timespec) -> i32;
 type Gettimeofday = unsafe extern "C" fn(*mut Timeval, *mut [i32; 2]) -> i32;
@@ -108,7 +109,7 @@ pub fn vdso_time() -> i64 {
         Some(address) => unsafe {
             std::mem::transmute::<usize, Time>(address)(std::ptr::null_mut())
         },
-        None => kernel_time(super::REALTIME_COARSE).map_or(0, |time| time.sec),
+        None => kernel_time(REALTIME_COARSE).map_or(0, |time| time.sec),
     }
 }
 
@@ -224,16 +225,16 @@ mod tests {
     #[test]
     fn the_vdso_is_found_and_tells_the_time() {
         assert!(has_vdso(), "the kernel gives this process a vDSO");
-        let before = raw::clock_gettime(super::super::MONOTONIC).unwrap();
-        let vdso = kernel_time(super::super::MONOTONIC).unwrap();
-        let after = raw::clock_gettime(super::super::MONOTONIC).unwrap();
+        let before = raw::clock_gettime(crate::tsc::MONOTONIC).unwrap();
+        let vdso = kernel_time(crate::tsc::MONOTONIC).unwrap();
+        let after = raw::clock_gettime(crate::tsc::MONOTONIC).unwrap();
         let key = |time: Timespec| (time.sec, time.nsec);
         assert!(key(before) <= key(vdso) && key(vdso) <= key(after));
     }
 
     #[test]
     fn time_is_the_second_of_the_coarse_clock() {
-        let before = kernel_time(super::super::REALTIME_COARSE).unwrap().sec;
+        let before = kernel_time(REALTIME_COARSE).unwrap().sec;
         let time = vdso_time();
         assert!(time == before || time == before + 1);
     }

@@ -4,30 +4,6 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::options::set;
-use crate::uring::Ring;
-
-/// The ways a turn can be sent by over these sockets: without a ring, and with one where there are.
-fn ways(sockets: &[UdpSocket]) -> Vec<Option<Ring>> {
-    std::iter::once(None)
-        .chain(Ring::new(sockets).ok().map(Some))
-        .collect()
-}
-
-#[test]
-fn a_ring_is_one_of_the_ways_to_the_kernel() {
-    match Ring::probe() {
-        Ok(()) => assert_eq!(ways(&[bound("127.0.0.1:0")]).len(), 2),
-        Err(error) => reelway_skip::skipped!("io_uring: {}", crate::uring::why_not(&error)),
-    }
-}
-
-fn dispatch(batch: Batch<'_, '_>, way: &mut Option<Ring>, sockets: &[UdpSocket]) {
-    match way {
-        None => batch.send(sockets),
-        Some(ring) => batch.send_by_ring(ring, sockets).unwrap(),
-    }
-}
-
 fn bound(address: &str) -> UdpSocket {
     let socket = UdpSocket::bind(address.parse().unwrap()).expect("a free port");
     socket.set_receive_timeout(Duration::from_secs(2)).unwrap();
@@ -40,7 +16,6 @@ fn send(
     lengths: &[usize],
     to: &Destination,
     segmentation: Segmentation,
-    way: &mut Option<Ring>,
     socket: &[UdpSocket],
 ) -> Vec<Sent> {
     let data: Vec<Vec<u8>> = lengths
@@ -56,7 +31,7 @@ fn send(
         batch.end_packet();
     }
     batch.end_message(0, to, segmentation, 0, 7);
-    dispatch(batch, way, socket);
+    batch.send(socket);
     turn.messages().iter().map(|message| message.sent).collect()
 }
 
@@ -80,15 +55,10 @@ fn a_run_arrives_packet_by_packet_however_it_is_cut() {
         let (sender, receiver) = ([bound(from)], bound(to));
         let to = Destination::new(receiver.local_addr(), None, sender[0].is_ipv6());
         let mut turn = Turn::default();
-        let both = [Segmentation::Kernel, Segmentation::None];
-        for (mut way, segmentation) in ways(&sender)
-            .into_iter()
-            .chain(ways(&sender))
-            .zip(both.into_iter().cycle())
-        {
+        for segmentation in [Segmentation::Kernel, Segmentation::None] {
             for lengths in [&[1000, 1000, 1000, 200][..], &[500], &[300, 400, 20]] {
                 assert_eq!(
-                    send(&mut turn, lengths, &to, segmentation, &mut way, &sender),
+                    send(&mut turn, lengths, &to, segmentation, &sender),
                     [Sent::Packets(lengths.len() as u16)]
                 );
                 let expected: Vec<_> = lengths
@@ -118,7 +88,6 @@ fn packets_leave_from_the_address_they_are_told_to() {
                 &[100, 100],
                 &to,
                 Segmentation::Kernel,
-                &mut None,
                 &sender
             ),
             [Sent::Packets(2)]
@@ -135,14 +104,7 @@ fn a_message_that_fails_does_not_hold_up_the_others() {
     // Broadcast is not allowed on this socket.
     let bad = Destination::new("255.255.255.255:9".parse().unwrap(), None, false);
     let data = [1u8; 64];
-    for (segmentation, mut way) in [Segmentation::Kernel, Segmentation::None]
-        .into_iter()
-        .flat_map(|segmentation| {
-            ways(&sender)
-                .into_iter()
-                .map(move |way| (segmentation, way))
-        })
-    {
+    for segmentation in [Segmentation::Kernel, Segmentation::None] {
         let mut turn = Turn::default();
         let mut batch = turn.begin();
         for to in [&good, &bad, &good] {
@@ -152,7 +114,7 @@ fn a_message_that_fails_does_not_hold_up_the_others() {
             }
             batch.end_message(0, to, segmentation, 0, 0);
         }
-        dispatch(batch, &mut way, &sender);
+        batch.send(&sender);
         let sent: Vec<_> = turn.messages().iter().map(|message| message.sent).collect();
         assert!(
             matches!(
@@ -176,21 +138,19 @@ fn a_full_send_buffer_is_reported_as_no_room() {
     let to = Destination::new(sender[0].local_addr(), None, false);
     let data = vec![0u8; 1400];
     let mut turn = Turn::default();
-    for mut way in ways(&sender) {
-        let mut batch = turn.begin();
-        for _ in 0..32 {
-            batch.slice(&data);
-            batch.end_packet();
-        }
-        batch.end_message(0, &to, Segmentation::Kernel, 0, 0);
-        dispatch(batch, &mut way, &sender);
-        // 45 kB do not fit the smallest buffer; the kernel may also take one datagram over its limit.
-        assert!(
-            matches!(turn.messages()[0].sent, Sent::Packets(0 | 32)),
-            "{:?}",
-            turn.messages()
-        );
+    let mut batch = turn.begin();
+    for _ in 0..32 {
+        batch.slice(&data);
+        batch.end_packet();
     }
+    batch.end_message(0, &to, Segmentation::Kernel, 0, 0);
+    batch.send(&sender);
+    // 45 kB do not fit the smallest buffer; the kernel may also take one datagram over its limit.
+    assert!(
+        matches!(turn.messages()[0].sent, Sent::Packets(0 | 32)),
+        "{:?}",
+        turn.messages()
+    );
 }
 
 /// Runs `what` where there is only a loopback whose queue holds two packets and lets a hundred bytes a second go.
@@ -232,23 +192,16 @@ fn a_queue_that_throws_away_is_no_room_to_a_socket_that_asks_and_nothing_to_ours
             // Somebody has the port, so that nothing comes back.
             let receiver = bound("127.0.0.1:0");
             let to = Destination::new(receiver.local_addr(), None, false);
-            for mut way in ways(&sender) {
-                for segmentation in [Segmentation::Kernel, Segmentation::None] {
-                    let mut turn = Turn::default();
-                    let mut send =
-                        || send(&mut turn, &[1000; 8], &to, segmentation, &mut way, &sender);
-                    // Until the queue is full.
-                    (0..4).for_each(|_| drop(send()));
-                    let sent = send();
-                    let [Sent::Packets(taken)] = sent[..] else {
-                        panic!("it is no fault of the viewer: {sent:?}")
-                    };
-                    assert_eq!(
-                        taken < 8,
-                        asks,
-                        "{taken} packets taken by {way:?}, {segmentation:?}"
-                    );
-                }
+            for segmentation in [Segmentation::Kernel, Segmentation::None] {
+                let mut turn = Turn::default();
+                let mut send = || send(&mut turn, &[1000; 8], &to, segmentation, &sender);
+                // Until the queue is full.
+                (0..4).for_each(|_| drop(send()));
+                let sent = send();
+                let [Sent::Packets(taken)] = sent[..] else {
+                    panic!("it is no fault of the viewer: {sent:?}")
+                };
+                assert_eq!(taken < 8, asks, "{taken} packets taken, {segmentation:?}");
             }
         }
     });
@@ -284,44 +237,30 @@ fn a_run_the_kernel_will_not_cut_goes_packet_by_packet() {
     let mut turn = Turn::default();
     // Without a checksum (SO_NO_CHECK) there is nothing to cut by: the kernel says EIO or EINVAL.
     sender[0].set_no_checksum().unwrap();
-    for mut way in ways(&sender) {
-        assert_eq!(
-            send(
-                &mut turn,
-                &[900, 900, 100],
-                &to,
-                Segmentation::Kernel,
-                &mut way,
-                &sender
-            ),
-            [Sent::Packets(3)]
-        );
-        assert!(turn.messages()[0].cut_refused);
-        assert_eq!(received(&receiver, 3), [(900, 0), (900, 1), (100, 2)]);
-    }
+    let lengths = [900, 900, 100];
+    let sent = send(&mut turn, &lengths, &to, Segmentation::Kernel, &sender);
+    assert_eq!(sent, [Sent::Packets(3)]);
+    assert!(turn.messages()[0].cut_refused);
+    assert_eq!(received(&receiver, 3), [(900, 0), (900, 1), (100, 2)]);
 }
 
 #[test]
-fn a_turn_larger_than_a_ring_arrives_whole_and_each_chain_in_order() {
+fn a_turn_larger_than_a_call_takes_arrives_whole_and_in_order() {
     let (sender, receiver) = ([bound("127.0.0.1:0")], bound("127.0.0.1:0"));
     receiver.set_buffers(4096, 16 << 20).unwrap();
     let to = Destination::new(receiver.local_addr(), None, false);
     let packets: Vec<[u8; 2]> = (0..1500u16).map(u16::to_be_bytes).collect();
-    // Chains of few packets, and one that is longer than a ring.
-    for (chain, mut way) in [3, 600]
-        .into_iter()
-        .flat_map(|chain| ways(&sender).into_iter().map(move |way| (chain, way)))
-    {
+    for run in [3, 600] {
         let mut turn = Turn::default();
         let mut batch = turn.begin();
-        for (number, run) in packets.chunks(chain).enumerate() {
+        for (number, run) in packets.chunks(run).enumerate() {
             for packet in run {
                 batch.slice(packet);
                 batch.end_packet();
             }
             batch.end_message(0, &to, Segmentation::None, 0, number as u64);
         }
-        dispatch(batch, &mut way, &sender);
+        batch.send(&sender);
         let taken: usize = turn
             .messages()
             .iter()
@@ -331,14 +270,10 @@ fn a_turn_larger_than_a_ring_arrives_whole_and_each_chain_in_order() {
             })
             .sum();
         assert_eq!(taken, packets.len());
-        // Other chains may go in between; the packets of a chain do not overtake each other.
-        let mut next: Vec<usize> = (0..packets.len()).step_by(chain).collect();
         let mut buffer = [0; 16];
-        for _ in 0..packets.len() {
+        for packet in &packets {
             assert_eq!(receiver.receive(&mut buffer).unwrap().0, 2);
-            let number = usize::from(u16::from_be_bytes([buffer[0], buffer[1]]));
-            assert_eq!(number, next[number / chain], "by {way:?}");
-            next[number / chain] += 1;
+            assert_eq!(buffer[..2], *packet);
         }
     }
 }

@@ -73,15 +73,13 @@ impl Message {
 pub struct Turn {
     slices: Vec<IoSlice<'static>>,
     packets: Vec<Packet>,
-    pub(super) messages: Vec<Message>,
+    messages: Vec<Message>,
     destinations: Vec<*const Destination>,
-    pub(super) headers: Vec<libc::mmsghdr>,
+    headers: Vec<libc::mmsghdr>,
     controls: Vec<Control>,
     /// Message and number of packets of each header.
-    pub(super) origins: Vec<(u32, u16)>,
-    pub(super) calls: u64,
-    /// What a ring said of each header.
-    pub(super) results: Vec<i32>,
+    origins: Vec<(u32, u16)>,
+    calls: u64,
 }
 
 // SAFETY: the raw pointers in it are dead (lists are empty) whenever no `Batch` borrows it, and a
@@ -101,7 +99,7 @@ type Control = [u64; super::address::ORIGIN_WORDS + 6];
 
 /// A turn being filled: everything put in is borrowed until it is sent.
 pub struct Batch<'m, 'd> {
-    pub(super) turn: &'m mut Turn,
+    turn: &'m mut Turn,
     slices: ManuallyDrop<Vec<IoSlice<'d>>>,
     first: u32,
 }
@@ -248,7 +246,7 @@ impl<'d> Batch<'_, 'd> {
     }
 
     /// Fills the kernel's message headers: one for each run, or one for each packet.
-    pub(super) fn build_headers(&mut self) {
+    fn build_headers(&mut self) {
         for number in 0..self.turn.messages.len() {
             let message = self.turn.messages[number];
             let (first, end) = message.packets;
@@ -305,7 +303,7 @@ impl<'d> Batch<'_, 'd> {
 
     /// Offers the packets of a run that the kernel would not cut one by one, at once, so that they leave
     /// before what follows them.
-    pub(super) fn send_uncut(&mut self, number: u32, sockets: &[UdpSocket]) {
+    fn send_uncut(&mut self, number: u32, sockets: &[UdpSocket]) {
         let (first, end) = self.turn.messages[number as usize].packets;
         self.turn.messages[number as usize].cut_refused = true;
         self.turn.messages[number as usize].segmentation = Segmentation::None;
@@ -327,7 +325,7 @@ impl<'d> Batch<'_, 'd> {
 
     /// Offers the kernel the headers `at..all` as far as they go through one socket; returns the first
     /// that is still to be offered.
-    pub(super) fn send_from(&mut self, at: usize, all: usize, sockets: &[UdpSocket]) -> usize {
+    fn send_from(&mut self, at: usize, all: usize, sockets: &[UdpSocket]) -> usize {
         let turn = &mut *self.turn;
         let socket_of =
             |turn: &Turn, header: usize| turn.messages[turn.origins[header].0 as usize].socket;
@@ -384,7 +382,7 @@ impl<'d> Batch<'_, 'd> {
 }
 
 impl Turn {
-    pub(super) fn note_success(&mut self, header: usize) {
+    fn note_success(&mut self, header: usize) {
         let (message, packets) = self.origins[header];
         let sent = &mut self.messages[message as usize].sent;
         *sent = match *sent {
@@ -394,14 +392,14 @@ impl Turn {
         };
     }
 
-    pub(super) fn note_no_room(&mut self, header: usize) {
+    fn note_no_room(&mut self, header: usize) {
         let sent = &mut self.messages[self.origins[header].0 as usize].sent;
         if *sent == Sent::Waiting {
             *sent = Sent::Packets(0);
         }
     }
 
-    pub(super) fn note_failure(&mut self, header: usize, error: i32) {
+    fn note_failure(&mut self, header: usize, error: i32) {
         let sent = &mut self.messages[self.origins[header].0 as usize].sent;
         let packets = match *sent {
             Sent::Packets(packets) | Sent::Failed { packets, .. } => packets,

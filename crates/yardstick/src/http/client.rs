@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::Trouble;
+use crate::trouble::Trouble;
 
 /// Longest head of an answer.
 const MOST_HEAD: usize = 64 * 1024;

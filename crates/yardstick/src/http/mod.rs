@@ -19,6 +19,6 @@ pub use viewer::{Options, Watched, watch};
 pub(crate) async fn fetch_text(
     url: &str,
     patience: std::time::Duration,
-) -> Result<String, crate::Trouble> {
+) -> Result<String, crate::trouble::Trouble> {
     Ok(client::Client::new(patience).text(url).await?.0)
 }

@@ -8,13 +8,13 @@ use super::client::Client;
 use super::mpd;
 use super::playlist::{self, Playlist, Rendition};
 use super::track::Played;
-use crate::Trouble;
 use crate::course::Course;
 use crate::histogram::Histogram;
 use crate::playback::{OnlinePlayer, Playback};
 use crate::progress::{Now, Progress};
 use crate::reference::Reference;
 use crate::story::TrackStory;
+use crate::trouble::Trouble;
 use crate::verdict::Finding;
 
 /// How far ahead a player fetches: what hls.js and dash.js have by default.

@@ -1,8 +1,8 @@
 //! A viewer who asks for a film over RTSP and leaves the receiving to a [`super::LightReceiver`].
 
-use crate::Trouble;
 use crate::rtsp::connection::Connection;
 use crate::rtsp::description;
+use crate::trouble::Trouble;
 
 /// A track that a film has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::random::Random;
+use reelway_determinism::Random;
 
 /// Most lines of a trace.
 const MOST_LINES: usize = 1_000_000;

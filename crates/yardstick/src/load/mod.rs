@@ -4,22 +4,22 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `arrivals.rs`, `plan.rs`, `random.rs` | who comes when and does what, from a seed; pure |
+//! | `arrivals.rs`, `plan.rs` | who comes when and does what, from a seed; pure |
 //! | `run.rs` | the run: viewers begin when they are due, a sample is taken every second |
 //! | `rtsp.rs` | one viewer's control connection |
 //! | `receiver.rs`, `viewing.rs` | threads that receive for thousands; what one viewer got |
 //! | `probe.rs` | how wrong the yardstick's own times are |
 //! | `limit.rs` | the search for the largest number; pure |
-//! | `story.rs` | what is told |
+//! | `sample.rs`, `story.rs` | what is told of each second, and in the end |
 
 mod arrivals;
 mod limit;
 mod plan;
 mod probe;
-mod random;
 mod receiver;
 mod rtsp;
 mod run;
+pub(crate) mod sample;
 mod story;
 mod viewing;
 
@@ -27,4 +27,5 @@ pub use arrivals::{Arrivals, Wish};
 pub use limit::{Bisection, Limit};
 pub use plan::{Choice, Deed, Habits, Plan, Visit, Watch};
 pub use run::{Options, run};
-pub use story::{LoadStory, Sample, ViewerStory};
+pub use sample::Sample;
+pub use story::{LoadStory, ViewerStory};

@@ -3,8 +3,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use reelway_determinism::Random;
+
 use super::arrivals::{Arrivals, length};
-use super::random::Random;
 
 /// Which film a viewer takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -209,7 +210,7 @@ impl Plan {
         let wishes = wishes.take(self.viewers.unwrap_or(MOST).min(MOST));
         Ok(wishes.enumerate().map(move |(number, wish)| {
             // Always drawn in this order, so that one viewer's habits do not change another's.
-            let mut random = Random::of(seed, number as u64 + 1);
+            let mut random = Random::nth(seed, number as u64 + 1);
             let film = random.pick(&weights);
             let drawn = watch.draw(&mut random);
             let watch = wish.watch.or(drawn);

@@ -10,11 +10,11 @@ use tokio::time;
 use super::plan::{Deed, USUAL, Visit};
 use super::receiver::{Receiver, Sampled, Way, own_pair};
 use super::viewing::{Live, Place, Seen};
-use crate::Trouble;
 use crate::packet::parse;
 use crate::reports;
 use crate::rtsp::connection::{Answer, Connection, Incoming};
 use crate::rtsp::description::{self, Media};
+use crate::trouble::Trouble;
 
 /// Signs of life are given this often; every server waits longer.
 const KEEPALIVE: Duration = Duration::from_secs(20);

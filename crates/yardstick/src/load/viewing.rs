@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::packet::Header;
 use crate::playback::{OnlinePlayer, Playback};
-use crate::stream::{StreamMeter, Tally, Unit};
+use crate::stream::{StreamMeter, Tally};
+use crate::unit::Unit;
 
 /// Most packets of a stream that are kept aside while it is not known which of them belong to what is
 /// asked for: some seconds.

@@ -1,7 +1,7 @@
 //! Movie fragments: `moof` and `mdat`, as segments of HLS and DASH hold them.
 
 use super::boxes::{Box, Fields, Result, boxes, need};
-use super::tables::Track;
+use super::track::Track;
 
 /// An access unit of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,34 +4,16 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::Coding;
 use super::boxes::{Box, Fields, Result, boxes, descend, header, name, need};
+use super::coding::Coding;
 use super::fragment::{Fragment, Unit, read_moof};
+use super::track::Track;
 use crate::reference::{Reference, ReferenceTrack};
 
 /// Longest `moov` or `moof` that is read.
 const MOST_HEAD: u64 = 256 << 20;
 /// Largest access unit.
 const MOST_UNIT: u32 = 64 << 20;
-
-/// A track as `moov` has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Track {
-    /// track_ID.
-    pub id: u32,
-    /// Whether it is picture.
-    pub is_video: bool,
-    /// Ticks a second.
-    pub timescale: u32,
-    /// How its access units are compared.
-    pub coding: Coding,
-    /// Of fragments that say nothing else: ticks of a sample.
-    pub default_duration: u32,
-    /// And bytes.
-    pub default_size: u32,
-    /// Where its edit list begins in the track's times, ticks; and an empty edit before, in ns.
-    pub edit: (i64, i64),
-}
 
 /// What an initialisation segment says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::Trouble;
+use crate::trouble::Trouble;
 
 /// Longest answer that is taken.
 const MAX_ANSWER: usize = 256 * 1024;

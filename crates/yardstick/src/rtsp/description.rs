@@ -1,7 +1,7 @@
 //! What the server says of a film: SDP (RFC 4566), `Range`, `RTP-Info`, `Transport` (RFC 2326).
 
-use crate::Trouble;
 use crate::depacketise::Format;
+use crate::trouble::Trouble;
 
 /// One `m=` section.
 #[derive(Debug)]

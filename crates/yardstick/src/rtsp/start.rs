@@ -5,11 +5,12 @@ use std::time::Duration;
 use tokio::time;
 
 use super::connection::Connection;
+use super::description;
+use super::options::{Options, SILENCE};
 use super::track::{Track, readable};
-use super::{Options, SILENCE, description};
-use crate::Trouble;
 use crate::packet::parse;
 use crate::socket::Inbox;
+use crate::trouble::Trouble;
 
 /// Plays from each of `places` (seconds) in turn within one session, and tells for each how long
 /// it took from the PLAY request to the first packet of the new place. The first is a start, the

@@ -5,12 +5,12 @@ use std::task::Poll;
 
 use tokio::net::UdpSocket;
 
-use super::Options;
 use super::connection::Connection;
 use super::description::{Media, transport_field};
-use crate::Trouble;
+use super::options::Options;
 use crate::meter::TrackMeter;
 use crate::socket;
+use crate::trouble::Trouble;
 
 /// Receive buffer of a track: a second of 16 Mb/s.
 const BUFFER: usize = 2 << 20;

@@ -1,0 +1,101 @@
+//! What a machine admits by.
+
+use std::time::Duration;
+
+use reelway_demand::{Eager, Reading};
+use reelway_media::{Nanos, SECOND};
+use reelway_rtp::PayloadOptions;
+
+use crate::capacity::Capacity;
+use crate::crowd::Limits;
+use crate::members::Members;
+use crate::policy::{Class, Policy};
+
+/// How viewers are judged, and what is booked for them.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// By which rule.
+    pub policy: Policy,
+    /// What the machine can carry.
+    pub capacity: Capacity,
+    /// Most viewers of a title, an address, a user.
+    pub limits: Limits,
+    /// Classes of viewers and who belongs to them, the first class first.
+    pub classes: Vec<(Class, Members)>,
+    /// A newcomer for whom there will be room within so many seconds waits for it.
+    pub wait: u32,
+    /// Whether a viewer who seeks or resumes is refused like a newcomer.
+    pub ask_again: bool,
+    /// What fits a packet, as the sender has it.
+    pub payload: PayloadOptions,
+    /// Bytes of the pool in which blocks stay that a viewer is going to ask for; 0: nothing is certain to stay.
+    pub pool: u64,
+    /// How films are read into the pool.
+    pub reading: Reading,
+    /// How films over HTTP are limited to what is booked for them, where a network is limited.
+    pub eager: Eager,
+    /// How far ahead of their time films are sent over RTP, so that they are sent evenly, as the sender has it.
+    pub sent_ahead: Nanos,
+    /// How far ahead of their time films may be sent over RTP while a limited network has room.
+    pub link_ahead: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            policy: Policy::Exact,
+            capacity: Capacity::unlimited(),
+            limits: Limits::default(),
+            classes: Vec::new(),
+            wait: 0,
+            ask_again: false,
+            payload: PayloadOptions::default(),
+            pool: 0,
+            reading: Reading {
+                block: 256 << 10,
+                ahead: 2 * SECOND,
+            },
+            eager: Eager::default(),
+            sent_ahead: 0,
+            link_ahead: Duration::ZERO,
+        }
+    }
+}
+
+impl Config {
+    /// Whether anything is limited by what viewers need. Otherwise nothing is booked, and no film's needs are computed.
+    pub fn books(&self) -> bool {
+        !self.capacity.is_unlimited()
+    }
+
+    /// Whether no viewer is ever refused.
+    pub fn is_open(&self) -> bool {
+        !self.books()
+            && self.limits == Limits::default()
+            && !matches!(self.policy, Policy::Count(_))
+    }
+}
+
+/// Plain numbers of sessions that bound the register. Each is named after its key in the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Most sessions at once.
+    pub sessions: usize,
+    /// Most sessions of one address (IPv6: /64) at once.
+    pub per_address: usize,
+    /// Most sessions of one address that have not asked for media yet.
+    pub unplayed_per_address: usize,
+    /// Most sessions of one connection that have not asked for media yet: over it the oldest of them ends.
+    pub unplayed_per_connection: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds {
+            sessions: 10_000,
+            per_address: 5_000,
+            unplayed_per_address: 1_000,
+            unplayed_per_connection: 16,
+        }
+    }
+}

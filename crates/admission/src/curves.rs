@@ -1,0 +1,418 @@
+//! Demand curves: what films need, made once for all their viewers, and what the policy makes of it.
+//!
+//! A film's needs are known roughly from its table of groups, which is in memory, and exactly from its index, which has to be
+//! read. Nothing is read here: where the index is not known yet, a [`Want`] says so.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use reelway_demand::{
+    BIN, BINS, Carriage, Curve, Demand, Eager, Reading, Schedule, memory_held, sent_evenly, smooth,
+};
+use reelway_determinism::FixedMap;
+use reelway_media::{Nanos, Title};
+use reelway_rtp::PayloadOptions;
+
+use crate::capacity::{Capacity, Resource, WHOLE_NETWORK};
+use crate::config::Config;
+use crate::policy::Policy;
+
+/// Films whose curves are kept, and whose indexes are wanted at once.
+pub const FILMS: usize = 64;
+
+/// Memory that all curves may take while films' needs are known bin by bin, as long as there is more of it: those of a
+/// two-hour film take about half a megabyte. What comes beyond that is known in runs of [`SPAN`], in less than a tenth of it.
+const EXACT: usize = 16 << 20;
+
+/// Quarter seconds of which the largest second's need is booked for all, where there is no memory for more.
+const SPAN: usize = 16;
+
+/// Curves made of others that are kept.
+const SHAPED: usize = 256;
+
+/// What a viewer takes of a film, and how.
+#[derive(Clone, Debug)]
+pub struct Wants {
+    /// What the film needs.
+    pub demand: Arc<Demand>,
+    /// Which tracks (indices into `Title::tracks`); empty: those that players take by default.
+    pub tracks: Vec<usize>,
+    /// How it gets to the viewer.
+    pub carriage: Carriage,
+}
+
+impl Wants {
+    /// Whether the viewer fetches what they watch, as over HTTP.
+    pub fn fetches(&self) -> bool {
+        self.carriage == Carriage::Http
+    }
+}
+
+/// A film's index is to be read, for what the film needs exactly ([`Curves::learn`]).
+#[must_use = "until the index is read, the film is booked by an estimate"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Want<F> {
+    /// Which film.
+    pub film: F,
+}
+
+/// What a viewer needs of each limited resource while they play a part of a film.
+#[derive(Clone, Debug, Default)]
+pub struct Needs {
+    /// Along the film's time, if the viewer shares nothing with others.
+    pub(crate) of: Vec<(Resource, Arc<Curve>)>,
+    /// By what they are sent, if that is not the film's own time.
+    pub schedule: Option<Arc<Schedule>>,
+    /// The part, in bins of those curves.
+    pub(crate) range: (usize, usize),
+    /// Bins of the whole film.
+    pub(crate) len: usize,
+    /// The part, in film times.
+    pub(crate) times: (Nanos, Nanos),
+    /// The film, if its viewers are sent to at their pace; those who fetch share nothing.
+    pub(crate) sent: Option<Arc<Demand>>,
+}
+
+/// What a policy makes of a curve. The curve is held, so that its address stays its own.
+#[derive(Clone)]
+struct Shaped {
+    _of: Arc<Curve>,
+    curve: Arc<Curve>,
+    schedule: Option<Arc<Schedule>>,
+}
+
+/// Curves made of others, by the addresses of those.
+type Shapes = FixedMap<usize, Shaped>;
+
+/// All curves that are kept. `F` is what films are told apart by: another version of a file is another film.
+pub struct Curves<F> {
+    policy: Policy,
+    capacity: Capacity,
+    payload: PayloadOptions,
+    reading: Reading,
+    demands: FixedMap<F, Arc<Demand>>,
+    /// Films whose indexes are wanted, and are not being read yet.
+    wanted: FixedMap<F, ()>,
+    shaped: Shapes,
+    /// The same of what is fetched ahead.
+    fetched: Shapes,
+    eager: Eager,
+    sent_ahead: Nanos,
+}
+
+impl<F: Clone + Eq + Hash> Curves<F> {
+    /// None yet.
+    pub fn new(config: &Config) -> Curves<F> {
+        Curves {
+            policy: config.policy,
+            capacity: config.capacity.clone(),
+            payload: config.payload,
+            reading: config.reading,
+            demands: FixedMap::default(),
+            wanted: FixedMap::default(),
+            shaped: FixedMap::default(),
+            fetched: FixedMap::default(),
+            eager: config.eager,
+            // A limited network makes up for what coincides by itself.
+            sent_ahead: if config.capacity.limits_a_network() {
+                0
+            } else {
+                config.sent_ahead
+            },
+        }
+    }
+
+    /// What a film needs; `None`: nothing is limited. While its index has not been read, this is an estimate by its groups,
+    /// so that no viewer waits for a disk. The index is wanted once, unless as many others are wanted already.
+    pub fn demand(&mut self, film: &F, title: &Title) -> Option<(Arc<Demand>, Option<Want<F>>)> {
+        if self.capacity.is_unlimited() {
+            return None;
+        }
+        if let Some(demand) = self.demands.get(film) {
+            return Some((demand.clone(), None));
+        }
+        if is_full() {
+            self.forget();
+        }
+        let rough = fitting(Demand::rough(title, self.payload, self.reading));
+        let is_wanted = self.wanted.contains_key(film);
+        if !is_wanted && self.wanted.len() >= FILMS {
+            return Some((rough, None));
+        }
+        self.keep(film.clone(), rough.clone());
+        if is_wanted {
+            return Some((rough, None));
+        }
+        self.wanted.insert(film.clone(), ());
+        let want = Want { film: film.clone() };
+        Some((rough, Some(want)))
+    }
+
+    /// The index of a film that was wanted is being read, or cannot be: another may be wanted in its place.
+    pub fn reads(&mut self, film: &F) {
+        self.wanted.remove(film);
+    }
+
+    /// What a film needs by its index ([`fitting`]).
+    pub fn learn(&mut self, film: F, demand: Arc<Demand>) {
+        self.keep(film, demand);
+    }
+
+    /// What a viewer needs of what is limited who plays these film times; `link`: the interface by which they are reached.
+    pub fn needs(&mut self, wants: &Wants, link: Option<u8>, (from, to): (Nanos, Nanos)) -> Needs {
+        let tracks = match wants.tracks.as_slice() {
+            [] => wants.demand.usual_tracks(),
+            tracks => tracks,
+        };
+        let wire = wants.demand.wire(tracks, wants.carriage);
+        let mut range = (wire.bin_at(from), wire.bin_at(to.saturating_add(BIN - 1)));
+        let is_to_the_end = range.1 == wire.len();
+        // What a viewer over HTTP may fetch ahead is booked so, whether they do or not.
+        let is_fetched =
+            wants.fetches() && matches!(self.policy, Policy::Exact | Policy::Smoothed(_));
+        let (wire, schedule) = match self.policy {
+            _ if is_fetched => (self.fetched(&wire, range.0), None),
+            policy if self.sent_ahead > 0 && !wants.fetches() => {
+                let ahead = self.sent_ahead;
+                let sent = shaped_from(&mut self.shaped, &wire, range.0, || {
+                    policy.booked(WHOLE_NETWORK, &Arc::new(sent_evenly(&wire, range.0, ahead)))
+                });
+                (sent, None)
+            }
+            // What is ahead at a film's beginning is known once for all; from elsewhere it begins with nothing ahead.
+            Policy::Smoothed(seconds) if range.0 > 0 => {
+                let (curve, schedule) = smooth(&wire, range.0, seconds as usize * BINS);
+                (Arc::new(curve), Some(Arc::new(schedule)))
+            }
+            policy => {
+                let shaped = self.shaped(policy, &wire);
+                (shaped.curve, shaped.schedule)
+            }
+        };
+        let of_wire = [
+            Some(WHOLE_NETWORK),
+            link.map(Resource::Network),
+            Some(Resource::Processor),
+        ];
+        let len = wire.len();
+        if is_to_the_end {
+            // What is sent ahead begins ahead, and so lasts longer.
+            range.1 = len;
+        }
+        let mut of: Vec<(Resource, Arc<Curve>)> = of_wire
+            .into_iter()
+            .flatten()
+            .filter(|resource| self.capacity.limit(*resource).is_some())
+            .map(|resource| (resource, wire.clone()))
+            .collect();
+        // Of the file itself nothing is sent ahead of what was read: the same bins will do.
+        if self.capacity.limit(Resource::Disk).is_some() {
+            let disk = wants.demand.disk();
+            let disk = match is_fetched {
+                true => self.fetched(&disk, range.0),
+                false => self.policy.booked(Resource::Disk, &disk),
+            };
+            of.push((Resource::Disk, disk));
+        }
+        // What HTTP pins is bounded, and set aside.
+        if self.capacity.limit(Resource::Memory).is_some() && !wants.fetches() {
+            let memory = match self.policy {
+                Policy::Vodca => wants.demand.two_groups(),
+                _ => wants.demand.memory(),
+            };
+            of.push((Resource::Memory, memory));
+        }
+        Needs {
+            of,
+            schedule,
+            range,
+            len,
+            times: (from, to),
+            sent: (!wants.fetches()).then(|| wants.demand.clone()),
+        }
+    }
+
+    /// Keeps nothing but what is booked.
+    fn forget(&mut self) {
+        self.shaped.clear();
+        self.fetched.clear();
+        self.drop_unused();
+    }
+
+    fn keep(&mut self, film: F, demand: Arc<Demand>) {
+        if self.demands.len() >= FILMS {
+            self.drop_unused();
+        }
+        self.demands.insert(film, demand);
+    }
+
+    /// Keeps films that have viewers.
+    fn drop_unused(&mut self) {
+        let is_used = |demand: &Arc<Demand>| Arc::strong_count(demand) > 1;
+        self.demands.retain(|_, demand| is_used(demand));
+    }
+
+    fn shaped(&mut self, policy: Policy, curve: &Arc<Curve>) -> Shaped {
+        let key = Arc::as_ptr(curve) as usize;
+        if let Some(shaped) = self.shaped.get(&key) {
+            return shaped.clone();
+        }
+        let (shape, schedule) = match policy {
+            Policy::Smoothed(seconds) => {
+                let (curve, schedule) = smooth(curve, 0, seconds as usize * BINS);
+                (Arc::new(curve), Some(Arc::new(schedule)))
+            }
+            policy => (policy.booked(WHOLE_NETWORK, curve), None),
+        };
+        let shaped = Shaped {
+            _of: curve.clone(),
+            curve: shape,
+            schedule,
+        };
+        keep_shaped(&mut self.shaped, key, shaped.clone());
+        shaped
+    }
+
+    /// What is sent at most to a viewer who fetches a film from this bin on.
+    fn fetched(&mut self, curve: &Arc<Curve>, from: usize) -> Arc<Curve> {
+        let eager = self.eager;
+        let shape = || Arc::new(eager.curve(curve, from));
+        shaped_from(&mut self.fetched, curve, from, shape)
+    }
+}
+
+/// What a curve becomes from this bin on; kept if that is the film's beginning.
+fn shaped_from(
+    kept: &mut Shapes,
+    curve: &Arc<Curve>,
+    from: usize,
+    shape: impl FnOnce() -> Arc<Curve>,
+) -> Arc<Curve> {
+    let key = Arc::as_ptr(curve) as usize;
+    if let Some(shaped) = kept.get(&key).filter(|_| from == 0) {
+        return shaped.curve.clone();
+    }
+    let shape = shape();
+    if from == 0 {
+        let shaped = Shaped {
+            _of: curve.clone(),
+            curve: shape.clone(),
+            schedule: None,
+        };
+        keep_shaped(kept, key, shaped);
+    }
+    shape
+}
+
+fn keep_shaped(kept: &mut Shapes, key: usize, shaped: Shaped) {
+    if kept.len() >= SHAPED || is_full() {
+        kept.clear();
+    }
+    kept.insert(key, shaped);
+}
+
+/// Whether curves have as much memory as they may.
+fn is_full() -> bool {
+    memory_held() >= EXACT
+}
+
+/// What a film needs, as exactly as there is memory for.
+pub fn fitting(demand: Demand) -> Arc<Demand> {
+    Arc::new(if is_full() {
+        demand.coarse(SPAN)
+    } else {
+        demand
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use reelway_media::SECOND;
+
+    use super::*;
+    use crate::films;
+
+    /// A film of groups of a second, of which one in four has nine times the bytes of the others.
+    fn bytes(seconds: u32) -> Vec<u32> {
+        let of_group = |number| if number % 4 == 3 { 900_000 } else { 100_000 };
+        (0..seconds).map(of_group).collect()
+    }
+
+    #[test]
+    fn the_index_of_a_film_is_wanted_once_and_of_so_many_films_at_a_time() {
+        let mut curves = Curves::new(&Config {
+            capacity: Capacity::unlimited().with(WHOLE_NETWORK, 1 << 30, 1000),
+            ..Config::default()
+        });
+        let title = films::title(1000, &bytes(8));
+        let mut watched = Vec::new();
+        for film in 0..FILMS as u32 {
+            let (demand, want) = curves.demand(&film, &title).unwrap();
+            assert_eq!(want, Some(Want { film }));
+            watched.push(demand);
+        }
+        let (rough, want) = curves.demand(&0, &title).unwrap();
+        assert!(want.is_none() && Arc::ptr_eq(&rough, &watched[0]));
+        let mut wants = |film| curves.demand(&film, &title).unwrap().1.is_some();
+        assert!(!wants(1000), "as many as may be are wanted");
+        curves.reads(&0);
+        let mut wants = |film| curves.demand(&film, &title).unwrap().1.is_some();
+        assert!(wants(1000) && !wants(1001) && !wants(0));
+        let exact = Demand::rough(&title, PayloadOptions::default(), Config::default().reading);
+        curves.learn(0, fitting(exact));
+        let (learnt, want) = curves.demand(&0, &title).unwrap();
+        assert!(want.is_none() && !Arc::ptr_eq(&learnt, &rough));
+        let nothing = Curves::new(&Config::default()).demand(&0, &title);
+        assert!(nothing.is_none(), "nothing is limited");
+    }
+
+    #[test]
+    fn what_is_sent_ahead_over_rtp_is_booked_as_it_is_sent() {
+        let demand = films::demand(1000, &bytes(40));
+        let needs = |ahead, carriage, from| {
+            let mut curves = Curves::<u32>::new(&Config {
+                capacity: Capacity::unlimited().with(Resource::Processor, 1 << 30, 1000),
+                sent_ahead: ahead,
+                ..Config::default()
+            });
+            let wants = Wants {
+                demand: demand.clone(),
+                tracks: Vec::new(),
+                carriage,
+            };
+            let needs = curves.needs(&wants, None, (from, Nanos::MAX));
+            assert_eq!(needs.range.1, needs.len, "to the end");
+            (needs.of[0].1.clone(), needs.range)
+        };
+        for carriage in [Carriage::UdpV4, Carriage::Tcp] {
+            for from in [0, 11 * SECOND] {
+                let ((own, _), (even, range)) =
+                    (needs(0, carriage, from), needs(4 * SECOND, carriage, from));
+                assert!(
+                    even.peak() < own.peak() / 2,
+                    "{} {}",
+                    even.peak(),
+                    own.peak()
+                );
+                let due: u64 = own.bins()[range.0..]
+                    .iter()
+                    .map(|bin| u64::from(*bin))
+                    .sum();
+                assert!(
+                    even.total().abs_diff(due) <= range.1 as u64,
+                    "all of it is booked"
+                );
+                let longer = even.len() - own.len();
+                assert!(longer <= 4 * BINS, "{longer}");
+            }
+        }
+        let (own, even) = (
+            needs(0, Carriage::Http, 0),
+            needs(4 * SECOND, Carriage::Http, 0),
+        );
+        assert_eq!(
+            own, even,
+            "what viewers fetch is not sent ahead by the sender"
+        );
+    }
+}

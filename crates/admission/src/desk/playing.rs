@@ -1,0 +1,251 @@
+//! Admitted viewers play, pause, seek and leave.
+
+use std::time::Duration;
+
+use reelway_demand::Carriage;
+use reelway_time::Monotonic;
+
+use crate::curves::{Needs, Wants};
+use crate::desk::newcomers::Outcome;
+use crate::desk::room::{ROUNDS, Trial};
+use crate::desk::state::{Booked, Desk, Stage};
+use crate::unplayed::Claim;
+use crate::verdict::{BookingId, Refusal, Refused};
+
+/// A beginning this close to what was booked keeps its booking.
+const CLOSE: Duration = Duration::from_millis(500);
+
+/// How long room is kept for a viewer who was admitted and does not begin.
+const KEPT: Duration = Duration::from_secs(10);
+
+/// What a viewer does, as their protocol knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// They have not begun yet.
+    Ready,
+    /// Media is being sent to them.
+    Playing,
+    /// They pause.
+    Paused,
+}
+
+impl Desk {
+    /// The viewer takes these tracks, in this way.
+    pub fn takes(&mut self, id: BookingId, mut tracks: Vec<usize>, carriage: Carriage) {
+        let Some(booked) = self.booked_mut(id) else {
+            return;
+        };
+        let Some(wants) = &mut booked.wants else {
+            return;
+        };
+        tracks.sort_unstable();
+        let mut usual = wants.demand.usual_tracks().to_vec();
+        usual.sort_unstable();
+        if tracks == usual {
+            tracks.clear();
+        }
+        if wants.tracks != tracks || wants.carriage != carriage {
+            (wants.tracks, wants.carriage) = (tracks, carriage);
+            booked.is_current = false;
+        }
+    }
+
+    /// What the viewer takes of their film, and by which interface; `None`: nothing of it is limited.
+    pub fn wants(&self, id: BookingId) -> Option<(Wants, Option<u8>)> {
+        let booked = self.booked(id)?;
+        Some((booked.wants.clone()?, booked.link))
+    }
+
+    /// The viewer plays from now on what needs this, instead of what they did before.
+    ///
+    /// An admitted viewer may always go on, unless the configuration wants them to ask again. Before they ever played they
+    /// are refused as well if nothing is booked for them, or if they begin elsewhere than at the beginning; `may_refuse` must
+    /// say that they can be refused here. Sessions that have not asked for media may end so that they are not.
+    pub fn plays(
+        &mut self,
+        now: Monotonic,
+        id: BookingId,
+        needs: &Needs,
+        may_refuse: bool,
+    ) -> Outcome<()> {
+        self.advance(now);
+        let Some(viewer) = self.viewers.get(&id) else {
+            return Outcome::done(Vec::new());
+        };
+        let owner = viewer.owner;
+        let has_played = viewer.booked.as_ref().is_none_or(|booked| booked.played);
+        let mut trial = Trial::default();
+        let mut played = self.play(now, id, needs, may_refuse);
+        for _ in 0..ROUNDS {
+            // Others may hold the room who have not asked for media.
+            if played.is_ok() || has_played {
+                break;
+            }
+            let is_out = |other| other == id || trial.out.contains(&other);
+            let candidates = self.candidates(now, owner, Claim::Player, is_out);
+            let beside = self.beside(now, Some(id), needs);
+            let go = self.books.who_must_go_for(
+                now.nanos(),
+                id,
+                &beside.needs,
+                needs.range,
+                &candidates,
+            );
+            let go = go.unwrap_or_default();
+            if go.is_empty() {
+                break;
+            }
+            for other in go {
+                self.take_out(now, &mut trial, other);
+            }
+            played = self.play(now, id, needs, may_refuse);
+        }
+        match played {
+            Ok(()) => Outcome::done(self.settle(now, trial)),
+            Err(refused) => {
+                self.undo(now, trial);
+                Outcome::refused(Refusal::from(&refused))
+            }
+        }
+    }
+
+    fn play(
+        &mut self,
+        now: Monotonic,
+        id: BookingId,
+        needs: &Needs,
+        may_refuse: bool,
+    ) -> Result<(), Refused> {
+        let has_room = self.books.is_booked(id);
+        let first = needs.range.0;
+        let Some(booked) = self.booked(id) else {
+            return Ok(());
+        };
+        // What was booked when they came is what they do now.
+        let is_as_booked = has_room
+            && !booked.played
+            && booked.is_current
+            && booked.from == first
+            && now.since(booked.since).max(booked.since.since(now)) < CLOSE
+            && needs.range.1 == needs.len;
+        if !is_as_booked {
+            // Who lost their room, or begins elsewhere than where they were judged to begin, is a newcomer still.
+            let is_new = !booked.played && (!has_room || booked.from != first);
+            let ask = may_refuse && (self.config.ask_again || is_new);
+            let beside = self.beside(now, Some(id), needs);
+            // There has to be room for what others need when they do not play beside this one any more, too.
+            let mut trial = Trial::default();
+            if ask {
+                self.part_on_trial(now, &mut trial, id);
+            }
+            let booked = self
+                .books
+                .rebook(now.nanos(), id, &beside.needs, needs.range, ask);
+            if let Err(refused) = booked {
+                self.undo(now, trial);
+                return Err(refused);
+            }
+            self.part(now, id);
+            self.join(now, id, now, needs, beside);
+        }
+        if let Some(booked) = self.booked_mut(id) {
+            (booked.from, booked.since) = (first, now);
+            (booked.is_current, booked.played) = (true, true);
+        }
+        Ok(())
+    }
+
+    /// The viewer asks for media: from now on their session does not end so that others are admitted. False if it has
+    /// ended.
+    #[must_use = "the session may have ended"]
+    pub fn begins(&mut self, now: Monotonic, id: BookingId) -> bool {
+        let Some(viewer) = self.viewers.get_mut(&id) else {
+            return false;
+        };
+        if let Stage::Unplayed(seat) = viewer.stage {
+            self.unplayed.leave(seat, now, false);
+            viewer.stage = Stage::Playing;
+        }
+        true
+    }
+
+    /// Media that the viewer asked for could not be had: they wait again.
+    pub fn waits_again(&mut self, id: BookingId) {
+        let Some(viewer) = self.viewers.get_mut(&id) else {
+            return;
+        };
+        if viewer.stage == Stage::Playing {
+            let (owner, since, wait) = (viewer.owner, viewer.since, viewer.wait);
+            viewer.stage = Stage::Unplayed(self.unplayed.enter(owner, since, wait, id));
+        }
+    }
+
+    /// Whether room is kept for the viewer, or none is needed.
+    pub fn holds_room(&self, id: BookingId) -> bool {
+        !self.books_for(id) || self.books.is_booked(id)
+    }
+
+    /// The viewer does not play at the moment: what was booked for them is free.
+    pub fn rests(&mut self, now: Monotonic, id: BookingId) {
+        self.advance(now);
+        if self.booked(id).is_some() {
+            self.books.rest(now.nanos(), id);
+            self.part(now, id);
+        }
+    }
+
+    /// Gives back what is booked for a viewer who does not play. True if they play and nothing is booked: then
+    /// [`Desk::plays`] is due. For as long as `excused`, nobody listened to them.
+    pub fn keep_books(
+        &mut self,
+        now: Monotonic,
+        id: BookingId,
+        activity: Activity,
+        excused: Duration,
+    ) -> bool {
+        if !self.books_for(id) {
+            return false;
+        }
+        let (Some(viewer), Some(booked)) = (self.viewers.get(&id), self.booked(id)) else {
+            return false;
+        };
+        let (wait, idle) = (viewer.wait, now.since(booked.since));
+        match (activity, self.books.is_booked(id)) {
+            (Activity::Paused, true) => self.rests(now, id),
+            (Activity::Ready, true) if idle > KEPT.saturating_add(wait) + excused => {
+                self.rests(now, id);
+            }
+            (Activity::Playing, false) => return true,
+            _ => {}
+        }
+        false
+    }
+
+    /// The viewer's session has ended, for whatever reason.
+    pub fn end(&mut self, now: Monotonic, id: BookingId) {
+        self.advance(now);
+        self.remove(now, id);
+    }
+
+    /// Whether there is anything to be booked for a viewer.
+    fn books_for(&self, id: BookingId) -> bool {
+        self.booked(id).is_some_and(|booked| booked.wants.is_some())
+    }
+
+    fn booked(&self, id: BookingId) -> Option<&Booked> {
+        self.viewers.get(&id)?.booked.as_ref()
+    }
+
+    fn booked_mut(&mut self, id: BookingId) -> Option<&mut Booked> {
+        self.viewers.get_mut(&id)?.booked.as_mut()
+    }
+}
+
+impl Outcome<()> {
+    fn done(ended: Vec<BookingId>) -> Outcome<()> {
+        Outcome {
+            answer: Ok(()),
+            ended,
+        }
+    }
+}

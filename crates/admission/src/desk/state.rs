@@ -1,0 +1,299 @@
+//! The desk and what it holds for each viewer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reelway_demand::{Curve, Demand};
+use reelway_time::Monotonic;
+
+use crate::capacity::Resource;
+use crate::change::Change;
+use crate::config::{Bounds, Config};
+use crate::curves::{Needs, Wants};
+use crate::following::{Following, Interval};
+use crate::judge::Admission;
+use crate::policy::{Class, Policy};
+use crate::sharing::{Near, Sharing, held_beside};
+use crate::unplayed::{Owner, Seat, Unplayed};
+use crate::verdict::BookingId;
+
+/// All that admission knows of a machine's viewers. Pure: the time is an argument.
+pub struct Desk {
+    pub(super) config: Config,
+    pub(super) bounds: Bounds,
+    pub(super) books: Admission,
+    /// Who takes what others had read, and whether that is looked at.
+    pub(super) following: Following,
+    follows: bool,
+    /// Who shares blocks with whom, and whether that is looked at.
+    pub(super) sharing: Sharing,
+    shares: bool,
+    /// Viewers who are admitted, or for whom a place is reserved.
+    pub(super) viewers: BTreeMap<BookingId, Viewer>,
+    /// How many of them each address has.
+    pub(super) homes: BTreeMap<IpAddr, usize>,
+    /// Who has not asked for media yet.
+    pub(super) unplayed: Unplayed<BookingId>,
+    /// When reservations end, the next first.
+    pub(super) deadlines: BTreeSet<(Monotonic, BookingId)>,
+    /// Thousandths of resources, as far as others measure them.
+    pub(super) measured: BTreeMap<Resource, u32>,
+    /// Looks in a row that found less of a resource than there was.
+    pub(super) slow: u32,
+}
+
+/// One viewer.
+pub(super) struct Viewer {
+    pub owner: Owner,
+    pub since: Monotonic,
+    /// How long they wait for their film's beginning.
+    pub wait: Duration,
+    pub stage: Stage,
+    /// What is booked for them; `None`: no viewer is ever refused here.
+    pub booked: Option<Booked>,
+}
+
+/// How far a viewer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Their place is reserved until then.
+    Reserved(Monotonic),
+    /// They have not asked for media yet.
+    Unplayed(Seat),
+    /// They have.
+    Playing,
+}
+
+/// What is booked for a viewer.
+pub(super) struct Booked {
+    /// What they take of what is limited; `None`: they are only counted.
+    pub wants: Option<Wants>,
+    /// The interface by which they are reached.
+    pub link: Option<u8>,
+    /// What is booked begins with this bin …
+    pub from: usize,
+    /// … and began, or begins, at this time.
+    pub since: Monotonic,
+    /// Whether it is what they take now.
+    pub is_current: bool,
+    /// Whether they have begun to play.
+    pub played: bool,
+}
+
+/// Whom a viewer plays beside, and what they need because of that.
+pub(super) struct Beside {
+    pub needs: Vec<(Resource, Arc<Curve>)>,
+    pub interval: Option<Interval>,
+    near: Option<Near>,
+}
+
+impl Beside {
+    /// Whether it is less than what the viewer would need alone.
+    pub(super) fn is_less(&self) -> bool {
+        self.interval.is_some() || self.near.is_some()
+    }
+}
+
+impl Desk {
+    /// The desk of a machine without viewers.
+    pub fn new(config: Config) -> Desk {
+        let classes: Vec<Class> = config.classes.iter().map(|(of, _)| of.clone()).collect();
+        let books = Admission::new(config.policy, config.capacity.clone(), config.limits)
+            .with_classes(classes)
+            .with_ahead(config.link_ahead);
+        let limits = |resource| config.capacity.limit(resource).is_some();
+        let knows = matches!(config.policy, Policy::Exact | Policy::Smoothed(_));
+        Desk {
+            follows: limits(Resource::Disk) && knows && config.pool > 0,
+            shares: limits(Resource::Memory) && config.policy != Policy::Vodca,
+            following: Following::new(config.pool),
+            sharing: Sharing::default(),
+            books,
+            config,
+            bounds: Bounds::default(),
+            viewers: BTreeMap::new(),
+            homes: BTreeMap::new(),
+            unplayed: Unplayed::default(),
+            deadlines: BTreeSet::new(),
+            measured: BTreeMap::new(),
+            slow: 0,
+        }
+    }
+
+    /// From now on there are at most so many sessions.
+    pub fn set_bounds(&mut self, bounds: Bounds) {
+        self.bounds = bounds;
+    }
+
+    /// The bookings, as they were when time was last advanced.
+    pub fn books(&self) -> &Admission {
+        &self.books
+    }
+
+    /// Viewers who are admitted, or for whom a place is reserved.
+    pub fn len(&self) -> usize {
+        self.viewers.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.viewers.is_empty()
+    }
+
+    /// How many of them have not asked for media yet.
+    pub fn unplayed(&self) -> usize {
+        self.unplayed.len()
+    }
+
+    /// Time has come to `now`: reservations that nobody confirmed are released.
+    pub fn advance(&mut self, now: Monotonic) {
+        self.books.advance(now.nanos());
+        while let Some((until, id)) = self.deadlines.first().copied() {
+            if until > now {
+                break;
+            }
+            self.deadlines.pop_first();
+            self.remove(now, id);
+        }
+    }
+
+    /// A viewer enters, for whom this is booked.
+    pub(super) fn enter(&mut self, id: BookingId, viewer: Viewer) {
+        *self.homes.entry(viewer.owner.home).or_default() += 1;
+        if let Stage::Reserved(until) = viewer.stage {
+            self.deadlines.insert((until, id));
+        }
+        self.viewers.insert(id, viewer);
+    }
+
+    /// A viewer is gone, with all that was held for them; a place without media was wasted.
+    pub(super) fn remove(&mut self, now: Monotonic, id: BookingId) {
+        let Some(viewer) = self.viewers.remove(&id) else {
+            return;
+        };
+        match viewer.stage {
+            Stage::Reserved(until) => drop(self.deadlines.remove(&(until, id))),
+            Stage::Unplayed(seat) => drop(self.unplayed.leave(seat, now, true)),
+            Stage::Playing => {}
+        }
+        let home = viewer.owner.home;
+        if let Some(count) = self.homes.get_mut(&home) {
+            *count -= 1;
+            if *count == 0 {
+                self.homes.remove(&home);
+            }
+        }
+        if viewer.booked.is_some() {
+            self.books.end(now.nanos(), id);
+            self.part(now, id);
+        }
+    }
+
+    /// What a viewer needs beside others; `me`: their booking, if they have one already.
+    pub(super) fn beside(
+        &mut self,
+        now: Monotonic,
+        me: Option<BookingId>,
+        needs: &Needs,
+    ) -> Beside {
+        let disk = self.followed(needs);
+        let interval =
+            disk.and_then(|disk| self.following.behind(me, &disk, now.nanos(), needs.times));
+        let film = self.shared(needs);
+        let near = self.sharing.near(me, film, now.nanos(), needs.times);
+        let beside = |(resource, curve): &(Resource, Arc<Curve>)| {
+            let curve = match (resource, &interval, &near) {
+                (Resource::Disk, Some(interval), _) => Arc::new(interval.read(curve)),
+                (Resource::Memory, _, Some(near)) => near.holds(curve),
+                _ => curve.clone(),
+            };
+            (*resource, curve)
+        };
+        Beside {
+            needs: needs.of.iter().map(beside).collect(),
+            interval,
+            near,
+        }
+    }
+
+    /// A viewer plays these from `since` on, beside others as was found at `now`.
+    pub(super) fn join(
+        &mut self,
+        now: Monotonic,
+        id: BookingId,
+        since: Monotonic,
+        needs: &Needs,
+        beside: Beside,
+    ) {
+        let (is_later, times) = (since > now, needs.times);
+        let Beside {
+            interval, mut near, ..
+        } = beside;
+        if let Some(demand) = self.shared(needs) {
+            // Who waits for the beginning was judged as one who plays alone.
+            if is_later {
+                near = self.sharing.near(None, Some(demand), since.nanos(), times);
+                let change = Change {
+                    id,
+                    resource: Resource::Memory,
+                    curve: held_beside(demand, near.as_ref()),
+                };
+                self.apply(now, vec![change]);
+            }
+            self.sharing.join(id, demand, since.nanos(), times, near);
+        }
+        if let Some(disk) = self.followed(needs) {
+            let kept = interval.filter(|_| !is_later);
+            let changes = self.following.join(id, &disk, since.nanos(), times, kept);
+            self.apply(now, changes);
+        }
+    }
+
+    /// A viewer plays no more, or elsewhere: those who played beside them are booked what they need without them.
+    pub(super) fn part(&mut self, now: Monotonic, id: BookingId) {
+        let changes = self.leave_others(now, id);
+        self.apply(now, changes);
+    }
+
+    /// The same, and nothing is booked yet: what those need now.
+    pub(super) fn leave_others(&mut self, now: Monotonic, id: BookingId) -> Vec<Change> {
+        let mut changes = self.following.leave(id);
+        changes.extend(self.sharing.leave(id, now.nanos()));
+        changes
+    }
+
+    fn apply(&mut self, now: Monotonic, changes: Vec<Change>) {
+        for Change {
+            id,
+            resource,
+            curve,
+        } in changes
+        {
+            self.books.change(now.nanos(), id, resource, &curve);
+        }
+    }
+
+    /// What a viewer's film needs of the disks, if they may follow others and be followed.
+    fn followed(&self, needs: &Needs) -> Option<Arc<Curve>> {
+        let film = needs.sent.as_ref().filter(|_| self.follows)?;
+        Some(film.disk())
+    }
+
+    /// What a viewer's film needs, if they may share its blocks with others.
+    fn shared<'a>(&self, needs: &'a Needs) -> Option<&'a Arc<Demand>> {
+        needs.sent.as_ref().filter(|_| self.shares)
+    }
+
+    /// Whether nothing is held for any viewer.
+    #[cfg(test)]
+    pub(super) fn holds_nothing(&self) -> bool {
+        self.is_empty()
+            && self.homes.is_empty()
+            && self.unplayed.is_empty()
+            && self.deadlines.is_empty()
+            && self.following.is_empty()
+            && self.sharing.is_empty()
+    }
+}

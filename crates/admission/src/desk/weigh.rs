@@ -1,0 +1,94 @@
+//! Less capacity than before: newcomers are judged by it at once, and after some seconds the newest viewers leave.
+
+use std::collections::BTreeMap;
+
+use reelway_time::Monotonic;
+
+use crate::capacity::Resource;
+use crate::desk::state::Desk;
+use crate::verdict::BookingId;
+
+/// Looks, a second apart, for which less than there was is borne before anybody has to leave for it.
+pub const PATIENCE: u32 = 3;
+
+/// Seconds to come in which nothing may be overfull when there is less than there was.
+const NEAR: u64 = 5;
+
+/// Bookings are exact to a quarter of a second; within it pictures leave in bursts. This part of what is booked, a quarter, is
+/// not given to downloads, so that a burst finds room.
+const SLACK: u64 = 4;
+
+/// The capacity of a resource has changed so much that people want to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CapacityNotice {
+    /// Of which.
+    pub resource: Resource,
+    /// Thousandths of it that are there.
+    pub share: u32,
+}
+
+/// What follows from a look at the capacity.
+#[must_use = "sessions are to be ended"]
+#[derive(Debug, Default)]
+pub struct Weighed {
+    /// What is to be logged.
+    pub notices: Vec<CapacityNotice>,
+    /// Whose sessions end, the newest of the last class first. Nothing is held for them any more.
+    pub ended: Vec<BookingId>,
+}
+
+impl Desk {
+    /// There are only so many thousandths of a resource at the moment, by what was measured.
+    pub fn set_measured(&mut self, resource: Resource, thousandths: u32) {
+        self.measured.insert(resource, thousandths);
+    }
+
+    /// Weighs what there is of each resource against what is booked; to be called once a second. `links`: thousandths of its
+    /// speed that each interface has.
+    pub fn weigh(&mut self, now: Monotonic, links: &[(u8, u32)]) -> Weighed {
+        let links = links.iter().copied();
+        let mut shares: BTreeMap<Resource, u32> = links
+            .map(|(number, share)| (Resource::Network(number), share))
+            .collect();
+        for (of, share) in &self.measured {
+            // A link may carry even less than it agreed on.
+            let there = shares.entry(*of).or_insert(*share);
+            *there = (*there).min(*share);
+        }
+        let mut weighed = Weighed::default();
+        if shares.is_empty() {
+            return weighed;
+        }
+        self.advance(now);
+        let mut is_less = false;
+        for (resource, share) in shares {
+            let before = self.books.share(resource);
+            // What is measured wavers: each tenth is worth a notice.
+            if before != share && (before / 100 != share / 100 || share == 1000) {
+                weighed.notices.push(CapacityNotice { resource, share });
+            }
+            self.books.set_share(resource, share);
+            is_less |= share < 1000;
+        }
+        self.slow = if is_less { self.slow + 1 } else { 0 };
+        if self.slow >= PATIENCE {
+            weighed.ended = self.books.too_many(NEAR);
+            for id in &weighed.ended {
+                self.remove(now, *id);
+            }
+        }
+        weighed
+    }
+
+    /// Bytes a second of a resource that nobody has booked at the moment, less a part of what is booked (`SLACK`).
+    pub fn unbooked(&mut self, now: Monotonic, resource: Resource) -> u64 {
+        self.advance(now);
+        let books = &self.books;
+        let second = books.second();
+        // A second may be over in a moment.
+        let loads = [second, second + 1].map(|second| books.load(resource, second));
+        let booked = loads.into_iter().max().unwrap_or(0);
+        let limit = books.limit(resource, 0).unwrap_or(0);
+        limit.saturating_sub(booked.saturating_add(booked / SLACK))
+    }
+}

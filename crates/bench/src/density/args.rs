@@ -1,0 +1,47 @@
+//! The experiment's arguments.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// Arguments of the experiment.
+#[derive(Debug, Parser)]
+#[command(
+    name = "reelway bench density",
+    about = "Viewers a core, against gst-rtsp-server, VLC and others"
+)]
+pub struct Args {
+    /// Install Debian's packages of the servers compared first
+    #[arg(long)]
+    pub install: bool,
+    /// A live555MediaServer to compare with
+    #[arg(long, value_name = "PROGRAM")]
+    pub live555: Option<PathBuf>,
+    /// A mediamtx to compare with
+    #[arg(long, value_name = "PROGRAM")]
+    pub mediamtx: Option<PathBuf>,
+    /// Only servers of these names
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Viewers at which CPU is compared
+    #[arg(long, default_value_t = 50)]
+    pub viewers: u32,
+    /// Trials of that
+    #[arg(long, default_value_t = 3)]
+    pub runs: u32,
+    /// Seconds judged in a trial
+    #[arg(long, default_value_t = 15.0)]
+    pub seconds: f64,
+    /// Most viewers tried
+    #[arg(long, default_value_t = 4000)]
+    pub most: u32,
+    /// Minutes that the search for the largest number may take, for each server
+    #[arg(long, default_value_t = 10.0)]
+    pub minutes: f64,
+    /// Short trials and no search: for a look, not for figures
+    #[arg(long)]
+    pub quick: bool,
+    /// What this process does (the command starts itself with it)
+    #[arg(long, hide = true)]
+    pub task: Option<String>,
+}

@@ -1,0 +1,123 @@
+//! The servers by name.
+
+use std::process::Command;
+
+use serde::Serialize;
+
+use crate::bed::children::{is_installed, output};
+
+/// A server to be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Ourselves.
+    Reelway,
+    /// nginx, the kernel sending from its page cache.
+    NginxSendfile,
+    /// nginx as it is without being told to: it reads and writes.
+    NginxCopying,
+    /// nginx past its page cache, as ours reads: only from disk.
+    NginxDirect,
+    /// Varnish, all in its memory.
+    Varnish,
+    /// Squid, all in its memory.
+    Squid,
+    /// Bodies alone (`bodies.rs`): `write` from memory of the process.
+    Write,
+    /// Bodies alone: `read` from the page cache, and `write`.
+    Read,
+    /// Bodies alone: `sendfile` from the page cache.
+    Sendfile,
+    /// Bodies alone: `splice` from the page cache.
+    Splice,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 7] = [
+        Kind::Reelway,
+        Kind::NginxSendfile,
+        Kind::NginxCopying,
+        Kind::NginxDirect,
+        Kind::Varnish,
+        Kind::Squid,
+        Kind::Write,
+    ];
+
+    /// Ways to send a body, by servers that do nothing else.
+    pub const BODIES: [Kind; 4] = [Kind::Write, Kind::Read, Kind::Sendfile, Kind::Splice];
+
+    /// The way to send a body that it is.
+    pub fn way(self) -> Option<&'static str> {
+        match self {
+            Kind::Write => Some("write"),
+            Kind::Read => Some("read"),
+            Kind::Sendfile => Some("sendfile"),
+            Kind::Splice => Some("splice"),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Reelway => "Reelway",
+            Kind::NginxSendfile => "nginx, sendfile",
+            Kind::NginxCopying => "nginx, without",
+            Kind::NginxDirect => "nginx, directio",
+            Kind::Varnish => "Varnish",
+            Kind::Squid => "Squid",
+            Kind::Write => "write, of pinned memory",
+            Kind::Read => "read and write, of the page cache",
+            Kind::Sendfile => "sendfile, of the page cache",
+            Kind::Splice => "splice, of the page cache",
+        }
+    }
+
+    fn package(self) -> Option<&'static str> {
+        match self {
+            Kind::NginxSendfile | Kind::NginxCopying | Kind::NginxDirect => Some("nginx"),
+            Kind::Varnish => Some("varnish"),
+            Kind::Squid => Some("squid"),
+            _ => None,
+        }
+    }
+
+    /// Whether it can be started; caches need nginx behind them.
+    pub fn is_installed(self) -> bool {
+        match self {
+            Kind::NginxSendfile | Kind::NginxCopying | Kind::NginxDirect => is_installed("nginx"),
+            Kind::Varnish => is_installed("varnishd") && is_installed("nginx"),
+            Kind::Squid => is_installed("squid") && is_installed("nginx"),
+            _ => true,
+        }
+    }
+
+    /// Whether it serves files, and not what it has been given by another server.
+    pub fn reads_from_disk(self) -> bool {
+        !matches!(self, Kind::Varnish | Kind::Squid) && self.way().is_none()
+    }
+
+    /// Whether it keeps what was asked for in memory.
+    pub fn keeps_in_memory(self) -> bool {
+        self != Kind::NginxDirect
+    }
+
+    /// Its version, as Debian says.
+    pub fn version(self) -> String {
+        match self.package() {
+            None if self.way().is_some() => String::new(),
+            None => env!("CARGO_PKG_VERSION").to_owned(),
+            Some(package) => output("dpkg-query", &["-W", "-f", "${Version}", package])
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+        }
+    }
+}
+
+/// A command on some cores.
+pub fn on(cores: &str, program: &str) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", cores, program]);
+    command
+}

@@ -1,0 +1,76 @@
+//! What is served: one film, and its segments as files.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+
+use super::load::SEGMENT;
+use crate::film::{Recipe, make};
+
+/// Segments on disk.
+pub const SEGMENTS: u64 = 512;
+/// How many of them are asked for where all come from memory.
+pub const HOT: u64 = 64;
+
+/// The film: its bytes are the segments of all servers.
+pub const FILM: Recipe = Recipe {
+    seconds: 110,
+    fps: 25,
+    gop: 50,
+    picture_rate: 80_000_000,
+    sound_rate: 128_000,
+    with_media: true,
+    seed: 11,
+};
+
+/// What is served: one film, and its segments as files.
+pub struct Bytes {
+    /// The folder of the film.
+    pub films: PathBuf,
+    /// The folder of the segments, each named by its number.
+    pub segments: PathBuf,
+    /// What servers write for themselves.
+    pub state: PathBuf,
+}
+
+impl Bytes {
+    /// Writes them below a directory.
+    pub fn make(dir: &Path) -> anyhow::Result<Bytes> {
+        eprintln!("http: writing a film and its segments");
+        let bytes = Bytes {
+            films: dir.join("films"),
+            segments: dir.join("seg"),
+            state: dir.join("state"),
+        };
+        for dir in [&bytes.films, &bytes.segments, &bytes.state] {
+            std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+        }
+        let film = bytes.film();
+        make(&film, &FILM).with_context(|| film.display().to_string())?;
+        let mut from = File::open(&film)?;
+        for number in 0..SEGMENTS {
+            let mut part = std::io::Read::take(&mut from, SEGMENT);
+            let mut to = File::create(bytes.segments.join(number.to_string()))?;
+            let copied = std::io::copy(&mut part, &mut to)?;
+            ensure!(copied == SEGMENT, "the film is too short");
+            to.flush()?;
+            to.sync_data()?;
+        }
+        Ok(bytes)
+    }
+
+    /// The film's path.
+    pub fn film(&self) -> PathBuf {
+        self.films.join("film.mp4")
+    }
+
+    /// Drops a segment from the page cache.
+    pub fn forget(&self, number: u64) {
+        use nix::fcntl::{PosixFadviseAdvice::POSIX_FADV_DONTNEED, posix_fadvise};
+        if let Ok(file) = File::open(self.segments.join(number.to_string())) {
+            let _ = posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The experiment's arguments.
+
+use clap::{Parser, ValueEnum};
+
+/// Arguments of the experiment.
+#[derive(Debug, Parser)]
+#[command(
+    name = "reelway bench mssc",
+    about = "The MSSC paper again: ten sessions idle and overloaded, film traffic, what a packet costs"
+)]
+pub struct Args {
+    /// Packets of a session
+    #[arg(long, default_value_t = 1000)]
+    pub packets: u32,
+    /// Rounds in which the ways are compared
+    #[arg(long, default_value_t = 3)]
+    pub runs: u32,
+    /// Seconds of film traffic measured in each run
+    #[arg(long, default_value_t = 10.0)]
+    pub seconds: f64,
+    /// Numbers of streams of film traffic
+    #[arg(long, value_delimiter = ',', default_values_t = [50, 200, 500, 1000, 2000, 3000])]
+    pub streams: Vec<u32>,
+    /// One half only
+    #[arg(long)]
+    pub only: Option<Half>,
+    /// Few packets, few streams, short runs: for a look, not for figures
+    #[arg(long)]
+    pub quick: bool,
+    /// A task for this process (the command starts itself with it)
+    #[arg(long, hide = true)]
+    pub task: Option<String>,
+}
+
+/// Halves of the experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Half {
+    /// The paper's sessions
+    Sessions,
+    /// Film traffic
+    Films,
+}
+
+impl Args {
+    pub fn film_seconds(&self) -> f64 {
+        if self.quick { 2.0 } else { self.seconds }
+    }
+
+    pub fn streams(&self) -> Vec<u32> {
+        if self.quick {
+            vec![50, 200]
+        } else {
+            self.streams.clone()
+        }
+    }
+
+    pub fn wants(&self, half: Half) -> bool {
+        self.only.is_none_or(|only| only == half)
+    }
+
+    /// Tells how far it is.
+    pub fn say(&self, line: &str) {
+        eprintln!("{line}");
+    }
+}

@@ -1,0 +1,31 @@
+//! The files of a folder of pages.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::report::Kept;
+
+/// The file that keeps a page's figures.
+pub fn figures_of(dir: &Path, page: &str) -> PathBuf {
+    dir.join(format!("{page}.json"))
+}
+
+/// What the folder keeps of a page; nothing where it was never measured.
+///
+/// # Errors
+/// The file cannot be read, or is not what [`crate::publish::publish`] writes.
+pub fn kept(dir: &Path, page: &str) -> anyhow::Result<Option<Kept>> {
+    let path = figures_of(dir, page);
+    let text = match std::fs::read_to_string(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        read => read.with_context(|| path.display().to_string())?,
+    };
+    let kept = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+    Ok(Some(kept))
+}
+
+/// Writes a file.
+pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| path.display().to_string())
+}

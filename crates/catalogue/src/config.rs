@@ -1,0 +1,33 @@
+//! What a library of directories is told.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::unsaved::IndexMemory;
+
+/// Which directories, and where indexes are kept.
+#[derive(Clone, Debug)]
+pub struct DirectoryConfig {
+    /// Film directories, or single films.
+    pub films: Vec<PathBuf>,
+    /// Where index files are kept; `None`: in memory only.
+    pub index: Option<PathBuf>,
+    /// Where indexes are kept that cannot be written to files.
+    pub memory: IndexMemory,
+    /// Longest time between two walks over the directories.
+    pub rescan: Duration,
+    /// Bytes that are read at once: a film that lies on its disk in smaller pieces is told.
+    pub block_bytes: u32,
+}
+
+impl Default for DirectoryConfig {
+    fn default() -> Self {
+        DirectoryConfig {
+            films: Vec::new(),
+            index: None,
+            memory: IndexMemory::default(),
+            rescan: Duration::from_secs(60),
+            block_bytes: 256 << 10,
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The kernel's answers as libc gives them.
+
+use std::ffi::c_int;
+
+/// `answer` of the kernel as libc returns it: 0, or −1 with `errno` set.
+#[cold]
+pub fn libc_answer(answer: i32) -> c_int {
+    if answer < 0 {
+        // SAFETY: the calling thread's own `errno`.
+        unsafe { *libc::__errno_location() = -answer };
+        -1
+    } else {
+        answer
+    }
+}

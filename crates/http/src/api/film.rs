@@ -1,0 +1,158 @@
+//! One film in full.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, Uri, request::Parts};
+use reelway_catalogue::{Catalogue, CatalogueError, Entry, Film, State as FilmState};
+use reelway_media::Container;
+use reelway_store::Store;
+use reelway_sys::extents::Layout;
+use serde::Serialize;
+
+use super::films::{FilmJson, viewers};
+use super::reply::Reply;
+use super::tracks::TrackJson;
+use crate::answer::{self, Answer};
+use crate::guard;
+use crate::route;
+use crate::status::Status;
+
+#[derive(Serialize)]
+struct FullFilm {
+    #[serde(flatten)]
+    film: FilmJson,
+    container: Option<&'static str>,
+    notes: Vec<String>,
+    tracks: Vec<TrackJson>,
+    layout: Option<LayoutJson>,
+    urls: Urls,
+}
+
+/// How a film's file lies on its disk.
+#[derive(Serialize)]
+struct LayoutJson {
+    pieces: u64,
+    block: u32,
+    blocks: u64,
+    split: u64,
+}
+
+impl LayoutJson {
+    /// `None` for films elsewhere, and on file systems that do not tell.
+    fn of(film: &Film, block: u32) -> Option<LayoutJson> {
+        let file = std::fs::File::open(&film.path).ok()?;
+        let layout = Layout::of(&file, block.into()).ok()?;
+        Some(LayoutJson {
+            pieces: layout.pieces,
+            block,
+            blocks: layout.blocks,
+            split: layout.split,
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Urls {
+    rtsp: String,
+    hls: String,
+    dash: String,
+    file: String,
+}
+
+/// `GET /api/films/TITLE`.
+pub(crate) async fn film(
+    State(catalogue): State<Arc<dyn Catalogue>>,
+    State(store): State<Store>,
+    State(status): State<Arc<Status>>,
+    reply: Reply,
+    parts: Parts,
+) -> Answer {
+    let unknown = |name: &str| {
+        answer::api_error(
+            StatusCode::NOT_FOUND,
+            CatalogueError::Unknown(name.to_owned()),
+        )
+    };
+    let path = parts
+        .uri
+        .path()
+        .strip_prefix("/api/films/")
+        .unwrap_or_default();
+    let Some(name) = route::title(path) else {
+        return unknown(path);
+    };
+    let Some(entry) = catalogue.entry(&name) else {
+        return unknown(&name);
+    };
+    let urls = urls(status.node.addresses().rtsp, &parts, &name);
+    let make = move || {
+        let viewers = viewers(&status.sessions);
+        let viewers = viewers.get(&name).copied().unwrap_or(0);
+        let film = FilmJson::of(&entry, viewers);
+        FullFilm::of(film, &entry, &*catalogue, store.block_bytes(), urls)
+            .map_err(|error| Box::new(answer::api_error(StatusCode::INTERNAL_SERVER_ERROR, error)))
+    };
+    reply.json(make).await
+}
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+impl FullFilm {
+    /// Reads the index file; looks at each sample for the GOPs, and at the file's place on its disk.
+    fn of(
+        film: FilmJson,
+        entry: &Entry,
+        catalogue: &dyn Catalogue,
+        block: u32,
+        urls: Urls,
+    ) -> Result<FullFilm, Failed> {
+        let (mut container, mut notes, mut tracks) = (None, Vec::new(), Vec::new());
+        let mut layout = None;
+        if matches!(entry.state, FilmState::Ready(_)) {
+            let film = catalogue.film(&entry.name)?;
+            (container, notes, tracks) = describe(&film)?;
+            layout = LayoutJson::of(&film, block);
+        }
+        Ok(FullFilm {
+            film,
+            container,
+            notes,
+            tracks,
+            layout,
+            urls,
+        })
+    }
+}
+
+type Described = (Option<&'static str>, Vec<String>, Vec<TrackJson>);
+
+fn describe(film: &Film) -> Result<Described, Failed> {
+    let container = match film.title.container {
+        Container::Mp4 => "mp4",
+        Container::FragmentedMp4 => "fragmented mp4",
+    };
+    let tracks = film.title.tracks.iter().enumerate();
+    let tracks = tracks
+        .map(|(index, track)| TrackJson::of(track, index, &*film.samples))
+        .collect::<Result<_, _>>()?;
+    Ok((Some(container), film.title.notes.clone(), tracks))
+}
+
+/// Where a film is; `rtsp` is the server's address for RTSP.
+fn urls(rtsp: String, request: &Parts, name: &str) -> Urls {
+    let path = route::encode(name);
+    // The host by which we were reached is one by which we can be reached.
+    let asked = guard::host(request).ok().flatten();
+    let port = rtsp.parse::<Uri>().ok().and_then(|uri| uri.port_u16());
+    let rtsp = match (asked, port) {
+        (Some(host), Some(port)) => format!("rtsp://{}:{port}", host.host()),
+        _ => rtsp,
+    };
+    Urls {
+        rtsp: format!("{rtsp}/{path}"),
+        hls: format!("/{path}/hls/main.m3u8"),
+        dash: format!("/{path}/dash/main.mpd"),
+        file: format!("/{path}/file"),
+    }
+}

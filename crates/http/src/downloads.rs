@@ -1,0 +1,95 @@
+//! What each download may take of what viewers have not booked ([`reelway_viewing::Spares`]), as admission knows it.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+use reelway_session::{Gate, Resource};
+use reelway_viewing::{Beyond, Download, Spares};
+
+/// All downloads.
+pub(crate) struct Downloads {
+    gate: Gate,
+    /// Whether downloads get more than their film's pace at all.
+    are_eager: bool,
+    /// What packets of theirs are marked with.
+    dscp: u8,
+    spares: Mutex<Spares<Resource>>,
+}
+
+impl Downloads {
+    pub fn new(gate: Gate, are_eager: bool, dscp: u8) -> Arc<Downloads> {
+        Arc::new(Downloads {
+            gate,
+            are_eager,
+            dscp,
+            spares: Mutex::default(),
+        })
+    }
+
+    /// The code point of their packets.
+    pub fn dscp(&self) -> u8 {
+        self.dscp
+    }
+
+    /// The share of an answer to this address; `None`: it gets its film's pace and no more.
+    pub fn share(self: &Arc<Self>, peer: IpAddr) -> Option<Share> {
+        self.are_eager.then(|| Share {
+            download: self.spares().begin(self.gate.on_the_way_to(peer)),
+            downloads: self.clone(),
+        })
+    }
+
+    fn spares(&self) -> MutexGuard<'_, Spares<Resource>> {
+        self.spares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one answer may take of what is left.
+pub(crate) struct Share {
+    downloads: Arc<Downloads>,
+    download: Download<Resource>,
+}
+
+impl Share {
+    /// Whether nothing is limited on its way.
+    pub fn is_all(&self) -> bool {
+        self.download.is_unlimited()
+    }
+
+    /// Takes leave to send the next piece beyond the film's pace ([`Spares::take`]). An error: how long to wait.
+    pub fn take(&self, asked: Option<u64>, most: u64, now: Monotonic) -> Result<u64, Duration> {
+        let mut spares = self.looked(now);
+        spares.take(&self.download, asked, most, now)
+    }
+
+    /// How much may go beyond its film's pace.
+    pub fn beyond(&self, now: Monotonic) -> Beyond {
+        self.looked(now).beyond(&self.download)
+    }
+
+    /// The film's pace carries it on: those behind it in line need not wait for it.
+    pub fn rests(&self) {
+        if !self.is_all() {
+            self.downloads.spares().rests(&self.download);
+        }
+    }
+
+    /// What is left, as admission says where that was not asked lately.
+    fn looked(&self, now: Monotonic) -> MutexGuard<'_, Spares<Resource>> {
+        let mut spares = self.downloads.spares();
+        for resource in spares.stale(&self.download, now) {
+            spares.set(resource, self.downloads.gate.unbooked(resource), now);
+        }
+        spares
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if !self.is_all() {
+            self.downloads.spares().end(&self.download);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Who is sent media, and when it is time for more.
+
+use std::time::Duration;
+
+use reelway_media::SamplesError;
+use reelway_session::EndReason;
+use reelway_store::{ReadError, Source};
+use reelway_viewing::Beyond;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::downloads::Share;
+use crate::speed::Speed;
+use crate::viewer::Sending;
+
+/// Seconds within which a poster's bytes are wanted: after those of all who watch.
+const POSTER_DUE: f64 = 60.0;
+
+/// Why media cannot be sent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MediaError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Samples(#[from] SamplesError),
+    #[error("the session was ended")]
+    Ended,
+}
+
+/// Who is sent media, and at what pace.
+pub(crate) enum Flow {
+    /// A viewer, held to the pace of the flow.
+    Viewer {
+        /// Their answer, under way.
+        sending: Sending,
+        /// Film seconds that a byte plays.
+        seconds_per_byte: f64,
+        /// Whether it tells where the viewer is.
+        main: bool,
+        /// The connection's.
+        speed: Speed,
+        /// What goes beyond the pace; `None`: nothing.
+        beyond: Option<Share>,
+    },
+    /// Nobody who watches: a piece for a poster.
+    Poster { _turn: OwnedSemaphorePermit },
+}
+
+impl Flow {
+    /// A viewer's flow over a connection.
+    pub fn of(sending: Sending, seconds_per_byte: f64, main: bool, speed: Speed) -> Flow {
+        Flow::Viewer {
+            sending,
+            seconds_per_byte,
+            main,
+            speed,
+            beyond: None,
+        }
+    }
+
+    /// The same, sent beyond its pace what this share gives.
+    pub fn beyond(mut self, share: Option<Share>) -> Flow {
+        if let Flow::Viewer { beyond, .. } = &mut self {
+            *beyond = share;
+        }
+        self
+    }
+
+    /// Whether it goes as fast as TCP takes it.
+    pub fn is_unlimited(&self) -> bool {
+        matches!(self, Flow::Viewer { beyond: Some(share), .. } if share.is_all())
+    }
+
+    /// The film's bytes from here on are asked for.
+    pub fn comes_to(&self, source: &Source, offset: u64) {
+        if let Flow::Viewer {
+            sending,
+            main: true,
+            ..
+        } = self
+        {
+            sending.viewer.comes_to(source, offset);
+        }
+    }
+
+    /// Waits until it is time for more: `asked` bytes, where they have been asked for already, else at most
+    /// `most_beyond` where they go beyond the pace.
+    pub async fn turn(&self, asked: Option<u64>, most_beyond: u64) -> Result<Turn, MediaError> {
+        let Flow::Viewer {
+            sending: Sending { viewer, flow, .. },
+            seconds_per_byte,
+            speed,
+            beyond,
+            ..
+        } = self
+        else {
+            return Ok(Turn::at_pace(POSTER_DUE));
+        };
+        let pace = viewer.pace;
+        // The first seconds go as fast as the network does, unless what is sent was booked.
+        let mut waited = !pace.is_free();
+        loop {
+            if viewer.session.is_ended() {
+                return Err(MediaError::Ended);
+            }
+            let refilled = viewer.refilled();
+            let (mut wait, ahead) = viewer.wait(*flow);
+            let now = reelway_clock::now();
+            let limit = || {
+                let beyond = beyond.as_ref().map(|share| share.beyond(now));
+                let beyond = beyond.unwrap_or(Beyond::Nothing);
+                pace.connection_speed(ahead, *seconds_per_byte, beyond)
+            };
+            if wait.is_zero() {
+                if let Some(share) = beyond {
+                    share.rests();
+                }
+                speed.limit(limit().filter(|_| waited));
+                return Ok(Turn::at_pace(ahead));
+            }
+            waited = true;
+            if let Some(share) = beyond {
+                match share.take(asked, most_beyond, now) {
+                    Ok(bytes) => {
+                        speed.limit(limit());
+                        return Ok(Turn {
+                            ahead: ahead.max(POSTER_DUE),
+                            beyond: Some(bytes),
+                        });
+                    }
+                    Err(again) => wait = wait.min(again),
+                }
+            }
+            // Looks up now and then whether the session was ended.
+            let _ = tokio::time::timeout(wait.min(Duration::from_secs(1)), refilled).await;
+        }
+    }
+
+    /// How long the viewer would have to wait for more if `bytes` were sent now.
+    pub fn wait_after(&self, bytes: u64) -> Duration {
+        match self {
+            _ if self.is_unlimited() => Duration::ZERO,
+            Flow::Viewer {
+                sending: Sending { viewer, flow, .. },
+                seconds_per_byte,
+                ..
+            } => viewer.wait_after(*flow, bytes as f64 * seconds_per_byte),
+            Flow::Poster { .. } => Duration::ZERO,
+        }
+    }
+
+    /// Bytes of the next window, of at most `most`.
+    pub fn window(&self, most: u64) -> u64 {
+        match self {
+            _ if self.is_unlimited() => most,
+            Flow::Viewer {
+                sending: Sending { viewer, flow, .. },
+                seconds_per_byte,
+                ..
+            } => viewer.window(*flow, most, *seconds_per_byte),
+            Flow::Poster { .. } => most,
+        }
+    }
+
+    /// Bytes were handed over, at the film's pace or beyond it.
+    pub fn sent(&self, bytes: u64, at_pace: bool) {
+        if let Flow::Viewer {
+            sending: Sending { viewer, flow, .. },
+            seconds_per_byte,
+            ..
+        } = self
+        {
+            let seconds = bytes as f64 * seconds_per_byte;
+            viewer.sent(*flow, bytes, if at_pace { seconds } else { 0.0 });
+        }
+    }
+
+    /// All was handed over.
+    pub fn is_done(&mut self) {
+        if let Flow::Viewer { sending, .. } = self {
+            sending.is_done();
+        }
+    }
+
+    /// Nothing more can be sent, for this reason.
+    pub fn fail(&self, title: &str, error: &MediaError) {
+        match self {
+            _ if matches!(error, MediaError::Ended) => {}
+            Flow::Viewer {
+                sending: Sending { viewer, .. },
+                ..
+            } => {
+                tracing::warn!(%title, session = viewer.session.id(), "cannot send: {error}");
+                if !matches!(error, MediaError::Read(ReadError::Closed)) {
+                    viewer.session.end(EndReason::Failed(error.to_string()));
+                }
+            }
+            Flow::Poster { .. } => {
+                tracing::warn!(%title, "cannot send a piece for a poster: {error}")
+            }
+        }
+    }
+}
+
+/// It is time for a window.
+pub(crate) struct Turn {
+    /// Seconds of film that are ahead already.
+    pub ahead: f64,
+    /// It goes beyond the film's pace, and may have so many bytes.
+    pub beyond: Option<u64>,
+}
+
+impl Turn {
+    fn at_pace(ahead: f64) -> Turn {
+        Turn {
+            ahead,
+            beyond: None,
+        }
+    }
+}

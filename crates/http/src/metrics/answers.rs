@@ -1,0 +1,51 @@
+//! Answers in the making and on their way, and what making them costs.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::text::Exposition;
+use crate::api::events::Events;
+use crate::desk::Desk;
+
+/// What waits for clients who read slowly or not at all.
+pub(crate) fn waiting(out: &mut Exposition, desk: &Desk, playlists: &Desk, events: &Events) {
+    let name = "reelway_http_answers_waiting_bytes";
+    let help = "Bytes of answers that wait for their readers, and those set aside for answers in the making.";
+    out.family(name, "gauge", help);
+    out.value(name, &[("kind", "api")], desk.waiting());
+    out.value(name, &[("kind", "playlist")], playlists.waiting());
+    let name = "reelway_http_event_listeners";
+    out.single(
+        name,
+        "gauge",
+        "Clients that listen to events.",
+        events.count(),
+    );
+    let name = "reelway_http_event_listeners_refused_total";
+    let help = "Clients that were not let listen, as there were too many.";
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    out.single(name, "counter", help, load(&events.refused));
+    let name = "reelway_http_event_listeners_closed_total";
+    let help = "Listeners that were closed because they fell behind.";
+    out.single(name, "counter", help, load(&events.closed));
+}
+
+/// How long tasks keep the threads that answer everybody.
+pub(crate) fn reactor(out: &mut Exposition) {
+    let polls = reelway_clock::reactor::polls();
+    let name = "reelway_reactor_poll_cpu_seconds";
+    let help = "CPU time of a task's poll, during which its thread answers nobody else.";
+    out.family(name, "histogram", help);
+    for (bound, count) in &polls.histogram {
+        let bound = bound.as_secs_f64().to_string();
+        out.value(&format!("{name}_bucket"), &[("le", &bound)], count);
+    }
+    out.value(&format!("{name}_bucket"), &[("le", "+Inf")], polls.count);
+    out.value(&format!("{name}_sum"), &[], polls.cpu.as_secs_f64());
+    out.value(&format!("{name}_count"), &[], polls.count);
+    let name = "reelway_reactor_poll_longest_cpu_seconds";
+    let help = "CPU time of the longest poll since the start.";
+    out.single(name, "gauge", help, polls.longest.as_secs_f64());
+    let name = "reelway_reactor_poll_most_bytes";
+    let help = "Most bytes that a single poll serialised or compressed.";
+    out.single(name, "gauge", help, polls.most_bytes);
+}

@@ -1,0 +1,42 @@
+//! `GET /metrics`.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+
+use super::text::Exposition;
+use crate::answer::Answer;
+use crate::api::reply::Reply;
+use crate::desk::Text;
+
+type Section = Box<dyn Fn(&mut Exposition) + Send + Sync>;
+
+/// The sections of the page, in order. Each brings what it needs to write itself.
+#[derive(Default)]
+pub(crate) struct Page(Vec<Section>);
+
+impl Page {
+    /// The same with another section at its end.
+    pub fn with(mut self, section: impl Fn(&mut Exposition) + Send + Sync + 'static) -> Page {
+        self.0.push(Box::new(section));
+        self
+    }
+
+    fn text(&self) -> String {
+        let mut out = Exposition::default();
+        for section in &self.0 {
+            section(&mut out);
+        }
+        out.0
+    }
+}
+
+pub(crate) async fn metrics(State(page): State<Arc<Page>>, reply: Reply) -> Answer {
+    let make = move || {
+        Ok(Text {
+            media_type: "text/plain; version=0.0.4; charset=utf-8",
+            text: page.text(),
+        })
+    };
+    reply.text(make).await
+}

@@ -1,0 +1,94 @@
+//! Film files, by byte ranges.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Method, header, request::Parts};
+use reelway_media::Nanos;
+use reelway_viewing::{Caller, Delivery, FILE, Piece};
+
+use super::refused::{Answered, denied, no_media};
+use crate::answer;
+use crate::body::Bodies;
+use crate::downloads::Downloads;
+use crate::films::Show;
+use crate::flow::Flow;
+use crate::media::{Media, bodiless};
+use crate::pieces::Pieces;
+use crate::speed::{Carried, Speed};
+use crate::viewers::Viewers;
+
+/// What files need.
+pub(crate) struct Files {
+    viewers: Arc<Viewers>,
+    bodies: Bodies,
+    downloads: Arc<Downloads>,
+}
+
+impl Files {
+    pub fn new(viewers: Arc<Viewers>, bodies: Bodies, downloads: Arc<Downloads>) -> Files {
+        Files {
+            viewers,
+            bodies,
+            downloads,
+        }
+    }
+
+    /// Answers a request for a film's file, or a range of it.
+    pub async fn answer(&self, show: Arc<Show>, request: &Parts, caller: Caller) -> Answered {
+        let len = show.source.len();
+        let media = Media {
+            validators: show.validators(""),
+            media_type: if show.has_picture() {
+                "video/mp4"
+            } else {
+                "audio/mp4"
+            },
+            len,
+        };
+        let (mut answer, range) = media.judge(request)?;
+        // The file under this address may become another: what is kept is to be asked for again.
+        answer::set(&mut answer, header::CACHE_CONTROL, "no-cache");
+        if request.method == Method::HEAD || range.is_empty() {
+            return Ok(bodiless(answer, range));
+        }
+        let caller = Caller {
+            token: None,
+            ..caller
+        };
+        let viewer = self
+            .viewers
+            .resume(Delivery::File, &show, &caller)
+            .map_err(denied)?;
+        viewer.wait_for_turn().await;
+        let seconds_per_byte = show.seconds() / len.max(1) as f64;
+        let at = |byte: u64| (byte as f64 * seconds_per_byte * 1e9) as Nanos;
+        let piece = Piece {
+            flow: FILE,
+            at: range.start,
+            next: range.end,
+            time: at(range.start)..at(range.end),
+            main: true,
+            // The tables at a file's beginning or end are no film: they go freely on top.
+            extra: show.overhead() as f64 * seconds_per_byte,
+        };
+        let sending = self.viewers.asks(&viewer, &piece).map_err(denied)?;
+        let pieces = Pieces::of_file(range.clone());
+        let speed = Speed::of(request);
+        let share = self.downloads.share(caller.peer.ip());
+        speed.carries(match &share {
+            Some(share) => Carried::File {
+                dscp: self.downloads.dscp(),
+                is_held: !share.is_all(),
+            },
+            None => Carried::Media,
+        });
+        let flow = Flow::of(sending, seconds_per_byte, true, speed).beyond(share);
+        let body = self
+            .bodies
+            .begin(show.clone(), flow, pieces, range.end - range.start)
+            .await
+            .map_err(|error| no_media(&show.film.name, &error))?;
+        Ok(answer.map(|_| Body::new(body)))
+    }
+}

@@ -1,0 +1,110 @@
+//! What players fetch: playlists, manifests, segments, files.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `playlist.rs` | HLS playlists and DASH manifests |
+//! | `segment.rs` | segments and initialisation segments |
+//! | `file.rs` | film files by byte ranges |
+//! | `refused.rs` | why a player does not get what it asked for |
+
+pub(crate) mod file;
+pub(crate) mod playlist;
+mod refused;
+pub(crate) mod segment;
+
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode, header, request::Parts};
+use reelway_viewing::Caller;
+
+use self::file::Files;
+use self::playlist::Playlists;
+use self::refused::{Answered, no_film};
+use self::segment::Segments;
+use crate::answer::{self, Answer};
+use crate::films::Films;
+use crate::route::Target;
+
+/// What a player may ask with from a foreign page, and what it may see of the answer.
+const ALLOWED: &str = "Range, If-Range, If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, \
+                       Cache-Control, Content-Type, X-Requested-With";
+const EXPOSED: &str = "Accept-Ranges, Content-Encoding, Content-Length, Content-Range, Date, ETag, Last-Modified, Retry-After";
+
+/// Films for players.
+pub(crate) struct Watch {
+    pub films: Arc<Films>,
+    pub playlists: Playlists,
+    pub segments: Segments,
+    pub files: Files,
+}
+
+impl Watch {
+    /// Answers a request for something of a film.
+    pub async fn answer(
+        &self,
+        title: &str,
+        target: Target,
+        request: &Parts,
+        caller: Caller,
+    ) -> Answer {
+        match request.method {
+            Method::OPTIONS => share(preflight()),
+            Method::GET | Method::HEAD => {
+                let answered = self.find(title, target, request, caller).await;
+                share(answered.unwrap_or_else(|refused| *refused))
+            }
+            _ => {
+                let words = "films only allow GET and HEAD";
+                let mut answer = answer::error(StatusCode::METHOD_NOT_ALLOWED, words);
+                answer::set(&mut answer, header::ALLOW, "GET, HEAD, OPTIONS");
+                share(answer)
+            }
+        }
+    }
+
+    async fn find(&self, title: &str, target: Target, request: &Parts, caller: Caller) -> Answered {
+        let show = self.films.get(title).await;
+        let show = show.map_err(|error| Box::new(no_film(&error)))?;
+        match target {
+            Target::Multivariant | Target::Playlist(_) | Target::Mpd => {
+                self.playlists.answer(show, target, request, caller).await
+            }
+            Target::Init(id) => self.segments.init(show, id, request, caller).await,
+            Target::Segment(id, number) => {
+                let segment = (id, number);
+                self.segments.answer(show, segment, request, caller).await
+            }
+            Target::File => self.files.answer(show, request, caller).await,
+        }
+    }
+}
+
+/// Lets players on pages of others read it.
+fn share(mut answer: Answer) -> Answer {
+    // Nothing in an answer depends on who asks but the token in the address.
+    answer::set(&mut answer, header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
+    answer::set(&mut answer, header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    answer::set(
+        &mut answer,
+        header::HeaderName::from_static("cross-origin-resource-policy"),
+        "cross-origin",
+    );
+    answer::set(
+        &mut answer,
+        header::HeaderName::from_static("timing-allow-origin"),
+        "*",
+    );
+    answer
+}
+
+fn preflight() -> Answer {
+    let mut answer = answer::empty(StatusCode::NO_CONTENT);
+    answer::set(
+        &mut answer,
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        "GET, HEAD, OPTIONS",
+    );
+    answer::set(&mut answer, header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED);
+    answer::set(&mut answer, header::ACCESS_CONTROL_MAX_AGE, "86400");
+    answer
+}

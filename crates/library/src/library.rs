@@ -1,0 +1,67 @@
+//! The films that can be played.
+
+use std::sync::Arc;
+
+use reelway_catalogue::{Catalogue, Film};
+use reelway_store::Store;
+use tokio::task::spawn_blocking;
+
+use crate::open::{OpenError, OpenFilm};
+
+/// The films of a catalogue, and the store that reads them. Cheap to clone.
+#[derive(Clone)]
+pub struct Library {
+    catalogue: Arc<dyn Catalogue>,
+    store: Store,
+}
+
+impl Library {
+    /// The films of this catalogue, read by this store.
+    pub fn new(catalogue: Arc<dyn Catalogue>, store: Store) -> Library {
+        Library { catalogue, store }
+    }
+
+    /// The catalogue.
+    pub fn catalogue(&self) -> &Arc<dyn Catalogue> {
+        &self.catalogue
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Opens the film of this name. Waits for its index, and for where it lies: not to be called by a task.
+    ///
+    /// # Errors
+    /// There is no such film, or it cannot be played, or not be opened.
+    pub fn open_blocking(&self, title: &str) -> Result<OpenFilm, OpenError> {
+        OpenFilm::open(self.catalogue.film(title)?, &self.store)
+    }
+
+    /// Opens the film of this name.
+    ///
+    /// # Errors
+    /// There is no such film, or it cannot be played, or not be opened.
+    pub async fn open(&self, title: &str) -> Result<OpenFilm, OpenError> {
+        let (library, name) = (self.clone(), title.to_owned());
+        off_the_reactor(title, move || library.open_blocking(&name)).await
+    }
+
+    /// Opens a film whose index is at hand.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub async fn open_film(&self, film: Arc<Film>) -> Result<OpenFilm, OpenError> {
+        let (store, name) = (self.store.clone(), film.name.clone());
+        off_the_reactor(&name, move || OpenFilm::open(film, &store)).await
+    }
+}
+
+async fn off_the_reactor(
+    title: &str,
+    open: impl FnOnce() -> Result<OpenFilm, OpenError> + Send + 'static,
+) -> Result<OpenFilm, OpenError> {
+    let opened = spawn_blocking(open).await;
+    opened.unwrap_or_else(|error| Err(OpenError::Fault(title.to_owned(), error.to_string())))
+}

@@ -1,0 +1,104 @@
+//! A film that was opened.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reelway_catalogue::{CatalogueError, Film};
+use reelway_store::{Source, Store};
+
+/// A film and its open file, which is the one that was indexed. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct OpenFilm {
+    film: Arc<Film>,
+    source: Arc<Source>,
+}
+
+/// Why a film cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The catalogue has no such film, or one that cannot be played.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// Its file cannot be opened.
+    #[error("film '{0}' cannot be opened: {1}")]
+    Open(String, io::Error),
+    /// Its file is another than the one that was indexed.
+    #[error("film '{0}' was replaced and is being indexed again")]
+    Replaced(String),
+    /// A fault of this program.
+    #[error("film '{0}' cannot be opened: {1}")]
+    Fault(String, String),
+}
+
+impl OpenFilm {
+    /// Opens a film of the catalogue. Waits for where it lies.
+    ///
+    /// # Errors
+    /// Its file cannot be opened, or is another than the one that was indexed.
+    pub fn open(film: Arc<Film>, store: &Store) -> Result<OpenFilm, OpenError> {
+        let source = store
+            .open(&film.path)
+            .map_err(|error| OpenError::Open(film.name.clone(), error))?;
+        if source.identity() != film.identity {
+            return Err(OpenError::Replaced(film.name.clone()));
+        }
+        let length = u64::try_from(film.title.duration).unwrap_or(0);
+        store.film(&source, Duration::from_nanos(length));
+        Ok(OpenFilm { film, source })
+    }
+
+    /// What the catalogue knows of it.
+    pub fn film(&self) -> &Arc<Film> {
+        &self.film
+    }
+
+    /// Its open file.
+    pub fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reelway_media::{Container, Title};
+    use reelway_store::StoreConfig;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_the_one_that_was_indexed_is_not_played() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("film.mp4");
+        std::fs::write(&path, b"as it was indexed").unwrap();
+        let store = Store::new(StoreConfig {
+            pool_bytes: 2 << 20,
+            ..StoreConfig::default()
+        })
+        .unwrap();
+        let film = |identity| {
+            Arc::new(Film {
+                name: "film".into(),
+                path: path.clone(),
+                identity,
+                title: Arc::new(Title {
+                    container: Container::Mp4,
+                    name: None,
+                    duration: 0,
+                    tracks: Vec::new(),
+                    notes: Vec::new(),
+                }),
+                samples: Arc::new(Vec::new()),
+            })
+        };
+        let indexed = store.open(&path).unwrap().identity();
+        let opened = OpenFilm::open(film(indexed), &store).unwrap();
+        assert_eq!(opened.source().identity(), opened.film().identity);
+        std::fs::write(&path, b"another").unwrap();
+        let error = OpenFilm::open(film(indexed), &store).unwrap_err();
+        assert!(error.to_string().contains("'film' was replaced"), "{error}");
+        std::fs::remove_file(&path).unwrap();
+        let error = OpenFilm::open(film(indexed), &store).unwrap_err();
+        assert!(matches!(error, OpenError::Open(..)), "{error}");
+    }
+}

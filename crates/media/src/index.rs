@@ -1,0 +1,43 @@
+//! What is made of a film's bytes, and what an indexer wants of them.
+
+use std::ops::Range;
+
+use crate::samples::SampleTable;
+use crate::title::Title;
+
+/// A film understood: its title and the samples of each of its tracks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// Tracks, groups, times.
+    pub title: Title,
+    /// One table for each of `title.tracks`, in the same order; implements [`crate::Samples`].
+    pub tables: Vec<SampleTable>,
+}
+
+/// Limits on what a film may make us hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexOptions {
+    /// Longest `moov` or `moof` that is read, in bytes.
+    pub max_box: u64,
+    /// Most samples of all tracks together; each takes 18 bytes.
+    pub max_samples: u32,
+}
+
+impl Default for IndexOptions {
+    /// 256 MiB, and 16 million samples (a day of 60 pictures a second with two sound tracks).
+    fn default() -> Self {
+        IndexOptions {
+            max_box: 256 << 20,
+            max_samples: 1 << 24,
+        }
+    }
+}
+
+/// What an [`Indexer`] wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// These bytes of the file, whole, by [`Indexer::feed`]. Never empty, never past the file's end.
+    Need(Range<u64>),
+    /// Nothing more: here is the index.
+    Done(Index),
+}

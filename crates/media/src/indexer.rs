@@ -1,0 +1,96 @@
+//! A film file becomes an index, whatever its container.
+
+use std::io;
+use std::ops::Range;
+
+use crate::index::{Index, IndexOptions, Step};
+use crate::index_error::IndexError;
+use crate::mp4;
+
+/// Turns a film file into an [`Index`] without reading it: it says which bytes it needs.
+///
+/// ```
+/// # fn film(_: std::ops::Range<u64>) -> Vec<u8> { unreachable!() }
+/// # fn index(len: u64) -> Result<reelway_media::Index, reelway_media::IndexError> {
+/// use reelway_media::{Indexer, IndexOptions, Step};
+/// let mut indexer = Indexer::new(len, IndexOptions::default());
+/// loop {
+///     match indexer.step()? {
+///         Step::Need(range) => indexer.feed(&film(range))?,
+///         Step::Done(index) => return Ok(index),
+///     }
+/// }
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Indexer(Container);
+
+/// What a file is, as far as that is known.
+#[derive(Debug)]
+enum Container {
+    Mp4(mp4::Reader),
+}
+
+impl Indexer {
+    /// For a file of `file_len` bytes.
+    pub fn new(file_len: u64, options: IndexOptions) -> Self {
+        Indexer(Container::Mp4(mp4::Reader::new(file_len, options)))
+    }
+
+    /// What is wanted now. Repeats itself until fed; after `Done` there is no more to be had.
+    ///
+    /// # Errors
+    /// The film is not as it should be.
+    pub fn step(&mut self) -> Result<Step, IndexError> {
+        match &mut self.0 {
+            Container::Mp4(reader) => reader.step(),
+        }
+    }
+
+    /// The bytes of the range that [`Indexer::step`] asked for, all of them.
+    ///
+    /// # Errors
+    /// The film is not as it should be.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
+        match &mut self.0 {
+            Container::Mp4(reader) => reader.feed(bytes),
+        }
+    }
+}
+
+/// Why a film could not be read and indexed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadIndexError {
+    /// Reading failed.
+    #[error("reading bytes {}..{}: {source}", range.start, range.end)]
+    Io {
+        /// What was to be read.
+        range: Range<u64>,
+        /// What the reader said.
+        source: io::Error,
+    },
+    /// The film is not as it should be.
+    #[error(transparent)]
+    Film(#[from] IndexError),
+}
+
+/// Indexes a film of `len` bytes; `read` fills the (empty) vector with the bytes of a range.
+pub fn index_with(
+    mut read: impl FnMut(Range<u64>, &mut Vec<u8>) -> io::Result<()>,
+    len: u64,
+    options: IndexOptions,
+) -> Result<Index, ReadIndexError> {
+    let mut indexer = Indexer::new(len, options);
+    let mut bytes = Vec::new();
+    loop {
+        match indexer.step()? {
+            Step::Done(index) => return Ok(index),
+            Step::Need(range) => {
+                bytes.clear();
+                read(range.clone(), &mut bytes)
+                    .map_err(|source| ReadIndexError::Io { range, source })?;
+                indexer.feed(&bytes)?;
+            }
+        }
+    }
+}

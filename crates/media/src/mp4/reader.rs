@@ -1,0 +1,267 @@
+//! Which bytes of a file are needed next, until its boxes are known.
+
+use std::ops::Range;
+
+use super::boxes::{Boxed, Header, fourcc};
+use super::fragments;
+use super::moov::Movie;
+use super::tables::Limits;
+use super::timeline::lay_out;
+use crate::Container;
+use crate::index::{IndexOptions, Step};
+use crate::index_error::{IndexError, IndexErrorKind};
+
+/// Walks the boxes of a file: it says which bytes it needs, and is fed them.
+#[derive(Debug)]
+pub struct Reader {
+    len: u64,
+    options: IndexOptions,
+    limits: Limits,
+    /// First byte of the box that is next.
+    at: u64,
+    /// What the box at `at` is, once its header is known and it is to be fed whole.
+    whole: Option<Range<u64>>,
+    /// How much to ask for where only a header may be needed.
+    window: u64,
+    boxes: u32,
+    moofs: u32,
+    movie: Option<Movie>,
+    done: bool,
+}
+
+/// Bytes asked for at a box that will probably be passed over.
+const SMALL_WINDOW: u64 = 4 << 10;
+/// Bytes asked for where several small boxes follow each other.
+const LARGE_WINDOW: u64 = 64 << 10;
+/// A file of more boxes than this is not one of pictures and sound.
+const MAX_BOXES: u32 = 1 << 22;
+
+impl Reader {
+    /// For a file of `file_len` bytes.
+    pub fn new(file_len: u64, options: IndexOptions) -> Self {
+        Reader {
+            len: file_len,
+            options,
+            limits: Limits {
+                file_len,
+                samples: options.max_samples,
+                unsized_bytes: file_len,
+            },
+            at: 0,
+            whole: None,
+            window: SMALL_WINDOW,
+            boxes: 0,
+            moofs: 0,
+            movie: None,
+            done: false,
+        }
+    }
+
+    /// See [`crate::Indexer::step`].
+    pub fn step(&mut self) -> Result<Step, IndexError> {
+        if let Some(range) = self.wanted() {
+            return Ok(Step::Need(range));
+        }
+        let container = if self.moofs > 0 {
+            Container::FragmentedMp4
+        } else {
+            Container::Mp4
+        };
+        match self.movie.take() {
+            Some(movie) => lay_out(movie, container).map(Step::Done),
+            None if self.len == 0 => {
+                Err(self.error(IndexErrorKind::Incomplete, "the file is empty".into()))
+            }
+            None => Err(self.error(
+                IndexErrorKind::Incomplete,
+                "there is no moov box, which describes the tracks".into(),
+            )),
+        }
+    }
+
+    /// See [`crate::Indexer::feed`].
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
+        let Some(range) = self.wanted() else {
+            return Ok(());
+        };
+        let wanted = range.end - range.start;
+        if bytes.len() as u64 != wanted {
+            let problem = format!(
+                "{} of the {wanted} bytes at byte {} could be read",
+                bytes.len(),
+                range.start
+            );
+            return Err(self.error(IndexErrorKind::Incomplete, problem));
+        }
+        self.whole = None;
+        while self.at < range.end && !self.done {
+            let have = &bytes[(self.at - range.start) as usize..];
+            let Some(header) = Header::parse(have) else {
+                if range.end == self.len {
+                    self.trailing(self.len - self.at)?;
+                }
+                break; // asked for again from this box on
+            };
+            if !self.one(header, have)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The range that is to be fed; `None` at the end.
+    fn wanted(&self) -> Option<Range<u64>> {
+        let window = self.at..self.len.min(self.at.saturating_add(self.window));
+        let range = self.whole.clone().unwrap_or(window);
+        (!self.done && range.start < range.end).then_some(range)
+    }
+
+    /// Deals with the box at `self.at`, of which `have` is the beginning. `false`: its other bytes are wanted.
+    fn one(&mut self, header: Header, have: &[u8]) -> Result<bool, IndexError> {
+        let left = self.len - self.at;
+        let size = header.size.unwrap_or(left);
+        if self.at == 0 && !begins_a_film(header.kind) {
+            // Some copying programs reserve the whole file first.
+            let zeros = have.iter().all(|byte| *byte == 0);
+            let (kind, problem) = match zeros {
+                true => (
+                    IndexErrorKind::Incomplete,
+                    "the file begins with zeros".into(),
+                ),
+                false => (
+                    IndexErrorKind::NotMp4,
+                    format!("the file begins with `{}`", fourcc(header.kind)),
+                ),
+            };
+            return Err(self.error(kind, problem));
+        }
+        let impossible = size < header.len as u64 || size > left;
+        // Behind the film, anything goes: some programs leave scraps there.
+        if self.movie.is_some()
+            && (impossible || header.kind == [0; 4])
+            && !KNOWN.contains(&&header.kind)
+        {
+            self.trailing(left)?;
+            return Ok(true);
+        }
+        if impossible {
+            return match size > left {
+                true => self.refuse(
+                    header.kind,
+                    IndexErrorKind::Incomplete,
+                    format!("says it is {size} bytes long; the file ends after {left}"),
+                ),
+                false => self.refuse(
+                    header.kind,
+                    IndexErrorKind::Damaged,
+                    format!("says it is {size} bytes long, shorter than its header"),
+                ),
+            };
+        }
+        self.boxes += 1;
+        if self.boxes > MAX_BOXES {
+            return self.refuse(
+                header.kind,
+                IndexErrorKind::TooLarge,
+                format!("is more than the {MAX_BOXES}th box"),
+            );
+        }
+        let wanted = match &header.kind {
+            b"moov" => self.movie.is_none(),
+            b"moof" => true,
+            _ => false,
+        };
+        if wanted {
+            if size > self.options.max_box {
+                return self.refuse(
+                    header.kind,
+                    IndexErrorKind::TooLarge,
+                    format!("takes {size} bytes; {} are allowed", self.options.max_box),
+                );
+            }
+            let Some(body) = have.get(header.len..size as usize) else {
+                self.whole = Some(self.at..self.at + size);
+                return Ok(false);
+            };
+            self.tables(header, body)?;
+        }
+        self.at += size;
+        // Fragments are much alike: ask for as much as the last one took, and some for what may lie between.
+        self.window = match size {
+            size if wanted => (2 * size).clamp(SMALL_WINDOW, LARGE_WINDOW),
+            size if size <= 2 * LARGE_WINDOW && self.moofs > 0 => LARGE_WINDOW,
+            _ => self.window,
+        };
+        Ok(true)
+    }
+
+    /// Reads `moov` or `moof`.
+    fn tables(&mut self, header: Header, body: &[u8]) -> Result<(), IndexError> {
+        let mut found = Boxed {
+            kind: header.kind,
+            offset: self.at,
+            body,
+            header: header.len,
+            number: 0,
+            parent: None,
+        };
+        if header.kind == *b"moov" {
+            let movie = self.movie.insert(Movie::parse(&found, &mut self.limits)?);
+            // Without fragments to come, nothing else in the file matters.
+            self.done = movie.fragments.is_none();
+            return Ok(());
+        }
+        self.moofs += 1;
+        found.number = self.moofs;
+        let Some(movie) = &mut self.movie else {
+            return Err(found.damaged("comes before the moov box"));
+        };
+        fragments::read(&found, &mut self.limits, movie)
+    }
+
+    /// The last `left` bytes of the file are no box.
+    fn trailing(&mut self, left: u64) -> Result<(), IndexError> {
+        let Some(movie) = &mut self.movie else {
+            return Err(self.error(
+                IndexErrorKind::Incomplete,
+                format!("the last {left} bytes of the file are no box"),
+            ));
+        };
+        movie.note(format!("{left} bytes after the film skipped"));
+        self.at = self.len;
+        Ok(())
+    }
+
+    /// An error of the file itself.
+    fn error(&self, kind: IndexErrorKind, problem: String) -> IndexError {
+        IndexError {
+            path: String::new(),
+            offset: self.at,
+            problem,
+            kind,
+        }
+    }
+
+    /// An error of the box at `self.at`.
+    fn refuse(
+        &self,
+        of: [u8; 4],
+        kind: IndexErrorKind,
+        problem: String,
+    ) -> Result<bool, IndexError> {
+        Err(IndexError {
+            path: fourcc(of),
+            ..self.error(kind, problem)
+        })
+    }
+}
+
+/// Boxes at the top of a file (ISO/IEC 14496-12 table 1, QuickTime).
+const KNOWN: [&[u8; 4]; 18] = [
+    b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"styp", b"sidx",
+    b"ssix", b"prft", b"emsg", b"moof", b"mfra", b"meta", b"pdin", b"udta",
+];
+
+fn begins_a_film(kind: [u8; 4]) -> bool {
+    KNOWN.contains(&&kind)
+}

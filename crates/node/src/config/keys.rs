@@ -1,0 +1,406 @@
+//! Every key, its type and its default: what a configuration file may say, section by section.
+#![allow(missing_docs)] // `config.toml` documents each key.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use bytesize::ByteSize;
+use reelway_sender::BackendChoice;
+use serde::Deserialize;
+
+use crate::sources::Source;
+
+/// Everything that can be set.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    pub films: Vec<PathBuf>,
+    pub state: PathBuf,
+    pub listen: Listen,
+    pub names: Vec<String>,
+    pub rtsp: Rtsp,
+    pub rtp: Rtp,
+    pub http: Http,
+    pub pool: Pool,
+    pub index: Index,
+    pub tier: Tier,
+    pub sessions: Sessions,
+    pub capacity: Capacity,
+    pub admission: Admission,
+    pub sender: Sender,
+    pub log: Log,
+    pub source: Vec<Source>,
+}
+
+/// Who may reach the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Listen {
+    #[default]
+    Loopback,
+    Lan,
+    Address(IpAddr),
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rtsp {
+    pub port: u16,
+    pub timeout: u32,
+    pub paused_timeout: u32,
+    pub max_lag: u32,
+    pub offer_retransmission: bool,
+    pub max_connections: usize,
+    pub max_connections_per_peer: usize,
+    pub max_sessions_per_connection: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rtp {
+    pub port: u16,
+    pub rtcp_port: u16,
+    pub mtu: u16,
+    pub burst: usize,
+    pub smooth_ahead: u32,
+    pub smooth_always: bool,
+    pub dscp: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Http {
+    pub port: u16,
+    pub max_connections: usize,
+    pub max_connections_per_peer: usize,
+    pub max_listeners: usize,
+    pub answers: ByteSize,
+    pub segment: u32,
+    pub timeout: u32,
+    pub ahead: u32,
+    pub pace: f64,
+    pub downloads: Downloads,
+    pub download_dscp: u8,
+    pub tokens_in_segments: bool,
+    pub allowed_origins: Vec<String>,
+    pub uploads: bool,
+    pub max_upload: ByteSize,
+}
+
+/// What files are sent beyond their film's pace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Downloads {
+    Spare,
+    Paced,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Pool {
+    pub size: ByteSize,
+    pub block: ByteSize,
+    pub depth: usize,
+    pub policy: String,
+    pub compare: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Index {
+    pub memory: ByteSize,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tier {
+    pub dir: PathBuf,
+    pub size: ByteSize,
+    pub policy: String,
+    pub admit: u32,
+    pub daily: ByteSize,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sessions {
+    pub max: usize,
+    pub per_address: usize,
+    pub unplayed_per_address: usize,
+    pub unplayed_per_connection: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Capacity {
+    pub net: String,
+    pub interfaces: BTreeMap<String, String>,
+    pub disk: String,
+    pub mem: String,
+    pub cpu: String,
+    pub headroom: u8,
+    pub queue: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Admission {
+    pub policy: String,
+    pub wait: u32,
+    pub ask_again: bool,
+    pub classes: Vec<Class>,
+    pub per_title: u32,
+    pub per_address: u32,
+    pub per_user: u32,
+    pub user_key: PathBuf,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Class {
+    pub name: String,
+    pub networks: Vec<String>,
+    pub titles: Vec<String>,
+    pub percent: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sender {
+    pub threads: usize,
+    #[serde(deserialize_with = "backend")]
+    /// `None`: "io_uring", which there was once.
+    pub backend: Option<BackendChoice>,
+    pub catch_up: u32,
+    pub drop_after: u32,
+    pub realtime: u8,
+    pub cores: Vec<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    pub level: String,
+    pub format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    #[default]
+    Human,
+    Json,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            films: Vec::new(),
+            state: PathBuf::new(),
+            listen: Listen::Loopback,
+            names: Vec::new(),
+            rtsp: Rtsp::default(),
+            rtp: Rtp::default(),
+            http: Http::default(),
+            pool: Pool::default(),
+            index: Index::default(),
+            tier: Tier::default(),
+            sessions: Sessions::default(),
+            capacity: Capacity::default(),
+            admission: Admission::default(),
+            sender: Sender::default(),
+            log: Log::default(),
+            source: Vec::new(),
+        }
+    }
+}
+
+impl Default for Rtsp {
+    fn default() -> Self {
+        Rtsp {
+            port: 8554,
+            timeout: 60,
+            paused_timeout: 600,
+            max_lag: 10,
+            offer_retransmission: false,
+            max_connections: 12_000,
+            max_connections_per_peer: 4096,
+            max_sessions_per_connection: 8,
+        }
+    }
+}
+
+impl Default for Rtp {
+    fn default() -> Self {
+        Rtp {
+            port: 8000,
+            rtcp_port: 8001,
+            mtu: 1500,
+            burst: 8,
+            smooth_ahead: 1000,
+            smooth_always: false,
+            dscp: 34,
+        }
+    }
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Http {
+            port: 8080,
+            max_connections: 12_000,
+            max_connections_per_peer: 4096,
+            max_listeners: 1024,
+            answers: ByteSize::mib(32),
+            segment: 6,
+            timeout: 60,
+            ahead: 20,
+            pace: 2.0,
+            downloads: Downloads::Spare,
+            download_dscp: 0,
+            tokens_in_segments: true,
+            allowed_origins: Vec::new(),
+            uploads: false,
+            max_upload: ByteSize::gib(256),
+        }
+    }
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Pool {
+            size: ByteSize::mib(256),
+            block: ByteSize::kib(256),
+            depth: 8,
+            policy: "timetable".into(),
+            compare: true,
+        }
+    }
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Index {
+            memory: ByteSize::mib(64),
+        }
+    }
+}
+
+impl Default for Tier {
+    fn default() -> Self {
+        Tier {
+            dir: PathBuf::new(),
+            size: ByteSize(0),
+            policy: "s3-fifo".into(),
+            admit: 2,
+            daily: ByteSize(0),
+        }
+    }
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Sessions {
+            max: 10_000,
+            per_address: 5_000,
+            unplayed_per_address: 1_000,
+            unplayed_per_connection: 16,
+        }
+    }
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Capacity {
+            net: "auto".into(),
+            interfaces: BTreeMap::new(),
+            disk: "auto".into(),
+            mem: "auto".into(),
+            cpu: "auto".into(),
+            headroom: 2,
+            queue: 20,
+        }
+    }
+}
+
+impl Default for Admission {
+    fn default() -> Self {
+        Admission {
+            policy: "exact".into(),
+            wait: 0,
+            ask_again: false,
+            classes: Vec::new(),
+            per_title: 0,
+            per_address: 0,
+            per_user: 0,
+            user_key: PathBuf::new(),
+        }
+    }
+}
+
+impl Default for Sender {
+    fn default() -> Self {
+        Sender {
+            threads: 0,
+            backend: Some(BackendChoice::Auto),
+            catch_up: 1000,
+            drop_after: 100,
+            realtime: 0,
+            cores: Vec::new(),
+        }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Log {
+            level: "info".into(),
+            format: LogFormat::Human,
+        }
+    }
+}
+
+fn backend<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<BackendChoice>, D::Error> {
+    let name = String::deserialize(from)?;
+    if name == "io_uring" {
+        return Ok(None);
+    }
+    name.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
+impl TryFrom<String> for Listen {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl std::str::FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "loopback" => Ok(Listen::Loopback),
+            "lan" => Ok(Listen::Lan),
+            address => address.parse().map(Listen::Address).map_err(|_| {
+                format!(
+                    "'{address}' is none of \"loopback\", \"lan\", or an IP address of this machine"
+                )
+            }),
+        }
+    }
+}
+
+impl Listen {
+    /// The addresses to listen on.
+    pub fn addresses(self) -> Vec<IpAddr> {
+        let all = |v4: [u8; 4], v6: [u16; 8]| vec![IpAddr::from(v4), IpAddr::from(v6)];
+        match self {
+            Listen::Loopback => all([127, 0, 0, 1], [0, 0, 0, 0, 0, 0, 0, 1]),
+            Listen::Lan => all([0; 4], [0; 8]),
+            Listen::Address(address) => vec![address],
+        }
+    }
+}

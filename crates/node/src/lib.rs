@@ -1,0 +1,34 @@
+//! A node: the parts of the server, made as they are configured and connected with each other. One role as yet: a machine
+//! that serves films by itself.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `serving.rs` | a machine that serves films: started, and stopped |
+//! | `config.rs`, `config/keys.rs`, `config.toml` | the configuration file: read and checked, its keys, its commented reference |
+//! | `sources.rs`, `films.rs` | which films: elsewhere as they are configured, and the libraries |
+//! | `addresses.rs`, `lan.rs` | where it listens, and what people are told of that |
+//! | `amounts.rs`, `judging.rs` | what the machine carries, as it is written, and how newcomers are judged by it |
+//! | `calibrate.rs`, `calibration.rs`, `process.rs` | what it carries is measured; what was found is kept; a server in another process |
+//! | `ticking.rs`, `disks.rs`, `wire.rs` | what is done once a second: what disks and networks really carry |
+//! | `view.rs`, `token.rs` | what pages and API show of the server, and the token for what changes anything |
+#![forbid(unsafe_code)]
+
+mod addresses;
+pub mod amounts;
+pub mod calibrate;
+pub mod calibration;
+pub mod config;
+mod disks;
+mod films;
+mod judging;
+pub mod lan;
+pub mod process;
+mod serving;
+pub mod sources;
+mod ticking;
+mod token;
+mod view;
+mod wire;
+
+pub use addresses::Addresses;
+pub use serving::Serving;

@@ -1,0 +1,251 @@
+//! One machine that serves films over every protocol: what belongs together is made and connected.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use reelway_catalogue::IndexMemory;
+use reelway_http::{HttpConfig, HttpServer};
+use reelway_rtp::PayloadOptions;
+use reelway_rtsp_server::{RtspConfig, RtspServer};
+use reelway_sender::{BackendChoice, Sender, SenderConfig, SenderError};
+use reelway_session::{EndReason, Gate, GateConfig, Limits, Sessions};
+use reelway_store::{Store, StoreConfig};
+use tokio::task::JoinHandle;
+use tracing::warn;
+
+use crate::addresses::{Addresses, http_address, listen, media_addresses};
+use crate::calibration::calibrated;
+use crate::config::{Config, Downloads};
+use crate::films::Films;
+use crate::judging::{gate, links};
+use crate::lan;
+use crate::ticking::tick;
+use crate::token::api_token;
+use crate::view::Node;
+
+/// How long streams and connections get to end by themselves once the server stops.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// A server that serves films.
+pub struct Serving {
+    /// Where people reach it.
+    pub shown: reelway_http::Addresses,
+    /// Where its indexes and its token are.
+    pub state: PathBuf,
+    /// Where RTSP is served.
+    pub rtsp: Vec<SocketAddr>,
+    /// Where HTTP is served.
+    pub http: Vec<SocketAddr>,
+    /// UDP ports of RTP and RTCP.
+    pub rtp: (u16, u16),
+    sessions: Sessions,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Serving {
+    /// Begins to serve. To be called within a tokio runtime of several threads.
+    ///
+    /// # Errors
+    /// Something of it cannot be had: what, and what to do about it.
+    pub async fn start(config: &Config, given: Addresses) -> anyhow::Result<Serving> {
+        let state = config.state_directory()?;
+        let films = Films::of(config)?;
+        let token = api_token(&state);
+
+        // What can fail because another program is in the way comes first.
+        let rtsp_listen = listen(config, given.rtsp, config.rtsp.port);
+        let http_listen = listen(config, given.http, config.http.port);
+        let store = store(config)?;
+        let media_from = media_addresses(&rtsp_listen);
+        let judging = gate(config, PayloadOptions::for_mtu(config.rtp.mtu.into()))?;
+        let sender = sender(config, media_from, &judging, &store)?;
+        let sessions = Sessions::with_gate(limits(config), Gate::new(judging));
+        let indexes = IndexMemory::new(config.index.memory.as_u64() as usize);
+        let library = films.open(config, (&store, &state), &indexes)?;
+        let watched = sessions.clone();
+        library.on_change(move |change| {
+            for title in &change.replaced {
+                watched.end_title(title, EndReason::Failed("the film was replaced".into()));
+            }
+        });
+
+        let rtsp = RtspServer::bind(
+            rtsp_config(config, rtsp_listen, &sender),
+            library.clone(),
+            sessions.clone(),
+            sender.clone(),
+            store.clone(),
+        )
+        .await
+        .context("RTSP server (choose another address: --rtsp)")?;
+        let shown = reelway_http::Addresses {
+            rtsp: format!("rtsp://{}", lan::shown(rtsp.addresses()[0])[0]),
+            http: format!("http://{}", lan::shown(http_address(&http_listen))[0]),
+        };
+        let node = Arc::new(Node::new(
+            sender.clone(),
+            sessions.clone(),
+            shown.clone(),
+            calibrated(&state),
+            indexes,
+        ));
+        let http = HttpServer::bind(
+            http_config(config, http_listen, token),
+            library.clone(),
+            sessions.clone(),
+            store.clone(),
+            node.clone(),
+        )
+        .await
+        .context("HTTP server (choose another address: --http)")?;
+        let tell_pages = http.library_listener();
+        library.on_change(move |change| tell_pages(&change.changed));
+
+        let mut serving = Serving {
+            shown,
+            state,
+            rtsp: rtsp.addresses().to_vec(),
+            http: http.addresses().to_vec(),
+            rtp: sender.ports(),
+            sessions: sessions.clone(),
+            tasks: [
+                tokio::spawn(async {}),
+                tokio::spawn(async move {
+                    tokio::join!(rtsp.run(), http.run());
+                }),
+            ],
+        };
+        let of = (sessions, node, library, store, sender);
+        serving.tasks[0] = tokio::spawn(reelway_supervise::keep("server tick", move || {
+            let (sessions, node, library, store, sender) = of.clone();
+            tick(sessions, node, library, store, sender)
+        }));
+        Ok(serving)
+    }
+
+    /// Admits nobody any more, and ends all sessions and connections. Those that take long are left behind.
+    pub async fn stop(self) {
+        let [ticking, serving] = self.tasks;
+        self.sessions.drain();
+        let ending = async {
+            self.sessions.end_all(EndReason::Shutdown);
+            // Goodbyes and answers that are on their way.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            serving.abort();
+            let _ = serving.await;
+        };
+        if tokio::time::timeout(GRACE, ending).await.is_err() {
+            warn!("some connections did not end in time");
+        }
+        ticking.abort();
+    }
+}
+
+fn store(config: &Config) -> anyhow::Result<Store> {
+    Store::new(StoreConfig {
+        pool_bytes: config.pool.size.as_u64(),
+        block_bytes: config.pool.block.as_u64() as u32,
+        depth: config.pool.depth,
+        policy: config.pool.policy.parse()?,
+        tier: config.tier()?,
+        ..StoreConfig::default()
+    })
+    .context("block pool")
+}
+
+fn sender(
+    config: &Config,
+    addresses: Vec<IpAddr>,
+    judging: &GateConfig,
+    store: &Store,
+) -> anyhow::Result<Sender> {
+    let sender = SenderConfig {
+        addresses,
+        rtp_port: config.rtp.port,
+        rtcp_port: config.rtp.rtcp_port,
+        threads: config.sender.threads,
+        backend: backend(config),
+        catch_up: Duration::from_millis(config.sender.catch_up.into()),
+        drop_after: Duration::from_millis(config.sender.drop_after.into()),
+        realtime: config.sender.realtime,
+        cores: config.sender.cores.clone(),
+        burst: config.rtp.burst as u16,
+        dscp: config.rtp.dscp,
+        smooth_ahead: Duration::from_millis(config.rtp.sent_evenly().into()),
+        link_ahead: judging.admission.link_ahead,
+        links: links(config, &judging.admission.capacity),
+        payload: PayloadOptions::for_mtu(config.rtp.mtu.into()),
+        lag_limit: Duration::from_secs(config.rtsp.max_lag.into()),
+        ..SenderConfig::default()
+    };
+    Sender::new(sender, store.clone()).map_err(|error| {
+        let advice = match &error {
+            SenderError::Bind { error, .. } if error.kind() == ErrorKind::AddrNotAvailable => {
+                "RTP sender (--listen: this machine has no such address)"
+            }
+            SenderError::Bind { .. } => "RTP sender (choose other ports: --rtp-ports)",
+            _ => "RTP sender",
+        };
+        anyhow::Error::new(error).context(advice)
+    })
+}
+
+/// How packets are handed to the kernel; a way that is gone is warned of.
+fn backend(config: &Config) -> BackendChoice {
+    config.sender.backend.unwrap_or_else(|| {
+        warn!("sender.backend = \"io_uring\": packets do not leave through rings any more; \"auto\" is used");
+        BackendChoice::Auto
+    })
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits {
+        sessions: config.sessions.max,
+        per_address: config.sessions.per_address,
+        unplayed_per_address: config.sessions.unplayed_per_address,
+        unplayed_per_connection: config.sessions.unplayed_per_connection,
+        idle: Duration::from_secs(config.http.timeout.into()),
+    }
+}
+
+fn rtsp_config(config: &Config, listen: Vec<SocketAddr>, sender: &Sender) -> RtspConfig {
+    RtspConfig {
+        listen,
+        session_timeout: Duration::from_secs(config.rtsp.timeout.into()),
+        paused_timeout: Duration::from_secs(config.rtsp.paused_timeout.into()),
+        connections: config.rtsp.max_connections,
+        offer_retransmission: config.rtsp.offer_retransmission,
+        payload: sender.payload_options(),
+        connections_per_peer: config.rtsp.max_connections_per_peer,
+        sessions_per_connection: config.rtsp.max_sessions_per_connection,
+        ..RtspConfig::default()
+    }
+}
+
+fn http_config(config: &Config, listen: Vec<SocketAddr>, api_token: String) -> HttpConfig {
+    HttpConfig {
+        listen,
+        names: config.names.clone(),
+        allowed_origins: config.http.allowed_origins.clone(),
+        uploads: config.http.uploads,
+        max_upload: config.http.max_upload.as_u64(),
+        api_token,
+        segment: Duration::from_secs(config.http.segment.into()),
+        viewer_timeout: Duration::from_secs(config.http.timeout.into()),
+        ahead: Duration::from_secs(config.http.ahead.into()),
+        pace: config.http.pace,
+        eager_downloads: config.http.downloads == Downloads::Spare,
+        download_dscp: config.http.download_dscp,
+        tokens_in_segments: config.http.tokens_in_segments,
+        compare_policies: config.pool.compare,
+        max_connections: config.http.max_connections,
+        max_connections_per_peer: config.http.max_connections_per_peer,
+        max_listeners: config.http.max_listeners,
+        answers: config.http.answers.as_u64(),
+        ..HttpConfig::default()
+    }
+}

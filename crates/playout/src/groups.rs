@@ -1,0 +1,174 @@
+//! The books of groups: which are ready, which are being made, and who waits for each. A group is made once for all who
+//! need it at the time.
+
+use std::sync::{Arc, Weak};
+
+use reelway_determinism::FixedMap;
+
+use crate::group::Group;
+use crate::outline::GroupId;
+
+/// A group of something that is sent, which has a number of its own.
+pub type GroupKey = (u64, GroupId);
+
+/// From so many entries on those of groups that nobody has any more are cleared away now and then.
+const MANY: usize = 32;
+
+enum Entry<B, W> {
+    Making {
+        waiters: Vec<W>,
+        /// The first byte of the film that is read for it, once that is known.
+        begins: Option<u64>,
+    },
+    Made(Weak<Group<B>>),
+}
+
+/// Groups by their keys. `W` is whatever the caller has for one who waits.
+pub struct Groups<B, W>(FixedMap<GroupKey, Entry<B, W>>);
+
+/// What is to be done for one who asks for a group.
+pub enum Asked<B, W> {
+    /// It is ready.
+    Ready(Arc<Group<B>>, W),
+    /// It is being made.
+    Waits,
+    /// It is to be made, and the asker waits for it.
+    Make,
+}
+
+impl<B, W> Default for Groups<B, W> {
+    fn default() -> Self {
+        Groups(FixedMap::default())
+    }
+}
+
+impl<B, W> Groups<B, W> {
+    /// The first byte of the film that is read for a group that is being made, if that is known.
+    pub fn begins_at(&self, key: GroupKey) -> Option<u64> {
+        match self.0.get(&key)? {
+            Entry::Making { begins, .. } => *begins,
+            Entry::Made(_) => None,
+        }
+    }
+
+    /// Somebody asks for a group.
+    pub fn ask(&mut self, key: GroupKey, waiter: W) -> Asked<B, W> {
+        let ready = match self.0.get(&key) {
+            Some(Entry::Made(group)) => group.upgrade(),
+            _ => None,
+        };
+        if let Some(group) = ready {
+            return Asked::Ready(group, waiter);
+        }
+        if self.0.len() >= MANY && self.0.len().is_power_of_two() {
+            self.forget_gone();
+        }
+        let entry = self.0.entry(key).or_insert(Entry::Made(Weak::new()));
+        match entry {
+            Entry::Making { waiters, .. } => {
+                waiters.push(waiter);
+                Asked::Waits
+            }
+            Entry::Made(_) => {
+                *entry = Entry::Making {
+                    waiters: vec![waiter],
+                    begins: None,
+                };
+                Asked::Make
+            }
+        }
+    }
+
+    /// A group is made from this byte of the film on. Those who wait for it.
+    pub fn begins(&mut self, key: GroupKey, offset: u64) -> &[W] {
+        match self.0.get_mut(&key) {
+            Some(Entry::Making { waiters, begins }) => {
+                *begins = Some(offset);
+                waiters
+            }
+            _ => &[],
+        }
+    }
+
+    /// A group is ready, or cannot be made: then it is tried anew for the next who asks. Those who wait for it.
+    pub fn made(&mut self, key: GroupKey, group: Option<&Arc<Group<B>>>) -> Vec<W> {
+        let before = match group {
+            Some(group) => self.0.insert(key, Entry::Made(Arc::downgrade(group))),
+            None => self.0.remove(&key),
+        };
+        match before {
+            Some(Entry::Making { waiters, .. }) => waiters,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Groups that are ready and that somebody has.
+    pub fn ready(&self) -> usize {
+        let is_ready =
+            |entry: &&Entry<B, W>| matches!(entry, Entry::Made(group) if group.strong_count() > 0);
+        self.0.values().filter(is_ready).count()
+    }
+
+    fn forget_gone(&mut self) {
+        self.0
+            .retain(|_, entry| !matches!(entry, Entry::Made(group) if group.strong_count() == 0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::making::GroupPlan;
+    use reelway_rtp::Plan;
+
+    fn group() -> Arc<Group<()>> {
+        let plan = GroupPlan {
+            plan: Arc::new(Plan::default()),
+            leaving: Arc::new([]),
+            range: 0..0,
+        };
+        Arc::new(Group::new(plan, ()))
+    }
+
+    const KEY: GroupKey = (7, (0, 3));
+
+    #[test]
+    fn a_group_is_made_once_for_all_who_wait() {
+        let mut groups = Groups::default();
+        assert!(matches!(groups.ask(KEY, "first"), Asked::Make));
+        assert!(matches!(groups.ask(KEY, "second"), Asked::Waits));
+        assert_eq!(groups.begins_at(KEY), None);
+        assert_eq!(groups.begins(KEY, 100), ["first", "second"]);
+        assert_eq!(groups.begins_at(KEY), Some(100));
+        assert!(matches!(groups.ask(KEY, "third"), Asked::Waits));
+        let made = group();
+        assert_eq!(groups.made(KEY, Some(&made)), ["first", "second", "third"]);
+        assert!(
+            matches!(groups.ask(KEY, "later"), Asked::Ready(group, "later") if Arc::ptr_eq(&group, &made))
+        );
+        assert_eq!(groups.ready(), 1);
+        drop(made);
+        assert_eq!(groups.ready(), 0);
+        assert!(matches!(groups.ask(KEY, "last"), Asked::Make));
+    }
+
+    #[test]
+    fn a_group_that_cannot_be_made_is_tried_anew() {
+        let mut groups: Groups<(), _> = Groups::default();
+        assert!(matches!(groups.ask(KEY, 1), Asked::Make));
+        assert_eq!(groups.made(KEY, None), [1]);
+        assert_eq!(groups.made(KEY, None), [0; 0]);
+        assert!(matches!(groups.ask(KEY, 2), Asked::Make));
+    }
+
+    #[test]
+    fn groups_that_nobody_has_are_forgotten() {
+        let mut groups: Groups<(), _> = Groups::default();
+        for number in 0..1000 {
+            let key = (7, (0, number));
+            assert!(matches!(groups.ask(key, ()), Asked::Make));
+            groups.made(key, Some(&group()));
+        }
+        assert!(groups.0.len() < 2 * MANY, "{}", groups.0.len());
+    }
+}

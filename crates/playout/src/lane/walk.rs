@@ -1,0 +1,233 @@
+//! A turn: the streams that are due are walked, some at a time.
+
+use std::cmp::Reverse;
+
+use super::body::Lane;
+use super::state::{AT_WORK, IN_LINE, PART, Walk};
+use crate::effect::Effect;
+use crate::frames::{Frame, TCP_FRAMES};
+use crate::host::Host;
+use crate::pacing::TURN;
+use crate::rules::Due;
+use crate::stream::Stream;
+
+/// Streams whose packets are handed to the kernel together: so few that the times noted are those at
+/// which they left, to some 100 µs.
+const TOGETHER: usize = 32;
+
+/// Packets to be sent over UDP.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    /// The stream's place.
+    pub place: u32,
+    /// Which of its packets.
+    pub due: Due,
+}
+
+impl<H: Host> Lane<H> {
+    /// Begins a turn: gathers the streams to walk now.
+    pub fn turn(&mut self, now: u64) {
+        // What is due before the end of the turn in which the walk began leaves.
+        self.walk.began = now;
+        let mut entries = std::mem::take(&mut self.entries);
+        self.wheel.take(now / TURN, &mut entries);
+        for (place, turn) in entries.drain(..) {
+            // Who was put elsewhere since is not due.
+            let at = self.armed[place as usize];
+            if at / TURN == turn {
+                self.enlist(place, at, now);
+            }
+        }
+        self.entries = entries;
+        while let Some(Reverse((at, place))) = self.soon.peek().copied() {
+            if at > now {
+                break;
+            }
+            self.soon.pop();
+            self.enlist(place, at, now);
+        }
+        self.take_served(now);
+        self.resending.begin(now / TURN);
+    }
+
+    /// Walks those, too, for which limited links have room.
+    fn take_served(&mut self, now: u64) {
+        self.serve_waiting(now);
+        let Walk { work, served, .. } = &mut self.walk;
+        work.append(served);
+        work.sort_unstable();
+    }
+
+    /// Has a stream walked now, once, among those due at `at`; one on a limited link when it has room there.
+    fn enlist(&mut self, place: u32, at: u64, now: u64) {
+        if self.armed[place as usize] >= IN_LINE {
+            return;
+        }
+        if self.limited[place as usize] && self.line_up(place, now) {
+            return;
+        }
+        self.armed[place as usize] = AT_WORK;
+        self.walk.work.push((at / PART, place));
+    }
+
+    /// Walks a stream at once; one that waits in line for a limited link stays there.
+    pub(super) fn touch(&mut self, place: u32, now: u64) {
+        match self.armed[place as usize] {
+            IN_LINE => self.touch_in_line(place, now),
+            _ => self.enlist(place, 0, now),
+        }
+    }
+
+    /// The next streams of this turn, with what they may send: packets over UDP, and places of streams that may have
+    /// something for their connection ([`Lane::frame`]). False: nothing is due any more. Once all of it has been
+    /// seen to, [`Lane::settle`] is to be called.
+    pub fn poll(&mut self, now: u64, jobs: &mut Vec<Job>, connections: &mut Vec<u32>) -> bool {
+        let walk = &mut self.walk;
+        if walk.first == walk.work.len() {
+            // A stream may come again in the same turn, with its next slice; bounded by its window.
+            walk.work.truncate(walk.again);
+            (walk.first, walk.again) = (0, 0);
+            if walk.work.is_empty() {
+                // Those who lined up meanwhile.
+                self.take_served(now);
+            }
+        }
+        let walk = &mut self.walk;
+        walk.looked = now;
+        walk.last = (walk.first + TOGETHER).min(walk.work.len());
+        self.prefetch();
+        let began = self.walk.began;
+        for (_, place) in &self.walk.work[self.walk.first..self.walk.last] {
+            let Some(stream) = self.streams[*place as usize].as_deref_mut() else {
+                continue;
+            };
+            stream.look_after(now, &mut self.effects);
+            if stream.is_over(now) {
+                stream.end(&mut self.effects);
+            } else if stream.is_tcp() {
+                connections.push(*place);
+            } else {
+                stream.due(now, stream.horizon(began), &mut self.dues);
+                let job = |due| Job { place: *place, due };
+                jobs.extend(self.dues.drain(..).map(job));
+            }
+        }
+        self.walk.last > self.walk.first
+    }
+
+    /// Fetches what sending these streams' packets will read: step by step for all of them, as one stream's
+    /// memory is found one piece behind the other, but many streams' do not depend on each other.
+    fn prefetch(&self) {
+        let Walk {
+            work, first, last, ..
+        } = &self.walk;
+        let horizon = self.walk.began + TURN;
+        for step in 0..Stream::<H>::STEPS {
+            for (_, place) in &work[*first..*last] {
+                if let Some(stream) = self.streams[*place as usize].as_deref() {
+                    stream.prefetch(step, horizon);
+                }
+            }
+        }
+    }
+
+    /// The place of the nth of the streams that [`Lane::poll`] has looked at.
+    pub fn looked_at(&self, nth: usize) -> Option<u32> {
+        let walk = &self.walk;
+        let places = walk.work[walk.first..walk.last].get(nth);
+        places.map(|(_, place)| *place)
+    }
+
+    /// The kernel has taken the first `taken` packets of a job, by `after`, refused so many of the next, and had no room for
+    /// the rest, if there is one. The bytes of RTP sent.
+    pub fn taken(&mut self, job: &Job, (taken, refused): (u32, u32), after: u64) -> u64 {
+        let Some(stream) = self.streams[job.place as usize].as_deref_mut() else {
+            return 0;
+        };
+        let bytes = stream.gone(&job.due, (taken, refused), after, &mut self.effects);
+        if taken + refused < job.due.end - job.due.first {
+            stream.retry_at = (after / TURN + 1) * TURN;
+        }
+        bytes
+    }
+
+    /// How many frames the stream in a place may hand to its connection in a turn.
+    pub fn frames(&self, place: u32) -> u32 {
+        // On a limited link the next one waits for room.
+        if self.limited[place as usize] {
+            1
+        } else {
+            TCP_FRAMES
+        }
+    }
+
+    /// What the stream in a place may hand to its connection now.
+    pub fn frame(&self, place: u32, now: u64) -> Frame {
+        let stream = self.streams[place as usize].as_deref();
+        stream.map_or(Frame::Nothing, |stream| {
+            stream.frame(now, stream.horizon(self.walk.began))
+        })
+    }
+
+    /// A connection has taken the first `taken` of these packets, by `after`. The bytes of RTP sent.
+    pub fn wrote(&mut self, place: u32, due: &Due, taken: u32, after: u64) -> u64 {
+        let stream = self.streams[place as usize].as_deref_mut();
+        stream.map_or(0, |stream| {
+            stream.wrote(due, taken, after, &mut self.effects)
+        })
+    }
+
+    /// Whether the connection of the stream in a place has room again ([`Frame::Look`]).
+    pub fn connection(&mut self, place: u32, has_room: bool, now: u64) {
+        if let Some(stream) = self.streams[place as usize].as_deref_mut() {
+            stream.connection(has_room, now, &mut self.effects);
+        }
+    }
+
+    /// Puts the streams that [`Lane::poll`] has looked at where they are due next, while what it reads of them is still near.
+    pub fn settle(&mut self, now: u64) {
+        for number in self.walk.first..self.walk.last {
+            let entry = self.walk.work[number];
+            if self.look_again(entry.1, now) {
+                self.walk.work[self.walk.again] = entry;
+                self.walk.again += 1;
+            }
+        }
+        self.walk.first = self.walk.last;
+    }
+
+    /// Puts a stream where it is to be looked at next; true if that is at once.
+    fn look_again(&mut self, place: u32, now: u64) -> bool {
+        let Walk { began, looked, .. } = self.walk;
+        self.armed[place as usize] = 0;
+        let Some(stream) = self.streams[place as usize].as_deref_mut() else {
+            return false;
+        };
+        if stream.takes_report(looked) {
+            self.effects.push(place, Effect::Report { bye: false });
+        }
+        if let Some(link) = &mut stream.link {
+            link.settle(now);
+        }
+        let horizon = stream.horizon(began);
+        let Some(at) = stream.next_look(now, horizon) else {
+            return false;
+        };
+        // Only while the turn lasts: an overlong walk must not starve the streams of the next one.
+        if at <= now && now < horizon {
+            if self.limited[place as usize] && self.line_up(place, now) {
+                return false;
+            }
+            self.armed[place as usize] = AT_WORK;
+            return true;
+        }
+        let turn = at / TURN;
+        if turn < self.wheel.next() && at > now {
+            self.soon.push(Reverse((at, place)));
+        } else {
+            let put = self.wheel.put(turn, place);
+            self.armed[place as usize] = if put == turn { at } else { put * TURN };
+        }
+        false
+    }
+}

@@ -1,0 +1,305 @@
+//! The pacer of a link that carries only so much: what all lanes hand to it together never fills more than a short
+//! queue.
+//!
+//! A link is a bucket that drains at its rate. What is handed over is added, and how long the bucket takes to drain is
+//! how long a packet waits in the link's queue. Packets whose time has come may fill it up to `queue`; packets that are
+//! sent ahead of their time only use what would be idle otherwise ([`AHEAD`]). So pictures that coincide are spread over
+//! the time for which receivers can hold them, and queues on the way stay short.
+//!
+//! What others send over the same link is counted as their speed together ([`Others`]).
+//!
+//! The time is an argument. The counters are atomic, since the lanes of several threads share a link.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+mod others;
+
+pub use others::Others;
+
+/// Longest queue, ns, in which packets that are ahead of their time may wait: enough that the link does not run dry between two
+/// turns.
+const AHEAD: u64 = 2_000_000;
+
+/// By how much another lane's deadline must be earlier, ns, to go first.
+const CLOSE: u64 = 2_000_000;
+
+/// One part in so many of a link is for streams, whatever others send.
+const LEAST: u64 = 8;
+
+/// No stream waits.
+const NONE: u64 = u64::MAX;
+
+/// A link whose rate is limited.
+#[derive(Debug)]
+pub struct Link {
+    /// Bytes a second.
+    rate: AtomicU64,
+    /// Longest queue, ns.
+    queue: u64,
+    /// When all that was handed over will have left, ns.
+    drained: AtomicU64,
+    /// The earliest deadline that waits on each lane; [`NONE`].
+    waiting: Box<[AtomicU64]>,
+    /// Bytes a second that others send.
+    others: AtomicU64,
+}
+
+impl Link {
+    /// A link that carries `rate` bytes a second, and in whose queue a packet may wait for `queue` ns; shared by so many
+    /// lanes.
+    pub fn new(rate: u64, queue: u64, lanes: usize) -> Link {
+        Link {
+            rate: AtomicU64::new(rate.max(1)),
+            queue: queue.max(1),
+            drained: AtomicU64::new(0),
+            waiting: (0..lanes).map(|_| AtomicU64::new(NONE)).collect(),
+            others: AtomicU64::new(0),
+        }
+    }
+
+    /// Bytes a second that it carries.
+    pub fn rate(&self) -> u64 {
+        self.rate.load(Ordering::Relaxed)
+    }
+
+    /// From now on the link carries so many bytes a second.
+    pub fn set_rate(&self, rate: u64, now: u64) {
+        self.rate.store(rate.max(1), Ordering::Relaxed);
+        // What was reckoned by a rate of nearly nothing does not hold up what comes.
+        let most = now.saturating_add(self.queue);
+        self.drained.fetch_min(most, Ordering::Relaxed);
+    }
+
+    /// From now on others send so many bytes a second over it.
+    pub fn set_others(&self, rate: u64) {
+        self.others.store(rate, Ordering::Relaxed);
+    }
+
+    /// How long the link takes for `bytes` beside what others send, ns.
+    fn takes(&self, bytes: u64) -> u64 {
+        let rate = self.rate();
+        let others = self.others.load(Ordering::Relaxed);
+        let rate = u128::from(rate.saturating_sub(others).max(rate / LEAST).max(1));
+        (u128::from(bytes) * 1_000_000_000 / rate).min(u128::from(u64::MAX / 4)) as u64
+    }
+
+    /// How long what is handed over now would wait, ns.
+    #[cfg(test)]
+    fn backlog(&self, now: u64) -> u64 {
+        self.drained.load(Ordering::Relaxed).saturating_sub(now)
+    }
+
+    /// Takes room for `bytes` that are due at `deadline`, if there is any for lane number `lane`.
+    fn take(&self, now: u64, bytes: u64, deadline: u64, lane: usize) -> bool {
+        let time = self.takes(bytes);
+        let bound = if deadline > now.saturating_add(AHEAD) {
+            // A slice that is more than the queue leaves when the queue is empty: it gets there.
+            if self.others_first(now, lane) {
+                return false;
+            }
+            AHEAD.min(self.queue)
+        } else if self.others_first(deadline, lane) {
+            self.queue / 2
+        } else {
+            self.queue
+        };
+        let after = |drained: u64| {
+            let backlog = drained.saturating_sub(now);
+            // An empty queue takes anything: a slice may be more than the whole queue of a slow link.
+            (backlog == 0 || backlog + time <= bound).then(|| drained.max(now) + time)
+        };
+        self.drained
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, after)
+            .is_ok()
+    }
+
+    /// Whether a stream on another lane waits whose deadline is earlier.
+    fn others_first(&self, deadline: u64, lane: usize) -> bool {
+        self.waiting.iter().enumerate().any(|(number, waiting)| {
+            number != lane && waiting.load(Ordering::Relaxed).saturating_add(CLOSE) < deadline
+        })
+    }
+
+    /// Adds what was handed over without asking.
+    fn add(&self, now: u64, bytes: u64) {
+        let time = self.takes(bytes);
+        let after = |drained: u64| Some(drained.max(now) + time);
+        let _ = self
+            .drained
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
+    }
+
+    /// Gives back room that was not used.
+    fn give_back(&self, bytes: u64) {
+        let time = self.takes(bytes);
+        let after = |drained: u64| Some(drained.saturating_sub(time));
+        let _ = self
+            .drained
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
+    }
+}
+
+/// The limited links that a stream's packets pass: all viewers' together, and an interface.
+#[derive(Debug)]
+pub struct Way {
+    /// Its number, by which lanes keep those who wait for it.
+    pub number: usize,
+    /// Each of them.
+    pub links: Vec<Arc<Link>>,
+}
+
+impl Way {
+    /// Takes room for `bytes` that are due at `deadline` on all links, or on none.
+    pub fn take(&self, now: u64, bytes: u64, deadline: u64, lane: usize) -> bool {
+        for (taken, link) in self.links.iter().enumerate() {
+            if !link.take(now, bytes, deadline, lane) {
+                self.links[..taken]
+                    .iter()
+                    .for_each(|link| link.give_back(bytes));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Sets right what was taken for `reserved` bytes, of which `sent` were handed over.
+    pub fn settle(&self, now: u64, reserved: u64, sent: u64) {
+        for link in &self.links {
+            if sent > reserved {
+                link.add(now, sent - reserved);
+            } else {
+                link.give_back(reserved - sent);
+            }
+        }
+    }
+
+    /// Says that nothing waits on a lane.
+    pub fn nothing_waits(&self, lane: usize) {
+        for link in &self.links {
+            if let Some(waiting) = link.waiting.get(lane) {
+                waiting.store(NONE, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Says what waits on a lane with this deadline, on this way: nothing, or nothing earlier, was said before.
+    pub fn waits(&self, lane: usize, deadline: u64) {
+        for link in &self.links {
+            if let Some(waiting) = link.waiting.get(lane) {
+                waiting.fetch_min(deadline, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn link(rate: u64, queue_ms: u64) -> Link {
+        Link::new(rate, queue_ms * MS, 2)
+    }
+
+    #[test]
+    fn what_is_due_fills_the_queue_and_what_is_ahead_leaves_it_short() {
+        // 1 MB/s: 1000 bytes a millisecond.
+        let link = link(1_000_000, 20);
+        let now = 1000 * MS;
+        let ahead = now + 500 * MS;
+        assert!(link.take(now, 2000, ahead, 0));
+        assert!(!link.take(now, 1, ahead, 0), "2 ms wait already");
+        assert!(link.take(now, 18_000, now, 0), "what is due may wait 20 ms");
+        assert!(!link.take(now, 1, now, 0));
+        assert_eq!(link.backlog(now), 20 * MS);
+        assert!(link.take(now + 5 * MS, 5000, now, 0));
+        assert!(link.take(now + 25 * MS, 2000, ahead, 0), "it has drained");
+    }
+
+    #[test]
+    fn an_earlier_deadline_on_another_lane_keeps_half_of_the_queue() {
+        let way = Way {
+            number: 0,
+            links: vec![Arc::new(link(1_000_000, 20))],
+        };
+        let now = 1000 * MS;
+        way.waits(1, now - 10 * MS);
+        assert!(!way.take(now, 1, now + 500 * MS, 0), "it is late");
+        assert!(way.take(now, 10_000, now, 0));
+        assert!(!way.take(now, 1000, now, 0));
+        assert!(way.take(now, 1000, now - 10 * MS, 1));
+        way.nothing_waits(1);
+        assert!(way.take(now, 1000, now, 0));
+    }
+
+    #[test]
+    fn a_rate_of_nothing_is_forgotten_with_the_next_one() {
+        let link = link(1, 20);
+        let now = 1000 * MS;
+        assert!(link.take(now, 12_000, now, 0));
+        assert!(link.backlog(now) > 1000 * MS);
+        link.set_rate(1_000_000, now);
+        assert!(link.take(now + 20 * MS, 12_000, now, 0));
+    }
+
+    #[test]
+    fn a_way_over_two_links_takes_room_on_both_or_none() {
+        let (all, eth0) = (Arc::new(link(1_000_000, 20)), Arc::new(link(500_000, 20)));
+        let way = Way {
+            number: 0,
+            links: vec![all.clone(), eth0.clone()],
+        };
+        let now = 1000 * MS;
+        assert!(way.take(now, 10_000, now, 0));
+        assert!(!way.take(now, 1000, now, 0));
+        assert_eq!((all.backlog(now), eth0.backlog(now)), (10 * MS, 20 * MS));
+        way.settle(now, 10_000, 4000);
+        assert_eq!((all.backlog(now), eth0.backlog(now)), (4 * MS, 8 * MS));
+        way.settle(now, 0, 1000);
+        assert_eq!((all.backlog(now), eth0.backlog(now)), (5 * MS, 10 * MS));
+    }
+
+    #[test]
+    fn streams_have_what_others_leave() {
+        let link = link(1_000_000, 20);
+        let now = 1000 * MS;
+        link.set_others(500_000);
+        assert!(link.take(now, 10_000, now, 0), "20 ms at half of the rate");
+        assert!(!link.take(now, 1000, now, 0));
+        link.set_others(0);
+        let now = now + 50 * MS;
+        assert!(link.take(now, 20_000, now, 0), "the link is theirs again");
+    }
+
+    proptest! {
+        #[test]
+        fn no_time_sees_more_than_the_rate_and_the_queue(
+            wishes in prop::collection::vec((0u64..3_000_000, 1u64..12_000, -50i64..1000), 1..300),
+            rate in 100_000u64..20_000_000, queue in 1u64..60,
+        ) {
+            let link = link(rate, queue);
+            let mut now = 1_000_000_000;
+            let mut sent: Vec<(u64, u64)> = Vec::new();
+            for (step, bytes, ahead) in wishes {
+                now += step;
+                let deadline = now.saturating_add_signed(ahead * MS as i64);
+                if link.take(now, bytes, deadline, 0) {
+                    sent.push((now, bytes));
+                }
+            }
+            for (first, (from, _)) in sent.iter().enumerate() {
+                let mut sum = 0;
+                for (at, bytes) in &sent[first..] {
+                    sum += bytes;
+                    let time = (at - from) + queue * MS;
+                    let most = u128::from(rate) * u128::from(time) / 1_000_000_000;
+                    // A single slice may be larger than the queue.
+                    prop_assert!(u128::from(sum) <= most + 12_000 + sent.len() as u128);
+                }
+            }
+        }
+    }
+}

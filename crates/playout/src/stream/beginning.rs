@@ -1,0 +1,276 @@
+//! Beginning, standing still, going elsewhere, ending.
+
+use std::sync::Arc;
+
+use reelway_media::Nanos;
+
+use super::body::Stream;
+use super::over_link::BEGINS_LATER;
+use super::track::Track;
+use crate::again::Resend;
+use crate::beginning::Beginning;
+use crate::effect::{Effect, Effects};
+use crate::error::StreamError;
+use crate::group::Group;
+use crate::host::{Host, Script};
+use crate::play::{PlayInfo, State, TrackInfo};
+
+impl<H: Host> Stream<H> {
+    /// Leaves the place it is at, and looks for the beginning of another.
+    pub(crate) fn seek(
+        &mut self,
+        start: Nanos,
+        end: Option<Nanos>,
+        reply: Option<H::Reply>,
+        effects: &mut Effects<H>,
+    ) {
+        self.wish = (start, end);
+        self.schedule = None;
+        self.epoch += 1;
+        self.go = false;
+        self.over_at = None;
+        self.slow = None;
+        // An older request that was not answered yet is overtaken.
+        self.reply = reply.or(self.reply.take());
+        for track in &mut self.tracks {
+            track.cursor.place(None, 0);
+            track.resends(Resend::leave);
+        }
+        self.tally.position = start;
+        self.enter(State::Preparing, effects);
+        let locate = Effect::Locate {
+            epoch: self.epoch,
+            wish: start,
+        };
+        self.does(locate, effects);
+    }
+
+    /// Takes in where it begins.
+    pub(crate) fn located(
+        &mut self,
+        epoch: u32,
+        result: Result<Beginning, StreamError>,
+        now: u64,
+        effects: &mut Effects<H>,
+    ) {
+        if epoch != self.epoch || self.state != State::Preparing {
+            return;
+        }
+        let beginning = match result {
+            Ok(beginning) => beginning,
+            Err(error) => return self.fail(error, effects),
+        };
+        self.start = beginning.at;
+        let duration = self.script.outline().duration();
+        let limit = self.wish.1.unwrap_or(Nanos::MAX);
+        self.end = limit.min(duration).max(self.start);
+        self.film = Nanos::MAX;
+        for (track, at) in self.tracks.iter_mut().zip(&beginning.tracks) {
+            track.cursor.place(at.map(|at| (at.group, at.due)), limit);
+            if let Some(at) = at {
+                self.film = self.film.min(at.due);
+            }
+        }
+        if self.film == Nanos::MAX {
+            self.film = self.start;
+        }
+        self.found = true;
+        self.tally.position = self.start;
+        self.want(now, effects);
+        self.check_ready(now, effects);
+    }
+
+    /// Takes in a group. True if the stream waited for it to go on: it is to be looked at.
+    pub(crate) fn planned(
+        &mut self,
+        (epoch, track, group): (u32, usize, usize),
+        result: Result<Arc<Group<H::Bytes>>, StreamError>,
+        now: u64,
+        effects: &mut Effects<H>,
+    ) -> bool {
+        let over = matches!(
+            self.state,
+            State::Paused | State::Ended | State::Failed | State::Stopped
+        );
+        if epoch != self.epoch || over {
+            return false;
+        }
+        let Some(to) = self.tracks.get_mut(track) else {
+            return false;
+        };
+        let waited = !to.cursor.is_ready();
+        if let Some(resend) = &mut to.resend {
+            resend.give(group, result.as_ref().ok());
+        }
+        if let Err(error) = to.cursor.give(group, result) {
+            self.fail(error, effects);
+            return false;
+        }
+        self.want(now, effects);
+        self.check_ready(now, effects);
+        waited
+    }
+
+    fn check_ready(&mut self, now: u64, effects: &mut Effects<H>) {
+        if self.state != State::Preparing
+            || !self.tracks.iter().all(|track| track.cursor.is_ready())
+        {
+            return;
+        }
+        if std::mem::take(&mut self.found) {
+            self.begin_ahead();
+        }
+        self.enter(State::Ready, effects);
+        if let Some(reply) = self.reply.take() {
+            self.does(Effect::Answer(reply, Ok(self.play_info())), effects);
+        }
+        if self.go {
+            self.go(now, effects);
+        }
+    }
+
+    /// What is sent ahead of its time begins ahead of it.
+    fn begin_ahead(&mut self) {
+        let heads = self.tracks.iter().filter_map(|track| track.cursor.head());
+        let first = heads.map(|head| head.due).min().unwrap_or(self.film);
+        self.lead = match &self.link {
+            // Its first packets may leave at once, and are not late while the link is busy with others' pictures.
+            Some(_) => BEGINS_LATER,
+            None if self.script.outline().ahead() > 0 => (self.film - first).max(0),
+            None => 0,
+        };
+        self.film -= self.lead;
+    }
+
+    fn play_info(&self) -> PlayInfo {
+        let start = self.tally.position;
+        let outline = self.script.outline();
+        let info = |track: &Track<H>| TrackInfo {
+            seq: track.seq,
+            rtp_time: track
+                .rtp_base
+                .wrapping_add(outline.rtp_time(track.cursor.track, start)),
+        };
+        PlayInfo {
+            start,
+            end: self.end,
+            tracks: self.tracks.iter().map(info).collect(),
+        }
+    }
+
+    /// Begins to send what is ready.
+    pub(crate) fn go(&mut self, now: u64, effects: &mut Effects<H>) {
+        match self.state {
+            State::Ready => {
+                self.wall = now;
+                self.go = false;
+                self.report_first();
+                self.bye = false;
+                self.not_before = 0;
+                self.retry_at = 0;
+                self.enter(State::Playing, effects);
+                self.want(now, effects);
+            }
+            State::Preparing => self.go = true,
+            _ => {}
+        }
+    }
+
+    /// Stands still, and lets go of all memory. Where it does.
+    pub(crate) fn pause(&mut self, now: u64, effects: &mut Effects<H>) -> Nanos {
+        // Where the viewer is, not where they should be.
+        let now = now - self.lag(now);
+        let position = self.position(now);
+        match self.state {
+            State::Playing => {
+                self.film = self.film_at(now);
+                self.wall = now;
+                self.stand(position, effects);
+            }
+            State::Ready => self.stand(position, effects),
+            State::Preparing => self.go = false,
+            _ => {}
+        }
+        position
+    }
+
+    fn stand(&mut self, position: Nanos, effects: &mut Effects<H>) {
+        self.let_go();
+        (self.tally.position, self.tally.behind) = (position, 0);
+        self.enter(State::Paused, effects);
+    }
+
+    /// Prepares to go on where it stands.
+    pub(crate) fn resume(&mut self, reply: H::Reply, now: u64, effects: &mut Effects<H>) {
+        match self.state {
+            State::Paused => {
+                self.reply = Some(reply);
+                self.enter(State::Preparing, effects);
+                self.epoch += 1;
+                self.want(now, effects);
+                self.check_ready(now, effects);
+            }
+            // Already on its way: the answer is where it is.
+            State::Playing | State::Ready => {
+                self.does(Effect::Answer(reply, Ok(self.play_info())), effects);
+            }
+            State::Preparing => self.reply = Some(reply),
+            State::Ended | State::Failed | State::Stopped => {
+                let over = StreamError("the stream is over".to_owned());
+                self.does(Effect::Answer(reply, Err(over)), effects);
+            }
+        }
+    }
+
+    /// Cannot go on.
+    pub(crate) fn fail(&mut self, error: StreamError, effects: &mut Effects<H>) {
+        self.let_go();
+        self.enter(State::Failed, effects);
+        let said = match self.reply.take() {
+            Some(reply) => Effect::Answer(reply, Err(error)),
+            None => Effect::Failed(error),
+        };
+        self.does(said, effects);
+    }
+
+    /// Sends no more, for now or for good, and holds no memory.
+    fn let_go(&mut self) {
+        self.epoch += 1;
+        self.over_at = None;
+        self.slow = None;
+        for track in &mut self.tracks {
+            track.cursor.let_go();
+            track.resends(Resend::let_go);
+        }
+    }
+
+    /// The range's end has been reached, and BYE is said.
+    pub(crate) fn end(&mut self, effects: &mut Effects<H>) {
+        self.does(Effect::Report { bye: true }, effects);
+        self.bye = true;
+        self.let_go();
+        self.tally.position = self.end;
+        self.enter(State::Ended, effects);
+    }
+
+    /// It is over for good, and has left its lane.
+    pub fn stop(&mut self) {
+        self.let_go();
+        self.state = State::Stopped;
+    }
+
+    /// Goes over to another lane: what it has asked for does not come there.
+    pub(crate) fn leave_lane(&mut self) {
+        self.moved = true;
+        for track in &mut self.tracks {
+            track.cursor.ask_again();
+            track.resends(Resend::ask_again);
+        }
+    }
+
+    /// Sender reports begin anew, with the next packets.
+    pub(super) fn report_first(&mut self) {
+        self.next_report = self.wall;
+        self.reported = false;
+    }
+}

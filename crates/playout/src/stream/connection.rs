@@ -1,0 +1,166 @@
+//! A TCP stream whose connection takes no more, because its reader is slow or does not read at all. It keeps the film's
+//! bytes for a moment, within what all such streams may pin together; then it lets go of them and keeps only its place.
+//! Once the connection has room again it waits for its turn to have them back.
+//!
+//! The packet that was half written is copied by the connection's writer, so nothing of the film is needed until then.
+
+use super::body::Stream;
+use super::slow::{Has, Slow};
+use crate::cursor::Cursor;
+use crate::effect::Effects;
+use crate::frames::{Frame, TCP_PACKETS};
+use crate::host::{Host, Share};
+use crate::pacing::TURN;
+use crate::play::State;
+use crate::rules::Due;
+
+/// How long a stream keeps film bytes that its connection does not take: a large picture may fill the connection for
+/// as long as the network needs for it.
+const KEEPS: u64 = 200_000_000;
+
+/// The longest wait of a stream that is behind between two frames, ns.
+const MOST_BETWEEN: u64 = 50_000_000;
+
+/// How long after the request such a stream is due to get its bytes back: after all viewers who are on time.
+pub(super) const LAST: u64 = 1_000_000_000;
+
+impl<H: Host> Stream<H> {
+    /// Whether it has let go of the film's bytes.
+    pub(super) fn has_let_go(&self) -> bool {
+        let slow = self.slow.as_deref();
+        slow.is_some_and(|slow| matches!(slow.has, Has::Place(_)))
+    }
+
+    /// Whether its connection took no more when it was last tried.
+    pub(super) fn is_slow(&self) -> bool {
+        self.slow.is_some()
+    }
+
+    /// When the next packet was due, if its reader is why its plan is not here.
+    pub(super) fn slow_since(&self) -> Option<u64> {
+        let slow = self.slow.as_deref()?;
+        let away = matches!(slow.has, Has::Place(_) | Has::BytesAgain { .. });
+        away.then_some(slow.due)
+    }
+
+    /// The timetable moves on.
+    pub(super) fn shift_slow(&mut self, nanos: u64) {
+        if let Some(slow) = &mut self.slow {
+            slow.due += nanos;
+        }
+    }
+
+    /// What it may hand to its connection now, of what is due before `horizon`.
+    pub(crate) fn frame(&self, now: u64, horizon: u64) -> Frame {
+        if self.state != State::Playing || now < self.retry_at || now < self.not_before {
+            return Frame::Nothing;
+        }
+        if self.has_let_go() {
+            return Frame::Look;
+        }
+        let slices = (0..self.tracks.len()).filter_map(|track| Some(self.slice(track)?.0));
+        let due = slices
+            .filter(|due| self.released(due.at) < horizon)
+            .min_by_key(|due| due.at);
+        let Some((mut due, unit)) = due.and_then(|due| Some((due, self.unit_of(due.track)?)))
+        else {
+            return Frame::Nothing;
+        };
+        // TCP paces itself: the frame goes as a whole.
+        let rest = unit.packets.len() as u32 - due.first;
+        due.end = due.first + rest.min(TCP_PACKETS);
+        Frame::Write(due)
+    }
+
+    /// Notes that its connection took the first `taken` of these packets, by `after`. The bytes of RTP sent.
+    pub(crate) fn wrote(
+        &mut self,
+        due: &Due,
+        taken: u32,
+        after: u64,
+        effects: &mut Effects<H>,
+    ) -> u64 {
+        let Some(unit) = self.unit_of(due.track) else {
+            return 0;
+        };
+        let whole = taken == unit.packets.len() as u32 - due.first;
+        let half = unit.duration.max(0) as u64 / 2;
+        // Behind: the next frame follows after half of this one's time.
+        if whole && due.at + 2 * TURN < after {
+            self.not_before = after + half.min(MOST_BETWEEN);
+        }
+        let bytes = self.gone(due, (taken, 0), after, effects);
+        if taken < due.end - due.first {
+            self.is_full(taken, after);
+        } else if whole {
+            self.slow = None;
+        }
+        bytes
+    }
+
+    /// The connection took `taken` packets and has no room for more.
+    fn is_full(&mut self, taken: u32, now: u64) {
+        if self.state != State::Playing {
+            return;
+        }
+        let cursors = self.tracks.iter().map(|track| &track.cursor);
+        let blocks = cursors.map(Cursor::blocks).sum::<usize>();
+        let (has, tries) = match self.slow.take().map(|slow| *slow) {
+            None => (None, 0),
+            Some(slow) => (Some(slow.has), slow.tries),
+        };
+        let has = match has {
+            Some(Has::BytesAgain { part }) => Some(Has::Bytes {
+                since: now,
+                _part: part,
+            }),
+            Some(Has::Bytes { since, _part }) => {
+                (now.saturating_sub(since) < KEEPS).then_some(Has::Bytes { since, _part })
+            }
+            Some(Has::Place(_)) | None => {
+                let part = self.rules.behind.take(blocks);
+                part.map(|_part| Has::Bytes { since: now, _part })
+            }
+        };
+        let lets_go = has.is_none();
+        let mut slow = Slow {
+            has: has.unwrap_or(Has::Place(None)),
+            tries: if taken > 0 { 0 } else { tries },
+            due: self.first_due().unwrap_or(now),
+            blocks,
+        };
+        self.retry_at = slow.wait(now);
+        self.slow = Some(Box::new(slow));
+        if lets_go {
+            // What was asked for and comes now is not kept.
+            self.epoch += 1;
+            for track in &mut self.tracks {
+                track.cursor.let_go();
+            }
+        }
+    }
+
+    /// Its caller has looked whether the connection of a stream that let go of its bytes has room again; whether it is its
+    /// turn to have them back is seen to here.
+    pub(crate) fn connection(&mut self, has_room: bool, now: u64, effects: &mut Effects<H>) {
+        let Some(mut slow) = self.slow.take() else {
+            return;
+        };
+        if has_room && let Has::Place(ticket) = &mut slow.has {
+            let part = self.rules.behind.take_in_turn(ticket, slow.blocks);
+            // Also where it has to wait for its turn it looks soon.
+            slow.tries = 0;
+            if let Some(part) = part {
+                slow.has = Has::BytesAgain { part };
+            }
+        } else if let Has::Place(ticket) = &mut slow.has {
+            *ticket = None;
+        }
+        self.retry_at = match slow.has {
+            Has::Place(_) => slow.wait(now),
+            _ => now,
+        };
+        self.slow = Some(slow);
+        self.want(now, effects);
+    }
+}

@@ -1,0 +1,180 @@
+//! Packets that a receiver misses: found on the timetable, and sent again.
+
+use std::sync::Arc;
+
+use reelway_rtp::{Header, sdp::RTX_TIME};
+
+use super::body::Stream;
+use super::track::Track;
+use crate::again::PacketPlace;
+use crate::cursor::Unit;
+use crate::effect::{Effect, Effects, Want};
+use crate::group::Group;
+use crate::host::{Host, Script, Share};
+use crate::play::State;
+
+/// How long after it is asked for a group is due that was left behind: those who are on time come first.
+const DUE: u64 = 200_000_000;
+
+/// What is to be done with the packet that was asked for first.
+enum Next {
+    /// It is to be sent, from there.
+    Send(PacketPlace),
+    /// It cannot be sent, or need not.
+    Drop,
+    /// There is none, or it waits for its group.
+    Nothing,
+}
+
+impl<H: Host> Stream<H> {
+    /// The receiver of a track misses packets with these sequence numbers.
+    pub(crate) fn miss(&mut self, track: usize, lost: &[u16]) {
+        if self.state != State::Playing {
+            return;
+        }
+        let Some(track) = self.tracks.get_mut(track) else {
+            return;
+        };
+        let (next, sent) = (track.seq, track.packets);
+        if let Some(resend) = &mut track.resend {
+            lost.iter().for_each(|seq| resend.miss(*seq, next, sent));
+        }
+    }
+
+    /// Whether packets wait to be sent again.
+    pub(crate) fn resends(&self) -> bool {
+        let waiting = |track: &Track<H>| {
+            let resend = track.resend.as_ref();
+            resend.is_some_and(|resend| resend.is_waiting())
+        };
+        self.state == State::Playing && self.tracks.iter().any(waiting)
+    }
+
+    /// How many packets may leave in a millisecond, those sent again included: by the burst rule. A
+    /// stream whose rate fills that has its share on top, or it would never get anything again.
+    pub(crate) fn resend_cap(&self) -> u32 {
+        let burst = u32::from(self.rules.burst);
+        let needed = (0..self.tracks.len()).filter_map(|track| Some(self.slice(track)?.1));
+        match needed.max() {
+            Some(needed) if needed > burst => needed + needed.div_ceil(4),
+            _ => burst,
+        }
+    }
+
+    /// The plan and bytes of a group that are here.
+    fn here(&self, track: usize, group: u32) -> Option<&Arc<Group<H::Bytes>>> {
+        let track = self.tracks.get(track)?;
+        let fetched = || track.resend.as_ref()?.fetched(group);
+        track.cursor.group(group as usize).or_else(fetched)
+    }
+
+    /// The packets around `place`, and the number of the one there.
+    pub fn unit_at(&self, track: usize, place: PacketPlace) -> Option<(Unit<'_, H::Bytes>, u32)> {
+        let bytes = self.here(track, place.group)?;
+        let plan = &*bytes.plan;
+        let after = plan
+            .frames
+            .partition_point(|frame| frame.packets.start <= place.packet);
+        let frame = plan.frames.get(after.checked_sub(1)?)?;
+        let (plan, number) = match place.preface {
+            None => (plan, place.packet),
+            Some(number) => {
+                let outline = self.script.outline();
+                let payload = outline.payload(self.tracks[track].cursor.track);
+                (payload.ok().flatten()?.preface(), u32::from(number))
+            }
+        };
+        plan.packets.get(number as usize)?;
+        let unit = Unit {
+            plan,
+            bytes,
+            packets: &plan.packets,
+            due: frame.due,
+            duration: frame.duration,
+            rtp_time: frame.rtp_time,
+        };
+        Some((unit, number))
+    }
+
+    /// The packet of a track that was asked for first of those that can be sent; none now if its group has to come.
+    pub(crate) fn first_lost(
+        &mut self,
+        track: usize,
+        now: u64,
+        effects: &mut Effects<H>,
+    ) -> Option<PacketPlace> {
+        loop {
+            match self.next_lost(track, now, effects) {
+                Next::Send(at) => return Some(at),
+                Next::Drop => {
+                    let resend = self.tracks[track].resend.as_mut();
+                    resend.into_iter().for_each(|resend| resend.done());
+                }
+                Next::Nothing => return None,
+            }
+        }
+    }
+
+    /// What is to be done with the packet of a track that was asked for first. Its group is asked for if it is not here.
+    fn next_lost(&mut self, track: usize, now: u64, effects: &mut Effects<H>) -> Next {
+        let resend = self.tracks[track].resend.as_ref();
+        let Some(resend) = resend.filter(|resend| resend.is_waiting()) else {
+            return Next::Nothing;
+        };
+        let Some(place) = resend.first() else {
+            return Next::Drop;
+        };
+        if self.here(track, place.group).is_none() {
+            return self.fetch(track, place.group, now, effects);
+        }
+        let Some((unit, number)) = self.unit_at(track, place) else {
+            return Next::Drop;
+        };
+        // What is older no player waits for; what is more than its share is not sent.
+        let late = self.wall_of(unit.due).saturating_add_signed(RTX_TIME) < now;
+        if late || !resend.affords(u32::from(unit.packets[number as usize].len)) {
+            return Next::Drop;
+        }
+        Next::Send(place)
+    }
+
+    /// Asks for a group that has been left behind.
+    fn fetch(&mut self, track: usize, group: u32, now: u64, effects: &mut Effects<H>) -> Next {
+        let cursor = &self.tracks[track].cursor;
+        // A group of which nothing can be in time any more is not read for it.
+        let ended = self
+            .script
+            .outline()
+            .group_due(cursor.track, group as usize + 1);
+        if self.wall_of(ended).saturating_add_signed(RTX_TIME) < now {
+            return Next::Drop;
+        }
+        // It is about as large as the one at hand.
+        let Some(part) = self.rules.again.take(cursor.blocks().max(1)) else {
+            return Next::Drop;
+        };
+        if let Some(resend) = self.tracks[track].resend.as_mut() {
+            resend.ask(group, part);
+        }
+        let want = Want {
+            epoch: self.epoch,
+            track,
+            group: group as usize,
+            deadline: now + DUE,
+            urgent: true,
+            // It lies behind where the viewer is.
+            leads: false,
+        };
+        self.does(Effect::Want(want), effects);
+        Next::Nothing
+    }
+
+    /// The packet of a track that was asked for first was sent by `after`, with so many bytes of RTP.
+    pub(crate) fn resent(&mut self, track: usize, bytes: u32, after: u64) {
+        self.window.note(after, 1);
+        self.sent_over_link(bytes.saturating_sub(Header::BYTES as u32), 1, 0, after);
+        let resend = self.tracks[track].resend.as_mut();
+        resend.into_iter().for_each(|resend| resend.sent(bytes));
+        self.mishap(|mishaps| mishaps.resent += 1);
+    }
+}

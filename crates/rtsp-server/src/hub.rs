@@ -1,0 +1,446 @@
+//! The machine, and what carries out its actions and jobs.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+use reelway_demand::Schedule;
+use reelway_media::Nanos;
+use reelway_rtsp::film::FilmError;
+use reelway_rtsp::machine::{Action, ConnId, Event, Machine, Reported, Said, Settings};
+use reelway_rtsp::seam::{self, Job, Outcome, Refusal};
+use reelway_sender::StreamEvent;
+use reelway_session::{EndReason, Session, in_patience};
+use reelway_supervise::{self as supervise, lock};
+use tokio::sync::{Notify, mpsc};
+
+use crate::services::{Original, Services, Writer, carried, refused};
+use crate::stream::FilmStream;
+use crate::watch::Watch;
+
+/// What others than clients report, on threads that must not wait.
+enum Told {
+    Finished(String, Monotonic),
+    Failed(String, String),
+    Ended(String, Option<String>),
+}
+
+/// RTCP of a viewer over UDP: may be lost when too much comes.
+type Heard = (String, Said);
+
+/// Where streams and the register report what happens.
+#[derive(Clone)]
+struct Ears {
+    told: mpsc::UnboundedSender<Told>,
+    heard: mpsc::Sender<Heard>,
+}
+
+impl Ears {
+    /// On a sender thread: passes on what happens to a session's stream, and does not wait.
+    fn tell(&self, session: &str, event: StreamEvent) {
+        let session = session.to_owned();
+        match event {
+            StreamEvent::Ended => {
+                let at = reelway_clock::now();
+                drop(self.told.send(Told::Finished(session, at)));
+            }
+            StreamEvent::Failed(reason) => drop(self.told.send(Told::Failed(session, reason))),
+            StreamEvent::Report(report) => {
+                let reported = Reported {
+                    lost: report.lost,
+                    jitter: report.jitter,
+                };
+                // Where too much is reported, some of it is not heard.
+                let said = Said::Report(report.track, reported);
+                drop(self.heard.try_send((session, said)));
+            }
+            StreamEvent::Alive => drop(self.heard.try_send((session, Said::Alive))),
+            StreamEvent::Left => drop(self.heard.try_send((session, Said::Bye))),
+        }
+    }
+}
+
+/// Reports that may wait: what a thousand viewers say in a minute is a hundred a second.
+const MOST_HEARD: usize = 4096;
+
+/// For how long what receivers report gathers before it is looked at.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// How long a disk may take to give the beginning of a film: viewers have given up by then.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    let late = || {
+        format!(
+            "the film's disk did not answer within {} s",
+            PATIENCE.as_secs()
+        )
+    };
+    in_patience(PATIENCE, work).await.ok_or_else(late)
+}
+
+pub(crate) struct Hub {
+    machine: Mutex<Machine<Writer, Original>>,
+    /// What a new machine is made from.
+    settings: Box<dyn Fn() -> Settings + Send + Sync>,
+    services: Services,
+    /// Notified when a connection is to close.
+    doors: Mutex<HashMap<ConnId, Arc<Notify>>>,
+    /// By the names of their sessions.
+    viewers: Mutex<HashMap<String, Viewer>>,
+    ears: Ears,
+}
+
+/// A viewer who was let in.
+#[derive(Clone)]
+struct Viewer {
+    session: Session,
+    watch: Arc<Watch>,
+}
+
+/// The other ends of [`Ears`].
+pub(crate) struct News {
+    told: mpsc::UnboundedReceiver<Told>,
+    heard: mpsc::Receiver<Heard>,
+}
+
+/// Why a stream that is no more cannot be moved.
+const ENDED: &str = "the stream has ended";
+
+/// What viewers learn of a panic.
+const FAULT: &str = "ended by a fault of this program";
+
+impl Hub {
+    pub fn new(
+        settings: impl Fn() -> Settings + Send + Sync + 'static,
+        services: Services,
+    ) -> (Hub, News) {
+        let (told, told_receiver) = mpsc::unbounded_channel();
+        let (heard, heard_receiver) = mpsc::channel(MOST_HEARD);
+        let hub = Hub {
+            machine: Mutex::new(Machine::new(settings())),
+            settings: Box::new(settings),
+            services,
+            doors: Mutex::default(),
+            viewers: Mutex::default(),
+            ears: Ears { told, heard },
+        };
+        let news = News {
+            told: told_receiver,
+            heard: heard_receiver,
+        };
+        (hub, news)
+    }
+
+    /// A new connection; what it returns is notified when it is to close.
+    pub fn open_door(&self, conn: ConnId) -> Arc<Notify> {
+        let door = Arc::new(Notify::new());
+        lock(&self.doors).insert(conn, door.clone());
+        door
+    }
+
+    pub fn remove_door(&self, conn: ConnId) {
+        lock(&self.doors).remove(&conn);
+    }
+
+    /// Reports to the machine what happened, and does what it says, jobs included.
+    pub async fn happen_and_finish(&self, event: Event<Writer, Original>) {
+        let mut job = self.happen(event);
+        while let Some((conn, todo)) = job {
+            let outcome = self.carry_out(todo).await;
+            job = self.happen(Event::Done { conn, outcome });
+        }
+    }
+
+    /// Reports to the machine what happened, and does what can be done at once. A job is returned: there
+    /// is at most one, for the connection that the event is of.
+    pub fn happen(
+        &self,
+        event: Event<Writer, Original>,
+    ) -> Option<(ConnId, Job<Writer, Original>)> {
+        let actions = supervise::guard("rtsp hub", || {
+            // None where another event has just torn it: this one goes with all others.
+            let mut machine = self.machine.lock().ok()?;
+            supervise::inject("rtsp.hub");
+            let mut actions = machine.handle(reelway_clock::now(), event);
+            // What others see of sessions changes in the order of events, whichever threads these come on.
+            actions.retain(|action| !self.record(action));
+            Some(actions)
+        });
+        let Ok(Some(actions)) = actions else {
+            self.start_anew();
+            return None;
+        };
+        let mut job = None;
+        for action in actions {
+            match action {
+                Action::Do { conn, job: todo } => job = Some((conn, todo)),
+                // One that panics keeps none of the others from being done.
+                action => {
+                    let _ = supervise::guard("rtsp action", || self.act(action));
+                }
+            }
+        }
+        job
+    }
+
+    /// Writes down what others see of a session, if that is what is to be done. A panic keeps nothing else from being done.
+    fn record(&self, action: &Action<Writer, Original>) -> bool {
+        let (Action::Rest { session } | Action::Unclaim { session } | Action::Show { session, .. }) =
+            action
+        else {
+            return false;
+        };
+        let _ = supervise::guard("rtsp action", || {
+            let Some(Viewer { session, watch }) = self.viewer(session) else {
+                return;
+            };
+            match action {
+                Action::Rest { .. } => session.rests(),
+                Action::Unclaim { .. } => {
+                    session.waits_again();
+                    watch.forget_stream();
+                }
+                Action::Show { state, .. } => watch.show(*state),
+                _ => {}
+            }
+        });
+        true
+    }
+
+    fn act(&self, action: Action<Writer, Original>) {
+        match action {
+            // A connection that takes no answers is found broken by its own task.
+            Action::Send { writer, bytes } => drop(writer.write(&bytes)),
+            // Carried out by the caller, and written down before.
+            Action::Do { .. }
+            | Action::Rest { .. }
+            | Action::Unclaim { .. }
+            | Action::Show { .. } => {}
+            Action::Book { session, from, to } => {
+                if let (Ok(schedule), Some(stream)) =
+                    (self.book(&session, from, to, false), self.stream(&session))
+                {
+                    stream.book(schedule);
+                }
+            }
+            Action::Go { session } => {
+                if let Some(stream) = self.stream(&session) {
+                    stream.go();
+                }
+            }
+            Action::Rtcp { session, data } => {
+                if let Some(stream) = self.stream(&session) {
+                    stream.rtcp(&data);
+                }
+            }
+            Action::Stop { session, why } => {
+                if let Some(stream) = self.stream(&session) {
+                    stream.stop(why.as_deref());
+                }
+            }
+            Action::Receives { session, reception } => {
+                if let Some(viewer) = self.viewer(&session) {
+                    viewer.watch.receives(reception);
+                }
+            }
+            Action::Leave { session, reason } => {
+                let viewer = lock(&self.viewers).remove(&session);
+                if let (Some(viewer), Some(reason)) = (viewer, end_reason(reason)) {
+                    viewer.session.end(reason);
+                }
+            }
+            Action::Close { conn } => {
+                if let Some(door) = lock(&self.doors).get(&conn) {
+                    door.notify_one();
+                }
+            }
+        }
+    }
+
+    /// Puts a new machine in the place of one that a panic may have torn. Nobody knows what its sessions
+    /// and connections were about to do: they end, with a reason, and viewers may come again.
+    fn start_anew(&self) {
+        {
+            let Err(poisoned) = self.machine.lock() else {
+                // Another thread did it meanwhile.
+                return;
+            };
+            let mut machine = poisoned.into_inner();
+            *machine = Machine::new((self.settings)());
+            self.machine.clear_poison();
+        }
+        let viewers = std::mem::take(&mut *lock(&self.viewers));
+        let doors: Vec<Arc<Notify>> = lock(&self.doors).values().cloned().collect();
+        tracing::error!(
+            "RTSP starts anew after a panic: {} sessions and {} connections are ended",
+            viewers.len(),
+            doors.len()
+        );
+        for stream in viewers.values().filter_map(|viewer| viewer.watch.stream()) {
+            let _ = supervise::guard("rtsp action", || stream.stop(Some(FAULT)));
+        }
+        for viewer in viewers.into_values() {
+            let reason = EndReason::Failed(FAULT.to_owned());
+            let _ = supervise::guard("rtsp action", || viewer.session.end(reason));
+        }
+        doors.iter().for_each(|door| door.notify_one());
+    }
+
+    async fn carry_out(&self, job: Job<Writer, Original>) -> Outcome<Original> {
+        match job {
+            Job::Film { titles } => {
+                let late = |words| Err(FilmError::Failed(words));
+                Outcome::Film(
+                    in_time(self.services.film(titles))
+                        .await
+                        .unwrap_or_else(late),
+                )
+            }
+            Job::Admit(newcomer) => {
+                let (watch, told) = (Arc::new(Watch::default()), self.ears.told.clone());
+                let on_end = move |name: &str, reason: &EndReason| {
+                    drop(told.send(Told::Ended(name.to_owned(), reason.told())));
+                };
+                let session = match self.services.admit(*newcomer, &watch, on_end) {
+                    Ok(session) => session,
+                    Err(refusal) => return Outcome::Admitted(Err(refusal)),
+                };
+                let (name, wait) = (session.token().to_owned(), session.starts_in());
+                lock(&self.viewers).insert(name.clone(), Viewer { session, watch });
+                if !wait.is_zero() {
+                    tokio::time::sleep(wait).await;
+                }
+                Outcome::Admitted(Ok(name))
+            }
+            Job::Claim {
+                session,
+                tracks,
+                carriage,
+            } => {
+                let viewer = self.viewer(&session);
+                let Some(viewer) = viewer.filter(|viewer| viewer.session.begins()) else {
+                    // The session was sent away for others a moment ago.
+                    return Outcome::Claimed(Err(Refusal {
+                        reason: EndReason::MadeRoom.to_string(),
+                        retry_after: Some(Duration::from_secs(1)),
+                    }));
+                };
+                let tracks = tracks.iter().map(|number| *number as usize - 1).collect();
+                viewer.session.takes(tracks, carried(carriage));
+                Outcome::Claimed(Ok(()))
+            }
+            Job::Make(order) => {
+                let session = order.session.clone();
+                let (ears, name) = (self.ears.clone(), session.clone());
+                let events = move |event| ears.tell(&name, event);
+                let made = in_time(self.services.play(*order, events)).await;
+                let info = made.and_then(|made| made).map(|(stream, info)| {
+                    // A stream whose session has ended ends here.
+                    if let Some(viewer) = self.viewer(&session) {
+                        viewer.watch.set_stream(Arc::new(stream));
+                    }
+                    info
+                });
+                Outcome::Made { session, info }
+            }
+            Job::Locate { session } => {
+                let stream = self.stream(&session);
+                Outcome::Located(stream.map_or(0, |stream| stream.progress().position))
+            }
+            Job::Judge { session, from, to } => {
+                let booked = self.book(&session, from, to, true);
+                Outcome::Judged(booked.map(|schedule| {
+                    if let Some(stream) = self.stream(&session) {
+                        stream.book(schedule);
+                    }
+                }))
+            }
+            Job::Seek {
+                session,
+                start,
+                end,
+            } => Outcome::Moved(match self.stream(&session) {
+                Some(stream) => in_time(stream.seek(start, end)).await.and_then(|info| info),
+                None => Err(ENDED.to_owned()),
+            }),
+            Job::Resume { session } => Outcome::Moved(match self.stream(&session) {
+                Some(stream) => in_time(stream.resume()).await.and_then(|info| info),
+                None => Err(ENDED.to_owned()),
+            }),
+            Job::Pause { session } => Outcome::Paused(match self.stream(&session) {
+                Some(stream) => in_time(stream.pause()).await.and_then(|at| at),
+                None => Err(ENDED.to_owned()),
+            }),
+        }
+    }
+
+    /// Everything that receivers sent over UDP before this time has been read, or is being read now.
+    pub fn heard_until(&self) -> Monotonic {
+        self.services.heard_until()
+    }
+
+    fn viewer(&self, session: &str) -> Option<Viewer> {
+        lock(&self.viewers).get(session).cloned()
+    }
+
+    fn stream(&self, session: &str) -> Option<Arc<FilmStream>> {
+        self.viewer(session)?.watch.stream()
+    }
+
+    /// Books what a viewer is going to be sent; the schedule to send by.
+    fn book(
+        &self,
+        session: &str,
+        from: Nanos,
+        to: Nanos,
+        may_refuse: bool,
+    ) -> Result<Option<Arc<Schedule>>, Refusal> {
+        let Some(viewer) = self.viewer(session) else {
+            return Ok(None);
+        };
+        let booked = viewer.session.plays(from, to, may_refuse);
+        self.services.say_farewell();
+        booked.map_err(refused)
+    }
+
+    /// Listens to what streams and the register report; for ever.
+    pub async fn listen(&self, news: &tokio::sync::Mutex<News>) {
+        let mut news = news.lock().await;
+        let News { told, heard } = &mut *news;
+        let tells = async {
+            while let Some(told) = told.recv().await {
+                let event = match told {
+                    Told::Finished(session, at) => Event::Finished { session, at },
+                    Told::Failed(session, reason) => Event::Failed { session, reason },
+                    Told::Ended(session, words) => Event::Ended { session, words },
+                };
+                // None of these events makes a job.
+                self.happen(event);
+            }
+        };
+        let hears = async {
+            let mut several = Vec::new();
+            while heard.recv_many(&mut several, MOST_HEARD).await > 0 {
+                for (session, said) in several.drain(..) {
+                    self.happen(Event::Heard { session, said });
+                }
+                // Nobody waits for what reports say, and to be woken for each costs more than all the rest.
+                tokio::time::sleep(GATHER).await;
+            }
+        };
+        tokio::join!(tells, hears);
+    }
+}
+
+/// Why the register is to end a session; `None`: it has ended it already.
+fn end_reason(reason: seam::EndReason) -> Option<EndReason> {
+    match reason {
+        seam::EndReason::Left => Some(EndReason::Left),
+        seam::EndReason::Disconnected => Some(EndReason::Disconnected),
+        seam::EndReason::Expired => Some(EndReason::Expired),
+        seam::EndReason::Failed(words) => Some(EndReason::Failed(words)),
+        seam::EndReason::Ended(_) => None,
+    }
+}

@@ -1,0 +1,152 @@
+//! Films as RTSP sees them: the tracks that go over RTP, and their description.
+
+use std::net::IpAddr;
+
+use reelway_media::{Nanos, Title};
+use reelway_rtp::sdp::{Description, Profile, SdpMedia, Section};
+use reelway_rtp::{Payload, PayloadOptions};
+
+use crate::response::SERVER;
+
+/// First payload type of those that a session description assigns (RFC 3551 section 6).
+const FIRST_DYNAMIC: u8 = 96;
+/// The last of them.
+const LAST_DYNAMIC: u8 = 127;
+
+/// A film as RTSP sees it. `F` is how the server knows it: it goes back with orders, unopened.
+#[derive(Clone, Debug)]
+pub struct Film<F> {
+    /// TITLE, as in URLs, not encoded.
+    pub title: String,
+    /// Its name for people.
+    pub name: String,
+    /// Its file's identity.
+    pub identity: Identity,
+    /// Its length.
+    pub duration: Nanos,
+    /// The tracks that can be had over RTP, in the order of the description. Never empty.
+    pub tracks: Vec<FilmTrack>,
+    /// What the description says of each of `tracks`.
+    pub media: Vec<SdpMedia>,
+    /// The server's own.
+    pub handle: F,
+}
+
+/// A track that can be had over RTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilmTrack {
+    /// The N of its URL, which ends in `track=N`: its place in the file, from 1.
+    pub number: u32,
+    /// RTP payload type.
+    pub payload_type: u8,
+    /// Ticks a second of its RTP timestamps.
+    pub clock_rate: u32,
+}
+
+impl FilmTrack {
+    /// RTP payload type of what is sent again (RFC 4588): another than the track's own.
+    pub fn rtx_type(&self) -> u8 {
+        self.payload_type ^ 16
+    }
+}
+
+/// Why a film cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilmError {
+    /// There is none of this name.
+    Unknown(String),
+    /// It may come later.
+    NotReady(String),
+    /// It does not go over RTSP.
+    Unplayable(String),
+    /// It should be there, but reading fails.
+    Failed(String),
+}
+
+/// A file's identity, as descriptions name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Identifies the description together with `version`.
+    pub id: u64,
+    /// Grows when the file changes.
+    pub version: u64,
+}
+
+impl<F> Film<F> {
+    /// The film `title`, found in `file`, with the tracks that go over RTP.
+    ///
+    /// # Errors
+    /// None of its tracks does.
+    pub fn new(
+        title: &str,
+        file: &Title,
+        identity: Identity,
+        options: PayloadOptions,
+        handle: F,
+    ) -> Result<Film<F>, FilmError> {
+        let (mut tracks, mut media, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
+        let mut payload_types = FIRST_DYNAMIC..=LAST_DYNAMIC;
+        for (number, track) in (1u32..).zip(&file.tracks) {
+            match Payload::new(track, options) {
+                Ok(payload) => {
+                    let Some(payload_type) = payload_types.next() else {
+                        break;
+                    };
+                    tracks.push(FilmTrack {
+                        number,
+                        payload_type,
+                        clock_rate: payload.clock_rate(),
+                    });
+                    media.push(payload.sdp().clone());
+                }
+                Err(unsupported) => reasons.push(unsupported.reason),
+            }
+        }
+        if tracks.is_empty() {
+            let reasons = reasons.join("; ");
+            return Err(FilmError::Unplayable(format!(
+                "film '{title}' does not play over RTSP: {reasons}"
+            )));
+        }
+        let file_name = title.rsplit('/').next().unwrap_or(title);
+        Ok(Film {
+            title: title.to_owned(),
+            name: file.name.as_deref().unwrap_or(file_name).to_owned(),
+            identity,
+            duration: file.duration,
+            tracks,
+            media,
+            handle,
+        })
+    }
+
+    /// The session description (SDP), for a client that reached the server at `server`, with its
+    /// tracks offered in this profile.
+    pub fn sdp(&self, server: IpAddr, profile: Profile) -> String {
+        let controls: Vec<String> = self
+            .tracks
+            .iter()
+            .map(|track| format!("track={}", track.number))
+            .collect();
+        let sections = self.tracks.iter().zip(&self.media).zip(&controls);
+        let sections: Vec<Section<'_>> = sections
+            .map(|((track, media), control)| Section {
+                media,
+                payload_type: track.payload_type,
+                control,
+                rtx: Some(track.rtx_type()),
+            })
+            .collect();
+        Description {
+            id: self.identity.id,
+            version: self.identity.version,
+            server,
+            name: &self.name,
+            tool: SERVER,
+            duration: self.duration,
+            profile,
+            sections: &sections,
+        }
+        .to_text()
+    }
+}

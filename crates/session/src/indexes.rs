@@ -1,0 +1,75 @@
+//! The thread that reads films' indexes, for what films need exactly.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, Weak};
+
+use reelway_admission::{Config, Curves, FILMS, Want, fitting};
+use reelway_catalogue::Film;
+use reelway_demand::{Demand, Reading};
+use reelway_rtp::PayloadOptions;
+use reelway_supervise as supervise;
+use reelway_sys::FileIdentity;
+
+/// Where curves are kept.
+type Kept = Mutex<Curves<FileIdentity>>;
+
+/// Reads the indexes that are wanted, one after the other. The thread ends with the last of its users.
+pub(crate) struct Indexes {
+    curves: Weak<Kept>,
+    films: SyncSender<Arc<Film>>,
+}
+
+impl Indexes {
+    /// Starts the thread.
+    pub fn start(curves: &Arc<Kept>, config: &Config) -> Indexes {
+        let (films, wanted) = sync_channel(FILMS);
+        let curves = Arc::downgrade(curves);
+        let (kept, payload, reading) = (curves.clone(), config.payload, config.reading);
+        let started = supervise::thread("reelway-needs", move || {
+            read_needs(&wanted, &kept, payload, reading);
+        });
+        if let Err(error) = started {
+            tracing::warn!(
+                "what films need stays an estimate, as no thread can be started: {error}"
+            );
+        }
+        Indexes { curves, films }
+    }
+
+    /// The index of this film is wanted.
+    pub fn read(&self, want: Want<FileIdentity>, film: &Arc<Film>) {
+        if self.films.try_send(film.clone()).is_err() {
+            is_read(&self.curves, &want.film);
+        }
+    }
+}
+
+/// Another index may be wanted in place of this.
+fn is_read(curves: &Weak<Kept>, film: &FileIdentity) {
+    if let Some(curves) = curves.upgrade() {
+        supervise::whole(curves.lock()).reads(film);
+    }
+}
+
+fn read_needs(
+    films: &Receiver<Arc<Film>>,
+    curves: &Weak<Kept>,
+    payload: PayloadOptions,
+    reading: Reading,
+) {
+    for film in films {
+        is_read(curves, &film.identity);
+        supervise::inject("needs");
+        // A film whose index cannot be read is reported when it is played. After a panic its needs stay an estimate.
+        let demand = supervise::guard("needs of a film", || {
+            supervise::inject("needs.film");
+            Demand::of(&film.title, &*film.samples, payload, reading)
+        });
+        let (Ok(Ok(demand)), Some(curves)) = (demand, curves.upgrade()) else {
+            continue;
+        };
+        // Viewers wait for the lock: the film is not reckoned under it.
+        let demand = fitting(demand);
+        supervise::lock(&curves).learn(film.identity, demand);
+    }
+}

@@ -1,0 +1,226 @@
+//! What clients over RTSP do: they ask, are answered, and leave.
+//!
+//! Requests and answers are text, and take no time on their way. A client asks nothing before it was answered, as the
+//! machine expects of connections.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use reelway_media::{Nanos, SECOND};
+use reelway_rtsp::machine::{ConnId, Event as What, Said};
+use reelway_rtsp::message::Message;
+use reelway_rtsp::parser::Parser;
+
+use crate::client::{Asked, Client, address, name_of};
+use crate::node::{Event, Node};
+use crate::trace::Line;
+use crate::viewer::State;
+
+impl Node {
+    /// A viewer connects, and asks for their first track.
+    pub fn connects(&mut self, id: u64, film: usize, wish: Nanos) {
+        let client = Client {
+            film,
+            wish,
+            asked: None,
+            cseq: 0,
+            session: None,
+            told: [None; 2],
+        };
+        self.clients.insert(id, client);
+        self.happens_over_rtsp(What::Connected {
+            conn: ConnId(id),
+            peer: SocketAddr::new(address(id), 40_000),
+            local: SocketAddr::from(([10, 1, 0, 1], 8554)),
+            writer: id,
+        });
+        self.asks_over_rtsp(id, Asked::Setup(0));
+    }
+
+    /// Whether a viewer is a client that could ask for something now.
+    pub fn may_ask(&self, id: u64) -> bool {
+        let client = self.clients.get(&id);
+        client.is_some_and(|client| client.asked.is_none())
+    }
+
+    /// A client asks for what it was to ask for later, if it still can.
+    pub fn asks_later(&mut self, id: u64, asked: Asked) {
+        if self.may_ask(id) && !self.closing {
+            self.asks_over_rtsp(id, asked);
+        }
+    }
+
+    /// A client asks.
+    pub fn asks_over_rtsp(&mut self, id: u64, asked: Asked) {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        client.asked = Some(asked);
+        client.cseq += 1;
+        let url = format!("rtsp://10.1.0.1:8554/film%20{}", client.film);
+        let (method, url, header) = match asked {
+            Asked::Setup(track) => (
+                "SETUP",
+                format!("{url}/track={}", track + 1),
+                format!(
+                    "Transport: RTP/AVP;unicast;client_port={0}-{1}\r\n",
+                    5000 + 2 * track,
+                    5001 + 2 * track
+                ),
+            ),
+            Asked::Play(Some(at)) => (
+                "PLAY",
+                url,
+                format!("Range: npt={:.6}-\r\n", at as f64 / SECOND as f64),
+            ),
+            Asked::Play(None) => ("PLAY", url, String::new()),
+            Asked::Pause => ("PAUSE", url, String::new()),
+            Asked::Teardown => ("TEARDOWN", url, String::new()),
+        };
+        let session = client.session.as_ref();
+        let session = session.map_or_else(String::new, |name| format!("Session: {name}\r\n"));
+        let text = format!(
+            "{method} {url} RTSP/1.0\r\nCSeq: {}\r\n{session}{header}\r\n",
+            client.cseq
+        );
+        self.note(&Line::Requests { viewer: id, method });
+        let mut parser = Parser::default();
+        parser.push(text.as_bytes());
+        let conn = ConnId(id);
+        let event = match parser.next() {
+            Ok(Some(Message::Request(request))) => What::Request { conn, request },
+            Err(bad) => What::Malformed { conn, bad },
+            _ => return,
+        };
+        self.happens_over_rtsp(event);
+    }
+
+    /// A client is answered.
+    pub fn answers_over_rtsp(&mut self, id: u64, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let status: u16 = text
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .unwrap_or(0);
+        let header = |name: &str| {
+            let lines = text.lines();
+            let of = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(": ")?.to_owned());
+            lines.filter_map(of).next()
+        };
+        self.note(&Line::Answers { viewer: id, status });
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        let is_well = status == 200;
+        match client.asked.take() {
+            Some(Asked::Setup(track)) if is_well => {
+                let session = header("Session");
+                let name = session.and_then(|value| Some(value.split(';').next()?.to_owned()));
+                client.session = name.or(client.session.take());
+                let next = match track {
+                    0 => Asked::Setup(1),
+                    _ => Asked::Play(Some(client.wish)),
+                };
+                self.after(Duration::from_millis(5), Event::Asks(id, next));
+            }
+            Some(Asked::Play(_)) if is_well => {
+                let info = header("RTP-Info").unwrap_or_default();
+                let seqs = info.split("seq=").skip(1);
+                let seqs = seqs.filter_map(|rest| {
+                    rest.split(|c: char| !c.is_ascii_digit())
+                        .next()?
+                        .parse()
+                        .ok()
+                });
+                for (told, seq) in client.told.iter_mut().zip(seqs) {
+                    *told = Some(seq);
+                }
+            }
+            Some(Asked::Pause) if is_well => {
+                let after = self.random.within(200, 15_000);
+                self.after(
+                    Duration::from_millis(after),
+                    Event::Asks(id, Asked::Play(None)),
+                );
+            }
+            // A viewer who seeks goes on where they were; others give up.
+            Some(Asked::Play(Some(_)))
+                if self
+                    .viewers
+                    .get(&id)
+                    .is_some_and(|viewer| viewer.has_played) => {}
+            Some(Asked::Play(None)) => {
+                self.after(Duration::from_secs(3), Event::Asks(id, Asked::Play(None)));
+            }
+            Some(Asked::Teardown) => self.hangs_up(id),
+            Some(_) => self.hangs_up(id),
+            None => {}
+        }
+    }
+
+    /// A client's connection is closed. A session over UDP stays until it has been silent for too long.
+    pub fn hangs_up(&mut self, id: u64) {
+        if self.clients.remove(&id).is_some() {
+            self.happens_over_rtsp(What::Disconnected { conn: ConnId(id) });
+        }
+    }
+
+    /// A client does something else.
+    pub fn changes_over_rtsp(&mut self, id: u64) {
+        let what = self.random.within(0, 10);
+        let Some(viewer) = self.viewers.get(&id).filter(|_| self.may_ask(id)) else {
+            return;
+        };
+        let (film, state) = (viewer.film, viewer.state);
+        match (what, state) {
+            (0..5, State::Playing) => {
+                let to = self.random.within(0, self.films[film].length() as u64) as Nanos;
+                self.asks_over_rtsp(id, Asked::Play(Some(to)));
+            }
+            (5..8, State::Playing) => {
+                self.counters.pauses += 1;
+                self.asks_over_rtsp(id, Asked::Pause);
+            }
+            (8, _) => self.asks_over_rtsp(id, Asked::Teardown),
+            (9, _) => {
+                self.counters.vanished += 1;
+                self.hangs_up(id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Once a second: receivers report, and the machine looks who is silent.
+    pub fn reports_over_rtsp(&mut self) {
+        let there: Vec<u64> = self.clients.keys().copied().collect();
+        for id in there {
+            let (session, said) = (name_of(id), Said::Alive);
+            self.happens_over_rtsp(What::Heard { session, said });
+        }
+        let heard_until = self.now;
+        self.happens_over_rtsp(What::Tick { heard_until });
+    }
+
+    /// All leave.
+    pub fn ends_over_rtsp(&mut self) {
+        for id in self.clients.keys().copied().collect::<Vec<_>>() {
+            self.hangs_up(id);
+        }
+        for id in self.viewers.keys().copied().collect::<Vec<_>>() {
+            self.ended_over_rtsp(id, None);
+        }
+    }
+
+    /// A client's film is over; it leaves.
+    pub fn finished_over_rtsp(&mut self, id: u64) {
+        if let Some(viewer) = self.viewers.get_mut(&id) {
+            viewer.state = State::Paused;
+        }
+        let (session, at) = (name_of(id), self.now);
+        self.happens_over_rtsp(What::Finished { session, at });
+        if self.may_ask(id) {
+            self.asks_over_rtsp(id, Asked::Teardown);
+        }
+    }
+}

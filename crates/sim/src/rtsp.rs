@@ -1,0 +1,304 @@
+//! What the RTSP machine's actions and jobs are here.
+
+use std::time::Duration;
+
+use reelway_admission::Arrival;
+use reelway_playout::{PlayInfo, StreamError};
+use reelway_rtsp::film::FilmError;
+use reelway_rtsp::machine::{Action, ConnId, Event as What};
+use reelway_rtsp::seam::{self, FirstPacket, Job, Newcomer, Outcome, PlayOrder, Refusal};
+use reelway_time::Monotonic;
+
+use crate::client::{Asked, name_of, viewer_of};
+use crate::config::Rule;
+use crate::node::{Event, Node};
+use crate::trace::Line;
+use crate::viewer::{State, Viewer};
+
+/// What is said of a stream that is no more.
+const ENDED: &str = "the stream has ended";
+
+impl Node {
+    /// Something happens to the machine, and what it says is done.
+    pub fn happens_over_rtsp(&mut self, event: What<u64, usize>) {
+        let actions = self.rtsp.handle(self.now, event);
+        for action in actions {
+            self.acts_over_rtsp(action);
+        }
+    }
+
+    fn acts_over_rtsp(&mut self, action: Action<u64, usize>) {
+        match action {
+            Action::Send { writer, bytes } => self.answers_over_rtsp(writer, &bytes),
+            Action::Do { conn, job } => {
+                if let Some(outcome) = self.does(conn.0, job) {
+                    self.happens_over_rtsp(What::Done { conn, outcome });
+                }
+            }
+            Action::Book { session, from, .. } => {
+                if let Some(id) = viewer_of(&session) {
+                    self.is_unjudged = true;
+                    let _ = self.rebook(id, from, false);
+                }
+            }
+            Action::Go { session } => {
+                if let Some(id) = viewer_of(&session) {
+                    self.flows(id);
+                }
+            }
+            Action::Rest { session } => {
+                if let Some(viewer) = viewer_of(&session).and_then(|id| self.viewers.get(&id)) {
+                    self.desk.rests(self.now, viewer.booking);
+                }
+            }
+            Action::Unclaim { session } => {
+                if let Some(viewer) = viewer_of(&session).and_then(|id| self.viewers.get(&id)) {
+                    self.desk.waits_again(viewer.booking);
+                }
+            }
+            Action::Stop { session, .. } => {
+                if let Some(id) = viewer_of(&session) {
+                    drop(self.lane.remove(id));
+                    self.release();
+                }
+            }
+            Action::Leave { session, .. } => {
+                if let Some(id) = viewer_of(&session) {
+                    self.leave(id, "their session has ended");
+                }
+            }
+            Action::Close { conn } => self.hangs_up(conn.0),
+            Action::Rtcp { .. } | Action::Receives { .. } | Action::Show { .. } => {}
+        }
+    }
+
+    /// A job. `None`: it takes a while, and its outcome is told later.
+    fn does(&mut self, conn: u64, job: Job<u64, usize>) -> Option<Outcome<usize>> {
+        Some(match job {
+            Job::Film { titles } => {
+                let titles = titles.iter();
+                let found = titles.filter_map(|title| title.strip_prefix("film ")?.parse().ok());
+                let film = found
+                    .filter_map(|number: usize| self.described.get(number).cloned())
+                    .next();
+                let unknown = || FilmError::Unknown("there is none of this name".to_owned());
+                Outcome::Film(film.ok_or_else(unknown))
+            }
+            Job::Admit(newcomer) => return self.admits(conn, &newcomer),
+            Job::Claim { session, .. } => {
+                let viewer = viewer_of(&session).and_then(|id| self.viewers.get(&id));
+                let booking = viewer.map(|viewer| viewer.booking);
+                let is_there = booking.is_some_and(|booking| self.desk.begins(self.now, booking));
+                Outcome::Claimed(if is_there {
+                    Ok(())
+                } else {
+                    Err(Refusal {
+                        reason: "their place was lost".to_owned(),
+                        retry_after: None,
+                    })
+                })
+            }
+            Job::Make(order) => {
+                self.makes(&order);
+                return None;
+            }
+            Job::Locate { session } => {
+                Outcome::Located(viewer_of(&session).map_or(0, |id| self.position(id)))
+            }
+            Job::Judge { session, from, .. } => {
+                let may = viewer_of(&session).is_some_and(|id| self.rebook(id, from, true));
+                Outcome::Judged(if may {
+                    Ok(())
+                } else {
+                    Err(Refusal {
+                        reason: "there is no room".to_owned(),
+                        retry_after: Some(Duration::from_secs(3)),
+                    })
+                })
+            }
+            Job::Seek { session, start, .. } => {
+                let id = viewer_of(&session).filter(|id| self.lane.place_of(*id).is_some());
+                let Some(id) = id else {
+                    return Some(Outcome::Moved(Err(ENDED.to_owned())));
+                };
+                self.counters.seeks += 1;
+                self.goes_elsewhere(id, start);
+                self.lane.seek(id, start, None, id);
+                self.acts();
+                return None;
+            }
+            Job::Resume { session } => {
+                let id = viewer_of(&session).filter(|id| self.lane.place_of(*id).is_some());
+                let Some(id) = id else {
+                    return Some(Outcome::Moved(Err(ENDED.to_owned())));
+                };
+                if let Some(viewer) = self.viewers.get_mut(&id) {
+                    viewer.state = State::Preparing;
+                }
+                self.lane.resume(id, id, self.now.nanos());
+                self.acts();
+                return None;
+            }
+            Job::Pause { session } => {
+                let id = viewer_of(&session);
+                let at = id.and_then(|id| self.stands(id));
+                Outcome::Paused(at.ok_or_else(|| ENDED.to_owned()))
+            }
+        })
+    }
+
+    /// A newcomer is judged; they may have to wait for their place to be free.
+    fn admits(&mut self, id: u64, newcomer: &Newcomer<usize>) -> Option<Outcome<usize>> {
+        let film = newcomer.film.handle;
+        let at = self.clients.get(&id).map_or(0, |client| client.wish);
+        let needs = self.needs(film, at);
+        let of = &self.films[film];
+        let wants = of.wants();
+        let arrival = Arrival {
+            title: &of.name,
+            address: newcomer.peer.ip(),
+            connection: newcomer.connection,
+            user: None,
+            link: None,
+            wants: Some(&wants),
+            needs: &needs,
+        };
+        let outcome = self.desk.reserve(self.now, &arrival, Monotonic::MAX);
+        self.sent_away(&outcome.ended);
+        let reservation = match outcome.answer {
+            Ok(reservation) => reservation,
+            Err(refusal) => {
+                self.counters.refused += 1;
+                let why = refusal.reason.clone();
+                self.note(&Line::Refused {
+                    viewer: id,
+                    film,
+                    why,
+                });
+                return Some(Outcome::Admitted(Err(Refusal {
+                    reason: refusal.reason,
+                    retry_after: refusal.retry_after,
+                })));
+            }
+        };
+        let (booking, starts_in) = (reservation.id, reservation.starts_in);
+        if !self.desk.confirm(self.now, booking) {
+            self.broken(
+                Rule::BookingsReturn,
+                format!("viewer {id} is not confirmed"),
+            );
+        }
+        self.counters.admitted += 1;
+        self.note(&Line::Admitted {
+            viewer: id,
+            film,
+            at_ms: at / 1_000_000,
+            starts_in_ms: starts_in.as_millis() as u64,
+        });
+        self.bookings.insert(booking, id);
+        let viewer = Viewer {
+            is_over_rtsp: true,
+            ..Viewer::new(film, booking, starts_in, at)
+        };
+        self.viewers.insert(id, viewer);
+        if starts_in.is_zero() {
+            return Some(Outcome::Admitted(Ok(name_of(id))));
+        }
+        self.after(starts_in, Event::Welcome(id));
+        None
+    }
+
+    /// A newcomer's place is free now.
+    pub fn welcome(&mut self, id: u64) {
+        let outcome = Outcome::Admitted(Ok(name_of(id)));
+        let conn = ConnId(id);
+        self.happens_over_rtsp(What::Done { conn, outcome });
+    }
+
+    /// Makes a stream, which tells how it begins when it is ready.
+    fn makes(&mut self, order: &PlayOrder<u64, usize>) {
+        let Some(id) = viewer_of(&order.session) else {
+            return;
+        };
+        let Some(viewer) = self.viewers.get_mut(&id) else {
+            return;
+        };
+        viewer.at = order.start;
+        viewer.is_new = false;
+        for track in &order.tracks {
+            let number = track.track.number as usize - 1;
+            if let Some(sent) = viewer.sent.get_mut(number) {
+                sent.seq = track.seq;
+            }
+        }
+        self.prepare(id);
+    }
+
+    /// A client's stream is ready, or cannot be.
+    pub fn ready_over_rtsp(&mut self, id: u64, info: Result<PlayInfo, StreamError>) {
+        let asked = self.clients.get(&id).and_then(|client| client.asked);
+        let info = info.map_err(|error| error.to_string());
+        if info.is_err() {
+            self.counters.failed += 1;
+        }
+        let info = info.map(|info| seam::PlayInfo {
+            start: info.start,
+            tracks: info
+                .tracks
+                .iter()
+                .map(|track| FirstPacket {
+                    seq: track.seq,
+                    rtp_time: track.rtp_time,
+                })
+                .collect(),
+        });
+        let is_first = self
+            .viewers
+            .get(&id)
+            .is_some_and(|viewer| !viewer.has_played);
+        let outcome = match (asked, is_first) {
+            (Some(Asked::Play(_)), true) => Outcome::Made {
+                session: name_of(id),
+                info,
+            },
+            (Some(Asked::Play(_)), false) => Outcome::Moved(info),
+            _ => return,
+        };
+        let conn = ConnId(id);
+        self.happens_over_rtsp(What::Done { conn, outcome });
+    }
+
+    /// A stream may flow.
+    fn flows(&mut self, id: u64) {
+        let Some(viewer) = self.viewers.get_mut(&id) else {
+            return;
+        };
+        (viewer.state, viewer.has_played) = (State::Playing, true);
+        let at_ms = viewer.at / 1_000_000;
+        self.note(&Line::Plays { viewer: id, at_ms });
+        self.lane.go(id, self.now.nanos());
+    }
+
+    /// Somebody else has ended a viewer's session.
+    pub fn ended_over_rtsp(&mut self, id: u64, words: Option<String>) {
+        let session = name_of(id);
+        self.happens_over_rtsp(What::Ended { session, words });
+    }
+
+    /// The first packet since PLAY has the number that RTP-Info said, and nothing comes before PLAY or after PAUSE.
+    pub fn check_told(&mut self, id: u64, track: usize, seq: u16) {
+        let state = self.viewers.get(&id).map(|viewer| viewer.state);
+        if state != Some(State::Playing) {
+            let what = format!("viewer {id} is sent packets, and is {state:?}");
+            self.broken(Rule::AsTold, what);
+        }
+        let told = self.clients.get_mut(&id);
+        let told = told.and_then(|client| client.told[track].take());
+        if let Some(told) = told.filter(|told| *told != seq) {
+            let what = format!(
+                "viewer {id} is sent packet {seq} of track {track}, and RTP-Info said {told}"
+            );
+            self.broken(Rule::AsTold, what);
+        }
+    }
+}

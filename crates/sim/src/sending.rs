@@ -1,0 +1,300 @@
+//! The lane's turns, and the kernel that takes its packets: everything at once, unless a fault keeps it from doing so.
+
+use std::sync::Arc;
+
+use reelway_demand::Carriage;
+use reelway_playout::{
+    Cursor, Effect, Job, NewStream, PacketPlace, State as Stands, StreamError, Track,
+};
+use reelway_rtsp::machine::Event as What;
+use reelway_time::Monotonic;
+
+use crate::client::name_of;
+use crate::config::Rule;
+use crate::node::Node;
+use crate::stream::{Nothing, Stream};
+use crate::trace::Line;
+use crate::viewer::State;
+
+/// The lowest lateness of packets that needs a cause, ns: pictures and sound that are due in one millisecond, and pictures
+/// that fill theirs, leave a little later by the burst rule.
+const LATE: u64 = 20_000_000;
+
+impl Node {
+    /// A viewer's stream begins to be prepared.
+    pub fn prepare(&mut self, id: u64) {
+        let Some(viewer) = self.viewers.get_mut(&id) else {
+            return;
+        };
+        viewer.state = State::Preparing;
+        let (film, at, sent) = (viewer.film, viewer.at, viewer.sent.clone());
+        let script = Arc::clone(&self.films[film].script);
+        let track = |number: usize| {
+            let outline = &script.outline;
+            let payload = outline.payload(number).ok().flatten();
+            let preface = payload.map_or(0, |payload| payload.preface().packets.len());
+            Track {
+                ssrc: id as u32 * 2 + number as u32,
+                rtp_base: 0,
+                packets: 0,
+                octets: 0,
+                seq: sent[number].seq,
+                payload_type: 96 + number as u8,
+                resend: None,
+                cursor: Cursor::new(
+                    number,
+                    outline.groups(number),
+                    preface as u32,
+                    self.rules.burst,
+                    true,
+                ),
+                path: Nothing,
+            }
+        };
+        let tracks = vec![track(0), track(1)];
+        let stream = Stream::new(NewStream {
+            id,
+            script,
+            tracks,
+            carriage: Carriage::UdpV4,
+            held: false,
+            link: None,
+            rules: Arc::clone(&self.rules),
+            wish: (at, None),
+            reply: id,
+            owner: Nothing,
+        });
+        self.lane.add(Box::new(stream));
+        self.acts();
+    }
+
+    /// A turn of the lane, which was to begin at `meant`.
+    pub fn turn(&mut self, meant: u64) {
+        let now = self.now.nanos();
+        if now.saturating_sub(meant) > self.rules.catch_up {
+            self.lane.stood_still(now - meant);
+        }
+        self.lane.turn(now);
+        let mut jobs = std::mem::take(&mut self.jobs);
+        let mut connections = Vec::new();
+        while self.lane.poll(now, &mut jobs, &mut connections) {
+            self.acts();
+            for job in jobs.drain(..) {
+                self.send(&job);
+            }
+            self.lane.settle(now);
+            self.acts();
+        }
+        self.jobs = jobs;
+    }
+
+    /// Does what the lane has asked for.
+    pub fn acts(&mut self) {
+        while let Some((place, effect)) = self.lane.effect() {
+            let Some(stream) = self.lane.stream(place) else {
+                continue;
+            };
+            let id = stream.id();
+            match effect {
+                Effect::Locate { epoch, wish } => {
+                    let found = stream.script().outline.locate(&[0, 1], wish);
+                    self.lane.located(id, epoch, found, self.now.nanos());
+                }
+                Effect::Want(want) => self.want(id, want),
+                Effect::Answer(_, answer) if self.is_over_rtsp(id) => {
+                    self.ready_over_rtsp(id, answer);
+                }
+                Effect::Answer(_, answer) => self.answered(id, answer.map(|info| info.start)),
+                Effect::State(Stands::Ended) if self.is_over_rtsp(id) => {
+                    self.finished_over_rtsp(id)
+                }
+                Effect::Failed(error) if self.is_over_rtsp(id) => {
+                    self.counters.failed += 1;
+                    let (session, reason) = (name_of(id), error.to_string());
+                    self.happens_over_rtsp(What::Failed { session, reason });
+                }
+                Effect::State(Stands::Ended) => self.leave(id, "the film is over"),
+                Effect::Failed(_) => {
+                    self.counters.failed += 1;
+                    self.leave(id, "the film cannot be read");
+                }
+                Effect::State(_) | Effect::Report { .. } => {}
+            }
+        }
+    }
+
+    /// A viewer's stream is ready, or cannot be.
+    fn answered(&mut self, id: u64, begins: Result<i64, StreamError>) {
+        let Ok(at) = begins else {
+            self.counters.failed += 1;
+            return self.leave(id, "the film cannot be read");
+        };
+        let Some(viewer) = self.viewers.get_mut(&id) else {
+            return;
+        };
+        let first = std::mem::take(&mut viewer.is_new);
+        // The first play is judged from where it really begins.
+        if first && !self.rebook(id, at, true) {
+            self.counters.refused += 1;
+            return self.leave(id, "there is no room for them any more");
+        }
+        if let Some(viewer) = self.viewers.get_mut(&id) {
+            viewer.state = State::Playing;
+        }
+        let at_ms = at / 1_000_000;
+        self.note(&Line::Plays { viewer: id, at_ms });
+        self.lane.go(id, self.now.nanos());
+    }
+
+    /// The kernel is given packets.
+    fn send(&mut self, job: &Job) {
+        let Some(stream) = self.lane.stream(job.place) else {
+            return;
+        };
+        let (id, track) = (stream.id(), &stream.tracks[job.due.track]);
+        let cap = track.cursor.head().map_or(0, |head| head.cap);
+        let (seq, at, dropped) = (track.seq, track.cursor.at(), stream.mishaps().dropped);
+        let all = job.due.end - job.due.first;
+        let (taken, refused) = self.kernel.takes(self.now, all, &mut self.random);
+        let gone = taken + refused;
+        self.trace.slice(id, seq, gone);
+        if gone > 0 {
+            self.check_told(id, job.due.track, seq);
+        }
+        if let Some((at, preface)) = at {
+            self.check_slice(id, job.due.track, (seq, at, preface, gone), dropped);
+        }
+        self.check_burst(id, gone, cap);
+        let late = self.now.nanos().saturating_sub(job.due.at);
+        let due = Monotonic::from_nanos(job.due.at);
+        if late > LATE && gone > 0 && !self.explains(due) && !self.is_late(id) {
+            let what = format!(
+                "packets of viewer {id} leave {:.3} ms late",
+                late as f64 / 1e6
+            );
+            self.broken(Rule::SentOnTime, what);
+        }
+        self.counters.refused_packets += u64::from(refused);
+        self.lane.taken(job, (taken, refused), self.now.nanos());
+        self.counters.packets += u64::from(taken);
+        self.comes_to_next(job, id, gone);
+    }
+
+    fn is_late(&self, id: u64) -> bool {
+        self.viewers.get(&id).is_some_and(|viewer| viewer.late)
+    }
+
+    /// Packets leave in the order of the film, with sequence numbers that follow one another. Only frames that were left out
+    /// are missing.
+    fn check_slice(
+        &mut self,
+        id: u64,
+        track: usize,
+        (seq, at, preface, gone): (u16, PacketPlace, u16, u32),
+        dropped: u64,
+    ) {
+        let next = self.viewers.get(&id).and_then(|viewer| {
+            let next = viewer.sent[track].next?;
+            Some((viewer.film, next.group))
+        });
+        let before = next.map_or(0, |(film, group)| self.packets_of(film, track, group));
+        let Some(viewer) = self.viewers.get_mut(&id) else {
+            return;
+        };
+        if dropped > viewer.dropped {
+            self.counters.left_out += dropped - viewer.dropped;
+            viewer.dropped = dropped;
+            viewer.sent.iter_mut().for_each(|sent| sent.left_out = true);
+        }
+        let sent = &mut viewer.sent[track];
+        let left_out = std::mem::take(&mut sent.left_out);
+        let place = |at: &PacketPlace| (at.group, at.packet, at.preface.unwrap_or(u16::MAX));
+        let follows = match &sent.next {
+            None => true,
+            Some(next) if left_out => place(&at) >= place(next),
+            Some(next) => {
+                let is_whole = next.packet == before;
+                place(&at) == place(next)
+                    || (at.group == next.group + 1 && at.packet == 0 && is_whole)
+            }
+        };
+        let right = sent.seq == seq && follows;
+        let what = (!right).then(|| {
+            format!(
+                "viewer {id} is sent {at:?} of track {track} with number {seq}, and {:?} with number {} would follow",
+                sent.next, sent.seq
+            )
+        });
+        sent.seq = seq.wrapping_add(gone as u16);
+        sent.next = Some(match at.preface {
+            Some(nth) if u32::from(nth) + gone < u32::from(preface) => PacketPlace {
+                preface: Some(nth + gone as u16),
+                ..at
+            },
+            Some(_) => PacketPlace {
+                preface: None,
+                ..at
+            },
+            None => PacketPlace {
+                packet: at.packet + gone,
+                ..at
+            },
+        });
+        if let Some(what) = what {
+            self.broken(Rule::InOrder, what);
+        }
+    }
+
+    /// Packets of a group's plan.
+    fn packets_of(&mut self, film: usize, track: usize, group: u32) -> u32 {
+        let plan = self.films[film].plan(&mut self.kept, track, group as usize);
+        plan.map_or(0, |(plan, _)| plan.plan.packets.len() as u32)
+    }
+
+    /// No millisecond sees more than the burst rule allows.
+    fn check_burst(&mut self, id: u64, gone: u32, cap: u32) {
+        let burst = u32::from(self.rules.burst);
+        let now = self.now.nanos();
+        let Some(viewer) = self.viewers.get_mut(&id) else {
+            return;
+        };
+        let (all, may) = viewer.leaves(now, gone, cap);
+        if all > may.max(burst) {
+            let what = format!("viewer {id} is sent {all} packets within a millisecond");
+            self.broken(Rule::Burst, what);
+        }
+    }
+
+    /// Notes when a viewer has come to another group.
+    fn comes_to_next(&mut self, job: &Job, id: u64, gone: u32) {
+        let Some(stream) = self.lane.stream(job.place) else {
+            return;
+        };
+        let track = job.due.track;
+        let cursor = &stream.tracks[track].cursor;
+        let group = cursor.at().map(|(at, _)| at.group);
+        let done = cursor.is_done();
+        let Some(viewer) = self.viewers.get_mut(&id) else {
+            return;
+        };
+        let sent = &mut viewer.sent[track];
+        sent.of_group += u64::from(gone);
+        let before = sent.next.map(|next| next.group);
+        if before == group && !done {
+            return;
+        }
+        let (count, next) = (std::mem::take(&mut sent.of_group), before.unwrap_or(0) + 1);
+        if group.is_some() {
+            let excused = self.excused == self.now;
+            self.counters.strict += u64::from(!excused);
+        }
+        self.note(&Line::Group {
+            viewer: id,
+            track,
+            group: next as usize,
+            sent: count,
+        });
+        self.release();
+        self.check_pins(id);
+    }
+}

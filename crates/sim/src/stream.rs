@@ -1,0 +1,122 @@
+//! What lanes hold here: films' groups in numbers of pages, and nothing else.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use reelway_media::{TimedSample, Title};
+use reelway_playout::{
+    self as playout, Group, GroupId, GroupPlan, Host, InMemory, Outline, Prefetch, StreamError,
+};
+use reelway_pool::Pin;
+use reelway_rtp::PayloadOptions;
+
+use crate::packets::MadeUp;
+use crate::world::{BLOCK, LEAD, Page};
+
+/// The types of this crate's lane.
+pub(crate) enum Sim {}
+
+impl Host for Sim {
+    type Bytes = Pages;
+    type Script = Script;
+    type Path = Nothing;
+    type Owner = Nothing;
+    /// A viewer, who waits for a beginning.
+    type Reply = u64;
+    type Share = Share;
+}
+
+pub(crate) type Lane = playout::Lane<Sim>;
+pub(crate) type Stream = playout::Stream<Sim>;
+pub(crate) type Planned = Group<Pages>;
+
+/// Neither sockets nor anything else is kept with a stream.
+pub(crate) struct Nothing;
+
+impl Prefetch for Nothing {
+    fn prefetch(&self) {}
+}
+
+/// Pages that were let go, until the node looks at them.
+pub(crate) type LetGo = Rc<RefCell<Vec<Pin<Page>>>>;
+
+/// The blocks of a group in use.
+pub(crate) struct Pages {
+    pub pins: Vec<Pin<Page>>,
+    /// The first block.
+    pub first: u32,
+    pub let_go: LetGo,
+}
+
+impl InMemory for Pages {
+    fn blocks(&self) -> usize {
+        self.pins.len()
+    }
+
+    fn start(&self) -> u64 {
+        u64::from(self.first) * BLOCK
+    }
+
+    fn prefetch(&self, _: u64, _: u32) {}
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        self.let_go.borrow_mut().append(&mut self.pins);
+    }
+}
+
+/// A film as it is sent.
+pub(crate) struct Script {
+    pub outline: Outline,
+    /// Its number among the films.
+    pub film: usize,
+}
+
+impl Script {
+    pub fn new(film: usize, title: Arc<Title>, samples: Arc<dyn reelway_media::Samples>) -> Script {
+        let path = format!("film {film}").into();
+        Script {
+            outline: Outline::film(title, samples, path, PayloadOptions::default(), 0),
+            film,
+        }
+    }
+
+    /// Plans the packets of a group.
+    pub fn plan(
+        &self,
+        id: GroupId,
+        samples: &[TimedSample],
+        range: Range<u64>,
+    ) -> Result<GroupPlan, StreamError> {
+        self.outline.plan(id, samples, &MadeUp(samples), range)
+    }
+}
+
+impl playout::Script for Script {
+    fn outline(&self) -> &Outline {
+        &self.outline
+    }
+
+    fn lead(&self) -> u64 {
+        LEAD as u64
+    }
+}
+
+/// Memory beside what viewers who are on time hold is not limited here.
+pub(crate) struct Share;
+
+impl playout::Share for Share {
+    type Part = ();
+    type Ticket = ();
+
+    fn take(&self, _: usize) -> Option<()> {
+        Some(())
+    }
+
+    fn take_in_turn(&self, _: &mut Option<()>, _: usize) -> Option<()> {
+        Some(())
+    }
+}

@@ -1,0 +1,73 @@
+//! What follows when a block has been read: the disk's figures, the pool, and whoever waits.
+
+use std::sync::Arc;
+
+use reelway_clock::Monotonic;
+
+use crate::error::ReadError;
+use crate::fill::{Asker, Fill, Read};
+use crate::inner::Inner;
+use crate::live;
+use crate::span::Pin;
+
+/// A read of the pool that is under way.
+struct Landing {
+    /// Its memory is with the [`Fill`].
+    read: live::Read,
+    len: usize,
+    store: Arc<Inner>,
+    started: Monotonic,
+}
+
+/// A block to be filled for a read of the pool.
+pub(crate) fn fill(mut read: live::Read, store: Arc<Inner>) -> Fill {
+    let block_bytes = store.block_bytes();
+    let (page, block, deadline) = (read.memory.take(), read.id.block, read.deadline);
+    let start = u64::from(block) * block_bytes;
+    let end = read.source.len().min(start + block_bytes).max(start);
+    let landing = Landing {
+        read,
+        len: (end - start) as usize,
+        store,
+        started: reelway_clock::now(),
+    };
+    Fill::new(page, (block, start..end), deadline, Box::new(landing))
+}
+
+impl Asker for Landing {
+    fn is_over(self: Box<Self>, over: Read) {
+        let Landing {
+            mut read,
+            len,
+            store,
+            started,
+        } = *self;
+        read.memory = over.page;
+        let result = match (over.result, &read.memory) {
+            // Dropped by a panic on its way: those who wait learn that.
+            (None, _) if std::thread::panicking() => Err(ReadError::Fault {
+                path: read.source.path().to_path_buf(),
+            }),
+            (None, _) | (Some(Ok(())), None) => Err(ReadError::Closed),
+            (Some(result), _) => result,
+        };
+        if let Err(error) = &result {
+            if matches!(error, ReadError::Changed { .. }) {
+                read.source.set_changed();
+            }
+            if !matches!(error, ReadError::Closed) {
+                tracing::warn!("{error}");
+            }
+        }
+        let lane = &read.source.lane_by(read.queue).0;
+        let now = reelway_clock::now();
+        if result.is_ok() {
+            lane.note_wait(now.since(read.asked));
+        }
+        lane.note(now.since(started), result.is_ok().then_some(len));
+        let block = store.read_done(read, result.map(|()| len), over.keep.is_some());
+        if let Some((keep, block)) = over.keep.zip(block) {
+            keep(Pin::new(block, store), len);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Viewers over HTTP: who they are, where they are in a film, which windows of it they are sent, and how fast.
+//!
+//! Pure: no clock, no lock, no socket, and nobody is called back. The moment comes in with each call, and what follows comes
+//! out as values. The crate `http` has the sockets and carries them out.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `viewers.rs`, `token.rs` | who the viewers are, and by what they are known again |
+//! | `viewer.rs`, `flow.rs` | one viewer: where they are in the film, and what they ask for |
+//! | `pace.rs` | how fast media leave |
+//! | `spare.rs`, `wire.rs` | what downloads may take of what nobody has booked |
+//! | `windows.rs`, `budget.rs` | what is read, pinned and sent at once, and how much of it |
+#![forbid(unsafe_code)]
+
+mod budget;
+mod flow;
+mod pace;
+mod spare;
+mod token;
+mod viewer;
+mod viewers;
+mod windows;
+mod wire;
+
+pub use budget::{Budget, COPIED, LONGEST_WAIT, Leave, WIDE, pinned_blocks};
+pub use pace::{Beyond, Pace, Pacer};
+pub use spare::{Download, Spares};
+pub use token::{TOKEN_LENGTH, bearer, is_secret, is_token};
+pub use viewer::{Doing, FILE, Moved, Piece, Progress, Viewer};
+pub use viewers::{
+    Caller, Delivery, Denied, End, Entry, Film, Found, Key, Mismatch, Present, Viewers,
+};
+pub use windows::{Gather, Next, Window, Windows};
+pub use wire::on_wire;

@@ -1,0 +1,234 @@
+//! What a media answer consists of, window by window: as much as lies in one block of the store, or in some blocks side
+//! by side.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use reelway_package::Part;
+
+/// Pieces shorter than this are copied together: below it, a system call's entry costs more than
+/// the copy. Sound of an interleaved film lies in pieces of some hundred bytes.
+const GATHERED: usize = 4096;
+/// Most pieces of a window; a film that is interleaved sample by sample has this many in a block of 256 KiB.
+const MOST_PIECES: usize = 1024;
+
+/// Pieces of an answer that need at most one contiguous part of the film.
+#[derive(Debug, Default, PartialEq)]
+pub struct Window {
+    /// What to read; `None` where all is inline.
+    pub film: Option<Range<u64>>,
+    /// The pieces in order.
+    pub parts: Vec<Part>,
+}
+
+impl Window {
+    /// Its bytes, of which most or all are the film's.
+    pub fn bytes(&self) -> u64 {
+        let bytes = |part: &Part| match part {
+            Part::Inline(bytes) => bytes.len() as u64,
+            Part::Film(range) => range.end - range.start,
+        };
+        self.parts.iter().map(bytes).sum()
+    }
+}
+
+/// What comes next of an answer.
+#[derive(Debug, PartialEq)]
+pub enum Next {
+    /// A window.
+    Window(Window),
+    /// More parts are needed before it is known: [`Windows::add`], or [`Windows::end`].
+    Parts,
+    /// Nothing.
+    End,
+}
+
+/// The windows of an answer, in order.
+#[derive(Debug)]
+pub struct Windows {
+    parts: VecDeque<Part>,
+    /// Whether more parts come.
+    has_more: bool,
+    /// The window in the making.
+    window: Window,
+}
+
+impl Windows {
+    /// Bytes of the film as they are.
+    pub fn of_file(range: Range<u64>) -> Windows {
+        Windows {
+            parts: VecDeque::from([Part::Film(range)]),
+            has_more: false,
+            window: Window::default(),
+        }
+    }
+
+    /// Parts that come bit by bit: a segment's fragments.
+    pub fn of_parts() -> Windows {
+        Windows {
+            parts: VecDeque::new(),
+            has_more: true,
+            window: Window::default(),
+        }
+    }
+
+    /// These parts follow.
+    pub fn add(&mut self, parts: impl IntoIterator<Item = Part>) {
+        self.parts.extend(parts);
+    }
+
+    /// No more parts follow.
+    pub fn end(&mut self) {
+        self.has_more = false;
+    }
+
+    /// The next window: nothing longer than `size`, nothing across a multiple of it. After [`Next::Parts`] it is to be called
+    /// again with the same size.
+    pub fn next(&mut self, size: u64) -> Next {
+        while self.window.parts.len() < MOST_PIECES {
+            let range = match self.parts.pop_front() {
+                Some(Part::Film(range)) => range,
+                Some(inline) => {
+                    self.window.parts.push(inline);
+                    continue;
+                }
+                None if self.has_more => return Next::Parts,
+                None => break,
+            };
+            let block = range.start / size;
+            let here = range.start..range.end.min((block + 1) * size);
+            let film = match &self.window.film {
+                Some(film) if film.start / size != block => {
+                    self.parts.push_front(Part::Film(range));
+                    break;
+                }
+                Some(film) => film.start.min(here.start)..film.end.max(here.end),
+                None => here.clone(),
+            };
+            self.window.film = Some(film);
+            if here.end < range.end {
+                self.parts.push_front(Part::Film(here.end..range.end));
+            }
+            self.window.parts.push(Part::Film(here));
+        }
+        match std::mem::take(&mut self.window) {
+            window if window.parts.is_empty() => Next::End,
+            window => Next::Window(window),
+        }
+    }
+}
+
+/// Puts a window's bytes together for sending: nothing is copied but what is shorter than 4 KiB, or everything.
+#[derive(Debug)]
+pub struct Gather {
+    copies: bool,
+    out: VecDeque<Bytes>,
+    gathered: BytesMut,
+}
+
+impl Gather {
+    /// Nothing yet. Whether everything is to be copied.
+    pub fn new(copies: bool) -> Gather {
+        Gather {
+            copies,
+            out: VecDeque::new(),
+            gathered: BytesMut::new(),
+        }
+    }
+
+    /// These bytes follow.
+    pub fn put(&mut self, bytes: Bytes) {
+        if self.copies || bytes.len() < GATHERED {
+            self.gathered.extend_from_slice(&bytes);
+        } else {
+            self.cut();
+            self.out.push_back(bytes);
+        }
+    }
+
+    fn cut(&mut self) {
+        if !self.gathered.is_empty() {
+            self.out.push_back(self.gathered.split().freeze());
+        }
+    }
+
+    /// The bytes to send.
+    pub fn done(mut self) -> VecDeque<Bytes> {
+        self.cut();
+        self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_block_by_block() {
+        let mut windows = Windows::of_file(100..600);
+        let mut ranges = Vec::new();
+        while let Next::Window(window) = windows.next(256) {
+            ranges.push(window.film.unwrap());
+        }
+        assert_eq!(ranges, [100..256, 256..512, 512..600]);
+        assert_eq!(windows.next(256), Next::End);
+    }
+
+    #[test]
+    fn pieces_of_one_block_are_read_at_once_whatever_their_order() {
+        let mut windows = Windows::of_parts();
+        assert_eq!(windows.next(256), Next::Parts);
+        windows.add([
+            Part::Inline(Bytes::from_static(b"head")),
+            Part::Film(10..20),
+            Part::Film(40..60),
+        ]);
+        // What follows may lie in the same block.
+        assert_eq!(windows.next(256), Next::Parts);
+        windows.add([Part::Film(30..35), Part::Film(250..300)]);
+        windows.end();
+        let Next::Window(first) = windows.next(256) else {
+            panic!("there is a window");
+        };
+        assert_eq!(first.film, Some(10..256));
+        assert_eq!(first.parts.len(), 5);
+        assert_eq!(first.bytes(), 4 + 10 + 20 + 5 + 6);
+        let second = Window {
+            film: Some(256..300),
+            parts: vec![Part::Film(256..300)],
+        };
+        assert_eq!(windows.next(256), Next::Window(second));
+        assert_eq!(windows.next(256), Next::End);
+    }
+
+    #[test]
+    fn a_window_has_a_bounded_number_of_pieces() {
+        let mut windows = Windows::of_parts();
+        windows.add((0..3000).map(|at| Part::Film(2 * at..2 * at + 1)));
+        windows.end();
+        let mut pieces = Vec::new();
+        while let Next::Window(window) = windows.next(1 << 20) {
+            pieces.push(window.parts.len());
+        }
+        assert_eq!(pieces, [1024, 1024, 952]);
+    }
+
+    #[test]
+    fn short_pieces_are_copied_together_and_long_ones_are_not() {
+        let long = Bytes::from(vec![1; GATHERED]);
+        let short = Bytes::from_static(b"short");
+        let gather = |copies| {
+            let mut gather = Gather::new(copies);
+            for bytes in [&short, &short, &long, &short] {
+                gather.put(bytes.clone());
+            }
+            gather.done()
+        };
+        let sent = gather(false);
+        assert_eq!([0, 1, 2].map(|at| sent[at].len()), [10, GATHERED, 5]);
+        assert_eq!(sent[1].as_ptr(), long.as_ptr());
+        let copied = gather(true);
+        assert_eq!((copied.len(), copied[0].len()), (1, GATHERED + 15));
+    }
+}

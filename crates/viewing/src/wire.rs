@@ -1,0 +1,20 @@
+//! What an answer takes of a network.
+
+/// Bytes on the wire for 16 of an answer: headers of TCP, IP and Ethernet take less than a sixteenth.
+pub(crate) const WIRE: u64 = 17;
+
+/// Bytes on the wire for so many of an answer.
+pub fn on_wire(bytes: u64) -> u64 {
+    (bytes / 16).saturating_mul(WIRE).saturating_add(bytes % 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_takes_a_sixteenth_more_on_the_wire() {
+        assert_eq!([0, 15, 16, 1600].map(on_wire), [0, 15, 17, 1700]);
+        assert_eq!(on_wire(u64::MAX), u64::MAX);
+    }
+}
