@@ -162,7 +162,7 @@ fn one_who_pauses_makes_room_and_may_go_on_all_the_same() {
     let (mut next, answer) = set_up(&server);
     assert_eq!(answer.status, 200, "{answer:?}");
     play(&server, &mut next);
-    // He was let in once: he is not refused, though all is booked.
+    // The first was admitted once: they are not refused, though everything is booked.
     play(&server, &mut first);
     assert_eq!(missing(&mut first, 20), 0);
     assert_eq!(missing(&mut next, 20), 0);
@@ -183,7 +183,7 @@ fn where_newcomers_may_wait_the_next_is_answered_when_a_film_ends_and_nobody_is_
             .json();
         answer["newcomer"]["starts_in"]
             .as_f64()
-            .expect("he may come, at once or later")
+            .expect("the newcomer may begin, at once or later")
     };
     let begin = || {
         let mut client = Client::connect(server.rtsp).expect("a connection");
@@ -197,7 +197,7 @@ fn where_newcomers_may_wait_the_next_is_answered_when_a_film_ends_and_nobody_is_
         viewers.push(begin());
         assert!(viewers.len() < 30, "there is always room");
     }
-    // For him, a film of five seconds has to end first.
+    // For the last, a film of five seconds has to end first.
     viewers.push(begin());
     let metrics = server.get("/metrics").text();
     assert!(
@@ -364,7 +364,7 @@ fn a_limit_for_a_user_counts_him_wherever_he_is_and_whatever_he_speaks_and_nobod
         [200, 200, 503]
     );
 
-    // Nobody else can say that he is somebody.
+    // Nobody can pretend to be somebody else.
     for forged in [
         "user=eve",
         "user=eve&sign=00",

@@ -104,7 +104,7 @@ fn the_policy_knows_an_rtsp_viewer_while_he_watches() {
     let gone = wait::until(Duration::from_secs(20), || {
         (viewers(&server) == 0).then_some(())
     });
-    assert!(gone.is_some(), "he has left");
+    assert!(gone.is_some(), "the viewer has left");
 }
 
 #[test]

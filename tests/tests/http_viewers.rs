@@ -78,7 +78,7 @@ fn a_viewer_is_born_with_the_playlist_and_shown_where_he_is() {
     );
     assert!(
         session["position"].as_f64() < Some(3.0),
-        "he has just begun: {session}"
+        "the viewer has just begun: {session}"
     );
     assert!(session["lost"].is_null(), "HTTP cannot know");
     // A seek.
@@ -142,7 +142,7 @@ fn a_token_is_a_viewers_name() {
     let of_another_film = server.get(&format!("/faststart/seg/1/1.m4s?s={token}"));
     assert_eq!(of_another_film.status, 403, "{}", of_another_film.text());
     assert_eq!(sessions(&server).len(), 1);
-    // Well-formed but unknown: he was given up while he paused, or the server was started anew.
+    // Well-formed but unknown: the viewer was given up during a pause, or the server was restarted.
     assert_eq!(server.get(&other("abcdefghijkmnpqrstuvwxyz")).status, 200);
     assert_eq!(sessions(&server).len(), 2, "a newcomer under that name");
 }
@@ -183,7 +183,11 @@ fn one_who_asks_for_nothing_is_given_up_and_may_come_again() {
         sessions(&server).is_empty().then_some(())
     });
     assert!(gone.is_some(), "{:?}", sessions(&server));
-    assert_eq!(server.get(&segments[1]).status, 200, "he only paused");
+    assert_eq!(
+        server.get(&segments[1]).status,
+        200,
+        "the viewer only paused"
+    );
     let back = sessions(&server);
     assert_eq!((back.len(), &back[0]["protocol"]), (1, &Value::from("hls")));
 }

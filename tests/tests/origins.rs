@@ -415,7 +415,7 @@ fn an_origin_that_stalls_holds_up_only_its_own_viewers() {
         Some(LATER..) => Spoil::Stall(1000),
         _ => Spoil::Not,
     });
-    // Ten viewers of what does not come, each asking for more than he gets.
+    // Ten viewers of what does not come, each asking for more than they get.
     let waiting: Vec<TcpStream> = (0..10)
         .map(|n| {
             let mut stream = TcpStream::connect(edge.http).expect("a connection");

@@ -27,6 +27,9 @@ const RULED_OUT: &[(&str, &str)] = &[
     ("there was before", "name it"),
 ];
 
+/// Of these, what is ruled out in comments and tests, too.
+const EVERYWHERE: &[&str] = &["he", "him", "his", "himself", "she"];
+
 /// Texts of files of one kind: the line on which each begins, and the text.
 type Texts = Vec<(usize, String)>;
 
@@ -34,8 +37,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// All files below a folder whose names end so.
-fn files(dir: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
+/// All files below a folder whose names end so; those of tests only if asked for.
+fn files(dir: &Path, endings: &[&str], tests: bool, found: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return;
     };
@@ -43,11 +46,15 @@ fn files(dir: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
         if path.is_dir() {
-            // Tests speak to developers; what is installed or built is others' work.
-            if !["tests", "test", "target", "node_modules", "dist"].contains(&name.as_str()) {
-                files(&path, endings, found);
+            // What is installed or built is others' work.
+            let of_tests = ["tests", "test"].contains(&name.as_str());
+            let of_others = ["target", "node_modules", "dist"].contains(&name.as_str());
+            if !of_others && (tests || !of_tests) {
+                files(&path, endings, tests, found);
             }
-        } else if endings.iter().any(|ending| name.ends_with(ending)) && name != "tests.rs" {
+        } else if endings.iter().any(|ending| name.ends_with(ending))
+            && (tests || name != "tests.rs")
+        {
             found.push(path);
         }
     }
@@ -159,7 +166,7 @@ fn texts_for_users_keep_to_the_style() {
         for path in paths {
             let path = root.join(path);
             match path.is_dir() {
-                true => files(&path, endings, &mut found),
+                true => files(&path, endings, false, &mut found),
                 false => found.push(path),
             }
         }
@@ -203,6 +210,44 @@ fn texts_for_users_keep_to_the_style() {
                     path.display(),
                     text.trim()
                 );
+            }
+        }
+    }
+    assert!(
+        findings.is_empty(),
+        "see docs/development/style.md:\n{findings}"
+    );
+}
+
+#[test]
+fn no_comment_and_no_test_calls_a_viewer_he() {
+    let root = root();
+    let mut found = Vec::new();
+    for dir in ["crates", "tests", "web/src", "lab", "scripts"] {
+        files(
+            &root.join(dir),
+            &[".rs", ".ts", ".tsx", ".js", ".py", ".sh", ".c", ".h", ".md"],
+            true,
+            &mut found,
+        );
+    }
+    // This file names what it rules out.
+    found.retain(|path| !path.ends_with("tests/tests/words.rs"));
+    assert!(found.len() > 500, "only {} files found", found.len());
+    let mut findings = String::new();
+    for path in &found {
+        let text = std::fs::read_to_string(path)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        for (line, text) in lines(&text) {
+            for (phrase, instead) in ruled_out(&text) {
+                if EVERYWHERE.contains(phrase) {
+                    let path = path.strip_prefix(&root).unwrap_or(path);
+                    let _ = writeln!(
+                        findings,
+                        "{}:{line}: \"{phrase}\" (rather: {instead})",
+                        path.display()
+                    );
+                }
             }
         }
     }

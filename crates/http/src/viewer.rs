@@ -55,7 +55,7 @@ impl Viewer {
     /// A piece of media is asked for: its answer is under way until what this gives is dropped.
     ///
     /// # Errors
-    /// It is the first one, the viewer's place was given away before, and there is no room.
+    /// It is the first one, not the film's first or the viewer's place was given away before, and there is no room.
     pub fn asks(self: &Arc<Self>, piece: &Piece) -> Result<Sending, Refusal> {
         self.session.touch();
         let mut place = self.place();
@@ -69,11 +69,11 @@ impl Viewer {
             is_whole: false,
         };
         if let Some(moved) = moved {
-            // Where they are now is what is booked. Viewers who were let in may always go on, unless their place was given
-            // away before they began. Not under the lock: others may have to leave for them.
-            let may_refuse = moved.begins && !self.session.holds_place();
-            let played = self.session.plays(moved.to, Nanos::MAX, may_refuse);
-            if let (Err(refusal), true) = (played, may_refuse) {
+            // Where they are now is what is booked. Viewers who have begun may always go on. Newcomers were judged by the film's
+            // beginning: they are judged again if they begin elsewhere, or if their place was given away. Not under the lock:
+            // others may have to leave for them.
+            let played = self.session.plays(moved.to, Nanos::MAX, moved.begins);
+            if let (Err(refusal), true) = (played, moved.begins) {
                 self.place().is_refused();
                 return Err(refusal);
             }

@@ -146,7 +146,7 @@ impl Wire {
             Some(carried) => {
                 // What was seen then is not to be counted again.
                 self.looks.clear();
-                // Who had to leave was sent his packets still when those were lost that are reported now.
+                // Viewers who had to leave still got packets when those were lost that are reported now.
                 let booked = self.booked.iter().max().copied().unwrap_or(0);
                 let there = u128::from(booked) * u128::from(carried) / u128::from(limit.max(1));
                 share.min(there as u32)

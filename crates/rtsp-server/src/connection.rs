@@ -173,7 +173,7 @@ impl Connection {
     }
 
     /// Lets what is queued go out, says that nothing more follows, and waits a little for the peer to
-    /// see it: closing with unread bytes of his would take the last answer back.
+    /// see it: closing with unread bytes of theirs would take the last answer back.
     async fn linger(&self, writer: &FrameWriter) {
         sleep(LAST_WORDS).await;
         let _ = timeout(self.config.linger, async {

@@ -33,7 +33,7 @@ impl Target {
             };
         }
         let (origin, path) = split_origin(url);
-        // A fragment is the client's own business, a query says at most who he is. Clients that know no
+        // A fragment is the client's own business, a query says at most who the viewer is. Clients that know no
         // Content-Base append the track to the URL as a whole: rtsp://host/film?x=y/track=1.
         let path = path.split('#').next().unwrap_or(path);
         let (path, query) = path.split_once('?').unwrap_or((path, ""));

@@ -2,9 +2,9 @@
 //!
 //! Then a stream's packets are handed over a few turns at a time, each send with its own time, and leave
 //! to the microsecond whatever the thread does meanwhile. Which queue it is, is asked for each viewer when
-//! his stream begins, as the times are ignored in silence by all other queues, which would let several
-//! turns' packets go at once. Many viewers share a socket, and fq tells them apart all the same: packets of
-//! unconnected sockets are sorted by their addresses and ports.
+//! their stream begins, as all other queues silently ignore the times, which would let several turns'
+//! packets go at once. Many viewers share a socket, and fq still tells them apart: it sorts packets of
+//! unconnected sockets by their addresses and ports.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

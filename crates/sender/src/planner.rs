@@ -35,7 +35,7 @@ pub(crate) struct Waiter {
     pub group: usize,
     /// Whether the stream waits for it: then its thread is woken.
     pub urgent: bool,
-    /// The viewer, if the group tells where he is.
+    /// The viewer, if the group shows where they are.
     pub watcher: Option<Arc<Watcher>>,
     /// Has been told.
     pub told: bool,

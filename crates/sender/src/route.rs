@@ -18,7 +18,7 @@ pub(crate) fn carriage(tracks: &[Track]) -> Carriage {
 }
 
 /// Which of the sockets to send through: the one on the address the viewer knows, else one that
-/// reaches him; and his address as that socket wants it.
+/// reaches them; and their address as that socket wants it.
 pub(crate) fn route(
     sockets: &[SocketAddr],
     from: Option<IpAddr>,

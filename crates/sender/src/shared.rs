@@ -77,9 +77,9 @@ pub(crate) struct Shared {
 /// Who receives a track.
 #[derive(Clone, Copy, Default)]
 struct Receiver {
-    /// His SSRC, as his reports on this track name it.
+    /// Their SSRC, as their reports on this track name it.
     ssrc: Option<u32>,
-    /// He has said BYE since his last report.
+    /// They have said BYE since their last report.
     gone: bool,
 }
 

@@ -208,13 +208,6 @@ impl Session {
         }
     }
 
-    /// Whether room is kept for the viewer, or none is needed.
-    pub fn holds_place(&self) -> bool {
-        let holds =
-            |register: Arc<Register<Session>>| register.gate.desk().holds_room(self.0.booking);
-        self.register().is_none_or(holds)
-    }
-
     /// The viewer does not play at the moment: what was booked for them is free.
     pub fn rests(&self) {
         if let Some(register) = self.register() {

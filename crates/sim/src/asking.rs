@@ -12,7 +12,8 @@ use reelway_rtsp::message::Message;
 use reelway_rtsp::parser::Parser;
 
 use crate::client::{Asked, Client, address, name_of};
-use crate::node::{Event, Node};
+use crate::events::Event;
+use crate::node::Node;
 use crate::trace::Line;
 use crate::viewer::State;
 

@@ -3,6 +3,7 @@
 use reelway_admission::Resource;
 use reelway_cache::BlockId;
 use reelway_demand::BIN;
+use reelway_media::Nanos;
 use reelway_pool::Pin;
 
 use crate::config::Rule;
@@ -18,9 +19,8 @@ impl Node {
         let film = self.films[ask.film].number;
         if held.len() as u32 != ask.blocks {
             let what = format!(
-                "group {} of track {} of film {} gets {} blocks for {}",
-                ask.group,
-                ask.track,
+                "{:?} of film {} gets {} blocks for {}",
+                ask.whom,
                 ask.film,
                 held.len(),
                 ask.blocks
@@ -73,8 +73,8 @@ impl Node {
 
     /// A viewer has no more blocks than are booked for their place in the film, or than are held from there on within a
     /// quarter second of it: the next group is asked for as soon as the last packet of the one before has left, which is
-    /// shortly before the one at hand begins. A viewer whom a
-    /// fault has left behind holds older blocks as well, for as long as that takes.
+    /// shortly before the one at hand begins. Over a limited link it may be that much longer before. A viewer whom a fault has
+    /// left behind holds older blocks as well, for as long as that takes.
     pub fn check_pins(&mut self, id: u64) {
         let Some(viewer) = self.viewers.get(&id) else {
             return;
@@ -88,7 +88,9 @@ impl Node {
         if pinned <= booked || viewer.is_apart || self.explains(self.now) {
             return;
         }
-        if pinned <= self.films[viewer.film].held_within(at..at + BIN) {
+        let ahead = self.way.as_ref().map_or(0, |_| self.rules.link_ahead);
+        let until = at + BIN + ahead as Nanos;
+        if pinned <= self.films[viewer.film].held_within(at..until) {
             self.counters.early += 1;
         } else {
             let what = format!(
@@ -140,13 +142,20 @@ impl Node {
         let books = self.desk.books();
         let second = books.second();
         let booked = books.load(Resource::Memory, second).div_ceil(BLOCK);
-        let pinned = self.pins.len() as u64;
+        // What answers over HTTP pin is set aside.
+        let fetched = self.pinned_over_http();
+        let pinned = self.pins.len().saturating_sub(fetched) as u64;
         self.counters.seconds += 1;
         self.counters.beyond_mean += u64::from(self.excused != self.now && pinned > booked);
-        if self.asks_again && !self.is_unjudged && self.is_overbooked() {
-            let what = format!("more is booked of second {second} or the next than there is");
+        if self.asks_again
+            && !self.is_unjudged
+            && let Some((resource, by, second)) = self.is_overbooked()
+        {
+            let what =
+                format!("of the {resource} {by} more than there is are booked of second {second}");
             self.broken(Rule::WithinLimit, what);
         }
+        self.owes();
     }
 
     /// When all have left and all reads are done.
@@ -161,6 +170,15 @@ impl Node {
         let (pins, waiting) = (self.pins.len(), self.pool.waiting());
         if (pins, waiting, census.in_use()) != (0, 0, 0) {
             let what = format!("{pins} pages are pinned, {waiting} requests wait: {census:?}");
+            self.broken(Rule::PinsReturn, what);
+        }
+        if (self.fetchers.len(), self.leaves) != (0, self.budget.blocks) {
+            let what = format!(
+                "{} viewers over HTTP are still there, and may pin {} blocks of {}",
+                self.fetchers.len(),
+                self.leaves,
+                self.budget.blocks
+            );
             self.broken(Rule::PinsReturn, what);
         }
         let sessions = self.rtsp.sessions();

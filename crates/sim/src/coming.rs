@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use reelway_admission::{Activity, Arrival, BookingId, Needs, Reservation};
+use reelway_demand::Carriage;
 use reelway_media::Nanos;
 use reelway_pool::News;
+use reelway_viewing::End;
 
 use crate::client::address;
 use crate::config::Wrong;
-use crate::node::{Event, Node};
+use crate::events::Event;
+use crate::node::Node;
 use crate::trace::Line;
-use crate::viewer::{State, Viewer};
+use crate::viewer::{Sent, State, Viewer};
 
 /// For how long a place is held for a newcomer.
 const HELD: Duration = Duration::from_secs(3);
@@ -28,13 +31,16 @@ impl Node {
             false => self.random.within(0, self.films[film].length() as u64) as Nanos,
         };
         let at = self.beginning(film, wish);
+        if self.has_http && self.random.once_in(2) {
+            return self.opens(id, film, wish);
+        }
         if self.random.once_in(2) {
             self.connects(id, film, at);
             return self.change_later(id);
         }
         let needs = self.needs(film, at);
         let of = &self.films[film];
-        let wants = of.wants();
+        let wants = of.wants(Carriage::UdpV4);
         let arrival = Arrival {
             title: &of.name,
             address: address(id),
@@ -112,7 +118,9 @@ impl Node {
         for booking in bookings {
             if let Some(id) = self.bookings.get(booking).copied() {
                 self.counters.sent_away += 1;
-                if self.is_over_rtsp(id) {
+                if self.fetchers.contains_key(&id) {
+                    self.stops_fetching(id, End::Silent, "they make room");
+                } else if self.is_over_rtsp(id) {
                     self.ended_over_rtsp(id, Some("they make room".to_owned()));
                 } else {
                     self.leave(id, "they make room");
@@ -123,7 +131,12 @@ impl Node {
 
     /// What a viewer needs who plays a film from a place to its end.
     pub fn needs(&mut self, film: usize, at: Nanos) -> Needs {
-        let wants = self.films[film].wants();
+        self.needs_over((film, Carriage::UdpV4), at)
+    }
+
+    /// The same, of a film that gets to them this way.
+    pub fn needs_over(&mut self, (film, carriage): (usize, Carriage), at: Nanos) -> Needs {
+        let wants = self.films[film].wants(carriage);
         self.curves.needs(&wants, None, (at, Nanos::MAX))
     }
 
@@ -177,13 +190,16 @@ impl Node {
         self.prepare(id);
     }
 
-    fn change_later(&mut self, id: u64) {
+    pub fn change_later(&mut self, id: u64) {
         let after = self.random.within(500, 25_000);
         self.after(Duration::from_millis(after), Event::Change(id));
     }
 
     /// A viewer does something.
     pub fn change(&mut self, id: u64) {
+        if self.fetchers.contains_key(&id) {
+            return self.changes_over_http(id);
+        }
         if self.clients.contains_key(&id) || self.is_over_rtsp(id) {
             self.changes_over_rtsp(id);
             return self.change_later(id);
@@ -247,7 +263,7 @@ impl Node {
             (viewer.at, viewer.state, viewer.late) = (at, State::Preparing, false);
             viewer.is_apart = false;
             viewer.epoch += 1;
-            viewer.sent.iter_mut().for_each(|sent| sent.next = None);
+            viewer.sent.iter_mut().for_each(Sent::leave);
         }
     }
 

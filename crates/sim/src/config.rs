@@ -70,8 +70,20 @@ pub enum Rule {
     AsTold,
     /// Within a millisecond a viewer is sent as many packets as the burst rule allows, at most.
     Burst,
+    /// What is handed to a limited link never fills more than its queue.
+    WithinLink,
+    /// A packet is sent again once for each time that it was asked for, and all of them are a small part of what is sent.
+    SentAgain,
     /// Where viewers who seek and resume are judged again, nothing is booked beyond its limit.
     WithinLimit,
+    /// The windows of a segment over HTTP are its bytes, once and in order.
+    Fetched,
+    /// Viewers over HTTP are sent no more than is booked for them.
+    Paced,
+    /// Answers over HTTP pin no more together than they may.
+    WithinBudget,
+    /// A viewer over HTTP is known as long as they play, and not when they were given up.
+    Known,
     /// When all have left, nothing is pinned, read or waited for.
     PinsReturn,
     /// When all have left, nobody is booked, and no second to come has a load.
@@ -92,7 +104,13 @@ impl Rule {
             Rule::InOrder => "each packet leaves once and in order",
             Rule::AsTold => "what comes is what RTP-Info said",
             Rule::Burst => "the burst rule holds",
+            Rule::WithinLink => "a limited link's queue stays short",
+            Rule::SentAgain => "only what is missed is sent again",
             Rule::WithinLimit => "nothing is booked beyond its limit",
+            Rule::Fetched => "a segment's windows are its bytes",
+            Rule::Paced => "over HTTP no more is sent than is booked",
+            Rule::WithinBudget => "over HTTP no more is pinned than may be",
+            Rule::Known => "who plays over HTTP is known",
             Rule::PinsReturn => "pins return to nothing",
             Rule::BookingsReturn => "bookings return to nothing",
         }
@@ -142,6 +160,10 @@ pub struct Counters {
     pub vanished: u64,
     /// Viewers whose film ended with an error, as its blocks could not be read.
     pub failed: u64,
+    /// Segments that viewers over HTTP have got whole.
+    pub fetched: u64,
+    /// Viewers over HTTP of whom nothing was heard for so long that they were given up.
+    pub given_up: u64,
     /// Requests that the pool answered.
     pub requests: u64,
     /// Blocks asked for that were there or on their way.
@@ -171,6 +193,10 @@ pub struct Counters {
     pub packets: u64,
     /// Packets that it refused.
     pub refused_packets: u64,
+    /// Packets that viewers asked for again.
+    pub missed: u64,
+    /// Packets that were sent again.
+    pub resent: u64,
     /// Frames that were left out as they were too late.
     pub left_out: u64,
     /// Seconds of the run.
@@ -182,7 +208,7 @@ pub struct Counters {
 
 impl Counters {
     /// Names and values, in the order of their declaration.
-    pub fn named(&self) -> [(&'static str, u64); 24] {
+    pub fn named(&self) -> [(&'static str, u64); 28] {
         [
             ("events", self.events),
             ("admitted", self.admitted),
@@ -192,6 +218,8 @@ impl Counters {
             ("pauses", self.pauses),
             ("vanished", self.vanished),
             ("failed", self.failed),
+            ("fetched", self.fetched),
+            ("given_up", self.given_up),
             ("requests", self.requests),
             ("hits", self.hits),
             ("reads", self.reads),
@@ -205,6 +233,8 @@ impl Counters {
             ("early", self.early),
             ("packets", self.packets),
             ("refused_packets", self.refused_packets),
+            ("missed", self.missed),
+            ("resent", self.resent),
             ("left_out", self.left_out),
             ("seconds", self.seconds),
             ("beyond_mean", self.beyond_mean),

@@ -67,7 +67,10 @@ impl Node {
             self.backlog = false;
         }
         let moved = self.viewers.values().any(|viewer| viewer.late);
-        if self.backlog || moved || (!self.asks_again && self.is_overbooked()) {
+        if self.backlog
+            || moved
+            || ((!self.asks_again || self.is_unjudged) && self.is_overbooked().is_some())
+        {
             self.excused = self.now;
         }
     }
@@ -77,15 +80,30 @@ impl Node {
         self.excused.offset(CATCHING_UP) >= at
     }
 
-    /// Whether more is booked of this second or the next than there is.
-    pub fn is_overbooked(&self) -> bool {
+    /// Of what more is booked in this second or the next than there is: by how much, and in which.
+    pub fn is_overbooked(&self) -> Option<(Resource, u64, u64)> {
         let second = self.now.nanos() / 1_000_000_000;
         let resources = [Resource::Network(0), Resource::Disk, Resource::Memory];
-        resources.into_iter().any(|resource| {
+        resources.into_iter().find_map(|resource| {
             let books = self.desk.books();
-            let limit = books.limit(resource, 0).unwrap_or(u64::MAX);
-            let mut loads = [second, second + 1].into_iter();
-            loads.any(|second| books.load(resource, second) > limit)
+            let limit = books.limit(resource, 0)?;
+            // A limited link makes up for what a second has too much in those before: half of what may leave ahead.
+            let (mut owed, carry) = match (resource, &self.way) {
+                (Resource::Network(_), Some(_)) => (self.owed, limit / 2),
+                _ => (0, 0),
+            };
+            [second, second + 1].into_iter().find_map(|second| {
+                owed = (owed + books.load(resource, second)).saturating_sub(limit);
+                (owed > carry).then(|| (resource, owed - carry, second))
+            })
         })
+    }
+
+    /// A second begins: what the link owes.
+    pub fn owes(&mut self) {
+        let (books, network) = (self.desk.books(), Resource::Network(0));
+        let load = books.load(network, books.second());
+        let limit = books.limit(network, 0).unwrap_or(u64::MAX);
+        self.owed = (self.owed + load).saturating_sub(limit);
     }
 }

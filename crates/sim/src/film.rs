@@ -13,6 +13,7 @@ use reelway_media::{
     Codec, Container, Group, H264Config, Kind, Nanos, OpusConfig, SECOND, Sample, SampleTable,
     Samples, SamplesError, Title, Track,
 };
+use reelway_package::{Options, Package, PackageError};
 use reelway_playout::{GroupPlan, Kept, StreamError};
 use reelway_rtp::PayloadOptions;
 
@@ -41,6 +42,9 @@ pub(crate) struct Film {
     pub name: String,
     /// As it is sent.
     pub script: Arc<Script>,
+    /// As it is fetched, and its samples.
+    pub package: Package,
+    pub samples: Arc<Vec<SampleTable>>,
     pub title: Arc<Title>,
     block: u64,
     /// Groups of each track.
@@ -209,7 +213,7 @@ impl Film {
         nth: usize,
         seconds: u64,
         reading: Reading,
-    ) -> Result<Film, SamplesError> {
+    ) -> Result<Film, PackageError> {
         let mut making = [Making::default(), Making::default()];
         let mut offset = random.within(0, 2 * reading.block);
         for frame in frames(random, seconds) {
@@ -240,8 +244,11 @@ impl Film {
         let memory = demand.memory();
         let level = |bin: &u32| u64::from(*bin) * BINS as u64 / reading.block;
         let title = Arc::new(title);
+        let package = Package::new(title.clone(), &*tables, Options::default())?;
         Ok(Film {
             name: format!("film {nth}"),
+            package,
+            samples: tables.clone(),
             booked: memory.bins().iter().map(level).collect(),
             demand,
             script: Arc::new(Script::new(nth, title.clone(), tables)),
@@ -253,12 +260,12 @@ impl Film {
         })
     }
 
-    /// What a viewer takes of it.
-    pub fn wants(&self) -> Wants {
+    /// What a viewer takes of it, who gets it this way.
+    pub fn wants(&self, carriage: Carriage) -> Wants {
         Wants {
             demand: self.demand.clone(),
             tracks: Vec::new(),
-            carriage: Carriage::UdpV4,
+            carriage,
         }
     }
 
@@ -310,6 +317,13 @@ impl Film {
         let time = part.begins..part.ends;
         let checked = packets::check(&plan.plan, of.kind, &wanted.samples, time, bytes);
         Ok((plan, checked))
+    }
+
+    /// Bytes a second, on average.
+    pub fn rate(&self) -> u64 {
+        let bytes: u64 = self.title.tracks.iter().map(|track| track.bytes).sum();
+        let millis = (self.length() / 1_000_000).max(1) as u64;
+        (bytes * 1000 / millis).max(1)
     }
 
     /// Its length.

@@ -1,6 +1,6 @@
-//! A part of a node on a simulated clock: the server's own lane of streams, block pool and desk of admission, with a disk,
-//! a kernel, viewers and faults that a seed makes up. A run of a minute takes some milliseconds, and is the same each time, so that whatever a
-//! seed finds can be looked at again.
+//! A node on a simulated clock: the server's own lane of streams, block pool, desk of admission, RTSP machine and viewers
+//! over HTTP, with a disk, a kernel, players and faults that a seed makes up. A run of a minute takes some milliseconds, and
+//! is the same each time, so that whatever a seed finds can be looked at again.
 //!
 //! Pure: no clock, no thread, no lock, no socket, and no bytes of films. Everything happens in one thread, in the order
 //! of the events' times, and events of the same time in the order in which they were arranged.
@@ -16,13 +16,17 @@
 //! | streams: beginnings, asking for groups, pacing, what is left out | real: `reelway_playout::Lane` |
 //! | who waits for which group | real: `reelway_playout::Groups` |
 //! | packets of a group | real: `reelway_rtp::Payload`, of bytes that are made up where it looks at them |
+//! | RTSP: requests, sessions, answers | real: `reelway_rtsp`, parser and machine; a third of the viewers say nothing, and are played to |
+//! | viewers over HTTP: who they are, pace, windows, what may be pinned | real: `reelway_viewing`; in every second seed, half of the viewers |
+//! | segments | real: `reelway_package::Package`, sizes and parts, of which nobody looks at the bytes |
 //! | films | a picture and a sound of made-up sizes, cut to groups by the rules of the index |
 //! | disk | a model: one block after the other at a constant rate |
+//! | limited link: pacing, what leaves ahead of its time | real, in every second seed without viewers over HTTP: `reelway_playout::Link`; a model of the link's queue beside it |
+//! | lost packets | viewers miss one in 50 or 400 in two seeds of three, and ask for what was never sent, too; what is sent again is real |
 //! | kernel | a model: takes every packet at once, but for its faults |
 //! | time of processing | a model: none |
 //!
-//! What a viewer receives or says is not there: no sockets, no HTTP, no lost packets, no limited links, no
-//! origins and no tier. The node's limits are those of its disk and its pool, with
+//! There are no sockets, no viewers over TCP, no origins and no tier. The node's limits are those of its disk and its pool, with
 //! headroom: 70 % of the disk's rate and 80 % of the pool are given out. In two seeds of three, viewers who seek or resume
 //! are judged again (`admission.ask_again`); in the others more than the limit may be booked, which then explains delays.
 //!
@@ -45,32 +49,40 @@
 //! |---|---|
 //! | `run.rs` | a run from its seed to its end |
 //! | `config.rs` | what is run, what must hold, what comes of it |
-//! | `node.rs` | the node: pool, desk, disk, and the events in order |
+//! | `node.rs` | the node: pool, desk and disk |
+//! | `events.rs` | the events in order |
 //! | `coming.rs` | viewers come and are judged, seek, pause, resume and leave |
 //! | `watching.rs` | groups are asked for, read, planned and given |
 //! | `sending.rs` | the lane's turns, and what is looked at of every packet |
 //! | `client.rs`, `asking.rs` | clients over RTSP, and what they do |
 //! | `rtsp.rs` | what the actions of the server's RTSP machine are here |
+//! | `fetcher.rs`, `fetching.rs`, `answering.rs` | viewers over HTTP, what they do, and what they are sent |
 //! | `viewer.rs` | a viewer, beside what the lane has of their stream |
 //! | `stream.rs` | what the lane holds here |
 //! | `film.rs` | films |
 //! | `packets.rs` | what a group's packets carry |
-//! | `disk.rs`, `kernel.rs` | the disk, and the kernel |
+//! | `losing.rs` | packets are lost, and sent again |
+//! | `disk.rs`, `kernel.rs`, `wire.rs` | the disk, the kernel, and the network behind it |
 //! | `faults.rs` | faults, and how long they explain a delay |
 //! | `checks.rs` | what is looked at all the time |
 //! | `world.rs` | what the pool's memory, films and answers are here |
 //! | `trace.rs` | what happens, hashed and in words |
 #![forbid(unsafe_code)]
 
+mod answering;
 mod asking;
 mod checks;
 mod client;
 mod coming;
 mod config;
 mod disk;
+mod events;
 mod faults;
+mod fetcher;
+mod fetching;
 mod film;
 mod kernel;
+mod losing;
 mod node;
 mod packets;
 mod rtsp;
@@ -80,6 +92,7 @@ mod stream;
 mod trace;
 mod viewer;
 mod watching;
+mod wire;
 mod world;
 
 pub use config::{Config, Counters, Outcome, Rule, Violation, Wrong};

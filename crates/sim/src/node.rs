@@ -8,67 +8,50 @@ use reelway_admission::{BookingId, Capacity, Config as Admits, Curves, Desk, Res
 use reelway_cache::{BlockId, Spec};
 use reelway_demand::Reading;
 use reelway_determinism::Random;
-use reelway_media::SECOND;
-use reelway_playout::{Groups, Job, Kept, Rules};
+use reelway_media::{Nanos, SECOND};
+use reelway_playout::{Groups, Job, Kept, Link, Rules, Way};
 use reelway_pool::{Ahead, Finished, Pin, Pool, Read, Request, What};
 use reelway_time::Monotonic;
+use reelway_viewing::Budget;
 
-use crate::client::{self, Asked, Client, Server};
+use crate::client::{self, Client, Server};
 use crate::config::{Config, Counters, Rule, Violation, Wrong};
 use crate::disk::{Disk, WAY};
+use crate::events::{Event, Events};
+use crate::fetcher::{Answering, Fetcher};
 use crate::film::Film;
 use crate::kernel::Kernel;
 use crate::stream::{self, Lane, LetGo, Planned, Share};
 use crate::trace::{Line, Trace};
 use crate::viewer::{Viewer, Waiter};
+use crate::wire::{QUEUE, Wire};
 use crate::world::{BLOCK, Broken, LEAD, Page, Pages, Place};
 
 /// Violations that are kept.
 const MOST: usize = 20;
 
-/// Something that is to happen.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
-    /// The next viewer comes.
-    Come,
-    /// A newcomer for whom a place is reserved is admitted, or not.
-    Confirm(u64, bool),
-    /// The place of a newcomer of whom nothing was heard any more is free.
-    Forget(u64),
-    /// A viewer's film begins.
-    Begin(u64, u32),
-    /// A turn of the lane is due.
-    Turn(u64),
-    /// A viewer does something else.
-    Change(u64),
-    /// A viewer wants to go on.
-    Resume(u64),
-    /// A client asks.
-    Asks(u64, Asked),
-    /// A newcomer's place is free.
-    Welcome(u64),
-    /// A read is done, well or not.
-    Read(u64, bool),
-    /// Something goes wrong.
-    Fault,
-    /// The checks of each second.
-    Second,
-    /// All leave.
-    Close,
-}
-
 /// Blocks of a group, pinned.
 pub(crate) type Held = Vec<Pin<Page>>;
 
-/// What a request is for.
+/// Whom a request is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum For {
+    /// Those who wait for this group of this track.
+    Group(usize, usize),
+    /// The answer that a viewer over HTTP is being sent.
+    Answer(Answering),
+}
+
+/// A request to the pool.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     pub film: usize,
-    pub track: usize,
-    pub group: usize,
+    pub whom: For,
     pub first: u32,
     pub blocks: u32,
-    /// When the group is due.
+    /// When it was made.
+    pub at: Monotonic,
+    /// When the blocks are due.
     pub due: Monotonic,
 }
 
@@ -76,9 +59,7 @@ pub(crate) struct Ask {
 pub(crate) struct Node {
     pub config: Config,
     pub now: Monotonic,
-    /// By time, then in the order of their arrangement.
-    events: BTreeMap<(Monotonic, u64), Event>,
-    serial: u64,
+    pub events: Events,
     /// Nothing is processed before this.
     pub frozen: Monotonic,
     pub random: Random,
@@ -97,6 +78,16 @@ pub(crate) struct Node {
     pub clients: BTreeMap<u64, Client>,
     /// Who has which booking.
     pub bookings: BTreeMap<BookingId, u64>,
+    /// Viewers over HTTP, and who they are by what they bring.
+    pub fetchers: BTreeMap<u64, Fetcher>,
+    /// Those who were given up while they paused: which film, and where.
+    pub away: BTreeMap<u64, (usize, Nanos)>,
+    /// Whether there are any.
+    pub has_http: bool,
+    pub known: reelway_viewing::Viewers<u64>,
+    /// What answers over HTTP may pin together, and what is left of it.
+    pub budget: Budget,
+    pub leaves: usize,
     /// Whether viewers who seek or resume are judged again.
     pub asks_again: bool,
     pub pool: Pool<Pages>,
@@ -116,6 +107,11 @@ pub(crate) struct Node {
     pub lane: Lane,
     pub rules: Arc<Rules<Share>>,
     pub kernel: Kernel,
+    /// The limited link, as the lane has it, and as it is.
+    pub way: Option<Arc<Way>>,
+    pub wire: Wire,
+    /// Bytes that a limited link owes to the seconds before: what is booked beyond its rate leaves ahead of its time.
+    pub owed: u64,
     /// Kept, so that a turn allocates nothing.
     pub jobs: Vec<Job>,
     /// Groups by film, track and number.
@@ -148,18 +144,26 @@ pub(crate) struct Node {
 /// The beginning of the run, on the clock: not at zero, where subtraction ends.
 const BORN: Monotonic = Monotonic::from_nanos(1_000 * SECOND as u64);
 
+/// How far ahead of its time a film may leave over a limited link, ns: `rtp.smooth_ahead` by default.
+const LINK_AHEAD: u64 = SECOND as u64;
+/// Of the pool's blocks, one in so many may be pinned by groups that are read again for lost packets.
+const AGAIN: usize = 16;
+
 /// What the server goes by if nothing is configured.
-const RULES: Rules<Share> = Rules {
-    burst: 8,
-    drop_after: 100_000_000,
-    ahead: LEAD,
-    link_ahead: 0,
-    lag_limit: 10 * SECOND as u64,
-    catch_up: SECOND as u64,
-    report_interval: 5 * SECOND as u64,
-    behind: Share,
-    again: Share,
-};
+fn rules(blocks: usize) -> Rules<Share> {
+    Rules {
+        burst: 8,
+        drop_after: 100_000_000,
+        ahead: LEAD,
+        link_ahead: LINK_AHEAD,
+        lag_limit: 10 * SECOND as u64,
+        catch_up: SECOND as u64,
+        report_interval: 5 * SECOND as u64,
+        // Nobody reads over TCP.
+        behind: Share::of(0),
+        again: Share::of((blocks / AGAIN).max(1)),
+    }
+}
 
 impl Node {
     /// The machine of a seed, without viewers. `None`: a film cannot be made, which does not happen.
@@ -172,6 +176,17 @@ impl Node {
         let net = random.within(3_000_000, 12_000_000);
         let asks_again = !random.once_in(3);
         let wait = *random.one_of(&[0, 0, 10]);
+        let has_http = random.once_in(2);
+        // A link's pacer does not know here what viewers over HTTP are sent.
+        let limited = !has_http && random.once_in(2);
+        let one_in = *random.one_of(&[0, 50, 400]);
+        let way = limited.then(|| {
+            let link = Arc::new(Link::new(net, QUEUE, 1));
+            Arc::new(Way {
+                number: 0,
+                links: vec![link],
+            })
+        });
         let pages = |number| Page {
             number,
             holds: None,
@@ -201,17 +216,24 @@ impl Node {
         let described = films_over_rtsp
             .filter_map(|(number, film)| client::described(film, number))
             .collect();
-        // Headroom for what no timetable knows: reads for viewers who have left, blocks that are read before their first
-        // byte is due.
+        // What HTTP and lost packets may pin is set aside. Headroom for what no timetable knows: reads for viewers who have left, blocks that
+        // are read before their first byte is due.
+        let budget = Budget::of(blocks.into(), BLOCK);
+        let others =
+            u64::from(blocks) - budget.blocks as u64 - u64::from(blocks / AGAIN as u32).max(1);
         let capacity = Capacity::unlimited()
-            .with(Resource::Network(0), net, 1000)
+            .with(Resource::Network(0), net, 980)
             .with(Resource::Disk, rate, 700)
-            .with(Resource::Memory, u64::from(blocks) * BLOCK, 800);
+            .with(Resource::Memory, others * BLOCK, 800);
         let admits = Admits {
             capacity,
             wait,
             ask_again: asks_again,
             reading,
+            link_ahead: match limited {
+                true => Duration::from_nanos(LINK_AHEAD),
+                false => Duration::ZERO,
+            },
             ..Admits::default()
         };
         let slower = match config.wrong {
@@ -221,8 +243,7 @@ impl Node {
         let mut node = Node {
             config: config.clone(),
             now: BORN,
-            events: BTreeMap::new(),
-            serial: 0,
+            events: Events::default(),
             frozen: BORN,
             trace: Trace::new(config.trace),
             violations: Vec::new(),
@@ -235,6 +256,12 @@ impl Node {
             is_unjudged: false,
             clients: BTreeMap::new(),
             bookings: BTreeMap::new(),
+            fetchers: BTreeMap::new(),
+            away: BTreeMap::new(),
+            has_http,
+            known: reelway_viewing::Viewers::new(false),
+            leaves: budget.blocks,
+            budget,
             asks_again,
             pool,
             queue,
@@ -247,7 +274,10 @@ impl Node {
             tags: 0,
             viewers: BTreeMap::new(),
             lane: Lane::new(0, BORN.nanos()),
-            rules: Arc::new(RULES),
+            rules: Arc::new(rules(blocks as usize)),
+            way,
+            wire: Wire::new(limited.then_some(net), one_in),
+            owed: 0,
             kernel: Kernel::new(),
             jobs: Vec::new(),
             groups: Groups::default(),
@@ -340,32 +370,6 @@ impl Node {
         }
     }
 
-    pub fn at(&mut self, at: Monotonic, event: Event) {
-        self.serial += 1;
-        self.events.insert((at, self.serial), event);
-    }
-
-    pub fn after(&mut self, after: Duration, event: Event) {
-        self.at(self.now + after, event);
-    }
-
-    /// The next event; a standstill moves the clock on before anything is seen.
-    pub fn next(&mut self) -> Option<Event> {
-        let first = self.events.first_key_value().map(|((at, _), _)| *at);
-        let turn = self.lane.next_turn(self.now.nanos());
-        let turn = turn.map(Monotonic::from_nanos);
-        let (at, event) = match turn.filter(|turn| first.is_none_or(|first| *turn < first)) {
-            Some(turn) => (turn, Event::Turn(turn.nanos())),
-            None => {
-                let ((at, _), event) = self.events.pop_first()?;
-                (at, event)
-            }
-        };
-        self.now = self.now.max(at).max(self.frozen);
-        self.counters.events += 1;
-        Some(event)
-    }
-
     /// Changes the pool; reads that follow from it begin, and answers wait to be looked at.
     pub fn with_pool<T>(
         &mut self,
@@ -398,8 +402,7 @@ impl Node {
             .films
             .iter()
             .any(|film| film.cut && film.number == read.id.film);
-        self.serial += 1;
-        let number = self.serial;
+        let number = self.events.number();
         self.note(&Line::Reads {
             film: read.id.film,
             block: read.id.block,
@@ -433,7 +436,7 @@ impl Node {
         self.with_pool(|pool, now, finished| pool.read_done(read, result, false, now, finished));
     }
 
-    /// Asks the pool for the blocks of a group.
+    /// Asks the pool for blocks.
     pub fn ask(&mut self, ask: Ask) {
         self.tags += 1;
         let tag = self.tags;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use reelway_admission::Arrival;
+use reelway_demand::Carriage;
 use reelway_playout::{PlayInfo, StreamError};
 use reelway_rtsp::film::FilmError;
 use reelway_rtsp::machine::{Action, ConnId, Event as What};
@@ -11,7 +12,8 @@ use reelway_time::Monotonic;
 
 use crate::client::{Asked, name_of, viewer_of};
 use crate::config::Rule;
-use crate::node::{Event, Node};
+use crate::events::Event;
+use crate::node::Node;
 use crate::trace::Line;
 use crate::viewer::{State, Viewer};
 
@@ -153,7 +155,7 @@ impl Node {
         let at = self.clients.get(&id).map_or(0, |client| client.wish);
         let needs = self.needs(film, at);
         let of = &self.films[film];
-        let wants = of.wants();
+        let wants = of.wants(Carriage::UdpV4);
         let arrival = Arrival {
             title: &of.name,
             address: newcomer.peer.ip(),

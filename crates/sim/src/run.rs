@@ -1,7 +1,10 @@
 //! A run from its seed to its end.
 
+use reelway_viewing::End;
+
 use crate::config::{Config, Outcome};
-use crate::node::{Event, Node};
+use crate::events::Event;
+use crate::node::{For, Node};
 use crate::trace::Line;
 
 /// Runs a node from a seed, and says what came of it. The same seed and configuration give the same outcome, wherever
@@ -44,7 +47,10 @@ impl Node {
         loop {
             self.release();
             if let Some((ask, held)) = self.next_answer() {
-                self.given(&ask, held);
+                match ask.whom {
+                    For::Group(track, group) => self.given(&ask, (track, group), held),
+                    For::Answer(answering) => self.window_read(&ask, answering, held),
+                }
             } else if let Some((waiter, group)) = self.ready.pop_front() {
                 self.give(&waiter, Ok(group));
             } else {
@@ -61,13 +67,20 @@ impl Node {
             Event::Begin(viewer, epoch) => self.begin_film(viewer, epoch),
             Event::Turn(meant) => self.turn(meant),
             Event::Change(viewer) => self.change(viewer),
+            Event::Resume(viewer) if self.is_over_http(viewer) => self.resumes_over_http(viewer),
             Event::Resume(viewer) => self.resume(viewer),
             Event::Asks(viewer, what) => self.asks_later(viewer, what),
             Event::Welcome(viewer) => self.welcome(viewer),
+            Event::Answers(answering) => self.answers(answering),
+            Event::Taken(answering) => self.is_taken(answering),
+            Event::Cut(answering) => self.is_cut(answering),
+            Event::Fetches(viewer, track, since) => self.fetches(viewer, track, since),
+            Event::Misses(viewer, epoch, track, seq) => self.misses(viewer, epoch, track, seq),
             Event::Read(number, well) => self.read(number, well),
             Event::Fault if !self.closing => self.fault(),
             Event::Second if !self.closing => {
                 self.reports_over_rtsp();
+                self.gives_up_the_silent();
                 self.check_second();
             }
             Event::Close => {
@@ -75,6 +88,9 @@ impl Node {
                 self.ends_over_rtsp();
                 for viewer in self.viewers.keys().copied().collect::<Vec<_>>() {
                     self.leave(viewer, "the run ends");
+                }
+                for viewer in self.fetchers.keys().copied().collect::<Vec<_>>() {
+                    self.stops_fetching(viewer, End::Over, "the run ends");
                 }
             }
             Event::Come | Event::Fault | Event::Second => {}

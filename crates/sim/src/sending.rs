@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use reelway_demand::Carriage;
 use reelway_playout::{
-    Cursor, Effect, Job, NewStream, PacketPlace, State as Stands, StreamError, Track,
+    Again, Cursor, Effect, Job, NewStream, OnLink, PacketPlace, Resend, State as Stands,
+    StreamError, Track,
 };
 use reelway_rtsp::machine::Event as What;
 use reelway_time::Monotonic;
@@ -29,6 +30,7 @@ impl Node {
         viewer.state = State::Preparing;
         let (film, at, sent) = (viewer.film, viewer.at, viewer.sent.clone());
         let script = Arc::clone(&self.films[film].script);
+        let is_lossy = self.wire.is_lossy();
         let track = |number: usize| {
             let outline = &script.outline;
             let payload = outline.payload(number).ok().flatten();
@@ -40,7 +42,13 @@ impl Node {
                 octets: 0,
                 seq: sent[number].seq,
                 payload_type: 96 + number as u8,
-                resend: None,
+                resend: is_lossy.then(|| {
+                    Box::new(Resend::new(Again {
+                        payload_type: 106 + number as u8,
+                        ssrc: (1 << 24) + id as u32 * 2 + number as u32,
+                        seq: 0,
+                    }))
+                }),
                 cursor: Cursor::new(
                     number,
                     outline.groups(number),
@@ -52,13 +60,18 @@ impl Node {
             }
         };
         let tracks = vec![track(0), track(1)];
+        let link = self.way.as_ref().map(|way| {
+            let peaks = [0, 1].map(|number| script.outline.peak_rate(number));
+            let peak = peaks.iter().sum();
+            Box::new(OnLink::new(Arc::clone(way), self.rules.link_ahead, peak))
+        });
         let stream = Stream::new(NewStream {
             id,
             script,
             tracks,
             carriage: Carriage::UdpV4,
             held: false,
-            link: None,
+            link,
             rules: Arc::clone(&self.rules),
             wish: (at, None),
             reply: id,
@@ -86,6 +99,7 @@ impl Node {
             self.acts();
         }
         self.jobs = jobs;
+        self.send_lost();
     }
 
     /// Does what the lane has asked for.
@@ -163,6 +177,7 @@ impl Node {
         }
         if let Some((at, preface)) = at {
             self.check_slice(id, job.due.track, (seq, at, preface, gone), dropped);
+            self.travel(id, job.due.track, (seq, at, preface), taken);
         }
         self.check_burst(id, gone, cap);
         let late = self.now.nanos().saturating_sub(job.due.at);
@@ -175,7 +190,8 @@ impl Node {
             self.broken(Rule::SentOnTime, what);
         }
         self.counters.refused_packets += u64::from(refused);
-        self.lane.taken(job, (taken, refused), self.now.nanos());
+        let bytes = self.lane.taken(job, (taken, refused), self.now.nanos());
+        self.hand_over(id, bytes as u32, taken);
         self.counters.packets += u64::from(taken);
         self.comes_to_next(job, id, gone);
     }
@@ -252,7 +268,7 @@ impl Node {
     }
 
     /// No millisecond sees more than the burst rule allows.
-    fn check_burst(&mut self, id: u64, gone: u32, cap: u32) {
+    pub fn check_burst(&mut self, id: u64, gone: u32, cap: u32) {
         let burst = u32::from(self.rules.burst);
         let now = self.now.nanos();
         let Some(viewer) = self.viewers.get_mut(&id) else {

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reelway_media::{TimedSample, Title};
 use reelway_playout::{
@@ -105,18 +106,43 @@ impl playout::Script for Script {
     }
 }
 
-/// Memory beside what viewers who are on time hold is not limited here.
-pub(crate) struct Share;
+/// Blocks that may be pinned beside what viewers who are on time hold: so many are left.
+#[derive(Clone)]
+pub(crate) struct Share(Arc<AtomicUsize>);
+
+impl Share {
+    /// So many blocks.
+    pub fn of(blocks: usize) -> Share {
+        Share(Arc::new(AtomicUsize::new(blocks)))
+    }
+}
+
+/// Some of them.
+pub(crate) struct Part {
+    blocks: usize,
+    of: Share,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.of.0.fetch_add(self.blocks, Ordering::Relaxed);
+    }
+}
 
 impl playout::Share for Share {
-    type Part = ();
+    type Part = Part;
     type Ticket = ();
 
-    fn take(&self, _: usize) -> Option<()> {
-        Some(())
+    fn take(&self, blocks: usize) -> Option<Part> {
+        let rest = |left: usize| left.checked_sub(blocks);
+        let of = self.clone();
+        let taken = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
+        taken.ok().map(|_| Part { blocks, of })
     }
 
-    fn take_in_turn(&self, _: &mut Option<()>, _: usize) -> Option<()> {
-        Some(())
+    fn take_in_turn(&self, _: &mut Option<()>, blocks: usize) -> Option<Part> {
+        self.take(blocks)
     }
 }

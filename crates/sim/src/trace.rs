@@ -67,6 +67,17 @@ pub(crate) enum Line {
         viewer: u64,
         status: u16,
     },
+    Fetches {
+        viewer: u64,
+        track: usize,
+        segment: u32,
+        bytes: u64,
+    },
+    Sends {
+        viewer: u64,
+        track: usize,
+        bytes: u64,
+    },
     Plays {
         viewer: u64,
         at_ms: i64,
@@ -76,6 +87,17 @@ pub(crate) enum Line {
         track: usize,
         group: usize,
         sent: u64,
+    },
+    Misses {
+        viewer: u64,
+        track: usize,
+        seq: u16,
+    },
+    Resends {
+        viewer: u64,
+        track: usize,
+        group: u32,
+        packet: u32,
     },
     Late {
         viewer: u64,
@@ -193,6 +215,20 @@ impl fmt::Display for Line {
             Line::Nobody { tag } => write!(f, "request {tag} is answered, and nobody waits for it"),
             Line::Requests { viewer, method } => write!(f, "viewer {viewer} asks: {method}"),
             Line::Answers { viewer, status } => write!(f, "viewer {viewer} is answered: {status}"),
+            Line::Fetches {
+                viewer,
+                track,
+                segment,
+                bytes,
+            } => write!(
+                f,
+                "viewer {viewer} asks for segment {segment} of track {track}, {bytes} bytes"
+            ),
+            Line::Sends {
+                viewer,
+                track,
+                bytes,
+            } => write!(f, "viewer {viewer} is sent {bytes} bytes of track {track}"),
             Line::Plays { viewer, at_ms } => write!(f, "viewer {viewer} plays from {at_ms} ms on"),
             Line::Group {
                 viewer,
@@ -205,6 +241,18 @@ impl fmt::Display for Line {
                     "viewer {viewer} comes to group {group} of track {track}; the one before has {sent} packets"
                 )
             }
+            Line::Misses { viewer, track, seq } => {
+                write!(f, "viewer {viewer} misses packet {seq} of track {track}")
+            }
+            Line::Resends {
+                viewer,
+                track,
+                group,
+                packet,
+            } => write!(
+                f,
+                "viewer {viewer} is sent packet {packet} of group {group} of track {track} again"
+            ),
             Line::Late {
                 viewer,
                 by_us,

@@ -1,6 +1,6 @@
 //! A viewer, beside what the lane has of their stream.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +33,21 @@ pub(crate) struct Sent {
     pub of_group: u64,
     /// Frames may have been left out since.
     pub left_out: bool,
+    /// Where the last packets lie, by their numbers, where packets get lost.
+    pub places: VecDeque<(u16, PacketPlace)>,
+    /// Packets that were asked for again, and have not been sent since: group, packet, number in the preface.
+    pub missed: BTreeSet<(u32, u32, Option<u16>)>,
+    /// Bytes that were sent again.
+    pub again: u64,
+}
+
+impl Sent {
+    /// What is sent from now on does not follow what was sent, which is not sent again.
+    pub fn leave(&mut self) {
+        self.next = None;
+        self.places.clear();
+        self.missed.clear();
+    }
 }
 
 /// A viewer who was admitted.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use reelway_cache::Watching;
 use reelway_media::Nanos;
-use reelway_playout::{Asked, Group, StreamError, Want};
+use reelway_playout::{Asked, Group, GroupId, StreamError, Want};
 use reelway_pool::News;
 use reelway_time::Monotonic;
 
 use crate::config::{Rule, Wrong};
-use crate::node::{Ask, Held, Node};
+use crate::node::{Ask, For, Held, Node};
 use crate::stream::{Pages, Planned};
 use crate::trace::Line;
 use crate::viewer::{State, Waiter};
@@ -42,11 +42,8 @@ impl Node {
         if want.leads {
             self.watches(id, film, blocks.start);
         }
-        if !playing {
-            let forgotten = self.newcomers.len().saturating_sub(REMEMBERED);
-            self.newcomers.drain(..forgotten);
-            let count = blocks.end - blocks.start;
-            self.newcomers.push_back((self.now, count));
+        if !playing || want.urgent {
+            self.goes_ahead(blocks.end - blocks.start);
         }
         let waiter = Waiter {
             viewer: id,
@@ -63,10 +60,10 @@ impl Node {
             Asked::Waits => {}
             Asked::Make => self.ask(Ask {
                 film,
-                track: want.track,
-                group: want.group,
+                whom: For::Group(want.track, want.group),
                 first: blocks.start,
                 blocks: blocks.end - blocks.start,
+                at: self.now,
                 due,
             }),
         }
@@ -76,21 +73,28 @@ impl Node {
         }
     }
 
+    /// So many blocks are asked for that are due at once, and go ahead of others.
+    pub fn goes_ahead(&mut self, blocks: u32) {
+        let forgotten = self.newcomers.len().saturating_sub(REMEMBERED);
+        self.newcomers.drain(..forgotten);
+        self.newcomers.push_back((self.now, blocks));
+    }
+
     /// An answer of the pool: the group is planned, and given to all who wait for it.
-    pub fn given(&mut self, ask: &Ask, held: Option<Held>) {
+    pub fn given(&mut self, ask: &Ask, id: GroupId, held: Option<Held>) {
         let made = match held {
-            Some(held) => self.make(ask, held),
+            Some(held) => self.make(ask, id, held),
             None => Err(StreamError("its blocks cannot be read".to_owned())),
         };
         let made = made.map(Arc::new);
-        let key = (ask.film as u64, (ask.track, ask.group));
+        let key = (ask.film as u64, id);
         for waiter in self.groups.made(key, made.as_ref().ok()) {
             self.give(&waiter, made.clone());
         }
     }
 
     /// A group whose blocks are here.
-    fn make(&mut self, ask: &Ask, held: Held) -> Result<Planned, StreamError> {
+    fn make(&mut self, ask: &Ask, id: GroupId, held: Held) -> Result<Planned, StreamError> {
         self.pinned(ask, &held);
         let bytes = Pages {
             pins: held,
@@ -98,11 +102,11 @@ impl Node {
             let_go: self.let_go.clone(),
         };
         let film = &self.films[ask.film];
-        let (plan, checked) = film.plan(&mut self.kept, ask.track, ask.group)?;
+        let (plan, checked) = film.plan(&mut self.kept, id.0, id.1)?;
         if let Err(why) = checked {
             let what = format!(
                 "group {} of track {} of film {}: {why}",
-                ask.group, ask.track, ask.film
+                id.1, id.0, ask.film
             );
             self.broken(Rule::Planned, what);
         }
@@ -183,10 +187,25 @@ impl Node {
         viewer.late = true;
         let blocks = &self.films[viewer.film].parts[want.track][want.group].blocks;
         let blocks = blocks.end - blocks.start;
-        let caused = self.excused >= waiter.at;
-        let notice = Monotonic::from_nanos(want.deadline).since(waiter.at);
+        let due = Monotonic::from_nanos(want.deadline);
+        let what = format!("group {} of track {}", want.group, want.track);
+        self.explain(id, (waiter.at, due), blocks, by, &what);
+    }
+
+    /// Blocks came so much later for a viewer than they were due, ns: a cause is looked for. They were asked for at the first
+    /// of these moments, and due at the second.
+    pub fn explain(
+        &mut self,
+        id: u64,
+        (asked, due): (Monotonic, Monotonic),
+        blocks: u32,
+        by: Nanos,
+        what: &str,
+    ) {
+        let caused = self.excused >= asked;
+        let notice = due.since(asked);
         let short = notice < self.surely(blocks);
-        let newcomers = self.of_newcomers(waiter.at);
+        let newcomers = self.of_newcomers(asked);
         let behind = !short && notice < self.surely(blocks + newcomers);
         self.note(&Line::Late {
             viewer: id,
@@ -203,10 +222,8 @@ impl Node {
             self.counters.behind_newcomers += 1;
         } else {
             let what = format!(
-                "viewer {id} waits {:.3} ms for group {} of track {}, asked for {:.3} ms before it was due",
+                "viewer {id} waits {:.3} ms for {what}, asked for {:.3} ms before it was due",
                 by as f64 / 1e6,
-                want.group,
-                want.track,
                 notice.as_secs_f64() * 1e3
             );
             self.broken(Rule::OnTime, what);
@@ -214,7 +231,7 @@ impl Node {
     }
 
     /// The cache policy learns where a viewer is.
-    fn watches(&mut self, id: u64, film: usize, block: u32) {
+    pub fn watches(&mut self, id: u64, film: usize, block: u32) {
         let film = self.films[film].number;
         let at = Watching {
             film,

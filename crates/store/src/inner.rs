@@ -75,7 +75,7 @@ enum Step {
 
 crate::sync::thread_local! {
     /// Steps that came up while this thread was taking one: they follow it instead of being called
-    /// from within, so that a source that fails at once, or whoever asks for more when he is called,
+    /// from within, so that a source that fails at once, or a caller that asks for more when it is called,
     /// takes no stack.
     static STEPS: RefCell<Option<VecDeque<Step>>> = const { RefCell::new(None) };
 }

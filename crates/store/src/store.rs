@@ -381,8 +381,8 @@ impl Store {
     }
 
     /// Forgets the blocks of a file that is no more (deleted, or replaced by another) and leaves all
-    /// others; how many blocks became free. Those that somebody still plays from go when he is done
-    /// and their memory is needed.
+    /// others; how many blocks became free. Those that somebody still plays from go when the viewer is
+    /// done and their memory is needed.
     pub fn forget(&self, file: FileIdentity) -> usize {
         let mut freed = 0;
         self.0.0.with_pool(|pool, now, finished| {

@@ -11,13 +11,13 @@ use reelway_supervise as supervise;
 use crate::inner::Inner;
 use crate::source::Source;
 
-/// A viewer as the cache policy knows him: says where he is, and with its end that he has left.
+/// A viewer as the cache policy knows them: reports where they are, and with its end that they have left.
 ///
 /// None of its calls waits for anything, so that a sender thread may make them.
 pub struct Watcher {
     store: Weak<Inner>,
     viewer: ViewerId,
-    /// Where he is, if he is anywhere.
+    /// Where they are, if they are anywhere.
     place: Mutex<Option<Watching>>,
 }
 
@@ -36,7 +36,7 @@ impl Watcher {
         }
     }
 
-    /// He has come to this byte of a film and goes on at this speed (1: as the film is meant, negative:
+    /// They have come to this byte of a film and go on at this speed (1: as the film is meant, negative:
     /// backwards). To be said before the bytes are asked for.
     pub fn comes_to(&self, source: &Source, offset: u64, speed: f32) {
         if let Some(store) = self.store.upgrade() {
@@ -49,7 +49,7 @@ impl Watcher {
         }
     }
 
-    /// He pauses where he is.
+    /// They pause where they are.
     pub fn pauses(&self) {
         let place = *supervise::whole(self.place.lock());
         if let (Some(place), Some(store)) = (place, self.store.upgrade()) {
@@ -63,7 +63,7 @@ impl Watcher {
         }
     }
 
-    /// He has left, at the film's end or before; he may come again.
+    /// They have left, at the film's end or before; they may come again.
     pub fn leaves(&self) {
         if let Some(store) = self.store.upgrade() {
             self.stands_at(&store, None);

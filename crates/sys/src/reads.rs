@@ -152,8 +152,8 @@ impl<T> Reads<T> {
             let start = chunk * piece;
             let bytes = piece.min(mapping.bytes - start);
             // What has no memory yet gets it here. Registering would do so too, but of a large piece for long,
-            // under the lock of the process's memory map: whoever maps memory meanwhile waits, and who waits
-            // for his allocator's lock too.
+            // under the lock of the process's memory map: a thread that maps memory meanwhile waits, and so
+            // does every thread that waits for its allocator's lock.
             for at in (start..start + bytes).step_by(LARGE) {
                 // SAFETY: within the mapping; populating changes no contents. Where it is refused,
                 // registering does it.

@@ -42,7 +42,7 @@ impl Watching {
         self.tracks.iter().map(ssrc).collect()
     }
 
-    /// The server still knows him.
+    /// The server still knows the viewer.
     fn pauses(mut self) {
         let answer = self.client.request("PAUSE", &self.url, &[]).expect("PAUSE");
         assert_eq!(answer.status, 200, "{answer:?}");

@@ -64,6 +64,19 @@ const watched = [
   "ratechange",
 ];
 
+/** Plays. Where loading begins only now, it takes back what was asked for before: then as soon as there is something to play, if that is still wanted. */
+async function start(element: HTMLVideoElement, isWanted: () => boolean): Promise<void> {
+  try {
+    await element.play();
+  } catch (cause) {
+    if (!(cause instanceof DOMException && cause.name === "AbortError" && isWanted())) return; // the page shows that it is paused
+    const again = () => {
+      if (isWanted() && element.paused) void element.play().catch(() => undefined);
+    };
+    element.addEventListener("canplay", again, { once: true });
+  }
+}
+
 export function Player({ film, way, duration }: PlayerProps) {
   const frame = useRef<HTMLElement>(null);
   const video = useRef<HTMLVideoElement>(null);
@@ -74,6 +87,7 @@ export function Player({ film, way, duration }: PlayerProps) {
   const [attempt, setAttempt] = useState(0);
   const [whole, setWhole] = useState(false);
   const [said, setSaid] = useState("");
+  const asked = useRef(0);
 
   useEffect(() => {
     const element = video.current;
@@ -127,10 +141,12 @@ export function Player({ film, way, duration }: PlayerProps) {
       const element = video.current;
       if (!element) return;
       switch (wanted.do) {
-        case "toggle":
-          if (element.paused) void element.play().catch(() => undefined); // the page shows that it is paused
+        case "toggle": {
+          const now = (asked.current += 1);
+          if (element.paused) void start(element, () => asked.current === now);
           else element.pause();
           break;
+        }
         case "skip":
           seek(element.currentTime + wanted.seconds);
           setSaid(clock(element.currentTime));

@@ -261,6 +261,24 @@ describe("the player", () => {
     await close();
   });
 
+  test("plays when Play is pressed in the very moment in which the film begins to load", async () => {
+    const { page, close } = await visit(chromium, `${server.http}/favicon.svg`);
+    await page.addInitScript(() => {
+      const own = Object.getOwnPropertyDescriptor(HTMLMediaElement.prototype, "src");
+      Object.defineProperty(HTMLMediaElement.prototype, "src", {
+        ...own,
+        set(this: HTMLMediaElement, value: string) {
+          const play = document.querySelector<HTMLElement>(".player button[aria-label=Play]");
+          if (this.matches(".player video")) play?.click();
+          own?.set?.call(this, value);
+        },
+      });
+    });
+    await page.goto(`${server.http}/#/film/demo`);
+    await (await Viewer.of(page)).reach(1);
+    await close();
+  });
+
   test("is clean and does not jump", async () => {
     const { page, complaints, close } = await open("series/B-frames & two tongues");
     await start(page);

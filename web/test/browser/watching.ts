@@ -16,6 +16,9 @@ export interface Report {
   pictures: number;
   /** Pictures the decoder could not show. */
   corrupted: number;
+  paused: boolean;
+  /** HTMLMediaElement.readyState. */
+  ready: number;
 }
 
 export class Viewer {
@@ -64,6 +67,8 @@ export class Viewer {
         height: video.videoHeight,
         pictures: quality.totalVideoFrames,
         corrupted: quality.corruptedVideoFrames ?? 0,
+        paused: video.paused,
+        ready: video.readyState,
       };
     });
   }

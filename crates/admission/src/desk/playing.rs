@@ -180,11 +180,6 @@ impl Desk {
         }
     }
 
-    /// Whether room is kept for the viewer, or none is needed.
-    pub fn holds_room(&self, id: BookingId) -> bool {
-        !self.books_for(id) || self.books.is_booked(id)
-    }
-
     /// The viewer does not play at the moment: what was booked for them is free.
     pub fn rests(&mut self, now: Monotonic, id: BookingId) {
         self.advance(now);

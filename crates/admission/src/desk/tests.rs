@@ -233,19 +233,19 @@ fn room_is_kept_for_ten_seconds_and_given_back_in_a_pause() {
     };
     server.wait(10.0);
     assert!(!look(&mut server, Activity::Ready, 0.0));
-    assert!(server.desk.holds_room(id));
+    assert!(server.desk.books().is_booked(id));
     server.wait(1.0);
     assert!(!look(&mut server, Activity::Ready, 5.0), "nobody listened");
-    assert!(server.desk.holds_room(id));
+    assert!(server.desk.books().is_booked(id));
     assert!(!look(&mut server, Activity::Ready, 0.0));
-    assert!(!server.desk.holds_room(id) && server.loads(ETH0)[1] == 0);
+    assert!(!server.desk.books().is_booked(id) && server.loads(ETH0)[1] == 0);
     assert!(look(&mut server, Activity::Playing, 0.0), "they play");
     assert!(server.plays(id, &film, 30 * SECOND).answer.is_ok());
     assert!(!look(&mut server, Activity::Playing, 0.0));
     server.wait(3600.0);
-    assert!(server.desk.holds_room(id));
+    assert!(server.desk.books().is_booked(id));
     assert!(!look(&mut server, Activity::Paused, 0.0));
-    assert!(!server.desk.holds_room(id));
+    assert!(!server.desk.books().is_booked(id));
 }
 
 #[test]

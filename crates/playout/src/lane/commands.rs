@@ -78,7 +78,7 @@ impl<H: Host> Lane<H> {
         });
     }
 
-    /// Takes in where a stream begins ([`Effect::Locate`]).
+    /// Takes in where a stream begins ([`Effect::Locate`](crate::Effect::Locate)).
     pub fn located(
         &mut self,
         id: StreamId,
@@ -91,7 +91,7 @@ impl<H: Host> Lane<H> {
         });
     }
 
-    /// Takes in a group ([`Effect::Want`]): of which of the stream's beginnings, which track, and its number.
+    /// Takes in a group ([`Effect::Want`](crate::Effect::Want)): of which of the stream's beginnings, which track, and its number.
     pub fn planned(
         &mut self,
         id: StreamId,

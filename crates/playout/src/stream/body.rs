@@ -274,7 +274,7 @@ impl<H: Host> Stream<H> {
     }
 
     /// RTP timestamp of a track for the time `now`, for sender reports: one line through film
-    /// time and wall time, the same for all tracks, [`CAPTURED`] ahead of what is being sent.
+    /// time and wall time, the same for all tracks, 300 ms ahead of what is being sent.
     pub fn rtp_now(&self, track: &Track<H>, now: u64) -> u32 {
         let captured = self.film_at(now).saturating_add(self.lead + CAPTURED);
         let outline = self.script.outline();

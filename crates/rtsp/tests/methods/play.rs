@@ -1,5 +1,7 @@
 //! PLAY and PAUSE: where it begins, and where it goes on.
 
+use std::time::Duration;
+
 use reelway_media::SECOND;
 use reelway_rtsp::machine::Event;
 
@@ -161,7 +163,7 @@ fn after_the_end_another_play_begins_anew() {
     server.stream_is_at(&session, 10 * SECOND);
     server.happen(Event::Finished {
         session: session.clone(),
-        at: server.now,
+        at: server.now + Duration::from_secs(2),
     });
     server.must(
         conn,

@@ -1,0 +1,289 @@
+//! Answers over HTTP, window by window: each is asked for when it is its time, read, handed over and taken.
+//!
+//! An answer has one window on its way at a time. (The server asks for the next one while a fast connection takes this one.)
+
+use std::time::Duration;
+
+use reelway_demand::Eager;
+use reelway_media::{Nanos, SECOND};
+use reelway_viewing::{Beyond, COPIED, End, Next};
+
+use crate::config::Rule;
+use crate::events::Event;
+use crate::fetcher::{Answer, Answering, Fetcher, Plays, pace};
+use crate::film::Film;
+use crate::node::{Ask, For, Held, Node};
+use crate::trace::Line;
+use crate::world::{BLOCK, LEAD};
+
+/// After which a connection is closed whose client takes nothing.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Node {
+    /// The answer goes on, when it is its time: the next window is asked for.
+    pub fn answers(&mut self, answering: Answering) {
+        let (id, track, now) = (answering.viewer, answering.track, self.now);
+        let Some(fetcher) = self.fetchers.get_mut(&id) else {
+            return;
+        };
+        let film = fetcher.film;
+        let of = &self.films[film];
+        let packaged = &of.package.tracks()[track];
+        let (wait, ahead) = fetcher.place.wait(packaged.id, now);
+        if fetcher.answer(answering).is_none() {
+            return;
+        }
+        if !wait.is_zero() {
+            return self.after(wait, Event::Answers(answering));
+        }
+        let leave = self.budget.window(self.leaves, false);
+        let most = leave.map_or(COPIED, |leave| leave.bytes);
+        let per_byte = seconds_per_byte(of, track, fetcher);
+        let size = fetcher.place.window(packaged.id, most, per_byte);
+        let Some(answer) = fetcher.answer(answering) else {
+            return;
+        };
+        let window = loop {
+            match answer.windows.next(size) {
+                Next::Window(window) => break Some(window),
+                Next::End => break None,
+                Next::Parts => match answer.slices.next(packaged, &*of.samples) {
+                    Ok(Some(segment)) => answer.windows.add(segment.parts),
+                    _ => answer.windows.end(),
+                },
+            }
+        };
+        let Some(window) = window else {
+            let what = format!(
+                "segment {} of track {track} of film {film} ends after {} bytes of {}",
+                answer.segment, answer.sent, answer.len
+            );
+            self.broken(Rule::Fetched, what);
+            return self.breaks_off(id, track);
+        };
+        answer.leave = leave.map_or(0, |leave| leave.blocks as usize);
+        self.leaves -= answer.leave;
+        let range = window.film.clone();
+        answer.window = window;
+        let Some(range) = range else {
+            return self.handed(answering);
+        };
+        let due = now + Duration::from_secs_f64(ahead.clamp(0.0, 3600.0));
+        let first = (range.start / BLOCK) as u32;
+        let blocks = range.end.div_ceil(BLOCK) as u32 - first;
+        if track == 0 {
+            self.watches(id, film, first);
+        }
+        if due < now + Duration::from_nanos(LEAD as u64) {
+            self.goes_ahead(blocks);
+        }
+        self.ask(Ask {
+            film,
+            whom: For::Answer(answering),
+            first,
+            blocks,
+            at: now,
+            due,
+        });
+    }
+
+    /// A window's blocks are here, or cannot be read.
+    pub fn window_read(&mut self, ask: &Ask, answering: Answering, held: Option<Held>) {
+        let id = answering.viewer;
+        if let Some(held) = &held {
+            self.pinned(ask, held);
+        }
+        let fetcher = self.fetchers.get_mut(&id);
+        let answer = fetcher.and_then(|fetcher| fetcher.answer(answering));
+        let Some(answer) = answer else {
+            return self.lets_go(held.unwrap_or_default());
+        };
+        let Some(held) = held else {
+            self.counters.failed += 1;
+            let why = "its blocks cannot be read";
+            return self.stops_fetching(id, End::Failed(why.to_owned()), why);
+        };
+        if let Some(range) = answer.window.film.clone() {
+            let blocks = u64::from(ask.first)..u64::from(ask.first + ask.blocks);
+            if range.start < blocks.start * BLOCK || range.end > blocks.end * BLOCK {
+                let what = format!("bytes {range:?} are to be in blocks {blocks:?}");
+                self.broken(Rule::Fetched, what);
+            }
+        }
+        let by = self.now.since(ask.due);
+        if !by.is_zero() {
+            let what = format!("blocks {} on of film {}", ask.first, ask.film);
+            self.explain(
+                id,
+                (ask.at, ask.due),
+                ask.blocks,
+                by.as_nanos() as Nanos,
+                &what,
+            );
+        }
+        let answer = self.fetchers.get_mut(&id);
+        let answer = answer.and_then(|fetcher| fetcher.answer(answering));
+        match answer {
+            Some(answer) if answer.leave > 0 => answer.pins = held,
+            // They are copied.
+            _ => self.lets_go(held),
+        }
+        let pinned = self.pinned_over_http();
+        if pinned > self.budget.blocks {
+            let what = format!(
+                "answers over HTTP pin {pinned} blocks, and may pin {}",
+                self.budget.blocks
+            );
+            self.broken(Rule::WithinBudget, what);
+        }
+        self.handed(answering);
+    }
+
+    /// Blocks that answers pin.
+    pub fn pinned_over_http(&self) -> usize {
+        let tracks = self.fetchers.values().flat_map(|fetcher| &fetcher.tracks);
+        let answers = tracks.flat_map(|track| &track.answer);
+        answers.map(|answer| answer.pins.len()).sum()
+    }
+
+    /// A window is handed over to the connection, which needs some time for it.
+    fn handed(&mut self, answering: Answering) {
+        let (id, track, now) = (answering.viewer, answering.track, self.now);
+        let Some(fetcher) = self.fetchers.get_mut(&id) else {
+            return;
+        };
+        let of = &self.films[fetcher.film];
+        let per_byte = seconds_per_byte(of, track, fetcher);
+        let flow = of.package.tracks()[track].id;
+        let Some(answer) = fetcher.answer(answering) else {
+            return;
+        };
+        let bytes = answer.window.bytes();
+        answer.sent += bytes;
+        let (sent, len) = (answer.sent, answer.len);
+        let seconds = bytes as f64 * per_byte;
+        let (_, ahead) = fetcher.place.wait(flow, now);
+        let begins = fetcher.place.sent(flow, bytes, seconds);
+        fetcher.heard = now;
+        let fetching = &mut fetcher.tracks[track];
+        fetching.sent_before = fetching.sent;
+        fetching.sent += seconds;
+        let passed = now.since(fetcher.since).as_nanos() as Nanos;
+        let may = Eager::default().sent_by(passed) as f64 / SECOND as f64;
+        let (was, booking) = (fetching.sent_before, fetcher.booking);
+        let limit = pace().connection_speed(ahead, per_byte, Beyond::Nothing);
+        let speed = fetcher.speed.min(limit.unwrap_or(u64::MAX)).max(1);
+        let vanished = fetcher.plays == Plays::Vanished;
+        self.note(&Line::Sends {
+            viewer: id,
+            track,
+            bytes,
+        });
+        // The first window of a beginning always may, and each may be a debt.
+        if was > may + 1e-3 {
+            let what = format!(
+                "viewer {id} has been sent {was:.3} s of track {track} in {:.3} s, and {may:.3} s are booked",
+                passed as f64 / SECOND as f64
+            );
+            self.broken(Rule::Paced, what);
+        }
+        if sent > len {
+            let what = format!("viewer {id} is sent {sent} bytes of a segment of {len}");
+            self.broken(Rule::Fetched, what);
+        }
+        if begins && !self.desk.begins(now, booking) {
+            return self.stops_fetching(id, End::Silent, "their session has ended");
+        }
+        let takes = Duration::from_secs_f64(bytes as f64 / speed as f64);
+        let event = match vanished {
+            true => (PATIENCE, Event::Cut(answering)),
+            false => (takes, Event::Taken(answering)),
+        };
+        self.after(event.0, event.1);
+    }
+
+    /// The viewer has a window.
+    pub fn is_taken(&mut self, answering: Answering) {
+        let (id, track, now) = (answering.viewer, answering.track, self.now);
+        let Some(fetcher) = self.fetchers.get_mut(&id) else {
+            return;
+        };
+        if fetcher.plays == Plays::Vanished {
+            return self.after(PATIENCE, Event::Cut(answering));
+        }
+        fetcher.heard = now;
+        let Some(answer) = fetcher.answer(answering) else {
+            return;
+        };
+        let (segment, is_whole) = (answer.segment, answer.sent >= answer.len);
+        self.gives_back(id, track);
+        if !is_whole {
+            return self.answers(answering);
+        }
+        self.counters.fetched += 1;
+        let Some(fetcher) = self.fetchers.get_mut(&id) else {
+            return;
+        };
+        let of = &self.films[fetcher.film].package.tracks()[track];
+        fetcher.place.ends(of.id, segment.into(), true, now);
+        // A player that had nothing left goes on from where it stood.
+        fetcher.clock = (now, fetcher.position(now));
+        let fetching = &mut fetcher.tracks[track];
+        let end = of.start(segment).zip(of.duration(segment));
+        fetching.reached = end.map_or(fetching.reached, |(start, duration)| start + duration);
+        fetching.answer = None;
+        fetching.next = segment + 1;
+        let turn = fetching.turn;
+        self.fetches(id, track, turn);
+    }
+
+    /// What an answer pinned is let go.
+    fn gives_back(&mut self, id: u64, track: usize) {
+        let fetcher = self.fetchers.get_mut(&id);
+        let answer = fetcher.and_then(|fetcher| fetcher.tracks[track].answer.as_mut());
+        let Some(answer) = answer else {
+            return;
+        };
+        self.leaves += std::mem::take(&mut answer.leave);
+        let pins = std::mem::take(&mut answer.pins);
+        self.lets_go(pins);
+    }
+
+    fn lets_go(&mut self, mut pins: Held) {
+        self.let_go.borrow_mut().append(&mut pins);
+        self.release();
+    }
+
+    /// The connection of an answer is closed, as its client takes nothing.
+    pub fn is_cut(&mut self, answering: Answering) {
+        let fetcher = self.fetchers.get_mut(&answering.viewer);
+        if fetcher.is_some_and(|fetcher| fetcher.answer(answering).is_some()) {
+            self.breaks_off(answering.viewer, answering.track);
+        }
+    }
+
+    /// An answer is broken off, if there is one.
+    pub fn breaks_off(&mut self, id: u64, track: usize) {
+        self.gives_back(id, track);
+        let now = self.now;
+        let Some(fetcher) = self.fetchers.get_mut(&id) else {
+            return;
+        };
+        if let Some(answer) = fetcher.tracks[track].answer.take() {
+            let flow = self.films[fetcher.film].package.tracks()[track].id;
+            fetcher.place.ends(flow, answer.segment.into(), false, now);
+            fetcher.heard = now;
+        }
+    }
+}
+
+/// Film seconds that a byte of the answer at hand plays.
+fn seconds_per_byte(film: &Film, track: usize, fetcher: &Fetcher) -> f64 {
+    let answer = fetcher.tracks[track].answer.as_ref();
+    let of = &film.package.tracks()[track];
+    let seconds = |answer: &Answer| {
+        let duration = of.duration(answer.segment).unwrap_or(0).max(0);
+        duration as f64 / SECOND as f64 / answer.len.max(1) as f64
+    };
+    answer.map_or(0.0, seconds)
+}

@@ -1,0 +1,399 @@
+//! Viewers over HTTP come, ask for segments, seek, pause, stop reading and leave.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use reelway_admission::{Activity, Arrival};
+use reelway_demand::Carriage;
+use reelway_media::{Nanos, SECOND};
+use reelway_pool::News;
+use reelway_time::Monotonic;
+use reelway_viewing::{Caller, Delivery, Doing, End, Film, Key, Piece, Window, Windows};
+
+use crate::client::address;
+use crate::config::Rule;
+use crate::events::Event;
+use crate::fetcher::{Answer, Answering, Fetcher, Fetching, Plays, token};
+use crate::node::Node;
+use crate::trace::Line;
+
+/// Film that a player likes to have before it asks for no more.
+const ENOUGH: Nanos = 30 * SECOND;
+/// Which version of a film all viewers watch.
+const VERSION: &str = "1";
+
+impl Node {
+    /// A viewer asks for the playlist of a film, to watch it from a place on.
+    pub fn opens(&mut self, id: u64, film: usize, at: Nanos) {
+        // Where they are going to play is not known before they ask for a segment.
+        let needs = self.needs_over((film, Carriage::Http), 0);
+        let of = &self.films[film];
+        let wants = of.wants(Carriage::Http);
+        let arrival = Arrival {
+            title: &of.name,
+            address: address(id),
+            connection: id,
+            user: None,
+            link: None,
+            wants: Some(&wants),
+            needs: &needs,
+        };
+        let outcome = self.desk.reserve(self.now, &arrival, Monotonic::MAX);
+        self.sent_away(&outcome.ended);
+        let reservation = match outcome.answer {
+            Ok(reservation) => reservation,
+            Err(refusal) => {
+                self.counters.refused += 1;
+                let why = refusal.reason;
+                return self.note(&Line::Refused {
+                    viewer: id,
+                    film,
+                    why,
+                });
+            }
+        };
+        let (booking, starts_in) = (reservation.id, reservation.starts_in);
+        if !self.desk.confirm(self.now, booking) {
+            let what = format!("viewer {id} is not confirmed");
+            self.broken(Rule::BookingsReturn, what);
+        }
+        self.counters.admitted += 1;
+        self.note(&Line::Admitted {
+            viewer: id,
+            film,
+            at_ms: at / 1_000_000,
+            starts_in_ms: starts_in.as_millis() as u64,
+        });
+        self.bookings.insert(booking, id);
+        let film_of = Film {
+            title: &self.films[film].name,
+            version: VERSION,
+        };
+        let began = (Delivery::Hls, None);
+        let entry = self.known.enter(Key::Token(token(id)), film_of, began, id);
+        // Some have hardly more than the film's rate, others much more.
+        let rate = self.films[film].rate();
+        let speed = rate * self.random.within(12, 200) / 10;
+        let mut fetcher = Fetcher::new(film, booking, entry, speed, self.now);
+        fetcher.heard = self.now + starts_in;
+        self.fetchers.insert(id, fetcher);
+        self.moves_to(id, at);
+        self.after(starts_in, Event::Fetches(id, 0, 1));
+        self.after(starts_in, Event::Fetches(id, 1, 1));
+        self.change_later(id);
+    }
+
+    /// A player goes on at another place: what it was being sent is broken off.
+    fn moves_to(&mut self, id: u64, at: Nanos) {
+        let now = self.now;
+        for track in 0..2 {
+            self.breaks_off(id, track);
+        }
+        let Some(fetcher) = self.fetchers.get_mut(&id) else {
+            return;
+        };
+        let package = &self.films[fetcher.film].package;
+        for (track, of) in fetcher.tracks.iter_mut().zip(package.tracks()) {
+            let next = of.number_at(at);
+            *track = Fetching {
+                next,
+                reached: of.start(next).unwrap_or(at),
+                turn: track.turn + 1,
+                ..Fetching::default()
+            };
+        }
+        fetcher.clock = (now, fetcher.tracks[0].reached);
+        fetcher.since = now;
+    }
+
+    /// A player asks for more of a track, unless it has enough. `turn`: it was to do so, and has done nothing else since.
+    pub fn fetches(&mut self, id: u64, track: usize, turn: u64) {
+        let now = self.now;
+        let Some(fetcher) = self.fetchers.get_mut(&id) else {
+            return;
+        };
+        let fetching = &fetcher.tracks[track];
+        let is_due = fetching.turn == turn && fetching.answer.is_none();
+        if !is_due || self.closing || fetcher.plays == Plays::Vanished {
+            return;
+        }
+        let ahead = fetching.reached - fetcher.position(now);
+        if ahead > ENOUGH {
+            // Whoever pauses asks when they go on.
+            if fetcher.plays == Plays::Playing {
+                let after = Duration::from_nanos((ahead - ENOUGH) as u64);
+                self.after(after, Event::Fetches(id, track, turn));
+            }
+            return;
+        }
+        let (film, number) = (fetcher.film, fetching.next);
+        let of = &self.films[film].package.tracks()[track];
+        let segment = (
+            of.id,
+            of.segment_len(number),
+            of.start(number),
+            of.duration(number),
+        );
+        let (flow, Some(len), Some(start), Some(duration)) = segment else {
+            return self.has_all(id);
+        };
+        let Some(slices) = of.slices(number, 0..len) else {
+            return;
+        };
+        if !self.is_known(id) {
+            let what = format!("viewer {id} is there, and is not known");
+            self.broken(Rule::Known, what);
+        }
+        let piece = Piece {
+            flow,
+            at: number.into(),
+            next: u64::from(number) + 1,
+            time: start..start + duration,
+            main: track == 0,
+            extra: 0.0,
+        };
+        let answering = Answering {
+            viewer: id,
+            track,
+            number: self.events.number(),
+        };
+        self.note(&Line::Fetches {
+            viewer: id,
+            track,
+            segment: number,
+            bytes: len,
+        });
+        let Some(fetcher) = self.fetchers.get_mut(&id) else {
+            return;
+        };
+        fetcher.heard = now;
+        let moved = fetcher.place.asks(&piece, now);
+        fetcher.tracks[track].answer = Some(Answer {
+            number: answering.number,
+            segment: number,
+            len,
+            sent: 0,
+            slices,
+            windows: Windows::of_parts(),
+            window: Window::default(),
+            leave: 0,
+            pins: Vec::new(),
+        });
+        if let Some(moved) = moved {
+            // Who seeks may always go on.
+            self.is_unjudged |= !moved.begins;
+            let booking = fetcher.booking;
+            let may_refuse = moved.begins;
+            let needs = self.needs_over((film, Carriage::Http), moved.to);
+            let outcome = self.desk.plays(now, booking, &needs, may_refuse);
+            self.sent_away(&outcome.ended);
+            if outcome.answer.is_err() && may_refuse {
+                if let Some(fetcher) = self.fetchers.get_mut(&id) {
+                    fetcher.place.is_refused();
+                }
+                self.counters.refused += 1;
+                return self.stops_fetching(id, End::Over, "there is no room for them there");
+            }
+        }
+        self.answers(answering);
+    }
+
+    /// Whether a viewer came over HTTP.
+    pub fn is_over_http(&self, id: u64) -> bool {
+        self.fetchers.contains_key(&id) || self.away.contains_key(&id)
+    }
+
+    /// Whether the server knows a viewer by what they bring.
+    fn is_known(&mut self, id: u64) -> bool {
+        let fetcher = self.fetchers.get(&id).map(|fetcher| fetcher.film);
+        let away = self.away.get(&id).map(|(film, _)| *film);
+        let Some(film) = fetcher.or(away) else {
+            return false;
+        };
+        let title = self.films[film].name.clone();
+        let caller = Caller {
+            peer: SocketAddr::new(address(id), 40_000),
+            connection: id,
+            agent: None,
+            token: Some(token(id)),
+            query: None,
+        };
+        let film = Film {
+            title: &title,
+            version: VERSION,
+        };
+        let found = self.known.find(&caller, &title, Delivery::Hls, self.now);
+        let present = found.ok().and_then(|found| found.present);
+        let there = present.map(|present| (present.viewer, present.check(film)));
+        if let Some((other, check)) = there
+            && (other, check) != (id, Ok(()))
+        {
+            let what = format!("viewer {id} is taken for viewer {other} ({check:?})");
+            self.broken(Rule::Known, what);
+        }
+        there.is_some()
+    }
+
+    /// A player does something else.
+    pub fn changes_over_http(&mut self, id: u64) {
+        let what = self.random.within(0, 10);
+        let now = self.now;
+        let Some(fetcher) = self.fetchers.get_mut(&id) else {
+            return;
+        };
+        let film = fetcher.film;
+        match (what, fetcher.plays) {
+            (0..4, Plays::Playing) => {
+                let to = self.random.within(0, self.films[film].length() as u64) as Nanos;
+                self.counters.seeks += 1;
+                let to_ms = to / 1_000_000;
+                let may = true;
+                self.note(&Line::Seeks {
+                    viewer: id,
+                    to_ms,
+                    may,
+                });
+                self.moves_to(id, to);
+                self.asks_for_both(id);
+            }
+            (4..8, Plays::Playing) => {
+                let at = fetcher.position(now);
+                (fetcher.plays, fetcher.clock) = (Plays::Paused, (now, at));
+                self.counters.pauses += 1;
+                self.note(&Line::Pauses { viewer: id });
+                // Now and then for longer than a viewer is remembered who is silent.
+                let longest = if self.random.once_in(4) {
+                    90_000
+                } else {
+                    15_000
+                };
+                let after = self.random.within(200, longest);
+                self.after(Duration::from_millis(after), Event::Resume(id));
+            }
+            (8, _) => return self.stops_fetching(id, End::Over, "they have seen enough"),
+            (9, Plays::Playing) => {
+                fetcher.plays = Plays::Vanished;
+                self.counters.vanished += 1;
+            }
+            _ => {}
+        }
+        self.change_later(id);
+    }
+
+    /// A player that paused goes on. If the server has given its viewer up meanwhile, they come anew, by the name they had.
+    pub fn resumes_over_http(&mut self, id: u64) {
+        let now = self.now;
+        if self.closing {
+            return;
+        }
+        if self.away.contains_key(&id) {
+            if self.is_known(id) {
+                let what = format!("viewer {id} was given up, and is known");
+                self.broken(Rule::Known, what);
+            }
+            if let Some((film, at)) = self.away.remove(&id) {
+                self.opens(id, film, at);
+            }
+            return;
+        }
+        let Some(fetcher) = self.fetchers.get_mut(&id) else {
+            return;
+        };
+        if fetcher.plays == Plays::Paused {
+            (fetcher.plays, fetcher.clock.0) = (Plays::Playing, now);
+            fetcher.resumed = now;
+            self.note(&Line::Resumes {
+                viewer: id,
+                may: true,
+            });
+            self.asks_for_both(id);
+        }
+    }
+
+    fn asks_for_both(&mut self, id: u64) {
+        for track in 0..2 {
+            let fetcher = self.fetchers.get(&id);
+            if let Some(turn) = fetcher.map(|fetcher| fetcher.tracks[track].turn) {
+                self.fetches(id, track, turn);
+            }
+        }
+    }
+
+    /// A player has all of a track. When it has seen all of the film, it leaves.
+    fn has_all(&mut self, id: u64) {
+        let Some(fetcher) = self.fetchers.get(&id) else {
+            return;
+        };
+        let is_whole = fetcher.tracks.iter().enumerate().all(|(track, fetching)| {
+            let of = &self.films[fetcher.film].package.tracks()[track];
+            of.start(fetching.next).is_none()
+        });
+        if is_whole {
+            self.stops_fetching(id, End::Over, "they have the whole film");
+        }
+    }
+
+    /// Once a second: viewers who are silent for too long are given up, and what is booked for those who rest is free.
+    pub fn gives_up_the_silent(&mut self) {
+        for id in self.fetchers.keys().copied().collect::<Vec<_>>() {
+            let Some(fetcher) = self.fetchers.get(&id) else {
+                continue;
+            };
+            // While it stood still the server heard nobody.
+            let silence = self.now.since(fetcher.heard.max(self.frozen));
+            let plays = fetcher.plays;
+            let away = (fetcher.film, fetcher.position(self.now));
+            let progress = fetcher.place.progress(silence, self.now);
+            let limit = fetcher.place.idle_limit();
+            // A player that has much may ask for nothing for a while after a pause.
+            let since = fetcher.resumed.max(fetcher.heard).max(self.frozen);
+            let has_played = self.now.since(since) > limit;
+            let (booking, film) = (fetcher.booking, fetcher.film);
+            if silence > limit {
+                if plays == Plays::Playing && has_played {
+                    let what = format!("viewer {id} plays and is given up");
+                    self.broken(Rule::Known, what);
+                }
+                if plays != Plays::Vanished {
+                    self.away.insert(id, away);
+                }
+                if plays == Plays::Playing {
+                    self.after(Duration::from_secs(2), Event::Resume(id));
+                }
+                self.counters.given_up += 1;
+                self.stops_fetching(id, End::Silent, "nothing is heard of them");
+                continue;
+            }
+            let activity = match progress.doing {
+                Doing::Ready => Activity::Ready,
+                Doing::Playing => Activity::Playing,
+                Doing::Paused => Activity::Paused,
+            };
+            let is_due = self
+                .desk
+                .keep_books(self.now, booking, activity, Duration::ZERO);
+            if is_due {
+                let at = (progress.position.unwrap_or(0.0) * SECOND as f64) as Nanos;
+                let needs = self.needs_over((film, Carriage::Http), at);
+                self.is_unjudged = true;
+                let outcome = self.desk.plays(self.now, booking, &needs, false);
+                self.sent_away(&outcome.ended);
+            }
+        }
+    }
+
+    /// A viewer over HTTP is no more.
+    pub fn stops_fetching(&mut self, id: u64, end: End, why: &'static str) {
+        for track in 0..2 {
+            self.breaks_off(id, track);
+        }
+        let Some(fetcher) = self.fetchers.remove(&id) else {
+            return;
+        };
+        self.note(&Line::Leaves { viewer: id, why });
+        self.known.leave(fetcher.entry, end, self.now);
+        self.desk.end(self.now, fetcher.booking);
+        self.bookings.remove(&fetcher.booking);
+        self.news(News::Left(id));
+    }
+}

@@ -1,0 +1,53 @@
+//! The network behind the node: a link that may carry only so much, and ways to viewers on which packets are lost.
+
+use reelway_determinism::Random;
+
+/// Longest queue of a limited link, ns: `capacity.queue` by default.
+pub(crate) const QUEUE: u64 = 20_000_000;
+/// What may come beyond it, bytes: where a stream takes room for the packets of one track, as many of the other may leave
+/// beside them when both are due.
+const BESIDE: u64 = 8 * 1538;
+
+/// The network.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    /// Bytes a second that the link carries, if it is limited.
+    rate: Option<u64>,
+    /// When all that was handed over has left, ns.
+    drained: u64,
+    /// One packet in so many is lost; 0: none.
+    one_in: u64,
+}
+
+impl Wire {
+    /// A link of so many bytes a second, and ways that lose one packet in so many.
+    pub fn new(rate: Option<u64>, one_in: u64) -> Wire {
+        Wire {
+            rate,
+            drained: 0,
+            one_in,
+        }
+    }
+
+    /// Whether packets get lost on the way.
+    pub fn is_lossy(&self) -> bool {
+        self.one_in > 0
+    }
+
+    /// Whether a packet is lost.
+    pub fn loses(&self, random: &mut Random) -> bool {
+        self.is_lossy() && random.once_in(self.one_in)
+    }
+
+    /// Bytes are handed over at once: for how long the last of them waits in the link's queue, ns, if that is more than it
+    /// bears. What finds the queue empty may always leave.
+    pub fn takes(&mut self, now: u64, bytes: u64) -> Option<u64> {
+        let rate = self.rate?;
+        let before = self.drained.saturating_sub(now);
+        let time = |bytes: u64| bytes * 1_000_000_000 / rate;
+        let beside = time(BESIDE);
+        let all = before + time(bytes);
+        self.drained = now + all;
+        (before > beside && all > QUEUE + beside).then_some(all)
+    }
+}
