@@ -33,10 +33,10 @@ impl Default for IndexOptions {
     }
 }
 
-/// What an [`Indexer`] wants.
+/// What an [`Indexer`](crate::Indexer) wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// These bytes of the file, whole, by [`Indexer::feed`]. Never empty, never past the file's end.
+    /// These bytes of the file, whole, by [`Indexer::feed`](crate::Indexer::feed). Never empty, never past the file's end.
     Need(Range<u64>),
     /// Nothing more: here is the index.
     Done(Index),

@@ -1,13 +1,11 @@
 //! What is to happen, in the order of its time.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use reelway_time::Monotonic;
 
 use crate::client::Asked;
 use crate::fetcher::Answering;
-use crate::node::Node;
 
 /// Something that is to happen.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +51,7 @@ pub(crate) enum Event {
 /// Events by time, then in the order in which they were arranged.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
-    coming: BTreeMap<(Monotonic, u64), Event>,
+    pub coming: BTreeMap<(Monotonic, u64), Event>,
     serial: u64,
 }
 
@@ -62,33 +60,5 @@ impl Events {
     pub fn number(&mut self) -> u64 {
         self.serial += 1;
         self.serial
-    }
-}
-
-impl Node {
-    pub fn at(&mut self, at: Monotonic, event: Event) {
-        let number = self.events.number();
-        self.events.coming.insert((at, number), event);
-    }
-
-    pub fn after(&mut self, after: Duration, event: Event) {
-        self.at(self.now + after, event);
-    }
-
-    /// The next event; a standstill moves the clock on before anything is seen.
-    pub fn next(&mut self) -> Option<Event> {
-        let first = self.events.coming.first_key_value().map(|((at, _), _)| *at);
-        let turn = self.lane.next_turn(self.now.nanos());
-        let turn = turn.map(Monotonic::from_nanos);
-        let (at, event) = match turn.filter(|turn| first.is_none_or(|first| *turn < first)) {
-            Some(turn) => (turn, Event::Turn(turn.nanos())),
-            None => {
-                let ((at, _), event) = self.events.coming.pop_first()?;
-                (at, event)
-            }
-        };
-        self.now = self.now.max(at).max(self.frozen);
-        self.counters.events += 1;
-        Some(event)
     }
 }

@@ -50,7 +50,7 @@
 //! | `run.rs` | a run from its seed to its end |
 //! | `config.rs` | what is run, what must hold, what comes of it |
 //! | `node.rs` | the node: pool, desk and disk |
-//! | `events.rs` | the events in order |
+//! | `events.rs`, `order.rs` | what is to happen, in the order of its time |
 //! | `coming.rs` | viewers come and are judged, seek, pause, resume and leave |
 //! | `watching.rs` | groups are asked for, read, planned and given |
 //! | `sending.rs` | the lane's turns, and what is looked at of every packet |
@@ -84,6 +84,7 @@ mod film;
 mod kernel;
 mod losing;
 mod node;
+mod order;
 mod packets;
 mod rtsp;
 mod run;

@@ -16,7 +16,7 @@ use reelway_viewing::Budget;
 
 use crate::client::{self, Client, Server};
 use crate::config::{Config, Counters, Rule, Violation, Wrong};
-use crate::disk::{Disk, WAY};
+use crate::disk::Disk;
 use crate::events::{Event, Events};
 use crate::fetcher::{Answering, Fetcher};
 use crate::film::Film;
@@ -94,9 +94,9 @@ pub(crate) struct Node {
     queue: usize,
     pub disk: Disk,
     /// How long the disk is taken to need for a block.
-    each: Duration,
+    pub each: Duration,
     /// Reads that it is given at once.
-    depth: u32,
+    pub depth: u32,
     reads: BTreeMap<u64, Read<Pages>>,
     /// What the pool has answered, and nobody has looked at yet.
     answers: VecDeque<Finished<Pages>>,
@@ -480,19 +480,6 @@ impl Node {
             };
             return Some((ask, held));
         }
-    }
-
-    /// How long before they are due so many blocks have to be asked for, so that they are sure to be there when nothing is
-    /// more urgent: reads that have begun are not interrupted.
-    pub fn surely(&self, blocks: u32) -> Duration {
-        self.each * (self.depth + blocks) + WAY
-    }
-
-    /// Blocks asked for newcomers since a second before a moment.
-    pub fn of_newcomers(&self, at: Monotonic) -> u32 {
-        let since = at.offset(-SECOND);
-        let recent = self.newcomers.iter().filter(|(at, _)| *at >= since);
-        recent.map(|(_, blocks)| blocks).sum()
     }
 
     /// Whether the disk has nothing to do, and nobody waits for room.

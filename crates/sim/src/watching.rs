@@ -1,14 +1,16 @@
 //! Viewers' groups: asked for by their streams, read once for all who need them at the time, planned, given, let go.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use reelway_cache::Watching;
-use reelway_media::Nanos;
+use reelway_media::{Nanos, SECOND};
 use reelway_playout::{Asked, Group, GroupId, StreamError, Want};
 use reelway_pool::News;
 use reelway_time::Monotonic;
 
 use crate::config::{Rule, Wrong};
+use crate::disk::WAY;
 use crate::node::{Ask, For, Held, Node};
 use crate::stream::{Pages, Planned};
 use crate::trace::Line;
@@ -228,6 +230,19 @@ impl Node {
             );
             self.broken(Rule::OnTime, what);
         }
+    }
+
+    /// How long before they are due so many blocks have to be asked for, so that they are sure to be there when nothing is
+    /// more urgent: reads that have begun are not interrupted.
+    pub fn surely(&self, blocks: u32) -> Duration {
+        self.each * (self.depth + blocks) + WAY
+    }
+
+    /// Blocks asked for newcomers since a second before a moment.
+    pub fn of_newcomers(&self, at: Monotonic) -> u32 {
+        let since = at.offset(-SECOND);
+        let recent = self.newcomers.iter().filter(|(at, _)| *at >= since);
+        recent.map(|(_, blocks)| blocks).sum()
     }
 
     /// The cache policy learns where a viewer is.
