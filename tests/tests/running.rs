@@ -2,6 +2,7 @@
 //! `reelway index`.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -257,6 +258,20 @@ fn a_session_can_be_ended_with_the_token_and_not_without() {
         (server.get("/api/sessions").json()["sessions"] == Value::Array(Vec::new())).then_some(())
     });
     assert!(gone.is_some(), "the session is still there");
+}
+
+#[test]
+fn a_command_that_prints_ends_without_a_word_when_nobody_reads_any_more() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let ended = Command::new(binary())
+        .args(["serve", "--print-config"])
+        .stdout(writer)
+        .output()
+        .expect("it runs");
+    let sigpipe = 13;
+    assert_eq!(ended.status.signal(), Some(sigpipe), "{ended:?}");
+    assert!(ended.stderr.is_empty(), "{ended:?}");
 }
 
 #[test]

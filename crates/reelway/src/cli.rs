@@ -11,6 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use reelway_node::config::{self, Config, Listen, LogFormat};
 use reelway_node::{Addresses, amounts};
+use reelway_sys::pipes;
 
 use crate::yardstick::Yardstick;
 use crate::{bench, cachesim, calibrate, check, index, serve, sim};
@@ -101,6 +102,9 @@ fn port_pair(text: &str) -> Result<(u16, u16), String> {
 impl Cli {
     /// Runs the command; the exit code tells the caller how it went.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        if self.command.only_prints() {
+            pipes::end_with_the_reader();
+        }
         match self.command {
             Command::Serve(serve) if serve.print_config => {
                 print!("{}", config::REFERENCE);
@@ -132,6 +136,19 @@ impl Cli {
                 check::run(&films)?;
                 Ok(ExitCode::SUCCESS)
             }
+        }
+    }
+}
+
+impl Command {
+    /// Whether it prints something and opens no connections.
+    fn only_prints(&self) -> bool {
+        match self {
+            Command::Serve(serve) => serve.print_config,
+            Command::Index(_) | Command::Cachesim(_) | Command::Sim(_) | Command::Check { .. } => {
+                true
+            }
+            Command::Yardstick(_) | Command::Bench(_) => false,
         }
     }
 }

@@ -62,7 +62,7 @@ impl Node {
             return self.breaks_off(id, track);
         };
         answer.leave = leave.map_or(0, |leave| leave.blocks as usize);
-        self.leaves -= answer.leave;
+        self.leaves = self.leaves.saturating_sub(answer.leave);
         let range = window.film.clone();
         answer.window = window;
         let Some(range) = range else {

@@ -65,8 +65,24 @@ fn a_thousand_seeds_hold_all_rules_and_come_out_the_same_again() {
             .map(|(_, sum)| *sum)
     };
     for name in [
-        "admitted", "refused", "seeks", "pauses", "vanished", "failed", "errors", "strict", "late",
-        "faults", "hits",
+        "admitted",
+        "refused",
+        "sent_away",
+        "seeks",
+        "pauses",
+        "vanished",
+        "failed",
+        "fetched",
+        "given_up",
+        "hits",
+        "errors",
+        "strict",
+        "late",
+        "faults",
+        "refused_packets",
+        "missed",
+        "resent",
+        "left_out",
     ] {
         assert!(of(name) > Some(0), "{name}: {counted:?}");
     }

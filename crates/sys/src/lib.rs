@@ -17,6 +17,7 @@
 //! - [`tsc`]: the processor's time stamp counter, and the clocks it is compared with
 //! - [`alloc`]: an allocator that counts, for tests
 //! - [`limits`]: descriptors, locked memory, priority and processor of a thread
+//! - [`pipes`]: what becomes of a program whose output nobody reads any more
 //! - [`netlink`]: by which interface packets leave, and through which queue
 //!
 //! Depends on no other room.
@@ -31,6 +32,7 @@ pub mod limits;
 pub mod marks;
 pub mod netlink;
 mod options;
+pub mod pipes;
 pub mod reads;
 pub mod region;
 pub mod tcp;
