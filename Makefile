@@ -27,10 +27,12 @@ web:
 test:
 	@scripts/test
 
-# Formatting, lints, documentation and the style of texts (docs/development/style.md).
+# Formatting, lints, documentation, the style of texts (docs/development/style.md) and what the crates may do
+# (docs/development/testing.md).
 check:
 	cargo fmt --all --check
-	cargo test --package reelway-tests --test words --locked
+	cargo test --quiet --package reelway-tests --test words --locked
+	cargo test --quiet --package reelway-structure --test workspace --locked
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 

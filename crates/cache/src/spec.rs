@@ -20,11 +20,11 @@ use crate::w_tiny_lfu::WTinyLfu;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     text: String,
-    kind: Kind,
+    kind: PolicyKind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Kind {
+enum PolicyKind {
     Fifo,
     Lru,
     Lfu,
@@ -45,7 +45,7 @@ impl Default for Spec {
     fn default() -> Spec {
         Spec {
             text: "lru".to_owned(),
-            kind: Kind::Lru,
+            kind: PolicyKind::Lru,
         }
     }
 }
@@ -151,22 +151,22 @@ impl Spec {
     /// [`Policy::insert`]'s weights), about `slots` of them at a time.
     pub fn build(&self, capacity: u64, slots: usize) -> Box<dyn Policy> {
         match self.kind {
-            Kind::Fifo => Box::new(Lru::fifo(slots)),
-            Kind::Lru => Box::new(Lru::new(slots)),
-            Kind::Lfu => Box::new(Lfu::new(slots)),
-            Kind::Ons(options) => Box::new(Ons::new(options, capacity, slots)),
-            Kind::Slru { protected } => Box::new(Slru::new(protected, capacity, slots)),
-            Kind::TwoQ {
+            PolicyKind::Fifo => Box::new(Lru::fifo(slots)),
+            PolicyKind::Lru => Box::new(Lru::new(slots)),
+            PolicyKind::Lfu => Box::new(Lfu::new(slots)),
+            PolicyKind::Ons(options) => Box::new(Ons::new(options, capacity, slots)),
+            PolicyKind::Slru { protected } => Box::new(Slru::new(protected, capacity, slots)),
+            PolicyKind::TwoQ {
                 share_in,
                 share_out,
             } => Box::new(TwoQ::new(share_in, share_out, capacity, slots)),
-            Kind::LruK { k, history } => Box::new(LruK::new(k, history, capacity, slots)),
-            Kind::Fbr(options) => Box::new(Fbr::new(options, capacity, slots)),
-            Kind::Arc => Box::new(Arc::new(capacity, slots)),
-            Kind::S3Fifo { small } => Box::new(S3Fifo::new(small, capacity, slots)),
-            Kind::WTinyLfu { window } => Box::new(WTinyLfu::new(window, capacity, slots)),
-            Kind::Sieve => Box::new(Sieve::new(slots)),
-            Kind::Timetable => Box::new(Timetable::new(slots)),
+            PolicyKind::LruK { k, history } => Box::new(LruK::new(k, history, capacity, slots)),
+            PolicyKind::Fbr(options) => Box::new(Fbr::new(options, capacity, slots)),
+            PolicyKind::Arc => Box::new(Arc::new(capacity, slots)),
+            PolicyKind::S3Fifo { small } => Box::new(S3Fifo::new(small, capacity, slots)),
+            PolicyKind::WTinyLfu { window } => Box::new(WTinyLfu::new(window, capacity, slots)),
+            PolicyKind::Sieve => Box::new(Sieve::new(slots)),
+            PolicyKind::Timetable => Box::new(Timetable::new(slots)),
         }
     }
 }
@@ -177,42 +177,42 @@ impl FromStr for Spec {
     fn from_str(text: &str) -> Result<Spec, SpecError> {
         let mut parameters = Parameters::parse(text)?;
         let kind = match parameters.policy {
-            "fifo" => Kind::Fifo,
-            "lru" => Kind::Lru,
-            "lfu" => Kind::Lfu,
-            "ons" => Kind::Ons(ons::Options {
+            "fifo" => PolicyKind::Fifo,
+            "lru" => PolicyKind::Lru,
+            "lfu" => PolicyKind::Lfu,
+            "ons" => PolicyKind::Ons(ons::Options {
                 threshold: parameters.take("threshold", 5, 1..=1000)?,
                 exceed: parameters.take("exceed", 0, 0..=1)? == 1,
                 new: parameters.take("new", 0.7, 0.0..=1.0)?,
             }),
-            "slru" => Kind::Slru {
+            "slru" => PolicyKind::Slru {
                 protected: parameters.take("protected", 0.8, 0.0..=1.0)?,
             },
-            "2q" => Kind::TwoQ {
+            "2q" => PolicyKind::TwoQ {
                 share_in: parameters.take("in", 0.25, 0.0..=1.0)?,
                 share_out: parameters.take("out", 0.5, 0.0..=1.0)?,
             },
-            "lru-k" => Kind::LruK {
+            "lru-k" => PolicyKind::LruK {
                 k: parameters.take("k", 2, 1..=3)?,
                 history: parameters.take("history", 0.25, 0.0..=1.0)?,
             },
             "fbr" => {
                 let new = parameters.take("new", 0.25, 0.0..=1.0)?;
-                Kind::Fbr(fbr::Options {
+                PolicyKind::Fbr(fbr::Options {
                     new,
                     old: parameters.take("old", 0.5_f64.min(1.0 - new), 0.0..=1.0 - new)?,
                     average: parameters.take("average", 100, 1..=1_000_000)?,
                 })
             }
-            "arc" => Kind::Arc,
-            "s3-fifo" => Kind::S3Fifo {
+            "arc" => PolicyKind::Arc,
+            "s3-fifo" => PolicyKind::S3Fifo {
                 small: parameters.take("small", 0.1, 0.0..=1.0)?,
             },
-            "w-tinylfu" => Kind::WTinyLfu {
+            "w-tinylfu" => PolicyKind::WTinyLfu {
                 window: parameters.take("window", 0.01, 0.0..=1.0)?,
             },
-            "sieve" => Kind::Sieve,
-            "timetable" => Kind::Timetable,
+            "sieve" => PolicyKind::Sieve,
+            "timetable" => PolicyKind::Timetable,
             unknown => return Err(SpecError::Unknown(unknown.to_owned())),
         };
         parameters.end()?;

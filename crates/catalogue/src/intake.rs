@@ -13,14 +13,18 @@ use crate::intake_error::IntakeError;
 /// Where films come and go by request. What lies elsewhere is not among it.
 pub trait Intake: Send + Sync {
     /// The file of a film that is there and can be taken away.
-    fn present(&self, title: &str) -> Option<Place>;
+    fn present(&self, title: &str) -> Option<Destination>;
 
     /// The file of a title, which may be put there. Reads the file system.
-    fn place(&self, title: &str) -> Result<Place, IntakeError>;
+    fn place(&self, title: &str) -> Result<Destination, IntakeError>;
 
     /// Whether a whole file, to become `place`, is a film; keeps what was learnt of it. Reads it.
-    fn judge(&self, title: &str, file: &File, place: &Place)
-    -> Result<FileIdentity, IndexingError>;
+    fn judge(
+        &self,
+        title: &str,
+        file: &File,
+        place: &Destination,
+    ) -> Result<FileIdentity, IndexingError>;
 
     /// Something was put or taken away: look again, soon.
     fn look_again(&self);
@@ -31,7 +35,7 @@ pub trait Intake: Send + Sync {
 
 /// The file of a title.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Destination {
     /// The folder in which it lies, or would lie.
     pub folder: Below,
     /// Its name there.
@@ -40,7 +44,7 @@ pub struct Place {
     pub present: Option<FileIdentity>,
 }
 
-impl Place {
+impl Destination {
     /// Its path.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(&self.name)

@@ -32,7 +32,7 @@ pub use directory::Directory;
 pub use entry::{CatalogueError, Entry, Film, Protocols, State, Summary, TrackSummary};
 pub use index_file::{IndexFile, IndexFileError};
 pub use indexing::{IndexingError, index_path};
-pub use intake::{Intake, Place};
+pub use intake::{Destination, Intake};
 pub use intake_error::IntakeError;
 pub use library::Change;
 pub use naming::is_film;

@@ -12,7 +12,7 @@ use crate::catalogue::Catalogue;
 use crate::directory::Directory;
 use crate::entry::{CatalogueError, Entry, Film};
 use crate::indexing::IndexingError;
-use crate::intake::{Intake, Place};
+use crate::intake::{Destination, Intake};
 use crate::intake_error::IntakeError;
 use crate::library::Change;
 
@@ -82,11 +82,11 @@ impl Several {
 }
 
 impl Intake for Several {
-    fn present(&self, title: &str) -> Option<Place> {
+    fn present(&self, title: &str) -> Option<Destination> {
         self.with(title)?.intake()?.present(title)
     }
 
-    fn place(&self, title: &str) -> Result<Place, IntakeError> {
+    fn place(&self, title: &str) -> Result<Destination, IntakeError> {
         self.intake_of(title)?.place(title)
     }
 
@@ -94,7 +94,7 @@ impl Intake for Several {
         &self,
         title: &str,
         file: &File,
-        place: &Place,
+        place: &Destination,
     ) -> Result<FileIdentity, IndexingError> {
         match self.intake_of(title) {
             Ok(intake) => intake.judge(title, file, place),

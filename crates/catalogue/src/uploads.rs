@@ -12,7 +12,7 @@ use reelway_sys::files::room;
 use crate::below::{Below, file_below, folder_below};
 use crate::directory::Directory;
 use crate::indexing::{IndexingError, foreign_container, index_file};
-use crate::intake::{Intake, Place};
+use crate::intake::{Destination, Intake};
 use crate::intake_error::IntakeError;
 use crate::scan::scan;
 
@@ -22,17 +22,17 @@ const LONGEST_PART: usize = 240;
 const MOST_PARTS: usize = 16;
 
 impl Intake for Directory {
-    fn present(&self, title: &str) -> Option<Place> {
+    fn present(&self, title: &str) -> Option<Destination> {
         let entry = self.shared.entry(title)?;
         let (folder, name) = file_below(self.films(), &entry.path)?;
-        Some(Place {
+        Some(Destination {
             folder,
             name,
             present: Some(entry.identity),
         })
     }
 
-    fn place(&self, title: &str) -> Result<Place, IntakeError> {
+    fn place(&self, title: &str) -> Result<Destination, IntakeError> {
         if let Some(place) = self.present(title) {
             if let Some(reason) = foreign_container(Path::new(&place.name)) {
                 return Err(IntakeError::Taken {
@@ -51,7 +51,7 @@ impl Intake for Directory {
         let root = root.ok_or(IntakeError::NoFolder)?;
         let way = PathBuf::from(format!("{title}.mp4"));
         let (folder, name) = (way.parent(), way.file_name().map(OsString::from));
-        let place = Place {
+        let place = Destination {
             folder: Below::new(root, folder.unwrap_or(Path::new(""))),
             name: name.unwrap_or_default(),
             present: None,
@@ -71,7 +71,7 @@ impl Intake for Directory {
         &self,
         title: &str,
         file: &File,
-        place: &Place,
+        place: &Destination,
     ) -> Result<FileIdentity, IndexingError> {
         let path = place.path();
         let (identity, index) = index_file(file, &path)?;

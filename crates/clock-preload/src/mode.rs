@@ -15,7 +15,7 @@ use std::fmt::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use reelway_clock::process::{self, KINDS, Kind};
+use reelway_clock::process::{self, KERNEL_CLOCKS, KernelClock};
 use reelway_clock::trust::Wish;
 use reelway_sys::tsc;
 
@@ -232,14 +232,14 @@ fn say_statistics() {
             let _ = write!(page, " {name} {calls},");
         }
     }
-    for kind in KINDS {
+    for kind in KERNEL_CLOCKS {
         let statistics = process::statistics(kind);
         if statistics.looks != 0 {
             let name = match kind {
-                Kind::Monotonic => "monotonic",
-                Kind::Real => "real",
-                Kind::Boot => "boot",
-                Kind::Raw => "raw",
+                KernelClock::Monotonic => "monotonic",
+                KernelClock::Real => "real",
+                KernelClock::Boot => "boot",
+                KernelClock::Raw => "raw",
             };
             let reelway_clock::Statistics {
                 looks,

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use reelway_sys::tsc::{self, ForkPage, Halves};
 
 use crate::cross;
-use crate::track::{Event, Manner, Source, Statistics, TRACK_WORDS, Track};
+use crate::track::{Event, Manner, Source, Statistics, TRACK_WORDS, TrackedClock};
 use crate::trust::{self, Why, Wish};
 
 /// A clock of the kernel that is followed; the value of its constant in the functions below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum KernelClock {
     /// `CLOCK_MONOTONIC`.
     Monotonic,
     /// `CLOCK_REALTIME`.
@@ -26,17 +26,22 @@ pub enum Kind {
     Raw,
 }
 
-/// [`Kind::Monotonic`] as a constant.
-pub const MONOTONIC: usize = Kind::Monotonic as usize;
-/// [`Kind::Real`] as a constant.
-pub const REAL: usize = Kind::Real as usize;
-/// [`Kind::Boot`] as a constant.
-pub const BOOT: usize = Kind::Boot as usize;
-/// [`Kind::Raw`] as a constant.
-pub const RAW: usize = Kind::Raw as usize;
+/// [`KernelClock::Monotonic`] as a constant.
+pub const MONOTONIC: usize = KernelClock::Monotonic as usize;
+/// [`KernelClock::Real`] as a constant.
+pub const REAL: usize = KernelClock::Real as usize;
+/// [`KernelClock::Boot`] as a constant.
+pub const BOOT: usize = KernelClock::Boot as usize;
+/// [`KernelClock::Raw`] as a constant.
+pub const RAW: usize = KernelClock::Raw as usize;
 
 /// All clocks that are followed.
-pub const KINDS: [Kind; 4] = [Kind::Monotonic, Kind::Real, Kind::Boot, Kind::Raw];
+pub const KERNEL_CLOCKS: [KernelClock; 4] = [
+    KernelClock::Monotonic,
+    KernelClock::Real,
+    KernelClock::Boot,
+    KernelClock::Raw,
+];
 /// The kernel's numbers of them.
 const NUMBERS: [i32; 4] = [
     tsc::MONOTONIC,
@@ -58,7 +63,7 @@ static APART: AtomicU64 = AtomicU64::new(0);
 /// Whether the kernel clears [`PAGE`] in a child.
 static WIPED: AtomicU32 = AtomicU32::new(0);
 /// Who hears of events. Reading it never waits.
-static HEARER: OnceLock<fn(Kind, Event)> = OnceLock::new();
+static HEARER: OnceLock<fn(KernelClock, Event)> = OnceLock::new();
 
 /// The counter and one of the kernel's clocks.
 #[derive(Clone, Copy)]
@@ -77,20 +82,20 @@ impl<const KIND: usize> Source for Machine<KIND> {
 
     fn hear(&self, event: Event) {
         if let Some(function) = HEARER.get() {
-            function(KINDS[KIND], event);
+            function(KERNEL_CLOCKS[KIND], event);
         }
     }
 }
 
 #[inline(always)]
-fn track<const KIND: usize>() -> Track<'static> {
+fn track<const KIND: usize>() -> TrackedClock<'static> {
     let (tracks, _) = PAGE.0.as_chunks::<TRACK_WORDS>();
     let manner = if KIND == REAL {
         Manner::Settable
     } else {
         Manner::Steady
     };
-    Track::new(&tracks[KIND], manner)
+    TrackedClock::new(&tracks[KIND], manner)
 }
 
 /// The counter as a reader takes it: in order with what the thread did before, or not.
@@ -160,12 +165,12 @@ pub fn nanos_with_error<const KIND: usize>() -> (u64, u64) {
     }
 }
 
-/// The time of a clock at a count; see `Track::time_at`.
+/// The time of a clock at a count; see `TrackedClock::time_at`.
 pub fn time_at<const KIND: usize>(count: u64) -> Option<u64> {
     track::<KIND>().time_at(count)
 }
 
-/// The count at a time of a clock; see `Track::count_at`.
+/// The count at a time of a clock; see `TrackedClock::count_at`.
 pub fn count_at<const KIND: usize>(nanos: u64) -> Option<u64> {
     track::<KIND>().count_at(nanos)
 }
@@ -227,33 +232,33 @@ pub fn real_was_set() {
 }
 
 /// What has happened to a clock since the start or the fork.
-pub fn statistics(kind: Kind) -> Statistics {
+pub fn statistics(kind: KernelClock) -> Statistics {
     any(kind).statistics()
 }
 
 /// Whether a clock is read from the counter at this moment (soon after its first reading, and not
 /// while the counter is under suspicion).
-pub fn is_tracking(kind: Kind) -> bool {
+pub fn is_tracking(kind: KernelClock) -> bool {
     any(kind).is_tracking()
 }
 
 /// Counts a second as measured for a clock; zero while nothing is known.
-pub fn hertz(kind: Kind) -> u64 {
+pub fn hertz(kind: KernelClock) -> u64 {
     any(kind).hertz()
 }
 
-fn any(kind: Kind) -> Track<'static> {
+fn any(kind: KernelClock) -> TrackedClock<'static> {
     match kind {
-        Kind::Monotonic => track::<MONOTONIC>(),
-        Kind::Real => track::<REAL>(),
-        Kind::Boot => track::<BOOT>(),
-        Kind::Raw => track::<RAW>(),
+        KernelClock::Monotonic => track::<MONOTONIC>(),
+        KernelClock::Real => track::<REAL>(),
+        KernelClock::Boot => track::<BOOT>(),
+        KernelClock::Raw => track::<RAW>(),
     }
 }
 
 /// Sets the function that hears of events; the first one set stays. It is called with no lock
 /// held, perhaps in a signal handler.
-pub fn set_hearer(function: fn(Kind, Event)) {
+pub fn set_hearer(function: fn(KernelClock, Event)) {
     // An `Err` means that there is one already.
     let _ = HEARER.set(function);
 }

@@ -10,7 +10,7 @@ use reelway_time::{Boot, Monotonic, Real};
 
 use crate::clock::Clock;
 use crate::cross::{self, Crossing};
-use crate::process::{self, BOOT, Kind, MONOTONIC, REAL};
+use crate::process::{self, BOOT, KernelClock, MONOTONIC, REAL};
 use crate::track::Event;
 use crate::trust::{self, Why, Wish};
 
@@ -121,7 +121,7 @@ impl Conversion {
         // Draws both pieces, if they are due.
         let (monotonic, real) = (now(), real());
         let count = tsc::counter_ordered();
-        let hertz = process::hertz(Kind::Monotonic);
+        let hertz = process::hertz(KernelClock::Monotonic);
         match (
             process::time_at::<MONOTONIC>(count),
             process::time_at::<REAL>(count),
@@ -243,14 +243,14 @@ fn report_with(crossing: Crossing) -> Report {
     let counter = process::uses_counter();
     let begin = KernelTime::now();
     // A clock source that takes microseconds to read takes milliseconds to measure a rate by.
-    while counter && !process::is_tracking(Kind::Monotonic) && begin.passed() < 100_000_000 {
+    while counter && !process::is_tracking(KernelClock::Monotonic) && begin.passed() < 100_000_000 {
         let _ = (now(), real());
     }
     let (_, error) = now_with_error();
     Report {
         counter,
         why,
-        hertz: process::hertz(Kind::Monotonic),
+        hertz: process::hertz(KernelClock::Monotonic),
         error,
         crossing,
         virtual_machine: tsc::hypervisor(),
@@ -287,20 +287,20 @@ pub fn on_change(function: fn(&str)) {
 
 /// An event of one of the clocks, in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Words(Kind, Event);
+pub struct Words(KernelClock, Event);
 
 /// An event of one of the clocks, in words.
-pub fn words(kind: Kind, event: Event) -> Words {
+pub fn words(kind: KernelClock, event: Event) -> Words {
     Words(kind, event)
 }
 
 impl fmt::Display for Words {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let clock = match self.0 {
-            Kind::Monotonic => "monotonic",
-            Kind::Real => "real",
-            Kind::Boot => "boot",
-            Kind::Raw => "raw monotonic",
+            KernelClock::Monotonic => "monotonic",
+            KernelClock::Real => "real",
+            KernelClock::Boot => "boot",
+            KernelClock::Raw => "raw monotonic",
         };
         write!(f, "the {clock} clock ")?;
         match self.1 {

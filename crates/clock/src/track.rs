@@ -68,16 +68,16 @@ pub enum Manner {
 
 /// A clock of the kernel, followed. The words are its whole state; all zeros is a fresh one.
 #[derive(Clone, Copy)]
-pub struct Track<'a> {
+pub struct TrackedClock<'a> {
     words: Memory<'a>,
     manner: Manner,
 }
 
-impl<'a> Track<'a> {
+impl<'a> TrackedClock<'a> {
     /// The clock whose state is in these words.
     #[inline(always)]
-    pub const fn new(words: &'a [AtomicU64; TRACK_WORDS], manner: Manner) -> Track<'a> {
-        Track {
+    pub const fn new(words: &'a [AtomicU64; TRACK_WORDS], manner: Manner) -> TrackedClock<'a> {
+        TrackedClock {
             words: Memory(words),
             manner,
         }

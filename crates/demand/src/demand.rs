@@ -52,7 +52,7 @@ impl Carriage {
 
 /// Media bytes and RTP packets of a track in each quarter second of its decode times.
 #[derive(Clone, Debug, Default)]
-struct Track {
+struct TrackDemand {
     bytes: Vec<u32>,
     packets: Vec<u32>,
 }
@@ -155,7 +155,7 @@ impl Demand {
         let mut tracks = Vec::with_capacity(title.tracks.len());
         let mut held = Held::new(bins, reading);
         for (index, track) in title.tracks.iter().enumerate() {
-            let mut needs = Track {
+            let mut needs = TrackDemand {
                 bytes: vec![0; bins],
                 packets: vec![0; bins],
             };
@@ -197,7 +197,7 @@ impl Demand {
         let mut held = Held::new(bins, reading);
         let side_by_side = SideBySide::of(title);
         let of_track = |track: &reelway_media::Track| {
-            let mut needs = Track {
+            let mut needs = TrackDemand {
                 bytes: vec![0; bins],
                 packets: vec![0; bins],
             };
@@ -223,11 +223,11 @@ impl Demand {
         Demand::new(title, tracks, &mut held)
     }
 
-    fn new(title: &Title, tracks: Vec<Track>, held: &mut Held) -> Demand {
+    fn new(title: &Title, tracks: Vec<TrackDemand>, held: &mut Held) -> Demand {
         let largest = title.video().map_or(0, |(_, track)| largest_gop(track));
         let first = |kind| title.tracks.iter().position(|track| track.kind == kind);
         let usual = [title.video().map(|(index, _)| index), first(Kind::Audio)];
-        let keep = |track: &Track| Kept {
+        let keep = |track: &TrackDemand| Kept {
             bytes: Packed::of(&track.bytes),
             packets: Packed::of(&track.packets),
         };
@@ -458,7 +458,7 @@ fn largest_gop(track: &reelway_media::Track) -> u32 {
     largest
 }
 
-impl Track {
+impl TrackDemand {
     /// Lays bytes and packets evenly into the quarter seconds from `start` to `end`, each of them once.
     fn spread(&mut self, start: Nanos, end: Nanos, bytes: u64, packets: u64) {
         let count = ((end - start) / BIN).max(1);

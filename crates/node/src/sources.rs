@@ -72,8 +72,8 @@ impl Source {
         let mut config = SourceConfig::of(first);
         for mirror in &self.mirrors {
             config
-                .places
-                .extend(SourceConfig::of(address(mirror)?).places);
+                .endpoints
+                .extend(SourceConfig::of(address(mirror)?).endpoints);
         }
         let range = |key: &str, value: u64, low: u64, high: u64| {
             ensure!(

@@ -1,4 +1,4 @@
-//! Addresses of places (`http://host/films/`, `s3://bucket/prefix`) and of films below them. What an
+//! Addresses of endpoints (`http://host/films/`, `s3://bucket/prefix`) and of films below them. What an
 //! address holds of secrets (user and password, a query that may be a signature) is kept apart from what
 //! is shown.
 
@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::secret::Secret;
 
-/// Longest path of a film below its place, in bytes.
+/// Longest path of a film below its endpoint, in bytes.
 const MOST_PATH: usize = 1024;
 
 /// Unreserved characters (RFC 3986 2.3) stay as they are.
@@ -26,7 +26,7 @@ pub enum Scheme {
     S3,
 }
 
-/// The address of a place: a folder of films, or a single document.
+/// The address of an endpoint: a folder of films, or a single document.
 #[derive(Clone, Debug)]
 pub struct Address {
     /// Web server or S3.
@@ -38,7 +38,7 @@ pub struct Address {
     query: Secret,
 }
 
-/// Why this is no address of a place.
+/// Why this is no address of an endpoint.
 #[derive(Debug, thiserror::Error)]
 #[error("'{shown}' is not an address of films: {why}")]
 pub struct AddressError {
@@ -156,7 +156,7 @@ impl Address {
     }
 
     /// What to ask a web server for: the address of `path` (decoded, relative; a slash at its end stays)
-    /// below this place, secrets of the query included.
+    /// below this endpoint, secrets of the query included.
     pub(crate) fn below(&self, path: &str, more: &str) -> Url {
         let mut url = self.url.clone();
         let base = self.url.path().trim_end_matches('/').to_owned();
@@ -187,7 +187,7 @@ impl Address {
         format!("{}{path}", url.as_str().trim_end_matches('/'))
     }
 
-    /// The path, decoded and below this place, of an entry in a list: a path below it, or a whole address. None
+    /// The path, decoded and below this endpoint, of an entry in a list: a path below it, or a whole address. None
     /// where it lies elsewhere or is none.
     pub(crate) fn relative(&self, entry: &str) -> Option<String> {
         let path = if Address::is_meant(entry) {
@@ -210,7 +210,7 @@ impl Address {
     }
 }
 
-/// Whether this can be the path of a film below a place: names with slashes between them, that mean the same
+/// Whether this can be the path of a film below an endpoint: names with slashes between them, that mean the same
 /// to everybody.
 pub(crate) fn is_path(path: &str) -> bool {
     (1..=MOST_PATH).contains(&path.len())
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn entries_of_a_list_lie_below_their_place() {
-        let place = Address::parse("http://h:80/films/").unwrap();
+        let endpoint = Address::parse("http://h:80/films/").unwrap();
         for (entry, path) in [
             ("a.mp4", Some("a.mp4")),
             ("./b/c%20d.mp4", Some("b/c d.mp4")),
@@ -266,18 +266,22 @@ mod tests {
             ("%ff.mp4", None),
             ("", None),
         ] {
-            assert_eq!(place.relative(entry).as_deref(), path, "{entry}");
+            assert_eq!(endpoint.relative(entry).as_deref(), path, "{entry}");
         }
     }
 
     #[test]
     fn a_bucket_and_its_prefix() {
-        let place = Address::parse("s3://films/archive/2026/").unwrap();
+        let endpoint = Address::parse("s3://films/archive/2026/").unwrap();
         assert_eq!(
-            (place.scheme, place.host().as_str(), place.path().as_str()),
+            (
+                endpoint.scheme,
+                endpoint.host().as_str(),
+                endpoint.path().as_str()
+            ),
             (Scheme::S3, "films", "archive/2026")
         );
-        assert_eq!(place.shown(), "s3://films/archive/2026");
+        assert_eq!(endpoint.shown(), "s3://films/archive/2026");
         let film = Address::parse("http://h/films/a%20b.mp4").unwrap();
         assert_eq!(
             (film.last().as_str(), film.parent().shown()),

@@ -9,16 +9,16 @@ use crate::secret::Secret;
 /// Most connections to one source.
 pub const MOST_CONNECTIONS: usize = 256;
 
-/// A source of films: one or several places that have the same ones.
+/// A source of films: one or several endpoints that have the same ones.
 #[derive(Clone, Debug)]
 pub struct SourceConfig {
     /// Where the films are: first the one that is asked while it is well.
-    pub places: Vec<Address>,
+    pub endpoints: Vec<Address>,
     /// Which of what lies there are films.
     pub films: Wanted,
-    /// Hosts (`host` or `host:port`) to which redirects are followed, beside those of the places.
+    /// Hosts (`host` or `host:port`) to which redirects are followed, beside those of the endpoints.
     pub redirects: Vec<String>,
-    /// For `Authorization: Bearer`, at web servers. Sent to the places only, not where they redirect to.
+    /// For `Authorization: Bearer`, at web servers. Sent to the endpoints only, not where they redirect to.
     pub token: Secret,
     /// For S3.
     pub s3: S3Config,
@@ -36,15 +36,15 @@ pub struct SourceConfig {
     pub refresh: Duration,
 }
 
-/// Which films of a place.
+/// Which films of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Wanted {
     /// All that it lists: a Reelway server its `/api/films`, a web server its folders' pages, S3 its keys.
     #[default]
     Listed,
-    /// These, by their paths below the place.
+    /// These, by their paths below the endpoint.
     These(Vec<String>),
-    /// Those in this document below the place: an address or path a line (M3U will do).
+    /// Those in this document below the endpoint: an address or path a line (M3U will do).
     Document(String),
 }
 
@@ -87,10 +87,10 @@ impl SourceConfig {
         }
     }
 
-    /// All films of one place, with the defaults.
-    pub fn new(place: Address) -> SourceConfig {
+    /// All films of one endpoint, with the defaults.
+    pub fn new(endpoint: Address) -> SourceConfig {
         SourceConfig {
-            places: vec![place],
+            endpoints: vec![endpoint],
             films: Wanted::Listed,
             redirects: Vec::new(),
             token: Secret::default(),

@@ -1,8 +1,8 @@
-//! What can go wrong between here and a place that has films, by what is to be done about it.
+//! What can go wrong between here and an endpoint that has films, by what is to be done about it.
 
 use std::time::Duration;
 
-/// Why bytes could not be had from one place.
+/// Why bytes could not be had from one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The film there is not the one that was indexed any more.
@@ -46,14 +46,14 @@ pub enum Fault {
 /// What a fault means for the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// The place may be well again soon.
+    /// The endpoint may be well again soon.
     Passing,
-    /// The place is no use for this film.
+    /// The endpoint is no use for this film.
     Final,
 }
 
 impl Fault {
-    /// Whether asking the same place again may help.
+    /// Whether asking the same endpoint again may help.
     pub fn meaning(&self) -> Meaning {
         match self {
             Fault::Changed(_)

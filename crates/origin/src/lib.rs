@@ -1,8 +1,8 @@
 //! Films that lie elsewhere.
 //!
-//! What lives here: the network side of a film on another server. A *source* is one or several *places*
+//! What lives here: the network side of a film on another server. A *source* is one or several *endpoints*
 //! (web servers, another Reelway, S3 and what is compatible) that have the same films. It is read by byte
-//! ranges, each of the version that was indexed (its ETag is pinned), with retries at the other places and in
+//! ranges, each of the version that was indexed (its ETag is pinned), with retries at the other endpoints and in
 //! time, and it lists which films there are. To the rooms around, a source is a [`reelway_store::Opener`]
 //! and a [`reelway_catalogue::Shelf`]: films on it play like those on a disk.
 #![forbid(unsafe_code)]
@@ -10,10 +10,10 @@
 mod address;
 mod check;
 mod config;
+mod endpoint;
 mod fault;
 mod lists;
 mod origin;
-mod place;
 mod redirects;
 mod retry;
 mod s3;

@@ -1,4 +1,4 @@
-//! Which films a place has: read from what it tells. Pure: text in, paths out.
+//! Which films an endpoint has: read from what it tells. Pure: text in, paths out.
 
 use serde::Deserialize;
 
@@ -48,9 +48,9 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// What a folder's page (nginx' autoindex, Apache's and others') leads to below itself: paths below the place,
+/// What a folder's page (nginx' autoindex, Apache's and others') leads to below itself: paths below the endpoint,
 /// folders with a slash at their end.
-pub(crate) fn links(html: &str, place: &Address, folder: &str) -> Vec<String> {
+pub(crate) fn links(html: &str, endpoint: &Address, folder: &str) -> Vec<String> {
     let mut found = Vec::new();
     let lower = html.to_ascii_lowercase();
     let mut at = 0;
@@ -76,9 +76,9 @@ pub(crate) fn links(html: &str, place: &Address, folder: &str) -> Vec<String> {
         let link = link.trim_end_matches('/');
         let path = match link {
             "" => None,
-            whole if Address::is_meant(whole) => place.relative(whole),
-            rooted if rooted.starts_with('/') => place.relative(&place.at_root(rooted)),
-            below => place.relative(below).map(|below| match folder {
+            whole if Address::is_meant(whole) => endpoint.relative(whole),
+            rooted if rooted.starts_with('/') => endpoint.relative(&endpoint.at_root(rooted)),
+            below => endpoint.relative(below).map(|below| match folder {
                 "" => below,
                 folder => format!("{folder}/{below}"),
             }),
@@ -105,14 +105,21 @@ mod tests {
 
     #[test]
     fn a_folders_page_leads_down_only() {
-        let place = Address::parse("http://h/films/").unwrap();
+        let endpoint = Address::parse("http://h/films/").unwrap();
         let html = r##"<html><body><h1>Index of /films/</h1><pre><a href="../">../</a>
             <a href="?C=M;O=A">Date</a> <A HREF='sub%20folder/'>x</a> <a href="a%26b.mp4">a&amp;b</a>
             <a href="/films/c.mp4">c</a> <a href="/other/d.mp4">d</a> <a href="http://elsewhere/e.mp4">e</a>
             <a href="a%26b.mp4">twice</a> <a href=unquoted.mp4> <a href="#top"> <a href"##;
-        assert_eq!(links(html, &place, ""), ["a&b.mp4", "c.mp4", "sub folder/"]);
         assert_eq!(
-            links(r#"<a href="x.mp4"><a href="/films/c.mp4">"#, &place, "sub"),
+            links(html, &endpoint, ""),
+            ["a&b.mp4", "c.mp4", "sub folder/"]
+        );
+        assert_eq!(
+            links(
+                r#"<a href="x.mp4"><a href="/films/c.mp4">"#,
+                &endpoint,
+                "sub"
+            ),
             ["sub/x.mp4"]
         );
     }
@@ -150,8 +157,8 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_page_is_read_without_harm(html in "(<a href=[\"'][^>]{0,12}[\"']?>|href|.){0,20}") {
-            let place = Address::parse("http://h/films/").unwrap();
-            for path in links(&html, &place, "sub") {
+            let endpoint = Address::parse("http://h/films/").unwrap();
+            for path in links(&html, &endpoint, "sub") {
                 proptest::prop_assert!(path.starts_with("sub/"));
             }
         }

@@ -18,9 +18,9 @@ use tokio::runtime::Handle;
 use tracing::warn;
 
 use crate::config::{SourceConfig, Wanted};
+use crate::endpoint::Endpoint;
 use crate::fault::{Fault, Meaning};
 use crate::lists::{self, Page};
-use crate::place::Place;
 use crate::source::{Film, Pin, Source};
 use crate::stats::OriginStats;
 use crate::version::Version;
@@ -62,9 +62,9 @@ struct Known {
     hint: Option<String>,
 }
 
-/// A film in a place's list.
+/// A film in an endpoint's list.
 struct Listed {
-    /// Path below the place.
+    /// Path below the endpoint.
     path: String,
     /// What its name is made of.
     file: String,
@@ -81,7 +81,7 @@ impl Origin {
         runtime: Handle,
     ) -> Result<Arc<Origin>, String> {
         let name = config
-            .places
+            .endpoints
             .first()
             .ok_or("a source without an address")?
             .shown()
@@ -275,13 +275,16 @@ impl Inner {
         Ok(bytes)
     }
 
-    /// Looks which films there are, at the first place that tells.
+    /// Looks which films there are, at the first endpoint that tells.
     async fn look(&self) -> Result<Vec<Found>, String> {
         let mut said = Vec::new();
-        for place in 0..self.source.places.len() {
-            match self.list(place).await {
-                Ok(listed) => return Ok(self.take_in(place, listed).await),
-                Err(why) => said.push(format!("{}: {why}", self.source.places[place].shown())),
+        for endpoint in 0..self.source.endpoints.len() {
+            match self.list(endpoint).await {
+                Ok(listed) => return Ok(self.take_in(endpoint, listed).await),
+                Err(why) => said.push(format!(
+                    "{}: {why}",
+                    self.source.endpoints[endpoint].shown()
+                )),
             }
         }
         Err(format!(
@@ -290,7 +293,7 @@ impl Inner {
         ))
     }
 
-    async fn list(&self, place: usize) -> Result<Vec<Listed>, String> {
+    async fn list(&self, endpoint: usize) -> Result<Vec<Listed>, String> {
         let plain = |path: String| Listed {
             file: path.clone(),
             path,
@@ -304,51 +307,51 @@ impl Inner {
                 .map(plain)
                 .collect()
         };
-        let mut listed: Vec<Listed> = match (&self.source.config.films, &self.source.places[place])
-        {
-            (Wanted::These(paths), _) => paths.iter().cloned().map(plain).collect(),
-            (Wanted::Listed, Place::S3(s3)) => {
-                let found = s3
-                    .list(MOST_FILMS)
-                    .await
-                    .map_err(|fault| fault.to_string())?;
-                let found = found
-                    .into_iter()
-                    .filter(|(path, _)| is_film(Path::new(path)));
-                found
-                    .map(|(path, version)| Listed {
-                        version: Some(version),
-                        ..plain(path)
-                    })
-                    .collect()
-            }
-            (Wanted::Document(path), Place::S3(s3)) => {
-                let text = s3
-                    .document(path, MOST_LIST)
-                    .await
-                    .map_err(|fault| fault.to_string())?;
-                lists::lines(&text)
-                    .filter_map(|line| s3.address().relative(line))
-                    .map(plain)
-                    .collect()
-            }
-            (Wanted::Document(path), Place::Web(web)) => {
-                let text = web
-                    .document(path, "", "", MOST_LIST)
-                    .await
-                    .map_err(|fault| fault.to_string())?;
-                let text =
-                    text.ok_or_else(|| format!("there is no list at '{path}' (status 404)"))?;
-                lists::lines(&text)
-                    .filter_map(|line| web.address().relative(line))
-                    .map(plain)
-                    .collect()
-            }
-            (Wanted::Listed, Place::Web(web)) => match told_by_reelway(web).await? {
-                Some(listed) => listed,
-                None => films(folders(web).await?),
-            },
-        };
+        let mut listed: Vec<Listed> =
+            match (&self.source.config.films, &self.source.endpoints[endpoint]) {
+                (Wanted::These(paths), _) => paths.iter().cloned().map(plain).collect(),
+                (Wanted::Listed, Endpoint::S3(s3)) => {
+                    let found = s3
+                        .list(MOST_FILMS)
+                        .await
+                        .map_err(|fault| fault.to_string())?;
+                    let found = found
+                        .into_iter()
+                        .filter(|(path, _)| is_film(Path::new(path)));
+                    found
+                        .map(|(path, version)| Listed {
+                            version: Some(version),
+                            ..plain(path)
+                        })
+                        .collect()
+                }
+                (Wanted::Document(path), Endpoint::S3(s3)) => {
+                    let text = s3
+                        .document(path, MOST_LIST)
+                        .await
+                        .map_err(|fault| fault.to_string())?;
+                    lists::lines(&text)
+                        .filter_map(|line| s3.address().relative(line))
+                        .map(plain)
+                        .collect()
+                }
+                (Wanted::Document(path), Endpoint::Web(web)) => {
+                    let text = web
+                        .document(path, "", "", MOST_LIST)
+                        .await
+                        .map_err(|fault| fault.to_string())?;
+                    let text =
+                        text.ok_or_else(|| format!("there is no list at '{path}' (status 404)"))?;
+                    lists::lines(&text)
+                        .filter_map(|line| web.address().relative(line))
+                        .map(plain)
+                        .collect()
+                }
+                (Wanted::Listed, Endpoint::Web(web)) => match told_by_reelway(web).await? {
+                    Some(listed) => listed,
+                    None => films(folders(web).await?),
+                },
+            };
         if listed.len() > MOST_FILMS {
             warn!(
                 "{}: more than {MOST_FILMS} films: the rest is left out",
@@ -362,8 +365,8 @@ impl Inner {
     }
 
     /// Finds out which version of each film is there, and remembers it.
-    async fn take_in(&self, place: usize, listed: Vec<Listed>) -> Vec<Found> {
-        let taken = stream::iter(listed.into_iter().map(|listed| self.take(place, listed)))
+    async fn take_in(&self, endpoint: usize, listed: Vec<Listed>) -> Vec<Found> {
+        let taken = stream::iter(listed.into_iter().map(|listed| self.take(endpoint, listed)))
             .buffer_unordered(PROBES)
             .collect::<Vec<_>>()
             .await;
@@ -375,7 +378,7 @@ impl Inner {
     }
 
     /// A film of the list as it was found; `None` where it is gone meanwhile.
-    async fn take(&self, place: usize, listed: Listed) -> Option<Found> {
+    async fn take(&self, endpoint: usize, listed: Listed) -> Option<Found> {
         let address = PathBuf::from(format!("{}/{}", self.source.shown(), listed.path));
         let file = match self.source.config.at.as_str() {
             "" => listed.file.clone(),
@@ -397,11 +400,11 @@ impl Inner {
         }
         let version = match listed.version {
             Some(version) => Ok(version),
-            None => self.source.probe(place, &listed.path).await,
+            None => self.source.probe(endpoint, &listed.path).await,
         };
         let judged = match version {
             Ok(version) => {
-                self.judge(place, &listed.path, &address, version, known.as_ref())
+                self.judge(endpoint, &listed.path, &address, version, known.as_ref())
                     .await
             }
             Err(fault) => Err(fault),
@@ -434,25 +437,31 @@ impl Inner {
     /// The film of this version: the one that is known, or a new one.
     async fn judge(
         &self,
-        place: usize,
+        endpoint: usize,
         path: &str,
         address: &Path,
         version: Version,
         known: Option<&Known>,
     ) -> Result<Arc<Film>, Fault> {
         if let Some(known) = known {
-            let same = match known.film.pin(place) {
+            let same = match known.film.pin(endpoint) {
                 Pin::Is(pinned) => pinned == version,
-                Pin::Unknown => self.source.compare(&known.film, place, &version).await?,
+                Pin::Unknown => self.source.compare(&known.film, endpoint, &version).await?,
                 Pin::Other => false,
             };
             if same {
                 return Ok(known.film.clone());
             }
         }
-        let places = self.source.places.len();
-        let film = Film::new(path.to_owned(), address.to_owned(), places, place, version);
-        self.source.look_at_spots(&film, place).await?;
+        let endpoints = self.source.endpoints.len();
+        let film = Film::new(
+            path.to_owned(),
+            address.to_owned(),
+            endpoints,
+            endpoint,
+            version,
+        );
+        self.source.look_at_spots(&film, endpoint).await?;
         Ok(Arc::new(film))
     }
 }

@@ -54,10 +54,14 @@ pub fn is_host(text: &str) -> bool {
 impl Hosts {
     /// Those of a source: of its addresses, and those to which it is allowed to redirect.
     pub fn of(config: &SourceConfig) -> Hosts {
-        let places = config.places.iter();
-        let own = places.filter(|place| place.scheme == Scheme::Web);
+        let endpoints = config.endpoints.iter();
+        let own = endpoints.filter(|endpoint| endpoint.scheme == Scheme::Web);
         let named = config.redirects.iter().filter_map(|text| parse(text));
-        Hosts(own.map(|place| place.authority()).chain(named).collect())
+        Hosts(
+            own.map(|endpoint| endpoint.authority())
+                .chain(named)
+                .collect(),
+        )
     }
 
     /// Whether to go on to `next` after `previous`, which begins with what was asked for.
@@ -123,10 +127,12 @@ mod tests {
     use super::*;
     use crate::address::Address;
 
-    fn hosts(places: &[&str], redirects: &[&str]) -> Hosts {
-        let places = places.iter().map(|place| Address::parse(place).unwrap());
+    fn hosts(endpoints: &[&str], redirects: &[&str]) -> Hosts {
+        let endpoints = endpoints
+            .iter()
+            .map(|endpoint| Address::parse(endpoint).unwrap());
         let mut config = SourceConfig::new(Address::parse("s3://bucket/").unwrap());
-        config.places = places.collect();
+        config.endpoints = endpoints.collect();
         config.redirects = redirects.iter().map(|host| host.to_string()).collect();
         Hosts::of(&config)
     }

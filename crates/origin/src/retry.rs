@@ -1,11 +1,11 @@
 //! When and where to ask again. Pure: time and chance are arguments.
 //!
-//! A read goes to the first place that is well. After a fault the place rests for a moment that
+//! A read goes to the first endpoint that is well. After a fault the endpoint rests for a moment that
 //! doubles with each fault in a row, of which chance takes up to half away (many readers that were
-//! refused at once must not come back at once), and the read goes on at the next place that is well,
-//! or waits for the one that rests least. What makes a place useless for the film (it is gone or
+//! refused at once must not come back at once), and the read goes on at the next endpoint that is well,
+//! or waits for the one that rests least. What makes an endpoint useless for the film (it is gone or
 //! another there) excludes it for this read. A read ends with its patience or its attempts; where no
-//! place has answered for longer than a read's patience, new reads get a single attempt, so that viewers
+//! endpoint has answered for longer than a read's patience, new reads get a single attempt, so that viewers
 //! of a dead origin are told soon and hold nothing for long.
 
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct Patience {
     pub whole: Duration,
     /// Most attempts of one read.
     pub attempts: u32,
-    /// Rest of a place after its first fault.
+    /// Rest of an endpoint after its first fault.
     pub first: Duration,
     /// Longest rest.
     pub most: Duration,
@@ -38,16 +38,16 @@ impl Default for Patience {
     }
 }
 
-/// How the places of a source are.
+/// How the endpoints of a source are.
 #[derive(Clone, Debug)]
 pub struct Health {
-    places: Vec<Place>,
-    /// No place has answered since.
+    endpoints: Vec<EndpointState>,
+    /// No endpoint has answered since.
     silent_since: Option<Monotonic>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct EndpointState {
     faults: u32,
     rests_until: Monotonic,
 }
@@ -64,51 +64,51 @@ pub struct Attempts {
 /// Where to ask, and after what time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// Number of the place.
-    pub place: usize,
+    /// Number of the endpoint.
+    pub endpoint: usize,
     /// How long to wait before.
     pub after: Duration,
 }
 
 impl Health {
     /// All well.
-    pub fn new(places: usize) -> Health {
+    pub fn new(endpoints: usize) -> Health {
         Health {
-            places: vec![Place::default(); places.max(1)],
+            endpoints: vec![EndpointState::default(); endpoints.max(1)],
             silent_since: None,
         }
     }
 
-    /// A place has answered as it should. True where it had failed before.
-    pub fn good(&mut self, place: usize) -> bool {
+    /// An endpoint has answered as it should. True where it had failed before.
+    pub fn good(&mut self, endpoint: usize) -> bool {
         self.silent_since = None;
-        let place = self.places.get_mut(place);
-        place.is_some_and(|place| std::mem::take(place).faults > 0)
+        let endpoint = self.endpoints.get_mut(endpoint);
+        endpoint.is_some_and(|endpoint| std::mem::take(endpoint).faults > 0)
     }
 
-    /// A place has failed. `chance` is any number. True where it had been well before.
+    /// An endpoint has failed. `chance` is any number. True where it had been well before.
     pub fn bad(
         &mut self,
-        place: usize,
+        endpoint: usize,
         fault: &Fault,
         patience: &Patience,
         now: Monotonic,
         chance: u64,
     ) -> bool {
         if fault.meaning() == Meaning::Final {
-            // It answers: that this film is not there is no fault of the place.
+            // It answers: that this film is not there is no fault of the endpoint.
             self.silent_since = None;
             return false;
         }
         self.silent_since.get_or_insert(now);
-        let Some(place) = self.places.get_mut(place) else {
+        let Some(endpoint) = self.endpoints.get_mut(endpoint) else {
             return false;
         };
-        let was_well = place.faults == 0;
+        let was_well = endpoint.faults == 0;
         // A wrong answer may be wrong for one film only: those who want others are not to wait longer each time.
         let faults = match fault {
             Fault::Wrong(_) => 0,
-            _ => place.faults.min(16),
+            _ => endpoint.faults.min(16),
         };
         let rest = patience
             .first
@@ -123,18 +123,18 @@ impl Health {
             rest = rest.max(*after);
         }
         // Those who were refused together are one fault, not many.
-        if now >= place.rests_until {
-            place.faults = place.faults.saturating_add(1);
+        if now >= endpoint.rests_until {
+            endpoint.faults = endpoint.faults.saturating_add(1);
         }
-        place.rests_until = place.rests_until.max(now + rest);
+        endpoint.rests_until = endpoint.rests_until.max(now + rest);
         was_well
     }
 
-    /// How many places rest.
+    /// How many endpoints rest.
     pub fn resting(&self, now: Monotonic) -> usize {
-        self.places
+        self.endpoints
             .iter()
-            .filter(|place| place.rests_until > now)
+            .filter(|endpoint| endpoint.rests_until > now)
             .count()
     }
 }
@@ -149,14 +149,14 @@ impl Attempts {
             patience,
             began: now,
             left: if dead { 1 } else { patience.attempts.max(1) },
-            excluded: vec![false; health.places.len()],
+            excluded: vec![false; health.endpoints.len()],
         }
     }
 
-    /// This place has had a fault in this read.
-    pub fn note(&mut self, place: usize, fault: &Fault) {
+    /// This endpoint has had a fault in this read.
+    pub fn note(&mut self, endpoint: usize, fault: &Fault) {
         if fault.meaning() == Meaning::Final
-            && let Some(excluded) = self.excluded.get_mut(place)
+            && let Some(excluded) = self.excluded.get_mut(endpoint)
         {
             *excluded = true;
         }
@@ -169,22 +169,23 @@ impl Attempts {
             return None;
         }
         let usable = || {
-            let places = health.places.iter().enumerate();
-            places.filter(|(number, _)| !self.excluded[*number])
+            let endpoints = health.endpoints.iter().enumerate();
+            endpoints.filter(|(number, _)| !self.excluded[*number])
         };
-        let well = usable().find(|(_, place)| place.rests_until <= now);
-        let (place, after) = match well {
+        let well = usable().find(|(_, endpoint)| endpoint.rests_until <= now);
+        let (endpoint, after) = match well {
             Some((number, _)) => (number, Duration::ZERO),
             None => {
-                let (number, place) = usable().min_by_key(|(_, place)| place.rests_until)?;
-                (number, place.rests_until.since(now))
+                let (number, endpoint) =
+                    usable().min_by_key(|(_, endpoint)| endpoint.rests_until)?;
+                (number, endpoint.rests_until.since(now))
             }
         };
         if spent + after >= self.patience.whole {
             return None;
         }
         self.left -= 1;
-        Some(Next { place, after })
+        Some(Next { endpoint, after })
     }
 
     /// The last attempt brought some of the bytes without a fault: it does not count.
@@ -238,7 +239,7 @@ mod tests {
         assert_eq!(
             read.next(&health, at(0)),
             Some(Next {
-                place: 0,
+                endpoint: 0,
                 after: Duration::ZERO
             })
         );
@@ -253,12 +254,15 @@ mod tests {
         assert_eq!(
             read.next(&health, at(0)),
             Some(Next {
-                place: 1,
+                endpoint: 1,
                 after: Duration::ZERO
             })
         );
         // Rested, it is the first again.
-        assert_eq!(read.next(&health, at(200)).map(|next| next.place), Some(0));
+        assert_eq!(
+            read.next(&health, at(200)).map(|next| next.endpoint),
+            Some(0)
+        );
     }
 
     #[test]
@@ -299,11 +303,11 @@ mod tests {
         let gone = Fault::Gone(404);
         health.bad(0, &gone, &PATIENCE, at(0), 0);
         read.note(0, &gone);
-        assert_eq!(read.next(&health, at(0)).unwrap().place, 1);
+        assert_eq!(read.next(&health, at(0)).unwrap().endpoint, 1);
         read.note(1, &gone);
         assert_eq!(read.next(&health, at(0)), None, "nowhere");
         let mut other = Attempts::new(&health, PATIENCE, at(0));
-        assert_eq!(other.next(&health, at(0)).unwrap().place, 0);
+        assert_eq!(other.next(&health, at(0)).unwrap().endpoint, 0);
     }
 
     #[test]

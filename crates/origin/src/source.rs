@@ -1,4 +1,4 @@
-//! A source: its places, the versions that are pinned at each, and reading with all of them.
+//! A source: its endpoints, the versions that are pinned at each, and reading with all of them.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use tracing::{debug, info, warn};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::config::SourceConfig;
+use crate::endpoint::Endpoint;
 use crate::fault::Fault;
-use crate::place::Place;
 use crate::retry::{Attempts, Health};
 use crate::stats::OriginStats;
 use crate::turns::Turns;
 use crate::version::Version;
 
-/// A film is compared between two places by this many spots of this many bytes, spread over it.
+/// A film is compared between two endpoints by this many spots of this many bytes, spread over it.
 const SPOTS: u64 = 8;
 const SPOT: u64 = 4096;
 
@@ -27,7 +27,7 @@ const SPOT: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct Source {
     pub config: SourceConfig,
-    pub places: Vec<Place>,
+    pub endpoints: Vec<Endpoint>,
     health: Mutex<Health>,
     turns: Turns,
     counters: Counters,
@@ -44,20 +44,20 @@ struct Counters {
 /// A film of a source, in one version.
 #[derive(Debug)]
 pub(crate) struct Film {
-    /// Path below the places, decoded.
+    /// Path below the endpoints, decoded.
     pub path: String,
-    /// The name by which the store opens it and messages show it: the address at the first place.
+    /// The name by which the store opens it and messages show it: the address at the first endpoint.
     pub address: PathBuf,
     pub identity: FileIdentity,
     /// Whether its identity tells its bytes from those of other versions after a restart too.
     pub lasting: bool,
-    /// Which version of each place it is.
+    /// Which version of each endpoint it is.
     pins: Mutex<Vec<Pin>>,
-    /// Digest of its spots, where there are several places.
+    /// Digest of its spots, where there are several endpoints.
     spots: OnceLock<u128>,
 }
 
-/// What is known of a place's version of a film.
+/// What is known of an endpoint's version of a film.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pin {
     /// It was not looked at.
@@ -69,18 +69,18 @@ pub(crate) enum Pin {
 }
 
 impl Film {
-    /// The film in the version that was found at a place.
+    /// The film in the version that was found at an endpoint.
     pub fn new(
         path: String,
         address: PathBuf,
-        places: usize,
-        place: usize,
+        endpoints: usize,
+        endpoint: usize,
         version: Version,
     ) -> Film {
         let identity = version.identity(&address.to_string_lossy());
         let lasting = version.is_lasting();
-        let mut pins = vec![Pin::Unknown; places];
-        pins[place] = Pin::Is(version);
+        let mut pins = vec![Pin::Unknown; endpoints];
+        pins[endpoint] = Pin::Is(version);
         Film {
             path,
             address,
@@ -96,27 +96,27 @@ impl Film {
         supervise::whole(self.pins.lock())
     }
 
-    /// What is known of a place.
-    pub fn pin(&self, place: usize) -> Pin {
-        self.pins()[place].clone()
+    /// What is known of an endpoint.
+    pub fn pin(&self, endpoint: usize) -> Pin {
+        self.pins()[endpoint].clone()
     }
 
-    fn set_pin(&self, place: usize, pin: Pin) {
-        self.pins()[place] = pin;
+    fn set_pin(&self, endpoint: usize, pin: Pin) {
+        self.pins()[endpoint] = pin;
     }
 }
 
 impl Source {
-    /// Clients for all places; nothing is asked yet.
+    /// Clients for all endpoints; nothing is asked yet.
     pub fn new(config: SourceConfig) -> Result<Source, String> {
-        let places = config.places.iter().map(|address| {
-            Place::new(address, &config).map_err(|error| format!("{}: {error}", address.shown()))
+        let endpoints = config.endpoints.iter().map(|address| {
+            Endpoint::new(address, &config).map_err(|error| format!("{}: {error}", address.shown()))
         });
-        let places = places.collect::<Result<Vec<_>, _>>()?;
+        let endpoints = endpoints.collect::<Result<Vec<_>, _>>()?;
         Ok(Source {
-            health: Mutex::new(Health::new(places.len())),
+            health: Mutex::new(Health::new(endpoints.len())),
             turns: Turns::new(config.connections),
-            places,
+            endpoints,
             config,
             counters: Counters::default(),
         })
@@ -124,28 +124,28 @@ impl Source {
 
     /// How it is shown.
     pub fn shown(&self) -> &str {
-        self.places.first().map_or("", Place::shown)
+        self.endpoints.first().map_or("", Endpoint::shown)
     }
 
     fn health(&self) -> MutexGuard<'_, Health> {
-        // Figures by which a place is chosen; another one is tried where they mislead.
+        // Figures by which an endpoint is chosen; another one is tried where they mislead.
         supervise::whole(self.health.lock())
     }
 
-    fn well(&self, place: usize) {
-        if self.health().good(place) {
-            info!("{}: answers again", self.places[place].shown());
+    fn well(&self, endpoint: usize) {
+        if self.health().good(endpoint) {
+            info!("{}: answers again", self.endpoints[endpoint].shown());
         }
     }
 
-    fn ill(&self, place: usize, path: &str, fault: &Fault) {
+    fn ill(&self, endpoint: usize, path: &str, fault: &Fault) {
         self.counters.faults.fetch_add(1, Ordering::Relaxed);
         let now = reelway_clock::now();
         let chance = getrandom::u64().unwrap_or(now.nanos());
-        let shown = self.places[place].shown();
+        let shown = self.endpoints[endpoint].shown();
         if self
             .health()
-            .bad(place, fault, &self.config.patience, now, chance)
+            .bad(endpoint, fault, &self.config.patience, now, chance)
         {
             warn!("{shown}: {path}: {fault}; retrying, also at the source's mirrors");
         } else {
@@ -153,7 +153,7 @@ impl Source {
         }
     }
 
-    /// Fills `into` with the bytes `range` of the film: from any place, in as many pieces and attempts as it
+    /// Fills `into` with the bytes `range` of the film: from any endpoint, in as many pieces and attempts as it
     /// takes and patience allows, all of them of the film's one version.
     pub async fn read(
         &self,
@@ -181,7 +181,7 @@ impl Source {
             let mut have = 0;
             let rest = range.start + at as u64..range.end;
             let limit = left();
-            let attempt = self.attempt(film, next.place, rest, &mut into[at..], &mut have);
+            let attempt = self.attempt(film, next.endpoint, rest, &mut into[at..], &mut have);
             let result = tokio::time::timeout(limit, attempt)
                 .await
                 .unwrap_or(Err(Fault::Stalled(limit)));
@@ -192,15 +192,15 @@ impl Source {
                 .fetch_add(have as u64, Ordering::Relaxed);
             match result {
                 Ok(()) => {
-                    self.well(next.place);
+                    self.well(next.endpoint);
                     if have > 0 {
                         attempts.refund();
                     }
                 }
                 Err(fault) => {
-                    self.ill(next.place, &film.path, &fault);
-                    attempts.note(next.place, &fault);
-                    // That the film is another is the truest reason, whatever other places say.
+                    self.ill(next.endpoint, &film.path, &fault);
+                    attempts.note(next.endpoint, &fault);
+                    // That the film is another is the truest reason, whatever other endpoints say.
                     if !matches!(worst, Some(Fault::Changed(_))) {
                         worst = Some(fault);
                     }
@@ -213,35 +213,35 @@ impl Source {
     async fn attempt(
         &self,
         film: &Film,
-        place: usize,
+        endpoint: usize,
         range: Range<u64>,
         into: &mut [u8],
         have: &mut usize,
     ) -> Result<(), Fault> {
-        let version = match film.pin(place) {
+        let version = match film.pin(endpoint) {
             Pin::Is(version) => version,
             Pin::Other => return Err(Fault::Changed("another film at this address".into())),
             Pin::Unknown => {
-                let version = self.probe(place, &film.path).await?;
-                if !self.compare(film, place, &version).await? {
+                let version = self.probe(endpoint, &film.path).await?;
+                if !self.compare(film, endpoint, &version).await? {
                     return Err(Fault::Changed("another film at this address".into()));
                 }
                 version
             }
         };
-        self.part(place, &film.path, &version, range, into, have)
+        self.part(endpoint, &film.path, &version, range, into, have)
             .await
     }
 
-    /// Which version of a film a place has.
-    pub async fn probe(&self, place: usize, path: &str) -> Result<Version, Fault> {
+    /// Which version of a film an endpoint has.
+    pub async fn probe(&self, endpoint: usize, path: &str) -> Result<Version, Fault> {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
-        self.places[place].probe(path).await
+        self.endpoints[endpoint].probe(path).await
     }
 
     async fn part(
         &self,
-        place: usize,
+        endpoint: usize,
         path: &str,
         version: &Version,
         range: Range<u64>,
@@ -249,17 +249,17 @@ impl Source {
         have: &mut usize,
     ) -> Result<(), Fault> {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
-        self.places[place]
+        self.endpoints[endpoint]
             .part(path, version, range, into, have)
             .await
     }
 
-    /// Whether a place's version is this film, and pins it. The same strong tag and length says so; else the
+    /// Whether an endpoint's version is this film, and pins it. The same strong tag and length says so; else the
     /// same bytes at the spots that were looked at when the film was found.
     pub async fn compare(
         &self,
         film: &Film,
-        place: usize,
+        endpoint: usize,
         version: &Version,
     ) -> Result<bool, Fault> {
         let same_tag = film.pins().iter().any(|pin| match pin {
@@ -273,20 +273,20 @@ impl Source {
         let same = same_tag
             || match film.spots.get() {
                 Some(spots) if version.len == film.identity.size => {
-                    self.spots(place, &film.path, version).await? == *spots
+                    self.spots(endpoint, &film.path, version).await? == *spots
                 }
                 _ => false,
             };
         if !same {
             warn!(
                 "{}: {} is not the film that {} has (another length, or other bytes): not used for it",
-                self.places[place].shown(),
+                self.endpoints[endpoint].shown(),
                 film.path,
                 self.shown()
             );
         }
         film.set_pin(
-            place,
+            endpoint,
             if same {
                 Pin::Is(version.clone())
             } else {
@@ -296,18 +296,20 @@ impl Source {
         Ok(same)
     }
 
-    /// Looks at the film's spots, where other places may have to be compared with it.
-    pub async fn look_at_spots(&self, film: &Film, place: usize) -> Result<(), Fault> {
-        if let (true, None, Pin::Is(version)) =
-            (self.places.len() > 1, film.spots.get(), film.pin(place))
-        {
-            let digest = self.spots(place, &film.path, &version).await?;
+    /// Looks at the film's spots, where other endpoints may have to be compared with it.
+    pub async fn look_at_spots(&self, film: &Film, endpoint: usize) -> Result<(), Fault> {
+        if let (true, None, Pin::Is(version)) = (
+            self.endpoints.len() > 1,
+            film.spots.get(),
+            film.pin(endpoint),
+        ) {
+            let digest = self.spots(endpoint, &film.path, &version).await?;
             let _ = film.spots.set(digest);
         }
         Ok(())
     }
 
-    async fn spots(&self, place: usize, path: &str, version: &Version) -> Result<u128, Fault> {
+    async fn spots(&self, endpoint: usize, path: &str, version: &Version) -> Result<u128, Fault> {
         let mut hash = Xxh3::new();
         let step = version.len.saturating_sub(SPOT) / (SPOTS - 1);
         let starts = (0..SPOTS).map(|spot| spot * step);
@@ -320,7 +322,7 @@ impl Source {
             while at < wanted {
                 let (mut have, rest) = (0, range.start + at as u64..range.end);
                 self.part(
-                    place,
+                    endpoint,
                     path,
                     version,
                     rest,

@@ -1,9 +1,9 @@
-//! Which version of a film a place has: what must not change while it is read.
+//! Which version of a film an endpoint has: what must not change while it is read.
 
 use reelway_sys::FileIdentity;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// A version of a film at a place.
+/// A version of a film at an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Version {
     /// Length in bytes.
@@ -41,7 +41,7 @@ impl Version {
         }
     }
 
-    /// The film's identity for indexes and cached blocks: the same place, address and version. The
+    /// The film's identity for indexes and cached blocks: the same endpoint, address and version. The
     /// highest bit of `device` keeps it apart from those of files.
     pub fn identity(&self, address: &str) -> FileIdentity {
         let text = format!(
@@ -109,9 +109,9 @@ mod tests {
             }
             .identity("http://a/x"),
         ];
-        for (place, one) in identities.iter().enumerate() {
+        for (nth, one) in identities.iter().enumerate() {
             assert!(one.device >> 63 == 1, "no device of a file has it");
-            assert!(!identities[place + 1..].contains(one));
+            assert!(!identities[nth + 1..].contains(one));
         }
         assert_eq!(base.identity("http://a/x"), identities[0]);
     }

@@ -34,7 +34,7 @@ pub(crate) fn choose_cryptography() {
 }
 
 impl Web {
-    /// A client for this place. `token`: for `Authorization: Bearer`; neither it nor user and password go where
+    /// A client for this endpoint. `token`: for `Authorization: Bearer`; neither it nor user and password go where
     /// another host is redirected to.
     pub fn new(
         address: Address,

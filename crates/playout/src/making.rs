@@ -8,7 +8,7 @@ use reelway_media::{Nanos, TimedSample};
 use reelway_rtp::{Bytes, Frame, Plan};
 
 use crate::error::StreamError;
-use crate::outline::{Film, GroupId, Kind, Outline};
+use crate::outline::{Content, Film, GroupId, Outline};
 
 /// What must be read for a group.
 pub struct Wanted {
@@ -33,13 +33,13 @@ impl Outline {
     /// What must be read for a group. Reads the film's index.
     pub fn wanted(&self, (track, group): GroupId) -> Result<Wanted, StreamError> {
         let film = match &self.kind {
-            Kind::File(cut) => {
+            Content::File(cut) => {
                 return Ok(Wanted {
                     samples: Vec::new(),
                     range: cut.group_bytes(group),
                 });
             }
-            Kind::Film(film) => film,
+            Content::Film(film) => film,
         };
         let samples = film
             .title
@@ -72,8 +72,8 @@ impl Outline {
         range: Range<u64>,
     ) -> Result<GroupPlan, StreamError> {
         let (plan, leaving) = match &self.kind {
-            Kind::File(cut) => (cut.plan(group), Vec::new()),
-            Kind::Film(film) => {
+            Content::File(cut) => (cut.plan(group), Vec::new()),
+            Content::Film(film) => {
                 let payload = self.payload(track).map_err(|reason| film.fails(&reason))?;
                 let plan = payload.map(|payload| payload.plan(samples, bytes));
                 let plan = plan

@@ -19,12 +19,12 @@ pub type GroupId = (usize, usize);
 /// The tracks of something that is sent, their groups, and when these are due. Made once for a film and shared by all
 /// who watch it.
 pub struct Outline {
-    pub(crate) kind: Kind,
+    pub(crate) kind: Content,
     /// How far ahead of its time a film is sent at most, so that it is sent evenly.
     ahead: Nanos,
 }
 
-pub(crate) enum Kind {
+pub(crate) enum Content {
     Film(Film),
     File(Cut),
 }
@@ -66,7 +66,7 @@ impl Outline {
             payloads,
         };
         Outline {
-            kind: Kind::Film(film),
+            kind: Content::Film(film),
             ahead,
         }
     }
@@ -74,7 +74,7 @@ impl Outline {
     /// A plain file's: one track, without a payload format.
     pub fn file(cut: Cut) -> Outline {
         Outline {
-            kind: Kind::File(cut),
+            kind: Content::File(cut),
             ahead: 0,
         }
     }
@@ -87,8 +87,8 @@ impl Outline {
     /// The film's index; `None`: it is a plain file.
     fn title(&self) -> Option<&Title> {
         match &self.kind {
-            Kind::Film(film) => Some(&film.title),
-            Kind::File(_) => None,
+            Content::Film(film) => Some(&film.title),
+            Content::File(_) => None,
         }
     }
 
@@ -101,8 +101,8 @@ impl Outline {
     /// The packetiser of a track of a film, or why there is none.
     pub fn payload(&self, track: usize) -> Result<Option<&Payload>, String> {
         match &self.kind {
-            Kind::File(_) => Ok(None),
-            Kind::Film(film) => match film.payloads.get(track) {
+            Content::File(_) => Ok(None),
+            Content::Film(film) => match film.payloads.get(track) {
                 Some(Ok(payload)) => Ok(Some(payload)),
                 Some(Err(reason)) => Err(reason.clone()),
                 None => Err(format!("the film has no track number {track}")),
@@ -113,25 +113,25 @@ impl Outline {
     /// Groups of a track.
     pub fn groups(&self, track: usize) -> usize {
         match &self.kind {
-            Kind::Film(film) => film
+            Content::Film(film) => film
                 .title
                 .tracks
                 .get(track)
                 .map_or(0, |track| track.groups.len()),
-            Kind::File(cut) => cut.groups(),
+            Content::File(cut) => cut.groups(),
         }
     }
 
     /// When a group's first packet is due on the film's timeline; [`Nanos::MAX`] if there is no such group.
     pub fn group_due(&self, track: usize, group: usize) -> Nanos {
         match &self.kind {
-            Kind::Film(film) => {
+            Content::Film(film) => {
                 let track = film.title.tracks.get(track);
                 track
                     .and_then(|track| Some(track.decode(track.groups.get(group)?.dts)))
                     .unwrap_or(Nanos::MAX)
             }
-            Kind::File(cut) => cut.group_due(group),
+            Content::File(cut) => cut.group_due(group),
         }
     }
 
@@ -142,11 +142,11 @@ impl Outline {
             (u128::from(bytes) * 1_000_000_000 / nanos).min(u128::from(u64::MAX)) as u64
         };
         match &self.kind {
-            Kind::File(cut) => {
+            Content::File(cut) => {
                 let (bytes, time) = cut.pace();
                 rate(bytes, time)
             }
-            Kind::Film(film) => {
+            Content::Film(film) => {
                 let Some(track) = film.title.tracks.get(track) else {
                     return 0;
                 };
@@ -170,16 +170,16 @@ impl Outline {
     /// Presentation length, ns.
     pub fn duration(&self) -> Nanos {
         match &self.kind {
-            Kind::Film(film) => film.title.duration,
-            Kind::File(cut) => cut.duration(),
+            Content::Film(film) => film.title.duration,
+            Content::File(cut) => cut.duration(),
         }
     }
 
     /// The RTP timestamp of a film position, before the viewer's base is added.
     pub fn rtp_time(&self, track: usize, at: Nanos) -> u32 {
         match &self.kind {
-            Kind::File(cut) => cut.rtp_time(at),
-            Kind::Film(_) => self
+            Content::File(cut) => cut.rtp_time(at),
+            Content::Film(_) => self
                 .payload(track)
                 .ok()
                 .flatten()
@@ -191,9 +191,9 @@ impl Outline {
     /// then. Reads the film's index.
     pub fn locate(&self, tracks: &[usize], wish: Nanos) -> Result<Beginning, StreamError> {
         match &self.kind {
-            Kind::Film(film) => Beginning::find(&film.title, &*film.samples, tracks, wish)
+            Content::Film(film) => Beginning::find(&film.title, &*film.samples, tracks, wish)
                 .map_err(|error| film.fails(&error)),
-            Kind::File(cut) => {
+            Content::File(cut) => {
                 let at = wish.max(0);
                 let group = cut.group_at(at);
                 let track = group.map(|group| TrackBeginning { group, due: at });

@@ -11,10 +11,10 @@ use crate::stream::FilmStream;
 
 /// A session's progress.
 #[derive(Default)]
-pub(crate) struct Watch(Mutex<Seen>);
+pub(crate) struct Watch(Mutex<WatchState>);
 
 #[derive(Default)]
-struct Seen {
+struct WatchState {
     state: State,
     /// Its stream, also when that has ended.
     stream: Option<Arc<FilmStream>>,
@@ -81,7 +81,7 @@ impl Watch {
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, WatchState> {
         supervise::whole(self.0.lock())
     }
 }

@@ -30,7 +30,7 @@ use crate::reporter::Reporter;
 use crate::route::{carriage, route};
 use crate::rtcp::{Beats, Directory, listen};
 use crate::share::Share;
-use crate::shared::{Place, Shared};
+use crate::shared::{Shared, ThreadSlot};
 use crate::stream::{Out, SenderStats, Stream, TrackOut, What};
 use crate::streams::{self, Owner, Rules, Track};
 use crate::thread::{Neighbour, Parts, Priority, Thread, now};
@@ -303,7 +303,7 @@ impl Sender {
             sources,
             addresses.collect(),
             wish.0,
-            Place::new(Arc::clone(&inner.loads), number),
+            ThreadSlot::new(Arc::clone(&inner.loads), number),
         ));
         let handle = StreamHandle::new(Arc::clone(&shared), worker.inbox.clone(), first);
         let is_limited = way.is_some();

@@ -60,7 +60,7 @@ pub(crate) struct Shared {
     /// Where its RTCP goes over UDP.
     pub addresses: Vec<SocketAddr>,
     /// Which thread it counts for.
-    pub lane: Place,
+    pub lane: ThreadSlot,
     state: AtomicU8,
     refused: AtomicU64,
     shifts: AtomicU32,
@@ -84,7 +84,7 @@ struct Receiver {
 }
 
 /// How many streams each thread has, and which of them one stream counts for.
-pub(crate) struct Place {
+pub(crate) struct ThreadSlot {
     loads: Arc<[AtomicU64]>,
     lane: AtomicUsize,
 }
@@ -92,10 +92,10 @@ pub(crate) struct Place {
 /// A stream that is gone counts for no thread.
 const GONE: usize = usize::MAX;
 
-impl Place {
-    pub fn new(loads: Arc<[AtomicU64]>, lane: usize) -> Place {
+impl ThreadSlot {
+    pub fn new(loads: Arc<[AtomicU64]>, lane: usize) -> ThreadSlot {
         loads[lane].fetch_add(1, Ordering::Relaxed);
-        Place {
+        ThreadSlot {
             loads,
             lane: AtomicUsize::new(lane),
         }
@@ -166,7 +166,7 @@ impl Shared {
         sources: Vec<(u32, u32)>,
         addresses: Vec<SocketAddr>,
         position: Nanos,
-        lane: Place,
+        lane: ThreadSlot,
     ) -> Shared {
         let reception = Mutex::new(vec![None; sources.len()]);
         let receivers = Mutex::new(vec![Receiver::default(); sources.len()]);

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use reelway_admission::{Activity, Arrival, BookingId, Needs, Reservation};
+use reelway_admission::{Activity, Arrival, BookingId, Needs, Refusal, Reservation};
 use reelway_demand::Carriage;
 use reelway_media::Nanos;
 use reelway_pool::News;
+use reelway_time::Monotonic;
 use reelway_viewing::End;
 
 use crate::client::address;
-use crate::config::Wrong;
+use crate::config::{Rule, Wrong};
 use crate::events::Event;
 use crate::node::Node;
 use crate::trace::Line;
@@ -38,43 +39,11 @@ impl Node {
             self.connects(id, film, at);
             return self.change_later(id);
         }
-        let needs = self.needs(film, at);
-        let of = &self.films[film];
-        let wants = of.wants(Carriage::UdpV4);
-        let arrival = Arrival {
-            title: &of.name,
-            address: address(id),
-            connection: id,
-            user: None,
-            link: None,
-            wants: Some(&wants),
-            needs: &needs,
+        let until = self.now + HELD;
+        let Ok(reservation) = self.reserve(id, (film, Carriage::UdpV4), at, until) else {
+            return;
         };
-        let outcome = self.desk.reserve(self.now, &arrival, self.now + HELD);
-        self.sent_away(&outcome.ended);
-        let Reservation {
-            id: booking,
-            starts_in,
-            ..
-        } = match outcome.answer {
-            Ok(reservation) => reservation,
-            Err(refusal) => {
-                self.counters.refused += 1;
-                let why = refusal.reason;
-                return self.note(&Line::Refused {
-                    viewer: id,
-                    film,
-                    why,
-                });
-            }
-        };
-        self.note(&Line::Admitted {
-            viewer: id,
-            film,
-            at_ms: at / 1_000_000,
-            starts_in_ms: starts_in.as_millis() as u64,
-        });
-        self.bookings.insert(booking, id);
+        let (booking, starts_in) = (reservation.id, reservation.starts_in);
         self.viewers
             .insert(id, Viewer::new(film, booking, starts_in, at));
         // Others are to agree: they do, or do not, or are not heard of any more.
@@ -84,6 +53,68 @@ impl Node {
             1 => self.after(HELD, Event::Forget(id)),
             _ => self.after(after, Event::Confirm(id, true)),
         }
+    }
+
+    /// A newcomer who gets a film this way and plays it from a place on is judged. If they are admitted, their place is held
+    /// until they are confirmed, or until this moment.
+    pub fn reserve(
+        &mut self,
+        id: u64,
+        (film, carriage): (usize, Carriage),
+        at: Nanos,
+        until: Monotonic,
+    ) -> Result<Reservation, Refusal> {
+        let needs = self.needs((film, carriage), at);
+        let of = &self.films[film];
+        let wants = of.wants(carriage);
+        let arrival = Arrival {
+            title: &of.name,
+            address: address(id),
+            connection: id,
+            user: None,
+            link: None,
+            wants: Some(&wants),
+            needs: &needs,
+        };
+        let outcome = self.desk.reserve(self.now, &arrival, until);
+        self.sent_away(&outcome.ended);
+        match &outcome.answer {
+            Ok(reservation) => {
+                self.note(&Line::Admitted {
+                    viewer: id,
+                    film,
+                    at_ms: at / 1_000_000,
+                    starts_in_ms: reservation.starts_in.as_millis() as u64,
+                });
+                self.bookings.insert(reservation.id, id);
+            }
+            Err(refusal) => {
+                self.counters.refused += 1;
+                let why = refusal.reason.clone();
+                self.note(&Line::Refused {
+                    viewer: id,
+                    film,
+                    why,
+                });
+            }
+        }
+        outcome.answer
+    }
+
+    /// The same where nobody else has to agree: they are confirmed at once.
+    pub fn admit(
+        &mut self,
+        id: u64,
+        wanted: (usize, Carriage),
+        at: Nanos,
+    ) -> Result<Reservation, Refusal> {
+        let reservation = self.reserve(id, wanted, at, Monotonic::MAX)?;
+        if !self.desk.confirm(self.now, reservation.id) {
+            let what = format!("viewer {id} is not confirmed");
+            self.broken(Rule::BookingsReturn, what);
+        }
+        self.counters.admitted += 1;
+        Ok(reservation)
     }
 
     /// A newcomer is admitted, or not.
@@ -129,13 +160,8 @@ impl Node {
         }
     }
 
-    /// What a viewer needs who plays a film from a place to its end.
-    pub fn needs(&mut self, film: usize, at: Nanos) -> Needs {
-        self.needs_over((film, Carriage::UdpV4), at)
-    }
-
-    /// The same, of a film that gets to them this way.
-    pub fn needs_over(&mut self, (film, carriage): (usize, Carriage), at: Nanos) -> Needs {
+    /// What a viewer needs who gets a film this way, and plays it from a place to its end.
+    pub fn needs(&mut self, (film, carriage): (usize, Carriage), at: Nanos) -> Needs {
         let wants = self.films[film].wants(carriage);
         self.curves.needs(&wants, None, (at, Nanos::MAX))
     }
@@ -228,7 +254,7 @@ impl Node {
         else {
             return false;
         };
-        let needs = self.needs(film, at);
+        let needs = self.needs((film, Carriage::UdpV4), at);
         let outcome = self.desk.plays(self.now, booking, &needs, may_refuse);
         self.sent_away(&outcome.ended);
         outcome.answer.is_ok()

@@ -3,11 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use reelway_admission::{Activity, Arrival};
+use reelway_admission::Activity;
 use reelway_demand::Carriage;
 use reelway_media::{Nanos, SECOND};
 use reelway_pool::News;
-use reelway_time::Monotonic;
 use reelway_viewing::{Caller, Delivery, Doing, End, Film, Key, Piece, Window, Windows};
 
 use crate::client::address;
@@ -26,45 +25,10 @@ impl Node {
     /// A viewer asks for the playlist of a film, to watch it from a place on.
     pub fn opens(&mut self, id: u64, film: usize, at: Nanos) {
         // Where they are going to play is not known before they ask for a segment.
-        let needs = self.needs_over((film, Carriage::Http), 0);
-        let of = &self.films[film];
-        let wants = of.wants(Carriage::Http);
-        let arrival = Arrival {
-            title: &of.name,
-            address: address(id),
-            connection: id,
-            user: None,
-            link: None,
-            wants: Some(&wants),
-            needs: &needs,
-        };
-        let outcome = self.desk.reserve(self.now, &arrival, Monotonic::MAX);
-        self.sent_away(&outcome.ended);
-        let reservation = match outcome.answer {
-            Ok(reservation) => reservation,
-            Err(refusal) => {
-                self.counters.refused += 1;
-                let why = refusal.reason;
-                return self.note(&Line::Refused {
-                    viewer: id,
-                    film,
-                    why,
-                });
-            }
+        let Ok(reservation) = self.admit(id, (film, Carriage::Http), 0) else {
+            return;
         };
         let (booking, starts_in) = (reservation.id, reservation.starts_in);
-        if !self.desk.confirm(self.now, booking) {
-            let what = format!("viewer {id} is not confirmed");
-            self.broken(Rule::BookingsReturn, what);
-        }
-        self.counters.admitted += 1;
-        self.note(&Line::Admitted {
-            viewer: id,
-            film,
-            at_ms: at / 1_000_000,
-            starts_in_ms: starts_in.as_millis() as u64,
-        });
-        self.bookings.insert(booking, id);
         let film_of = Film {
             title: &self.films[film].name,
             version: VERSION,
@@ -184,7 +148,7 @@ impl Node {
             self.is_unjudged |= !moved.begins;
             let booking = fetcher.booking;
             let may_refuse = moved.begins;
-            let needs = self.needs_over((film, Carriage::Http), moved.to);
+            let needs = self.needs((film, Carriage::Http), moved.to);
             let outcome = self.desk.plays(now, booking, &needs, may_refuse);
             self.sent_away(&outcome.ended);
             if outcome.answer.is_err() && may_refuse {
@@ -374,7 +338,7 @@ impl Node {
                 .keep_books(self.now, booking, activity, Duration::ZERO);
             if is_due {
                 let at = (progress.position.unwrap_or(0.0) * SECOND as f64) as Nanos;
-                let needs = self.needs_over((film, Carriage::Http), at);
+                let needs = self.needs((film, Carriage::Http), at);
                 self.is_unjudged = true;
                 let outcome = self.desk.plays(self.now, booking, &needs, false);
                 self.sent_away(&outcome.ended);

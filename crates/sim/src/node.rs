@@ -25,7 +25,7 @@ use crate::stream::{self, Lane, LetGo, Planned, Share};
 use crate::trace::{Line, Trace};
 use crate::viewer::{Viewer, Waiter};
 use crate::wire::{QUEUE, Wire};
-use crate::world::{BLOCK, Broken, LEAD, Page, Pages, Place};
+use crate::world::{BLOCK, Broken, FilmOnDisk, LEAD, Page, Pages};
 
 /// Violations that are kept.
 const MOST: usize = 20;
@@ -440,7 +440,7 @@ impl Node {
     pub fn ask(&mut self, ask: Ask) {
         self.tags += 1;
         let tag = self.tags;
-        let source = Place {
+        let source = FilmOnDisk {
             film: self.films[ask.film].number,
             queue: self.queue,
         };

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use reelway_admission::Arrival;
 use reelway_demand::Carriage;
 use reelway_playout::{PlayInfo, StreamError};
 use reelway_rtsp::film::FilmError;
 use reelway_rtsp::machine::{Action, ConnId, Event as What};
 use reelway_rtsp::seam::{self, FirstPacket, Job, Newcomer, Outcome, PlayOrder, Refusal};
-use reelway_time::Monotonic;
 
 use crate::client::{Asked, name_of, viewer_of};
 use crate::config::Rule;
@@ -153,30 +151,9 @@ impl Node {
     fn admits(&mut self, id: u64, newcomer: &Newcomer<usize>) -> Option<Outcome<usize>> {
         let film = newcomer.film.handle;
         let at = self.clients.get(&id).map_or(0, |client| client.wish);
-        let needs = self.needs(film, at);
-        let of = &self.films[film];
-        let wants = of.wants(Carriage::UdpV4);
-        let arrival = Arrival {
-            title: &of.name,
-            address: newcomer.peer.ip(),
-            connection: newcomer.connection,
-            user: None,
-            link: None,
-            wants: Some(&wants),
-            needs: &needs,
-        };
-        let outcome = self.desk.reserve(self.now, &arrival, Monotonic::MAX);
-        self.sent_away(&outcome.ended);
-        let reservation = match outcome.answer {
+        let reservation = match self.admit(id, (film, Carriage::UdpV4), at) {
             Ok(reservation) => reservation,
             Err(refusal) => {
-                self.counters.refused += 1;
-                let why = refusal.reason.clone();
-                self.note(&Line::Refused {
-                    viewer: id,
-                    film,
-                    why,
-                });
                 return Some(Outcome::Admitted(Err(Refusal {
                     reason: refusal.reason,
                     retry_after: refusal.retry_after,
@@ -184,20 +161,6 @@ impl Node {
             }
         };
         let (booking, starts_in) = (reservation.id, reservation.starts_in);
-        if !self.desk.confirm(self.now, booking) {
-            self.broken(
-                Rule::BookingsReturn,
-                format!("viewer {id} is not confirmed"),
-            );
-        }
-        self.counters.admitted += 1;
-        self.note(&Line::Admitted {
-            viewer: id,
-            film,
-            at_ms: at / 1_000_000,
-            starts_in_ms: starts_in.as_millis() as u64,
-        });
-        self.bookings.insert(booking, id);
         let viewer = Viewer {
             is_over_rtsp: true,
             ..Viewer::new(film, booking, starts_in, at)

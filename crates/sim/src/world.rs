@@ -18,12 +18,12 @@ pub(crate) struct Page {
 
 /// A film on the one disk that there is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct FilmOnDisk {
     pub film: FilmId,
     pub queue: usize,
 }
 
-impl Source for Place {
+impl Source for FilmOnDisk {
     fn number(&self) -> FilmId {
         self.film
     }
@@ -46,7 +46,7 @@ pub(crate) enum Pages {}
 
 impl World for Pages {
     type Memory = Page;
-    type Source = Place;
+    type Source = FilmOnDisk;
     type Tag = u64;
     type Error = Broken;
     type File = u32;

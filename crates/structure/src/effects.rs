@@ -12,7 +12,7 @@ use crate::tree::Tree;
 
 /// A kind of use of the machine.
 #[derive(Debug)]
-pub struct Kind {
+pub struct EffectKind {
     /// Its name, and that of its kept list in `lists/`.
     pub name: &'static str,
     /// What names it: these paths, and all below them.
@@ -20,8 +20,8 @@ pub struct Kind {
 }
 
 /// The kinds that have a kept list each.
-pub const KINDS: &[Kind] = &[
-    Kind {
+pub const KINDS: &[EffectKind] = &[
+    EffectKind {
         name: "clock",
         paths: &[
             "std::time::Instant::now",
@@ -49,7 +49,7 @@ pub const KINDS: &[Kind] = &[
         ],
     },
     SLEEP,
-    Kind {
+    EffectKind {
         name: "thread",
         paths: &[
             "std::thread::Builder",
@@ -67,7 +67,7 @@ pub const KINDS: &[Kind] = &[
             "reelway_supervise::thread",
         ],
     },
-    Kind {
+    EffectKind {
         name: "lock",
         paths: &[
             "std::sync::Barrier",
@@ -85,7 +85,7 @@ pub const KINDS: &[Kind] = &[
             "reelway_supervise::whole",
         ],
     },
-    Kind {
+    EffectKind {
         name: "channel",
         paths: &[
             "crossbeam_channel",
@@ -97,7 +97,7 @@ pub const KINDS: &[Kind] = &[
             "tokio::sync::watch",
         ],
     },
-    Kind {
+    EffectKind {
         name: "socket",
         paths: &[
             "axum::serve",
@@ -123,7 +123,7 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
-const SLEEP: Kind = Kind {
+const SLEEP: EffectKind = EffectKind {
     name: "sleep",
     paths: &[
         "std::thread::park",
@@ -153,7 +153,7 @@ const UNTIL_EVENT: &[&str] = &[
 ];
 
 /// What a pure crate must not use either. There is no list of it, as it is no fault elsewhere.
-pub const NEVER_PURE: Kind = Kind {
+pub const NEVER_PURE: EffectKind = EffectKind {
     name: "files, processes and random numbers",
     paths: &[
         "std::env",
@@ -169,7 +169,7 @@ pub const NEVER_PURE: Kind = Kind {
 };
 
 /// Tables whose order differs from one process to the next. The few pure crates that name them have a kept list.
-pub const UNORDERED: Kind = Kind {
+pub const UNORDERED: EffectKind = EffectKind {
     name: "unordered",
     paths: &[
         "std::collections::HashMap",
@@ -191,7 +191,7 @@ const POLLS: &[&str] = &[
 
 /// The files whose code outside tests uses the machine so, and for each the first line that does and what
 /// it names.
-pub fn uses(tree: &Tree, kind: &Kind) -> BTreeMap<String, (usize, String)> {
+pub fn uses(tree: &Tree, kind: &EffectKind) -> BTreeMap<String, (usize, String)> {
     let mut found: BTreeMap<String, (usize, String)> = BTreeMap::new();
     for (module, mention) in mentions(tree) {
         if mention.test || !names(tree, module, mention, kind.paths) {

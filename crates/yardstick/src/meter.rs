@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::course::Course;
 use crate::depacketise::{Depacketiser, Format};
-use crate::order::{Order, Out, Place};
+use crate::order::{Arrival, Order, Out};
 use crate::packet::parse;
 use crate::playback::{Arrived, usual_step};
 use crate::reference::{Match, ReferenceTrack};
@@ -203,8 +203,8 @@ impl TrackMeter {
                 .map_or_else(Vec::new, |_| payload.to_vec()),
         };
         match self.order.push(header.seq, at, waiting) {
-            Place::Ahead(missing) => self.missed(at, i64::from(missing)),
-            Place::Reordered => {
+            Arrival::Ahead(missing) => self.missed(at, i64::from(missing)),
+            Arrival::Reordered => {
                 self.missed(at, -1);
                 if again {
                     self.story.repaired += 1;
@@ -213,13 +213,13 @@ impl TrackMeter {
                 }
             }
             // It was asked for twice, or came after all.
-            Place::Repeated if again => {}
-            Place::TooLate => {
+            Arrival::Repeated if again => {}
+            Arrival::TooLate => {
                 self.missed(at, -1);
                 self.story.reordered += 1;
                 self.story.too_late += 1;
             }
-            Place::Repeated => self.story.repeated += 1,
+            Arrival::Repeated => self.story.repeated += 1,
         }
         self.drain(at, reference);
     }

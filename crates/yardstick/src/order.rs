@@ -10,7 +10,7 @@ const MOST_GAPS: usize = 65_536;
 
 /// What a packet's number says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Arrival {
     /// The next, or one after a gap of so many.
     Ahead(u16),
     /// It was missed, and comes in time for the buffer.
@@ -65,7 +65,7 @@ impl<T> Order<T> {
     }
 
     /// Takes a packet that came at `at`, ns.
-    pub fn push(&mut self, seq: u16, at: u64, packet: T) -> Place {
+    pub fn push(&mut self, seq: u16, at: u64, packet: T) -> Arrival {
         self.begin(seq);
         let expected = self.expected.unwrap_or(self.next);
         let ahead = seq.wrapping_sub(expected as u16);
@@ -79,17 +79,17 @@ impl<T> Order<T> {
             }
             self.expected = Some(number + 1);
             self.waiting.insert(number, (at, packet));
-            return Place::Ahead(ahead);
+            return Arrival::Ahead(ahead);
         }
         let number = expected - u64::from(ahead.wrapping_neg());
         if !self.gaps.remove(&number) {
-            return Place::Repeated;
+            return Arrival::Repeated;
         }
         if number < self.next {
-            return Place::TooLate;
+            return Arrival::TooLate;
         }
         self.waiting.insert(number, (at, packet));
-        Place::Reordered
+        Arrival::Reordered
     }
 
     /// The next in order, if it is there, or if what is missing before it has been waited for long
@@ -144,12 +144,12 @@ mod tests {
     fn what_comes_out_of_order_leaves_in_order() {
         let mut order = Order::new(100);
         for (seq, place) in [
-            (65_534, Place::Ahead(0)),
-            (0, Place::Ahead(1)),
-            (1, Place::Ahead(0)),
-            (65_535, Place::Reordered),
-            (65_535, Place::Repeated),
-            (1, Place::Repeated),
+            (65_534, Arrival::Ahead(0)),
+            (0, Arrival::Ahead(1)),
+            (1, Arrival::Ahead(0)),
+            (65_535, Arrival::Reordered),
+            (65_535, Arrival::Repeated),
+            (1, Arrival::Repeated),
         ] {
             assert_eq!(order.push(seq, 10, seq), place, "{seq}");
         }
@@ -166,7 +166,7 @@ mod tests {
         order.push(3, 10, 3);
         assert_eq!(drain(&mut order, 110), [Some(1)]);
         assert_eq!(drain(&mut order, 111), [None, Some(3)]);
-        assert_eq!(order.push(2, 120, 2), Place::TooLate);
+        assert_eq!(order.push(2, 120, 2), Arrival::TooLate);
         assert_eq!(drain(&mut order, 1000), []);
         assert_eq!(order.span(1), 3);
     }

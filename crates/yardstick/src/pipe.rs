@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use crate::depacketise::Format;
 use crate::meter::Kept;
 use crate::rtsp::description::Media;
-use crate::transport_stream::{Kind, Writer};
+use crate::transport_stream::{StreamType, Writer};
 
 /// Access units that wait for a player who does not read: some minutes of a film. What does not fit is left out.
 const MOST_WAITING: usize = 16_384;
@@ -29,8 +29,8 @@ pub struct Fed {
 
 /// A track as it is written.
 #[derive(Debug)]
-struct Track {
-    kind: Kind,
+struct PipedTrack {
+    kind: StreamType,
     /// Parameter sets from the session description, for streams that do not carry their own.
     parameters: Vec<Vec<u8>>,
     /// The first bytes of ADTS, without the length.
@@ -42,7 +42,7 @@ struct Track {
 pub(crate) struct Pipe {
     writer: Writer,
     /// Of each track of the film, its stream.
-    streams: Vec<Option<(usize, Track)>>,
+    streams: Vec<Option<(usize, PipedTrack)>>,
     to_player: Option<SyncSender<Vec<u8>>>,
     gone: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -148,28 +148,31 @@ impl Pipe {
 }
 
 /// How a track is written, if it can be.
-fn track(media: &Media) -> Option<Track> {
+fn track(media: &Media) -> Option<PipedTrack> {
     let (kind, names) = match media.format {
-        Format::H264 => (Kind::H264, &["sprop-parameter-sets"][..]),
-        Format::H265 => (Kind::H265, &["sprop-vps", "sprop-sps", "sprop-pps"][..]),
-        Format::AacHbr { .. } => (Kind::Aac, &[][..]),
-        Format::Whole if media.encoding == "OPUS" => (Kind::Opus, &[][..]),
+        Format::H264 => (StreamType::H264, &["sprop-parameter-sets"][..]),
+        Format::H265 => (
+            StreamType::H265,
+            &["sprop-vps", "sprop-sps", "sprop-pps"][..],
+        ),
+        Format::AacHbr { .. } => (StreamType::Aac, &[][..]),
+        Format::Whole if media.encoding == "OPUS" => (StreamType::Opus, &[][..]),
         Format::Whole => return None,
     };
     let adts = match kind {
-        Kind::Aac => Some(adts(media.parameter("config")?)?),
+        StreamType::Aac => Some(adts(media.parameter("config")?)?),
         _ => None,
     };
     let sets = names.iter().filter_map(|name| media.parameter(name));
     let parameters = sets.flat_map(|sets| sets.split(',')).filter_map(base64);
-    Some(Track {
+    Some(PipedTrack {
         kind,
         parameters: parameters.collect(),
         adts,
     })
 }
 
-impl Track {
+impl PipedTrack {
     /// An access unit as the stream has it, and whether one may begin with it.
     fn data(&self, unit: &Kept) -> (Vec<u8>, bool) {
         let mut out = Vec::new();
@@ -183,7 +186,7 @@ impl Track {
             }
             return (out, true);
         }
-        if self.kind == Kind::Opus {
+        if self.kind == StreamType::Opus {
             // A control header with the length (as FFmpeg writes and reads it): bytes of 255, and the rest.
             for part in &unit.parts {
                 out.extend([0x7f, 0xe0]);
@@ -194,14 +197,14 @@ impl Track {
             return (out, true);
         }
         let is_key = |nal: &Vec<u8>| match (self.kind, nal.first()) {
-            (Kind::H264, Some(first)) => first & 31 == 5,
+            (StreamType::H264, Some(first)) => first & 31 == 5,
             (_, Some(first)) => (16..=21).contains(&(first >> 1 & 63)),
             _ => false,
         };
         let is_key = unit.parts.iter().any(is_key);
         // A delimiter first, as the standard wants it.
         let delimiter: &[u8] = match self.kind {
-            Kind::H264 => &[0, 0, 0, 1, 9, 0xf0],
+            StreamType::H264 => &[0, 0, 0, 1, 9, 0xf0],
             _ => &[0, 0, 0, 1, 0x46, 1, 0x50],
         };
         out.extend(delimiter);

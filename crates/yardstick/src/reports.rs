@@ -77,7 +77,7 @@ pub fn parse(mut compound: &[u8]) -> Result<Compound, String> {
 
 /// A report with what had come when it came.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct ReportSample {
     clock: i64,
     /// The film's time that it names, ns.
     media: i64,
@@ -90,7 +90,7 @@ struct Seen {
 /// The reports of a track.
 #[derive(Debug, Default)]
 pub struct Reports {
-    seen: Vec<Seen>,
+    seen: Vec<ReportSample>,
 }
 
 impl Reports {
@@ -98,7 +98,7 @@ impl Reports {
     /// and `sent` of them were known.
     pub fn add(&mut self, report: SenderReport, media: i64, newest: i64, sent: u64) {
         if self.seen.len() < MOST {
-            self.seen.push(Seen {
+            self.seen.push(ReportSample {
                 clock: report.clock,
                 media,
                 newest,

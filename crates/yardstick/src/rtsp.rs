@@ -13,7 +13,7 @@ use tokio::time::{self, MissedTickBehavior};
 use self::connection::{Connection, Incoming};
 pub use self::options::Options;
 pub use self::start::start_times;
-use self::track::{Track, readable};
+use self::track::{ReceivedTrack, readable};
 use crate::burst::BurstMeter;
 use crate::course::Course;
 use crate::pipe::{Fed, Pipe};
@@ -117,7 +117,7 @@ async fn begin<'a>(
     let media = description::parse(&description.body, &base)?;
     let mut tracks = Vec::new();
     for (number, media) in media.iter().enumerate() {
-        tracks.push(Track::set_up(&mut connection, media, number as u8, options).await?);
+        tracks.push(ReceivedTrack::set_up(&mut connection, media, number as u8, options).await?);
     }
     let pipe = match &options.pipe {
         Some(command) => Some(Pipe::start(command, &media)?),
@@ -157,7 +157,7 @@ async fn begin<'a>(
 }
 
 struct Viewer<'a> {
-    tracks: Vec<Track>,
+    tracks: Vec<ReceivedTrack>,
     bursts: BurstMeter,
     pipe: Option<Pipe>,
     /// Who is told as it comes, for who waits.
@@ -235,7 +235,7 @@ impl<'a> Viewer<'a> {
                 }
                 Event::Tick => {
                     let now = reelway_clock::real().nanos();
-                    self.tracks.iter_mut().for_each(Track::ask);
+                    self.tracks.iter_mut().for_each(ReceivedTrack::ask);
                     let stories = self.tracks.iter().map(|track| &track.meter.story);
                     let (came, lost) = stories.fold((0, 0), |(came, lost), story| {
                         (came + story.packets, lost + story.lost)

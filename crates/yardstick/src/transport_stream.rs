@@ -18,7 +18,7 @@ const AHEAD: i64 = 63_000;
 
 /// What a stream holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum StreamType {
     H264,
     H265,
     /// AAC in ADTS (ISO/IEC 14496-3 section 1.A.2).
@@ -27,25 +27,25 @@ pub(crate) enum Kind {
     Opus,
 }
 
-impl Kind {
+impl StreamType {
     fn stream_type(self) -> u8 {
         match self {
-            Kind::H264 => 0x1b,
-            Kind::H265 => 0x24,
-            Kind::Aac => 0x0f,
-            Kind::Opus => 0x06,
+            StreamType::H264 => 0x1b,
+            StreamType::H265 => 0x24,
+            StreamType::Aac => 0x0f,
+            StreamType::Opus => 0x06,
         }
     }
 
     fn is_video(self) -> bool {
-        matches!(self, Kind::H264 | Kind::H265)
+        matches!(self, StreamType::H264 | StreamType::H265)
     }
 
     /// What the table says of a stream besides.
     fn descriptors(self) -> &'static [u8] {
         match self {
             // Registered as "Opus"; two channels, as RTP has it always (RFC 7587 section 4.1).
-            Kind::Opus => &[5, 4, b'O', b'p', b'u', b's', 0x7f, 2, 0x80, 2],
+            StreamType::Opus => &[5, 4, b'O', b'p', b'u', b's', 0x7f, 2, 0x80, 2],
             _ => &[],
         }
     }
@@ -61,7 +61,7 @@ struct Unit {
 
 #[derive(Debug)]
 struct Stream {
-    kind: Kind,
+    kind: StreamType,
     continuity: u8,
     /// In order of decoding; pictures wait until it is known when they are to be decoded.
     waiting: VecDeque<Unit>,
@@ -80,8 +80,8 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Of streams of these kinds.
-    pub fn new(kinds: &[Kind]) -> Writer {
-        let stream = |kind: &Kind| Stream {
+    pub fn new(kinds: &[StreamType]) -> Writer {
+        let stream = |kind: &StreamType| Stream {
             kind: *kind,
             continuity: 0,
             waiting: VecDeque::new(),
@@ -165,7 +165,7 @@ impl Writer {
             pes.extend(stamp(1, decoded.min(shown)));
         } else {
             let length = u16::try_from(unit.data.len() + 8).unwrap_or(0);
-            pes.push(if kind == Kind::Opus { 0xbd } else { 0xc0 });
+            pes.push(if kind == StreamType::Opus { 0xbd } else { 0xc0 });
             pes.extend(length.to_be_bytes());
             pes.extend([0x84, 0x80, 5]);
             pes.extend(stamp(2, shown));
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn every_packet_is_whole_whatever_the_sizes() {
-        let mut writer = Writer::new(&[Kind::H264, Kind::Aac]);
+        let mut writer = Writer::new(&[StreamType::H264, StreamType::Aac]);
         let mut out = Vec::new();
         for number in 0..400_usize {
             let media = number as i64 * 40_000_000;

@@ -11,7 +11,7 @@ use super::stage::Stage;
 use crate::bed::Child;
 use crate::chart::{self, Axis, Mark, Series};
 use crate::density::trial::answer;
-use crate::density::viewers::{Begun, Seen};
+use crate::density::viewers::{Begun, ViewersReport};
 use crate::film::{self, Recipe};
 use crate::report::{Figure, Report};
 
@@ -62,7 +62,7 @@ pub struct Crowd {
     /// Who asked.
     pub begun: Begun,
     /// What those saw who were admitted.
-    pub seen: Seen,
+    pub seen: ViewersReport,
     /// The link's queue over time.
     pub moments: Vec<Moment>,
 }

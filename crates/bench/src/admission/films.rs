@@ -7,7 +7,7 @@ use reelway_determinism::Random;
 
 /// How films are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FilmKind {
     /// Every second within a twentieth of the mean.
     Constant,
     /// Scenes of 3 to 20 s, each of a rate of its own: the fullest second has three to six times the mean.
@@ -16,22 +16,22 @@ pub enum Kind {
     Vodca,
 }
 
-impl Kind {
+impl FilmKind {
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Constant => "near constant rate",
-            Kind::Scenes => "scenes, peak 3–6 × mean",
-            Kind::Vodca => "the VODCA paper's films",
+            FilmKind::Constant => "near constant rate",
+            FilmKind::Scenes => "scenes, peak 3–6 × mean",
+            FilmKind::Vodca => "the VODCA paper's films",
         }
     }
 
     /// In a word, for names of files.
     pub fn slug(self) -> &'static str {
         match self {
-            Kind::Constant => "constant",
-            Kind::Scenes => "scenes",
-            Kind::Vodca => "vodca",
+            FilmKind::Constant => "constant",
+            FilmKind::Scenes => "scenes",
+            FilmKind::Vodca => "vodca",
         }
     }
 }
@@ -52,7 +52,7 @@ pub const AHEAD: usize = 10;
 const MEAN: f64 = 1_500_000.0 / 8.0;
 
 /// So many films, of 20 to 40 minutes each.
-pub fn make(kind: Kind, count: usize, random: &mut Random) -> Vec<Film> {
+pub fn make(kind: FilmKind, count: usize, random: &mut Random) -> Vec<Film> {
     (0..count)
         .map(|_| {
             let seconds = random.between(1200.0, 2400.0) as usize;
@@ -62,11 +62,11 @@ pub fn make(kind: Kind, count: usize, random: &mut Random) -> Vec<Film> {
 }
 
 /// How much each quarter second of a film of `seconds` has, against their mean.
-pub fn levels(kind: Kind, seconds: usize, random: &mut Random) -> Vec<f64> {
+pub fn levels(kind: FilmKind, seconds: usize, random: &mut Random) -> Vec<f64> {
     let mut weights = match kind {
-        Kind::Constant => constant(seconds, random),
-        Kind::Scenes => scenes(seconds, random),
-        Kind::Vodca => vodca(seconds, random),
+        FilmKind::Constant => constant(seconds, random),
+        FilmKind::Scenes => scenes(seconds, random),
+        FilmKind::Vodca => vodca(seconds, random),
     };
     let mean = weights.iter().sum::<f64>() / weights.len().max(1) as f64;
     weights.iter_mut().for_each(|weight| *weight /= mean);

@@ -28,7 +28,7 @@ use reelway_admission::Policy;
 use reelway_determinism::Random;
 use serde_json::json;
 
-use self::films::{AHEAD, Film, Kind};
+use self::films::{AHEAD, Film, FilmKind};
 use self::model::{Outcome, policies};
 use self::task::Task;
 use crate::chart::{self, Axis, Bar, Mark, Series};
@@ -72,7 +72,7 @@ const ARRIVALS: f64 = 0.075;
 
 /// All policies on one kind of films: the outcomes of each, run by run.
 struct Compared {
-    kind: Kind,
+    kind: FilmKind,
     runs: Vec<(Policy, Vec<Outcome>)>,
     /// Against the naive booker: admitted, naive.
     naive: (usize, usize),
@@ -81,7 +81,7 @@ struct Compared {
     peaks: (f64, f64),
 }
 
-fn compare(kind: Kind, args: &Args) -> Compared {
+fn compare(kind: FilmKind, args: &Args) -> Compared {
     let seconds = args.seconds as usize;
     let mut compared = Compared {
         kind,
@@ -143,7 +143,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         }
         std::process::exit(0);
     }
-    let kinds = [Kind::Constant, Kind::Scenes, Kind::Vodca];
+    let kinds = [FilmKind::Constant, FilmKind::Scenes, FilmKind::Vodca];
     let all: Vec<Compared> = kinds.map(|kind| compare(kind, &args)).into();
     let mut report = Report::new("admission");
     figures(&mut report, &all);
@@ -254,7 +254,7 @@ fn figures(report: &mut Report, all: &[Compared]) {
         0.0,
     ));
     let mut random = Random::new(1);
-    let films: Vec<Film> = films::make(Kind::Scenes, 1, &mut random);
+    let films: Vec<Film> = films::make(FilmKind::Scenes, 1, &mut random);
     let decisions = model::decisions(10_000, &films);
     figures.push(Figure::at_least(
         "decisions a second, 10,000 booked",
@@ -310,7 +310,7 @@ fn pages(all: &[Compared]) -> String {
                 sum(outcomes, |outcome| outcome.wrong),
             );
         }
-        if compared.kind == Kind::Scenes {
+        if compared.kind == FilmKind::Scenes {
             page += "\n![Viewers admitted](admission/admitted.svg)\n";
         }
         page += &format!(

@@ -9,7 +9,7 @@ use reelway_admission::Policy;
 use serde::{Deserialize, Serialize};
 
 use super::crowd::{self, Crowd};
-use super::films::Kind;
+use super::films::FilmKind;
 use super::model;
 use super::stage::{Films, Stage};
 use super::storm::Answered;
@@ -17,7 +17,7 @@ use super::world::{self, Change, What};
 use crate::bed::limits::MemoryLimit;
 use crate::bed::{Folder, Net, cores};
 use crate::density::trial::answer;
-use crate::density::viewers::{Begun, Seen};
+use crate::density::viewers::{Begun, ViewersReport};
 
 /// Seconds judged.
 pub const SECONDS: u64 = 4;
@@ -64,7 +64,7 @@ pub struct Run {
     /// Who asked, and how it went.
     pub begun: Begun,
     /// What admitted viewers saw.
-    pub seen: Seen,
+    pub seen: ViewersReport,
     /// Share of the link that was used meanwhile.
     pub share: f64,
     /// How the storm was answered over the link, and at the server's own end of it.
@@ -114,8 +114,8 @@ impl Real {
         }
         let folder = Folder::make("admission")?;
         eprintln!("making the films …");
-        let scenes = Films::make(&folder, Kind::Scenes, 4, 240)?;
-        let vodca = Films::make(&folder, Kind::Vodca, 2, 1200)?;
+        let scenes = Films::make(&folder, FilmKind::Scenes, 4, 240)?;
+        let vodca = Films::make(&folder, FilmKind::Vodca, 2, 1200)?;
         let stage = Stage::new(net, folder);
         for plan in plans(parts, of, times, &scenes, &vodca) {
             let run = run(&stage, &plan)

@@ -7,7 +7,7 @@ use std::process::Command;
 use reelway_demand::BINS;
 use reelway_determinism::Random;
 
-use super::films::{self, Kind};
+use super::films::{self, FilmKind};
 use super::storm::{self, Answered};
 use super::task::Task;
 use crate::bed::{Child, Folder, Net};
@@ -37,7 +37,12 @@ pub struct Films {
 
 impl Films {
     /// So many of 1.5 Mbit/s.
-    pub fn make(folder: &Folder, kind: Kind, count: u32, seconds: u32) -> anyhow::Result<Films> {
+    pub fn make(
+        folder: &Folder,
+        kind: FilmKind,
+        count: u32,
+        seconds: u32,
+    ) -> anyhow::Result<Films> {
         let films = Films {
             folder: folder.path().join(kind.slug()),
             count,

@@ -8,7 +8,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use super::servers::Peer;
-use super::viewers::{Begun, Seen, Task};
+use super::viewers::{Begun, Task, ViewersReport};
 use crate::bed::machine::{Idle, cpu_of, cpu_of_others, memory_of};
 use crate::bed::{Child, Net};
 
@@ -42,7 +42,7 @@ pub struct Trial {
     /// How they began.
     pub begun: Begun,
     /// What they saw.
-    pub seen: Seen,
+    pub seen: ViewersReport,
     /// Seconds of accounting.
     pub seconds: f64,
     /// Seconds of busy cores, of the whole machine, less what other processes were accounted for.

@@ -48,7 +48,7 @@ pub struct Begun {
 
 /// What the process says at the end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Seen {
+pub struct ViewersReport {
     /// Streams that sent anything.
     pub streams: u64,
     /// Packets that came.
@@ -194,7 +194,7 @@ fn note(refused: &mut Vec<String>, error: &dyn std::fmt::Display) {
     }
 }
 
-fn sum(stories: &[LightStory]) -> Seen {
+fn sum(stories: &[LightStory]) -> ViewersReport {
     let (mut late, mut behind) = (Histogram::default(), Histogram::default());
     for story in stories {
         late.merge(&story.late);
@@ -205,7 +205,7 @@ fn sum(stories: &[LightStory]) -> Seen {
     let millis = |share| ms(late.percentile(share));
     // The picture's: sound comes a packet at a time.
     let picture = stories.iter().max_by_key(|story| story.bytes);
-    Seen {
+    ViewersReport {
         streams: total(|story| story.streams),
         packets: total(|story| story.packets),
         lost: total(|story| story.lost),

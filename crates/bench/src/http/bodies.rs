@@ -19,7 +19,7 @@ use nix::sys::sendfile::sendfile;
 use nix::unistd::pipe;
 use reelway_sys::region::Region;
 
-use super::kind::{Kind, on};
+use super::kind::{ServerKind, on};
 use super::load::SEGMENT;
 use super::segments::HOT;
 use crate::bed::{Child, cores};
@@ -30,7 +30,7 @@ const PIPE: i32 = 1 << 20;
 const BUFFER: usize = 64 << 10;
 
 /// Starts a server that sends `film` by one way, and says where it listens.
-pub fn start(kind: Kind, film: &Path) -> anyhow::Result<(Child, SocketAddr)> {
+pub fn start(kind: ServerKind, film: &Path) -> anyhow::Result<(Child, SocketAddr)> {
     let program = std::env::current_exe()?;
     let program = program
         .to_str()

@@ -9,7 +9,7 @@ use crate::bed::children::{is_installed, output};
 /// A server to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ServerKind {
     /// Ourselves.
     Reelway,
     /// nginx, the kernel sending from its page cache.
@@ -32,27 +32,32 @@ pub enum Kind {
     Splice,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 7] = [
-        Kind::Reelway,
-        Kind::NginxSendfile,
-        Kind::NginxCopying,
-        Kind::NginxDirect,
-        Kind::Varnish,
-        Kind::Squid,
-        Kind::Write,
+impl ServerKind {
+    pub const ALL: [ServerKind; 7] = [
+        ServerKind::Reelway,
+        ServerKind::NginxSendfile,
+        ServerKind::NginxCopying,
+        ServerKind::NginxDirect,
+        ServerKind::Varnish,
+        ServerKind::Squid,
+        ServerKind::Write,
     ];
 
     /// Ways to send a body, by servers that do nothing else.
-    pub const BODIES: [Kind; 4] = [Kind::Write, Kind::Read, Kind::Sendfile, Kind::Splice];
+    pub const BODIES: [ServerKind; 4] = [
+        ServerKind::Write,
+        ServerKind::Read,
+        ServerKind::Sendfile,
+        ServerKind::Splice,
+    ];
 
     /// The way to send a body that it is.
     pub fn way(self) -> Option<&'static str> {
         match self {
-            Kind::Write => Some("write"),
-            Kind::Read => Some("read"),
-            Kind::Sendfile => Some("sendfile"),
-            Kind::Splice => Some("splice"),
+            ServerKind::Write => Some("write"),
+            ServerKind::Read => Some("read"),
+            ServerKind::Sendfile => Some("sendfile"),
+            ServerKind::Splice => Some("splice"),
             _ => None,
         }
     }
@@ -60,24 +65,26 @@ impl Kind {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Reelway => "Reelway",
-            Kind::NginxSendfile => "nginx, sendfile",
-            Kind::NginxCopying => "nginx, without",
-            Kind::NginxDirect => "nginx, directio",
-            Kind::Varnish => "Varnish",
-            Kind::Squid => "Squid",
-            Kind::Write => "write, of pinned memory",
-            Kind::Read => "read and write, of the page cache",
-            Kind::Sendfile => "sendfile, of the page cache",
-            Kind::Splice => "splice, of the page cache",
+            ServerKind::Reelway => "Reelway",
+            ServerKind::NginxSendfile => "nginx, sendfile",
+            ServerKind::NginxCopying => "nginx, without",
+            ServerKind::NginxDirect => "nginx, directio",
+            ServerKind::Varnish => "Varnish",
+            ServerKind::Squid => "Squid",
+            ServerKind::Write => "write, of pinned memory",
+            ServerKind::Read => "read and write, of the page cache",
+            ServerKind::Sendfile => "sendfile, of the page cache",
+            ServerKind::Splice => "splice, of the page cache",
         }
     }
 
     fn package(self) -> Option<&'static str> {
         match self {
-            Kind::NginxSendfile | Kind::NginxCopying | Kind::NginxDirect => Some("nginx"),
-            Kind::Varnish => Some("varnish"),
-            Kind::Squid => Some("squid"),
+            ServerKind::NginxSendfile | ServerKind::NginxCopying | ServerKind::NginxDirect => {
+                Some("nginx")
+            }
+            ServerKind::Varnish => Some("varnish"),
+            ServerKind::Squid => Some("squid"),
             _ => None,
         }
     }
@@ -85,21 +92,23 @@ impl Kind {
     /// Whether it can be started; caches need nginx behind them.
     pub fn is_installed(self) -> bool {
         match self {
-            Kind::NginxSendfile | Kind::NginxCopying | Kind::NginxDirect => is_installed("nginx"),
-            Kind::Varnish => is_installed("varnishd") && is_installed("nginx"),
-            Kind::Squid => is_installed("squid") && is_installed("nginx"),
+            ServerKind::NginxSendfile | ServerKind::NginxCopying | ServerKind::NginxDirect => {
+                is_installed("nginx")
+            }
+            ServerKind::Varnish => is_installed("varnishd") && is_installed("nginx"),
+            ServerKind::Squid => is_installed("squid") && is_installed("nginx"),
             _ => true,
         }
     }
 
     /// Whether it serves files, and not what it has been given by another server.
     pub fn reads_from_disk(self) -> bool {
-        !matches!(self, Kind::Varnish | Kind::Squid) && self.way().is_none()
+        !matches!(self, ServerKind::Varnish | ServerKind::Squid) && self.way().is_none()
     }
 
     /// Whether it keeps what was asked for in memory.
     pub fn keeps_in_memory(self) -> bool {
-        self != Kind::NginxDirect
+        self != ServerKind::NginxDirect
     }
 
     /// Its version, as Debian says.

@@ -28,7 +28,7 @@ use clap::Parser;
 use serde::Serialize;
 use serde_json::json;
 
-use self::kind::Kind;
+use self::kind::ServerKind;
 use self::load::Load;
 use self::segments::{Bytes, HOT, SEGMENTS};
 use self::servers::Running;
@@ -68,7 +68,7 @@ struct Args {
     rounds: usize,
     /// Only these servers, with commas between them
     #[arg(long, value_delimiter = ',')]
-    only: Vec<Kind>,
+    only: Vec<ServerKind>,
     /// Instead of whole servers: ways to send a body, from memory
     #[arg(long)]
     bodies: bool,
@@ -89,7 +89,7 @@ const POOLS: [&str; 2] = ["512MiB", "96MiB"];
 /// What a server needed.
 #[derive(Clone, Debug, Serialize)]
 struct Cost {
-    server: Kind,
+    server: ServerKind,
     version: String,
     from_disk: bool,
     /// Microseconds of the server's core a megabyte, by run.
@@ -133,8 +133,8 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         servers::install()?;
     }
     let mut kinds = match args.only.is_empty() {
-        true if args.bodies => Kind::BODIES.to_vec(),
-        true => Kind::ALL.to_vec(),
+        true if args.bodies => ServerKind::BODIES.to_vec(),
+        true => ServerKind::ALL.to_vec(),
         false => args.only.clone(),
     };
     kinds.retain(|kind| {
@@ -163,7 +163,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     for (kind, from_disk) in runs.chain(from_disk.map(|kind| (kind, true))) {
         match measure(*kind, &bytes, &args, &quiet, from_disk) {
             Ok(cost) => costs.push(cost),
-            Err(error) if *kind != Kind::Reelway => {
+            Err(error) if *kind != ServerKind::Reelway => {
                 eprintln!("http: {} is left out: {error:#}", kind.name());
             }
             Err(error) => return Err(error),
@@ -212,7 +212,7 @@ fn disk_of(text: &str, (major, minor): (u32, u32)) -> Option<u64> {
 }
 
 fn measure(
-    kind: Kind,
+    kind: ServerKind,
     bytes: &Bytes,
     args: &Args,
     quiet: &Quiet,
@@ -317,31 +317,31 @@ fn undisturbed<T>(
 }
 
 fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<Report> {
-    let of = |kind: Kind, from_disk: bool| {
+    let of = |kind: ServerKind, from_disk: bool| {
         costs
             .iter()
             .find(|cost| cost.server == kind && cost.from_disk == from_disk)
             .map(|cost| cost.core().median)
     };
-    let mut ratio = |id: &str, other: Kind, from_disk: bool, most: f64| {
-        if let Some((ours, theirs)) = of(Kind::Reelway, from_disk).zip(of(other, from_disk)) {
+    let mut ratio = |id: &str, other: ServerKind, from_disk: bool, most: f64| {
+        if let Some((ours, theirs)) = of(ServerKind::Reelway, from_disk).zip(of(other, from_disk)) {
             let figure = Figure::at_most(id, ours / theirs, "of its CPU", most);
             report.figures.push(figure);
         }
     };
     ratio(
         "memory_against_nginx_sendfile",
-        Kind::NginxSendfile,
+        ServerKind::NginxSendfile,
         false,
         1.1,
     );
     ratio(
         "memory_against_nginx_without",
-        Kind::NginxCopying,
+        ServerKind::NginxCopying,
         false,
         0.5,
     );
-    ratio("memory_against_varnish", Kind::Varnish, false, 0.7);
+    ratio("memory_against_varnish", ServerKind::Varnish, false, 0.7);
     let mut table = String::from(
         "| server | segments | core, µs/MB | all cores, µs/MB | process, µs/MB | read from disk | late requests |\n|---|---|---:|---:|---:|---:|---:|\n",
     );
@@ -405,7 +405,7 @@ fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<R
             if cost.from_disk { "disk" } else { "memory" }
         ),
         value: cost.core().median,
-        colour: usize::from(cost.server == Kind::Reelway),
+        colour: usize::from(cost.server == ServerKind::Reelway),
         spread: Some((cost.core().low, cost.core().high)),
     };
     let all: Vec<Bar> = costs.iter().map(bar).collect();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use super::bodies;
-use super::kind::{Kind, on};
+use super::kind::{ServerKind, on};
 use super::load::Target;
 use super::segments::Bytes;
 use crate::bed::machine::cpu_of;
@@ -50,8 +50,8 @@ impl Drop for Litter {
 
 impl Running {
     /// Starts it; for ours with so much memory for film blocks.
-    pub fn start(kind: Kind, bytes: &Bytes, pool: &str) -> anyhow::Result<Running> {
-        if kind == Kind::Reelway {
+    pub fn start(kind: ServerKind, bytes: &Bytes, pool: &str) -> anyhow::Result<Running> {
+        if kind == ServerKind::Reelway {
             let server = Server::start(&bytes.films, &bytes.state, &["--pool", pool])?;
             return Ok(Running::Ours(server));
         }
@@ -61,9 +61,13 @@ impl Running {
         }
         let at = free_port()?;
         let (server, origin) = match kind {
-            Kind::NginxSendfile => (nginx(at, bytes, "sendfile on;", &cores::server())?, None),
-            Kind::NginxCopying => (nginx(at, bytes, "sendfile off;", &cores::server())?, None),
-            Kind::NginxDirect => {
+            ServerKind::NginxSendfile => {
+                (nginx(at, bytes, "sendfile on;", &cores::server())?, None)
+            }
+            ServerKind::NginxCopying => {
+                (nginx(at, bytes, "sendfile off;", &cores::server())?, None)
+            }
+            ServerKind::NginxDirect => {
                 let direct = "sendfile off; aio threads; directio 1m; output_buffers 2 512k;";
                 (nginx(at, bytes, direct, &cores::server())?, None)
             }
@@ -72,7 +76,7 @@ impl Running {
                 let behind = nginx(origin, bytes, "sendfile on;", &cores::viewers())?;
                 wait_for(origin)?;
                 let server = match kind {
-                    Kind::Varnish => varnish(at, origin, &bytes.state)?,
+                    ServerKind::Varnish => varnish(at, origin, &bytes.state)?,
                     _ => squid(at, origin, &bytes.state)?,
                 };
                 (server, Some(behind))

@@ -98,7 +98,7 @@ fn receive(socket: &UdpSocket, sessions: u32, stop: &AtomicBool) -> anyhow::Resu
 
 /// What a session looked like to its receiver.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct Received {
     /// From the first packet to the last.
     pub seconds: f64,
     /// Packets that came.
@@ -108,12 +108,12 @@ pub struct Seen {
 }
 
 /// Judges a session.
-pub fn judge(arrivals: &[(u64, u32)], interval: u64) -> Seen {
+pub fn judge(arrivals: &[(u64, u32)], interval: u64) -> Received {
     let due = |(at, number): &(u64, u32)| *at as i64 - (u64::from(*number) * interval) as i64;
     let base = arrivals.iter().map(due).min().unwrap_or(0);
     let times = || arrivals.iter().map(|arrival| arrival.0);
     let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
-    Seen {
+    Received {
         seconds: (last - first) as f64 / 1e9,
         packets: arrivals.len() as u32,
         late: arrivals.iter().map(|arrival| due(arrival) - base).collect(),
@@ -121,7 +121,7 @@ pub fn judge(arrivals: &[(u64, u32)], interval: u64) -> Seen {
 }
 
 /// Lateness of several sessions together.
-pub fn late(seen: &[Seen]) -> Late {
+pub fn late(seen: &[Received]) -> Late {
     Late::of(
         seen.iter()
             .flat_map(|seen| seen.late.iter().copied())

@@ -3,7 +3,7 @@
 
 use super::sample::Sample;
 use super::words::{HOLD, Phase, ceil, counts_of, hertz, hold, nanos_of};
-use super::{Event, Manner, Source, Track, Word};
+use super::{Event, Manner, Source, TrackedClock, Word};
 use crate::piece::{CLOSED, MAX_COUNTS, MAX_NANOS, NOTHING, Piece};
 
 /// How long a piece lasts: with a rate that changes by 1000 ppm behind its back (from one of NTP's
@@ -52,7 +52,7 @@ const LAST: [Word; 3] = [Word::LastCount, Word::LastNanos, Word::LastWidth];
 const MID: [Word; 3] = [Word::MidCount, Word::MidNanos, Word::MidWidth];
 const OLD: [Word; 3] = [Word::OldCount, Word::OldNanos, Word::OldWidth];
 
-impl Track<'_> {
+impl TrackedClock<'_> {
     /// Looks at the kernel's clock and draws the next piece, if it can: in continuation of
     /// `piece` (`going_on`: it has not ended yet) or after a gap.
     pub(super) fn look<S: Source>(

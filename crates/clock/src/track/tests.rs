@@ -119,7 +119,7 @@ fn fresh() -> Box<[AtomicU64; TRACK_WORDS]> {
 }
 
 /// One reading, as programs do it.
-fn read(world: &World, track: Track) -> u64 {
+fn read(world: &World, track: TrackedClock) -> u64 {
     track
         .nanos(|| world.counter_ordered().into())
         .unwrap_or_else(|| track.slow(world))
@@ -127,7 +127,7 @@ fn read(world: &World, track: Track) -> u64 {
 
 /// Reads the clock `count` times with about `pause` nanoseconds between, and gives the largest
 /// error. Panics if a reading is below the one before, or its error larger than said.
-fn run(world: &World, track: Track, count: usize, pause: f64, last: &mut u64) -> f64 {
+fn run(world: &World, track: TrackedClock, count: usize, pause: f64, last: &mut u64) -> f64 {
     let mut worst = 0.0f64;
     for index in 0..count {
         world.pass(pause);
@@ -154,7 +154,7 @@ fn run(world: &World, track: Track, count: usize, pause: f64, last: &mut u64) ->
 fn the_clock_keeps_to_the_kernels() {
     let world = World::new(2.6e9, 1);
     let words = fresh();
-    let track = Track::new(&words, Manner::Steady);
+    let track = TrackedClock::new(&words, Manner::Steady);
     let worst = run(&world, track, 2_000_000, 30.0, &mut 0);
     assert!(track.is_tracking());
     assert!(worst < 60.0, "{worst} ns");
@@ -168,7 +168,7 @@ fn the_clock_keeps_to_the_kernels() {
 fn it_follows_a_slew_of_500_ppm_within_a_microsecond() {
     let world = World::new(2.6e9, 2);
     let words = fresh();
-    let track = Track::new(&words, Manner::Steady);
+    let track = TrackedClock::new(&words, Manner::Steady);
     let mut last = 0;
     run(&world, track, 300_000, 30.0, &mut last);
     for ppm in [500.0, -500.0, 0.0, -500.0, 500.0] {
@@ -185,7 +185,7 @@ fn it_follows_a_slew_of_500_ppm_within_a_microsecond() {
 fn a_program_that_reads_rarely_is_told_the_kernels_time() {
     let world = World::new(2.6e9, 3);
     let words = fresh();
-    let track = Track::new(&words, Manner::Steady);
+    let track = TrackedClock::new(&words, Manner::Steady);
     let worst = run(&world, track, 2_000, 5e8, &mut 0);
     assert!(worst < 60.0, "{worst} ns");
 }
@@ -194,7 +194,7 @@ fn a_program_that_reads_rarely_is_told_the_kernels_time() {
 fn a_set_clock_is_followed_in_both_directions() {
     let world = World::new(2.6e9, 4);
     let words = fresh();
-    let track = Track::new(&words, Manner::Settable);
+    let track = TrackedClock::new(&words, Manner::Settable);
     run(&world, track, 100_000, 30.0, &mut 0);
     for step in [3600e9, -1800e9, 1e9, -1e9, 50_000.0] {
         world.step(step);
@@ -211,7 +211,7 @@ fn a_set_clock_is_followed_in_both_directions() {
 fn who_sets_the_clock_himself_sees_it_at_once() {
     let world = World::new(2.6e9, 5);
     let words = fresh();
-    let track = Track::new(&words, Manner::Settable);
+    let track = TrackedClock::new(&words, Manner::Settable);
     run(&world, track, 100_000, 30.0, &mut 0);
     world.step(60e9);
     track.look_again();
@@ -230,7 +230,7 @@ fn a_counter_that_jumps_is_dropped_and_taken_up_again() {
     ] {
         let world = World::new(2.6e9, 6);
         let words = fresh();
-        let track = Track::new(&words, Manner::Steady);
+        let track = TrackedClock::new(&words, Manner::Steady);
         let mut last = 0;
         run(&world, track, 100_000, 30.0, &mut last);
         world.jump(jump);
@@ -264,7 +264,7 @@ fn a_counter_that_jumps_is_dropped_and_taken_up_again() {
 fn a_counter_that_changes_its_frequency_is_dropped_and_measured_anew() {
     let world = World::new(2.6e9, 7);
     let words = fresh();
-    let track = Track::new(&words, Manner::Steady);
+    let track = TrackedClock::new(&words, Manner::Steady);
     let mut last = 0;
     run(&world, track, 100_000, 30.0, &mut last);
     let before = world.counter_ordered();
@@ -288,7 +288,7 @@ fn a_counter_that_changes_its_frequency_is_dropped_and_measured_anew() {
 fn a_stopped_counter_leaves_the_clock_behind_no_longer_than_it_is_looked_at() {
     let world = World::new(2.6e9, 8);
     let words = fresh();
-    let track = Track::new(&words, Manner::Steady);
+    let track = TrackedClock::new(&words, Manner::Steady);
     let mut last = 0;
     run(&world, track, 100_000, 30.0, &mut last);
     world.stopped.set(true);
@@ -308,7 +308,7 @@ fn a_counter_that_never_counts_is_never_used() {
     let world = World::new(2.6e9, 9);
     world.stopped.set(true);
     let words = fresh();
-    let track = Track::new(&words, Manner::Steady);
+    let track = TrackedClock::new(&words, Manner::Steady);
     let worst = run(&world, track, 100_000, 10_000.0, &mut 0);
     assert!(worst < 1.0);
     assert!(!track.is_tracking());
@@ -319,7 +319,7 @@ fn a_slow_counter_is_refused_and_said_so() {
     for hertz in [1e3, 32_768.0, 999_000.0] {
         let world = World::new(hertz, 10);
         let words = fresh();
-        let track = Track::new(&words, Manner::Steady);
+        let track = TrackedClock::new(&words, Manner::Steady);
         let worst = run(&world, track, 100_000, 1_000_000.0, &mut 0);
         assert!(worst < 1.0, "the kernel's clock");
         assert!(
@@ -338,7 +338,7 @@ fn a_slow_counter_is_refused_and_said_so() {
 fn a_counter_may_wrap() {
     let world = World::new(2.6e9, 11);
     let words = fresh();
-    let track = Track::new(&words, Manner::Steady);
+    let track = TrackedClock::new(&words, Manner::Steady);
     // Wraps 2 ms from the start.
     world.offset.set(
         0u64.wrapping_sub((START * 2.6) as u64)
@@ -353,7 +353,7 @@ fn a_counter_may_wrap() {
 fn a_reader_who_finds_the_writer_dead_stays_behind_the_kernels_clock() {
     let world = World::new(2.6e9, 12);
     let words = fresh();
-    let track = Track::new(&words, Manner::Steady);
+    let track = TrackedClock::new(&words, Manner::Steady);
     let mut last = 0;
     run(&world, track, 100_000, 30.0, &mut last);
     // A signal handler has jumped out of the middle of a look, and nobody will ever unlock.
@@ -374,7 +374,7 @@ fn another_time_namespace_takes_effect() {
     let world = World::new(2.6e9, 13);
     world.step(200_000e9);
     let words = fresh();
-    let track = Track::new(&words, Manner::Steady);
+    let track = TrackedClock::new(&words, Manner::Steady);
     run(&world, track, 100_000, 30.0, &mut 0);
     world.step(-86_400e9);
     world.pass(2e6);
@@ -386,7 +386,7 @@ fn another_time_namespace_takes_effect() {
 fn conversions_go_both_ways() {
     let world = World::new(2.6e9, 14);
     let words = fresh();
-    let track = Track::new(&words, Manner::Steady);
+    let track = TrackedClock::new(&words, Manner::Steady);
     assert_eq!(track.count_at(0), None, "nothing is known yet");
     run(&world, track, 100_000, 30.0, &mut 0);
     let count = world.counter_ordered();
@@ -421,7 +421,7 @@ fn threads_never_see_each_other_in_the_past_while_the_clock_is_born_and_falls() 
     for round in 0..150 {
         let words = fresh();
         let latest = AtomicU64::new(0);
-        let track = Track::new(&words, Manner::Steady);
+        let track = TrackedClock::new(&words, Manner::Steady);
         std::thread::scope(|scope| {
             for thread in 0..8 {
                 let latest = &latest;
@@ -470,7 +470,7 @@ proptest! {
         world.interrupted = (interrupted, interruption);
         world.costs.1 = kernel_cost;
         let words = fresh();
-        let track = Track::new(&words, Manner::Steady);
+        let track = TrackedClock::new(&words, Manner::Steady);
         let mut last = 0;
         for ppm in ppm {
             world.slew(ppm);
@@ -490,7 +490,7 @@ proptest! {
     ) {
         let world = World::new(2.6e9, seed);
         let words = fresh();
-        let track = Track::new(&words, Manner::Steady);
+        let track = TrackedClock::new(&words, Manner::Steady);
         let mut last = 0;
         run(&world, track, 20_000, pause, &mut last);
         for jump in jumps {

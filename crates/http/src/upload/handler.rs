@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::{Method, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
-use reelway_catalogue::Place;
+use reelway_catalogue::Destination;
 use reelway_session::Sessions;
 use reelway_store::Draft;
 use serde_json::json;
@@ -100,7 +100,11 @@ impl Upload {
     }
 
     /// Everything that can be said before a byte of the body is read.
-    async fn prepare(&self, title: &str, request: &Parts) -> Result<(Part, Place, Turn), Refused> {
+    async fn prepare(
+        &self,
+        title: &str,
+        request: &Parts,
+    ) -> Result<(Part, Destination, Turn), Refused> {
         let part = part::of(&request.headers)?;
         if part.len() > self.config.max_upload {
             let words = format!(
@@ -138,7 +142,7 @@ impl Upload {
         &self,
         title: &str,
         part: Part,
-        place: Place,
+        place: Destination,
         mut turn: Turn,
         body: Incoming,
     ) -> Result<Answer, Refused> {
@@ -182,7 +186,7 @@ fn progress(status: StatusCode, draft: Option<&Draft>, len: u64) -> Answer {
 }
 
 /// A new draft.
-async fn begin(place: &Place, len: u64) -> Result<Draft, Refused> {
+async fn begin(place: &Destination, len: u64) -> Result<Draft, Refused> {
     let place = place.clone();
     blocking(move || {
         let folder = place.folder.make().map_err(intake_error)?;

@@ -28,7 +28,7 @@ const DISCARDED: usize = 16 << 20;
 
 /// Why an upload ended early.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Trouble {
+pub(super) enum ReceiveError {
     #[error("the connection broke: {0}")]
     Lost(hyper::Error),
     #[error("nothing came for {} s", SILENCE.as_secs())]
@@ -39,22 +39,24 @@ pub(super) enum Trouble {
     NoFilm(String),
 }
 
-impl Trouble {
+impl ReceiveError {
     /// Whether what has come is of use.
     pub fn may_be_resumed(&self) -> bool {
-        matches!(self, Trouble::Lost(_) | Trouble::Silent)
+        matches!(self, ReceiveError::Lost(_) | ReceiveError::Silent)
     }
 
     pub fn answer(&self, path: &Path) -> Refused {
         match self {
-            Trouble::Lost(_) | Trouble::Silent => refuse(StatusCode::REQUEST_TIMEOUT, self),
-            Trouble::Disk(error) => disk_error(path, error),
-            Trouble::NoFilm(_) => refuse(StatusCode::UNPROCESSABLE_ENTITY, self),
+            ReceiveError::Lost(_) | ReceiveError::Silent => {
+                refuse(StatusCode::REQUEST_TIMEOUT, self)
+            }
+            ReceiveError::Disk(error) => disk_error(path, error),
+            ReceiveError::NoFilm(_) => refuse(StatusCode::UNPROCESSABLE_ENTITY, self),
         }
     }
 }
 
-type Written = (Draft, Result<(), Trouble>);
+type Written = (Draft, Result<(), ReceiveError>);
 
 /// Writes a body to the end of a draft.
 pub(super) async fn receive(draft: Draft, mut body: Incoming) -> Written {
@@ -86,7 +88,10 @@ async fn done(writing: JoinHandle<Written>) -> Written {
 }
 
 /// Some of the body, and how it ended if it did.
-async fn gather(body: &mut Incoming, most: usize) -> (Vec<Bytes>, Option<Result<(), Trouble>>) {
+async fn gather(
+    body: &mut Incoming,
+    most: usize,
+) -> (Vec<Bytes>, Option<Result<(), ReceiveError>>) {
     let mut gathered = Vec::new();
     let mut len = 0;
     while len < most {
@@ -97,9 +102,9 @@ async fn gather(body: &mut Incoming, most: usize) -> (Vec<Bytes>, Option<Result<
                     gathered.push(data);
                 }
             }
-            Some(Some(Err(error))) => return (gathered, Some(Err(Trouble::Lost(error)))),
+            Some(Some(Err(error))) => return (gathered, Some(Err(ReceiveError::Lost(error)))),
             Some(None) => return (gathered, Some(Ok(()))),
-            None => return (gathered, Some(Err(Trouble::Silent))),
+            None => return (gathered, Some(Err(ReceiveError::Silent))),
         }
     }
     (gathered, None)
@@ -112,14 +117,15 @@ fn hand_over(mut draft: Draft, pieces: Vec<Bytes>) -> JoinHandle<Written> {
     })
 }
 
-fn write(draft: &mut Draft, pieces: &[Bytes]) -> Result<(), Trouble> {
+fn write(draft: &mut Draft, pieces: &[Bytes]) -> Result<(), ReceiveError> {
     let is_first = draft.received() == 0;
     for piece in pieces {
-        draft.write(piece).map_err(Trouble::Disk)?;
+        draft.write(piece).map_err(ReceiveError::Disk)?;
     }
     if is_first && draft.received() > 0 {
         let read = |offset, into: &mut [u8]| draft.read_at(offset, into);
-        judge_beginning(draft.len(), read).map_err(|error| Trouble::NoFilm(error.to_string()))?;
+        judge_beginning(draft.len(), read)
+            .map_err(|error| ReceiveError::NoFilm(error.to_string()))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{StatusCode, header, request::Parts};
-use reelway_catalogue::{Catalogue, IntakeError, Place, State};
+use reelway_catalogue::{Catalogue, Destination, IntakeError, State};
 use reelway_session::Sessions;
 use reelway_store::Draft;
 use reelway_sys::FileIdentity;
@@ -45,12 +45,12 @@ impl Shelf {
     }
 
     /// The entity tag of the film that is in a place.
-    pub fn etag(&self, place: &Place) -> Option<String> {
+    pub fn etag(&self, place: &Destination) -> Option<String> {
         place.present.map(|file| self.films.etag(&file))
     }
 
     /// The file of a title.
-    pub async fn place(&self, title: &str) -> Result<Place, Refused> {
+    pub async fn place(&self, title: &str) -> Result<Destination, Refused> {
         let (catalogue, title) = (self.catalogue.clone(), title.to_owned());
         blocking(move || match catalogue.intake() {
             Some(intake) => intake.place(&title).map_err(intake_error),
@@ -63,7 +63,7 @@ impl Shelf {
     pub async fn shelve(
         &self,
         title: &str,
-        place: Place,
+        place: Destination,
         mut draft: Draft,
     ) -> Result<Answer, Refused> {
         let len = draft.len();

@@ -15,14 +15,14 @@ pub struct Wanted {
 
 /// What was seen.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct Observations {
     pub machines: Vec<(Machine, Series)>,
     pub metrics: Option<Series>,
 }
 
 /// Does `what`, and watches meanwhile.
-pub async fn watched<T>(wanted: Wanted, what: impl Future<Output = T>) -> (T, Seen) {
-    let seen = Seen {
+pub async fn watched<T>(wanted: Wanted, what: impl Future<Output = T>) -> (T, Observations) {
+    let seen = Observations {
         machines: wanted
             .machines
             .into_iter()

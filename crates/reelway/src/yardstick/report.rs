@@ -6,12 +6,12 @@ use anyhow::Context;
 use reelway_yardstick::watching::{Machine, Series};
 use serde_json::{Value, json};
 
-use super::beside::Seen;
+use super::beside::Observations;
 
 const PAGE: &str = include_str!("report.html");
 
 /// Writes it.
-pub fn write(path: &Path, story: &Value, seen: &Seen) -> anyhow::Result<()> {
+pub fn write(path: &Path, story: &Value, seen: &Observations) -> anyhow::Result<()> {
     let machine = |(machine, series): &(Machine, Series)| json!({"name": machine.to_string(), "series": series});
     let data = json!({
         "command": std::env::args().collect::<Vec<_>>().join(" "),
@@ -36,7 +36,7 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         let path = dir.join("report.html");
         let story = json!({"each": [{"url": "</script><script>alert(1)</script>"}]});
-        write(&path, &story, &Seen::default()).unwrap();
+        write(&path, &story, &Observations::default()).unwrap();
         let page = std::fs::read_to_string(&path).unwrap();
         assert!(!page.contains("alert(1)</script>"));
         // It asks nobody for anything (the namespace is a name).

@@ -21,7 +21,7 @@ pub(super) struct Session<W, F> {
     /// The connection that media goes into, if it goes into one.
     pub media: Option<ConnId>,
     /// In the order of the description.
-    pub tracks: Vec<Track<W>>,
+    pub tracks: Vec<SetUpTrack<W>>,
     pub phase: Phase,
     /// Whether its stream has been made.
     pub has_stream: bool,
@@ -36,7 +36,7 @@ pub(super) struct Session<W, F> {
 }
 
 /// A track that was set up.
-pub(super) struct Track<W> {
+pub(super) struct SetUpTrack<W> {
     pub order: TrackOrder<W>,
     /// As the client wrote it in SETUP: clients compare RTP-Info with it letter by letter.
     pub url: String,

@@ -12,7 +12,7 @@ use crate::header::rtp_info;
 use crate::header::transport::{Agreed, Offer, offers};
 use crate::machine::describe::{no_film_named, refuse_film};
 use crate::machine::event::{Action, ConnId};
-use crate::machine::session::{Phase, Session, Track};
+use crate::machine::session::{Phase, Session, SetUpTrack};
 use crate::machine::state::Machine;
 use crate::machine::step::{Agreement, FirstSetup, Pending, Refused, Step, Wish, no_room};
 use crate::message::Request;
@@ -211,7 +211,7 @@ impl<W: Clone, F> Machine<W, F> {
         film: &Film<F>,
         track: FilmTrack,
         wish: Wish,
-    ) -> Result<(Track<W>, Agreed), Refused> {
+    ) -> Result<(SetUpTrack<W>, Agreed), Refused> {
         let ssrc = self.free_ssrc();
         let (seq, rtp_base) = ((self.settings.random)() as u16, (self.settings.random)());
         let Some(connection) = self.connections.get(&conn) else {
@@ -326,7 +326,7 @@ impl<W: Clone, F> Machine<W, F> {
                 again,
                 out,
             };
-            return Ok((Track { order, url }, agreed));
+            return Ok((SetUpTrack { order, url }, agreed));
         }
         Err(Response::refuse(
             Status::UNSUPPORTED_TRANSPORT,
@@ -334,7 +334,7 @@ impl<W: Clone, F> Machine<W, F> {
         ))
     }
 
-    fn add_track(&mut self, conn: ConnId, name: &str, track: Track<W>) {
+    fn add_track(&mut self, conn: ConnId, name: &str, track: SetUpTrack<W>) {
         self.remove_track(name, track.order.track.number);
         let Some(session) = self.sessions.get_mut(name) else {
             return;
@@ -348,7 +348,7 @@ impl<W: Clone, F> Machine<W, F> {
                 connection.channels.insert(rtcp, name.to_owned());
             }
         }
-        let place = |track: &Track<W>| {
+        let place = |track: &SetUpTrack<W>| {
             session
                 .film
                 .tracks

@@ -8,7 +8,7 @@ use reelway_rtp::sdp::Profile;
 use crate::film::Film;
 use crate::header::range::NptRange;
 use crate::header::transport::{Agreed, Offer};
-use crate::machine::session::Track;
+use crate::machine::session::SetUpTrack;
 use crate::message::Method;
 use crate::response::{Response, Status};
 use crate::seam::{Job, PlayInfo, PlayOrder, Refusal};
@@ -67,7 +67,7 @@ pub(super) struct Wish {
 /// A session's first SETUP that is agreed upon, and whose viewer waits to be let in.
 pub(super) struct Agreement<W, F> {
     pub film: Arc<Film<F>>,
-    pub track: Track<W>,
+    pub track: SetUpTrack<W>,
     pub agreed: Agreed,
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use reelway_structure::circles::{self, Edge};
-use reelway_structure::effects::{self, KINDS, Kind, NEVER_PURE, UNORDERED};
+use reelway_structure::effects::{self, EffectKind, KINDS, NEVER_PURE, UNORDERED};
 use reelway_structure::tree::Tree;
 use reelway_structure::workspace::{self, Crate};
 
@@ -120,7 +120,7 @@ impl Found {
 }
 
 /// The files that use the machine so, and where each does.
-fn uses(tree: &Tree, kind: &Kind) -> impl Iterator<Item = (String, String)> {
+fn uses(tree: &Tree, kind: &EffectKind) -> impl Iterator<Item = (String, String)> {
     let uses = effects::uses(tree, kind).into_iter();
     uses.map(|(path, (line, what))| (path, format!("(line {line}: {what})")))
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use tokio::sync::oneshot;
 
-use super::viewing::{Live, Place, Seen, Viewing};
+use super::viewing::{Live, PlayAnswer, ViewerResult, Viewing};
 use crate::histogram::Histogram;
 use crate::packet::{Header, parse};
 use crate::reports;
@@ -53,8 +53,8 @@ enum Command {
     Packet(usize, usize, Header, usize, u64),
     Bye(usize, usize),
     Hold(usize),
-    Play(usize, Place),
-    End(usize, oneshot::Sender<Seen>),
+    Play(usize, PlayAnswer),
+    End(usize, oneshot::Sender<ViewerResult>),
     Sample(oneshot::Sender<Sampled>),
     Stop,
 }
@@ -139,12 +139,12 @@ impl Receiver {
     }
 
     /// The viewer plays from there.
-    pub fn play(&self, viewer: usize, place: Place) {
+    pub fn play(&self, viewer: usize, place: PlayAnswer) {
         self.tell(Command::Play(viewer, place));
     }
 
     /// What the viewer got; reception ends.
-    pub async fn end(&self, viewer: usize) -> Seen {
+    pub async fn end(&self, viewer: usize) -> ViewerResult {
         let (seen, answer) = oneshot::channel();
         self.tell(Command::End(viewer, seen));
         answer.await.unwrap_or_default()
@@ -338,9 +338,9 @@ impl State {
         Ok(())
     }
 
-    fn end(&mut self, viewer: usize) -> Seen {
+    fn end(&mut self, viewer: usize) -> ViewerResult {
         let Some((viewing, ssrcs, ports)) = self.viewers.remove(&viewer) else {
-            return Seen::default();
+            return ViewerResult::default();
         };
         for ssrc in ssrcs {
             self.ssrcs.remove(&ssrc);

@@ -9,7 +9,7 @@ use tokio::time;
 
 use super::plan::{Deed, USUAL, Visit};
 use super::receiver::{Receiver, Sampled, Way, own_pair};
-use super::viewing::{Live, Place, Seen};
+use super::viewing::{Live, PlayAnswer, ViewerResult};
 use crate::packet::parse;
 use crate::reports;
 use crate::rtsp::connection::{Answer, Connection, Incoming};
@@ -64,7 +64,7 @@ impl Shared {
 /// What a viewer tells.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    pub seen: Seen,
+    pub seen: ViewerResult,
     pub trouble: Option<Trouble>,
     /// The server ended the film so many ns before its end.
     pub short: Option<i64>,
@@ -231,7 +231,7 @@ impl Viewer<'_> {
             .header("range")
             .and_then(description::npt_start)
             .unwrap_or(from);
-        let place = Place {
+        let place = PlayAnswer {
             asked,
             from,
             tracks,

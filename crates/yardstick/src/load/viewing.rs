@@ -26,7 +26,7 @@ pub(super) struct Live {
 
 /// What one viewer got in the end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ViewerResult {
     /// From asking to play to the first packet.
     pub start: Option<Duration>,
     pub tally: Tally,
@@ -68,7 +68,7 @@ pub(super) struct Viewing {
 
 /// What the server said of a place that it plays from.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct PlayAnswer {
     /// When it was asked for, ns since 1970.
     pub asked: u64,
     /// Where it is in the film, ns.
@@ -120,7 +120,7 @@ impl Viewing {
     }
 
     /// What was asked for plays, and what was kept aside of it is judged.
-    pub fn play(&mut self, place: &Place) {
+    pub fn play(&mut self, place: &PlayAnswer) {
         self.holding = false;
         self.asked = place.asked;
         self.newest = place.from;
@@ -190,9 +190,9 @@ impl Viewing {
     }
 
     /// What came in all.
-    pub fn finish(mut self) -> Seen {
+    pub fn finish(mut self) -> ViewerResult {
         self.hold();
-        Seen {
+        ViewerResult {
             start: self.start,
             tally: self.tally,
             burst: self.burst,

@@ -7,7 +7,7 @@ use tokio::time;
 use super::connection::Connection;
 use super::description;
 use super::options::{Options, SILENCE};
-use super::track::{Track, readable};
+use super::track::{ReceivedTrack, readable};
 use crate::packet::parse;
 use crate::socket::Inbox;
 use crate::trouble::Trouble;
@@ -24,8 +24,10 @@ pub async fn start_times(url: &str, places: &[f64]) -> Result<Vec<Duration>, Tro
     let mut tracks = Vec::new();
     let media = description::parse(&description.body, &base)?;
     for (number, media) in media.iter().enumerate() {
-        tracks
-            .push(Track::set_up(&mut connection, media, number as u8, &Options::default()).await?);
+        tracks.push(
+            ReceivedTrack::set_up(&mut connection, media, number as u8, &Options::default())
+                .await?,
+        );
     }
     let mut inbox = Inbox::new();
     let mut times = Vec::with_capacity(places.len());

@@ -16,7 +16,7 @@ use crate::trouble::Trouble;
 const BUFFER: usize = 2 << 20;
 
 /// A track that is watched.
-pub(super) struct Track {
+pub(super) struct ReceivedTrack {
     pub control: String,
     pub meter: TrackMeter,
     /// Of its access units, how many the player has been told of.
@@ -33,14 +33,14 @@ pub(super) struct Sockets {
     reports: Option<SocketAddr>,
 }
 
-impl Track {
+impl ReceivedTrack {
     /// Asks for a track, number `number`.
     pub async fn set_up(
         connection: &mut Connection,
         media: &Media,
         number: u8,
         options: &Options,
-    ) -> Result<Track, Trouble> {
+    ) -> Result<ReceivedTrack, Trouble> {
         let mut meter = TrackMeter::new(
             media.is_video,
             media.clock_rate,
@@ -55,7 +55,7 @@ impl Track {
         if let Some(rtx) = rtx {
             meter.repairs(rtx);
         }
-        let mut track = Track {
+        let mut track = ReceivedTrack {
             control: media.control.clone(),
             meter,
             told: 0,
@@ -105,7 +105,7 @@ impl Track {
 }
 
 /// Waits until any of the tracks' sockets has something, or an error to be read.
-pub(super) async fn readable(tracks: &[Track]) {
+pub(super) async fn readable(tracks: &[ReceivedTrack]) {
     let sockets = tracks.iter().filter_map(|track| track.sockets.as_ref());
     let sockets: Vec<&UdpSocket> = sockets
         .flat_map(|sockets| [&sockets.rtp, &sockets.rtcp])

@@ -1,4 +1,4 @@
-//! One place: a web server or a bucket, asked in the same words.
+//! One endpoint: a web server or a bucket, asked in the same words.
 
 use std::ops::Range;
 
@@ -10,41 +10,41 @@ use crate::s3::S3;
 use crate::version::Version;
 use crate::web::Web;
 
-/// A place.
+/// An endpoint.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum Endpoint {
     Web(Web),
     S3(S3),
 }
 
-impl Place {
-    /// A client for this place of the source.
-    pub fn new(address: &Address, config: &SourceConfig) -> Result<Place, String> {
+impl Endpoint {
+    /// A client for this endpoint of the source.
+    pub fn new(address: &Address, config: &SourceConfig) -> Result<Endpoint, String> {
         let address = address.clone();
         let (connect, stall) = (config.connect, config.stall);
         let hosts = Hosts::of(config);
         Ok(match address.scheme {
             Scheme::Web => {
                 let token = config.token.resolve().map_err(|error| error.to_string())?;
-                Place::Web(Web::new(address, &token, hosts, connect, stall)?)
+                Endpoint::Web(Web::new(address, &token, hosts, connect, stall)?)
             }
-            Scheme::S3 => Place::S3(S3::new(address, &config.s3, hosts, connect, stall)?),
+            Scheme::S3 => Endpoint::S3(S3::new(address, &config.s3, hosts, connect, stall)?),
         })
     }
 
     /// How it is shown.
     pub fn shown(&self) -> &str {
         match self {
-            Place::Web(web) => web.address().shown(),
-            Place::S3(s3) => s3.address().shown(),
+            Endpoint::Web(web) => web.address().shown(),
+            Endpoint::S3(s3) => s3.address().shown(),
         }
     }
 
     /// Which version of a film is there.
     pub async fn probe(&self, path: &str) -> Result<Version, Fault> {
         match self {
-            Place::Web(web) => web.probe(path).await,
-            Place::S3(s3) => s3.probe(path).await,
+            Endpoint::Web(web) => web.probe(path).await,
+            Endpoint::S3(s3) => s3.probe(path).await,
         }
     }
 
@@ -59,8 +59,8 @@ impl Place {
         have: &mut usize,
     ) -> Result<(), Fault> {
         match self {
-            Place::Web(web) => web.part(path, version, range, into, have).await,
-            Place::S3(s3) => s3.part(path, version, range, into, have).await,
+            Endpoint::Web(web) => web.part(path, version, range, into, have).await,
+            Endpoint::S3(s3) => s3.part(path, version, range, into, have).await,
         }
     }
 }
