@@ -16,6 +16,7 @@ use crate::{http, wait};
 /// How a server is started.
 #[derive(Debug)]
 pub struct Options {
+    command: &'static str,
     films: Vec<PathBuf>,
     settings: Vec<(String, String)>,
     environment: Vec<(String, String)>,
@@ -47,6 +48,7 @@ impl Options {
     /// A server of the films in `films`, with the defaults.
     pub fn new(films: impl AsRef<Path>) -> Options {
         Options {
+            command: "serve",
             films: vec![films.as_ref().to_owned()],
             settings: Vec::new(),
             environment: Vec::new(),
@@ -64,6 +66,14 @@ impl Options {
         let mut options = Options::new("");
         options.films.clear();
         options
+    }
+
+    /// An edge of the server at this address.
+    pub fn edge(origin: &str) -> Options {
+        Options {
+            command: "edge",
+            ..Options::new(origin)
+        }
     }
 
     /// Another directory of films.
@@ -193,7 +203,7 @@ impl Options {
         let mut command = Command::new(words[0]);
         command
             .args(&words[1..])
-            .arg("serve")
+            .arg(self.command)
             .args(&self.films)
             .arg("--config")
             .arg(&config_path)

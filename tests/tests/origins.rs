@@ -304,6 +304,38 @@ fn what_is_in_the_tier_is_not_fetched_again_after_a_restart() {
 }
 
 #[test]
+fn an_edge_that_starts_while_its_origin_is_away_plays_what_it_has() {
+    let (dir, film) = folder();
+    fs::remove_file(dir.path().join("faststart.mp4")).expect("the short film");
+    let (nginx, reelway) = (nginx(dir.path()), Options::new(dir.path()).start());
+    reelway.wait_indexed();
+    for origin in [nginx.at, reelway.http] {
+        let state = films::temp_dir("edge");
+        let proxy = Spoiler::of(origin);
+        let start = || {
+            Options::edge(&format!("http://{}/", proxy.at))
+                .state(state.path())
+                .flag("--tier", "64MiB")
+                .set("http.ahead", 3600)
+                .set("pool.size", "'8MiB'")
+                .set("pool.block", "'64KiB'")
+                .start()
+        };
+        let edge = start();
+        edge.wait_indexed();
+        tier::fill(&edge, LONG, &film);
+        drop(edge);
+        proxy.spoil(|_, _| Spoil::Status(503));
+        let edge = start();
+        edge.wait_indexed();
+        assert!(edge.get(LONG).body == film);
+        let playlist = edge.get("/a%20folder/long/hls/main.m3u8");
+        assert_eq!(playlist.status, 200, "{}", playlist.text());
+        edge.wait_for_log(&["serving 1 film that it listed before"], Duration::from_secs(10));
+    }
+}
+
+#[test]
 fn an_origin_that_cuts_and_lies_costs_time_and_no_byte() {
     let (dir, film) = folder();
     let origin = nginx(dir.path());

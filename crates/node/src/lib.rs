@@ -1,11 +1,12 @@
-//! A node: the parts of the server, made as they are configured and connected with each other. One role as yet: a machine
-//! that serves films by itself.
+//! A node: the parts of the server, made as they are configured and connected with each other: a machine that serves films
+//! of its own, or an edge.
 //!
 //! | file | what lives there |
 //! |---|---|
 //! | `serving.rs` | a machine that serves films: started, and stopped |
 //! | `config.rs`, `config/keys.rs`, `config.toml` | the configuration file: read and checked, its keys, its commented reference |
 //! | `sources.rs`, `films.rs` | which films: elsewhere as they are configured, and the libraries |
+//! | `edge.rs` | what is different for an edge, which serves films of other servers |
 //! | `addresses.rs`, `lan.rs` | where it listens, and what people are told of that |
 //! | `amounts.rs`, `judging.rs` | what the machine carries, as it is written, and how newcomers are judged by it |
 //! | `calibrate.rs`, `calibration.rs`, `process.rs` | what it carries is measured; what was found is kept; a server in another process |
@@ -19,6 +20,7 @@ pub mod calibrate;
 pub mod calibration;
 pub mod config;
 mod disks;
+pub mod edge;
 mod films;
 mod judging;
 pub mod lan;

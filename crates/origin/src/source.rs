@@ -122,6 +122,11 @@ impl Source {
         })
     }
 
+    /// The name of the film with this path, by which the store opens it.
+    pub fn address_of(&self, path: &str) -> PathBuf {
+        PathBuf::from(format!("{}/{path}", self.shown()))
+    }
+
     /// How it is shown.
     pub fn shown(&self) -> &str {
         self.endpoints.first().map_or("", Endpoint::shown)

@@ -1,10 +1,11 @@
 //! Which version of a film an endpoint has: what must not change while it is read.
 
 use reelway_sys::FileIdentity;
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// A version of a film at an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Version {
     /// Length in bytes.
     pub len: u64,

@@ -10,7 +10,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use reelway_node::config::{self, Config, Listen, LogFormat};
-use reelway_node::{Addresses, amounts};
+use reelway_node::{Addresses, amounts, edge};
 use reelway_sys::pipes;
 
 use crate::yardstick::Yardstick;
@@ -30,6 +30,8 @@ pub struct Cli {
 enum Command {
     /// Serve directories of films on this machine
     Serve(Box<Serve>),
+    /// Serve films of other servers, and keep what is watched on this machine's disk
+    Edge(Box<Edge>),
     /// Index films and print what was found: tracks, GOPs, bit rates, problems
     Index(index::Flags),
     /// Play films as viewers do, and check that every packet arrives, on time and unchanged
@@ -47,11 +49,30 @@ enum Command {
     },
 }
 
-/// Flags of `reelway serve`. Each overrides its environment variable, and both override the file.
+/// What `reelway serve` takes.
 #[derive(Debug, Args)]
 pub struct Serve {
     /// Film directories, single films, or addresses of remote films (http://, https://, s3://)
     films: Vec<PathBuf>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// What `reelway edge` takes.
+#[derive(Debug, Args)]
+pub struct Edge {
+    /// Addresses of the servers that have the films: another Reelway, a web server (http://, https://) or a bucket (s3://)
+    origins: Vec<PathBuf>,
+    /// Disk space for what was fetched [default: half of what is free, 64GiB at most]
+    #[arg(long, value_name = "SIZE", env = "REELWAY_TIER", value_parser = config::size)]
+    tier: Option<ByteSize>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// Flags of a server. Each overrides its environment variable, and both override the file.
+#[derive(Debug, Args)]
+struct Flags {
     /// Configuration file (see --print-config)
     #[arg(long, value_name = "FILE", env = "REELWAY_CONFIG")]
     config: Option<PathBuf>,
@@ -105,14 +126,17 @@ impl Cli {
         if self.command.only_prints() {
             pipes::end_with_the_reader();
         }
+        if self.command.prints_config() {
+            print!("{}", config::REFERENCE);
+            return Ok(ExitCode::SUCCESS);
+        }
         match self.command {
-            Command::Serve(serve) if serve.print_config => {
-                print!("{}", config::REFERENCE);
-                Ok(ExitCode::SUCCESS)
-            }
-            Command::Serve(flags) => {
-                let calibrate = flags.calibrate;
-                let (config, addresses) = flags.into_config()?;
+            Command::Serve(serve) => {
+                let Serve { films, flags } = *serve;
+                let mut config = flags.config()?;
+                if !films.is_empty() {
+                    config.films = films;
+                }
                 if config.films.is_empty() && config.source.is_empty() {
                     Cli::command()
                         .error(
@@ -121,11 +145,17 @@ impl Cli {
                         )
                         .exit();
                 }
-                match calibrate.map(Duration::from_secs) {
-                    Some(whole) => calibrate::run(&config, whole)?,
-                    None => serve::serve(config, addresses)?,
-                }
-                Ok(ExitCode::SUCCESS)
+                flags.start(config)
+            }
+            Command::Edge(edge) => {
+                let Edge {
+                    origins,
+                    tier,
+                    flags,
+                } = *edge;
+                let mut config = flags.config()?;
+                edge::configure(&mut config, origins, tier)?;
+                flags.start(config)
             }
             Command::Index(flags) => index::run(&flags),
             Command::Yardstick(yardstick) => yardstick.run(),
@@ -144,36 +174,57 @@ impl Command {
     /// Whether it prints something and opens no connections.
     fn only_prints(&self) -> bool {
         match self {
-            Command::Serve(serve) => serve.print_config,
+            Command::Serve(_) | Command::Edge(_) => self.prints_config(),
             Command::Index(_) | Command::Cachesim(_) | Command::Sim(_) | Command::Check { .. } => {
                 true
             }
             Command::Yardstick(_) | Command::Bench(_) => false,
         }
     }
+
+    fn prints_config(&self) -> bool {
+        match self {
+            Command::Serve(serve) => serve.flags.print_config,
+            Command::Edge(edge) => edge.flags.print_config,
+            _ => false,
+        }
+    }
 }
 
-impl Serve {
-    fn into_config(self) -> anyhow::Result<(Config, Addresses)> {
+impl Flags {
+    /// Serves what is configured, or measures the machine.
+    fn start(&self, config: Config) -> anyhow::Result<ExitCode> {
+        match self.calibrate.map(Duration::from_secs) {
+            Some(whole) => calibrate::run(&config, whole)?,
+            None => {
+                let addresses = Addresses {
+                    rtsp: self.rtsp,
+                    http: self.http,
+                };
+                serve::serve(config, addresses)?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// What is configured, by file and flags.
+    fn config(&self) -> anyhow::Result<Config> {
         let mut config = match &self.config {
             Some(path) => Config::read(path)?,
             None => Config::default(),
         };
-        if !self.films.is_empty() {
-            config.films = self.films;
-        }
         fn over<T>(target: &mut T, given: Option<T>) {
             if let Some(value) = given {
                 *target = value;
             }
         }
-        over(&mut config.listen, self.listen);
-        over(&mut config.state, self.state);
+        over(&mut config.listen, self.listen.clone());
+        over(&mut config.state, self.state.clone());
         over(&mut config.pool.size, self.pool);
-        if let Some(amounts) = self.capacity {
+        if let Some(amounts) = self.capacity.clone() {
             amounts.over(&mut config.capacity);
         }
-        over(&mut config.log.level, self.log);
+        over(&mut config.log.level, self.log.clone());
         over(&mut config.log.format, self.log_format);
         over(&mut config.rtp.port, self.rtp_ports.map(|ports| ports.0));
         over(
@@ -181,13 +232,7 @@ impl Serve {
             self.rtp_ports.map(|ports| ports.1),
         );
         config.check()?;
-        Ok((
-            config,
-            Addresses {
-                rtsp: self.rtsp,
-                http: self.http,
-            },
-        ))
+        Ok(config)
     }
 }
 

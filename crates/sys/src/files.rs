@@ -2,11 +2,11 @@
 //! there is; and where a file lies.
 
 use std::ffi::CString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use crate::check;
@@ -48,6 +48,13 @@ pub fn room(path: &Path) -> io::Result<u64> {
         libc::statvfs(path.as_ptr(), &mut stats)
     }))?;
     Ok(stats.f_bavail.saturating_mul(stats.f_frsize))
+}
+
+/// Bytes that a file takes on its disk; `None`: it is no file.
+pub fn allocated(metadata: &Metadata) -> Option<u64> {
+    metadata
+        .is_file()
+        .then(|| metadata.blocks().saturating_mul(512))
 }
 
 /// Whether a file lies in a file system that a program provides (FUSE).

@@ -1,0 +1,185 @@
+//! What a source listed last, kept in a file. A server that starts while its origin is away knows its films by it: which
+//! there are, and in which versions, so that their indexes and what of them is in the tier can be found.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use reelway_supervise::lock;
+use serde::{Deserialize, Serialize};
+use tracing::warn;
+
+use crate::version::Version;
+
+/// Changes when a file of before can no longer be read.
+const FORMAT: u32 = 1;
+/// Longest file that is read, bytes: as many films as a source may have, with paths of usual length.
+const LONGEST: u64 = 64 << 20;
+
+/// A film as it was listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Listed {
+    /// Path below the endpoints, decoded.
+    pub path: String,
+    /// What its name is made of.
+    pub file: String,
+    /// As long as the list says this of it, it was not changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Of the endpoint that listed it.
+    pub version: Version,
+    /// Number of that endpoint.
+    pub endpoint: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Content {
+    format: u32,
+    /// The source's address: a file of another source, or of this one with other credentials, is not it.
+    source: String,
+    films: Vec<Listed>,
+}
+
+/// The file of a source.
+pub(crate) struct ListingFile {
+    path: Option<PathBuf>,
+    source: String,
+    /// What is in it; and whether the last attempt to write it failed, so that this is logged once.
+    written: Mutex<(Vec<Listed>, bool)>,
+}
+
+impl ListingFile {
+    /// The file at this path, for the source that is shown so; without a path, nothing is kept.
+    pub fn new(path: Option<PathBuf>, source: &str) -> ListingFile {
+        ListingFile {
+            path,
+            source: source.to_owned(),
+            written: Mutex::default(),
+        }
+    }
+
+    /// What was kept; nothing where there is no file. One that cannot be read is logged, and replaced by the next list.
+    pub fn read(&self) -> Vec<Listed> {
+        let Some(path) = &self.path else {
+            return Vec::new();
+        };
+        let films = match read(path, &self.source) {
+            Ok(films) => films,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => {
+                warn!("{}: {error}; the list is fetched again", path.display());
+                Vec::new()
+            }
+        };
+        lock(&self.written).0.clone_from(&films);
+        films
+    }
+
+    /// Keeps what is listed now, if it is another list than before.
+    pub fn write(&self, films: Vec<Listed>) {
+        let Some(path) = &self.path else {
+            return;
+        };
+        let mut written = lock(&self.written);
+        if written.0 == films {
+            return;
+        }
+        let content = Content {
+            format: FORMAT,
+            source: self.source.clone(),
+            films,
+        };
+        match write(path, &content) {
+            Ok(()) => *written = (content.films, false),
+            Err(error) => {
+                if !std::mem::replace(&mut written.1, true) {
+                    warn!(
+                        "{}: {error}; after a restart the origin must be there before its films are listed",
+                        path.display()
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn read(path: &Path, source: &str) -> io::Result<Vec<Listed>> {
+    let len = fs::metadata(path)?.len();
+    if len > LONGEST {
+        return Err(io::Error::other(format!("longer than {LONGEST} bytes")));
+    }
+    let content: Content = serde_json::from_slice(&fs::read(path)?)?;
+    let is_ours = content.format == FORMAT && content.source == source;
+    Ok(if is_ours { content.films } else { Vec::new() })
+}
+
+/// Writes the whole file or leaves the one of before.
+fn write(path: &Path, content: &Content) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let new = path.with_extension("new");
+    let mut file = fs::File::create(&new)?;
+    file.write_all(&serde_json::to_vec(content)?)?;
+    file.sync_all()?;
+    fs::rename(&new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(path: &str) -> Listed {
+        Listed {
+            path: path.to_owned(),
+            file: path.to_owned(),
+            hint: None,
+            version: Version {
+                len: 10,
+                etag: Some("\"a\"".to_owned()),
+                modified: None,
+            },
+            endpoint: 0,
+        }
+    }
+
+    fn file(dir: &Path, source: &str) -> ListingFile {
+        ListingFile::new(Some(dir.join("below/list.json")), source)
+    }
+
+    #[test]
+    fn what_was_listed_is_known_after_a_restart_and_only_for_this_source() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = file(dir.path(), "http://a/");
+        assert_eq!(first.read(), []);
+        first.write(vec![listed("one.mp4"), listed("two.mp4")]);
+        first.write(vec![listed("two.mp4")]);
+        assert_eq!(file(dir.path(), "http://a/").read(), [listed("two.mp4")]);
+        assert_eq!(file(dir.path(), "http://b/").read(), []);
+    }
+
+    #[test]
+    fn a_file_that_was_damaged_is_replaced_by_the_next_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = file(dir.path(), "http://a/");
+        first.write(vec![listed("one.mp4")]);
+        let path = dir.path().join("below/list.json");
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        let second = file(dir.path(), "http://a/");
+        assert_eq!(second.read(), []);
+        second.write(vec![listed("one.mp4")]);
+        assert_eq!(file(dir.path(), "http://a/").read(), [listed("one.mp4")]);
+    }
+
+    #[test]
+    fn without_a_directory_that_can_be_written_nothing_is_kept_and_nothing_fails() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("below"), "a file").unwrap();
+        let first = file(dir.path(), "http://a/");
+        first.write(vec![listed("one.mp4")]);
+        assert_eq!(first.read(), []);
+        ListingFile::new(None, "http://a/").write(vec![listed("one.mp4")]);
+    }
+}

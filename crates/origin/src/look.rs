@@ -1,0 +1,368 @@
+//! Which films a source has: asked of its endpoints, and which version of each is there.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures_util::{StreamExt, stream};
+use reelway_catalogue::{Found, is_film};
+use reelway_sys::FileIdentity;
+use tracing::warn;
+
+use crate::config::Wanted;
+use crate::endpoint::Endpoint;
+use crate::fault::{Fault, Meaning};
+use crate::listing::Listed;
+use crate::lists::{self, Page};
+use crate::origin::{Inner, Known};
+use crate::source::{Film, Pin};
+use crate::version::Version;
+use crate::web::Web;
+
+/// Most films of a source; more are left out with a warning.
+const MOST_FILMS: usize = 100_000;
+/// Most bytes of a document that lists films.
+const MOST_LIST: usize = 16 << 20;
+/// Most folders' pages of a web server that are looked at, and how deep.
+const MOST_FOLDERS: usize = 10_000;
+const DEEPEST: usize = 16;
+/// Versions asked for at once while looking which films there are.
+const PROBES: usize = 8;
+
+/// A film in an endpoint's list.
+struct Entry {
+    /// Path below the endpoint.
+    path: String,
+    /// What its name is made of.
+    file: String,
+    hint: Option<String>,
+    version: Option<Version>,
+}
+
+impl Inner {
+    /// Looks which films there are, at the first endpoint that tells. If none does, and none did since the start, they are
+    /// those that were listed before.
+    pub async fn look(&self) -> Result<Vec<Found>, String> {
+        let mut said = Vec::new();
+        for endpoint in 0..self.source.endpoints.len() {
+            match self.list(endpoint).await {
+                Ok(listed) => {
+                    let found = self.take_in(endpoint, listed).await;
+                    self.has_listed.store(true, Ordering::Relaxed);
+                    self.keep(endpoint);
+                    return Ok(found);
+                }
+                Err(why) => said.push(format!(
+                    "{}: {why}",
+                    self.source.endpoints[endpoint].shown()
+                )),
+            }
+        }
+        let problem = format!("the list of films cannot be fetched; {}", said.join("; "));
+        let known = self.known();
+        if known.is_empty() || self.has_listed.load(Ordering::Relaxed) {
+            return Err(problem);
+        }
+        if !self.said_stale.swap(true, Ordering::Relaxed) {
+            let films = match known.len() {
+                1 => "1 film".to_owned(),
+                count => format!("{count} films"),
+            };
+            warn!("{problem}; serving {films} that it listed before");
+        }
+        Ok(known)
+    }
+
+    /// All films that are known, as they were found.
+    fn known(&self) -> Vec<Found> {
+        let mut found: Vec<Found> = self
+            .films()
+            .values()
+            .map(|known| self.found(&known.film.address, &known.file, known.film.identity, None))
+            .collect();
+        found.sort_by(|a, b| a.file.cmp(&b.file));
+        found
+    }
+
+    /// Keeps what is known of the films in the versions of an endpoint.
+    fn keep(&self, endpoint: usize) {
+        let mut listed: Vec<Listed> = self
+            .films()
+            .values()
+            .filter_map(|known| {
+                let Pin::Is(version) = known.film.pin(endpoint) else {
+                    return None;
+                };
+                Some(Listed {
+                    path: known.film.path.clone(),
+                    file: known.file.clone(),
+                    hint: known.hint.clone(),
+                    version,
+                    endpoint,
+                })
+            })
+            .collect();
+        listed.sort_by(|a, b| a.path.cmp(&b.path));
+        self.listing.write(listed);
+    }
+
+    fn found(
+        &self,
+        address: &Path,
+        file: &str,
+        identity: FileIdentity,
+        problem: Option<String>,
+    ) -> Found {
+        Found {
+            path: address.to_owned(),
+            file: match self.source.config.at.as_str() {
+                "" => file.to_owned(),
+                at => format!("{at}/{file}"),
+            },
+            identity,
+            problem,
+        }
+    }
+
+    async fn list(&self, endpoint: usize) -> Result<Vec<Entry>, String> {
+        let plain = |path: String| Entry {
+            file: path.clone(),
+            path,
+            hint: None,
+            version: None,
+        };
+        let films = |paths: Vec<String>| {
+            paths
+                .into_iter()
+                .filter(|path| is_film(Path::new(path)))
+                .map(plain)
+                .collect()
+        };
+        let mut listed: Vec<Entry> =
+            match (&self.source.config.films, &self.source.endpoints[endpoint]) {
+                (Wanted::These(paths), _) => paths.iter().cloned().map(plain).collect(),
+                (Wanted::Listed, Endpoint::S3(s3)) => {
+                    let found = s3
+                        .list(MOST_FILMS)
+                        .await
+                        .map_err(|fault| fault.to_string())?;
+                    let found = found
+                        .into_iter()
+                        .filter(|(path, _)| is_film(Path::new(path)));
+                    found
+                        .map(|(path, version)| Entry {
+                            version: Some(version),
+                            ..plain(path)
+                        })
+                        .collect()
+                }
+                (Wanted::Document(path), Endpoint::S3(s3)) => {
+                    let text = s3
+                        .document(path, MOST_LIST)
+                        .await
+                        .map_err(|fault| fault.to_string())?;
+                    lists::lines(&text)
+                        .filter_map(|line| s3.address().relative(line))
+                        .map(plain)
+                        .collect()
+                }
+                (Wanted::Document(path), Endpoint::Web(web)) => {
+                    let text = web
+                        .document(path, "", "", MOST_LIST)
+                        .await
+                        .map_err(|fault| fault.to_string())?;
+                    let text =
+                        text.ok_or_else(|| format!("there is no list at '{path}' (status 404)"))?;
+                    lists::lines(&text)
+                        .filter_map(|line| web.address().relative(line))
+                        .map(plain)
+                        .collect()
+                }
+                (Wanted::Listed, Endpoint::Web(web)) => match told_by_reelway(web).await? {
+                    Some(listed) => listed,
+                    None => films(folders(web).await?),
+                },
+            };
+        if listed.len() > MOST_FILMS {
+            warn!(
+                "{}: more than {MOST_FILMS} films: the rest is left out",
+                self.source.shown()
+            );
+            listed.truncate(MOST_FILMS);
+        }
+        let mut seen = HashSet::new();
+        listed.retain(|film| seen.insert(film.path.clone()));
+        Ok(listed)
+    }
+
+    /// Finds out which version of each film is there, and remembers it.
+    async fn take_in(&self, endpoint: usize, listed: Vec<Entry>) -> Vec<Found> {
+        let taken = stream::iter(listed.into_iter().map(|listed| self.take(endpoint, listed)))
+            .buffer_unordered(PROBES)
+            .collect::<Vec<_>>()
+            .await;
+        let mut found: Vec<Found> = taken.into_iter().flatten().collect();
+        found.sort_by(|a, b| a.file.cmp(&b.file));
+        let present: HashSet<&PathBuf> = found.iter().map(|found| &found.path).collect();
+        self.films().retain(|path, _| present.contains(path));
+        found
+    }
+
+    /// A film of the list as it was found; `None` where it is gone meanwhile.
+    async fn take(&self, endpoint: usize, listed: Entry) -> Option<Found> {
+        let address = self.source.address_of(&listed.path);
+        let found = |identity, problem| self.found(&address, &listed.file, identity, problem);
+        let known = self.films().get(&address).cloned();
+        let as_it_was = |known: &Known| Some(found(known.film.identity, None));
+        if let Some(known) = &known
+            && listed.hint.is_some()
+            && known.hint == listed.hint
+        {
+            return as_it_was(known);
+        }
+        let version = match listed.version {
+            Some(version) => Ok(version),
+            None => self.source.probe(endpoint, &listed.path).await,
+        };
+        let judged = match version {
+            Ok(version) => {
+                self.judge(endpoint, &listed.path, &address, version, known.as_ref())
+                    .await
+            }
+            Err(fault) => Err(fault),
+        };
+        match (judged, known) {
+            (Ok(film), _) => {
+                let identity = film.identity;
+                let known = Known {
+                    film,
+                    file: listed.file.clone(),
+                    hint: listed.hint.clone(),
+                };
+                self.films().insert(address.clone(), known);
+                Some(found(identity, None))
+            }
+            (Err(Fault::Gone(_)), _) if self.source.config.films == Wanted::Listed => None,
+            // It cannot be known now; reading will tell.
+            (Err(fault), Some(known)) if fault.meaning() == Meaning::Passing => as_it_was(&known),
+            (Err(fault), _) => {
+                let nobody = Version {
+                    len: 0,
+                    etag: None,
+                    modified: None,
+                };
+                let identity = nobody.identity(&address.to_string_lossy());
+                Some(found(identity, Some(fault.to_string())))
+            }
+        }
+    }
+
+    /// The film of this version: the one that is known, or a new one.
+    async fn judge(
+        &self,
+        endpoint: usize,
+        path: &str,
+        address: &Path,
+        version: Version,
+        known: Option<&Known>,
+    ) -> Result<Arc<Film>, Fault> {
+        if let Some(known) = known {
+            let same = match known.film.pin(endpoint) {
+                Pin::Is(pinned) => pinned == version,
+                Pin::Unknown => self.source.compare(&known.film, endpoint, &version).await?,
+                Pin::Other => false,
+            };
+            if same {
+                return Ok(known.film.clone());
+            }
+        }
+        let endpoints = self.source.endpoints.len();
+        let film = Film::new(
+            path.to_owned(),
+            address.to_owned(),
+            endpoints,
+            endpoint,
+            version,
+        );
+        self.source.look_at_spots(&film, endpoint).await?;
+        Ok(Arc::new(film))
+    }
+}
+
+/// The films of another Reelway server; `None` where the server is something else.
+async fn told_by_reelway(web: &Web) -> Result<Option<Vec<Entry>>, String> {
+    let mut listed = Vec::new();
+    for page in 1.. {
+        let query = format!("per_page={}&page={page}", lists::PER_PAGE);
+        let text = match web
+            .document("api/films", &query, "application/json", MOST_LIST)
+            .await
+        {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(None),
+            // It may guard what it has not.
+            Err(Fault::Forbidden(_) | Fault::Gone(_) | Fault::Wrong(_)) if page == 1 => {
+                return Ok(None);
+            }
+            Err(fault) => return Err(fault.to_string()),
+        };
+        let Ok(told) = serde_json::from_str::<Page>(&text) else {
+            return Ok(None);
+        };
+        let films = told.films.iter().filter_map(|film| film.film());
+        listed.extend(films.map(|(path, file, hint)| Entry {
+            path,
+            file,
+            hint: Some(hint),
+            version: None,
+        }));
+        if told.films.is_empty() || page * lists::PER_PAGE >= told.total.min(MOST_FILMS) {
+            break;
+        }
+    }
+    Ok(Some(listed))
+}
+
+/// All paths that the pages of a web server's folders lead to.
+async fn folders(web: &Web) -> Result<Vec<String>, String> {
+    const HINT: &str = "name the films (`films` of the source) or a list of them (`list`)";
+    let mut found = Vec::new();
+    let mut waiting = vec![String::new()];
+    let mut seen = 0;
+    while let Some(folder) = waiting.pop() {
+        seen += 1;
+        if seen > MOST_FOLDERS {
+            warn!(
+                "{}: more than {MOST_FOLDERS} folders: the rest is left out",
+                web.address().shown()
+            );
+            break;
+        }
+        // With a slash at its end a folder is itself.
+        let html = match web
+            .document(&format!("{folder}/"), "", "text/html", MOST_LIST)
+            .await
+        {
+            Ok(Some(html)) => html,
+            Ok(None) if folder.is_empty() => {
+                return Err(format!("the origin lists no folder; {HINT}"));
+            }
+            Err(fault) if folder.is_empty() => {
+                return Err(format!("{fault}; if the origin lists no folders, {HINT}"));
+            }
+            Ok(None) => continue,
+            Err(fault) => return Err(fault.to_string()),
+        };
+        for link in lists::links(&html, web.address(), &folder) {
+            match link.strip_suffix('/') {
+                Some(below) if below.split('/').count() <= DEEPEST => {
+                    waiting.push(below.to_owned())
+                }
+                Some(_) => {}
+                None => found.push(link),
+            }
+        }
+    }
+    Ok(found)
+}
