@@ -157,7 +157,7 @@ pub struct Spoiler {
 }
 
 struct Shared {
-    upstream: SocketAddr,
+    upstream: Mutex<SocketAddr>,
     plan: Mutex<Plan>,
     closed: AtomicBool,
 }
@@ -172,7 +172,7 @@ impl Spoiler {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let at = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared {
-            upstream,
+            upstream: Mutex::new(upstream),
             plan: Mutex::new(Box::new(|_, _| Spoil::Not)),
             closed: AtomicBool::new(false),
         });
@@ -188,6 +188,11 @@ impl Spoiler {
             }
         });
         Spoiler { at, shared }
+    }
+
+    /// From now on it stands in front of this server.
+    pub fn leads_to(&self, upstream: SocketAddr) {
+        *lock(&self.shared.upstream) = upstream;
     }
 
     /// From now on `plan` says, by the path and the range's first byte, how each answer is spoilt.
@@ -250,7 +255,8 @@ impl Shared {
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
-        let mut answer = http::request(self.upstream, &method, &path, &given)?;
+        let upstream = *lock(&self.upstream);
+        let mut answer = http::request(upstream, &method, &path, &given)?;
         match spoil {
             Spoil::Status(status) => {
                 answer.status = status;

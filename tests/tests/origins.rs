@@ -336,6 +336,58 @@ fn an_edge_that_starts_while_its_origin_is_away_plays_what_it_has() {
 }
 
 #[test]
+fn servers_that_fetch_from_each_other_list_each_film_once_and_one_that_fetches_from_itself_says_so() {
+    let dirs = ["a", "b"].map(|name| {
+        let dir = films::temp_dir("mutual");
+        let film = films::film("faststart").path;
+        fs::copy(film, dir.path().join(name).with_extension("mp4")).expect("a film");
+        dir
+    });
+    // Each begins before the other is there.
+    let proxies = [Spoiler::of(([127, 0, 0, 1], 9).into()), Spoiler::of(([127, 0, 0, 1], 9).into())];
+    let servers: Vec<Server> = (0..2)
+        .map(|number| {
+            let other = proxies[1 - number].at;
+            Options::new(dirs[number].path())
+                .set("source", format!("[{{ url = 'http://{other}/', refresh = 1 }}]"))
+                .start()
+        })
+        .collect();
+    for (proxy, server) in proxies.iter().zip(&servers) {
+        proxy.leads_to(server.http);
+    }
+    let titles = |server: &Server| -> Vec<String> {
+        let films = server.get("/api/films").json();
+        let films = films["films"].as_array().expect("films").iter();
+        films
+            .map(|film| film["title"].as_str().expect("a title").to_owned())
+            .collect()
+    };
+    for server in &servers {
+        let both = wait::until(Duration::from_secs(20), || {
+            (titles(server) == ["a", "b"]).then_some(())
+        });
+        assert!(both.is_some(), "{:?}: {}", titles(server), server.log());
+    }
+    // Some looks later it is the same.
+    let looks = |server: &Server| server.get("/api/films?q=a").json()["films"][0]["via"].clone();
+    assert_eq!(looks(&servers[0]), serde_json::json!([]));
+    let id = servers[0].get("/api/node").json()["id"].clone();
+    assert_eq!(looks(&servers[1]), serde_json::json!([id]));
+    for server in &servers {
+        assert_eq!(titles(server), ["a", "b"]);
+    }
+
+    let itself = Spoiler::of(([127, 0, 0, 1], 9).into());
+    let alone = Options::new(dirs[0].path())
+        .set("source", format!("[{{ url = 'http://{}/', refresh = 1 }}]", itself.at))
+        .start();
+    itself.leads_to(alone.http);
+    alone.wait_for_log(&["that is this server itself"], Duration::from_secs(20));
+    assert_eq!(titles(&alone), ["a"]);
+}
+
+#[test]
 fn an_origin_that_cuts_and_lies_costs_time_and_no_byte() {
     let (dir, film) = folder();
     let origin = nginx(dir.path());

@@ -34,6 +34,8 @@ pub struct Entry {
     pub file: String,
     /// Which file it is.
     pub identity: FileIdentity,
+    /// By which servers it comes here, the nearest first: their ids.
+    pub via: Vec<String>,
     /// Whether it plays.
     pub state: State,
 }

@@ -117,10 +117,15 @@ impl Keeper {
                 {
                     // Still being indexed: a panic ended the look that was to do it.
                     let open = matches!(old.state, State::NotReady { .. } | State::Indexing);
+                    let is_as_before = old.via == found.via;
+                    let entry = match is_as_before {
+                        true => old,
+                        false => Arc::new(new_entry(&name, &found, old.state.clone())),
+                    };
                     if open && found.problem.is_none() {
                         to_index.push((name.clone(), found));
                     }
-                    old
+                    entry
                 }
                 old => {
                     change.changed.push(name.clone());
@@ -264,6 +269,7 @@ fn new_entry(name: &str, found: &Found, state: State) -> Entry {
         path: found.path.clone(),
         file: found.file.clone(),
         identity: found.identity,
+        via: found.via.clone(),
         state,
     }
 }

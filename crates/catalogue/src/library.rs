@@ -150,6 +150,7 @@ impl Shared {
             path: entry.path.clone(),
             file: entry.file.clone(),
             identity: entry.identity,
+            via: entry.via.clone(),
             problem: None,
         };
         let indexed = self.shelf.index(&found).ok();

@@ -40,6 +40,7 @@ pub(crate) fn scan(roots: &[PathBuf]) -> Scan {
                     path: root.clone(),
                     file,
                     identity: FileIdentity::from(&metadata),
+                    via: Vec::new(),
                     problem: None,
                 });
             }
@@ -104,6 +105,7 @@ fn walk(
                 path,
                 file,
                 identity: FileIdentity::from(&metadata),
+                via: Vec::new(),
                 problem: None,
             });
         }

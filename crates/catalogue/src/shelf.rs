@@ -17,6 +17,9 @@ pub struct Found {
     pub file: String,
     /// Which film it is: another one, another identity.
     pub identity: FileIdentity,
+    /// By which servers it comes here, the nearest first: their ids. Empty: from a disk of this machine, or a server that
+    /// does not say.
+    pub via: Vec<String>,
     /// Why it cannot be read now, in words.
     pub problem: Option<String>,
 }

@@ -13,6 +13,10 @@ use reelway_store::{Store, StoreConfig};
 struct Alone;
 
 impl NodeView for Alone {
+    fn id(&self) -> String {
+        "alone".to_owned()
+    }
+
     fn name(&self) -> String {
         "alone".into()
     }

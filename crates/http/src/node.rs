@@ -127,6 +127,8 @@ pub struct Calibrated {
 pub trait NodeView: Send + Sync {
     /// The server's name.
     fn name(&self) -> String;
+    /// What tells it from all other servers, by which servers that fetch from one another find out that they go in a circle.
+    fn id(&self) -> String;
     /// Whether newcomers are let in.
     fn state(&self) -> NodeState;
     /// What the sender does.

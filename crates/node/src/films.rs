@@ -30,14 +30,14 @@ impl Films {
         Ok(Films { here, elsewhere })
     }
 
-    /// The libraries of all of them as one; index files are in the state directory.
+    /// The libraries of all of them as one, of the server with this id; index files are in the state directory.
     ///
     /// # Errors
     /// A place elsewhere cannot be used as it is configured.
     pub fn open(
         self,
         config: &Config,
-        (store, state): (&Store, &Path),
+        (store, state, id): (&Store, &Path, &str),
         indexes: &IndexMemory,
     ) -> anyhow::Result<Arc<Several>> {
         let mut libraries = vec![Arc::new(Directory::open(DirectoryConfig {
@@ -47,7 +47,8 @@ impl Films {
             block_bytes: config.pool.block.as_u64() as u32,
             ..DirectoryConfig::default()
         }))];
-        for source in self.elsewhere {
+        for mut source in self.elsewhere {
+            source.own_id = id.to_owned();
             libraries.push(library_elsewhere(source, store, state, indexes)?);
         }
         Ok(Arc::new(Several(libraries)))

@@ -24,7 +24,7 @@ use crate::films::Films;
 use crate::judging::{gate, links};
 use crate::lan;
 use crate::ticking::tick;
-use crate::token::api_token;
+use crate::token::{api_token, node_id};
 use crate::view::Node;
 
 /// How long streams and connections get to end by themselves once the server stops.
@@ -55,6 +55,7 @@ impl Serving {
         let state = config.state_directory()?;
         let films = Films::of(config)?;
         let token = api_token(&state);
+        let id = node_id(&state);
 
         // What can fail because another program is in the way comes first.
         let rtsp_listen = listen(config, given.rtsp, config.rtsp.port);
@@ -65,7 +66,7 @@ impl Serving {
         let sender = sender(config, media_from, &judging, &store)?;
         let sessions = Sessions::with_gate(limits(config), Gate::new(judging));
         let indexes = IndexMemory::new(config.index.memory.as_u64() as usize);
-        let library = films.open(config, (&store, &state), &indexes)?;
+        let library = films.open(config, (&store, &state, &id), &indexes)?;
         let watched = sessions.clone();
         library.on_change(move |change| {
             for title in &change.replaced {
@@ -89,7 +90,7 @@ impl Serving {
         let node = Arc::new(Node::new(
             sender.clone(),
             sessions.clone(),
-            shown.clone(),
+            (id, shown.clone()),
             calibrated(&state),
             indexes,
         ));

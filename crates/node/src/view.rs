@@ -19,6 +19,7 @@ const WINDOW: usize = 5;
 pub struct Node {
     sender: Sender,
     sessions: Sessions,
+    id: String,
     addresses: Addresses,
     calibrated: Option<Calibrated>,
     /// Where indexes are that cannot be written to files.
@@ -34,13 +35,14 @@ impl Node {
     pub fn new(
         sender: Sender,
         sessions: Sessions,
-        addresses: Addresses,
+        (id, addresses): (String, Addresses),
         calibrated: Option<Calibrated>,
         indexes: IndexMemory,
     ) -> Node {
         Node {
             sender,
             sessions,
+            id,
             addresses,
             calibrated,
             indexes,
@@ -65,6 +67,10 @@ impl Node {
 }
 
 impl NodeView for Node {
+    fn id(&self) -> String {
+        self.id.clone()
+    }
+
     fn name(&self) -> String {
         let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         if name.trim().is_empty() {

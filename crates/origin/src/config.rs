@@ -24,6 +24,8 @@ pub struct SourceConfig {
     pub s3: S3Config,
     /// Folder below which the films appear; empty: none.
     pub at: String,
+    /// The id of the server that reads: films that come from it are not listed. Empty: it has none.
+    pub own_id: String,
     /// Requests under way at once.
     pub connections: usize,
     /// Time for a connection to be made.
@@ -96,6 +98,7 @@ impl SourceConfig {
             token: Secret::default(),
             s3: S3Config::default(),
             at: String::new(),
+            own_id: String::new(),
             connections: 8,
             connect: Duration::from_secs(5),
             stall: Duration::from_secs(5),

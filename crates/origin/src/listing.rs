@@ -27,6 +27,9 @@ pub(crate) struct Listed {
     /// As long as the list says this of it, it was not changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// Servers by which it comes here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub via: Vec<String>,
     /// Of the endpoint that listed it.
     pub version: Version,
     /// Number of that endpoint.
@@ -135,6 +138,7 @@ mod tests {
             path: path.to_owned(),
             file: path.to_owned(),
             hint: None,
+            via: Vec::new(),
             version: Version {
                 len: 10,
                 etag: Some("\"a\"".to_owned()),

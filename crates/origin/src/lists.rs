@@ -7,6 +7,9 @@ use crate::address::{Address, is_path};
 /// Films of a page of `/api/films` that are asked for.
 pub(crate) const PER_PAGE: usize = 200;
 
+/// Servers that a film passes at most.
+const MOST_HOPS: usize = 8;
+
 /// A film that a Reelway server tells of.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Told {
@@ -15,16 +18,35 @@ pub(crate) struct Told {
     size: u64,
     modified: String,
     state: String,
+    /// Servers by which it comes to that one.
+    #[serde(default)]
+    via: Vec<String>,
 }
 
 /// A page of `/api/films`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Page {
+    /// The server's id; servers before version 0.2 have none.
+    #[serde(default)]
+    pub node: String,
     pub total: usize,
     pub films: Vec<Told>,
 }
 
 impl Told {
+    /// Servers by which it comes here, the nearest first, if the one with this id tells of it. `None`: by this very server, or
+    /// by too many.
+    pub fn via(&self, node: &str, own_id: &str) -> Option<Vec<String>> {
+        let via: Vec<String> = [node]
+            .into_iter()
+            .filter(|node| !node.is_empty())
+            .map(str::to_owned)
+            .chain(self.via.iter().cloned())
+            .collect();
+        let is_ours = !own_id.is_empty() && via.iter().any(|id| id == own_id);
+        (!is_ours && via.len() <= MOST_HOPS).then_some(via)
+    }
+
     /// Path of its bytes below the server's address, its name there, and what tells that it was not changed.
     /// None where it does not play there.
     pub fn film(&self) -> Option<(String, String, String)> {
@@ -122,6 +144,26 @@ mod tests {
             ),
             ["sub/x.mp4"]
         );
+    }
+
+    #[test]
+    fn a_film_that_comes_from_this_server_or_by_too_many_is_not_taken() {
+        let told = |via: &[&str]| Told {
+            title: "film".into(),
+            file: "film.mp4".into(),
+            size: 1,
+            modified: String::new(),
+            state: "ready".into(),
+            via: via.iter().map(|id| (*id).to_owned()).collect(),
+        };
+        assert_eq!(told(&[]).via("b", "a"), Some(vec!["b".to_owned()]));
+        let through = told(&["c"]).via("b", "a");
+        assert_eq!(through, Some(vec!["b".to_owned(), "c".to_owned()]));
+        assert_eq!(told(&["c", "a"]).via("b", "a"), None);
+        assert_eq!(told(&[]).via("", ""), Some(Vec::new()), "an old server");
+        let far = ["x"; MOST_HOPS];
+        assert_eq!(told(&far).via("b", "a"), None);
+        assert!(told(&far[1..]).via("b", "a").is_some());
     }
 
     #[test]

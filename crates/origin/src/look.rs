@@ -37,6 +37,7 @@ struct Entry {
     /// What its name is made of.
     file: String,
     hint: Option<String>,
+    via: Vec<String>,
     version: Option<Version>,
 }
 
@@ -79,7 +80,10 @@ impl Inner {
         let mut found: Vec<Found> = self
             .films()
             .values()
-            .map(|known| self.found(&known.film.address, &known.file, known.film.identity, None))
+            .map(|known| {
+                let film = &known.film;
+                self.found(&film.address, (&known.file, &known.via), film.identity, None)
+            })
             .collect();
         found.sort_by(|a, b| a.file.cmp(&b.file));
         found
@@ -98,6 +102,7 @@ impl Inner {
                     path: known.film.path.clone(),
                     file: known.file.clone(),
                     hint: known.hint.clone(),
+                    via: known.via.clone(),
                     version,
                     endpoint,
                 })
@@ -110,7 +115,7 @@ impl Inner {
     fn found(
         &self,
         address: &Path,
-        file: &str,
+        (file, via): (&str, &[String]),
         identity: FileIdentity,
         problem: Option<String>,
     ) -> Found {
@@ -121,6 +126,7 @@ impl Inner {
                 at => format!("{at}/{file}"),
             },
             identity,
+            via: via.to_vec(),
             problem,
         }
     }
@@ -130,6 +136,7 @@ impl Inner {
             file: path.clone(),
             path,
             hint: None,
+            via: Vec::new(),
             version: None,
         };
         let films = |paths: Vec<String>| {
@@ -179,7 +186,7 @@ impl Inner {
                         .map(plain)
                         .collect()
                 }
-                (Wanted::Listed, Endpoint::Web(web)) => match told_by_reelway(web).await? {
+                (Wanted::Listed, Endpoint::Web(web)) => match told_by_reelway(web, &self.source.config.own_id).await? {
                     Some(listed) => listed,
                     None => films(folders(web).await?),
                 },
@@ -212,7 +219,7 @@ impl Inner {
     /// A film of the list as it was found; `None` where it is gone meanwhile.
     async fn take(&self, endpoint: usize, listed: Entry) -> Option<Found> {
         let address = self.source.address_of(&listed.path);
-        let found = |identity, problem| self.found(&address, &listed.file, identity, problem);
+        let found = |identity, problem| self.found(&address, (&listed.file, &listed.via), identity, problem);
         let known = self.films().get(&address).cloned();
         let as_it_was = |known: &Known| Some(found(known.film.identity, None));
         if let Some(known) = &known
@@ -239,6 +246,7 @@ impl Inner {
                     film,
                     file: listed.file.clone(),
                     hint: listed.hint.clone(),
+                    via: listed.via.clone(),
                 };
                 self.films().insert(address.clone(), known);
                 Some(found(identity, None))
@@ -291,7 +299,7 @@ impl Inner {
 }
 
 /// The films of another Reelway server; `None` where the server is something else.
-async fn told_by_reelway(web: &Web) -> Result<Option<Vec<Entry>>, String> {
+async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<Vec<Entry>>, String> {
     let mut listed = Vec::new();
     for page in 1.. {
         let query = format!("per_page={}&page={page}", lists::PER_PAGE);
@@ -310,11 +318,18 @@ async fn told_by_reelway(web: &Web) -> Result<Option<Vec<Entry>>, String> {
         let Ok(told) = serde_json::from_str::<Page>(&text) else {
             return Ok(None);
         };
-        let films = told.films.iter().filter_map(|film| film.film());
-        listed.extend(films.map(|(path, file, hint)| Entry {
+        if !own_id.is_empty() && told.node == own_id {
+            return Err("that is this server itself".to_owned());
+        }
+        let films = told.films.iter().filter_map(|film| {
+            let via = film.via(&told.node, own_id)?;
+            Some((film.film()?, via))
+        });
+        listed.extend(films.map(|((path, file, hint), via)| Entry {
             path,
             file,
             hint: Some(hint),
+            via,
             version: None,
         }));
         if told.films.is_empty() || page * lists::PER_PAGE >= told.total.min(MOST_FILMS) {

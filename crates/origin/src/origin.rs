@@ -55,6 +55,8 @@ pub(crate) struct Known {
     pub file: String,
     /// As long as the list says this of it, it was not changed.
     pub hint: Option<String>,
+    /// Servers by which it comes here.
+    pub via: Vec<String>,
 }
 
 impl Origin {
@@ -146,6 +148,7 @@ fn recall(source: &Source, listing: &ListingFile) -> HashMap<PathBuf, Known> {
                 film: Arc::new(film),
                 file: listed.file,
                 hint: listed.hint,
+                via: listed.via,
             };
             (address, known)
         })

@@ -16,6 +16,7 @@ use super::json::seconds;
 use super::reply::Reply;
 use crate::answer::{self, Answer};
 use crate::names::state_name;
+use crate::status::Status;
 
 /// Films of a page.
 const MOST: usize = 200;
@@ -59,6 +60,7 @@ enum Sort {
 
 #[derive(Serialize)]
 struct List {
+    node: String,
     total: usize,
     page: usize,
     per_page: usize,
@@ -80,6 +82,7 @@ pub(super) struct FilmJson {
     audio: Vec<AudioJson>,
     protocols: ProtocolsJson,
     viewers: usize,
+    via: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -149,6 +152,7 @@ impl FilmJson {
                 },
             },
             viewers,
+            via: entry.via.clone(),
         }
     }
 }
@@ -269,7 +273,7 @@ fn natural(a: &str, b: &str) -> Ordering {
 /// `GET /api/films`.
 pub(crate) async fn films(
     State(catalogue): State<Arc<dyn Catalogue>>,
-    State(sessions): State<Sessions>,
+    State(status): State<Arc<Status>>,
     wish: Result<Query<Wish>, QueryRejection>,
     reply: Reply,
 ) -> Answer {
@@ -278,12 +282,12 @@ pub(crate) async fn films(
         Err(error) => return answer::api_error(StatusCode::BAD_REQUEST, error.body_text()),
     };
     reply
-        .json(move || Ok(List::of(&*catalogue, &sessions, &wish)))
+        .json(move || Ok(List::of(&*catalogue, &status, &wish)))
         .await
 }
 
 impl List {
-    fn of(catalogue: &dyn Catalogue, sessions: &Sessions, wish: &Wish) -> List {
+    fn of(catalogue: &dyn Catalogue, status: &Status, wish: &Wish) -> List {
         let words: Vec<String> = wish.q.split_whitespace().map(str::to_lowercase).collect();
         let mut found: Vec<Arc<Entry>> = catalogue.list();
         found.retain(|entry| {
@@ -293,7 +297,7 @@ impl List {
         found.sort_by(|a, b| wish.sort.compare(a, b));
         let per_page = wish.per_page.unwrap_or(USUAL).clamp(1, MOST);
         let page = wish.page.unwrap_or(1).max(1);
-        let viewers = viewers(sessions);
+        let viewers = viewers(&status.sessions);
         let shown = found
             .iter()
             .skip((page - 1).saturating_mul(per_page))
@@ -302,6 +306,7 @@ impl List {
             .map(|entry| FilmJson::of(entry, viewers.get(&entry.name).copied().unwrap_or(0)))
             .collect();
         List {
+            node: status.node.id(),
             total: found.len(),
             page,
             per_page,

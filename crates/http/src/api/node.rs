@@ -26,6 +26,7 @@ pub(crate) struct Overview {
 
 #[derive(Serialize)]
 pub(super) struct Node {
+    id: String,
     name: String,
     version: &'static str,
     uptime: f64,
@@ -101,6 +102,7 @@ impl Node {
         let pool = store.stats();
         let block = u64::from(pool.block_bytes);
         Node {
+            id: status.node.id(),
             name: status.node.name(),
             version: env!("CARGO_PKG_VERSION"),
             uptime: (status.uptime().as_secs_f64() * 10.0).round() / 10.0,
