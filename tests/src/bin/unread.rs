@@ -24,6 +24,9 @@ const THREADS: usize = 8;
 const ASKS: Duration = Duration::from_millis(250);
 const TWO_SECONDS: usize = 8;
 
+/// Parts of a pause in which some of the viewers do what they do.
+const PARTS: usize = 50;
+
 /// Packets that one entry of a request names (RFC 4585, section 6.2.1).
 const RUN: u16 = 17;
 
@@ -181,18 +184,25 @@ fn main() -> Result<()> {
         Manner::Again => ASKS,
         Manner::Stop | Manner::Drip => Duration::from_secs(1),
     };
+    // Each at a time of its own, as people do.
+    let part = viewers.len().div_ceil(PARTS).max(1);
     while !ended.is_finished() {
-        for viewer in &mut viewers {
-            match manner {
-                Manner::Stop => {}
-                Manner::Drip => viewer.drip()?,
-                Manner::Again => viewer
-                    .tracks
-                    .iter_mut()
-                    .for_each(|track| track.ask_again(server)),
+        for viewers in viewers.chunks_mut(part) {
+            for viewer in viewers {
+                match manner {
+                    Manner::Stop => {}
+                    Manner::Drip => viewer.drip()?,
+                    Manner::Again => viewer
+                        .tracks
+                        .iter_mut()
+                        .for_each(|track| track.ask_again(server)),
+                }
             }
+            std::thread::sleep(pause / PARTS as u32);
         }
-        std::thread::sleep(pause);
+        if viewers.is_empty() {
+            std::thread::sleep(pause);
+        }
     }
     Ok(())
 }
