@@ -194,6 +194,42 @@ fn viewers_who_follow_one_another_through_a_film_need_the_disk_once() {
     assert!(most <= limit, "{most} of {limit}");
 }
 
+#[test]
+fn beyond_what_the_way_to_the_origin_carries_newcomers_to_remote_films_are_refused_and_to_others_not() {
+    let remote = copies();
+    let origin = Options::new(remote.path()).start();
+    origin.wait_indexed();
+    let own = films::library(&[FILM]);
+    let server = Options::new(own.path())
+        .films(format!("http://{}/", origin.http))
+        .flag("--capacity", "origin=2Mbit,disk=1000000kB/s")
+        .set("pool.size", "\"128MiB\"")
+        .start();
+    server.wait_indexed();
+    let mut viewers = Vec::new();
+    let refused = loop {
+        match watch(&server, &title(viewers.len()), HERE) {
+            Ok(viewer) => viewers.push(viewer),
+            Err(refused) => break refused,
+        }
+        assert!(viewers.len() < FILMS - 1, "nobody is refused");
+    };
+    is_refused_over_rtsp("origin", &refused, "the link to the origin");
+    assert!(viewers.len() >= 2, "only {} came", viewers.len());
+    let (most, limit) = booked(&server, "origin");
+    assert!(most <= limit && most > limit / 2, "{most} of {limit}");
+    let over_http = knock::get(&server, &format!("/{}/hls/main.m3u8", title(FILMS - 1)), HERE);
+    is_refused_over_http("origin over HLS", &over_http, "the link to the origin");
+    let (of_disk, _) = booked(&server, "disk");
+    assert_eq!(of_disk, 0, "remote films book no disk");
+    watch(&server, FILM, HERE).unwrap_or_else(|no| panic!("a film of this machine: {no:?}"));
+    let (of_disk, _) = booked(&server, "disk");
+    assert!(of_disk > 0, "it books the disk");
+    for (number, viewer) in viewers.iter_mut().enumerate() {
+        assert_eq!(missing(viewer, 20), 0, "viewer {number}");
+    }
+}
+
 /// Admits viewers of a title from an address until one is refused because of the network.
 fn fill(server: &Server, title: &str, from: IpAddr) -> Vec<Client> {
     let mut viewers = Vec::new();

@@ -123,7 +123,7 @@ export interface Node {
 
 /** Something that the machine has only so much of. */
 export interface Resource {
-  name: "network" | "processor" | "disk" | "memory";
+  name: "network" | "processor" | "disk" | "origin" | "memory";
   interface: string | null;
   unit: "bit/s" | "byte/s" | "byte";
   limit: number | null;

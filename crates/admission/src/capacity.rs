@@ -11,6 +11,8 @@ pub enum Resource {
     Processor,
     /// Bytes a second from the disks. Seeks are counted in: so many reads of a block each are so many bytes.
     Disk,
+    /// Bytes a second from other servers, of films that lie there.
+    Origin,
     /// Bytes of the block pool that viewers hold at once.
     Memory,
 }
@@ -25,6 +27,7 @@ impl Resource {
             Resource::Network(_) => "network",
             Resource::Processor => "processor",
             Resource::Disk => "disk",
+            Resource::Origin => "origin",
             Resource::Memory => "memory",
         }
     }
@@ -36,6 +39,7 @@ impl fmt::Display for Resource {
             Resource::Network(_) => "network",
             Resource::Processor => "processor",
             Resource::Disk => "disk",
+            Resource::Origin => "link to the origin",
             Resource::Memory => "memory for film blocks",
         })
     }

@@ -39,12 +39,22 @@ pub struct Wants {
     pub tracks: Vec<usize>,
     /// How it gets to the viewer.
     pub carriage: Carriage,
+    /// Whether the film lies on another server.
+    pub is_remote: bool,
 }
 
 impl Wants {
     /// Whether the viewer fetches what they watch, as over HTTP.
     pub fn fetches(&self) -> bool {
         self.carriage == Carriage::Http
+    }
+
+    /// Where the film's bytes come from.
+    pub fn source(&self) -> Resource {
+        match self.is_remote {
+            true => Resource::Origin,
+            false => Resource::Disk,
+        }
     }
 }
 
@@ -69,6 +79,8 @@ pub struct Needs {
     pub(crate) len: usize,
     /// The part, in film times.
     pub(crate) times: (Nanos, Nanos),
+    /// Where its bytes come from; `None`: nothing is needed.
+    pub(crate) source: Option<Resource>,
     /// The film, if its viewers are sent to at their pace; those who fetch share nothing.
     pub(crate) sent: Option<Arc<Demand>>,
 }
@@ -206,13 +218,14 @@ impl<F: Clone + Eq + Hash> Curves<F> {
             .map(|resource| (resource, wire.clone()))
             .collect();
         // Of the file itself nothing is sent ahead of what was read: the same bins will do.
-        if self.capacity.limit(Resource::Disk).is_some() {
-            let disk = wants.demand.disk();
-            let disk = match is_fetched {
-                true => self.fetched(&disk, range.0),
-                false => self.policy.booked(Resource::Disk, &disk),
+        let source = wants.source();
+        if self.capacity.limit(source).is_some() {
+            let read = wants.demand.disk();
+            let read = match is_fetched {
+                true => self.fetched(&read, range.0),
+                false => self.policy.booked(source, &read),
             };
-            of.push((Resource::Disk, disk));
+            of.push((source, read));
         }
         // What HTTP pins is bounded, and set aside.
         if self.capacity.limit(Resource::Memory).is_some() && !wants.fetches() {
@@ -229,6 +242,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
             len,
             times: (from, to),
             sent: (!wants.fetches()).then(|| wants.demand.clone()),
+            source: Some(source),
         }
     }
 
@@ -379,6 +393,7 @@ mod tests {
                 demand: demand.clone(),
                 tracks: Vec::new(),
                 carriage,
+                is_remote: false,
             };
             let needs = curves.needs(&wants, None, (from, Nanos::MAX));
             assert_eq!(needs.range.1, needs.len, "to the end");

@@ -41,6 +41,8 @@ pub(crate) struct Interval {
 #[derive(Clone)]
 struct Playing {
     id: BookingId,
+    /// Where the film is read from, and what it needs of that.
+    source: Resource,
     disk: Arc<Curve>,
     /// When the film's beginning would have been played, ns of the clock.
     origin: i64,
@@ -120,7 +122,7 @@ impl Following {
     pub fn join(
         &mut self,
         id: BookingId,
-        disk: &Arc<Curve>,
+        (source, disk): (Resource, &Arc<Curve>),
         now: u64,
         (from, to): (Nanos, Nanos),
         interval: Option<Interval>,
@@ -131,6 +133,7 @@ impl Following {
         let film = Arc::make_mut(self.films.entry(key(disk)).or_default());
         film.push(Playing {
             id,
+            source,
             disk: disk.clone(),
             origin: origin(now, from),
             from,
@@ -237,7 +240,7 @@ impl Playing {
     fn reads(&self) -> Change {
         Change {
             id: self.id,
-            resource: Resource::Disk,
+            resource: self.source,
             curve: self.disk.clone(),
         }
     }
@@ -309,7 +312,7 @@ mod tests {
             None,
             "the first viewer"
         );
-        following.join(ids[0], &disk, second(0), all, None);
+        following.join(ids[0], (Resource::Disk, &disk), second(0), all, None);
         let interval = following.behind(None, &disk, second(60), all).unwrap();
         let read = interval.read(&disk);
         assert_eq!(
@@ -319,14 +322,14 @@ mod tests {
         );
         assert!(
             following
-                .join(ids[1], &disk, second(60), all, Some(interval))
+                .join(ids[1], (Resource::Disk, &disk), second(60), all, Some(interval))
                 .is_empty()
         );
         // The third follows the second, who is nearer.
         let third = following.behind(None, &disk, second(90), all).unwrap();
         assert_eq!(third.ahead, ids[1]);
         assert_eq!(third.read(&disk).total(), 32 * 100_000);
-        following.join(ids[2], &disk, second(90), all, Some(third));
+        following.join(ids[2], (Resource::Disk, &disk), second(90), all, Some(third));
         assert_eq!(following.followers(), 2);
         let left: Vec<BookingId> = following
             .leave(ids[0])
@@ -343,7 +346,7 @@ mod tests {
     fn nobody_follows_a_viewer_who_is_behind_or_began_later_in_the_film_or_is_at_its_end() {
         let (ids, disk) = (ids(2), film());
         let mut following = Following::new(1 << 30);
-        following.join(ids[0], &disk, second(0), (100 * SECOND, END), None);
+        following.join(ids[0], (Resource::Disk, &disk), second(0), (100 * SECOND, END), None);
         let behind = |at, from| following.behind(None, &disk, second(at), (from * SECOND, END));
         assert_eq!(behind(10, 0), None, "the beginning was read by nobody");
         assert_eq!(behind(10, 300), None, "they are ahead");
@@ -365,17 +368,17 @@ mod tests {
         let (ids, disk) = (ids(20), film());
         let mut following = Following::new(20 << 20);
         let all = (0, END);
-        following.join(ids[0], &disk, second(0), all, None);
+        following.join(ids[0], (Resource::Disk, &disk), second(0), all, None);
         let wide = following.behind(None, &disk, second(100), all).unwrap();
         assert!(
             following
-                .join(ids[1], &disk, second(100), all, Some(wide))
+                .join(ids[1], (Resource::Disk, &disk), second(100), all, Some(wide))
                 .is_empty()
         );
         let near = following.behind(None, &disk, second(110), all).unwrap();
         assert!(
             following
-                .join(ids[2], &disk, second(110), all, Some(near))
+                .join(ids[2], (Resource::Disk, &disk), second(110), all, Some(near))
                 .is_empty()
         );
         assert_eq!(
@@ -387,7 +390,7 @@ mod tests {
         let mut given_up = Vec::new();
         for id in &ids[3..] {
             let other = film();
-            given_up.extend(following.join(*id, &other, second(120), all, None));
+            given_up.extend(following.join(*id, (Resource::Disk, &other), second(120), all, None));
             assert!(
                 following.kept + following.viewers * WORKING <= following.pool
                     || following.followers() == 0

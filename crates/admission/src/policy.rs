@@ -75,12 +75,9 @@ impl Policy {
     /// schedule.
     pub fn booked(self, resource: Resource, curve: &Arc<Curve>) -> Arc<Curve> {
         match (self, resource) {
-            (Policy::Peak, Resource::Network(_) | Resource::Processor | Resource::Disk) => {
-                Arc::new(curve.flattened(curve.peak()))
-            }
-            (Policy::Mean, Resource::Network(_) | Resource::Processor | Resource::Disk) => {
-                Arc::new(curve.flattened(curve.mean()))
-            }
+            (_, Resource::Memory) => curve.clone(),
+            (Policy::Peak, _) => Arc::new(curve.flattened(curve.peak())),
+            (Policy::Mean, _) => Arc::new(curve.flattened(curve.mean())),
             _ => curve.clone(),
         }
     }

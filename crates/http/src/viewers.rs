@@ -148,6 +148,7 @@ impl Viewers {
             },
             demand,
             carriage: Carriage::Http,
+            is_remote: show.film.identity.is_remote(),
         });
         let session = NewSession {
             protocol: match delivery {

@@ -17,6 +17,8 @@ pub enum What {
     Mem,
     /// Bytes a second that the processor can send.
     Cpu,
+    /// Bytes a second from other servers.
+    Origin,
 }
 
 /// How much there is.
@@ -45,7 +47,7 @@ impl What {
             (What::Cpu, _) => bits(text).ok_or(
                 "must be a share of the calibrated rate, such as 0.8, or a rate, such as 2.5Gbit",
             ),
-            (What::Net, _) => bits(text).ok_or("must be a rate, such as 100Mbit or 2.5Gbit"),
+            (What::Net | What::Origin, _) => bits(text).ok_or("must be a rate, such as 100Mbit or 2.5Gbit"),
             (What::Disk, _) => {
                 let bytes = text.strip_suffix("/s").unwrap_or(text);
                 size(bytes).ok_or("must be in bytes per second, such as 80MB/s")
@@ -108,12 +110,13 @@ pub fn flag(text: &str) -> Result<Amounts, String> {
                 "disk" => What::Disk,
                 "mem" => What::Mem,
                 "cpu" => What::Cpu,
+                "origin" => What::Origin,
                 _ => return None,
             };
             Some((what, value.trim()))
         });
         let (what, value) = what.ok_or_else(|| {
-            format!("`{part}`: must be net=RATE, disk=RATE, mem=SIZE or cpu=SHARE")
+            format!("`{part}`: must be net=RATE, disk=RATE, mem=SIZE, cpu=SHARE or origin=RATE")
         })?;
         what.read(value)
             .map_err(|error| format!("`{part}`: {error}"))?;
@@ -131,6 +134,7 @@ impl Amounts {
                 What::Disk => &mut config.disk,
                 What::Mem => &mut config.mem,
                 What::Cpu => &mut config.cpu,
+                What::Origin => &mut config.origin,
             } = value;
         }
     }
@@ -138,12 +142,13 @@ impl Amounts {
 
 impl config::Capacity {
     /// Its keys, what they say, and of what.
-    pub fn amounts(&self) -> [(&'static str, &str, What); 4] {
+    pub fn amounts(&self) -> [(&'static str, &str, What); 5] {
         [
             ("capacity.net", &self.net, What::Net),
             ("capacity.disk", &self.disk, What::Disk),
             ("capacity.mem", &self.mem, What::Mem),
             ("capacity.cpu", &self.cpu, What::Cpu),
+            ("capacity.origin", &self.origin, What::Origin),
         ]
     }
 

@@ -69,6 +69,7 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
             What::Disk => Resource::Disk,
             What::Mem => Resource::Memory,
             What::Cpu => Resource::Processor,
+            What::Origin => Resource::Origin,
         };
         match what.read(value).map_err(anyhow::Error::msg)? {
             Amount::None if what == What::Mem => warn!(
@@ -76,6 +77,8 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
                  blocks for, all of them are late"
             ),
             Amount::None => {}
+            // Nobody says what it carries.
+            Amount::Auto if what == What::Origin => {}
             Amount::Bytes(bytes) => {
                 warn_if_beyond(what, bytes, config);
                 capacity = capacity.with(resource, bytes, usable);

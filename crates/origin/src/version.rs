@@ -42,8 +42,8 @@ impl Version {
         }
     }
 
-    /// The film's identity for indexes and cached blocks: the same endpoint, address and version. The
-    /// highest bit of `device` keeps it apart from those of files.
+    /// The film's identity for indexes and cached blocks: the same endpoint, address and version. It is
+    /// none of a file's.
     pub fn identity(&self, address: &str) -> FileIdentity {
         let text = format!(
             "{address}\n{}\n{}\n{}",
@@ -51,16 +51,12 @@ impl Version {
             self.etag.as_deref().unwrap_or_default(),
             self.modified.unwrap_or_default()
         );
-        let hash = xxh3_128(text.as_bytes());
-        FileIdentity {
-            device: (hash >> 64) as u64 | 1 << 63,
-            inode: hash as u64,
-            size: self.len,
-            mtime_ns: self
-                .modified
-                .unwrap_or_default()
-                .saturating_mul(1_000_000_000),
-        }
+        let changed = self.modified.unwrap_or_default();
+        FileIdentity::remote(
+            xxh3_128(text.as_bytes()),
+            self.len,
+            changed.saturating_mul(1_000_000_000),
+        )
     }
 }
 
@@ -111,7 +107,7 @@ mod tests {
             .identity("http://a/x"),
         ];
         for (nth, one) in identities.iter().enumerate() {
-            assert!(one.device >> 63 == 1, "no device of a file has it");
+            assert!(one.is_remote());
             assert!(!identities[nth + 1..].contains(one));
         }
         assert_eq!(base.identity("http://a/x"), identities[0]);

@@ -97,7 +97,8 @@ struct Flags {
     /// Memory for film blocks [default: 256MiB]
     #[arg(long, value_name = "SIZE", env = "REELWAY_POOL", value_parser = config::size)]
     pool: Option<ByteSize>,
-    /// What this machine can carry: any of net=100Mbit,disk=80MB/s,mem=128MiB,cpu=2Gbit [default: what the links report]
+    /// What this machine can carry: any of net=100Mbit,disk=80MB/s,mem=128MiB,cpu=2Gbit,origin=200Mbit [default: what the
+    /// links report]
     #[arg(long, value_name = "AMOUNTS", env = "REELWAY_CAPACITY", value_parser = amounts::flag)]
     capacity: Option<amounts::Amounts>,
     /// Measure what this machine's disks and processor carry, store it in the state directory and exit; fewer SECONDS give

@@ -194,6 +194,7 @@ fn new_session(newcomer: Newcomer<Original>) -> NewSession {
             // Which tracks the viewer will set up is not known yet.
             tracks: Vec::new(),
             carriage: carried(carriage),
+            is_remote: film.handle.film.identity.is_remote(),
         }),
     }
 }

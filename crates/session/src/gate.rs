@@ -110,7 +110,7 @@ impl Gate {
         }
         let link = self.0.config.links.leaving_to(peer);
         let is_on_it = |resource: &Resource| match resource {
-            Resource::Network(0) | Resource::Processor | Resource::Disk => true,
+            Resource::Network(0) | Resource::Processor | Resource::Disk | Resource::Origin => true,
             Resource::Network(number) => Some(*number) == link,
             // Pinned by HTTP's own rule.
             Resource::Memory => false,

@@ -266,6 +266,7 @@ impl Film {
             demand: self.demand.clone(),
             tracks: Vec::new(),
             carriage,
+            is_remote: false,
         }
     }
 

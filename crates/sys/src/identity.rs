@@ -16,6 +16,27 @@ pub struct FileIdentity {
     pub mtime_ns: i64,
 }
 
+/// The bit of a device's number that no file has: it tells a film that lies on another server.
+const REMOTE: u64 = 1 << 63;
+
+impl FileIdentity {
+    /// That of `size` bytes on another server, last changed then (ns since 1970), which this number names: their address and
+    /// version.
+    pub fn remote(number: u128, size: u64, mtime_ns: i64) -> FileIdentity {
+        FileIdentity {
+            device: (number >> 64) as u64 | REMOTE,
+            inode: number as u64,
+            size,
+            mtime_ns,
+        }
+    }
+
+    /// Whether it is a film on another server.
+    pub fn is_remote(&self) -> bool {
+        self.device & REMOTE != 0
+    }
+}
+
 impl From<&Metadata> for FileIdentity {
     fn from(metadata: &Metadata) -> Self {
         FileIdentity {

@@ -122,6 +122,7 @@ impl Model {
                 false => Carriage::UdpV4,
             },
         }
+            is_remote: false,
     }
 
     fn reserve(&mut self, who: &Who, until: Monotonic) -> Outcome<Reservation> {

@@ -106,7 +106,7 @@ impl Desk {
         let limits = |resource| config.capacity.limit(resource).is_some();
         let knows = matches!(config.policy, Policy::Exact | Policy::Smoothed(_));
         Desk {
-            follows: limits(Resource::Disk) && knows && config.pool > 0,
+            follows: knows && config.pool > 0,
             shares: limits(Resource::Memory) && config.policy != Policy::Vodca,
             following: Following::new(config.pool),
             sharing: Sharing::default(),
@@ -199,13 +199,13 @@ impl Desk {
         needs: &Needs,
     ) -> Beside {
         let disk = self.followed(needs);
-        let interval =
-            disk.and_then(|disk| self.following.behind(me, &disk, now.nanos(), needs.times));
+        let interval = disk
+            .and_then(|(_, disk)| self.following.behind(me, &disk, now.nanos(), needs.times));
         let film = self.shared(needs);
         let near = self.sharing.near(me, film, now.nanos(), needs.times);
         let beside = |(resource, curve): &(Resource, Arc<Curve>)| {
             let curve = match (resource, &interval, &near) {
-                (Resource::Disk, Some(interval), _) => Arc::new(interval.read(curve)),
+                (Resource::Disk | Resource::Origin, Some(interval), _) => Arc::new(interval.read(curve)),
                 (Resource::Memory, _, Some(near)) => near.holds(curve),
                 _ => curve.clone(),
             };
@@ -244,9 +244,10 @@ impl Desk {
             }
             self.sharing.join(id, demand, since.nanos(), times, near);
         }
-        if let Some(disk) = self.followed(needs) {
+        if let Some((source, disk)) = self.followed(needs) {
             let kept = interval.filter(|_| !is_later);
-            let changes = self.following.join(id, &disk, since.nanos(), times, kept);
+            let of = (source, &disk);
+            let changes = self.following.join(id, of, since.nanos(), times, kept);
             self.apply(now, changes);
         }
     }
@@ -275,10 +276,12 @@ impl Desk {
         }
     }
 
-    /// What a viewer's film needs of the disks, if they may follow others and be followed.
-    fn followed(&self, needs: &Needs) -> Option<Arc<Curve>> {
+    /// What a viewer's film needs of where it is read from, if that is limited and they may follow others and be followed.
+    fn followed(&self, needs: &Needs) -> Option<(Resource, Arc<Curve>)> {
         let film = needs.sent.as_ref().filter(|_| self.follows)?;
-        Some(film.disk())
+        let source = needs.source?;
+        self.config.capacity.limit(source)?;
+        Some((source, film.disk()))
     }
 
     /// What a viewer's film needs, if they may share its blocks with others.

@@ -59,6 +59,7 @@ impl Server {
             demand: film.clone(),
             tracks: Vec::new(),
             carriage: Carriage::UdpV4,
+            is_remote: false,
         };
         let needs = self.curves.needs(&wants, Some(1), range);
         (wants, needs)

@@ -81,7 +81,7 @@ struct Newcomer {
 /// A resource's unit, and how many of them a byte is.
 fn unit(resource: Resource) -> (&'static str, u64) {
     match resource {
-        Resource::Network(_) | Resource::Processor => ("bit/s", 8),
+        Resource::Network(_) | Resource::Processor | Resource::Origin => ("bit/s", 8),
         Resource::Disk => ("byte/s", 1),
         Resource::Memory => ("byte", 1),
     }
@@ -153,6 +153,7 @@ fn newcomer(gate: &Gate, show: &Show, protocol: Protocol, peer: SocketAddr) -> N
             demand,
             tracks: Vec::new(),
             carriage,
+            is_remote: show.film.identity.is_remote(),
         }),
     };
     let judged = gate.what_if(&viewer, 0);

@@ -139,6 +139,7 @@ pub struct Capacity {
     pub disk: String,
     pub mem: String,
     pub cpu: String,
+    pub origin: String,
     pub headroom: u8,
     pub queue: u32,
 }
@@ -318,6 +319,7 @@ impl Default for Capacity {
             disk: "auto".into(),
             mem: "auto".into(),
             cpu: "auto".into(),
+            origin: "none".into(),
             headroom: 2,
             queue: 20,
         }
