@@ -8,6 +8,7 @@ const names: Record<api.Resource["name"], string> = {
   network: "Network",
   processor: "Processor",
   disk: "Disks",
+  origin: "Read from other servers",
   memory: "Film memory in use",
 };
 
