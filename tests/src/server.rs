@@ -114,6 +114,13 @@ impl Options {
         self
     }
 
+    /// Goes before all other programs of the machine: players that share it with the server must not keep the processor
+    /// from it.
+    pub fn goes_first(mut self) -> Options {
+        self.prefix.extend(["chrt", "-r", "10"].map(str::to_owned));
+        self
+    }
+
     /// Runs as nobody, for whom permissions count.
     pub fn unprivileged(mut self) -> Options {
         self.prefix = [

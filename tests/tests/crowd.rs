@@ -121,7 +121,8 @@ fn crowd(watch: Watch, policy: &str, queue_ms: u32) -> (u64, f64) {
         .set("capacity.net", "\"100Mbit\"")
         .set("admission.policy", format!("\"{policy}\""))
         .set("capacity.queue", queue_ms.min(20))
-        .namespace(network.server(), SERVER);
+        .namespace(network.server(), SERVER)
+        .goes_first();
     let server = network.as_viewer(|| {
         let server = options.start();
         server.wait_indexed();

@@ -331,12 +331,16 @@ fn an_edge_that_starts_while_its_origin_is_away_plays_what_it_has() {
         assert!(edge.get(LONG).body == film);
         let playlist = edge.get("/a%20folder/long/hls/main.m3u8");
         assert_eq!(playlist.status, 200, "{}", playlist.text());
-        edge.wait_for_log(&["serving 1 film that it listed before"], Duration::from_secs(10));
+        edge.wait_for_log(
+            &["serving 1 film that it listed before"],
+            Duration::from_secs(10),
+        );
     }
 }
 
 #[test]
-fn servers_that_fetch_from_each_other_list_each_film_once_and_one_that_fetches_from_itself_says_so() {
+fn servers_that_fetch_from_each_other_list_each_film_once_and_one_that_fetches_from_itself_says_so()
+{
     let dirs = ["a", "b"].map(|name| {
         let dir = films::temp_dir("mutual");
         let film = films::film("faststart").path;
@@ -344,12 +348,18 @@ fn servers_that_fetch_from_each_other_list_each_film_once_and_one_that_fetches_f
         dir
     });
     // Each begins before the other is there.
-    let proxies = [Spoiler::of(([127, 0, 0, 1], 9).into()), Spoiler::of(([127, 0, 0, 1], 9).into())];
+    let proxies = [
+        Spoiler::of(([127, 0, 0, 1], 9).into()),
+        Spoiler::of(([127, 0, 0, 1], 9).into()),
+    ];
     let servers: Vec<Server> = (0..2)
         .map(|number| {
             let other = proxies[1 - number].at;
             Options::new(dirs[number].path())
-                .set("source", format!("[{{ url = 'http://{other}/', refresh = 1 }}]"))
+                .set(
+                    "source",
+                    format!("[{{ url = 'http://{other}/', refresh = 1 }}]"),
+                )
                 .start()
         })
         .collect();
@@ -380,7 +390,10 @@ fn servers_that_fetch_from_each_other_list_each_film_once_and_one_that_fetches_f
 
     let itself = Spoiler::of(([127, 0, 0, 1], 9).into());
     let alone = Options::new(dirs[0].path())
-        .set("source", format!("[{{ url = 'http://{}/', refresh = 1 }}]", itself.at))
+        .set(
+            "source",
+            format!("[{{ url = 'http://{}/', refresh = 1 }}]", itself.at),
+        )
         .start();
     itself.leads_to(alone.http);
     alone.wait_for_log(&["that is this server itself"], Duration::from_secs(20));

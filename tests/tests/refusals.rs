@@ -195,7 +195,8 @@ fn viewers_who_follow_one_another_through_a_film_need_the_disk_once() {
 }
 
 #[test]
-fn beyond_what_the_way_to_the_origin_carries_newcomers_to_remote_films_are_refused_and_to_others_not() {
+fn beyond_what_the_way_to_the_origin_carries_newcomers_to_remote_films_are_refused_and_to_others_not()
+ {
     let remote = copies();
     let origin = Options::new(remote.path()).start();
     origin.wait_indexed();
@@ -218,11 +219,16 @@ fn beyond_what_the_way_to_the_origin_carries_newcomers_to_remote_films_are_refus
     assert!(viewers.len() >= 2, "only {} came", viewers.len());
     let (most, limit) = booked(&server, "origin");
     assert!(most <= limit && most > limit / 2, "{most} of {limit}");
-    let over_http = knock::get(&server, &format!("/{}/hls/main.m3u8", title(FILMS - 1)), HERE);
+    let over_http = knock::get(
+        &server,
+        &format!("/{}/hls/main.m3u8", title(FILMS - 1)),
+        HERE,
+    );
     is_refused_over_http("origin over HLS", &over_http, "the link to the origin");
     let (of_disk, _) = booked(&server, "disk");
     assert_eq!(of_disk, 0, "remote films book no disk");
-    watch(&server, FILM, HERE).unwrap_or_else(|no| panic!("a film of this machine: {no:?}"));
+    let own = watch(&server, FILM, HERE);
+    let _own = own.unwrap_or_else(|no| panic!("a film of this machine: {no:?}"));
     let (of_disk, _) = booked(&server, "disk");
     assert!(of_disk > 0, "it books the disk");
     for (number, viewer) in viewers.iter_mut().enumerate() {

@@ -322,14 +322,26 @@ mod tests {
         );
         assert!(
             following
-                .join(ids[1], (Resource::Disk, &disk), second(60), all, Some(interval))
+                .join(
+                    ids[1],
+                    (Resource::Disk, &disk),
+                    second(60),
+                    all,
+                    Some(interval)
+                )
                 .is_empty()
         );
         // The third follows the second, who is nearer.
         let third = following.behind(None, &disk, second(90), all).unwrap();
         assert_eq!(third.ahead, ids[1]);
         assert_eq!(third.read(&disk).total(), 32 * 100_000);
-        following.join(ids[2], (Resource::Disk, &disk), second(90), all, Some(third));
+        following.join(
+            ids[2],
+            (Resource::Disk, &disk),
+            second(90),
+            all,
+            Some(third),
+        );
         assert_eq!(following.followers(), 2);
         let left: Vec<BookingId> = following
             .leave(ids[0])
@@ -346,7 +358,13 @@ mod tests {
     fn nobody_follows_a_viewer_who_is_behind_or_began_later_in_the_film_or_is_at_its_end() {
         let (ids, disk) = (ids(2), film());
         let mut following = Following::new(1 << 30);
-        following.join(ids[0], (Resource::Disk, &disk), second(0), (100 * SECOND, END), None);
+        following.join(
+            ids[0],
+            (Resource::Disk, &disk),
+            second(0),
+            (100 * SECOND, END),
+            None,
+        );
         let behind = |at, from| following.behind(None, &disk, second(at), (from * SECOND, END));
         assert_eq!(behind(10, 0), None, "the beginning was read by nobody");
         assert_eq!(behind(10, 300), None, "they are ahead");
@@ -372,13 +390,25 @@ mod tests {
         let wide = following.behind(None, &disk, second(100), all).unwrap();
         assert!(
             following
-                .join(ids[1], (Resource::Disk, &disk), second(100), all, Some(wide))
+                .join(
+                    ids[1],
+                    (Resource::Disk, &disk),
+                    second(100),
+                    all,
+                    Some(wide)
+                )
                 .is_empty()
         );
         let near = following.behind(None, &disk, second(110), all).unwrap();
         assert!(
             following
-                .join(ids[2], (Resource::Disk, &disk), second(110), all, Some(near))
+                .join(
+                    ids[2],
+                    (Resource::Disk, &disk),
+                    second(110),
+                    all,
+                    Some(near)
+                )
                 .is_empty()
         );
         assert_eq!(

@@ -47,7 +47,9 @@ impl What {
             (What::Cpu, _) => bits(text).ok_or(
                 "must be a share of the calibrated rate, such as 0.8, or a rate, such as 2.5Gbit",
             ),
-            (What::Net | What::Origin, _) => bits(text).ok_or("must be a rate, such as 100Mbit or 2.5Gbit"),
+            (What::Net | What::Origin, _) => {
+                bits(text).ok_or("must be a rate, such as 100Mbit or 2.5Gbit")
+            }
             (What::Disk, _) => {
                 let bytes = text.strip_suffix("/s").unwrap_or(text);
                 size(bytes).ok_or("must be in bytes per second, such as 80MB/s")

@@ -84,7 +84,10 @@ mod tests {
         edge_of(&["http://films.example/"], &mut config).unwrap();
         let free = files::room(dir.path()).unwrap();
         let size = config.tier.size.as_u64();
-        assert!(size <= MOST && size <= free / 2 + (1 << 30), "{size} of {free}");
+        assert!(
+            size <= MOST && size <= free / 2 + (1 << 30),
+            "{size} of {free}"
+        );
         assert!(size > 0 && config.tier.admit == 1);
 
         let mut own = Config::default();
@@ -107,14 +110,20 @@ mod tests {
         files::reserve(&file, 64 << 20).unwrap();
         let after = room_for(&tier);
         // Others may write meanwhile.
-        assert!(after + (32 << 20) > before, "{before} before, {after} after");
+        assert!(
+            after + (32 << 20) > before,
+            "{before} before, {after} after"
+        );
     }
 
     #[test]
     fn a_path_is_no_origin_and_none_is_an_error() {
         let words = |result: anyhow::Result<()>| result.unwrap_err().to_string();
         let path = words(edge_of(&["/srv/films"], &mut Config::default()));
-        assert!(path.contains("'/srv/films'") && path.contains("reelway serve"), "{path}");
+        assert!(
+            path.contains("'/srv/films'") && path.contains("reelway serve"),
+            "{path}"
+        );
         let none = words(edge_of(&[], &mut Config::default()));
         assert!(none.contains("[[source]]"), "{none}");
     }

@@ -79,7 +79,8 @@ fn library_elsewhere(
 ) -> anyhow::Result<Arc<Directory>> {
     let runtime = tokio::runtime::Handle::current();
     let listings = state.join("listings");
-    let origin = Origin::new(source, store, runtime, Some(&listings)).map_err(anyhow::Error::msg)?;
+    let origin =
+        Origin::new(source, store, runtime, Some(&listings)).map_err(anyhow::Error::msg)?;
     let index = state.join("index").join(origin.folder());
     let library = Arc::new(Directory::of(origin.clone(), Some(index), indexes.clone()));
     origin.on_changed(library.waker());

@@ -39,7 +39,10 @@ pub(crate) fn node_id(state: &Path) -> String {
     let mut id = reelway_session::new_token();
     id.truncate(ID_LENGTH);
     if let Err(error) = keep(&path, &id) {
-        warn!("{}: {error}; the server has another id after a restart", path.display());
+        warn!(
+            "{}: {error}; the server has another id after a restart",
+            path.display()
+        );
     }
     id
 }

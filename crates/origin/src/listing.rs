@@ -4,9 +4,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
-use reelway_supervise::lock;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
@@ -48,8 +46,10 @@ struct Content {
 pub(crate) struct ListingFile {
     path: Option<PathBuf>,
     source: String,
-    /// What is in it; and whether the last attempt to write it failed, so that this is logged once.
-    written: Mutex<(Vec<Listed>, bool)>,
+    /// What is in it.
+    written: Vec<Listed>,
+    /// Whether the last attempt to write it failed: this is logged once.
+    has_failed: bool,
 }
 
 impl ListingFile {
@@ -58,12 +58,13 @@ impl ListingFile {
         ListingFile {
             path,
             source: source.to_owned(),
-            written: Mutex::default(),
+            written: Vec::new(),
+            has_failed: false,
         }
     }
 
     /// What was kept; nothing where there is no file. One that cannot be read is logged, and replaced by the next list.
-    pub fn read(&self) -> Vec<Listed> {
+    pub fn read(&mut self) -> Vec<Listed> {
         let Some(path) = &self.path else {
             return Vec::new();
         };
@@ -75,17 +76,16 @@ impl ListingFile {
                 Vec::new()
             }
         };
-        lock(&self.written).0.clone_from(&films);
+        self.written.clone_from(&films);
         films
     }
 
     /// Keeps what is listed now, if it is another list than before.
-    pub fn write(&self, films: Vec<Listed>) {
+    pub fn write(&mut self, films: Vec<Listed>) {
         let Some(path) = &self.path else {
             return;
         };
-        let mut written = lock(&self.written);
-        if written.0 == films {
+        if self.written == films {
             return;
         }
         let content = Content {
@@ -94,9 +94,9 @@ impl ListingFile {
             films,
         };
         match write(path, &content) {
-            Ok(()) => *written = (content.films, false),
+            Ok(()) => (self.written, self.has_failed) = (content.films, false),
             Err(error) => {
-                if !std::mem::replace(&mut written.1, true) {
+                if !std::mem::replace(&mut self.has_failed, true) {
                     warn!(
                         "{}: {error}; after a restart the origin must be there before its films are listed",
                         path.display()
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn what_was_listed_is_known_after_a_restart_and_only_for_this_source() {
         let dir = tempfile::tempdir().unwrap();
-        let first = file(dir.path(), "http://a/");
+        let mut first = file(dir.path(), "http://a/");
         assert_eq!(first.read(), []);
         first.write(vec![listed("one.mp4"), listed("two.mp4")]);
         first.write(vec![listed("two.mp4")]);
@@ -166,12 +166,12 @@ mod tests {
     #[test]
     fn a_file_that_was_damaged_is_replaced_by_the_next_list() {
         let dir = tempfile::tempdir().unwrap();
-        let first = file(dir.path(), "http://a/");
+        let mut first = file(dir.path(), "http://a/");
         first.write(vec![listed("one.mp4")]);
         let path = dir.path().join("below/list.json");
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-        let second = file(dir.path(), "http://a/");
+        let mut second = file(dir.path(), "http://a/");
         assert_eq!(second.read(), []);
         second.write(vec![listed("one.mp4")]);
         assert_eq!(file(dir.path(), "http://a/").read(), [listed("one.mp4")]);
@@ -181,7 +181,7 @@ mod tests {
     fn without_a_directory_that_can_be_written_nothing_is_kept_and_nothing_fails() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("below"), "a file").unwrap();
-        let first = file(dir.path(), "http://a/");
+        let mut first = file(dir.path(), "http://a/");
         first.write(vec![listed("one.mp4")]);
         assert_eq!(first.read(), []);
         ListingFile::new(None, "http://a/").write(vec![listed("one.mp4")]);

@@ -82,7 +82,12 @@ impl Inner {
             .values()
             .map(|known| {
                 let film = &known.film;
-                self.found(&film.address, (&known.file, &known.via), film.identity, None)
+                self.found(
+                    &film.address,
+                    (&known.file, &known.via),
+                    film.identity,
+                    None,
+                )
             })
             .collect();
         found.sort_by(|a, b| a.file.cmp(&b.file));
@@ -109,7 +114,7 @@ impl Inner {
             })
             .collect();
         listed.sort_by(|a, b| a.path.cmp(&b.path));
-        self.listing.write(listed);
+        self.keep_listed(listed);
     }
 
     fn found(
@@ -186,10 +191,12 @@ impl Inner {
                         .map(plain)
                         .collect()
                 }
-                (Wanted::Listed, Endpoint::Web(web)) => match told_by_reelway(web, &self.source.config.own_id).await? {
-                    Some(listed) => listed,
-                    None => films(folders(web).await?),
-                },
+                (Wanted::Listed, Endpoint::Web(web)) => {
+                    match told_by_reelway(web, &self.source.config.own_id).await? {
+                        Some(listed) => listed,
+                        None => films(folders(web).await?),
+                    }
+                }
             };
         if listed.len() > MOST_FILMS {
             warn!(
@@ -219,7 +226,9 @@ impl Inner {
     /// A film of the list as it was found; `None` where it is gone meanwhile.
     async fn take(&self, endpoint: usize, listed: Entry) -> Option<Found> {
         let address = self.source.address_of(&listed.path);
-        let found = |identity, problem| self.found(&address, (&listed.file, &listed.via), identity, problem);
+        let found = |identity, problem| {
+            self.found(&address, (&listed.file, &listed.via), identity, problem)
+        };
         let known = self.films().get(&address).cloned();
         let as_it_was = |known: &Known| Some(found(known.film.identity, None));
         if let Some(known) = &known

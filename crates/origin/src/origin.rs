@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 
 use crate::config::SourceConfig;
 use crate::fault::Fault;
-use crate::listing::ListingFile;
+use crate::listing::{Listed, ListingFile};
 use crate::source::{Film, Source};
 use crate::stats::OriginStats;
 
@@ -36,7 +36,7 @@ pub(crate) struct Inner {
     pub source: Source,
     pub films: Mutex<HashMap<PathBuf, Known>>,
     /// What was listed last.
-    pub listing: ListingFile,
+    listing: Mutex<ListingFile>,
     /// An endpoint has listed its films since the start.
     pub has_listed: AtomicBool,
     /// It was logged that the films are those of before.
@@ -77,12 +77,12 @@ impl Origin {
         let source = Source::new(config)?;
         let lane = store.lane(&name, source.config.connections);
         let file = listings.map(|directory| directory.join(format!("{}.json", folder(&name))));
-        let listing = ListingFile::new(file, &name);
-        let films = recall(&source, &listing);
+        let mut listing = ListingFile::new(file, &name);
+        let films = recall(&source, &mut listing);
         let origin = Arc::new(Origin(Arc::new(Inner {
             source,
             films: Mutex::new(films),
-            listing,
+            listing: Mutex::new(listing),
             has_listed: AtomicBool::new(false),
             said_stale: AtomicBool::new(false),
             runtime,
@@ -130,7 +130,7 @@ fn folder(shown: &str) -> String {
 }
 
 /// The films that a source listed last.
-fn recall(source: &Source, listing: &ListingFile) -> HashMap<PathBuf, Known> {
+fn recall(source: &Source, listing: &mut ListingFile) -> HashMap<PathBuf, Known> {
     let endpoints = source.endpoints.len();
     let listed = listing.read().into_iter();
     let listed = listed.filter(|listed| listed.endpoint < endpoints);
@@ -263,6 +263,11 @@ impl BlockSource for OpenFilm {
 }
 
 impl Inner {
+    /// These are listed now.
+    pub fn keep_listed(&self, films: Vec<Listed>) {
+        lock(&self.listing).write(films);
+    }
+
     pub fn films(&self) -> MutexGuard<'_, HashMap<PathBuf, Known>> {
         lock(&self.films)
     }

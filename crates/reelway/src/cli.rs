@@ -133,11 +133,7 @@ impl Cli {
         }
         match self.command {
             Command::Serve(serve) => {
-                let Serve { films, flags } = *serve;
-                let mut config = flags.config()?;
-                if !films.is_empty() {
-                    config.films = films;
-                }
+                let config = serve.config()?;
                 if config.films.is_empty() && config.source.is_empty() {
                     Cli::command()
                         .error(
@@ -146,7 +142,7 @@ impl Cli {
                         )
                         .exit();
                 }
-                flags.start(config)
+                serve.flags.start(config)
             }
             Command::Edge(edge) => {
                 let Edge {
@@ -192,6 +188,17 @@ impl Command {
     }
 }
 
+impl Serve {
+    /// What is configured, by file and flags.
+    fn config(&self) -> anyhow::Result<Config> {
+        let mut config = self.flags.config()?;
+        if !self.films.is_empty() {
+            config.films.clone_from(&self.films);
+        }
+        Ok(config)
+    }
+}
+
 impl Flags {
     /// Serves what is configured, or measures the machine.
     fn start(&self, config: Config) -> anyhow::Result<ExitCode> {
@@ -219,7 +226,7 @@ impl Flags {
                 *target = value;
             }
         }
-        over(&mut config.listen, self.listen.clone());
+        over(&mut config.listen, self.listen);
         over(&mut config.state, self.state.clone());
         over(&mut config.pool.size, self.pool);
         if let Some(amounts) = self.capacity.clone() {
@@ -251,7 +258,7 @@ mod tests {
         let seconds = |flag: &str| {
             let cli = Cli::try_parse_from(["reelway", "serve", flag, "films"]).ok()?;
             match cli.command {
-                Command::Serve(serve) => serve.calibrate,
+                Command::Serve(serve) => serve.flags.calibrate,
                 _ => None,
             }
         };
@@ -286,7 +293,7 @@ mod tests {
         let Command::Serve(serve) = cli.command else {
             unreachable!()
         };
-        let (config, _) = serve.into_config().unwrap();
+        let config = serve.config().unwrap();
         assert_eq!(config.films, [PathBuf::from("/b")]);
         assert_eq!(config.listen, Listen::Loopback);
         assert_eq!(config.rtp.burst, 4);

@@ -185,24 +185,20 @@ fn main() -> Result<()> {
         Manner::Stop | Manner::Drip => Duration::from_secs(1),
     };
     // Each at a time of its own, as people do.
-    let part = viewers.len().div_ceil(PARTS).max(1);
+    let mut part = 0;
     while !ended.is_finished() {
-        for viewers in viewers.chunks_mut(part) {
-            for viewer in viewers {
-                match manner {
-                    Manner::Stop => {}
-                    Manner::Drip => viewer.drip()?,
-                    Manner::Again => viewer
-                        .tracks
-                        .iter_mut()
-                        .for_each(|track| track.ask_again(server)),
-                }
+        for viewer in viewers.iter_mut().skip(part).step_by(PARTS) {
+            match manner {
+                Manner::Stop => {}
+                Manner::Drip => viewer.drip()?,
+                Manner::Again => viewer
+                    .tracks
+                    .iter_mut()
+                    .for_each(|track| track.ask_again(server)),
             }
-            std::thread::sleep(pause / PARTS as u32);
         }
-        if viewers.is_empty() {
-            std::thread::sleep(pause);
-        }
+        part = (part + 1) % PARTS;
+        std::thread::sleep(pause / PARTS as u32);
     }
     Ok(())
 }

@@ -121,8 +121,8 @@ impl Model {
                 true => Carriage::Http,
                 false => Carriage::UdpV4,
             },
-        }
             is_remote: false,
+        }
     }
 
     fn reserve(&mut self, who: &Who, until: Monotonic) -> Outcome<Reservation> {

@@ -199,13 +199,15 @@ impl Desk {
         needs: &Needs,
     ) -> Beside {
         let disk = self.followed(needs);
-        let interval = disk
-            .and_then(|(_, disk)| self.following.behind(me, &disk, now.nanos(), needs.times));
+        let interval =
+            disk.and_then(|(_, disk)| self.following.behind(me, &disk, now.nanos(), needs.times));
         let film = self.shared(needs);
         let near = self.sharing.near(me, film, now.nanos(), needs.times);
         let beside = |(resource, curve): &(Resource, Arc<Curve>)| {
             let curve = match (resource, &interval, &near) {
-                (Resource::Disk | Resource::Origin, Some(interval), _) => Arc::new(interval.read(curve)),
+                (Resource::Disk | Resource::Origin, Some(interval), _) => {
+                    Arc::new(interval.read(curve))
+                }
                 (Resource::Memory, _, Some(near)) => near.holds(curve),
                 _ => curve.clone(),
             };
