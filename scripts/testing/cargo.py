@@ -1,5 +1,6 @@
 """Test programs that cargo builds."""
 
+import functools
 import json
 import os
 import subprocess
@@ -38,8 +39,13 @@ def package_name(package_id, directory):
     return fragment.split("@")[0] if "@" in fragment else os.path.basename(directory)
 
 
-def suite(run, title, arguments, env=None, cwd=None, wanted=lambda name: True):
-    """Runs the test programs of `cargo test ARGUMENTS` whose names are wanted, one after the other."""
+# Programs that are run side by side.
+AT_ONCE = 3
+
+
+def suite(run, title, arguments, env=None, cwd=None, wanted=lambda name: True, together=lambda name: False):
+    """Runs the test programs of `cargo test ARGUMENTS` whose names are wanted: one after the other, then side by side those
+    that may run together."""
     began = run.begin(f"{title}: build")
     found = programs(arguments, cwd)
     run.end(f"{title}: build", began)
@@ -48,8 +54,14 @@ def suite(run, title, arguments, env=None, cwd=None, wanted=lambda name: True):
     found = [program for program in found if wanted(program[0])]
     if not found:
         return run.fail(title, "there are no tests")
-    for name, executable, directory, its in found:
-        run.harness(name, [executable], {**its, **(env or {})}, directory)
+    works = [
+        (name, functools.partial(run.harness, name, [executable], {**its, **(env or {})}, directory))
+        for name, executable, directory, its in found
+    ]
+    for name, work in works:
+        if not together(name):
+            work()
+    run.side_by_side([work for name, work in works if together(name)], AT_ONCE)
 
 
 def documentation(run, title, arguments, cwd=None):

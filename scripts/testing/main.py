@@ -13,6 +13,35 @@ from runner import Run
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # All tests are built with one set of features: with others, cargo would build everything anew.
 ALL = ["--workspace"]
+# Programs that have the machine for themselves: they measure times to the millisecond, or take all of the processors. All
+# others wait for players' and films' own times most of theirs, and run side by side.
+ALONE = {
+    "reelway-clock",
+    "reelway-clock-preload::aarch64",
+    "reelway-clock-preload::contract",
+    "reelway-clock-preload::lab",
+    "reelway-clock-preload::programs",
+    "reelway-clock::threads",
+    "reelway-sender::lab",
+    "reelway-sim::seeds",
+    "reelway-tests::api_load",
+    "reelway-tests::bounded",
+    "reelway-tests::calibration",
+    "reelway-tests::crowd",
+    "reelway-tests::hostile",
+    "reelway-tests::media",
+    "reelway-tests::refusals",
+    "reelway-tests::rtsp_ffmpeg",
+    "reelway-tests::rtsp_loss",
+    "reelway-tests::segments",
+    "reelway-tests::standstill",
+    "reelway-tests::sync",
+    "reelway-tests::unread",
+    "reelway-tests::wire",
+    "reelway-tests::yardstick",
+    "reelway-tests::yardstick_http",
+    "reelway-tests::yardstick_many",
+}
 
 
 def lints(run):
@@ -35,8 +64,12 @@ def is_end_to_end(program):
     return program.split("::")[0] == "reelway-tests"
 
 
+def may_share(name):
+    return name not in ALONE
+
+
 def crates(run):
-    cargo.suite(run, "crates", ALL, wanted=lambda name: not is_end_to_end(name))
+    cargo.suite(run, "crates", ALL, wanted=lambda name: not is_end_to_end(name), together=may_share)
     cargo.documentation(run, "examples in the documentation", ALL)
 
 
@@ -48,7 +81,7 @@ def fuzzing(run):
 
 def end_to_end(run):
     # Few tests at once: they measure, and the machine may be small.
-    cargo.suite(run, "end to end", ALL, {"RUST_TEST_THREADS": "2"}, wanted=is_end_to_end)
+    cargo.suite(run, "end to end", ALL, {"RUST_TEST_THREADS": "2"}, wanted=is_end_to_end, together=may_share)
 
 
 def pages(run):

@@ -9,12 +9,18 @@ import signal
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import lists
 import output
 
 # Seconds after which a test program is ended.
 LIMIT = 1800
+
+
+def say(line):
+    """Shows a line at once."""
+    print(line, flush=True)
 
 
 class Run:
@@ -28,10 +34,11 @@ class Run:
         self.failed = {}
         self.skipped = {}
         self.times = []
+        self._saying = threading.Lock()
 
     # Programs
 
-    def program(self, command, env=None, cwd=None, out=None, about=None):
+    def program(self, command, env=None, cwd=None, out=None, about=None, say=say):
         """Runs a program, shows what it prints, and gives its status: None if it was not done in time. `out` gets each
         line of standard output; `about` turns the name in a SKIPPED line into the test's."""
         child = subprocess.Popen(
@@ -54,7 +61,7 @@ class Run:
                 if said := output.skip(line):
                     name = about(said[0]) if about else said[0]
                     self.skipped.setdefault(name, said[1])
-                print(line, flush=True)
+                say(line)
 
         readers = [
             threading.Thread(target=read, args=(child.stdout, out), daemon=True),
@@ -88,27 +95,42 @@ class Run:
         self.end(name, began)
         return status == 0
 
-    def begin(self, name):
-        print(f"\n== {name}", flush=True)
+    def begin(self, name, say=say):
+        say(f"\n== {name}")
         return time.monotonic()
 
-    def end(self, name, began):
+    def end(self, name, began, say=say):
         took = time.monotonic() - began
         self.times.append((took, name))
-        print(f"-- {name}: {took:.1f} s", flush=True)
+        say(f"-- {name}: {took:.1f} s")
 
-    def fail(self, name, message):
-        print(f"-- FAILED {name}: {message}", flush=True)
+    def fail(self, name, message, say=say):
+        say(f"-- FAILED {name}: {message}")
         self.failed.setdefault(name, message)
+
+    def side_by_side(self, works, at_once):
+        """Does several works, so many at a time. Each gets a function that takes what it says; that is shown when the
+        work is done."""
+
+        def whole(work):
+            lines = []
+            work(lines.append)
+            with self._saying:
+                for line in lines:
+                    say(line)
+
+        with ThreadPoolExecutor(at_once) as pool:
+            for done in [pool.submit(whole, work) for work in works]:
+                done.result()
 
     # Test programs
 
-    def harness(self, program, command, env=None, cwd=None):
+    def harness(self, program, command, env=None, cwd=None, say=say):
         """Runs a program that holds Rust's test harness; `program` names it."""
-        began = self.begin(program)
+        began = self.begin(program, say)
         name_of = lambda test: f"{program} {test}"
         seen = output.Harness()
-        status = self.program(command, env, cwd, seen.line, name_of)
+        status = self.program(command, env, cwd, seen.line, name_of, say)
         for test in seen.passed:
             self.passed.add(name_of(test))
         for test, reason in seen.ignored.items():
@@ -116,9 +138,10 @@ class Run:
         counted = seen.counted()
         if not seen.ends or status not in (0, 101):
             where = f"; {len(seen.passed)} tests had passed"
-            self.fail(program, how(status, self.limit) + where)
+            self.fail(program, how(status, self.limit) + where, say)
         elif counted[1] != len(seen.failed) or (status == 0) != (counted[1] == 0):
-            self.fail(program, f"it ended with {status} and counts {counted[1]} failures, {len(seen.failed)} are named")
+            named = f"it ended with {status} and counts {counted[1]} failures, {len(seen.failed)} are named"
+            self.fail(program, named, say)
         elif counted[0] != len(seen.passed):
             # A line was garbled by what a child printed: the harness knows how many there are.
             for number in range(counted[0] - len(seen.passed)):
@@ -126,8 +149,8 @@ class Run:
         for test, message in sorted(seen.failed.items()):
             # It may have passed under the same name elsewhere in the output.
             self.passed.discard(name_of(test))
-            self.fail(name_of(test), message)
-        self.end(program, began)
+            self.fail(name_of(test), message, say)
+        self.end(program, began, say)
 
     # The end
 

@@ -155,6 +155,19 @@ class TheRunner(unittest.TestCase):
         self.assertFalse(run.good)
         self.assertIn("FAILED tried::hangs: not done after 2 s", run.said)
 
+    def test_programs_side_by_side_are_counted_and_shown_one_after_the_other(self):
+        programs = ["--test", "good", "--test", "aborts", "--test", "bad", "--test", "skips"]
+        both = lambda name: name not in ("tried::good", "tried::skips")
+        run = self.seen(lambda run: cargo.suite(run, "crate", ["--offline", *programs], cwd=self.crate, together=both))
+        self.assertFalse(run.good)
+        self.assertIn("FAILED tried::aborts: it died of SIGABRT", run.said)
+        self.assertIn("FAILED tried::bad never: ", run.said)
+        self.assertEqual(run.last, "3 passed, 5 failed, 2 skipped")
+        begun = [line for line in run.said.splitlines() if line.startswith(("== tried", "-- tried"))]
+        names = [line.split()[1].removesuffix(":") for line in begun]
+        self.assertEqual(names[0::2], names[1::2], run.said)
+        self.assertEqual(names[:4], ["tried::good", "tried::good", "tried::skips", "tried::skips"])
+
     def test_a_skipped_test_is_bad_unless_it_is_listed_with_its_reason(self):
         run = self.run_of("skips")
         self.assertFalse(run.good)

@@ -9,28 +9,36 @@ use crate::wait;
 /// Bytes that are requested at a time.
 const PIECE: usize = 256 << 10;
 
+/// A metric without labels; 0 where it is not there.
+#[track_caller]
+pub fn number(server: &Server, name: &str) -> f64 {
+    let metrics = server.get("/metrics").text();
+    let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
+    metrics.lines().find_map(value).unwrap_or(0.0)
+}
+
+/// Bytes of film that the tier of a server holds.
+#[track_caller]
+pub fn held(server: &Server) -> f64 {
+    number(server, "reelway_tier_cached_bytes")
+}
+
 /// Has all of a remote film written to the tier of a server that keeps no other film, and admits at the first request.
 /// Piece by piece: what the disk cannot write in time is left out, and is not offered again as long as it is in memory.
 #[track_caller]
 pub fn fill(server: &Server, path: &str, film: &[u8]) {
-    let cached = || {
-        let metrics = server.get("/metrics").text();
-        let name = "reelway_tier_cached_bytes ";
-        let cached = metrics.lines().find_map(|line| line.strip_prefix(name));
-        cached.map_or(0.0, |cached| cached.parse::<f64>().expect("a number"))
-    };
     for (number, piece) in film.chunks(PIECE).enumerate() {
         let (first, end) = (number * PIECE, number * PIECE + piece.len());
         let range = format!("bytes={first}-{}", end - 1);
         let answer = http::send(server.http, "GET", path, &[("Range", &range)], &[]);
         assert!(answer.expect("a piece").body == piece);
         let written = wait::until(Duration::from_secs(60), || {
-            (cached() >= end as f64).then_some(())
+            (held(server) >= end as f64).then_some(())
         });
         assert!(
             written.is_some(),
             "the tier has {} of {end} bytes",
-            cached()
+            held(server)
         );
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use reelway_tests::elsewhere::{Elsewhere, Spoil, Spoiler, nginx, nginx_that, s3};
 use reelway_tests::server::{Options, Server};
-use reelway_tests::{films, tier, wait};
+use reelway_tests::{films, http, tier, wait};
 
 /// Where a film's media begins for sure: what lies before it is read when it is indexed.
 const LATER: u64 = 1 << 20;
@@ -301,6 +301,50 @@ fn what_is_in_the_tier_is_not_fetched_again_after_a_restart() {
         None => Spoil::Not,
     });
     assert!(edge.get(LONG).body == film);
+}
+
+#[test]
+fn a_purged_film_is_fetched_anew_and_who_watches_it_goes_on() {
+    let (dir, film) = folder();
+    fs::remove_file(dir.path().join("faststart.mp4")).expect("the short film");
+    let origin = nginx(dir.path());
+    let state = films::temp_dir("purged");
+    let edge = Options::edge(&format!("http://{}/", origin.at))
+        .state(state.path())
+        .flag("--tier", "64MiB")
+        .set("http.ahead", 3600)
+        .set("pool.size", "'8MiB'")
+        .set("pool.block", "'64KiB'")
+        .start();
+    edge.wait_indexed();
+    tier::fill(&edge, LONG, &film);
+    let read = || tier::number(&edge, "reelway_disk_read_bytes_total");
+    let before = read();
+    let address = format!(
+        "/api/cache/{}",
+        LONG.trim_start_matches('/').trim_end_matches("/file")
+    );
+    let purge = |path: &str, token: &str| {
+        let bearer = format!("Bearer {token}");
+        http::request(edge.http, "DELETE", path, &[("Authorization", &bearer)])
+            .expect("an answer")
+            .status
+    };
+    assert_eq!(purge(&address, "guessed"), 401);
+    assert_eq!(purge("/api/cache/nothing", &edge.token()), 404);
+    assert!(tier::held(&edge) >= film.len() as f64);
+    // Somebody is in the middle of it.
+    let mut watching = http::begin(edge.http, "GET", LONG, &[], 0).expect("a connection");
+    let mut first = vec![0; 256 << 10];
+    watching.read_exact(&mut first).expect("the beginning");
+    assert_eq!(purge(&address, &edge.token()), 204);
+    assert!(tier::held(&edge) < film.len() as f64 / 2.0);
+    let mut rest = Vec::new();
+    watching.read_to_end(&mut rest).expect("the rest");
+    first.extend(rest);
+    assert!(first.ends_with(&film), "what was watched is the film");
+    assert!(edge.get(LONG).body == film);
+    assert!(read() - before >= film.len() as f64 / 2.0);
 }
 
 #[test]

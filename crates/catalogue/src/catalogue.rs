@@ -1,8 +1,11 @@
 //! What the protocols ask.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::entry::{CatalogueError, Entry, Film};
+use reelway_metrics::Exposition;
+
+use crate::entry::{CatalogueError, Entry, Film, State};
 use crate::intake::Intake;
 
 /// Which films there are. Asked by every protocol, for every newcomer.
@@ -19,5 +22,22 @@ pub trait Catalogue: Send + Sync {
     /// Where films can be put and taken away; `None` where they cannot.
     fn intake(&self) -> Option<&dyn Intake> {
         None
+    }
+
+    /// How many entries there are in each state, by the state's name.
+    fn tally(&self) -> BTreeMap<&'static str, usize> {
+        let mut tally = BTreeMap::from(State::NAMES.map(|name| (name, 0)));
+        for entry in self.list() {
+            *tally.entry(entry.state.name()).or_default() += 1;
+        }
+        tally
+    }
+
+    /// Writes how many films there are, by state.
+    fn write_metrics(&self, out: &mut Exposition) {
+        out.family("reelway_films", "gauge", "Films by state.");
+        for (state, count) in self.tally() {
+            out.value("reelway_films", &[("state", state)], count);
+        }
     }
 }

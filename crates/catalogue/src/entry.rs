@@ -69,6 +69,21 @@ pub enum State {
     Ready(Arc<Summary>),
 }
 
+impl State {
+    /// All names of states, as the API and the metrics have them.
+    pub const NAMES: [&'static str; 4] = ["ready", "indexing", "not_ready", "unplayable"];
+
+    /// The state's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            State::Ready(_) => "ready",
+            State::Indexing => "indexing",
+            State::NotReady { .. } => "not_ready",
+            State::Unplayable { .. } => "unplayable",
+        }
+    }
+}
+
 /// What lists show of a film that plays.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {

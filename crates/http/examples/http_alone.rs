@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_catalogue::{Directory, DirectoryConfig};
-use reelway_http::{Addresses, HttpConfig, HttpServer, NodeState, NodeView, Sending};
+use reelway_http::{Addresses, HttpConfig, HttpServer, NodeState, NodeView};
+use reelway_metrics::Exposition;
 use reelway_session::{Limits, Sessions};
 use reelway_store::{Store, StoreConfig};
+use serde_json::Value;
 
 struct Alone;
 
@@ -23,9 +25,13 @@ impl NodeView for Alone {
     fn state(&self) -> NodeState {
         NodeState::Serving
     }
-    fn sending(&self) -> Sending {
-        Sending::default()
+    fn sending(&self) -> Value {
+        Value::Null
     }
+    fn sent(&self) -> u64 {
+        0
+    }
+    fn write_metrics(&self, _: &mut Exposition) {}
     fn addresses(&self) -> Addresses {
         Addresses::default()
     }

@@ -16,7 +16,7 @@ use reelway_viewing::Pace;
 
 use crate::answer::{self, Answer};
 use crate::api::admission::{admission, calibration, calibration_chart};
-use crate::api::cache::cache;
+use crate::api::cache::{cache, purge};
 use crate::api::events::{Events, events};
 use crate::api::film::film;
 use crate::api::films::films;
@@ -30,7 +30,7 @@ use crate::films::Films;
 use crate::front::Front;
 use crate::health::{self, healthz, readyz};
 use crate::metrics::page::{Page, metrics};
-use crate::metrics::{answers, counters, server, store};
+use crate::metrics::{answers, counters};
 use crate::node::NodeView;
 use crate::shadow::Shadow;
 use crate::status::Status;
@@ -201,7 +201,7 @@ fn watch(config: &HttpConfig, parts: &Parts, playlists: Arc<Desk>) -> Watch {
 fn metrics_page(parts: &Parts, playlists: Arc<Desk>) -> Page {
     let Parts {
         catalogue,
-        store: blocks,
+        store,
         sessions,
         status,
         shadow,
@@ -209,14 +209,20 @@ fn metrics_page(parts: &Parts, playlists: Arc<Desk>) -> Page {
         desk,
         ..
     } = parts.clone();
-    let (of_node, of_health, of_http) = (status.clone(), status.clone(), status);
-    let gate = sessions.gate().clone();
+    let (of_http, node) = (status.clone(), status.node.clone());
     Page::default()
-        .with(move |out| server::node(out, &of_node))
-        .with(move |out| server::films_and_sessions(out, &*catalogue, &sessions))
-        .with(move |out| server::admission(out, &gate))
-        .with(move |out| store::store(out, &blocks, &shadow))
-        .with(move |out| health::metrics(out, &of_health.node.problems()))
+        .with(move |out| status.write_metrics(out))
+        .with(move |out| {
+            node.write_metrics(out);
+            health::write_metrics(out, &node.problems());
+        })
+        .with(move |out| catalogue.write_metrics(out))
+        .with(move |out| {
+            sessions.write_metrics(out);
+            sessions.gate().write_metrics(out);
+        })
+        .with(move |out| store.write_metrics(out))
+        .with(move |out| shadow.write_metrics(out))
         .with(move |out| counters::write(out, &of_http.counters))
         .with(move |out| answers::waiting(out, &desk, &playlists, &events))
         .with(answers::reactor)
@@ -235,6 +241,7 @@ fn router(parts: Parts) -> Router {
         .route("/api/calibration", get(calibration))
         .route("/api/calibration.svg", get(calibration_chart))
         .route("/api/cache", get(cache))
+        .route("/api/cache/{*title}", delete(purge))
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use reelway_metrics::Exposition;
 use reelway_supervise::Severity;
 
 use crate::answer::{self, Answer};
-use crate::metrics::text::Exposition;
 use crate::node::{NodeState, Problem};
 use crate::status::Status;
 
@@ -44,7 +44,7 @@ fn health(problems: &[Problem]) -> Answer {
 }
 
 /// Panics and problems as metrics.
-pub(crate) fn metrics(out: &mut Exposition, problems: &[Problem]) {
+pub(crate) fn write_metrics(out: &mut Exposition, problems: &[Problem]) {
     let name = "reelway_thread_panics_total";
     out.family(
         name,

@@ -41,7 +41,6 @@ mod guard;
 mod health;
 mod media;
 mod metrics;
-mod names;
 mod node;
 mod peer;
 mod pieces;
@@ -58,6 +57,6 @@ mod watch;
 mod web;
 
 pub use config::HttpConfig;
-pub use node::{Addresses, Calibrated, NodeState, NodeView, Problem, Sending};
+pub use node::{Addresses, Calibrated, NodeState, NodeView, Problem};
 pub use reelway_viewing::pinned_blocks;
 pub use server::HttpServer;

@@ -1,9 +1,9 @@
 //! What the API shows of the rest of the server, which the binary knows.
 
-use std::time::Duration;
-
+use reelway_metrics::Exposition;
 use reelway_supervise::Severity;
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 /// Whether newcomers are let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -15,55 +15,6 @@ pub enum NodeState {
     Serving,
     /// Stopping: nobody new comes in.
     Draining,
-}
-
-/// What the RTP sender does.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sending {
-    /// Bits a second over the last seconds.
-    pub rate: u64,
-    /// Packets a second over the last seconds.
-    pub packets_per_second: u64,
-    /// Median of lateness against the timetable over the last seconds, in milliseconds; `None` when
-    /// nothing was sent.
-    pub late_p50_ms: Option<f64>,
-    /// The same, 99th percentile.
-    pub late_p99_ms: Option<f64>,
-    /// The same, 99.9th percentile.
-    pub late_p999_ms: Option<f64>,
-    /// Greatest lateness over the last seconds, in milliseconds.
-    pub late_max_ms: Option<f64>,
-    /// How packets go to the kernel: `gso`, `sendmmsg`.
-    pub backend: String,
-    /// Packets of a viewer that were handed to the kernel together, in the mean of the last seconds;
-    /// `None` when nothing was sent.
-    pub packets_per_send: Option<f64>,
-    /// Milliseconds of CPU that the sender threads needed for a stream and second, over the last
-    /// seconds; `None` when nothing played.
-    pub cpu_ms_per_stream_second: Option<f64>,
-    /// Packets since the start.
-    pub packets_total: u64,
-    /// Bytes since the start.
-    pub bytes_total: u64,
-    /// CPU time of the sender threads since the start.
-    pub cpu_total: Duration,
-    /// System calls made to send, since the start.
-    pub calls_total: u64,
-    /// Sends (packets of a viewer handed over together) since the start.
-    pub sends_total: u64,
-    /// Packets that receivers asked for again, since the start.
-    pub missed_total: u64,
-    /// Packets sent again since the start; not among `packets_total`.
-    pub resent_total: u64,
-    /// Frames left out since the start, because they would have come too late and no other frame needs
-    /// them.
-    pub dropped_frames_total: u64,
-    /// Packets offered again since the start, because the kernel had no room.
-    pub retried_total: u64,
-    /// Packets that the kernel refused since the start: lost.
-    pub refused_total: u64,
-    /// Times since the start that a stream's timetable was moved on after a stall.
-    pub shifts_total: u64,
 }
 
 /// Something that is wrong with the server.
@@ -131,8 +82,12 @@ pub trait NodeView: Send + Sync {
     fn id(&self) -> String;
     /// Whether newcomers are let in.
     fn state(&self) -> NodeState;
-    /// What the sender does.
-    fn sending(&self) -> Sending;
+    /// What the RTP sender does, as the API shows it.
+    fn sending(&self) -> Value;
+    /// Bytes of RTP sent since the start.
+    fn sent(&self) -> u64;
+    /// Writes what the RTP sender does and has done.
+    fn write_metrics(&self, out: &mut Exposition);
     /// Where viewers reach the server.
     fn addresses(&self) -> Addresses;
     /// What is wrong at the moment.

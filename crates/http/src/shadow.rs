@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use reelway_cache::sim::{Requests, belady, run};
 use reelway_cache::{BlockId, FilmId, Spec};
+use reelway_metrics::Exposition;
 use reelway_store::{Observer, Store};
 use reelway_supervise::lock;
 
@@ -108,6 +109,29 @@ impl Shadow {
     /// What was found last; `None` as long as too little was asked for.
     pub fn compared(&self) -> Option<Arc<Compared>> {
         lock(&self.found).clone()
+    }
+
+    /// Writes hit ratios by policy, and what finding them took.
+    pub fn write_metrics(&self, out: &mut Exposition) {
+        if let Some(compared) = self.compared() {
+            let name = "reelway_cache_hit_ratio";
+            let help = "Hit ratio of the same last requests, with this policy and with others.";
+            out.family(name, "gauge", help);
+            for (policy, hits) in [
+                ("this", compared.hits),
+                ("lru", compared.lru),
+                ("ons", compared.ons),
+                ("belady", compared.belady),
+            ] {
+                let ratio = hits as f64 / compared.requests.max(1) as f64;
+                out.value(name, &[("policy", policy)], ratio);
+            }
+        }
+        out.counter(
+            "reelway_cache_compare_cpu_seconds_total",
+            "CPU time of the comparison with other policies.",
+            self.cpu().as_secs_f64(),
+        );
     }
 
     /// Goes through the window.

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
+use reelway_metrics::Exposition;
 use reelway_session::Sessions;
 
 use crate::metrics::counters::Counters;
 use crate::node::{NodeState, NodeView};
+use crate::process;
 
 /// The server as a whole.
 pub(crate) struct Status {
@@ -42,6 +44,29 @@ impl Status {
             NodeState::Draining
         } else {
             self.node.state()
+        }
+    }
+
+    /// Writes what the process is, its state and what it took so far.
+    pub fn write_metrics(&self, out: &mut Exposition) {
+        let name = "reelway_build_info";
+        out.family(name, "gauge", "Version of the server; always 1.");
+        out.value(name, &[("version", env!("CARGO_PKG_VERSION"))], 1);
+        let uptime = self.uptime().as_secs_f64();
+        out.gauge("reelway_uptime_seconds", "Time since the start.", uptime);
+        for (name, help, value) in process::counters() {
+            out.counter(name, help, value);
+        }
+        let name = "reelway_state";
+        let help = "1 for the state the server is in.";
+        out.family(name, "gauge", help);
+        let state = self.state();
+        for (label, is) in [
+            ("starting", state == NodeState::Starting),
+            ("serving", state == NodeState::Serving),
+            ("draining", state == NodeState::Draining),
+        ] {
+            out.value(name, &[("state", label)], u8::from(is));
         }
     }
 }

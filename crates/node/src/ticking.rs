@@ -71,7 +71,7 @@ pub(crate) async fn tick(
                 let stats = sender.stats();
                 // Of a stream that stands, nothing is late: it goes on where it was.
                 let stood = stats.shifts - std::mem::replace(&mut shifts, stats.shifts);
-                let late = node.sending().late_p99_ms;
+                let late = node.activity().late_p99_ms;
                 let late =
                     late.is_some_and(|late| late > LATE_MS) || stood * 100 > stats.playing as u64;
                 let late = late && shaken == 0;

@@ -1,19 +1,15 @@
 //! What the pages and the API show of this server as a whole.
 
-use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use reelway_catalogue::IndexMemory;
-use reelway_clock::Monotonic;
-use reelway_http::{Addresses, Calibrated, NodeState, NodeView, Problem, Sending};
-use reelway_sender::{Sender, SenderStats};
+use reelway_http::{Addresses, Calibrated, NodeState, NodeView, Problem};
+use reelway_metrics::Exposition;
+use reelway_sender::{Activity, Recent, Sender};
 use reelway_session::Sessions;
 use reelway_supervise as supervise;
-
-/// Seconds over which rates are taken.
-const WINDOW: usize = 5;
+use serde_json::Value;
 
 /// This server.
 pub struct Node {
@@ -26,8 +22,7 @@ pub struct Node {
     indexes: IndexMemory,
     /// All films have been looked at once.
     settled: AtomicBool,
-    /// The sender's counts over the last seconds, the oldest first.
-    history: Mutex<VecDeque<(Monotonic, SenderStats)>>,
+    recent: Mutex<Recent>,
 }
 
 impl Node {
@@ -47,7 +42,7 @@ impl Node {
             calibrated,
             indexes,
             settled: AtomicBool::new(false),
-            history: Mutex::default(),
+            recent: Mutex::default(),
         }
     }
 
@@ -58,11 +53,14 @@ impl Node {
 
     /// Takes the counts of this moment; to be called once a second.
     pub fn tick(&self) {
-        let mut history = supervise::whole(self.history.lock());
-        if history.len() > WINDOW {
-            history.pop_front();
-        }
-        history.push_back((reelway_clock::now(), self.sender.stats()));
+        let mut recent = supervise::whole(self.recent.lock());
+        recent.note(reelway_clock::now(), self.sender.stats());
+    }
+
+    /// What its sender does.
+    pub(crate) fn activity(&self) -> Activity {
+        let recent = supervise::whole(self.recent.lock());
+        recent.activity(reelway_clock::now(), self.sender.stats())
     }
 }
 
@@ -94,23 +92,16 @@ impl NodeView for Node {
         self.sender.others_send(networks, connection, bytes, speed);
     }
 
-    fn sending(&self) -> Sending {
-        let now = self.sender.stats();
-        let history = supervise::whole(self.history.lock());
-        let (seconds, before) = match history.front() {
-            Some((then, stats)) => (
-                reelway_clock::now().since(*then).as_secs_f64(),
-                stats.clone(),
-            ),
-            None => (1.0, SenderStats::default()),
-        };
-        let playing = history
-            .iter()
-            .map(|(_, stats)| stats.playing)
-            .sum::<usize>()
-            + now.playing;
-        let stream_seconds = playing as f64 / (history.len() + 1) as f64 * seconds;
-        sending(&now, &before, seconds, stream_seconds)
+    fn sending(&self) -> Value {
+        serde_json::json!(self.activity())
+    }
+
+    fn sent(&self) -> u64 {
+        self.sender.stats().bytes
+    }
+
+    fn write_metrics(&self, out: &mut Exposition) {
+        self.activity().write_metrics(out);
     }
 
     fn addresses(&self) -> Addresses {
@@ -131,77 +122,5 @@ impl NodeView for Node {
 
     fn calibrated(&self) -> Option<Calibrated> {
         self.calibrated.clone()
-    }
-}
-
-/// What was done from `before` to `now`.
-fn sending(now: &SenderStats, before: &SenderStats, seconds: f64, stream_seconds: f64) -> Sending {
-    let a_second = |count: u64| (count as f64 / seconds.max(0.001)) as u64;
-    let packets = now.packets - before.packets;
-    let sends = now.runs - before.runs;
-    let late = now.late_counts.since(&before.late_counts);
-    let millis = |duration: Duration| (packets > 0).then_some(duration.as_secs_f64() * 1e3);
-    let cpu = now.cpu.saturating_sub(before.cpu).as_secs_f64() * 1e3;
-    Sending {
-        rate: a_second((now.bytes - before.bytes) * 8),
-        packets_per_second: a_second(packets),
-        late_p50_ms: millis(late.p50),
-        late_p99_ms: millis(late.p99),
-        late_p999_ms: millis(late.p999),
-        late_max_ms: millis(late.max),
-        backend: now.backend.to_owned(),
-        packets_per_send: (sends > 0).then(|| packets as f64 / sends as f64),
-        cpu_ms_per_stream_second: (packets > 0 && stream_seconds > 0.0)
-            .then(|| cpu / stream_seconds),
-        packets_total: now.packets,
-        bytes_total: now.bytes,
-        cpu_total: now.cpu,
-        calls_total: now.calls,
-        sends_total: now.runs,
-        missed_total: now.missed,
-        resent_total: now.resent,
-        dropped_frames_total: now.dropped,
-        retried_total: now.retried,
-        refused_total: now.refused,
-        shifts_total: now.shifts,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_are_of_the_time_between_and_counts_of_all_time() {
-        let before = SenderStats {
-            packets: 1000,
-            runs: 200,
-            bytes: 1_000_000,
-            dropped: 3,
-            cpu: Duration::from_millis(10),
-            ..SenderStats::default()
-        };
-        let now = SenderStats {
-            packets: 1800,
-            runs: 300,
-            bytes: 2_000_000,
-            dropped: 5,
-            resent: 7,
-            cpu: Duration::from_millis(16),
-            ..before.clone()
-        };
-        let sending = sending(&now, &before, 4.0, 20.0);
-        assert_eq!((sending.rate, sending.packets_per_second), (2_000_000, 200));
-        assert_eq!(sending.packets_per_send, Some(8.0));
-        assert!((sending.cpu_ms_per_stream_second.unwrap() - 0.3).abs() < 1e-9);
-        assert_eq!((sending.dropped_frames_total, sending.resent_total), (5, 7));
-    }
-
-    #[test]
-    fn where_nothing_was_sent_nothing_is_said_of_packets() {
-        let sending = sending(&SenderStats::default(), &SenderStats::default(), 5.0, 0.0);
-        assert_eq!(sending.late_p50_ms, None);
-        assert_eq!(sending.packets_per_send, None);
-        assert_eq!(sending.cpu_ms_per_stream_second, None);
     }
 }

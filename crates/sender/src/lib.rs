@@ -28,6 +28,7 @@
 //! | `links.rs` | limited links: one pacer each, for all threads |
 //! | `departure.rs` | where the kernel holds packets until their time |
 //! | `histogram.rs` | how late packets left |
+//! | `stats.rs` | the counts of all threads, rates of the last seconds, metrics |
 //! | `writer.rs` | the one writer of a TCP connection |
 //! | `rtcp.rs`, `reporter.rs` | reports from viewers, and to them |
 //!
@@ -52,6 +53,7 @@ mod rtcp;
 mod sender;
 mod share;
 mod shared;
+mod stats;
 mod stream;
 mod streams;
 mod thread;
@@ -64,8 +66,8 @@ pub use links::LinkConfig;
 pub use reelway_playout::{Again, PlayInfo, State, StreamError, TrackInfo};
 pub use sender::Sender;
 pub use share::reserved_blocks;
+pub use stats::{Activity, Recent, SenderStats};
 pub use stream::{
-    FileStream, FilmStream, Out, Progress, Reception, SenderStats, Stream, StreamEvent, TrackOut,
-    What,
+    FileStream, FilmStream, Out, Progress, Reception, Stream, StreamEvent, TrackOut, What,
 };
 pub use writer::{FrameWriter, WriterError};

@@ -20,7 +20,6 @@ use crate::config::{SenderConfig, SenderError};
 use crate::counters::Counters;
 use crate::departure::Ways;
 use crate::handle::StreamHandle;
-use crate::histogram::Histogram;
 use crate::inbox::{Command, Inbox};
 use crate::links::Links;
 use crate::path::{Path, UdpPath};
@@ -31,7 +30,8 @@ use crate::route::{carriage, route};
 use crate::rtcp::{Beats, Directory, listen};
 use crate::share::Share;
 use crate::shared::{Shared, ThreadSlot};
-use crate::stream::{Out, SenderStats, Stream, TrackOut, What};
+use crate::stats::SenderStats;
+use crate::stream::{Out, Stream, TrackOut, What};
 use crate::streams::{self, Owner, Rules, Track};
 use crate::thread::{Neighbour, Parts, Priority, Thread, now};
 
@@ -447,12 +447,6 @@ impl Sender {
     /// What it has done.
     pub fn stats(&self) -> SenderStats {
         let workers = &self.0.workers;
-        let sum = |counter: fn(&Counters) -> &AtomicU64| {
-            workers
-                .iter()
-                .map(|worker| counter(&worker.counters).load(Ordering::Relaxed))
-                .sum::<u64>()
-        };
         let streams_of_threads: Vec<usize> = self
             .0
             .loads
@@ -461,28 +455,11 @@ impl Sender {
             .collect();
         SenderStats {
             backend: self.0.backend,
-            threads: workers.len(),
             streams: streams_of_threads.iter().sum(),
             streams_of_threads,
-            playing: workers
-                .iter()
-                .map(|worker| worker.counters.playing.load(Ordering::Relaxed))
-                .sum(),
-            packets: sum(|counters| &counters.packets),
-            bytes: sum(|counters| &counters.bytes),
-            runs: sum(|counters| &counters.runs),
-            calls: sum(|counters| &counters.calls),
-            turns: sum(|counters| &counters.turns),
-            retried: sum(|counters| &counters.retried),
-            refused: sum(|counters| &counters.refused),
-            shifts: sum(|counters| &counters.shifts),
-            dropped: sum(|counters| &counters.dropped),
             missed: self.0.directory.missed(),
-            resent: sum(|counters| &counters.resent),
             plans: self.0.planner.plans(),
-            cpu: Duration::from_nanos(sum(|counters| &counters.cpu)),
-            late: Histogram::summary(workers.iter().map(|worker| &worker.counters.late)),
-            late_counts: Histogram::counts(workers.iter().map(|worker| &worker.counters.late)),
+            ..SenderStats::of(workers.iter().map(|worker| &*worker.counters))
         }
     }
 }

@@ -9,7 +9,7 @@ use reelway_media::Nanos;
 use reelway_playout::{Again, State};
 use reelway_store::Source;
 
-use crate::histogram::{Lateness, LatenessCounts};
+use crate::histogram::Lateness;
 use crate::writer::FrameWriter;
 
 /// Something to send: handed over once, after which its owner may sleep.
@@ -161,49 +161,4 @@ pub struct Progress {
     pub resent: u64,
     /// How each track arrives, by the last report of its receiver; in the order of the tracks.
     pub reception: Vec<Option<Reception>>,
-}
-
-/// What the whole sender has done.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SenderStats {
-    /// Which backend sends: `gso`, `sendmmsg`.
-    pub backend: &'static str,
-    /// Sender threads.
-    pub threads: usize,
-    /// Streams there are, in any state.
-    pub streams: usize,
-    /// The same for each thread.
-    pub streams_of_threads: Vec<usize>,
-    /// Streams being sent.
-    pub playing: usize,
-    /// RTP packets sent.
-    pub packets: u64,
-    /// Bytes of RTP sent.
-    pub bytes: u64,
-    /// Runs of packets handed to the kernel.
-    pub runs: u64,
-    /// System calls made to send them.
-    pub calls: u64,
-    /// Turns in which something was sent.
-    pub turns: u64,
-    /// Packets offered again because the kernel had no room.
-    pub retried: u64,
-    /// Packets the kernel refused.
-    pub refused: u64,
-    /// Times a stream's timetable was moved after a stall.
-    pub shifts: u64,
-    /// Frames left out because they came too late and no other frame needs them.
-    pub dropped: u64,
-    /// Packets that receivers asked for again.
-    pub missed: u64,
-    /// Packets sent again; `packets` and `bytes` are without them.
-    pub resent: u64,
-    /// Plans in memory.
-    pub plans: usize,
-    /// CPU time of the sender threads.
-    pub cpu: Duration,
-    /// How late packets left.
-    pub late: Lateness,
-    /// The same in counts, to tell of some time.
-    pub late_counts: LatenessCounts,
 }

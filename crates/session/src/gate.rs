@@ -94,6 +94,14 @@ impl Gate {
         self.0.config.admission.capacity.limits_a_network()
     }
 
+    /// The interface of a resource that has one of its own.
+    pub fn interface(&self, resource: Resource) -> Option<&str> {
+        match resource {
+            Resource::Network(number @ 1..) => Some(self.0.config.links.name(number)),
+            _ => None,
+        }
+    }
+
     /// The numbers of the limited networks that packets to `peer` pass: all viewers' together, and an interface
     /// ([`Resource::Network`]).
     pub fn networks_to(&self, peer: IpAddr) -> Vec<u8> {

@@ -13,6 +13,7 @@ mod identity;
 mod indexes;
 mod links;
 mod listing;
+mod metrics;
 mod newcomer;
 mod patience;
 mod protocol;

@@ -1,6 +1,7 @@
 //! The protocols by which films are delivered.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
@@ -20,6 +21,14 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    const ALL: [Protocol; 5] = [
+        Protocol::RtspUdp,
+        Protocol::RtspTcp,
+        Protocol::Hls,
+        Protocol::Dash,
+        Protocol::File,
+    ];
+
     /// The name used in the API, logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
@@ -29,6 +38,18 @@ impl Protocol {
             Protocol::Dash => "dash",
             Protocol::File => "file",
         }
+    }
+}
+
+impl FromStr for Protocol {
+    /// Names those that there are.
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Protocol, &'static str> {
+        let found = Protocol::ALL
+            .into_iter()
+            .find(|protocol| protocol.name() == name);
+        found.ok_or("must be rtsp/udp, rtsp/tcp, hls, dash or file")
     }
 }
 

@@ -17,6 +17,17 @@ pub enum State {
     Paused,
 }
 
+impl State {
+    /// The name used in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Ready => "ready",
+            State::Playing => "playing",
+            State::Paused => "paused",
+        }
+    }
+}
+
 /// How far a session has come, as its protocol knows it. What a protocol cannot know is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {

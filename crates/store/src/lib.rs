@@ -23,6 +23,7 @@
 //! | `fill.rs`, `landing.rs` | a block on its way, and what follows when it is there |
 //! | `block_source.rs`, `source.rs`, `lane.rs` | where bytes come from, and how many at a time |
 //! | `config.rs`, `observer.rs` | how a store is to be; who looks on |
+//! | `metrics.rs` | what it counts, as metrics |
 //! | `tier/` | blocks from afar on a local disk, below memory |
 //! | `local.rs`, `disk.rs` | local files, and the thread of each disk |
 #![forbid(unsafe_code)]
@@ -40,6 +41,7 @@ mod landing;
 mod lane;
 mod live;
 mod local;
+mod metrics;
 mod observer;
 #[cfg(test)]
 mod orders;

@@ -392,6 +392,15 @@ impl Store {
         freed
     }
 
+    /// Drops what is held of a film, in memory and on the tier, so that it is read anew; how many blocks of memory became free.
+    /// What viewers play from at the moment stays in memory until they are done.
+    pub fn purge(&self, file: FileIdentity) -> usize {
+        if let Some((tier, _)) = &self.0.0.tier {
+            tier.purge(file);
+        }
+        self.forget(file)
+    }
+
     /// What it holds and has done.
     pub fn stats(&self) -> StoreStats {
         let pool = self.0.0.pool();

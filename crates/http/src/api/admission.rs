@@ -14,7 +14,6 @@ use serde::Serialize;
 use super::reply::Reply;
 use crate::answer::{self, Answer};
 use crate::films::{Films, Show};
-use crate::names::{self, interface};
 use crate::peer::Peer;
 use crate::status::Status;
 
@@ -101,7 +100,7 @@ impl Calendar {
             };
             Booked {
                 name: resource.name(),
-                interface: interface(gate, *resource),
+                interface: gate.interface(*resource).map(str::to_owned),
                 unit,
                 limit: judge
                     .limit(*resource, 0)
@@ -190,10 +189,10 @@ pub(crate) async fn admission(
         Some(Ok(ahead @ 1..=FURTHEST)) => ahead,
         Some(_) => return bad(format!("ahead: must be 1 to {FURTHEST} seconds")),
     };
-    let protocol = match query.get("protocol").map(|name| names::protocol(name)) {
+    let protocol = match query.get("protocol").map(|name| name.parse()) {
         None => Protocol::RtspUdp,
         Some(Ok(protocol)) => protocol,
-        Some(Err(words)) => return bad(words.into()),
+        Some(Err(words)) => return bad(format!("protocol: {words}")),
     };
     let show = match query.get("title") {
         Some(title) => match films.get(title).await {

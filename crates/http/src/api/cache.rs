@@ -1,4 +1,4 @@
-//! What the cache holds and what it is worth: `GET /api/cache`.
+//! What the cache holds and what it is worth: `GET /api/cache`. What is held of a film is dropped: `DELETE /api/cache/TITLE`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,13 +6,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::extract::State;
-use reelway_catalogue::Catalogue;
+use axum::http::{StatusCode, Uri};
+use reelway_catalogue::{Catalogue, CatalogueError};
 use reelway_session::Sessions;
 use reelway_store::Store;
 use serde::Serialize;
 
 use super::reply::Reply;
-use crate::answer::Answer;
+use crate::answer::{self, Answer};
+use crate::blocking::blocking;
+use crate::route;
 use crate::shadow::{Compared as Found, Shadow};
 use crate::status::Status;
 
@@ -150,6 +153,22 @@ pub(crate) async fn cache(
     reply.json(make).await
 }
 
+/// `DELETE /api/cache/TITLE`.
+pub(crate) async fn purge(
+    State(catalogue): State<Arc<dyn Catalogue>>,
+    State(store): State<Store>,
+    uri: Uri,
+) -> Answer {
+    let path = uri.path().strip_prefix("/api/cache/").unwrap_or_default();
+    let Some(entry) = route::title(path).and_then(|name| catalogue.entry(&name)) else {
+        let unknown = CatalogueError::Unknown(path.to_owned());
+        return answer::api_error(StatusCode::NOT_FOUND, unknown);
+    };
+    // The tier's records are on a disk.
+    blocking(move || store.purge(entry.identity)).await;
+    answer::empty(StatusCode::NO_CONTENT)
+}
+
 impl Cache {
     fn of(catalogue: &dyn Catalogue, store: &Store, shadow: &Shadow, status: &Status) -> Cache {
         let stats = store.stats();
@@ -182,7 +201,7 @@ impl Cache {
             hits: stats.hits,
             misses: stats.misses,
             read: stats.bytes_read,
-            sent: status.counters.sent.load(Ordering::Relaxed) + status.node.sending().bytes_total,
+            sent: status.counters.sent.load(Ordering::Relaxed) + status.node.sent(),
             compared,
             disks: disks.collect(),
             films,

@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use super::json::seconds;
 use super::reply::Reply;
 use crate::answer::{self, Answer};
-use crate::names::state_name;
 use crate::status::Status;
 
 /// Films of a page.
@@ -131,7 +130,7 @@ impl FilmJson {
             file: entry.file.clone(),
             size: entry.identity.size,
             modified: instant(entry.identity.mtime_ns),
-            state: state_name(&entry.state),
+            state: entry.state.name(),
             reason: reason.clone(),
             duration: summary.map(|summary| seconds(summary.duration)),
             bitrate: summary.map(Summary::bitrate),

@@ -9,10 +9,10 @@ use reelway_catalogue::Catalogue;
 use reelway_session::State as Doing;
 use reelway_store::Store;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::reply::Reply;
 use crate::answer::Answer;
-use crate::names::state_name;
 use crate::node::{Addresses, NodeState, Problem};
 use crate::status::Status;
 
@@ -34,7 +34,7 @@ pub(super) struct Node {
     problems: Vec<Problem>,
     films: BTreeMap<&'static str, usize>,
     sessions: Sessions,
-    sending: Sending,
+    sending: Value,
     http: Http,
     pool: Pool,
     addresses: Addresses,
@@ -45,23 +45,6 @@ struct Sessions {
     total: usize,
     playing: usize,
     by_protocol: BTreeMap<&'static str, usize>,
-}
-
-#[derive(Serialize)]
-struct Sending {
-    rate: u64,
-    packets_per_second: u64,
-    late_p50_ms: Option<f64>,
-    late_p99_ms: Option<f64>,
-    late_p999_ms: Option<f64>,
-    late_max_ms: Option<f64>,
-    backend: String,
-    packets_per_send: Option<f64>,
-    cpu_ms_per_stream_second: Option<f64>,
-    missed: u64,
-    resent: u64,
-    dropped_frames: u64,
-    refused: u64,
 }
 
 #[derive(Serialize)]
@@ -85,20 +68,12 @@ impl Node {
             store,
             status,
         } = overview;
-        let mut films: BTreeMap<&str, usize> = ["ready", "indexing", "not_ready", "unplayable"]
-            .into_iter()
-            .map(|state| (state, 0))
-            .collect();
-        for entry in catalogue.list() {
-            *films.entry(state_name(&entry.state)).or_default() += 1;
-        }
         let (mut total, mut playing, mut by_protocol) = (0, 0, BTreeMap::new());
         for ((protocol, state), count) in status.sessions.tally() {
             total += count;
             playing += if state == Doing::Playing { count } else { 0 };
             *by_protocol.entry(protocol.name()).or_default() += count;
         }
-        let sending = status.node.sending();
         let pool = store.stats();
         let block = u64::from(pool.block_bytes);
         Node {
@@ -108,27 +83,13 @@ impl Node {
             uptime: (status.uptime().as_secs_f64() * 10.0).round() / 10.0,
             state: status.state(),
             problems: status.node.problems(),
-            films,
+            films: catalogue.tally(),
             sessions: Sessions {
                 total,
                 playing,
                 by_protocol,
             },
-            sending: Sending {
-                rate: sending.rate,
-                packets_per_second: sending.packets_per_second,
-                late_p50_ms: sending.late_p50_ms,
-                late_p99_ms: sending.late_p99_ms,
-                late_p999_ms: sending.late_p999_ms,
-                late_max_ms: sending.late_max_ms,
-                backend: sending.backend,
-                packets_per_send: sending.packets_per_send,
-                cpu_ms_per_stream_second: sending.cpu_ms_per_stream_second,
-                missed: sending.missed_total,
-                resent: sending.resent_total,
-                dropped_frames: sending.dropped_frames_total,
-                refused: sending.refused_total,
-            },
+            sending: status.node.sending(),
             http: Http {
                 connections: status.counters.connections.load(Ordering::Relaxed),
                 bytes: status.counters.sent.load(Ordering::Relaxed),

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::reply::Reply;
 use crate::answer::{self, Answer};
-use crate::names;
 
 /// Sessions of a page.
 const MOST: usize = 200;
@@ -50,10 +49,12 @@ pub(crate) async fn sessions(
         Ok(wish) => wish,
         Err(error) => return answer::api_error(StatusCode::BAD_REQUEST, error.body_text()),
     };
-    let protocol = match wish.protocol.as_deref().map(names::protocol) {
+    let protocol = match wish.protocol.as_deref().map(str::parse) {
         None => None,
         Some(Ok(protocol)) => Some(protocol),
-        Some(Err(words)) => return answer::api_error(StatusCode::BAD_REQUEST, words),
+        Some(Err(words)) => {
+            return answer::api_error(StatusCode::BAD_REQUEST, format!("protocol: {words}"));
+        }
     };
     reply
         .json(move || Ok(page(&sessions, wish, protocol)))

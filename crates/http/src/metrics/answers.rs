@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::text::Exposition;
+use reelway_metrics::Exposition;
+
 use crate::api::events::Events;
 use crate::desk::Desk;
 
@@ -14,19 +15,14 @@ pub(crate) fn waiting(out: &mut Exposition, desk: &Desk, playlists: &Desk, event
     out.value(name, &[("kind", "api")], desk.waiting());
     out.value(name, &[("kind", "playlist")], playlists.waiting());
     let name = "reelway_http_event_listeners";
-    out.single(
-        name,
-        "gauge",
-        "Clients that listen to events.",
-        events.count(),
-    );
+    out.gauge(name, "Clients that listen to events.", events.count());
     let name = "reelway_http_event_listeners_refused_total";
     let help = "Clients that were not let listen, as there were too many.";
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    out.single(name, "counter", help, load(&events.refused));
+    out.counter(name, help, load(&events.refused));
     let name = "reelway_http_event_listeners_closed_total";
     let help = "Listeners that were closed because they fell behind.";
-    out.single(name, "counter", help, load(&events.closed));
+    out.counter(name, help, load(&events.closed));
 }
 
 /// How long tasks keep the threads that answer everybody.
@@ -44,8 +40,8 @@ pub(crate) fn reactor(out: &mut Exposition) {
     out.value(&format!("{name}_count"), &[], polls.count);
     let name = "reelway_reactor_poll_longest_cpu_seconds";
     let help = "CPU time of the longest poll since the start.";
-    out.single(name, "gauge", help, polls.longest.as_secs_f64());
+    out.gauge(name, help, polls.longest.as_secs_f64());
     let name = "reelway_reactor_poll_most_bytes";
     let help = "Most bytes that a single poll serialised or compressed.";
-    out.single(name, "gauge", help, polls.most_bytes);
+    out.gauge(name, help, polls.most_bytes);
 }

@@ -5,9 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use reelway_metrics::Exposition;
 use reelway_supervise as supervise;
-
-use super::text::Exposition;
 
 /// Kinds of requests that are counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,29 +134,21 @@ pub(crate) fn write(out: &mut Exposition, counters: &Counters) {
         );
         out.value(&format!("{name}_count"), &[label], count);
     }
-    out.single(
+    out.counter(
         "reelway_http_sent_bytes_total",
-        "counter",
         "Bytes written to connections.",
         load(&counters.sent),
     );
-    out.single(
+    out.counter(
         "reelway_http_received_bytes_total",
-        "counter",
         "Bytes read from connections.",
         load(&counters.received),
     );
     let open = counters.connections.load(Ordering::Relaxed);
-    out.single(
-        "reelway_http_connections",
-        "gauge",
-        "Open connections.",
-        open,
-    );
+    out.gauge("reelway_http_connections", "Open connections.", open);
     let total = load(&counters.connections_total);
-    out.single(
+    out.counter(
         "reelway_http_connections_total",
-        "counter",
         "Connections accepted.",
         total,
     );
@@ -170,9 +161,8 @@ pub(crate) fn write(out: &mut Exposition, counters: &Counters) {
     out.value(name, &[("limit", "all")], load(&counters.refused_total));
     out.value(name, &[("limit", "peer")], load(&counters.refused_peer));
     let help = "Connections closed because the client read nothing for too long.";
-    out.single(
+    out.counter(
         "reelway_http_connections_stalled_total",
-        "counter",
         help,
         load(&counters.stalled),
     );

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use reelway_metrics::Exposition;
 
-use super::text::Exposition;
 use crate::answer::Answer;
 use crate::api::reply::Reply;
 use crate::desk::Text;
@@ -27,7 +27,7 @@ impl Page {
         for section in &self.0 {
             section(&mut out);
         }
-        out.0
+        out.into_text()
     }
 }
 

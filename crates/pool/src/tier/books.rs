@@ -1,5 +1,6 @@
 //! Which block lies where in the tier, which makes room, which is let in.
 
+use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::time::Duration;
 
@@ -40,8 +41,18 @@ struct Entry {
     id: BlockId,
     len: u32,
     sum: u64,
-    /// Being read: it stays.
+    /// Being read: it stays until that is done.
     in_use: bool,
+    /// Its film was purged meanwhile.
+    is_purged: bool,
+}
+
+/// A block that is being written.
+#[derive(Clone, Copy, Debug)]
+struct Writing {
+    film: FilmId,
+    /// Its film was purged meanwhile.
+    is_purged: bool,
 }
 
 /// Where a block is to be read from.
@@ -67,6 +78,8 @@ pub struct Books<F> {
     missed: Missed,
     admit: u32,
     budget: Budget,
+    /// By slot.
+    writing: BTreeMap<u32, Writing>,
     stats: TierStats,
 }
 
@@ -91,6 +104,7 @@ impl<F: Copy + Eq + Hash> Books<F> {
             missed: Missed::new((2 * count).max(1024)),
             admit,
             budget,
+            writing: BTreeMap::new(),
             stats: TierStats {
                 blocks: u64::from(slots),
                 ..TierStats::default()
@@ -152,20 +166,52 @@ impl<F: Copy + Eq + Hash> Books<F> {
         Look::Missed { admit }
     }
 
-    /// A block was read, or could not be: then it is here no more, and its slot must be told empty on the disk before
+    /// A block was read, or could not be. Whether it stays: if not, its slot must be told empty on the disk before
     /// [`Books::give_back`].
-    pub fn read(&mut self, held: Held, well: bool, now: Duration) {
+    #[must_use]
+    pub fn read(&mut self, held: Held, well: bool, now: Duration) -> bool {
+        let mut is_purged = false;
         if let Some(entry) = &mut self.entries[held.slot as usize] {
             entry.in_use = false;
+            is_purged = entry.is_purged;
         }
         if well {
             self.stats.hits += 1;
             self.stats.bytes_read += u64::from(held.len);
-            return;
+        } else {
+            self.stats.broken += 1;
         }
-        self.stats.broken += 1;
-        self.policy.remove(held.slot, now);
-        self.forget(held.slot);
+        let stays = well && !is_purged;
+        if !stays {
+            self.policy.remove(held.slot, now);
+            self.forget(held.slot);
+        }
+        stays
+    }
+
+    /// All of a film is to go. Gives the slots that must be told empty on the disk before [`Books::give_back`]; a block that
+    /// is being read or written goes when that is done.
+    pub fn purge(&mut self, file: F, now: Duration) -> Vec<u32> {
+        let Some(film) = self.films.number(file) else {
+            return Vec::new();
+        };
+        for writing in self.writing.values_mut() {
+            writing.is_purged |= writing.film == film;
+        }
+        let mut gone = Vec::new();
+        for (slot, entry) in (0..).zip(&mut self.entries) {
+            match entry {
+                Some(entry) if entry.id.film != film => {}
+                Some(entry) if entry.in_use => entry.is_purged = true,
+                Some(_) => gone.push(slot),
+                None => {}
+            }
+        }
+        for slot in &gone {
+            self.policy.remove(*slot, now);
+            self.forget(*slot);
+        }
+        gone
     }
 
     fn forget(&mut self, slot: u32) {
@@ -175,7 +221,8 @@ impl<F: Copy + Eq + Hash> Books<F> {
         }
     }
 
-    /// A slot for a block that is let in; none where the day's bytes are spent, or every block is being read.
+    /// A slot for a block that is let in, which is to be written now; none where the day's bytes are spent, or every block is
+    /// being read.
     pub fn room(&mut self, id: BlockId, bytes: u64, hour: u64, now: Duration) -> Option<u32> {
         if self.places.contains_key(&id) {
             return None;
@@ -192,7 +239,13 @@ impl<F: Copy + Eq + Hash> Books<F> {
             self.stats.left_out += 1;
             return None;
         }
-        self.free.pop()
+        let slot = self.free.pop()?;
+        let writing = Writing {
+            film: id.film,
+            is_purged: false,
+        };
+        self.writing.insert(slot, writing);
+        Some(slot)
     }
 
     /// A block was not taken up for another reason.
@@ -200,10 +253,17 @@ impl<F: Copy + Eq + Hash> Books<F> {
         self.stats.left_out += 1;
     }
 
-    /// A block lies in its slot.
-    pub fn written(&mut self, slot: u32, id: BlockId, len: u32, sum: u64, now: Duration) {
+    /// A block lies in its slot. Whether it stays: if not, the slot must be told empty on the disk before
+    /// [`Books::give_back`].
+    #[must_use]
+    pub fn written(&mut self, slot: u32, id: BlockId, len: u32, sum: u64, now: Duration) -> bool {
         self.stats.bytes_written += u64::from(len);
-        self.insert(slot, id, len, sum, now);
+        let writing = self.writing.remove(&slot);
+        let stays = writing.is_none_or(|writing| !writing.is_purged);
+        if stays {
+            self.insert(slot, id, len, sum, now);
+        }
+        stays
     }
 
     fn insert(&mut self, slot: u32, id: BlockId, len: u32, sum: u64, now: Duration) {
@@ -214,6 +274,7 @@ impl<F: Copy + Eq + Hash> Books<F> {
             len,
             sum,
             in_use: false,
+            is_purged: false,
         });
         self.policy.insert(slot, id, 1, now);
     }
@@ -221,6 +282,7 @@ impl<F: Copy + Eq + Hash> Books<F> {
     /// Nothing could be written to a slot.
     pub fn failed(&mut self, slot: u32) {
         self.stats.errors += 1;
+        self.writing.remove(&slot);
         self.free.push(slot);
     }
 

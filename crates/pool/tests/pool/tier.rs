@@ -27,7 +27,7 @@ fn a_block_is_let_in_when_it_was_missed_often_enough_and_the_day_s_bytes_last() 
     assert_eq!(books.look(id(0), 100, NOW), Look::Missed { admit: false });
     assert_eq!(books.look(id(0), 100, NOW), Look::Missed { admit: true });
     let slot = books.room(id(0), 600, 9, NOW).expect("a slot");
-    books.written(slot, id(0), 600, 77, NOW);
+    assert!(books.written(slot, id(0), 600, 77, NOW));
     assert!(books.holds(id(0)));
     assert_eq!(books.room(id(0), 600, 9, NOW), None, "it is here");
     assert_eq!(books.room(id(1), 600, 9, NOW), None, "the day's bytes");
@@ -39,7 +39,7 @@ fn a_block_is_let_in_when_it_was_missed_often_enough_and_the_day_s_bytes_last() 
         sum: 77,
     };
     assert_eq!(books.look(id(0), 100, NOW), Look::Held(held));
-    books.read(held, true, NOW);
+    assert!(books.read(held, true, NOW));
     let stats = books.stats();
     assert_eq!((stats.cached, stats.hits, stats.misses), (1, 1, 2));
     assert_eq!((stats.left_out, stats.errors), (1, 1));
@@ -66,13 +66,50 @@ fn a_block_that_is_read_stays_and_one_that_is_broken_goes() {
     // The free slot, then that of block 5; block 4 is being read.
     for block in 6..8 {
         let slot = books.room(id(block), 10, 0, NOW).expect("a slot");
-        books.written(slot, id(block), 10, 5, NOW);
+        assert!(books.written(slot, id(block), 10, 5, NOW));
     }
     assert!(books.holds(id(4)) && !books.holds(id(5)));
-    books.read(held, false, NOW);
+    assert!(!books.read(held, false, NOW));
     assert!(!books.holds(id(4)));
     books.give_back(held.slot);
     assert_eq!(books.room(id(9), 10, 0, NOW), Some(1));
+}
+
+#[test]
+fn a_purged_film_goes_and_what_is_read_or_written_meanwhile_goes_afterwards() {
+    let record = |file, block| Record {
+        file,
+        block,
+        len: 10,
+        sum: 5,
+    };
+    let found = vec![(0, record(1, 0)), (1, record(1, 1)), (2, record(2, 0))];
+    let mut books = books(4, 1, found);
+    let (film, other) = (books.open(1, NOW), books.open(2, NOW));
+    let id = |block| BlockId { film, block };
+    let Look::Held(held) = books.look(id(1), 0, NOW) else {
+        panic!("block 1 was found");
+    };
+    let written = books.room(id(2), 10, 0, NOW).expect("a slot");
+    assert_eq!(books.purge(1, NOW), [0]);
+    assert_eq!(books.purge(9, NOW), [], "nobody knows it");
+    let of_other = BlockId {
+        film: other,
+        block: 0,
+    };
+    assert!(books.holds(of_other) && !books.holds(id(0)));
+    assert!(!books.written(written, id(2), 10, 5, NOW));
+    assert!(
+        !books.read(held, true, NOW),
+        "its bytes were right all the same"
+    );
+    assert_eq!(books.stats().cached, 1);
+    for slot in [0, written, held.slot] {
+        books.give_back(slot);
+    }
+    // From now on it is let in again.
+    let again = books.room(id(2), 10, 0, NOW).expect("a slot");
+    assert!(books.written(again, id(2), 10, 5, NOW) && books.holds(id(2)));
 }
 
 #[test]
@@ -91,6 +128,8 @@ fn no_slot_is_ever_given_to_two_blocks() {
         // What is being written, and what is being read, by slot.
         let mut writes: BTreeMap<u32, BlockId> = BTreeMap::new();
         let mut reads: Vec<(BlockId, Held)> = Vec::new();
+        // Whose film was purged since they began.
+        let mut purged: BTreeSet<u32> = BTreeSet::new();
         let mut sums: BTreeMap<BlockId, u64> = BTreeMap::new();
         for step in 0..300u64 {
             let now = Duration::from_secs(step);
@@ -98,8 +137,8 @@ fn no_slot_is_ever_given_to_two_blocks() {
                 film: films[random.below(2)],
                 block: random.below(8) as u32,
             };
-            match random.below(4) {
-                0 => match books.look(id, u64::from(id.film * 100 + id.block), now) {
+            match random.below(9) {
+                0 | 1 => match books.look(id, u64::from(id.film * 100 + id.block), now) {
                     Look::Held(held) if reads.iter().all(|(of, _)| *of != id) => {
                         assert_eq!(held.sum, sums[&id], "seed {seed}: another block's bytes");
                         assert!(!writes.contains_key(&held.slot), "seed {seed}");
@@ -107,32 +146,57 @@ fn no_slot_is_ever_given_to_two_blocks() {
                     }
                     Look::Held(_) | Look::Missed { .. } => {}
                 },
-                1 if writes.values().all(|of| *of != id) => {
+                2 | 3 if writes.values().all(|of| *of != id) => {
                     if let Some(slot) = books.room(id, 1, step, now) {
                         assert!(slot < slots && writes.insert(slot, id).is_none());
                         let read = |(_, held): &(BlockId, Held)| held.slot == slot;
                         assert!(!reads.iter().any(read), "seed {seed}: it is being read");
                     }
                 }
-                2 => {
+                4 | 5 => {
                     if let Some((slot, id)) = writes.pop_first() {
-                        match random.below(4) {
-                            0 => books.failed(slot),
-                            _ => {
-                                sums.insert(id, step);
-                                books.written(slot, id, 1, step, now);
+                        let was_purged = purged.remove(&slot);
+                        if random.below(4) == 0 {
+                            books.failed(slot);
+                        } else {
+                            sums.insert(id, step);
+                            let stays = books.written(slot, id, 1, step, now);
+                            assert_eq!(stays, !was_purged, "seed {seed}");
+                            assert_eq!(books.holds(id), stays, "seed {seed}");
+                            if !stays {
+                                books.give_back(slot);
                             }
                         }
                     }
                 }
-                _ if !reads.is_empty() => {
+                6 | 7 if !reads.is_empty() => {
                     let (id, held) = reads.swap_remove(random.below(reads.len()));
                     let well = random.below(3) > 0;
-                    books.read(held, well, now);
-                    assert_eq!(books.holds(id), well, "seed {seed}");
-                    if !well {
+                    let stays = well && !purged.remove(&held.slot);
+                    purged.remove(&held.slot);
+                    assert_eq!(books.read(held, well, now), stays, "seed {seed}");
+                    assert_eq!(books.holds(id), stays, "seed {seed}");
+                    if !stays {
                         books.give_back(held.slot);
                     }
+                }
+                8 if random.below(3) == 0 => {
+                    let nth = random.below(2);
+                    let slots = books.purge(nth as u8 + 1, now);
+                    let is_it = |id: &BlockId| id.film == films[nth];
+                    for slot in slots {
+                        let is_read = reads.iter().any(|(_, held)| held.slot == slot);
+                        assert!(!is_read && !writes.contains_key(&slot), "seed {seed}");
+                        books.give_back(slot);
+                    }
+                    purged.extend(
+                        writes
+                            .iter()
+                            .filter(|(_, id)| is_it(id))
+                            .map(|(slot, _)| *slot),
+                    );
+                    let of_reads = reads.iter().filter(|(id, _)| is_it(id));
+                    purged.extend(of_reads.map(|(_, held)| held.slot));
                 }
                 _ => {}
             }
@@ -142,7 +206,9 @@ fn no_slot_is_ever_given_to_two_blocks() {
             books.failed(slot);
         }
         for (_, held) in reads {
-            books.read(held, true, NOW);
+            if !books.read(held, true, NOW) {
+                books.give_back(held.slot);
+            }
         }
         let other = books.open(3, NOW);
         let given: BTreeSet<u32> = (0..slots)

@@ -9,6 +9,7 @@ use reelway_cache::BlockId;
 use reelway_clock::Monotonic;
 use reelway_pool::tier::Held;
 use reelway_supervise::{self as supervise, lock};
+use reelway_sys::FileIdentity;
 
 use super::files::{Record, checksum};
 use super::{READERS, Tier, TierFilm, hour};
@@ -131,12 +132,14 @@ impl Tier {
         let (read, well) =
             tried.unwrap_or_else(|panicked| (Err(io::Error::other(panicked)), false));
         let mut books = self.books();
-        if !self.is_off() {
-            books.read(held, well, self.now());
-        }
+        let stays = self.is_off() || books.read(held, well, self.now());
         drop(books);
         if well {
-            return fill.finish(Ok(()));
+            fill.finish(Ok(()));
+            if !stays {
+                self.empty(&[slot]);
+            }
+            return;
         }
         match read {
             Err(error) => tracing::warn!(
@@ -148,15 +151,39 @@ impl Tier {
                 from.path().display()
             ),
         }
-        // An empty record that cannot be written leaves a checksum that is wrong after a restart too.
-        let _ = self.files.write_record(slot, None);
-        let mut books = self.books();
-        if !self.is_off() {
-            books.give_back(slot);
-        }
-        drop(books);
+        self.empty(&[slot]);
         film.keep(&mut fill);
         from.read(fill);
+    }
+
+    /// Slots that the books have emptied are to be empty after a restart, too.
+    fn empty(&self, slots: &[u32]) {
+        for slot in slots {
+            // Where that fails, the checksum tells after a restart what lies there.
+            let _ = self.files.write_record(*slot, None);
+        }
+        let mut books = self.books();
+        if !self.is_off() {
+            slots.iter().for_each(|slot| books.give_back(*slot));
+        }
+    }
+
+    /// Drops what is held of a film, and what waits to be written.
+    pub fn purge(&self, film: FileIdentity) {
+        let mut queue = lock(&self.queue);
+        let waiting = std::mem::take(&mut queue.writes).into_iter();
+        let (given_up, others) =
+            waiting.partition::<VecDeque<_>, _>(|put| put.film.identity == film);
+        queue.writes = others;
+        drop(queue);
+        drop(given_up);
+        let mut books = self.books();
+        if self.is_off() {
+            return;
+        }
+        let slots = books.purge(film, self.now());
+        drop(books);
+        self.empty(&slots);
     }
 
     fn write_all(&self) {
@@ -200,7 +227,11 @@ impl Tier {
         }
         match written {
             Ok(record) => {
-                books.written(slot, put.id, record.len, record.sum, self.now());
+                let stays = books.written(slot, put.id, record.len, record.sum, self.now());
+                drop(books);
+                if !stays {
+                    self.empty(&[slot]);
+                }
                 Ok(())
             }
             Err(error) => {
