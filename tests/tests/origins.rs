@@ -304,6 +304,38 @@ fn what_is_in_the_tier_is_not_fetched_again_after_a_restart() {
 }
 
 #[test]
+fn an_edge_with_a_token_is_no_viewer_of_its_origin_and_a_wrong_token_is_refused() {
+    let (dir, film) = folder();
+    let token = "0123456789abcdefghij";
+    let origin = Options::new(dir.path())
+        .set("http.edge_tokens", format!("['{token}']"))
+        // Any viewer of the file would wait for days.
+        .set("http.ahead", 1)
+        .set("http.pace", "0.00001")
+        .set("http.downloads", "'paced'")
+        .start();
+    origin.wait_indexed();
+    let file = |token: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers = [("Authorization", bearer.as_str())];
+        http::request(origin.http, "GET", LONG, &headers).expect("an answer")
+    };
+    assert_eq!(file("0123456789abcdefghik").status, 401);
+    assert!(file(token).body == film);
+    let edge = edge_of(&format!(
+        "url = 'http://{}/', token = '{token}'",
+        origin.http
+    ));
+    assert!(edge.get(LONG).body == film);
+    let viewers = || origin.get("/api/sessions").json()["total"].clone();
+    assert_eq!(viewers(), 0);
+    // Who shows no token is a viewer.
+    let mut watching = http::begin(origin.http, "GET", LONG, &[], 0).expect("a connection");
+    watching.read_exact(&mut [0; 1024]).expect("the beginning");
+    assert_eq!(viewers(), 1);
+}
+
+#[test]
 fn a_purged_film_is_fetched_anew_and_who_watches_it_goes_on() {
     let (dir, film) = folder();
     fs::remove_file(dir.path().join("faststart.mp4")).expect("the short film");

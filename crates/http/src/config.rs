@@ -14,6 +14,8 @@ pub struct HttpConfig {
     pub allowed_origins: Vec<String>,
     /// The token that changing requests must bring. Empty: nothing can be changed.
     pub api_token: String,
+    /// Tokens by which edges show that they are no viewers.
+    pub edge_tokens: Vec<String>,
     /// Length of segments that is aimed at.
     pub segment: Duration,
     /// Silence after which an HLS or DASH viewer is given up; films of long segments give longer.
@@ -56,6 +58,7 @@ impl Default for HttpConfig {
             names: Vec::new(),
             allowed_origins: Vec::new(),
             api_token: String::new(),
+            edge_tokens: Vec::new(),
             segment: Duration::from_secs(6),
             viewer_timeout: Duration::from_secs(60),
             ahead: Duration::from_secs(20),

@@ -35,10 +35,15 @@ impl Downloads {
 
     /// The share of an answer to this address; `None`: it gets its film's pace and no more.
     pub fn share(self: &Arc<Self>, peer: IpAddr) -> Option<Share> {
-        self.are_eager.then(|| Share {
+        self.are_eager.then(|| self.of_edge(peer))
+    }
+
+    /// The share of an edge at this address.
+    pub fn of_edge(self: &Arc<Self>, peer: IpAddr) -> Share {
+        Share {
             download: self.spares().begin(self.gate.on_the_way_to(peer)),
             downloads: self.clone(),
-        })
+        }
     }
 
     fn spares(&self) -> MutexGuard<'_, Spares<Resource>> {

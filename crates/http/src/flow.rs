@@ -14,6 +14,10 @@ use crate::viewer::Sending;
 
 /// Seconds within which a poster's bytes are wanted: after those of all who watch.
 const POSTER_DUE: f64 = 60.0;
+/// Seconds within which an edge's bytes are wanted: viewers of it may have just begun.
+const EDGE_DUE: f64 = 1.0;
+/// Bytes a second at which what an edge was given leaves at least.
+const LEAST_EDGE_SPEED: u64 = 256 << 10;
 
 /// Why media cannot be sent.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +45,13 @@ pub(crate) enum Flow {
         /// What goes beyond the pace; `None`: nothing.
         beyond: Option<Share>,
     },
+    /// An edge, which has viewers of its own: what viewers here have not booked.
+    Edge {
+        /// The connection's.
+        speed: Speed,
+        /// What it may take.
+        share: Share,
+    },
     /// Nobody who watches: a piece for a poster.
     Poster { _turn: OwnedSemaphorePermit },
 }
@@ -67,7 +78,11 @@ impl Flow {
 
     /// Whether it goes as fast as TCP takes it.
     pub fn is_unlimited(&self) -> bool {
-        matches!(self, Flow::Viewer { beyond: Some(share), .. } if share.is_all())
+        match self {
+            Flow::Viewer { beyond, .. } => beyond.as_ref().is_some_and(Share::is_all),
+            Flow::Edge { share, .. } => share.is_all(),
+            Flow::Poster { .. } => false,
+        }
     }
 
     /// The film's bytes from here on are asked for.
@@ -93,7 +108,10 @@ impl Flow {
             ..
         } = self
         else {
-            return Ok(Turn::at_pace(POSTER_DUE));
+            return Ok(match self {
+                Flow::Edge { speed, share } => edge_turn(speed, share, asked, most_beyond).await,
+                _ => Turn::at_pace(POSTER_DUE),
+            });
         };
         let pace = viewer.pace;
         // The first seconds go as fast as the network does, unless what is sent was booked.
@@ -144,7 +162,7 @@ impl Flow {
                 seconds_per_byte,
                 ..
             } => viewer.wait_after(*flow, bytes as f64 * seconds_per_byte),
-            Flow::Poster { .. } => Duration::ZERO,
+            Flow::Edge { .. } | Flow::Poster { .. } => Duration::ZERO,
         }
     }
 
@@ -157,7 +175,7 @@ impl Flow {
                 seconds_per_byte,
                 ..
             } => viewer.window(*flow, most, *seconds_per_byte),
-            Flow::Poster { .. } => most,
+            Flow::Edge { .. } | Flow::Poster { .. } => most,
         }
     }
 
@@ -194,10 +212,33 @@ impl Flow {
                     viewer.session.end(EndReason::Failed(error.to_string()));
                 }
             }
+            Flow::Edge { .. } => tracing::warn!(%title, "cannot send to an edge: {error}"),
             Flow::Poster { .. } => {
                 tracing::warn!(%title, "cannot send a piece for a poster: {error}")
             }
         }
+    }
+}
+
+/// Waits until an edge may be sent more.
+async fn edge_turn(speed: &Speed, share: &Share, asked: Option<u64>, most: u64) -> Turn {
+    loop {
+        let now = reelway_clock::now();
+        let again = match share.take(asked, most, now) {
+            Ok(bytes) => {
+                speed.limit(match share.beyond(now) {
+                    Beyond::Everything => None,
+                    Beyond::Share(speed) => Some(speed.max(LEAST_EDGE_SPEED)),
+                    Beyond::Nothing => Some(LEAST_EDGE_SPEED),
+                });
+                return Turn {
+                    ahead: EDGE_DUE,
+                    beyond: Some(bytes),
+                };
+            }
+            Err(again) => again,
+        };
+        tokio::time::sleep(again.min(Duration::from_secs(1))).await;
     }
 }
 

@@ -16,7 +16,7 @@ use tower_service::Service;
 use crate::answer::{self, Answer};
 use crate::config::HttpConfig;
 use crate::connection::ConnectionNumber;
-use crate::guard::{self, Refused};
+use crate::guard::{self, Edge, Refused};
 use crate::metrics::counters::Route;
 use crate::peer::Peer;
 use crate::route::{self, Target};
@@ -60,14 +60,16 @@ impl Front {
             None => Route::Web,
         };
         let is_upload = is_change(&parts) && matches!(film, Some((_, Target::File)));
-        let mut answer = match self.check(&parts, film.is_some(), is_upload) {
+        let checked = self.check(&parts, film.is_some(), is_upload);
+        let mut answer = match checked {
             Err((status, words)) if way == Route::Api => answer::api_error(status, words),
             Err((status, words)) => answer::error(status, words),
-            Ok(()) => match film {
+            Ok(edge) => match film {
                 Some((title, Target::File)) if is_change(&parts) => {
                     self.upload.answer(&title, &parts, body).await
                 }
                 Some((title, target)) => {
+                    edge.map(|edge| parts.extensions.insert(edge));
                     let caller = caller(&parts, peer);
                     self.watch.answer(&title, target, &parts, caller).await
                 }
@@ -118,7 +120,13 @@ impl Front {
         of_api.is_none_or(|title| !films.has(&title)) && films.has(title)
     }
 
-    fn check(&self, request: &Parts, is_film: bool, is_upload: bool) -> Result<(), Refused> {
+    /// Whether a request may be answered, and whether it is an edge's.
+    fn check(
+        &self,
+        request: &Parts,
+        is_film: bool,
+        is_upload: bool,
+    ) -> Result<Option<Edge>, Refused> {
         let path = request.uri.path();
         // Probes of a supervisor or balancer come under any name, and learn nothing.
         if !matches!(path, "/healthz" | "/readyz") {
@@ -133,13 +141,14 @@ impl Front {
                 "requests with a body are not accepted here".into(),
             ));
         }
-        if is_film {
-            guard::check_page(request)?;
-        }
         if path.starts_with("/api/") && guard::changes(&request.method) {
             guard::check_change(&self.config, request)?;
         }
-        Ok(())
+        if is_film && !is_upload {
+            guard::check_page(request)?;
+            return guard::check_edge(&self.config, request);
+        }
+        Ok(None)
     }
 }
 

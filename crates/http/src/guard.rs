@@ -113,6 +113,32 @@ pub(crate) fn check_change(config: &HttpConfig, request: &Parts) -> Result<(), R
     }
 }
 
+/// What asks for a film is an edge of this server, which has shown a token; a request has it among its extensions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edge;
+
+/// Whether a request comes from an edge.
+///
+/// # Errors
+/// Edges have tokens here, and the request brings another one.
+pub(crate) fn check_edge(config: &HttpConfig, request: &Parts) -> Result<Option<Edge>, Refused> {
+    let authorization = request.headers.get(header::AUTHORIZATION);
+    let authorization = authorization.and_then(|value| value.to_str().ok());
+    match authorization.and_then(bearer) {
+        Some(token) if !config.edge_tokens.is_empty() => {
+            let mut tokens = config.edge_tokens.iter();
+            match tokens.any(|edge| is_secret(token, edge)) {
+                true => Ok(Some(Edge)),
+                false => Err((
+                    StatusCode::UNAUTHORIZED,
+                    "the token is not among the server's `http.edge_tokens`".into(),
+                )),
+            }
+        }
+        _ => Ok(None),
+    }
+}
+
 /// Checks that a page of another site does not make a viewer's browser ask for films in a way that no player asks: as an
 /// image, a script, or without a right to the answer. Each playlist makes a session, and a page could ask for thousands.
 pub(crate) fn check_page(request: &Parts) -> Result<(), Refused> {

@@ -9,10 +9,13 @@ use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use bytesize::ByteSize;
 
 pub use self::keys::{Admission, Capacity, Class, Config, Downloads, Listen, LogFormat};
+
+/// Characters of a token that nobody guesses, at least.
+const SHORTEST_TOKEN: usize = 16;
 
 /// The commented reference, printed by `reelway serve --print-config`; a test holds it equal to
 /// the defaults below.
@@ -35,7 +38,7 @@ impl Config {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("configuration {}", path.display()))?;
         Config::parse(&text)
-            .map_err(|error| anyhow::anyhow!("configuration {}: {error}", path.display()))
+            .map_err(|error| anyhow!("configuration {}: {error}", path.display()))
     }
 
     /// What a configuration file says; an error names line and key.
@@ -52,6 +55,25 @@ impl Config {
             }
         })?;
         Ok(config)
+    }
+
+    /// The tokens of edges.
+    ///
+    /// # Errors
+    /// One cannot be read, or could be guessed.
+    pub(crate) fn edge_tokens(&self) -> anyhow::Result<Vec<String>> {
+        let tokens = self.http.edge_tokens.iter();
+        tokens
+            .map(|token| {
+                let token = token.resolve();
+                let token = token.map_err(|error| anyhow!("http.edge_tokens: {error}"))?;
+                ensure!(
+                    token.tell().len() >= SHORTEST_TOKEN,
+                    "http.edge_tokens: a token has fewer than {SHORTEST_TOKEN} characters"
+                );
+                Ok(token.tell().to_owned())
+            })
+            .collect()
     }
 
     /// Judges what types cannot: ranges, and values that do not fit each other.
@@ -90,6 +112,7 @@ impl Config {
             self.http.answers
         );
         range("http.ahead", self.http.ahead.into(), 1, 3_600)?;
+        self.edge_tokens()?;
         ensure!(
             self.index.memory.as_u64() >= 32 << 20,
             "index.memory = \"{}\": must be at least 32MiB",

@@ -95,7 +95,7 @@ impl Serving {
             indexes,
         ));
         let http = HttpServer::bind(
-            http_config(config, http_listen, token),
+            http_config(config, http_listen, token, config.edge_tokens()?),
             library.clone(),
             sessions.clone(),
             store.clone(),
@@ -227,7 +227,12 @@ fn rtsp_config(config: &Config, listen: Vec<SocketAddr>, sender: &Sender) -> Rts
     }
 }
 
-fn http_config(config: &Config, listen: Vec<SocketAddr>, api_token: String) -> HttpConfig {
+fn http_config(
+    config: &Config,
+    listen: Vec<SocketAddr>,
+    api_token: String,
+    edge_tokens: Vec<String>,
+) -> HttpConfig {
     HttpConfig {
         listen,
         names: config.names.clone(),
@@ -235,6 +240,7 @@ fn http_config(config: &Config, listen: Vec<SocketAddr>, api_token: String) -> H
         uploads: config.http.uploads,
         max_upload: config.http.max_upload.as_u64(),
         api_token,
+        edge_tokens,
         segment: Duration::from_secs(config.http.segment.into()),
         viewer_timeout: Duration::from_secs(config.http.timeout.into()),
         ahead: Duration::from_secs(config.http.ahead.into()),

@@ -57,7 +57,7 @@ impl Secret {
     }
 
     /// The words, to be sent to whom they are for.
-    pub(crate) fn tell(&self) -> &str {
+    pub fn tell(&self) -> &str {
         &self.0
     }
 }

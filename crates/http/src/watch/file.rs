@@ -13,6 +13,7 @@ use crate::body::Bodies;
 use crate::downloads::Downloads;
 use crate::films::Show;
 use crate::flow::Flow;
+use crate::guard::Edge;
 use crate::media::{Media, bodiless};
 use crate::pieces::Pieces;
 use crate::speed::{Carried, Speed};
@@ -52,6 +53,14 @@ impl Files {
         if request.method == Method::HEAD || range.is_empty() {
             return Ok(bodiless(answer, range));
         }
+        let whole = range.end - range.start;
+        if request.extensions.get::<Edge>().is_some() {
+            let flow = self.edge(request, caller);
+            let pieces = Pieces::of_file(range);
+            let body = self.bodies.begin(show.clone(), flow, pieces, whole).await;
+            let body = body.map_err(|error| no_media(&show.film.name, &error))?;
+            return Ok(answer.map(|_| Body::new(body)));
+        }
         let caller = Caller {
             token: None,
             ..caller
@@ -86,9 +95,20 @@ impl Files {
         let flow = Flow::of(sending, seconds_per_byte, true, speed).beyond(share);
         let body = self
             .bodies
-            .begin(show.clone(), flow, pieces, range.end - range.start)
+            .begin(show.clone(), flow, pieces, whole)
             .await
             .map_err(|error| no_media(&show.film.name, &error))?;
         Ok(answer.map(|_| Body::new(body)))
+    }
+
+    /// The flow of bytes to an edge: it has viewers of its own, so it is none, and its pace is theirs.
+    fn edge(&self, request: &Parts, caller: Caller) -> Flow {
+        let share = self.downloads.of_edge(caller.peer.ip());
+        let speed = Speed::of(request);
+        speed.carries(Carried::File {
+            dscp: 0,
+            is_held: !share.is_all(),
+        });
+        Flow::Edge { speed, share }
     }
 }

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use bytesize::ByteSize;
+use reelway_origin::Secret;
 use reelway_sender::BackendChoice;
 use serde::Deserialize;
 
@@ -84,6 +85,7 @@ pub struct Http {
     pub download_dscp: u8,
     pub tokens_in_segments: bool,
     pub allowed_origins: Vec<String>,
+    pub edge_tokens: Vec<Secret>,
     pub uploads: bool,
     pub max_upload: ByteSize,
 }
@@ -262,6 +264,7 @@ impl Default for Http {
             download_dscp: 0,
             tokens_in_segments: true,
             allowed_origins: Vec::new(),
+            edge_tokens: Vec::new(),
             uploads: false,
             max_upload: ByteSize::gib(256),
         }

@@ -70,6 +70,10 @@ fn a_value_out_of_its_range_is_named_with_its_line() {
             "line 2: pool.policy = \"random\": there is no cache policy `random`",
         ),
         (
+            "[http]\nedge_tokens = [\"short\"]\n",
+            "line 2: http.edge_tokens: a token has fewer than 16 characters",
+        ),
+        (
             "[capacity]\nnet = \"0Mbit\"\n",
             "line 2: capacity.net = \"0Mbit\": must be more than 0",
         ),
