@@ -336,6 +336,52 @@ fn an_edge_with_a_token_is_no_viewer_of_its_origin_and_a_wrong_token_is_refused(
 }
 
 #[test]
+fn a_kept_film_is_fetched_whole_and_plays_while_its_origin_is_away() {
+    let (dir, film) = folder();
+    let origin = nginx(dir.path());
+    let spoiler = Spoiler::of(origin.at);
+    let state = films::temp_dir("kept");
+    let start = || {
+        Options::edge(&format!("http://{}/", spoiler.at))
+            .state(state.path())
+            .flag("--tier", "64MiB")
+            .set("http.ahead", 3600)
+            .set("pool.size", "'8MiB'")
+            .set("pool.block", "'64KiB'")
+            .start()
+    };
+    let edge = start();
+    edge.wait_indexed();
+    let put = |title: &str| {
+        let bearer = format!("Bearer {}", edge.token());
+        let headers = [("Authorization", bearer.as_str())];
+        http::request(edge.http, "PUT", title, &headers)
+            .expect("an answer")
+            .status
+    };
+    assert_eq!(put("/api/cache/nothing"), 404);
+    assert_eq!(put("/api/cache/a%20folder/long"), 204);
+    let lacks = |edge: &Server| {
+        let cache = edge.get("/api/cache").json();
+        cache["tier"]["kept"][0]["lacking"].as_u64()
+    };
+    let is_whole = |edge: &Server| (lacks(edge) == Some(0)).then_some(());
+    let whole = wait::until(Duration::from_secs(60), || is_whole(&edge));
+    assert!(whole.is_some(), "{:?} bytes are lacking", lacks(&edge));
+    assert!(tier::held(&edge) >= film.len() as f64);
+    drop(edge);
+    spoiler.spoil(|_, first| match first {
+        Some(_) => Spoil::Status(503),
+        None => Spoil::Not,
+    });
+    let edge = start();
+    edge.wait_indexed();
+    assert!(edge.get(LONG).body == film);
+    let whole = wait::until(Duration::from_secs(60), || is_whole(&edge));
+    assert!(whole.is_some(), "it is kept after a restart, too");
+}
+
+#[test]
 fn a_purged_film_is_fetched_anew_and_who_watches_it_goes_on() {
     let (dir, film) = folder();
     fs::remove_file(dir.path().join("faststart.mp4")).expect("the short film");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{FromRef, Request};
 use axum::http::StatusCode;
-use axum::routing::{delete, get};
+use axum::routing::{delete, get, put};
 use reelway_catalogue::Catalogue;
 use reelway_library::Library;
 use reelway_media::Nanos;
@@ -16,7 +16,7 @@ use reelway_viewing::Pace;
 
 use crate::answer::{self, Answer};
 use crate::api::admission::{admission, calibration, calibration_chart};
-use crate::api::cache::{cache, purge};
+use crate::api::cache::{cache, keep, purge};
 use crate::api::events::{Events, events};
 use crate::api::film::film;
 use crate::api::films::films;
@@ -241,7 +241,7 @@ fn router(parts: Parts) -> Router {
         .route("/api/calibration", get(calibration))
         .route("/api/calibration.svg", get(calibration_chart))
         .route("/api/cache", get(cache))
-        .route("/api/cache/{*title}", delete(purge))
+        .route("/api/cache/{*title}", put(keep).delete(purge))
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))

@@ -94,6 +94,17 @@ pub trait NodeView: Send + Sync {
     fn problems(&self) -> Vec<Problem> {
         Vec::new()
     }
+    /// Titles that are kept on the tier, and the bytes that it lacks of each; `None` where that is not known yet.
+    fn kept(&self) -> Vec<(String, Option<u64>)> {
+        Vec::new()
+    }
+    /// From now on a title is kept on the tier, or is not.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    fn keep(&self, _title: &str, _is_kept: bool) -> Result<(), String> {
+        Err("this server keeps no films".to_owned())
+    }
     /// What was calibrated before this server was started, if anything was.
     fn calibrated(&self) -> Option<Calibrated> {
         None

@@ -37,8 +37,7 @@ impl Config {
     pub fn read(path: &Path) -> anyhow::Result<Config> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("configuration {}", path.display()))?;
-        Config::parse(&text)
-            .map_err(|error| anyhow!("configuration {}: {error}", path.display()))
+        Config::parse(&text).map_err(|error| anyhow!("configuration {}: {error}", path.display()))
     }
 
     /// What a configuration file says; an error names line and key.

@@ -11,6 +11,7 @@
 //! | `amounts.rs`, `judging.rs` | what the machine carries, as it is written, and how newcomers are judged by it |
 //! | `calibrate.rs`, `calibration.rs`, `process.rs` | what it carries is measured; what was found is kept; a server in another process |
 //! | `ticking.rs`, `disks.rs`, `wire.rs` | what is done once a second: what disks and networks really carry |
+//! | `keeping.rs` | films that are kept on the tier |
 //! | `view.rs`, `token.rs` | what pages and API show of the server, what is made at the first start and kept |
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ mod disks;
 pub mod edge;
 mod films;
 mod judging;
+mod keeping;
 pub mod lan;
 pub mod process;
 mod serving;

@@ -1,7 +1,7 @@
 //! What the pages and the API show of this server as a whole.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use reelway_catalogue::IndexMemory;
 use reelway_http::{Addresses, Calibrated, NodeState, NodeView, Problem};
@@ -10,6 +10,8 @@ use reelway_sender::{Activity, Recent, Sender};
 use reelway_session::Sessions;
 use reelway_supervise as supervise;
 use serde_json::Value;
+
+use crate::keeping::Keeping;
 
 /// This server.
 pub struct Node {
@@ -23,6 +25,7 @@ pub struct Node {
     /// All films have been looked at once.
     settled: AtomicBool,
     recent: Mutex<Recent>,
+    keeping: Arc<Keeping>,
 }
 
 impl Node {
@@ -33,6 +36,7 @@ impl Node {
         (id, addresses): (String, Addresses),
         calibrated: Option<Calibrated>,
         indexes: IndexMemory,
+        keeping: Arc<Keeping>,
     ) -> Node {
         Node {
             sender,
@@ -43,6 +47,7 @@ impl Node {
             indexes,
             settled: AtomicBool::new(false),
             recent: Mutex::default(),
+            keeping,
         }
     }
 
@@ -118,6 +123,14 @@ impl NodeView for Node {
             panics: 0,
         });
         panics.chain(index).collect()
+    }
+
+    fn kept(&self) -> Vec<(String, Option<u64>)> {
+        self.keeping.lacking()
+    }
+
+    fn keep(&self, title: &str, is_kept: bool) -> Result<(), String> {
+        self.keeping.set(title, is_kept)
     }
 
     fn calibrated(&self) -> Option<Calibrated> {

@@ -129,6 +129,11 @@ impl<F: Copy + Eq + Hash> Films<F> {
         self.numbers.get(&file).copied()
     }
 
+    /// The film of this number.
+    pub fn file(&self, number: FilmId) -> Option<F> {
+        self.entries.get(number as usize).map(|entry| entry.file)
+    }
+
     fn change(&mut self, number: FilmId, change: impl FnOnce(&mut Entry<F>)) {
         let Some(entry) = self.entries.get_mut(number as usize) else {
             return;

@@ -85,6 +85,18 @@ impl Source {
         self.lane.lead()
     }
 
+    /// The numbers of its blocks that the tier does not hold; `None` where it does not go through one.
+    pub(crate) fn lacks(&self, block_bytes: u64) -> Option<Vec<u32>> {
+        let (film, _) = self.tier.as_ref()?;
+        let blocks = self.len().div_ceil(block_bytes);
+        Some(film.lacks(u32::try_from(blocks).unwrap_or(u32::MAX)))
+    }
+
+    /// The film as the tier knows it.
+    pub(crate) fn on_tier(&self) -> Option<&Arc<TierFilm>> {
+        self.tier.as_ref().map(|(film, _)| film)
+    }
+
     /// The queue by which a block is read: the tier's, if it holds the block.
     pub(crate) fn lane_of(&self, block: u32) -> &Lane {
         match &self.tier {

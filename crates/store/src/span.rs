@@ -86,6 +86,11 @@ impl Span {
         }))
     }
 
+    /// All memory of its first block.
+    pub(crate) fn first_block(&self) -> &[u8] {
+        self.0.pins.first().map_or(&[], Pin::bytes)
+    }
+
     /// Blocks that it keeps in memory.
     pub fn blocks(&self) -> usize {
         self.0.pins.len()

@@ -401,6 +401,54 @@ impl Store {
         self.forget(file)
     }
 
+    /// From now on the tier lets blocks of these films in at once, and lets none of them go for others; no other film is kept.
+    pub fn keep(&self, films: &[FileIdentity]) {
+        if let Some((tier, _)) = &self.0.0.tier {
+            tier.keep(films);
+        }
+    }
+
+    /// The numbers of a film's blocks that are not on the tier; `None` where there is no tier, or the film lies on a disk of this
+    /// machine, or is not sure to be the same after a restart.
+    pub fn lacks(&self, source: &Source) -> Option<Vec<u32>> {
+        source.lacks(u64::from(self.block_bytes()))
+    }
+
+    /// Brings a block of a film to the tier: from memory, or from where the film lies. Whether it is there then: not if the tier
+    /// has no room for it, or may write no more today.
+    ///
+    /// # Errors
+    /// The block cannot be read, or not be written.
+    pub async fn bring(
+        &self,
+        source: &Arc<Source>,
+        block: u32,
+        deadline: Monotonic,
+    ) -> Result<bool, ReadError> {
+        let Some(film) = source.on_tier() else {
+            return Ok(false);
+        };
+        if film.holds(block) {
+            return Ok(true);
+        }
+        let block_bytes = u64::from(self.block_bytes());
+        let start = u64::from(block) * block_bytes;
+        let end = source.len().min(start + block_bytes);
+        let span = self.read(source, start..end, deadline).await?;
+        let film = Arc::clone(film);
+        let written = tokio::task::spawn_blocking(move || {
+            film.take(block, span.first_block(), (end - start) as usize)
+        });
+        let written = written
+            .await
+            .unwrap_or_else(|error| Err(io::Error::other(error)));
+        written.map_err(|error| ReadError::Io {
+            path: source.path().to_path_buf(),
+            offset: start,
+            error: Arc::new(error),
+        })
+    }
+
     /// What it holds and has done.
     pub fn stats(&self) -> StoreStats {
         let pool = self.0.0.pool();

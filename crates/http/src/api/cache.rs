@@ -1,4 +1,5 @@
-//! What the cache holds and what it is worth: `GET /api/cache`. What is held of a film is dropped: `DELETE /api/cache/TITLE`.
+//! What the cache holds and what it is worth: `GET /api/cache`. A film is kept on the tier, or what
+//! is held of it is dropped: `PUT` and `DELETE /api/cache/TITLE`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
-use reelway_catalogue::{Catalogue, CatalogueError};
+use reelway_catalogue::{Catalogue, CatalogueError, Entry};
 use reelway_session::Sessions;
 use reelway_store::Store;
 use serde::Serialize;
@@ -36,6 +37,22 @@ struct Cache {
     compared: Option<Compared>,
     disks: Vec<Disk>,
     films: Vec<Film>,
+    tier: Option<Tier>,
+}
+
+/// The tier, and what is kept on it.
+#[derive(Serialize)]
+struct Tier {
+    bytes: u64,
+    used: u64,
+    kept: Vec<Kept>,
+}
+
+#[derive(Serialize)]
+struct Kept {
+    title: String,
+    /// Bytes of it that the tier lacks; `null`: not known yet.
+    lacking: Option<u64>,
 }
 
 /// Shares of the same last requests that were there, or would have been.
@@ -153,20 +170,62 @@ pub(crate) async fn cache(
     reply.json(make).await
 }
 
+/// The entry that an address below `/api/cache/` names.
+fn named(catalogue: &dyn Catalogue, uri: &Uri) -> Result<Arc<Entry>, Answer> {
+    let path = uri.path().strip_prefix("/api/cache/").unwrap_or_default();
+    let entry = route::title(path).and_then(|name| catalogue.entry(&name));
+    entry.ok_or_else(|| {
+        let unknown = CatalogueError::Unknown(path.to_owned());
+        answer::api_error(StatusCode::NOT_FOUND, unknown)
+    })
+}
+
+/// `PUT /api/cache/TITLE`.
+pub(crate) async fn keep(
+    State(catalogue): State<Arc<dyn Catalogue>>,
+    State(store): State<Store>,
+    State(status): State<Arc<Status>>,
+    uri: Uri,
+) -> Answer {
+    let entry = match named(&*catalogue, &uri) {
+        Ok(entry) => entry,
+        Err(unknown) => return unknown,
+    };
+    let cannot = match (store.tier(), entry.path.is_absolute()) {
+        (None, _) => Some("this server has no tier on which it could be kept"),
+        (Some(_), true) => Some("the film lies on a disk of this machine already"),
+        (Some(_), false) => None,
+    };
+    if let Some(words) = cannot {
+        return answer::api_error(StatusCode::CONFLICT, words);
+    }
+    set(status, entry, true).await
+}
+
 /// `DELETE /api/cache/TITLE`.
 pub(crate) async fn purge(
     State(catalogue): State<Arc<dyn Catalogue>>,
     State(store): State<Store>,
+    State(status): State<Arc<Status>>,
     uri: Uri,
 ) -> Answer {
-    let path = uri.path().strip_prefix("/api/cache/").unwrap_or_default();
-    let Some(entry) = route::title(path).and_then(|name| catalogue.entry(&name)) else {
-        let unknown = CatalogueError::Unknown(path.to_owned());
-        return answer::api_error(StatusCode::NOT_FOUND, unknown);
+    let entry = match named(&*catalogue, &uri) {
+        Ok(entry) => entry,
+        Err(unknown) => return unknown,
     };
+    let file = entry.identity;
+    let answer = set(status, entry, false).await;
     // The tier's records are on a disk.
-    blocking(move || store.purge(entry.identity)).await;
-    answer::empty(StatusCode::NO_CONTENT)
+    blocking(move || store.purge(file)).await;
+    answer
+}
+
+/// Keeps a film from now on, or does not.
+async fn set(status: Arc<Status>, entry: Arc<Entry>, is_kept: bool) -> Answer {
+    match blocking(move || status.node.keep(&entry.name, is_kept)).await {
+        Ok(()) => answer::empty(StatusCode::NO_CONTENT),
+        Err(words) => answer::api_error(StatusCode::INSUFFICIENT_STORAGE, words),
+    }
 }
 
 impl Cache {
@@ -195,6 +254,7 @@ impl Cache {
             ons: share(compared.ons, compared.requests),
             belady: share(compared.belady, compared.requests),
         });
+        let kept = status.node.kept().into_iter();
         Cache {
             bytes: stats.blocks * block,
             used: stats.cached * block,
@@ -205,6 +265,13 @@ impl Cache {
             compared,
             disks: disks.collect(),
             films,
+            tier: store.tier().map(|tier| Tier {
+                bytes: tier.blocks * block,
+                used: tier.cached * block,
+                kept: kept
+                    .map(|(title, lacking)| Kept { title, lacking })
+                    .collect(),
+            }),
         }
     }
 }

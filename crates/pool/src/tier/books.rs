@@ -50,7 +50,7 @@ struct Entry {
 /// A block that is being written.
 #[derive(Clone, Copy, Debug)]
 struct Writing {
-    film: FilmId,
+    id: BlockId,
     /// Its film was purged meanwhile.
     is_purged: bool,
 }
@@ -75,6 +75,8 @@ pub struct Books<F> {
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     policy: Box<dyn Policy>,
+    /// Films whose blocks are let in at once, and make room for none.
+    kept: FixedMap<F, ()>,
     missed: Missed,
     admit: u32,
     budget: Budget,
@@ -100,6 +102,7 @@ impl<F: Copy + Eq + Hash> Books<F> {
             entries: vec![None; count],
             free: Vec::new(),
             policy,
+            kept: FixedMap::default(),
             // Twice as many as there is room for: a block may come again after a whole turn of the tier.
             missed: Missed::new((2 * count).max(1024)),
             admit,
@@ -145,6 +148,11 @@ impl<F: Copy + Eq + Hash> Books<F> {
         self.films.close(film);
     }
 
+    /// From now on these films are kept: their blocks are let in at once, and make room for none.
+    pub fn keep(&mut self, files: impl IntoIterator<Item = F>) {
+        self.kept = files.into_iter().map(|file| (file, ())).collect();
+    }
+
     /// Whether a block is here.
     pub fn holds(&self, id: BlockId) -> bool {
         self.places.contains_key(&id)
@@ -163,7 +171,10 @@ impl<F: Copy + Eq + Hash> Books<F> {
         }
         self.stats.misses += 1;
         let admit = self.missed.note(name, self.admit);
-        Look::Missed { admit }
+        let is_kept = is_kept(&self.films, &self.kept, id.film);
+        Look::Missed {
+            admit: admit || is_kept,
+        }
     }
 
     /// A block was read, or could not be. Whether it stays: if not, its slot must be told empty on the disk before
@@ -196,7 +207,7 @@ impl<F: Copy + Eq + Hash> Books<F> {
             return Vec::new();
         };
         for writing in self.writing.values_mut() {
-            writing.is_purged |= writing.film == film;
+            writing.is_purged |= writing.id.film == film;
         }
         let mut gone = Vec::new();
         for (slot, entry) in (0..).zip(&mut self.entries) {
@@ -221,15 +232,18 @@ impl<F: Copy + Eq + Hash> Books<F> {
         }
     }
 
-    /// A slot for a block that is let in, which is to be written now; none where the day's bytes are spent, or every block is
-    /// being read.
+    /// A slot for a block that is let in, which is to be written now; none where it is here or being written, the day's bytes
+    /// are spent, or no block may go for it.
     pub fn room(&mut self, id: BlockId, bytes: u64, hour: u64, now: Duration) -> Option<u32> {
-        if self.places.contains_key(&id) {
+        if self.places.contains_key(&id) || self.writing.values().any(|writing| writing.id == id) {
             return None;
         }
         if self.free.is_empty() {
-            let entries = &self.entries;
-            let mut unused = |slot: u32| entries[slot as usize].is_some_and(|entry| !entry.in_use);
+            let (entries, films, kept) = (&self.entries, &self.films, &self.kept);
+            let mut unused = |slot: u32| {
+                let entry = entries[slot as usize].as_ref();
+                entry.is_some_and(|entry| !entry.in_use && !is_kept(films, kept, entry.id.film))
+            };
             if let Some(victim) = self.policy.victim(id, &mut unused, now) {
                 self.forget(victim);
                 self.free.push(victim);
@@ -241,7 +255,7 @@ impl<F: Copy + Eq + Hash> Books<F> {
         }
         let slot = self.free.pop()?;
         let writing = Writing {
-            film: id.film,
+            id,
             is_purged: false,
         };
         self.writing.insert(slot, writing);
@@ -303,4 +317,12 @@ impl<F: Copy + Eq + Hash> Books<F> {
             ..self.stats
         }
     }
+}
+
+fn is_kept<F: Copy + Eq + Hash>(films: &Films<F>, kept: &FixedMap<F, ()>, film: FilmId) -> bool {
+    // Mostly none are.
+    !kept.is_empty()
+        && films
+            .file(film)
+            .is_some_and(|file| kept.contains_key(&file))
 }

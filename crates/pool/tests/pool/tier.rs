@@ -113,6 +113,33 @@ fn a_purged_film_goes_and_what_is_read_or_written_meanwhile_goes_afterwards() {
 }
 
 #[test]
+fn a_kept_film_is_let_in_at_once_and_makes_room_for_none() {
+    let mut books = books(2, 3, Vec::new());
+    let (kept, other) = (books.open(1, NOW), books.open(2, NOW));
+    let id = |film, block| BlockId { film, block };
+    assert_eq!(
+        books.look(id(kept, 0), 1, NOW),
+        Look::Missed { admit: false }
+    );
+    books.keep([1]);
+    assert_eq!(
+        books.look(id(kept, 0), 1, NOW),
+        Look::Missed { admit: true }
+    );
+    for film in [kept, other] {
+        let slot = books.room(id(film, 0), 1, 0, NOW).expect("a slot");
+        assert!(books.written(slot, id(film, 0), 1, 5, NOW));
+    }
+    // The other's block has made room, and then there is none to do so.
+    let slot = books.room(id(kept, 1), 1, 0, NOW).expect("a slot");
+    assert!(books.written(slot, id(kept, 1), 1, 5, NOW));
+    assert!(!books.holds(id(other, 0)) && books.holds(id(kept, 0)));
+    assert_eq!(books.room(id(other, 1), 1, 0, NOW), None);
+    books.keep([]);
+    assert!(books.room(id(other, 1), 1, 0, NOW).is_some());
+}
+
+#[test]
 fn no_slot_is_ever_given_to_two_blocks() {
     for seed in 0..200 {
         let mut random = Random::new(seed);

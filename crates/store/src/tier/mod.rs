@@ -16,6 +16,7 @@ mod config;
 mod files;
 mod work;
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -111,6 +112,14 @@ impl Tier {
         reelway_clock::now().since(self.born)
     }
 
+    /// From now on these films are kept, and no others.
+    pub fn keep(&self, films: &[FileIdentity]) {
+        let mut books = self.books();
+        if !self.is_off() {
+            books.keep(films.iter().copied());
+        }
+    }
+
     /// What it holds and has done.
     pub fn stats(&self) -> TierStats {
         self.books().stats()
@@ -178,6 +187,16 @@ impl TierFilm {
         !self.tier.is_off() && books.holds(self.id(block))
     }
 
+    /// The numbers of those of the film's first `blocks` blocks that are not here.
+    pub fn lacks(&self, blocks: u32) -> Vec<u32> {
+        let books = self.tier.books();
+        if self.tier.is_off() {
+            return Vec::new();
+        }
+        let lacks = |block: &u32| !books.holds(self.id(*block));
+        (0..blocks).filter(lacks).collect()
+    }
+
     /// Reads a block from here if it is here, else from where the film lies.
     pub fn read(self: &Arc<Self>, from: Arc<dyn BlockSource>, mut fill: Fill) {
         let id = self.id(fill.block());
@@ -204,6 +223,13 @@ impl TierFilm {
                 from.read(fill);
             }
         }
+    }
+
+    /// Writes a block that is in memory, whole, if there is room for it; whether it is here then.
+    pub fn take(&self, block: u32, bytes: &[u8], len: usize) -> io::Result<bool> {
+        let id = self.id(block);
+        self.tier.write(self, id, bytes, len)?;
+        Ok(self.holds(block))
     }
 
     /// Has a block let in when it has come.

@@ -188,32 +188,31 @@ impl Tier {
 
     fn write_all(&self) {
         while let Some(put) = self.next(|queue| queue.writes.pop_front()) {
-            if let Err(error) = self.write(&put) {
+            if let Err(error) = self.write(&put.film, put.id, put.bytes.bytes(), put.len) {
                 tracing::warn!("tier: nothing is written for {} s: {error}", REST.as_secs());
                 lock(&self.queue).rests = Some(reelway_clock::now() + REST);
             }
         }
     }
 
-    fn write(&self, put: &Put) -> io::Result<()> {
-        let (now, len) = (self.now(), put.len);
+    /// Writes a block, the first `len` of `bytes`, if it is let in.
+    pub fn write(&self, film: &TierFilm, id: BlockId, bytes: &[u8], len: usize) -> io::Result<()> {
         let mut books = self.books();
         if self.is_off() {
             return Ok(());
         }
-        let Some(slot) = books.room(put.id, len as u64, hour(), now) else {
+        let Some(slot) = books.room(id, len as u64, hour(), self.now()) else {
             return Ok(());
         };
         let hours = books.hours();
         drop(books);
-        let bytes = put.bytes.bytes();
         let tried = supervise::guard("tier write", || -> io::Result<Record> {
             supervise::inject("tier.write");
             let record = Record {
-                file: put.film.identity,
-                block: put.id.block,
+                file: film.identity,
+                block: id.block,
                 len: len as u32,
-                sum: checksum(put.film.identity, put.id.block, &bytes[..len]),
+                sum: checksum(film.identity, id.block, &bytes[..len]),
             };
             self.files.write_header(&hours)?;
             self.files.write(slot, len, bytes)?;
@@ -227,7 +226,7 @@ impl Tier {
         }
         match written {
             Ok(record) => {
-                let stays = books.written(slot, put.id, record.len, record.sum, self.now());
+                let stays = books.written(slot, id, record.len, record.sum, self.now());
                 drop(books);
                 if !stays {
                     self.empty(&[slot]);
