@@ -43,9 +43,9 @@ def package_name(package_id, directory):
 AT_ONCE = 3
 
 
-def suite(run, title, arguments, env=None, cwd=None, wanted=lambda name: True, together=lambda name: False):
+def suite(run, title, arguments, env=None, cwd=None, wanted=lambda name: True, together=lambda name: False, first=()):
     """Runs the test programs of `cargo test ARGUMENTS` whose names are wanted: one after the other, then side by side those
-    that may run together."""
+    that may run together, of which those named in `first` begin first."""
     began = run.begin(f"{title}: build")
     found = programs(arguments, cwd)
     run.end(f"{title}: build", began)
@@ -61,6 +61,7 @@ def suite(run, title, arguments, env=None, cwd=None, wanted=lambda name: True, t
     for name, work in works:
         if not together(name):
             work()
+    works.sort(key=lambda each: each[0] not in first)
     run.side_by_side([work for name, work in works if together(name)], AT_ONCE)
 
 

@@ -64,6 +64,10 @@ def is_end_to_end(program):
     return program.split("::")[0] == "reelway-tests"
 
 
+# Those of the others that take longest. They begin first, so that none of them runs on when all are done.
+LONGEST = ["reelway-tests::unplayed", "reelway-tests::rtsp_gstreamer", "reelway-tests::rtsp_avformat"]
+
+
 def may_share(name):
     return name not in ALONE
 
@@ -81,7 +85,8 @@ def fuzzing(run):
 
 def end_to_end(run):
     # Few tests at once: they measure, and the machine may be small.
-    cargo.suite(run, "end to end", ALL, {"RUST_TEST_THREADS": "2"}, wanted=is_end_to_end, together=may_share)
+    cargo.suite(run, "end to end", ALL, {"RUST_TEST_THREADS": "2"}, wanted=is_end_to_end, together=may_share,
+                first=LONGEST)
 
 
 def pages(run):

@@ -309,10 +309,6 @@ fn an_edge_with_a_token_is_no_viewer_of_its_origin_and_a_wrong_token_is_refused(
     let token = "0123456789abcdefghij";
     let origin = Options::new(dir.path())
         .set("http.edge_tokens", format!("['{token}']"))
-        // Any viewer of the file would wait for days.
-        .set("http.ahead", 1)
-        .set("http.pace", "0.00001")
-        .set("http.downloads", "'paced'")
         .start();
     origin.wait_indexed();
     let file = |token: &str| {

@@ -11,7 +11,7 @@
 //! | `amounts.rs`, `judging.rs` | what the machine carries, as it is written, and how newcomers are judged by it |
 //! | `calibrate.rs`, `calibration.rs`, `process.rs` | what it carries is measured; what was found is kept; a server in another process |
 //! | `ticking.rs`, `disks.rs`, `wire.rs` | what is done once a second: what disks and networks really carry |
-//! | `keeping.rs` | films that are kept on the tier |
+//! | `kept.rs`, `keeping.rs` | which films are kept on the tier; they are brought there |
 //! | `view.rs`, `token.rs` | what pages and API show of the server, what is made at the first start and kept |
 #![forbid(unsafe_code)]
 
@@ -25,6 +25,7 @@ pub mod edge;
 mod films;
 mod judging;
 mod keeping;
+mod kept;
 pub mod lan;
 pub mod process;
 mod serving;

@@ -22,7 +22,7 @@ use crate::calibration::calibrated;
 use crate::config::{Config, Downloads};
 use crate::films::Films;
 use crate::judging::{gate, links};
-use crate::keeping::{Keeping, keep};
+use crate::kept::Kept;
 use crate::lan;
 use crate::ticking::tick;
 use crate::token::{api_token, node_id};
@@ -44,7 +44,7 @@ pub struct Serving {
     /// UDP ports of RTP and RTCP.
     pub rtp: (u16, u16),
     sessions: Sessions,
-    tasks: [JoinHandle<()>; 3],
+    tasks: [JoinHandle<()>; 2],
 }
 
 impl Serving {
@@ -88,14 +88,13 @@ impl Serving {
             rtsp: format!("rtsp://{}", lan::shown(rtsp.addresses()[0])[0]),
             http: format!("http://{}", lan::shown(http_address(&http_listen))[0]),
         };
-        let keeping = Arc::new(Keeping::of(&state));
         let node = Arc::new(Node::new(
             sender.clone(),
             sessions.clone(),
             (id, shown.clone()),
             calibrated(&state),
             indexes,
-            keeping.clone(),
+            Kept::of(&state),
         ));
         let http = HttpServer::bind(
             http_config(config, http_listen, token, config.edge_tokens()?),
@@ -118,18 +117,11 @@ impl Serving {
             sessions: sessions.clone(),
             tasks: [
                 tokio::spawn(async {}),
-                tokio::spawn(async {}),
                 tokio::spawn(async move {
                     tokio::join!(rtsp.run(), http.run());
                 }),
             ],
         };
-        let films = Library::new(library.clone(), store.clone());
-        let of = (keeping, films, sessions.gate().clone());
-        serving.tasks[1] = tokio::spawn(reelway_supervise::keep("keeping", move || {
-            let (keeping, films, gate) = of.clone();
-            keep(keeping, films, gate)
-        }));
         let of = (sessions, node, library, store, sender);
         serving.tasks[0] = tokio::spawn(reelway_supervise::keep("server tick", move || {
             let (sessions, node, library, store, sender) = of.clone();
@@ -140,8 +132,7 @@ impl Serving {
 
     /// Admits nobody any more, and ends all sessions and connections. Those that take long are left behind.
     pub async fn stop(self) {
-        let [ticking, keeping, serving] = self.tasks;
-        keeping.abort();
+        let [ticking, serving] = self.tasks;
         self.sessions.drain();
         let ending = async {
             self.sessions.end_all(EndReason::Shutdown);

@@ -1,16 +1,18 @@
-//! What is done once a second.
+//! What is done once a second, and between the seconds.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_catalogue::{Catalogue, Several, State};
 use reelway_http::NodeView;
+use reelway_library::Library;
 use reelway_sender::Sender;
 use reelway_session::{Resource, Sessions};
 use reelway_store::Store;
 use tracing::{info, warn};
 
 use crate::disks::Disks;
+use crate::keeping::Keeper;
 use crate::view::Node;
 use crate::wire::Wire;
 
@@ -33,6 +35,10 @@ pub(crate) async fn tick(
     let mut second = tokio::time::interval(Duration::from_secs(1));
     second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut settled = false;
+    let (mut keeper, films) = (
+        Keeper::default(),
+        Library::new(library.clone(), store.clone()),
+    );
     loop {
         reelway_supervise::inject("server.tick");
         if !settled && library.is_settled() {
@@ -85,7 +91,15 @@ pub(crate) async fn tick(
         });
         // Looked at often until the first films are ready, since somebody waits for them.
         if settled {
-            second.tick().await;
+            keeper.tick(sessions.gate());
+            let keeping = async {
+                keeper.work(&node, &films).await;
+                std::future::pending().await
+            };
+            tokio::select! {
+                _ = second.tick() => {}
+                () = keeping => {}
+            }
         } else {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

@@ -1,7 +1,7 @@
 //! What the pages and the API show of this server as a whole.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Mutex, MutexGuard};
 
 use reelway_catalogue::IndexMemory;
 use reelway_http::{Addresses, Calibrated, NodeState, NodeView, Problem};
@@ -11,7 +11,7 @@ use reelway_session::Sessions;
 use reelway_supervise as supervise;
 use serde_json::Value;
 
-use crate::keeping::Keeping;
+use crate::kept::Kept;
 
 /// This server.
 pub struct Node {
@@ -25,7 +25,7 @@ pub struct Node {
     /// All films have been looked at once.
     settled: AtomicBool,
     recent: Mutex<Recent>,
-    keeping: Arc<Keeping>,
+    kept: Mutex<Kept>,
 }
 
 impl Node {
@@ -36,7 +36,7 @@ impl Node {
         (id, addresses): (String, Addresses),
         calibrated: Option<Calibrated>,
         indexes: IndexMemory,
-        keeping: Arc<Keeping>,
+        kept: Kept,
     ) -> Node {
         Node {
             sender,
@@ -47,7 +47,7 @@ impl Node {
             indexes,
             settled: AtomicBool::new(false),
             recent: Mutex::default(),
-            keeping,
+            kept: Mutex::new(kept),
         }
     }
 
@@ -60,6 +60,11 @@ impl Node {
     pub fn tick(&self) {
         let mut recent = supervise::whole(self.recent.lock());
         recent.note(reelway_clock::now(), self.sender.stats());
+    }
+
+    /// The films that it keeps.
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
+        supervise::lock(&self.kept)
     }
 
     /// What its sender does.
@@ -126,11 +131,11 @@ impl NodeView for Node {
     }
 
     fn kept(&self) -> Vec<(String, Option<u64>)> {
-        self.keeping.lacking()
+        self.kept().lacking()
     }
 
     fn keep(&self, title: &str, is_kept: bool) -> Result<(), String> {
-        self.keeping.set(title, is_kept)
+        self.kept().set(title, is_kept)
     }
 
     fn calibrated(&self) -> Option<Calibrated> {

@@ -86,9 +86,9 @@ impl Span {
         }))
     }
 
-    /// All memory of its first block.
-    pub(crate) fn first_block(&self) -> &[u8] {
-        self.0.pins.first().map_or(&[], Pin::bytes)
+    /// Its first block.
+    pub(crate) fn first_block(&self) -> Option<Pin> {
+        self.0.pins.first().cloned()
     }
 
     /// Blocks that it keeps in memory.

@@ -30,6 +30,9 @@ use crate::sync::lock;
 use crate::tier::{READERS, Tier};
 use crate::watcher::Watcher;
 
+/// In how much time a block must come that is brought to the tier: later than those of all who watch.
+const BROUGHT: Duration = Duration::from_secs(60);
+
 /// What the store holds and has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
@@ -414,17 +417,12 @@ impl Store {
         source.lacks(u64::from(self.block_bytes()))
     }
 
-    /// Brings a block of a film to the tier: from memory, or from where the film lies. Whether it is there then: not if the tier
-    /// has no room for it, or may write no more today.
+    /// Brings a block of a film to the tier: from memory, or from where the film lies, after what viewers need. Whether it is
+    /// there then: not if the tier has no room for it, may write no more today, or its disk failed a moment ago.
     ///
     /// # Errors
-    /// The block cannot be read, or not be written.
-    pub async fn bring(
-        &self,
-        source: &Arc<Source>,
-        block: u32,
-        deadline: Monotonic,
-    ) -> Result<bool, ReadError> {
+    /// The block cannot be read.
+    pub async fn bring(&self, source: &Arc<Source>, block: u32) -> Result<bool, ReadError> {
         let Some(film) = source.on_tier() else {
             return Ok(false);
         };
@@ -434,19 +432,19 @@ impl Store {
         let block_bytes = u64::from(self.block_bytes());
         let start = u64::from(block) * block_bytes;
         let end = source.len().min(start + block_bytes);
+        let deadline = reelway_clock::now() + BROUGHT;
         let span = self.read(source, start..end, deadline).await?;
-        let film = Arc::clone(film);
-        let written = tokio::task::spawn_blocking(move || {
-            film.take(block, span.first_block(), (end - start) as usize)
+        let Some(bytes) = span.first_block() else {
+            return Ok(false);
+        };
+        let (sender, is_here) = tokio::sync::oneshot::channel();
+        let done = Box::new(move |is_here| {
+            // Nobody waits any more.
+            let _ = sender.send(is_here);
         });
-        let written = written
-            .await
-            .unwrap_or_else(|error| Err(io::Error::other(error)));
-        written.map_err(|error| ReadError::Io {
-            path: source.path().to_path_buf(),
-            offset: start,
-            error: Arc::new(error),
-        })
+        film.take(block, bytes, (end - start) as usize, done);
+        drop(span);
+        Ok(is_here.await.unwrap_or(false))
     }
 
     /// What it holds and has done.

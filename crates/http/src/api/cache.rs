@@ -171,13 +171,15 @@ pub(crate) async fn cache(
 }
 
 /// The entry that an address below `/api/cache/` names.
-fn named(catalogue: &dyn Catalogue, uri: &Uri) -> Result<Arc<Entry>, Answer> {
-    let path = uri.path().strip_prefix("/api/cache/").unwrap_or_default();
-    let entry = route::title(path).and_then(|name| catalogue.entry(&name));
-    entry.ok_or_else(|| {
-        let unknown = CatalogueError::Unknown(path.to_owned());
-        answer::api_error(StatusCode::NOT_FOUND, unknown)
-    })
+fn named(catalogue: &dyn Catalogue, uri: &Uri) -> Option<Arc<Entry>> {
+    let path = uri.path().strip_prefix("/api/cache/")?;
+    catalogue.entry(&route::title(path)?)
+}
+
+fn unknown(uri: &Uri) -> Answer {
+    let path = uri.path().trim_start_matches("/api/cache/");
+    let unknown = CatalogueError::Unknown(path.to_owned());
+    answer::api_error(StatusCode::NOT_FOUND, unknown)
 }
 
 /// `PUT /api/cache/TITLE`.
@@ -187,9 +189,8 @@ pub(crate) async fn keep(
     State(status): State<Arc<Status>>,
     uri: Uri,
 ) -> Answer {
-    let entry = match named(&*catalogue, &uri) {
-        Ok(entry) => entry,
-        Err(unknown) => return unknown,
+    let Some(entry) = named(&*catalogue, &uri) else {
+        return unknown(&uri);
     };
     let cannot = match (store.tier(), entry.path.is_absolute()) {
         (None, _) => Some("this server has no tier on which it could be kept"),
@@ -209,9 +210,8 @@ pub(crate) async fn purge(
     State(status): State<Arc<Status>>,
     uri: Uri,
 ) -> Answer {
-    let entry = match named(&*catalogue, &uri) {
-        Ok(entry) => entry,
-        Err(unknown) => return unknown,
+    let Some(entry) = named(&*catalogue, &uri) else {
+        return unknown(&uri);
     };
     let file = entry.identity;
     let answer = set(status, entry, false).await;

@@ -16,7 +16,6 @@ mod config;
 mod files;
 mod work;
 
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -33,7 +32,7 @@ use crate::fill::Fill;
 use crate::span::Pin;
 pub use config::TierConfig;
 use files::{Files, name};
-use work::{Job, Put, Queue};
+use work::{Done, Job, Put, Queue};
 
 /// Reads under way at once.
 pub(crate) const READERS: usize = 4;
@@ -225,11 +224,16 @@ impl TierFilm {
         }
     }
 
-    /// Writes a block that is in memory, whole, if there is room for it; whether it is here then.
-    pub fn take(&self, block: u32, bytes: &[u8], len: usize) -> io::Result<bool> {
-        let id = self.id(block);
-        self.tier.write(self, id, bytes, len)?;
-        Ok(self.holds(block))
+    /// Has a block written that is in memory, the first `len` of `bytes`, if there is room for it; `done` learns whether it is
+    /// here then, or is dropped where nothing is written at the moment.
+    pub fn take(self: &Arc<Self>, block: u32, bytes: Pin, len: usize, done: Done) {
+        self.tier.put(Put {
+            film: Arc::clone(self),
+            id: self.id(block),
+            bytes,
+            len,
+            done: Some(done),
+        });
     }
 
     /// Has a block let in when it has come.
@@ -250,6 +254,7 @@ impl TierFilm {
             id,
             bytes,
             len,
+            done: None,
         });
     }
 }

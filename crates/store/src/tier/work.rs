@@ -28,12 +28,16 @@ pub(crate) struct Job {
     pub held: Held,
 }
 
+/// Called with whether a block is here, when it was to be written.
+pub(crate) type Done = Box<dyn FnOnce(bool) + Send>;
+
 /// A block to be written.
 pub(crate) struct Put {
     pub film: Arc<TierFilm>,
     pub id: BlockId,
     pub bytes: Pin,
     pub len: usize,
+    pub done: Option<Done>,
 }
 
 /// What is to be done.
@@ -77,7 +81,9 @@ impl Tier {
         let rests = queue
             .rests
             .is_some_and(|until| reelway_clock::now() < until);
-        if queue.closed || rests || queue.writes.len() >= self.most_writes {
+        // Those who wait for one write ask for no other meanwhile.
+        let is_full = queue.writes.len() >= self.most_writes && put.done.is_none();
+        if queue.closed || rests || is_full {
             drop(queue);
             self.books().left_out();
             return drop(put);
@@ -188,15 +194,19 @@ impl Tier {
 
     fn write_all(&self) {
         while let Some(put) = self.next(|queue| queue.writes.pop_front()) {
-            if let Err(error) = self.write(&put.film, put.id, put.bytes.bytes(), put.len) {
+            if let Err(error) = self.write(&put) {
                 tracing::warn!("tier: nothing is written for {} s: {error}", REST.as_secs());
                 lock(&self.queue).rests = Some(reelway_clock::now() + REST);
+            }
+            if let Some(done) = put.done {
+                done(put.film.holds(put.id.block));
             }
         }
     }
 
-    /// Writes a block, the first `len` of `bytes`, if it is let in.
-    pub fn write(&self, film: &TierFilm, id: BlockId, bytes: &[u8], len: usize) -> io::Result<()> {
+    /// Writes a block, if it is let in.
+    fn write(&self, put: &Put) -> io::Result<()> {
+        let (film, id, len) = (&put.film, put.id, put.len);
         let mut books = self.books();
         if self.is_off() {
             return Ok(());
@@ -206,6 +216,7 @@ impl Tier {
         };
         let hours = books.hours();
         drop(books);
+        let bytes = put.bytes.bytes();
         let tried = supervise::guard("tier write", || -> io::Result<Record> {
             supervise::inject("tier.write");
             let record = Record {

@@ -1,0 +1,110 @@
+//! Which films this server keeps on its tier. It survives a restart.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use tracing::warn;
+
+/// Titles that can be kept.
+const MOST: usize = 10_000;
+
+/// The titles that are kept.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    path: PathBuf,
+    titles: BTreeSet<String>,
+    /// Bytes that the tier lacks of those that have been looked at.
+    lacks: BTreeMap<String, u64>,
+}
+
+impl Kept {
+    /// Those of the time before a restart.
+    pub fn of(state: &Path) -> Kept {
+        let path = state.join("kept.json");
+        let titles = match fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text).unwrap_or_else(|error| {
+                warn!("{}: {error}; no film is kept", path.display());
+                BTreeSet::new()
+            }),
+            Err(_) => BTreeSet::new(),
+        };
+        Kept {
+            path,
+            titles,
+            lacks: BTreeMap::new(),
+        }
+    }
+
+    /// All of them.
+    pub fn titles(&self) -> BTreeSet<String> {
+        self.titles.clone()
+    }
+
+    /// All of them, with the bytes that the tier lacks of them; `None` where that is not known yet.
+    pub fn lacking(&self) -> Vec<(String, Option<u64>)> {
+        let titles = self.titles.iter();
+        let lacking = titles.map(|title| (title.clone(), self.lacks.get(title).copied()));
+        lacking.collect()
+    }
+
+    /// The tier lacks so many bytes of a title.
+    pub fn lacks(&mut self, title: &str, bytes: u64) {
+        if self.titles.contains(title) {
+            self.lacks.insert(title.to_owned(), bytes);
+        }
+    }
+
+    /// From now on a title is kept, or is not.
+    ///
+    /// # Errors
+    /// There are too many, or it cannot be remembered.
+    pub fn set(&mut self, title: &str, is_kept: bool) -> Result<(), String> {
+        let mut titles = self.titles.clone();
+        let is_other = match is_kept {
+            true => titles.insert(title.to_owned()),
+            false => titles.remove(title),
+        };
+        if !is_other {
+            return Ok(());
+        }
+        if titles.len() > MOST {
+            return Err(format!("{MOST} films are kept already"));
+        }
+        write(&self.path, &titles).map_err(|error| format!("{}: {error}", self.path.display()))?;
+        self.titles = titles;
+        self.lacks.remove(title);
+        Ok(())
+    }
+}
+
+/// Writes the whole file or leaves the one of before.
+fn write(path: &Path, titles: &BTreeSet<String>) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let new = path.with_extension("new");
+    let mut file = fs::File::create(&new)?;
+    file.write_all(&serde_json::to_vec(titles)?)?;
+    file.sync_all()?;
+    fs::rename(&new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_survives_a_restart_and_a_damaged_list_is_empty() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut kept = Kept::of(dir.path());
+        kept.set("b", true).unwrap();
+        kept.set("a/\"ü\n", true).unwrap();
+        kept.set("b", false).unwrap();
+        let again = Kept::of(dir.path()).lacking();
+        assert_eq!(again, [("a/\"ü\n".to_owned(), None)]);
+        fs::write(dir.path().join("kept.json"), "[\"a\"").unwrap();
+        assert!(Kept::of(dir.path()).lacking().is_empty());
+    }
+}
