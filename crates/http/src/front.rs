@@ -141,14 +141,17 @@ impl Front {
                 "requests with a body are not accepted here".into(),
             ));
         }
+        if is_film {
+            guard::check_page(request)?;
+        }
         if path.starts_with("/api/") && guard::changes(&request.method) {
             guard::check_change(&self.config, request)?;
         }
-        if is_film && !is_upload {
-            guard::check_page(request)?;
-            return guard::check_edge(&self.config, request);
+        // What changes films brings another token.
+        match is_film && !is_upload {
+            true => guard::check_edge(&self.config, request),
+            false => Ok(None),
         }
-        Ok(None)
     }
 }
 

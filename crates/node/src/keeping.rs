@@ -1,16 +1,19 @@
 //! Films that are kept are brought to the tier: what is lacking of them is fetched, block by block, after what viewers need.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reelway_library::Library;
 use reelway_session::{Gate, Resource};
 use reelway_supervise as supervise;
+use reelway_sys::FileIdentity;
 use tracing::warn;
 
 use crate::view::Node;
 
 /// Seconds from one look at what is lacking to the next.
 const LOOK: u64 = 30;
+/// The same for films of which nothing was: a worn disk may have lost a block.
+const LOOK_AGAIN: u64 = 3600;
 /// Of what nobody has booked of the way to the origin, the part that is taken.
 const PART: u64 = 2;
 /// Seconds of that which are saved up at most.
@@ -22,7 +25,9 @@ pub(crate) struct Keeper {
     /// Seconds since the start.
     seconds: u64,
     may_fetch: Allowance,
-    /// Titles that were looked at since the last round began: they are whole, or cannot be.
+    /// Films of which nothing was lacking.
+    whole: BTreeMap<String, FileIdentity>,
+    /// Titles that were looked at since the last round began.
     done: BTreeSet<String>,
     /// Titles of which it was said that they cannot be kept.
     said: BTreeSet<String>,
@@ -39,6 +44,9 @@ impl Keeper {
         if self.seconds.is_multiple_of(LOOK) {
             self.done.clear();
         }
+        if self.seconds.is_multiple_of(LOOK_AGAIN) {
+            self.whole.clear();
+        }
     }
 
     /// Fetches what is lacking, as much as may be fetched now. Can be dropped at any time, and begun again.
@@ -47,23 +55,34 @@ impl Keeper {
         let titles = node.kept().titles();
         let catalogue = library.catalogue();
         let entries = titles.iter().filter_map(|title| catalogue.entry(title));
-        let files: Vec<_> = entries.map(|entry| entry.identity).collect();
+        let entries: Vec<_> = entries.collect();
+        let files: Vec<_> = entries.iter().map(|entry| entry.identity).collect();
         library.store().keep(&files);
         self.said.retain(|title| titles.contains(title));
         self.done.retain(|title| titles.contains(title));
-        for title in titles {
-            if self.done.contains(&title) {
+        self.whole.retain(|title, _| titles.contains(title));
+        for title in node.kept().take_new() {
+            self.done.remove(&title);
+            self.whole.remove(&title);
+        }
+        for entry in entries {
+            let (title, file) = (&entry.name, entry.identity);
+            if self.whole.get(title) == Some(&file) || self.done.contains(title) {
                 continue;
             }
-            match self.bring(&title, node, library).await {
-                Ok(true) => drop(self.said.remove(&title)),
-                Ok(false) => return,
-                Err(why) if self.said.insert(title.clone()) => {
-                    warn!(film = title, "cannot be kept: {why}");
+            match self.bring(title, node, library).await {
+                Ok(true) => {
+                    self.said.remove(title);
+                    self.whole.insert(title.clone(), file);
                 }
-                Err(_) => {}
+                Ok(false) => return,
+                Err(why) => {
+                    if self.said.insert(title.clone()) {
+                        warn!(film = title, "cannot be kept: {why}");
+                    }
+                    self.done.insert(title.clone());
+                }
             }
-            self.done.insert(title);
         }
     }
 

@@ -17,6 +17,8 @@ pub(crate) struct Kept {
     titles: BTreeSet<String>,
     /// Bytes that the tier lacks of those that have been looked at.
     lacks: BTreeMap<String, u64>,
+    /// Those that nobody has looked at since they are kept.
+    new: BTreeSet<String>,
 }
 
 impl Kept {
@@ -34,6 +36,7 @@ impl Kept {
             path,
             titles,
             lacks: BTreeMap::new(),
+            new: BTreeSet::new(),
         }
     }
 
@@ -47,6 +50,11 @@ impl Kept {
         let titles = self.titles.iter();
         let lacking = titles.map(|title| (title.clone(), self.lacks.get(title).copied()));
         lacking.collect()
+    }
+
+    /// Those that are kept since this was asked last.
+    pub fn take_new(&mut self) -> BTreeSet<String> {
+        std::mem::take(&mut self.new)
     }
 
     /// The tier lacks so many bytes of a title.
@@ -75,6 +83,9 @@ impl Kept {
         write(&self.path, &titles).map_err(|error| format!("{}: {error}", self.path.display()))?;
         self.titles = titles;
         self.lacks.remove(title);
+        if is_kept {
+            self.new.insert(title.to_owned());
+        }
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
-use reelway_catalogue::{Catalogue, CatalogueError, Entry};
+use reelway_catalogue::{Catalogue, CatalogueError};
 use reelway_session::Sessions;
 use reelway_store::Store;
 use serde::Serialize;
@@ -170,16 +170,14 @@ pub(crate) async fn cache(
     reply.json(make).await
 }
 
-/// The entry that an address below `/api/cache/` names.
-fn named(catalogue: &dyn Catalogue, uri: &Uri) -> Option<Arc<Entry>> {
-    let path = uri.path().strip_prefix("/api/cache/")?;
-    catalogue.entry(&route::title(path)?)
+/// The title that an address below `/api/cache/` names.
+fn named(uri: &Uri) -> String {
+    let path = uri.path().strip_prefix("/api/cache/").unwrap_or_default();
+    route::title(path).unwrap_or_else(|| path.to_owned())
 }
 
-fn unknown(uri: &Uri) -> Answer {
-    let path = uri.path().trim_start_matches("/api/cache/");
-    let unknown = CatalogueError::Unknown(path.to_owned());
-    answer::api_error(StatusCode::NOT_FOUND, unknown)
+fn unknown(title: String) -> Answer {
+    answer::api_error(StatusCode::NOT_FOUND, CatalogueError::Unknown(title))
 }
 
 /// `PUT /api/cache/TITLE`.
@@ -189,8 +187,9 @@ pub(crate) async fn keep(
     State(status): State<Arc<Status>>,
     uri: Uri,
 ) -> Answer {
-    let Some(entry) = named(&*catalogue, &uri) else {
-        return unknown(&uri);
+    let title = named(&uri);
+    let Some(entry) = catalogue.entry(&title) else {
+        return unknown(title);
     };
     let cannot = match (store.tier(), entry.path.is_absolute()) {
         (None, _) => Some("this server has no tier on which it could be kept"),
@@ -200,7 +199,7 @@ pub(crate) async fn keep(
     if let Some(words) = cannot {
         return answer::api_error(StatusCode::CONFLICT, words);
     }
-    set(status, entry, true).await
+    set(status, title, true).await
 }
 
 /// `DELETE /api/cache/TITLE`.
@@ -210,19 +209,24 @@ pub(crate) async fn purge(
     State(status): State<Arc<Status>>,
     uri: Uri,
 ) -> Answer {
-    let Some(entry) = named(&*catalogue, &uri) else {
-        return unknown(&uri);
-    };
-    let file = entry.identity;
-    let answer = set(status, entry, false).await;
-    // The tier's records are on a disk.
-    blocking(move || store.purge(file)).await;
+    let title = named(&uri);
+    let entry = catalogue.entry(&title);
+    // A film may be gone that is still to be kept.
+    let is_kept = || status.node.kept().iter().any(|(kept, _)| *kept == title);
+    if entry.is_none() && !is_kept() {
+        return unknown(title);
+    }
+    let answer = set(status, title, false).await;
+    if let Some(entry) = entry {
+        // The tier's records are on a disk.
+        blocking(move || store.purge(entry.identity)).await;
+    }
     answer
 }
 
-/// Keeps a film from now on, or does not.
-async fn set(status: Arc<Status>, entry: Arc<Entry>, is_kept: bool) -> Answer {
-    match blocking(move || status.node.keep(&entry.name, is_kept)).await {
+/// Keeps a title from now on, or does not.
+async fn set(status: Arc<Status>, title: String, is_kept: bool) -> Answer {
+    match blocking(move || status.node.keep(&title, is_kept)).await {
         Ok(()) => answer::empty(StatusCode::NO_CONTENT),
         Err(words) => answer::api_error(StatusCode::INSUFFICIENT_STORAGE, words),
     }
