@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -192,6 +192,65 @@ fn the_films_of_another_reelway_are_its_own_to_the_byte() {
             .collect::<Vec<_>>()
     };
     assert_eq!(told(&edge), told(&origin));
+}
+
+#[test]
+fn an_edge_takes_the_index_that_its_origin_has_made_and_reads_nothing_of_the_film() {
+    let dir = films::library(&["faststart", "fragmented", "load"]);
+    let origin = Server::start(dir.path());
+    let spoiler = Spoiler::of(origin.http);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let noted = asked.clone();
+    spoiler.spoil(move |path, first| {
+        let mut noted = noted.lock().expect("a list");
+        noted.push((path.to_owned(), first));
+        Spoil::Not
+    });
+    let edge = edge_of(&format!("url = 'http://{}/'", spoiler.at));
+    for film in ["faststart", "fragmented", "load"] {
+        let path = format!("/{film}/index");
+        let index = origin.get(&path);
+        assert_eq!(index.header("content-type"), Some("application/vnd.reelway.index"));
+        // Titles, tracks and every sample.
+        assert!(edge.get(&path).body == index.body, "{film}");
+    }
+    let asked = asked.lock().expect("a list");
+    let count = |wanted: fn(&(String, Option<u64>)) -> bool| asked.iter().filter(|one| wanted(one)).count();
+    assert_eq!(count(|(path, _)| path.ends_with("/index")), 3, "{asked:?}");
+    // Its length and its version, by its first byte.
+    assert_eq!(count(|(path, _)| path.ends_with("/file")), 3, "{asked:?}");
+}
+
+#[test]
+fn an_index_that_is_cut_short_or_none_is_made_here() {
+    for spoil in [Spoil::Cut(20_000), Spoil::Cut(0), Spoil::Status(503), Spoil::Status(404)] {
+        let dir = films::library(&["load"]);
+        let origin = Server::start(dir.path());
+        let spoiler = Spoiler::of(origin.http);
+        spoiler.spoil(move |path, _| match path.ends_with("/index") {
+            true => spoil,
+            false => Spoil::Not,
+        });
+        let edge = edge_of(&format!("url = 'http://{}/', stall = 1", spoiler.at));
+        let path = "/load/index";
+        assert!(edge.get(path).body == origin.get(path).body, "{spoil:?}");
+    }
+}
+
+#[test]
+fn parts_of_an_index_are_those_of_the_whole() {
+    let dir = films::library(&["load"]);
+    let server = Server::start(dir.path());
+    let whole = server.get("/load/index").body;
+    for (first, last) in [(0, 0), (5, 40_000), (whole.len() - 19, whole.len() - 1)] {
+        let range = format!("bytes={first}-{last}");
+        let part = http::request(server.http, "GET", "/load/index", &[("Range", &range)]);
+        let part = part.expect("an answer");
+        assert_eq!(part.status, 206);
+        assert!(part.body == whole[first..=last], "{range}");
+    }
+    let head = http::request(server.http, "HEAD", "/load/index", &[]).expect("an answer");
+    assert_eq!(head.header("content-length"), Some(whole.len().to_string().as_str()));
 }
 
 #[test]

@@ -40,6 +40,7 @@ use crate::upload::slots::Uploads;
 use crate::viewers::Viewers;
 use crate::watch::Watch;
 use crate::watch::file::Files;
+use crate::watch::index::Indexes;
 use crate::watch::playlist::Playlists;
 use crate::watch::segment::Segments;
 use crate::web;
@@ -194,7 +195,8 @@ fn watch(config: &HttpConfig, parts: &Parts, playlists: Arc<Desk>) -> Watch {
         films: parts.films.clone(),
         playlists: Playlists::new(viewers.clone(), playlists, config.tokens_in_segments),
         segments: Segments::new(viewers.clone(), bodies.clone()),
-        files: Files::new(viewers, bodies, downloads),
+        files: Files::new(viewers, bodies, downloads.clone()),
+        indexes: Indexes::new(downloads),
     }
 }
 

@@ -1,15 +1,18 @@
 //! Who is sent media, and when it is time for more.
 
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::request::Parts;
 use reelway_media::SamplesError;
 use reelway_session::EndReason;
 use reelway_store::{ReadError, Source};
 use reelway_viewing::Beyond;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::downloads::Share;
-use crate::speed::Speed;
+use crate::downloads::{Downloads, Share};
+use crate::speed::{Carried, Speed};
 use crate::viewer::Sending;
 
 /// Seconds within which a poster's bytes are wanted: after those of all who watch.
@@ -66,6 +69,17 @@ impl Flow {
             speed,
             beyond: None,
         }
+    }
+
+    /// The flow of bytes to an edge at this address: it has viewers of its own, so it is none, and its pace is theirs.
+    pub fn of_edge(downloads: &Arc<Downloads>, request: &Parts, peer: IpAddr) -> Flow {
+        let share = downloads.of_edge(peer);
+        let speed = Speed::of(request);
+        speed.carries(Carried::File {
+            dscp: 0,
+            is_held: !share.is_all(),
+        });
+        Flow::Edge { speed, share }
     }
 
     /// The same, sent beyond its pace what this share gives.

@@ -160,7 +160,7 @@ fn route_of(target: Target) -> Route {
     match target {
         Target::Multivariant | Target::Playlist(_) | Target::Mpd => Route::Playlist,
         Target::Init(_) | Target::Segment(..) => Route::Segment,
-        Target::File => Route::File,
+        Target::File | Target::Index => Route::File,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Addresses of films. A TITLE may hold slashes, so an address is read from its end.
 //!
 //! `TITLE/hls/main.m3u8`, `TITLE/hls/ID.m3u8`, `TITLE/dash/main.mpd`, `TITLE/seg/ID/init.mp4`,
-//! `TITLE/seg/ID/N.m4s`, `TITLE/file`.
+//! `TITLE/seg/ID/N.m4s`, `TITLE/file`, `TITLE/index`.
 
 use axum::http::request::Parts;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -21,6 +21,8 @@ pub(crate) enum Target {
     Segment(u32, u32),
     /// The film file itself.
     File,
+    /// Its index, for edges.
+    Index,
 }
 
 /// TITLE and target of a path as it stands in the request, or `None` where it names no film.
@@ -39,6 +41,7 @@ pub(crate) fn film(path: &str) -> Option<(String, Target)> {
             title,
         ),
         [title @ .., "file"] => (Target::File, title),
+        [title @ .., "index"] => (Target::Index, title),
         _ => return None,
     };
     if title.is_empty() {

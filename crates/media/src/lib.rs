@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod codec;
+pub mod exchange;
 mod groups;
 mod index;
 mod index_error;

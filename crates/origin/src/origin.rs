@@ -167,8 +167,17 @@ impl Shelf for Origin {
             path: found.path.clone(),
             reason,
         };
-        let film = self.0.film(&found.path);
-        let film = film.ok_or_else(|| elsewhere("it is not there any more".into()))?;
+        let known = self.0.films().get(&found.path).cloned();
+        let Known { film, via, .. } =
+            known.ok_or_else(|| elsewhere("it is not there any more".into()))?;
+        // Another Reelway has it already.
+        if !via.is_empty() {
+            let (inner, wanted) = (self.0.clone(), film.clone());
+            let index = self.wait(async move { inner.source.index(&wanted).await });
+            if let Some(index) = index.flatten() {
+                return Ok((film.identity, index));
+            }
+        }
         let mut window: (Range<u64>, Vec<u8>) = (0..0, Vec::new());
         let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
             // Tables are read in small steps; each would be a request of its own.

@@ -4,8 +4,11 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
 
 use reelway_clock::Monotonic;
+use reelway_media::exchange::Incoming;
+use reelway_media::{Index, IndexOptions};
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use tracing::{debug, info, warn};
@@ -22,6 +25,8 @@ use crate::version::Version;
 /// A film is compared between two endpoints by this many spots of this many bytes, spread over it.
 const SPOTS: u64 = 8;
 const SPOT: u64 = 4096;
+/// Time that an index may take to come before the film's own tables are read instead.
+const INDEX_TIME: Duration = Duration::from_secs(300);
 
 /// The network side of a source.
 #[derive(Debug)]
@@ -340,6 +345,36 @@ impl Source {
             hash.update(&bytes[..wanted]);
         }
         Ok(hash.digest128())
+    }
+
+    /// The film's index, as another Reelway has made it; `None`: the film's tables are to be read.
+    pub async fn index(&self, film: &Film) -> Option<Index> {
+        let path = format!("{}/index", film.path.strip_suffix("/file")?);
+        let mut endpoints = self.endpoints.iter().enumerate();
+        let (web, version) = endpoints.find_map(|(number, endpoint)| match (endpoint, film.pin(number)) {
+            (Endpoint::Web(web), Pin::Is(version)) => Some((web, version)),
+            _ => None,
+        })?;
+        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        let mut incoming = Incoming::new(film.identity.size, IndexOptions::default());
+        let take = |bytes: &[u8]| {
+            let came = bytes.len() as u64;
+            self.counters.bytes.fetch_add(came, Ordering::Relaxed);
+            incoming.feed(bytes).map_err(|error| Fault::Wrong(error.to_string()))
+        };
+        let taken = tokio::time::timeout(INDEX_TIME, web.index(&path, &version, take)).await;
+        let index = match taken {
+            Ok(Ok(true)) => incoming.finish().map_err(|error| error.to_string()),
+            Ok(Ok(false)) => return None,
+            Ok(Err(fault)) => Err(fault.to_string()),
+            Err(_) => Err(Fault::Stalled(INDEX_TIME).to_string()),
+        };
+        index
+            .map_err(|why| {
+                let shown = web.address().shown();
+                warn!("{shown}: {path}: {why}; the film itself is read for its index");
+            })
+            .ok()
     }
 
     /// What was done since the start.

@@ -16,6 +16,9 @@ use crate::redirects::{self, Hosts};
 use crate::secret::Secret;
 use crate::version::Version;
 
+/// The media type of an index.
+const INDEX: &str = "application/vnd.reelway.index";
+
 /// How a web server is asked.
 #[derive(Debug)]
 pub(crate) struct Web {
@@ -145,6 +148,36 @@ impl Web {
             Ok(chunk) => chunk.map_err(|error| Fault::Broken(told(&error))),
             Err(_) => Err(Fault::Stalled(self.stall)),
         }
+    }
+
+    /// An index of this version of a film, handed over as it comes; `false` where the server has none to give.
+    pub async fn index(
+        &self,
+        path: &str,
+        version: &Version,
+        mut take: impl FnMut(&[u8]) -> Result<(), Fault>,
+    ) -> Result<bool, Fault> {
+        let mut headers = HeaderMap::new();
+        if let Some(tag) = version.strong()
+            && let Ok(tag) = HeaderValue::from_str(tag)
+        {
+            headers.insert(IF_MATCH, tag);
+        }
+        let mut answer = self.ask(path, "", headers).await?;
+        match answer.status() {
+            StatusCode::OK => {}
+            // Servers of before know no indexes.
+            StatusCode::NOT_FOUND => return Ok(false),
+            status => return Err(check::refusal(status, answer.headers())),
+        }
+        let given = answer.headers().get(reqwest::header::CONTENT_TYPE);
+        if given.is_none_or(|given| given != INDEX) {
+            return Ok(false);
+        }
+        while let Some(chunk) = self.chunk(&mut answer).await? {
+            take(&chunk)?;
+        }
+        Ok(true)
     }
 
     /// A small document as text, `None` where there is none (404) or it is something else (a type that does

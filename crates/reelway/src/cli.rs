@@ -14,7 +14,7 @@ use reelway_node::{Addresses, amounts, edge};
 use reelway_sys::pipes;
 
 use crate::yardstick::Yardstick;
-use crate::{bench, cachesim, calibrate, check, index, serve, sim};
+use crate::{bench, cachesim, calibrate, check, director, index, serve, sim};
 
 /// Serves films over RTSP, HLS and DASH, without transcoding, every packet on time.
 ///
@@ -32,6 +32,8 @@ enum Command {
     Serve(Box<Serve>),
     /// Serve films of other servers, and keep what is watched on this machine's disk
     Edge(Box<Edge>),
+    /// Put several edges behind one virtual address, with the kernel's IPVS
+    Director(Box<director::Director>),
     /// Index films and print what was found: tracks, GOPs, bit rates, problems
     Index(index::Flags),
     /// Play films as viewers do, and check that every packet arrives, on time and unchanged
@@ -127,8 +129,8 @@ impl Cli {
         if self.command.only_prints() {
             pipes::end_with_the_reader();
         }
-        if self.command.prints_config() {
-            print!("{}", config::REFERENCE);
+        if let Some(reference) = self.command.printed_config() {
+            print!("{reference}");
             return Ok(ExitCode::SUCCESS);
         }
         match self.command {
@@ -154,6 +156,7 @@ impl Cli {
                 edge::configure(&mut config, origins, tier)?;
                 flags.start(config)
             }
+            Command::Director(director) => director.run(),
             Command::Index(flags) => index::run(&flags),
             Command::Yardstick(yardstick) => yardstick.run(),
             Command::Cachesim(flags) => cachesim::simulate(&flags),
@@ -171,7 +174,9 @@ impl Command {
     /// Whether it prints something and opens no connections.
     fn only_prints(&self) -> bool {
         match self {
-            Command::Serve(_) | Command::Edge(_) => self.prints_config(),
+            Command::Serve(_) | Command::Edge(_) | Command::Director(_) => {
+                self.printed_config().is_some()
+            }
             Command::Index(_) | Command::Cachesim(_) | Command::Sim(_) | Command::Check { .. } => {
                 true
             }
@@ -179,12 +184,15 @@ impl Command {
         }
     }
 
-    fn prints_config(&self) -> bool {
-        match self {
-            Command::Serve(serve) => serve.flags.print_config,
-            Command::Edge(edge) => edge.flags.print_config,
-            _ => false,
-        }
+    /// The reference configuration that it prints, if it is asked for one.
+    fn printed_config(&self) -> Option<&'static str> {
+        let (is_asked, reference) = match self {
+            Command::Serve(serve) => (serve.flags.print_config, config::REFERENCE),
+            Command::Edge(edge) => (edge.flags.print_config, config::REFERENCE),
+            Command::Director(director) => (director.print_config, reelway_director::REFERENCE),
+            _ => return None,
+        };
+        is_asked.then_some(reference)
     }
 }
 

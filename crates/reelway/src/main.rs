@@ -8,6 +8,7 @@ mod cachesim;
 mod calibrate;
 mod check;
 mod cli;
+mod director;
 mod index;
 mod serve;
 mod sim;

@@ -29,7 +29,8 @@ pub fn serve(config: Config, given: Addresses) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn start_log(config: &Config) -> anyhow::Result<()> {
+/// Starts the log as it is configured.
+pub(crate) fn start_log(config: &Config) -> anyhow::Result<()> {
     // tracing's own message says the same twice.
     let filter = tracing_subscriber::EnvFilter::try_new(&config.log.level).map_err(|_| {
         anyhow::anyhow!(
@@ -61,7 +62,8 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     }
 }
 
-async fn stop_signal() -> anyhow::Result<()> {
+/// Waits until the process is told to stop.
+pub(crate) async fn stop_signal() -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     tokio::select! {

@@ -4,15 +4,18 @@
 //! has an order. Reads go through an io_uring where there is one, else through as many threads.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 
 use reelway_supervise as supervise;
+use reelway_sys::FileIdentity;
 use reelway_sys::reads::{Done, Reads, Waker};
 use reelway_sys::uring::why_not;
 
+use crate::block_source::BlockSource;
 use crate::config::ReadBy;
+use crate::error::ReadError;
 use crate::fill::Fill;
 use crate::local::{LocalFile, Progress, Step};
 
@@ -121,7 +124,7 @@ impl Disk {
     }
 
     /// Says once for a disk that it is read through the page cache.
-    pub fn say_buffered(&self, file: &LocalFile, why: &io::Error) {
+    fn say_buffered(&self, file: &LocalFile, why: &io::Error) {
         if !self.said_buffered.swap(true, Ordering::Relaxed) {
             tracing::info!(
                 disk = self.name,
@@ -131,8 +134,20 @@ impl Disk {
         }
     }
 
+    /// What a read gave; the block's result, if that is all.
+    fn took(&self, progress: &mut Progress, read: io::Result<usize>) -> Option<Result<(), ReadError>> {
+        match progress.took(read) {
+            Step::Read => None,
+            Step::ReadBuffered(why) => {
+                self.say_buffered(&progress.file, &why);
+                None
+            }
+            Step::Done(result) => Some(result),
+        }
+    }
+
     /// Takes a read to be done.
-    pub fn push(&self, file: Arc<LocalFile>, fill: Fill) {
+    fn push(&self, file: Arc<LocalFile>, fill: Fill) {
         let mut inbox = self.lock();
         if inbox.closed {
             drop(inbox);
@@ -168,9 +183,9 @@ impl Disk {
                 let (mut progress, mut fill) = tag;
                 fill.put_page(page);
                 supervise::inject("disk");
-                match progress.took(result, self) {
-                    Step::Read => self.go_on(reads, progress, fill),
-                    Step::Done(result) => fill.finish(result),
+                match self.took(&mut progress, result) {
+                    None => self.go_on(reads, progress, fill),
+                    Some(result) => fill.finish(result),
                 }
             }
             let asked = {
@@ -237,12 +252,46 @@ impl Disk {
                 if let Err(error) = progress.check() {
                     break Err(error);
                 }
-                let result = progress.read_blocking(fill.buffer());
-                if let Step::Done(result) = progress.took(result, self) {
+                let read = progress.read_blocking(fill.buffer());
+                if let Some(result) = self.took(&mut progress, read) {
                     break result;
                 }
             };
             fill.finish(result);
         }
+    }
+}
+
+/// A film on a disk.
+#[derive(Debug)]
+pub(crate) struct OnDisk {
+    file: Arc<LocalFile>,
+    disk: Arc<Disk>,
+}
+
+impl OnDisk {
+    /// An opened file, and why it is not read past the page cache, if it is not.
+    pub fn new(file: LocalFile, refused: Option<io::Error>, disk: Arc<Disk>) -> OnDisk {
+        if let Some(why) = refused {
+            disk.say_buffered(&file, &why);
+        }
+        OnDisk {
+            file: Arc::new(file),
+            disk,
+        }
+    }
+}
+
+impl BlockSource for OnDisk {
+    fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.file.identity
+    }
+
+    fn read(self: Arc<Self>, fill: Fill) {
+        self.disk.push(Arc::clone(&self.file), fill);
     }
 }

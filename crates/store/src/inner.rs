@@ -19,10 +19,10 @@ use reelway_sys::region::{Page, Paging};
 use crate::block_source::BlockSource;
 use crate::block_source::Opener;
 use crate::config::{ReadBy, StoreConfig};
-use crate::disk::{self, Disk};
+use crate::disk::{self, Disk, OnDisk};
 use crate::error::ReadError;
 use crate::fill::Fill;
-use crate::landing;
+use crate::landing::{self, Ground};
 use crate::lane::{Lane, LaneState};
 use crate::live::{self, Finished, Pool, Read, Request};
 use crate::local::LocalFile;
@@ -30,7 +30,7 @@ use crate::observer::Observer;
 use crate::source::{Closed, Source};
 use crate::span::Owner;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence, lock};
-use crate::tier::{Tier, TierFilm};
+use crate::tier::Tier;
 
 /// What the handles share.
 pub(crate) struct Inner {
@@ -185,7 +185,7 @@ impl Inner {
         }
         let start = |read: Read| {
             let source = Arc::clone(&read.source);
-            Step::Start(source, landing::fill(read, Arc::clone(self)))
+            Step::Start(source, landing::fill(read, self.block_bytes(), Arc::clone(self) as _))
         };
         // The disks first: they work while the others are told.
         let next = starts
@@ -224,20 +224,6 @@ impl Inner {
             fence(Ordering::SeqCst);
             pool.ask(request, now, finished);
         });
-    }
-
-    /// A read was done with so many bytes, or failed. The block, if it has come and is to be kept for another purpose.
-    pub fn read_done(
-        self: &Arc<Self>,
-        read: Read,
-        result: Result<usize, ReadError>,
-        keep: bool,
-    ) -> Option<Pin<Page>> {
-        let mut kept = None;
-        self.with_pool(|pool, now, finished| {
-            kept = pool.read_done(read, result, keep, now, finished);
-        });
-        kept
     }
 
     /// Blocks to be given their memory; none when enough have it.
@@ -284,8 +270,7 @@ impl Inner {
         lane
     }
 
-    /// The disk of a file system, and its lane; started at its first film.
-    /// The disk of a device number; `by`: who may read it.
+    /// The disk of a file system with this device number, and its lane; started at its first film. `by`: what may read it.
     fn disk(&self, device: u64, by: ReadBy) -> io::Result<(Arc<Disk>, Lane)> {
         let name = disk::name_of(device);
         let mut disks = lock(&self.disks);
@@ -311,21 +296,32 @@ impl Inner {
             let (source, lane) = opener.open(path)?;
             let tier = self.tier.as_ref().filter(|_| source.is_lasting());
             let tier = tier.map(|(tier, lane)| {
-                let film = TierFilm::new(tier, source.identity());
+                let film = tier.film(source.identity());
                 (film, lane.clone())
             });
             let number = self.opened(source.identity());
             return Ok(Source::new(source, lane, number, tier));
         }
-        let mut lane = None;
-        let file = LocalFile::open(path, |device, by| {
-            let (disk, its_lane) = self.disk(device, by)?;
-            lane = Some(its_lane);
-            Ok(disk)
-        })?;
-        let lane = lane.ok_or_else(|| io::Error::other("a file without a disk"))?;
-        let number = self.opened(file.identity());
-        Ok(Source::new(Arc::new(file), lane, number, None))
+        let (file, refused) = LocalFile::open(path)?;
+        let (disk, lane) = self.disk(file.identity.device, file.by)?;
+        let number = self.opened(file.identity);
+        let file = Arc::new(OnDisk::new(file, refused, disk));
+        Ok(Source::new(file, lane, number, None))
+    }
+}
+
+impl Ground for Inner {
+    fn landed(
+        self: Arc<Self>,
+        read: Read,
+        result: Result<usize, ReadError>,
+        keep: bool,
+    ) -> Option<Pin<Page>> {
+        let mut kept = None;
+        self.with_pool(|pool, now, finished| {
+            kept = pool.read_done(read, result, keep, now, finished);
+        });
+        kept
     }
 }
 

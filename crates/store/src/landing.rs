@@ -1,34 +1,44 @@
-//! What follows when a block has been read: the disk's figures, the pool, and whoever waits.
+//! What follows when a block has been read: the disk's figures, the pool, and those who wait.
 
 use std::sync::Arc;
 
 use reelway_clock::Monotonic;
+use reelway_sys::region::Page;
 
 use crate::error::ReadError;
 use crate::fill::{Asker, Fill, Read};
-use crate::inner::Inner;
 use crate::live;
-use crate::span::Pin;
+use crate::span::{Owner, Pin};
+
+/// Where blocks come to when they have been read.
+pub(crate) trait Ground: Owner {
+    /// A read was done with so many bytes, or failed. The block, if it has come and is to be kept for another purpose.
+    fn landed(
+        self: Arc<Self>,
+        read: live::Read,
+        result: Result<usize, ReadError>,
+        keep: bool,
+    ) -> Option<reelway_pool::Pin<Page>>;
+}
 
 /// A read of the pool that is under way.
 struct Landing {
     /// Its memory is with the [`Fill`].
     read: live::Read,
     len: usize,
-    store: Arc<Inner>,
+    ground: Arc<dyn Ground>,
     started: Monotonic,
 }
 
 /// A block to be filled for a read of the pool.
-pub(crate) fn fill(mut read: live::Read, store: Arc<Inner>) -> Fill {
-    let block_bytes = store.block_bytes();
+pub(crate) fn fill(mut read: live::Read, block_bytes: u64, ground: Arc<dyn Ground>) -> Fill {
     let (page, block, deadline) = (read.memory.take(), read.id.block, read.deadline);
     let start = u64::from(block) * block_bytes;
     let end = read.source.len().min(start + block_bytes).max(start);
     let landing = Landing {
         read,
         len: (end - start) as usize,
-        store,
+        ground,
         started: reelway_clock::now(),
     };
     Fill::new(page, (block, start..end), deadline, Box::new(landing))
@@ -39,7 +49,7 @@ impl Asker for Landing {
         let Landing {
             mut read,
             len,
-            store,
+            ground,
             started,
         } = *self;
         read.memory = over.page;
@@ -65,9 +75,10 @@ impl Asker for Landing {
             lane.note_wait(now.since(read.asked));
         }
         lane.note(now.since(started), result.is_ok().then_some(len));
-        let block = store.read_done(read, result.map(|()| len), over.keep.is_some());
+        let result = result.map(|()| len);
+        let block = Arc::clone(&ground).landed(read, result, over.keep.is_some());
         if let Some((keep, block)) = over.keep.zip(block) {
-            keep(Pin::new(block, store), len);
+            keep(Pin::new(block, ground), len);
         }
     }
 }

@@ -10,34 +10,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use reelway_sys::files::is_fuse;
 use reelway_sys::{FileIdentity, open_direct};
 
-use crate::block_source::BlockSource;
 use crate::config::ReadBy;
-use crate::disk::Disk;
 use crate::error::ReadError;
-use crate::fill::Fill;
 
 /// An opened file.
 #[derive(Debug)]
 pub(crate) struct LocalFile {
     pub path: PathBuf,
-    identity: FileIdentity,
+    pub identity: FileIdentity,
+    /// By what it may be read.
+    pub by: ReadBy,
     /// Past the page cache, where the file system allows it.
     direct: Option<Arc<File>>,
     buffered: Arc<File>,
     direct_refused: AtomicBool,
-    disk: Arc<Disk>,
 }
 
 impl LocalFile {
-    /// Opens a file on the disk that `disk` finds for its device number, to be read by a ring or by
-    /// threads.
+    /// Opens a file; and why it cannot be read past the page cache, where that is so.
     ///
     /// Files of FUSE are read by threads: a ring's read that such a file system answers in part (Linux
     /// 6.18, `FOPEN_DIRECT_IO`) comes back as a whole one, with the first bytes again in the rest.
-    pub fn open(
-        path: &Path,
-        disk: impl FnOnce(u64, ReadBy) -> io::Result<Arc<Disk>>,
-    ) -> io::Result<LocalFile> {
+    pub fn open(path: &Path) -> io::Result<(LocalFile, Option<io::Error>)> {
         let buffered = File::open(path)?;
         let metadata = buffered.metadata()?;
         if !metadata.is_file() {
@@ -51,7 +45,6 @@ impl LocalFile {
             Ok(false) => ReadBy::Ring,
             Ok(true) | Err(_) => ReadBy::Threads,
         };
-        let disk = disk(identity.device, by)?;
         // The path may have come to name another file in between; then the direct one is not taken.
         let direct = open_direct(path).and_then(|file| {
             let same = FileIdentity::from(&file.metadata()?) == identity;
@@ -65,15 +58,12 @@ impl LocalFile {
         let file = LocalFile {
             path: path.to_path_buf(),
             identity,
+            by,
             direct,
             buffered: Arc::new(buffered),
             direct_refused: AtomicBool::new(false),
-            disk,
         };
-        if let Some(error) = refused {
-            file.disk.say_buffered(&file, &error);
-        }
-        Ok(file)
+        Ok((file, refused))
     }
 
     /// Fails if the file is another than the one opened.
@@ -102,25 +92,10 @@ impl LocalFile {
     }
 }
 
-impl BlockSource for LocalFile {
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn identity(&self) -> FileIdentity {
-        self.identity
-    }
-
-    fn read(self: Arc<Self>, fill: Fill) {
-        let disk = Arc::clone(&self.disk);
-        disk.push(self, fill);
-    }
-}
-
 /// How far the reading of a block is. Most are one direct read; a short one is continued through the
 /// page cache, since what is left is not aligned any more.
 pub(crate) struct Progress {
-    file: Arc<LocalFile>,
+    pub file: Arc<LocalFile>,
     offset: u64,
     wanted: usize,
     have: usize,
@@ -131,6 +106,8 @@ pub(crate) struct Progress {
 pub(crate) enum Step {
     /// One more.
     Read,
+    /// One more, through the page cache: direct reads are refused here.
+    ReadBuffered(io::Error),
     /// The block is done.
     Done(Result<(), ReadError>),
 }
@@ -170,7 +147,7 @@ impl Progress {
     }
 
     /// Takes what a read gave.
-    pub fn took(&mut self, result: io::Result<usize>, disk: &Disk) -> Step {
+    pub fn took(&mut self, result: io::Result<usize>) -> Step {
         let direct = std::mem::replace(&mut self.direct, false);
         let error = match result {
             Ok(bytes) => {
@@ -193,8 +170,7 @@ impl Progress {
                 }
                 io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported if direct => {
                     self.file.direct_refused.store(true, Ordering::Relaxed);
-                    disk.say_buffered(&self.file, &error);
-                    return Step::Read;
+                    return Step::ReadBuffered(error);
                 }
                 _ => error,
             },

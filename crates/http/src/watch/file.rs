@@ -55,7 +55,7 @@ impl Files {
         }
         let whole = range.end - range.start;
         if request.extensions.get::<Edge>().is_some() {
-            let flow = self.edge(request, caller);
+            let flow = Flow::of_edge(&self.downloads, request, caller.peer.ip());
             let pieces = Pieces::of_file(range);
             let body = self.bodies.begin(show.clone(), flow, pieces, whole).await;
             let body = body.map_err(|error| no_media(&show.film.name, &error))?;
@@ -99,16 +99,5 @@ impl Files {
             .await
             .map_err(|error| no_media(&show.film.name, &error))?;
         Ok(answer.map(|_| Body::new(body)))
-    }
-
-    /// The flow of bytes to an edge: it has viewers of its own, so it is none, and its pace is theirs.
-    fn edge(&self, request: &Parts, caller: Caller) -> Flow {
-        let share = self.downloads.of_edge(caller.peer.ip());
-        let speed = Speed::of(request);
-        speed.carries(Carried::File {
-            dscp: 0,
-            is_held: !share.is_all(),
-        });
-        Flow::Edge { speed, share }
     }
 }

@@ -5,9 +5,11 @@
 //! | `playlist.rs` | HLS playlists and DASH manifests |
 //! | `segment.rs` | segments and initialisation segments |
 //! | `file.rs` | film files by byte ranges |
+//! | `index.rs` | films' indexes, for edges |
 //! | `refused.rs` | why a player does not get what it asked for |
 
 pub(crate) mod file;
+pub(crate) mod index;
 pub(crate) mod playlist;
 mod refused;
 pub(crate) mod segment;
@@ -18,6 +20,7 @@ use axum::http::{Method, StatusCode, header, request::Parts};
 use reelway_viewing::Caller;
 
 use self::file::Files;
+use self::index::Indexes;
 use self::playlist::Playlists;
 use self::refused::{Answered, no_film};
 use self::segment::Segments;
@@ -36,6 +39,7 @@ pub(crate) struct Watch {
     pub playlists: Playlists,
     pub segments: Segments,
     pub files: Files,
+    pub indexes: Indexes,
 }
 
 impl Watch {
@@ -75,6 +79,7 @@ impl Watch {
                 self.segments.answer(show, segment, request, caller).await
             }
             Target::File => self.files.answer(show, request, caller).await,
+            Target::Index => self.indexes.answer(show, request, caller).await,
         }
     }
 }

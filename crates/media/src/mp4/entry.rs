@@ -1,7 +1,7 @@
 //! Sample entries: the codec of a track, and whether it is supported (ISO/IEC 14496-12 8.5.2, 12.1.3, 12.2.3).
 
 use super::audio_config::{Esds, audio_config};
-use super::boxes::{Boxed, fourcc};
+use super::boxes::{Boxed, Header, fourcc};
 use super::config;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::{AacConfig, Codec, Kind, Sound};
@@ -48,6 +48,41 @@ impl Entry {
             (Kind::Audio, _) => sound(entry, stsd_version),
         }
     }
+}
+
+/// Reads the sample entry that is the whole of these bytes.
+///
+/// # Errors
+/// Why it cannot be played, in words.
+pub(crate) fn entry_of(bytes: &[u8], kind: Kind) -> Result<Entry, String> {
+    let header = Header::parse(bytes).filter(|header| header.size == Some(bytes.len() as u64));
+    let Some(Header { kind: code, len, .. }) = header else {
+        return Err("its sample entry is no box".to_owned());
+    };
+    let entry = Boxed {
+        kind: code,
+        offset: 0,
+        body: &bytes[len..],
+        header: len,
+        number: 0,
+        parent: None,
+    };
+    Entry::parse(&entry, kind, 0).map_err(|error| error.to_string())?
+}
+
+/// A sample entry of Opus, for tests.
+#[cfg(test)]
+pub(crate) fn opus_entry() -> Vec<u8> {
+    let boxed = |kind: &[u8; 4], body: &[u8]| {
+        let size = body.len() as u32 + 8;
+        [&size.to_be_bytes()[..], kind, body].concat()
+    };
+    let head = [0, 2, 1, 56, 0, 0, 187, 128, 0, 0, 0];
+    let mut body = vec![0; 28];
+    (body[7], body[17], body[19]) = (1, 2, 16);
+    body[24..28].copy_from_slice(&(48_000u32 << 16).to_be_bytes());
+    body.extend(boxed(b"dOps", &head));
+    boxed(b"Opus", &body)
 }
 
 /// The whole entry as it stands in the file, its header written anew.

@@ -2,27 +2,29 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use reelway_cache::BlockId;
 use reelway_clock::Monotonic;
 use reelway_pool::tier::Held;
 use reelway_supervise::{self as supervise, lock};
 use reelway_sys::FileIdentity;
 
 use super::files::{Record, checksum};
-use super::{READERS, Tier, TierFilm, hour};
+use super::shelf::{Opened, Shelf};
 use crate::block_source::BlockSource;
 use crate::fill::Fill;
 use crate::span::Pin;
+
+/// Reads under way at once.
+pub(crate) const READERS: usize = 4;
 
 /// Nothing is written for so long after a write that failed: a full or broken disk is not asked all the time.
 const REST: Duration = Duration::from_secs(60);
 
 /// A block to be read.
 pub(crate) struct Job {
-    pub film: Arc<TierFilm>,
+    pub film: Arc<Opened>,
     pub from: Arc<dyn BlockSource>,
     pub fill: Fill,
     pub held: Held,
@@ -33,8 +35,8 @@ pub(crate) type Done = Box<dyn FnOnce(bool) + Send>;
 
 /// A block to be written.
 pub(crate) struct Put {
-    pub film: Arc<TierFilm>,
-    pub id: BlockId,
+    pub film: Arc<Opened>,
+    pub block: u32,
     pub bytes: Pin,
     pub len: usize,
     pub done: Option<Done>,
@@ -42,25 +44,85 @@ pub(crate) struct Put {
 
 /// What is to be done.
 #[derive(Default)]
-pub(crate) struct Queue {
-    pub reads: VecDeque<Job>,
-    pub writes: VecDeque<Put>,
+struct Queue {
+    reads: VecDeque<Job>,
+    writes: VecDeque<Put>,
     /// Nothing is written until then.
-    pub rests: Option<Monotonic>,
-    pub closed: bool,
+    rests: Option<Monotonic>,
+    closed: bool,
 }
 
-impl Tier {
+/// The threads, and what they are to do.
+pub(crate) struct Work {
+    shelf: Arc<Shelf>,
+    /// Changed in one step.
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    /// Most blocks of the pool that wait to be written.
+    most_writes: usize,
+}
+
+/// Hours since 1970.
+fn hour() -> u64 {
+    reelway_clock::real().nanos() / 3_600_000_000_000
+}
+
+impl Work {
     /// Starts the threads.
-    pub fn start(self: &Arc<Self>) -> io::Result<()> {
+    pub fn start(shelf: &Arc<Shelf>, most_writes: usize) -> io::Result<Arc<Work>> {
+        let work = Arc::new(Work {
+            shelf: Arc::clone(shelf),
+            queue: Mutex::default(),
+            wake: Condvar::new(),
+            most_writes,
+        });
         for number in 0..=READERS {
-            let tier = Arc::clone(self);
+            let work = Arc::clone(&work);
             supervise::thread(format!("tier-{number}"), move || match number {
-                0 => tier.write_all(),
-                _ => tier.read_all(),
+                0 => work.write_all(),
+                _ => work.read_all(),
             })?;
         }
-        Ok(())
+        Ok(work)
+    }
+
+    /// Ends the threads; what waits is given up.
+    pub fn close(&self) {
+        let waiting = {
+            let mut queue = lock(&self.queue);
+            queue.closed = true;
+            (
+                std::mem::take(&mut queue.reads),
+                std::mem::take(&mut queue.writes),
+            )
+        };
+        self.wake.notify_all();
+        drop(waiting);
+    }
+
+    /// Has a block written when it has come from where its film lies.
+    pub fn let_in(self: &Arc<Self>, film: &Arc<Opened>, fill: &mut Fill) {
+        let (work, film, block) = (Arc::clone(self), Arc::clone(film), fill.block());
+        fill.keep(Box::new(move |bytes, len| {
+            work.put(Put {
+                film,
+                block,
+                bytes,
+                len,
+                done: None,
+            });
+        }));
+    }
+
+    /// Gives up what waits to be written of a film.
+    pub fn give_up(&self, film: FileIdentity) {
+        let mut queue = lock(&self.queue);
+        let waiting = std::mem::take(&mut queue.writes).into_iter();
+        let (given_up, others) =
+            waiting.partition::<VecDeque<_>, _>(|put| put.film.identity == film);
+        queue.writes = others;
+        drop(queue);
+        drop(given_up);
     }
 
     /// Takes a read; the pool has no more than [`READERS`] under way.
@@ -72,7 +134,7 @@ impl Tier {
         }
         queue.reads.push_back(job);
         drop(queue);
-        self.work.notify_all();
+        self.wake.notify_all();
     }
 
     /// Takes a write, unless too many wait or the last one failed a moment ago.
@@ -85,16 +147,18 @@ impl Tier {
         let is_full = queue.writes.len() >= self.most_writes && put.done.is_none();
         if queue.closed || rests || is_full {
             drop(queue);
-            self.books().left_out();
+            if let Some(mut books) = self.shelf.books() {
+                books.left_out();
+            }
             return drop(put);
         }
         queue.writes.push_back(put);
         drop(queue);
-        self.work.notify_all();
+        self.wake.notify_all();
     }
 
     /// The next of one kind of work; none when the tier is closed.
-    fn next<T>(&self, take: impl Fn(&mut super::Queue) -> Option<T>) -> Option<T> {
+    fn next<T>(&self, take: impl Fn(&mut Queue) -> Option<T>) -> Option<T> {
         let mut queue = lock(&self.queue);
         loop {
             if queue.closed {
@@ -103,18 +167,18 @@ impl Tier {
             if let Some(work) = take(&mut queue) {
                 return Some(work);
             }
-            queue = supervise::whole(self.work.wait(queue));
+            queue = supervise::whole(self.wake.wait(queue));
         }
     }
 
-    fn read_all(&self) {
+    fn read_all(self: &Arc<Self>) {
         while let Some(job) = self.next(|queue| queue.reads.pop_front()) {
             self.read(job);
             supervise::inject("tier");
         }
     }
 
-    fn read(&self, job: Job) {
+    fn read(self: &Arc<Self>, job: Job) {
         let Job {
             film,
             from,
@@ -126,7 +190,7 @@ impl Tier {
         let block = fill.block();
         let tried = supervise::guard("tier read", || {
             supervise::inject("tier.read");
-            let read = self.files.read(slot, len, fill.buffer());
+            let read = self.shelf.files.read(slot, len, fill.buffer());
             let well = match &read {
                 Ok(()) if len as usize == wanted => {
                     checksum(film.identity, block, &fill.buffer()[..wanted]) == sum
@@ -137,13 +201,14 @@ impl Tier {
         });
         let (read, well) =
             tried.unwrap_or_else(|panicked| (Err(io::Error::other(panicked)), false));
-        let mut books = self.books();
-        let stays = self.is_off() || books.read(held, well, self.now());
-        drop(books);
+        let stays = match self.shelf.books() {
+            Some(mut books) => books.read(held, well, self.shelf.now()),
+            None => true,
+        };
         if well {
             fill.finish(Ok(()));
             if !stays {
-                self.empty(&[slot]);
+                self.shelf.empty(&[slot]);
             }
             return;
         }
@@ -157,39 +222,9 @@ impl Tier {
                 from.path().display()
             ),
         }
-        self.empty(&[slot]);
-        film.keep(&mut fill);
+        self.shelf.empty(&[slot]);
+        self.let_in(&film, &mut fill);
         from.read(fill);
-    }
-
-    /// Slots that the books have emptied are to be empty after a restart, too.
-    fn empty(&self, slots: &[u32]) {
-        for slot in slots {
-            // Where that fails, the checksum tells after a restart what lies there.
-            let _ = self.files.write_record(*slot, None);
-        }
-        let mut books = self.books();
-        if !self.is_off() {
-            slots.iter().for_each(|slot| books.give_back(*slot));
-        }
-    }
-
-    /// Drops what is held of a film, and what waits to be written.
-    pub fn purge(&self, film: FileIdentity) {
-        let mut queue = lock(&self.queue);
-        let waiting = std::mem::take(&mut queue.writes).into_iter();
-        let (given_up, others) =
-            waiting.partition::<VecDeque<_>, _>(|put| put.film.identity == film);
-        queue.writes = others;
-        drop(queue);
-        drop(given_up);
-        let mut books = self.books();
-        if self.is_off() {
-            return;
-        }
-        let slots = books.purge(film, self.now());
-        drop(books);
-        self.empty(&slots);
     }
 
     fn write_all(&self) {
@@ -199,19 +234,19 @@ impl Tier {
                 lock(&self.queue).rests = Some(reelway_clock::now() + REST);
             }
             if let Some(done) = put.done {
-                done(put.film.holds(put.id.block));
+                done(put.film.holds(put.block));
             }
         }
     }
 
     /// Writes a block, if it is let in.
     fn write(&self, put: &Put) -> io::Result<()> {
-        let (film, id, len) = (&put.film, put.id, put.len);
-        let mut books = self.books();
-        if self.is_off() {
+        let (film, len, shelf) = (&put.film, put.len, &self.shelf);
+        let id = film.id(put.block);
+        let Some(mut books) = shelf.books() else {
             return Ok(());
-        }
-        let Some(slot) = books.room(id, len as u64, hour(), self.now()) else {
+        };
+        let Some(slot) = books.room(id, len as u64, hour(), shelf.now()) else {
             return Ok(());
         };
         let hours = books.hours();
@@ -225,22 +260,21 @@ impl Tier {
                 len: len as u32,
                 sum: checksum(film.identity, id.block, &bytes[..len]),
             };
-            self.files.write_header(&hours)?;
-            self.files.write(slot, len, bytes)?;
-            self.files.write_record(slot, Some(&record))?;
+            self.shelf.files.write_header(&hours)?;
+            self.shelf.files.write(slot, len, bytes)?;
+            self.shelf.files.write_record(slot, Some(&record))?;
             Ok(record)
         });
         let written = tried.unwrap_or_else(|panicked| Err(io::Error::other(panicked)));
-        let mut books = self.books();
-        if self.is_off() {
+        let Some(mut books) = shelf.books() else {
             return Ok(());
-        }
+        };
         match written {
             Ok(record) => {
-                let stays = books.written(slot, id, record.len, record.sum, self.now());
+                let stays = books.written(slot, id, record.len, record.sum, shelf.now());
                 drop(books);
                 if !stays {
-                    self.empty(&[slot]);
+                    shelf.empty(&[slot]);
                 }
                 Ok(())
             }

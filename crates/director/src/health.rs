@@ -1,0 +1,151 @@
+//! Whether an edge is well, by what its checks say. Pure: time comes with each check.
+
+use std::time::Duration;
+
+use reelway_time::Monotonic;
+
+use crate::config::HealthConfig;
+
+/// An edge's state.
+#[derive(Clone, Debug)]
+pub(crate) struct Health {
+    is_up: bool,
+    /// Checks in a row that said otherwise than `is_up`.
+    against: u32,
+    /// When it came back; `None`: it was well from the beginning, or its weight is whole again.
+    since: Option<Monotonic>,
+    /// What was wrong at the last check that failed.
+    trouble: Option<String>,
+    checked: bool,
+}
+
+/// What has changed by a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// It gets viewers from now on.
+    Up,
+    /// It gets none from now on; why.
+    Down(String),
+}
+
+impl Health {
+    /// Nothing is known yet.
+    pub fn new() -> Health {
+        Health {
+            is_up: false,
+            against: 0,
+            since: None,
+            trouble: None,
+            checked: false,
+        }
+    }
+
+    /// A check ended at `now`.
+    pub fn checked(
+        &mut self,
+        result: Result<(), String>,
+        now: Monotonic,
+        config: &HealthConfig,
+    ) -> Option<Event> {
+        let is_first = !std::mem::replace(&mut self.checked, true);
+        let is_well = result.is_ok();
+        if let Err(trouble) = result {
+            self.trouble = Some(trouble);
+        }
+        if is_well == self.is_up {
+            self.against = 0;
+            return None;
+        }
+        self.against += 1;
+        let enough = match self.is_up {
+            true => config.fall,
+            // A director that starts does not let viewers wait.
+            false if is_first => 1,
+            false => config.rise,
+        };
+        if self.against < enough {
+            return None;
+        }
+        self.against = 0;
+        self.is_up = is_well;
+        if is_well {
+            self.since = (!is_first).then_some(now);
+            self.trouble = None;
+            return Some(Event::Up);
+        }
+        self.since = None;
+        Some(Event::Down(self.trouble.clone().unwrap_or_default()))
+    }
+
+    /// The share of its weight that it gets, in thousandths; 0: it gets no viewers.
+    pub fn share(&self, now: Monotonic, config: &HealthConfig) -> u32 {
+        let slow_start = Duration::from_secs(config.slow_start.into());
+        match (self.is_up, self.since) {
+            (false, _) => 0,
+            (true, Some(since)) if now.since(since) < slow_start => {
+                let part = now.since(since).as_secs_f64() / slow_start.as_secs_f64();
+                // From a twentieth on: with nothing at all it would never begin.
+                ((part * 1000.0) as u32).max(50)
+            }
+            (true, _) => 1000,
+        }
+    }
+
+    /// What is wrong.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: HealthConfig = HealthConfig {
+        every: 1.0,
+        timeout: 1.0,
+        rise: 2,
+        fall: 3,
+        slow_start: 20,
+    };
+
+    fn at(seconds: u64) -> Monotonic {
+        Monotonic::from_nanos(seconds * 1_000_000_000)
+    }
+
+    /// What each of these checks changes, a second apart.
+    fn changes(health: &mut Health, from: u64, checks: &str) -> Vec<Option<Event>> {
+        let check = |(second, check)| {
+            let result = match check {
+                '+' => Ok(()),
+                _ => Err("silent".to_owned()),
+            };
+            health.checked(result, at(from + second), &CONFIG)
+        };
+        (0..).zip(checks.chars()).map(check).collect()
+    }
+
+    #[test]
+    fn one_lost_check_changes_nothing_and_three_do() {
+        let mut health = Health::new();
+        assert_eq!(changes(&mut health, 0, "+"), [Some(Event::Up)]);
+        assert_eq!(health.share(at(0), &CONFIG), 1000);
+        assert_eq!(changes(&mut health, 1, "-+--+"), vec![None; 5]);
+        let down = Some(Event::Down("silent".into()));
+        assert_eq!(changes(&mut health, 6, "---"), [None, None, down]);
+        assert_eq!(health.share(at(9), &CONFIG), 0);
+        assert_eq!(health.trouble(), Some("silent"));
+    }
+
+    #[test]
+    fn an_edge_that_has_come_back_gets_its_weight_little_by_little() {
+        let mut health = Health::new();
+        assert_eq!(changes(&mut health, 0, "-"), [None]);
+        assert_eq!(health.share(at(0), &CONFIG), 0);
+        assert_eq!(changes(&mut health, 1, "++"), [None, Some(Event::Up)]);
+        assert_eq!(health.share(at(2), &CONFIG), 50);
+        assert_eq!(health.share(at(12), &CONFIG), 500);
+        assert_eq!(health.share(at(22), &CONFIG), 1000);
+        assert_eq!(health.trouble(), None);
+    }
+}

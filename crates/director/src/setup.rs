@@ -1,0 +1,231 @@
+//! Settings of this machine, made and put back.
+
+use std::fmt;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::steps::Step;
+
+/// A setting could not be made.
+#[derive(Debug)]
+pub struct SetupError {
+    /// What was to be done.
+    pub step: String,
+    /// Why it could not be.
+    pub reason: String,
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.step, self.reason)
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+/// How a step is undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Undo {
+    Run(Vec<String>),
+    Set { key: String, value: String },
+}
+
+/// What was set; put back when it is told to, or dropped.
+#[derive(Debug, Default)]
+pub struct Setup {
+    undo: Vec<Undo>,
+}
+
+impl fmt::Display for Step {
+    /// As it would be typed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Address { address, interface } => {
+                write!(f, "ip address add {address}/{} dev {interface}", bits(self))
+            }
+            Step::Setting { key, value } => write!(f, "sysctl {key}={value}"),
+            Step::Rules { table, rules } => {
+                write!(f, "nft 'table inet {table} {{ {} }}'", rules.trim().replace('\n', " "))
+            }
+            Step::Made { make, .. } => f.write_str(&make.join(" ")),
+        }
+    }
+}
+
+fn bits(step: &Step) -> u8 {
+    match step {
+        Step::Address { address, .. } if address.is_ipv6() => 128,
+        _ => 32,
+    }
+}
+
+impl Setup {
+    /// Makes these settings, in this order. If one fails, those before it are put back.
+    ///
+    /// # Errors
+    /// The first that fails.
+    pub fn make(steps: &[Step]) -> Result<Setup, SetupError> {
+        let mut setup = Setup::default();
+        for step in steps {
+            let made = make(step).map_err(|reason| SetupError {
+                step: step.to_string(),
+                reason,
+            })?;
+            setup.undo.extend(made);
+        }
+        Ok(setup)
+    }
+
+    /// Leaves the settings as they are.
+    pub fn leave(mut self) {
+        self.undo.clear();
+    }
+}
+
+impl Drop for Setup {
+    fn drop(&mut self) {
+        for undo in self.undo.drain(..).rev() {
+            let undone = match &undo {
+                Undo::Run(words) => run(words, "").map(drop),
+                Undo::Set { key, value } => set(key, value),
+            };
+            if let Err(reason) = undone {
+                tracing::warn!("not put back: {undo:?}: {reason}");
+            }
+        }
+    }
+}
+
+/// Makes a setting; how it is undone, if there was anything to do.
+fn make(step: &Step) -> Result<Option<Undo>, String> {
+    let words = |text: String| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    match step {
+        Step::Address { address, interface } => {
+            let bits = bits(step);
+            let there = run(&words(format!("ip -o address show dev {interface}")), "")?;
+            if there.contains(&format!(" {address}/{bits} ")) {
+                return Ok(None);
+            }
+            // IPv6: nobody is to be asked first whether the address is taken; others have it too.
+            let nodad = if address.is_ipv6() { " nodad" } else { "" };
+            let text = format!("{address}/{bits} dev {interface}");
+            run(&words(format!("ip address add {text}{nodad}")), "")?;
+            Ok(Some(Undo::Run(words(format!("ip address del {text}")))))
+        }
+        Step::Setting { key, value } => {
+            let before = get(key)?;
+            if before == *value {
+                return Ok(None);
+            }
+            set(key, value)?;
+            Ok(Some(Undo::Set {
+                key: key.clone(),
+                value: before,
+            }))
+        }
+        Step::Rules { table, rules } => {
+            // What a director that died left is replaced.
+            let script = format!(
+                "table inet {table}\ndelete table inet {table}\ntable inet {table} {{\n{rules}}}\n"
+            );
+            run(&words("nft -f -".to_owned()), &script)?;
+            Ok(Some(Undo::Run(words(format!("nft delete table inet {table}")))))
+        }
+        Step::Made {
+            look,
+            says,
+            make,
+            remove,
+        } => {
+            if run(look, "").is_ok_and(|output| output.contains(says.as_str())) {
+                return Ok(None);
+            }
+            run(make, "")?;
+            Ok((!remove.is_empty()).then(|| Undo::Run(remove.clone())))
+        }
+    }
+}
+
+fn path(key: &str) -> PathBuf {
+    // The names of devices may have dots, but ours have none.
+    PathBuf::from("/proc/sys").join(key.replace('.', "/"))
+}
+
+fn get(key: &str) -> Result<String, String> {
+    let text = std::fs::read_to_string(path(key)).map_err(|error| error.to_string())?;
+    Ok(text.trim().to_owned())
+}
+
+fn set(key: &str, value: &str) -> Result<(), String> {
+    std::fs::write(path(key), value).map_err(|error| error.to_string())
+}
+
+/// Runs a program; its output.
+pub(crate) fn run(words: &[String], input: &str) -> Result<String, String> {
+    let Some((program, arguments)) = words.split_first() else {
+        return Ok(String::new());
+    };
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("{program}: {error}"))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that does not read it says why it failed.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(match words.is_empty() {
+            true => output.status.to_string(),
+            false => words,
+        });
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_says_why_and_what_was_made_before_it_is_put_back() {
+        let dir = std::env::temp_dir().join(format!("reelway-setup-{}", std::process::id()));
+        let path = dir.display().to_string();
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let made = Step::Made {
+            look: words(&format!("ls {path}")),
+            says: String::new(),
+            make: words(&format!("mkdir {path}")),
+            remove: words(&format!("rmdir {path}")),
+        };
+        let wrong = Step::Setting {
+            key: "net.no_such_setting".into(),
+            value: "1",
+        };
+        let error = Setup::make(&[made.clone(), wrong]).unwrap_err();
+        assert_eq!(error.step, "sysctl net.no_such_setting=1");
+        assert!(!dir.exists());
+
+        let setup = Setup::make(std::slice::from_ref(&made)).unwrap();
+        assert!(dir.exists());
+        // What is there already is not ours to remove.
+        drop(Setup::make(std::slice::from_ref(&made)).unwrap());
+        assert!(dir.exists());
+        drop(setup);
+        assert!(!dir.exists());
+    }
+
+    #[test]
+    fn a_step_is_shown_as_it_would_be_typed() {
+        let address = Step::Address {
+            address: "fd00::1".parse().unwrap(),
+            interface: "lo".into(),
+        };
+        assert_eq!(address.to_string(), "ip address add fd00::1/128 dev lo");
+    }
+}

@@ -1,0 +1,118 @@
+//! Films' indexes, for edges: so that they need not read a film to know it.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::{Method, header, request::Parts};
+use futures_util::stream;
+use reelway_media::{RECORD_BYTES, exchange};
+use reelway_viewing::Caller;
+
+use super::refused::Answered;
+use crate::answer;
+use crate::downloads::Downloads;
+use crate::films::Show;
+use crate::flow::Flow;
+use crate::media::{Media, bodiless};
+
+/// The media type of an index.
+const INDEX: &str = "application/vnd.reelway.index";
+/// Samples whose records are sent at once: 36 KiB.
+const SAMPLES: u64 = 2048;
+
+/// What indexes need.
+pub(crate) struct Indexes {
+    downloads: Arc<Downloads>,
+}
+
+impl Indexes {
+    pub fn new(downloads: Arc<Downloads>) -> Indexes {
+        Indexes { downloads }
+    }
+
+    /// Answers a request for a film's index, or a range of it.
+    pub async fn answer(&self, show: Arc<Show>, request: &Parts, caller: Caller) -> Answered {
+        let head = exchange::head(&show.film.title, show.source.len());
+        let media = Media {
+            // The film's: an index belongs to one version of it.
+            validators: show.validators(""),
+            media_type: INDEX,
+            len: head.len() as u64 + exchange::record_bytes(&show.film.title),
+        };
+        let (mut answer, range) = media.judge(request)?;
+        answer::set(&mut answer, header::CACHE_CONTROL, "no-cache");
+        if request.method == Method::HEAD || range.is_empty() {
+            return Ok(bodiless(answer, range));
+        }
+        let length = (range.end - range.start).to_string();
+        answer::set(&mut answer, header::CONTENT_LENGTH, &length);
+        let sending = Sending {
+            flow: Flow::of_edge(&self.downloads, request, caller.peer.ip()),
+            head: Bytes::from(head),
+            left: range,
+            show,
+        };
+        let pieces = stream::try_unfold(sending, async |mut sending| {
+            let piece = sending.next().await?;
+            Ok::<_, io::Error>(piece.map(|piece| (piece, sending)))
+        });
+        Ok(answer.map(|_| Body::from_stream(pieces)))
+    }
+}
+
+/// An index that is being sent.
+struct Sending {
+    flow: Flow,
+    head: Bytes,
+    /// Bytes of the index that are still to be sent.
+    left: Range<u64>,
+    show: Arc<Show>,
+}
+
+impl Sending {
+    /// The next piece, when it is time for it.
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        if self.left.is_empty() {
+            return Ok(None);
+        }
+        let mut piece = self.piece()?;
+        piece.truncate((self.left.end - self.left.start).min(piece.len() as u64) as usize);
+        let bytes = piece.len() as u64;
+        let turn = self.flow.turn(Some(bytes), bytes).await;
+        turn.map_err(io::Error::other)?;
+        self.left.start += bytes;
+        Ok(Some(piece))
+    }
+
+    /// The bytes from the next one on.
+    fn piece(&self) -> io::Result<Bytes> {
+        let at = self.left.start;
+        if let Ok(at) = usize::try_from(at)
+            && at < self.head.len()
+        {
+            return Ok(self.head.slice(at..));
+        }
+        let record = RECORD_BYTES as u64;
+        let at = at - self.head.len() as u64;
+        let (mut first, skip) = (at / record, (at % record) as usize);
+        let film = &self.show.film;
+        for (number, track) in film.title.tracks.iter().enumerate() {
+            let count = u64::from(track.samples);
+            if first >= count {
+                first -= count;
+                continue;
+            }
+            let range = first as u32..(first + SAMPLES).min(count) as u32;
+            let mut samples = Vec::with_capacity(range.len());
+            let read = film.samples.read(number, range, &mut samples);
+            read.map_err(io::Error::other)?;
+            let records: Vec<u8> = (samples.iter())
+                .flat_map(|sample| sample.to_record())
+                .collect();
+            return Ok(Bytes::from(records).slice(skip..));
+        }
+        Err(io::Error::other("the index is shorter than it was"))
+    }
+}

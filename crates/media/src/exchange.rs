@@ -1,0 +1,471 @@
+//! An index as one server sends it to another, so that an edge need not read the film for it.
+//!
+//! ```text
+//! 0   magic "RWSHARED"
+//! 8   format version, u32            (all numbers little endian)
+//! 12  bytes of the head, u32
+//! 16  bytes of the film, u64
+//! 24  head (postcard): what is known of the film and its tracks
+//! …   sample records of every track in order, 18 bytes each
+//! ```
+//!
+//! What arrives is treated like a file of a stranger: whatever can be worked out from the samples and the sample entries
+//! (codecs, groups, lengths) is not sent but worked out again, and every sample must lie in the film.
+
+use serde::{Deserialize, Serialize};
+
+use crate::groups::group;
+use crate::index::{Index, IndexOptions};
+use crate::mp4::entry_of;
+use crate::samples::{RECORD_BYTES, Sample, SampleTable};
+use crate::time::ticks_to_nanos;
+use crate::title::{Container, Kind, Picture, Title, Track};
+
+const MAGIC: [u8; 8] = *b"RWSHARED";
+/// Goes up whenever the format or the meaning of anything in it changes.
+const VERSION: u32 = 1;
+const PREFIX: usize = 24;
+/// A longer head is no film's: a hundred tracks with their sample entries take less.
+const MOST_HEAD: usize = 16 << 20;
+/// No film has as many tracks.
+const MOST_TRACKS: usize = 1024;
+/// No film lasts longer than so many seconds (200 years), so that nanoseconds fit 64 bits.
+const MOST_SECONDS: i64 = 200 * 366 * 86400;
+/// Nor does any time have more ticks, so that sums of some of them fit 64 bits.
+const MOST_TICKS: i64 = 1 << 61;
+
+/// An index that another server sent is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the index that the other server sent {0}")]
+pub struct ExchangeError(String);
+
+fn wrong(words: impl Into<String>) -> ExchangeError {
+    ExchangeError(words.into())
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    container: Container,
+    name: Option<String>,
+    notes: Vec<String>,
+    tracks: Vec<TrackHead>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TrackHead {
+    id: u32,
+    kind: Kind,
+    timescale: u32,
+    shift: i64,
+    language: Option<String>,
+    name: Option<String>,
+    enabled: bool,
+    samples: u32,
+    /// Decode time of the first sample.
+    dts: i64,
+    matrix: [i32; 9],
+    display: (u32, u32),
+    sample_entry: Vec<u8>,
+}
+
+impl TrackHead {
+    fn of(track: &Track) -> TrackHead {
+        let picture = track.picture.as_ref();
+        TrackHead {
+            id: track.id,
+            kind: track.kind,
+            timescale: track.timescale,
+            shift: track.shift,
+            language: track.language.clone(),
+            name: track.name.clone(),
+            enabled: track.enabled,
+            samples: track.samples,
+            dts: track.groups.get(0).map_or(0, |group| group.dts),
+            matrix: picture.map_or([0; 9], |picture| picture.matrix),
+            display: picture.map_or((0, 0), |picture| picture.display),
+            sample_entry: track.sample_entry.clone(),
+        }
+    }
+
+    /// What is wrong with it.
+    fn problem(&self) -> Option<&'static str> {
+        let most = MOST_SECONDS.saturating_mul(2 * i64::from(self.timescale)).min(MOST_TICKS);
+        let is_long = |ticks: i64| ticks.unsigned_abs() > most as u64;
+        match self {
+            _ if self.timescale == 0 => Some("a second without ticks"),
+            _ if self.samples == 0 => Some("no samples"),
+            _ if is_long(self.shift) || is_long(self.dts) => Some("a time that is none"),
+            _ => None,
+        }
+    }
+}
+
+/// The first part of an index that is sent of a film of `len` bytes; the records of all tracks follow ([`record_bytes`]).
+pub fn head(title: &Title, len: u64) -> Vec<u8> {
+    let head = Head {
+        container: title.container,
+        name: title.name.clone(),
+        notes: title.notes.clone(),
+        tracks: title.tracks.iter().map(TrackHead::of).collect(),
+    };
+    // Numbers, texts and lists of them: there is nothing that it could refuse.
+    let head = postcard::to_stdvec(&head).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(PREFIX + head.len());
+    bytes.extend(MAGIC);
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend((head.len() as u32).to_le_bytes());
+    bytes.extend(len.to_le_bytes());
+    bytes.extend(head);
+    bytes
+}
+
+/// Bytes of the records that follow the head.
+pub fn record_bytes(title: &Title) -> u64 {
+    let samples = title.tracks.iter().map(|track| u64::from(track.samples));
+    samples.sum::<u64>() * RECORD_BYTES as u64
+}
+
+/// An index that arrives.
+#[derive(Debug)]
+pub struct Incoming {
+    len: u64,
+    most_samples: u32,
+    /// What has come of prefix and head, or of a record.
+    bytes: Vec<u8>,
+    head: Option<Head>,
+    tables: Vec<SampleTable>,
+}
+
+impl Incoming {
+    /// Of a film of so many bytes.
+    pub fn new(len: u64, options: IndexOptions) -> Incoming {
+        Incoming {
+            len,
+            most_samples: options.max_samples,
+            bytes: Vec::new(),
+            head: None,
+            tables: Vec::new(),
+        }
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// It is not an index, one of another film or another version, or longer than it says.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), ExchangeError> {
+        let mut rest = bytes;
+        if self.head.is_none() {
+            rest = self.take_head(rest)?;
+        }
+        let Some(head) = &self.head else {
+            return Ok(());
+        };
+        if !self.bytes.is_empty() {
+            let missing = (RECORD_BYTES - self.bytes.len()).min(rest.len());
+            self.bytes.extend(&rest[..missing]);
+            rest = &rest[missing..];
+            let Some(record) = self.bytes.first_chunk() else {
+                return Ok(());
+            };
+            let sample = Sample::from_record(record);
+            self.bytes.clear();
+            add(&mut self.tables, head, self.len, sample)?;
+        }
+        let (records, part) = rest.as_chunks::<RECORD_BYTES>();
+        for record in records {
+            add(&mut self.tables, head, self.len, Sample::from_record(record))?;
+        }
+        self.bytes.extend(part);
+        Ok(())
+    }
+
+    /// Takes what is missing of prefix and head; what is left.
+    fn take_head<'a>(&mut self, rest: &'a [u8]) -> Result<&'a [u8], ExchangeError> {
+        let missing = PREFIX.saturating_sub(self.bytes.len()).min(rest.len());
+        self.bytes.extend(&rest[..missing]);
+        let rest = &rest[missing..];
+        let Some(prefix) = self.bytes.first_chunk::<PREFIX>() else {
+            return Ok(rest);
+        };
+        let word = |at: usize| {
+            u32::from_le_bytes([prefix[at], prefix[at + 1], prefix[at + 2], prefix[at + 3]])
+        };
+        if prefix[..8] != MAGIC || word(8) != VERSION {
+            return Err(wrong(format!("is none of version {VERSION}")));
+        }
+        let film = u64::from(word(16)) | u64::from(word(20)) << 32;
+        if film != self.len {
+            let words = format!("is of a film of {film} bytes, not {}", self.len);
+            return Err(wrong(words));
+        }
+        let length = word(12) as usize;
+        if length > MOST_HEAD {
+            return Err(wrong(format!("has a head of {length} bytes")));
+        }
+        let missing = (PREFIX + length - self.bytes.len()).min(rest.len());
+        self.bytes.extend(&rest[..missing]);
+        if self.bytes.len() == PREFIX + length {
+            let head: Head = postcard::from_bytes(&self.bytes[PREFIX..])
+                .map_err(|error| wrong(format!("has a head that cannot be read: {error}")))?;
+            self.bytes.clear();
+            self.check(&head)?;
+            self.head = Some(head);
+        }
+        Ok(&rest[missing..])
+    }
+
+    fn check(&self, head: &Head) -> Result<(), ExchangeError> {
+        if !(1..=MOST_TRACKS).contains(&head.tracks.len()) {
+            return Err(wrong(format!("has {} tracks", head.tracks.len())));
+        }
+        let samples: u64 = head.tracks.iter().map(|track| u64::from(track.samples)).sum();
+        if samples > self.most_samples.into() {
+            let most = self.most_samples;
+            return Err(wrong(format!("has {samples} samples; {most} are allowed")));
+        }
+        let problems = head.tracks.iter().map(|track| (track.id, track.problem()));
+        for (number, (id, problem)) in problems.enumerate() {
+            if let Some(problem) = problem {
+                return Err(wrong(format!("has {problem} in track {id}")));
+            }
+            if head.tracks[..number].iter().any(|other| other.id == id) {
+                return Err(wrong(format!("has two tracks {id}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The index, when all has come.
+    ///
+    /// # Errors
+    /// Something is missing, or a track cannot be played.
+    pub fn finish(self) -> Result<Index, ExchangeError> {
+        let Some(head) = self.head else {
+            return Err(wrong("ends before its head does"));
+        };
+        let wanted = head.tracks.iter().map(|track| track.samples);
+        let have = self.tables.iter().map(SampleTable::len);
+        if !wanted.eq(have) || !self.bytes.is_empty() {
+            return Err(wrong("ends before its samples do"));
+        }
+        let mut duration = 0;
+        let mut tracks = Vec::with_capacity(head.tracks.len());
+        for (track, table) in head.tracks.into_iter().zip(&self.tables) {
+            let (track, end) = finish(track, table)?;
+            duration = duration.max(ticks_to_nanos(end + track.shift, track.timescale));
+            tracks.push(track);
+        }
+        let title = Title {
+            container: head.container,
+            name: head.name,
+            tracks,
+            duration,
+            notes: head.notes,
+        };
+        Ok(Index {
+            title,
+            tables: self.tables,
+        })
+    }
+}
+
+/// Adds a sample to the track that is not whole yet.
+fn add(
+    tables: &mut Vec<SampleTable>,
+    head: &Head,
+    len: u64,
+    sample: Sample,
+) -> Result<(), ExchangeError> {
+    let is_whole = |(table, track): (&SampleTable, &TrackHead)| table.len() == track.samples;
+    // Those before the last are whole.
+    let number = tables.len().saturating_sub(1);
+    if tables.is_empty() || is_whole((&tables[number], &head.tracks[number])) {
+        if tables.len() == head.tracks.len() {
+            return Err(wrong("goes on after its samples"));
+        }
+        tables.push(SampleTable::default());
+    }
+    let number = tables.len() - 1;
+    if sample.bytes().end > len {
+        let (id, after) = (head.tracks[number].id, tables[number].len());
+        let words = format!("has a sample {after} of track {id} that lies behind the film's end");
+        return Err(wrong(words));
+    }
+    tables[number].push(sample);
+    Ok(())
+}
+
+/// The track, and the media time at which the last of its samples ends.
+fn finish(head: TrackHead, table: &SampleTable) -> Result<(Track, i64), ExchangeError> {
+    let unplayable = |why: String| wrong(format!("has a track {} that cannot be played: {why}", head.id));
+    let entry = entry_of(&head.sample_entry, head.kind).map_err(unplayable)?;
+    if !table.iter().any(|sample| sample.sync) {
+        return Err(wrong(format!("has no sync sample in track {}", head.id)));
+    }
+    let mut dts = head.dts;
+    let ends = table.iter().map(|sample| {
+        dts += i64::from(sample.duration);
+        dts + i64::from(sample.cts)
+    });
+    let end = ends.max().unwrap_or(0);
+    if (end + head.shift) / i64::from(head.timescale) > MOST_SECONDS {
+        return Err(wrong(format!("has a track {} that lasts too long", head.id)));
+    }
+    let picture = (head.kind == Kind::Video).then_some(Picture {
+        width: entry.size.0,
+        height: entry.size.1,
+        pixel_aspect: entry.pixel_aspect,
+        matrix: head.matrix,
+        display: head.display,
+    });
+    let track = Track {
+        id: head.id,
+        kind: head.kind,
+        codec: entry.codec,
+        timescale: head.timescale,
+        shift: head.shift,
+        language: head.language,
+        name: head.name,
+        enabled: head.enabled,
+        samples: table.len(),
+        bytes: table.iter().map(|sample| u64::from(sample.size)).sum(),
+        duration: table.iter().map(|sample| u64::from(sample.duration)).sum(),
+        groups: group(table.iter(), head.kind, head.dts, head.timescale),
+        picture,
+        sound: entry.sound,
+        sample_entry: entry.bytes,
+    };
+    Ok((track, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A minute of sound in frames of 1,024 samples.
+    fn index() -> Index {
+        let mut table = SampleTable::default();
+        for number in 0..2812u64 {
+            table.push(Sample {
+                offset: 1000 + number * 100,
+                size: 100,
+                duration: 1024,
+                cts: 0,
+                sync: true,
+            });
+        }
+        let sample_entry = crate::mp4::opus_entry();
+        let entry = entry_of(&sample_entry, Kind::Audio).expect("an entry of Opus");
+        let track = Track {
+            id: 1,
+            kind: Kind::Audio,
+            codec: entry.codec,
+            timescale: 48_000,
+            shift: -312,
+            language: Some("deu".into()),
+            name: None,
+            enabled: true,
+            samples: table.len(),
+            bytes: 281_200,
+            duration: 2812 * 1024,
+            groups: group(table.iter(), Kind::Audio, 512, 48_000),
+            picture: None,
+            sound: entry.sound,
+            sample_entry,
+        };
+        let end = 512 + 2812 * 1024 - 312;
+        let title = Title {
+            container: Container::Mp4,
+            name: Some("Sound".into()),
+            duration: ticks_to_nanos(end, 48_000),
+            tracks: vec![track],
+            notes: vec!["a note".into()],
+        };
+        Index {
+            title,
+            tables: vec![table],
+        }
+    }
+
+    const LEN: u64 = 1000 + 281_200;
+
+    fn sent(index: &Index) -> Vec<u8> {
+        let mut bytes = head(&index.title, LEN);
+        let before = bytes.len() as u64;
+        for table in &index.tables {
+            bytes.extend(table.as_bytes());
+        }
+        assert_eq!(bytes.len() as u64 - before, record_bytes(&index.title));
+        bytes
+    }
+
+    fn receive(bytes: &[u8], step: usize) -> Result<Index, ExchangeError> {
+        let mut incoming = Incoming::new(LEN, IndexOptions::default());
+        for part in bytes.chunks(step) {
+            incoming.feed(part)?;
+        }
+        incoming.finish()
+    }
+
+    #[test]
+    fn what_is_sent_arrives_in_whatever_parts() {
+        let index = index();
+        let bytes = sent(&index);
+        for step in [1, 7, 17, 18, 19, 1000, bytes.len()] {
+            assert_eq!(receive(&bytes, step).as_ref(), Ok(&index), "{step}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_or_too_long_or_of_another_film_is_refused() {
+        let bytes = sent(&index());
+        for end in [0, 10, PREFIX, PREFIX + 3, bytes.len() - 18, bytes.len() - 1] {
+            let error = receive(&bytes[..end], 4096).unwrap_err();
+            assert!(error.to_string().contains("ends before"), "{end}: {error}");
+        }
+        let longer = [&bytes[..], &[0; 18]].concat();
+        let error = receive(&longer, 4096).unwrap_err();
+        assert!(error.to_string().contains("goes on"), "{error}");
+        let mut other = Incoming::new(LEN - 1, IndexOptions::default());
+        let error = other.feed(&bytes).unwrap_err();
+        assert!(error.to_string().contains("of a film of"), "{error}");
+        let few = IndexOptions {
+            max_samples: 100,
+            ..IndexOptions::default()
+        };
+        let error = Incoming::new(LEN, few).feed(&bytes).unwrap_err();
+        assert!(error.to_string().contains("2812 samples"), "{error}");
+    }
+
+    #[test]
+    fn a_sample_behind_the_end_is_refused() {
+        let mut bytes = sent(&index());
+        let record = bytes.len() - RECORD_BYTES;
+        bytes[record..record + 6].copy_from_slice(&(LEN - 99).to_le_bytes()[..6]);
+        let error = receive(&bytes, 4096).unwrap_err();
+        assert!(error.to_string().contains("sample 2811 of track 1"), "{error}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_change_gives_an_index_that_is_sound_or_an_error(
+            changes in proptest::collection::vec((0usize..60_000, 0u8..), 1..8),
+        ) {
+            let mut bytes = sent(&index());
+            for (at, value) in changes {
+                let at = at % bytes.len();
+                bytes[at] = value;
+            }
+            if let Ok(index) = receive(&bytes, 4096) {
+                for (number, track) in index.title.tracks.iter().enumerate() {
+                    let inside = |sample: Sample| sample.bytes().end <= LEN;
+                    proptest::prop_assert!(index.tables[number].iter().all(inside));
+                    for at in [i64::MIN, 0, index.title.duration, i64::MAX] {
+                        let found = track.sync_sample_at(number, at, &index.tables);
+                        proptest::prop_assert!(found.is_ok());
+                    }
+                }
+            }
+        }
+    }
+}

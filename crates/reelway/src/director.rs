@@ -1,0 +1,140 @@
+//! `reelway director`: several edges behind one virtual address.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use reelway_director::{self as director, Config, EdgeConfig, Setup, Step};
+use reelway_ipvs::{Method, Scheduler};
+use reelway_node::config::Config as NodeConfig;
+use tracing::info;
+
+use crate::serve::{start_log, stop_signal};
+
+/// What `reelway director` takes.
+#[derive(Debug, Args)]
+pub struct Director {
+    /// Configuration file (see --print-config)
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print the commented reference configuration and exit
+    #[arg(long)]
+    pub print_config: bool,
+    /// The virtual address, which viewers use
+    #[arg(long, value_name = "IP")]
+    address: Option<IpAddr>,
+    /// An edge: its address, and how much it carries compared with the others [default weight: 100]
+    #[arg(long = "edge", value_name = "IP[=WEIGHT]", value_parser = director::parse_edge)]
+    edges: Vec<EdgeConfig>,
+    /// How packets reach the edges: direct, ipip, gue:PORT or nat [default: direct]
+    #[arg(long, value_parser = director::parse_method)]
+    method: Option<Method>,
+    /// Which edge a new viewer is sent to: rr, wrr, lc, wlc, lblc, lblcr, dh, sh, mh, sed or nq [default: wlc]
+    #[arg(long)]
+    scheduler: Option<Scheduler>,
+    /// Seconds for which a viewer's address stays with its edge; 0: not at all [default: 300]
+    #[arg(long, value_name = "SECONDS")]
+    persistence: Option<u32>,
+    /// Network interface of the virtual address [default: the one that leads to the edges]
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+    /// Make the settings that this machine needs as well, and put them back at the end
+    #[arg(long)]
+    setup: bool,
+    /// This machine is an edge: make the settings that it needs, and nothing else
+    #[arg(long, conflicts_with_all = ["setup", "edges"])]
+    on_edge: bool,
+    /// Only print the settings that would be made
+    #[arg(long)]
+    dry_run: bool,
+    /// Leave everything as it is at the end: viewers go on while the director is started anew
+    #[arg(long)]
+    keep: bool,
+}
+
+impl Director {
+    /// Directs, or sets an edge up, until told to stop.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let config = self.config()?;
+        let steps = match self.on_edge {
+            true => director::for_edge(config.method, config.virtual_address()?),
+            false => {
+                config.check()?;
+                match self.setup || self.dry_run {
+                    true => director::steps(&config)?,
+                    false => Vec::new(),
+                }
+            }
+        };
+        say(&steps);
+        if self.dry_run {
+            return Ok(ExitCode::SUCCESS);
+        }
+        start_log(&NodeConfig::default())?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("tokio")?;
+        runtime.block_on(async {
+            let stop = async {
+                // Where signals cannot be waited for, it runs on.
+                if let Err(error) = stop_signal().await {
+                    tracing::warn!("signals: {error:#}");
+                    std::future::pending::<()>().await;
+                }
+            };
+            match self.on_edge {
+                true => set_edge_up(&steps, self.keep, stop).await,
+                false => director::run(&config, &steps, self.keep, stop).await,
+            }
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// What is configured, by file and flags.
+    fn config(&self) -> anyhow::Result<Config> {
+        let mut config = match &self.config {
+            Some(path) => Config::read(path)?,
+            None => Config::default(),
+        };
+        if !self.edges.is_empty() {
+            config.edge.clone_from(&self.edges);
+        }
+        if let Some(interface) = &self.interface {
+            config.interface.clone_from(interface);
+        }
+        config.address = self.address.or(config.address);
+        config.method = self.method.unwrap_or(config.method);
+        config.scheduler = self.scheduler.unwrap_or(config.scheduler);
+        config.persistence = self.persistence.unwrap_or(config.persistence);
+        Ok(config)
+    }
+}
+
+/// Says which settings are made before they are.
+fn say(steps: &[Step]) {
+    if steps.is_empty() {
+        return;
+    }
+    println!("Settings of this machine:");
+    for step in steps {
+        println!("  {step}");
+    }
+}
+
+async fn set_edge_up(
+    steps: &[Step],
+    keep: bool,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let setup = Setup::make(steps)?;
+    if keep {
+        setup.leave();
+        return Ok(());
+    }
+    info!("this machine has the settings of an edge; they are put back when this program ends");
+    stop.await;
+    Ok(())
+}
