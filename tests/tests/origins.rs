@@ -4,8 +4,8 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reelway_tests::elsewhere::{Elsewhere, Spoil, Spoiler, nginx, nginx_that, s3};
@@ -210,12 +210,16 @@ fn an_edge_takes_the_index_that_its_origin_has_made_and_reads_nothing_of_the_fil
     for film in ["faststart", "fragmented", "load"] {
         let path = format!("/{film}/index");
         let index = origin.get(&path);
-        assert_eq!(index.headers["content-type"], "application/vnd.reelway.index");
+        assert_eq!(
+            index.headers["content-type"],
+            "application/vnd.reelway.index"
+        );
         // Titles, tracks and every sample.
         assert!(edge.get(&path).body == index.body, "{film}");
     }
     let asked = asked.lock().expect("a list");
-    let count = |wanted: fn(&(String, Option<u64>)) -> bool| asked.iter().filter(|one| wanted(one)).count();
+    let count =
+        |wanted: fn(&(String, Option<u64>)) -> bool| asked.iter().filter(|one| wanted(one)).count();
     assert_eq!(count(|(path, _)| path.ends_with("/index")), 3, "{asked:?}");
     // Its length and its version, by its first byte.
     assert_eq!(count(|(path, _)| path.ends_with("/file")), 3, "{asked:?}");
@@ -223,7 +227,12 @@ fn an_edge_takes_the_index_that_its_origin_has_made_and_reads_nothing_of_the_fil
 
 #[test]
 fn an_index_that_is_cut_short_or_none_is_made_here() {
-    for spoil in [Spoil::Cut(20_000), Spoil::Cut(0), Spoil::Status(503), Spoil::Status(404)] {
+    for spoil in [
+        Spoil::Cut(20_000),
+        Spoil::Cut(0),
+        Spoil::Status(503),
+        Spoil::Status(404),
+    ] {
         let dir = films::library(&["load"]);
         let origin = Server::start(dir.path());
         let spoiler = Spoiler::of(origin.http);

@@ -201,7 +201,10 @@ impl Config {
                 at.is_ipv4() == address.is_ipv4(),
                 "edge {at}: the virtual address {address} is of another family"
             );
-            ensure!(at != address, "edge {at} has the virtual address for its own");
+            ensure!(
+                at != address,
+                "edge {at} has the virtual address for its own"
+            );
             ensure!(
                 (1..=MOST_WEIGHT).contains(&edge.weight),
                 "edge {at}: weight {} must be from 1 to {MOST_WEIGHT}",
@@ -311,7 +314,10 @@ mod tests {
 
     fn words(text: &str) -> String {
         let config = toml::from_str::<Config>(text).map_err(anyhow::Error::from);
-        format!("{:#}", config.and_then(|config| config.check()).unwrap_err())
+        format!(
+            "{:#}",
+            config.and_then(|config| config.check()).unwrap_err()
+        )
     }
 
     #[test]
@@ -334,7 +340,10 @@ mod tests {
     #[test]
     fn an_edge_is_an_address_and_its_weight() {
         let edge = parse_edge("10.0.0.2=50").unwrap();
-        assert_eq!((edge.address.to_string().as_str(), edge.weight), ("10.0.0.2", 50));
+        assert_eq!(
+            (edge.address.to_string().as_str(), edge.weight),
+            ("10.0.0.2", 50)
+        );
         assert_eq!(parse_edge("fd00::1").unwrap().weight, 100);
         assert!(parse_edge("edge1").is_err() && parse_edge("10.0.0.2=x").is_err());
     }

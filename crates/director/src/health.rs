@@ -90,11 +90,6 @@ impl Health {
             (true, _) => 1000,
         }
     }
-
-    /// What is wrong.
-    pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
-    }
 }
 
 #[cfg(test)]
@@ -134,7 +129,6 @@ mod tests {
         let down = Some(Event::Down("silent".into()));
         assert_eq!(changes(&mut health, 6, "---"), [None, None, down]);
         assert_eq!(health.share(at(9), &CONFIG), 0);
-        assert_eq!(health.trouble(), Some("silent"));
     }
 
     #[test]
@@ -146,6 +140,5 @@ mod tests {
         assert_eq!(health.share(at(2), &CONFIG), 50);
         assert_eq!(health.share(at(12), &CONFIG), 500);
         assert_eq!(health.share(at(22), &CONFIG), 1000);
-        assert_eq!(health.trouble(), None);
     }
 }

@@ -7,10 +7,15 @@ use reelway_ipvs::{Destination, Service, ServiceState, State};
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    AddService,
-    ChangeService,
+    /// The service is missing.
+    NewService,
+    /// It is there, but otherwise than it is to be.
+    OtherService,
+    /// An edge is missing.
     Add(Destination),
-    Change(Destination),
+    /// It is there, but otherwise.
+    Set(Destination),
+    /// It is not to be there.
     Remove(SocketAddr),
 }
 
@@ -24,12 +29,12 @@ pub(crate) fn changes(
     let mut changes = Vec::new();
     let there = match present {
         None => {
-            changes.push(Change::AddService);
+            changes.push(Change::NewService);
             &[][..]
         }
         Some((state, there)) => {
             if !state.is(service) {
-                changes.push(Change::ChangeService);
+                changes.push(Change::OtherService);
             }
             there
         }
@@ -37,7 +42,7 @@ pub(crate) fn changes(
     for wanted in destinations {
         match there.iter().find(|one| one.address == wanted.address) {
             None => changes.push(Change::Add(*wanted)),
-            Some(one) if !one.is(wanted) => changes.push(Change::Change(*wanted)),
+            Some(one) if !one.is(wanted) => changes.push(Change::Set(*wanted)),
             Some(_) => {}
         }
     }
@@ -107,12 +112,12 @@ mod tests {
             let present = state_of(&service);
             for change in changes(&service, &new, Some((&present, &there.clone()))) {
                 match change {
-                    Change::AddService | Change::ChangeService => unreachable!("it is as it is to be"),
+                    Change::NewService | Change::OtherService => unreachable!("it is as it is to be"),
                     Change::Add(one) => {
                         prop_assert!(there.iter().all(|state| state.address != one.address));
                         there.push(state(&one));
                     }
-                    Change::Change(one) => {
+                    Change::Set(one) => {
                         let found = there.iter_mut().find(|state| state.address == one.address);
                         found.expect("it is there").weight = one.weight;
                     }
@@ -127,10 +132,10 @@ mod tests {
     #[test]
     fn a_service_is_made_where_there_is_none_and_changed_where_it_differs() {
         let service = service();
-        assert_eq!(changes(&service, &[], None), [Change::AddService]);
+        assert_eq!(changes(&service, &[], None), [Change::NewService]);
         let mut other = state_of(&service);
         other.scheduler = "wlc".into();
         let changed = changes(&service, &[], Some((&other, &[])));
-        assert_eq!(changed, [Change::ChangeService]);
+        assert_eq!(changed, [Change::OtherService]);
     }
 }

@@ -36,7 +36,10 @@ async fn ask(
         Ok::<_, std::io::Error>(answer)
     };
     match timeout(within, asked).await {
-        Err(_) => Err(format!("{protocol}: no answer within {} s", within.as_secs_f64())),
+        Err(_) => Err(format!(
+            "{protocol}: no answer within {} s",
+            within.as_secs_f64()
+        )),
         Ok(Err(error)) => Err(format!("{protocol}: {error}")),
         Ok(Ok(answer)) if answer == wanted.as_bytes() => Ok(()),
         Ok(Ok(answer)) => {

@@ -168,10 +168,10 @@ impl Director<'_> {
         let present = present.map(|service| (service, there.as_slice()));
         for change in plan::changes(&self.service, &self.destinations(), present) {
             match change {
-                Change::AddService => self.table.add(&self.service)?,
-                Change::ChangeService => self.table.change(&self.service)?,
+                Change::NewService => self.table.add(&self.service)?,
+                Change::OtherService => self.table.change(&self.service)?,
                 Change::Add(one) => self.table.add_destination(&target, &one)?,
-                Change::Change(one) => self.table.change_destination(&target, &one)?,
+                Change::Set(one) => self.table.change_destination(&target, &one)?,
                 Change::Remove(at) => self.table.remove_destination(&target, at)?,
             }
         }

@@ -46,7 +46,11 @@ impl fmt::Display for Step {
             }
             Step::Setting { key, value } => write!(f, "sysctl {key}={value}"),
             Step::Rules { table, rules } => {
-                write!(f, "nft 'table inet {table} {{ {} }}'", rules.trim().replace('\n', " "))
+                write!(
+                    f,
+                    "nft 'table inet {table} {{ {} }}'",
+                    rules.trim().replace('\n', " ")
+                )
             }
             Step::Made { make, .. } => f.write_str(&make.join(" ")),
         }
@@ -99,7 +103,11 @@ impl Drop for Setup {
 
 /// Makes a setting; how it is undone, if there was anything to do.
 fn make(step: &Step) -> Result<Option<Undo>, String> {
-    let words = |text: String| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let words = |text: String| {
+        text.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     match step {
         Step::Address { address, interface } => {
             let bits = bits(step);
@@ -130,7 +138,9 @@ fn make(step: &Step) -> Result<Option<Undo>, String> {
                 "table inet {table}\ndelete table inet {table}\ntable inet {table} {{\n{rules}}}\n"
             );
             run(&words("nft -f -".to_owned()), &script)?;
-            Ok(Some(Undo::Run(words(format!("nft delete table inet {table}")))))
+            Ok(Some(Undo::Run(words(format!(
+                "nft delete table inet {table}"
+            )))))
         }
         Step::Made {
             look,
@@ -177,7 +187,9 @@ pub(crate) fn run(words: &[String], input: &str) -> Result<String, String> {
         // One that does not read it says why it failed.
         let _ = stdin.write_all(input.as_bytes());
     }
-    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    let output = child
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(match words.is_empty() {
@@ -196,7 +208,11 @@ mod tests {
     fn what_fails_says_why_and_what_was_made_before_it_is_put_back() {
         let dir = std::env::temp_dir().join(format!("reelway-setup-{}", std::process::id()));
         let path = dir.display().to_string();
-        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let words = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         let made = Step::Made {
             look: words(&format!("ls {path}")),
             says: String::new(),

@@ -153,7 +153,11 @@ pub fn for_edge(method: Method, address: IpAddr) -> Vec<Step> {
                 steps.push(made(&show, device, &format!("modprobe {module}"), ""));
             }
             Tunnel::Gue { port } => {
-                let (ip, kind) = if is_v6 { ("ip -6", "ip6tnl") } else { ("ip", "ipip") };
+                let (ip, kind) = if is_v6 {
+                    ("ip -6", "ip6tnl")
+                } else {
+                    ("ip", "ipip")
+                };
                 steps.push(made(
                     &format!("{ip} fou show"),
                     &format!("port {port} "),
@@ -200,11 +204,14 @@ mod tests {
         }
     }
 
-    fn keys(steps: &[Step]) -> Vec<&str> {
-        let key = |step| match step {
-            &Step::Setting { ref key, .. } => Some(key.as_str()),
+    fn key(step: &Step) -> Option<&str> {
+        match step {
+            Step::Setting { key, .. } => Some(key),
             _ => None,
-        };
+        }
+    }
+
+    fn keys(steps: &[Step]) -> Vec<&str> {
         steps.iter().filter_map(key).collect()
     }
 
@@ -230,9 +237,14 @@ mod tests {
         let direct = for_edge(Method::Direct, address);
         assert_eq!(
             keys(&direct),
-            ["net.ipv4.conf.all.arp_ignore", "net.ipv4.conf.all.arp_announce"]
+            [
+                "net.ipv4.conf.all.arp_ignore",
+                "net.ipv4.conf.all.arp_announce"
+            ]
         );
-        assert!(matches!(direct.last(), Some(Step::Address { interface, .. }) if interface == "lo"));
+        assert!(
+            matches!(direct.last(), Some(Step::Address { interface, .. }) if interface == "lo")
+        );
         let gue = for_edge(Method::Tunnel(Tunnel::Gue { port: 6080 }), address);
         assert!(keys(&gue).contains(&"net.ipv4.conf.reelway-gue.rp_filter"));
         let six = for_edge(Method::Direct, "fd00::100".parse().unwrap());

@@ -139,7 +139,10 @@ mod tests {
         assert_eq!((reader.u16(3), reader.be16(4)), (Some(258), Some(258)));
         assert_eq!(reader.bytes(4), Some(&[1, 2][..]));
         let nested = reader.nested(5).expect("it was written");
-        assert_eq!((nested.u32(1), nested.text(2)), (Some(7), Some("wlc".into())));
+        assert_eq!(
+            (nested.u32(1), nested.text(2)),
+            (Some(7), Some("wlc".into()))
+        );
         assert_eq!((reader.u8(6), reader.u8(7)), (Some(9), None));
         // A number is not read from fewer bytes than it has.
         assert_eq!(reader.u64(3), None);

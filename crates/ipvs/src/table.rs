@@ -2,7 +2,6 @@
 
 use std::io;
 
-use neli::attr::Attribute;
 use neli::consts::nl::NlmF;
 use neli::consts::socket::NlFamily;
 use neli::err::RouterError;
@@ -177,7 +176,8 @@ impl Table {
             .nested(wire::SERVICE, wire::target(of))
             .nested(wire::DEST, wire::destination(destination));
         let what = format!("destination {} of {of}", destination.address);
-        self.ask(command, Some(attributes), NlmF::ACK, &what).map(drop)
+        self.ask(command, Some(attributes), NlmF::ACK, &what)
+            .map(drop)
     }
 
     /// Removes a destination from a service: its clients are sent to others.
@@ -227,9 +227,11 @@ impl Table {
             .attrs(list)
             .build()
             .map_err(|error| broken(&error))?;
-        let sent = self
-            .router
-            .send::<u16, Message, u16, Message>(self.family, flags, NlPayload::Payload(message));
+        let sent = self.router.send::<u16, Message, u16, Message>(
+            self.family,
+            flags,
+            NlPayload::Payload(message),
+        );
         let answers = sent.map_err(|error| Said::of(error).error(what))?;
         let mut found = Vec::new();
         for answer in answers {

@@ -118,7 +118,11 @@ pub(crate) fn target(target: &Target) -> Writer {
 
 /// A whole service.
 pub(crate) fn service(service: &Service) -> Writer {
-    let persistent = if service.persistence.is_some() { PERSISTENT } else { 0 };
+    let persistent = if service.persistence.is_some() {
+        PERSISTENT
+    } else {
+        0
+    };
     let flags = persistent | u32::from(service.scheduler_flags & 7) << SCHEDULERS;
     // Flags, and which of them are meant: all.
     let flags = [flags.to_ne_bytes(), u32::MAX.to_ne_bytes()].concat();
@@ -305,7 +309,11 @@ mod tests {
                 scheduler,
                 persistence: persistence.map(|(timeout, prefix)| Persistence {
                     timeout,
-                    prefix: if target.is_v6() { prefix } else { prefix.min(32) },
+                    prefix: if target.is_v6() {
+                        prefix
+                    } else {
+                        prefix.min(32)
+                    },
                 }),
                 scheduler_flags,
             },

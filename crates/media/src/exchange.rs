@@ -43,7 +43,7 @@ fn wrong(words: impl Into<String>) -> ExchangeError {
     ExchangeError(words.into())
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Head {
     container: Container,
     name: Option<String>,
@@ -51,7 +51,7 @@ struct Head {
     tracks: Vec<TrackHead>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct TrackHead {
     id: u32,
     kind: Kind,
@@ -89,7 +89,9 @@ impl TrackHead {
 
     /// What is wrong with it.
     fn problem(&self) -> Option<&'static str> {
-        let most = MOST_SECONDS.saturating_mul(2 * i64::from(self.timescale)).min(MOST_TICKS);
+        let most = MOST_SECONDS
+            .saturating_mul(2 * i64::from(self.timescale))
+            .min(MOST_TICKS);
         let is_long = |ticks: i64| ticks.unsigned_abs() > most as u64;
         match self {
             _ if self.timescale == 0 => Some("a second without ticks"),
@@ -173,7 +175,12 @@ impl Incoming {
         }
         let (records, part) = rest.as_chunks::<RECORD_BYTES>();
         for record in records {
-            add(&mut self.tables, head, self.len, Sample::from_record(record))?;
+            add(
+                &mut self.tables,
+                head,
+                self.len,
+                Sample::from_record(record),
+            )?;
         }
         self.bytes.extend(part);
         Ok(())
@@ -218,7 +225,11 @@ impl Incoming {
         if !(1..=MOST_TRACKS).contains(&head.tracks.len()) {
             return Err(wrong(format!("has {} tracks", head.tracks.len())));
         }
-        let samples: u64 = head.tracks.iter().map(|track| u64::from(track.samples)).sum();
+        let samples: u64 = head
+            .tracks
+            .iter()
+            .map(|track| u64::from(track.samples))
+            .sum();
         if samples > self.most_samples.into() {
             let most = self.most_samples;
             return Err(wrong(format!("has {samples} samples; {most} are allowed")));
@@ -297,7 +308,12 @@ fn add(
 
 /// The track, and the media time at which the last of its samples ends.
 fn finish(head: TrackHead, table: &SampleTable) -> Result<(Track, i64), ExchangeError> {
-    let unplayable = |why: String| wrong(format!("has a track {} that cannot be played: {why}", head.id));
+    let unplayable = |why: String| {
+        wrong(format!(
+            "has a track {} that cannot be played: {why}",
+            head.id
+        ))
+    };
     let entry = entry_of(&head.sample_entry, head.kind).map_err(unplayable)?;
     if !table.iter().any(|sample| sample.sync) {
         return Err(wrong(format!("has no sync sample in track {}", head.id)));
@@ -309,7 +325,10 @@ fn finish(head: TrackHead, table: &SampleTable) -> Result<(Track, i64), Exchange
     });
     let end = ends.max().unwrap_or(0);
     if (end + head.shift) / i64::from(head.timescale) > MOST_SECONDS {
-        return Err(wrong(format!("has a track {} that lasts too long", head.id)));
+        return Err(wrong(format!(
+            "has a track {} that lasts too long",
+            head.id
+        )));
     }
     let picture = (head.kind == Kind::Video).then_some(Picture {
         width: entry.size.0,
@@ -443,7 +462,10 @@ mod tests {
         let record = bytes.len() - RECORD_BYTES;
         bytes[record..record + 6].copy_from_slice(&(LEN - 99).to_le_bytes()[..6]);
         let error = receive(&bytes, 4096).unwrap_err();
-        assert!(error.to_string().contains("sample 2811 of track 1"), "{error}");
+        assert!(
+            error.to_string().contains("sample 2811 of track 1"),
+            "{error}"
+        );
     }
 
     proptest::proptest! {

@@ -351,16 +351,19 @@ impl Source {
     pub async fn index(&self, film: &Film) -> Option<Index> {
         let path = format!("{}/index", film.path.strip_suffix("/file")?);
         let mut endpoints = self.endpoints.iter().enumerate();
-        let (web, version) = endpoints.find_map(|(number, endpoint)| match (endpoint, film.pin(number)) {
-            (Endpoint::Web(web), Pin::Is(version)) => Some((web, version)),
-            _ => None,
-        })?;
+        let (web, version) =
+            endpoints.find_map(|(number, endpoint)| match (endpoint, film.pin(number)) {
+                (Endpoint::Web(web), Pin::Is(version)) => Some((web, version)),
+                _ => None,
+            })?;
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
         let mut incoming = Incoming::new(film.identity.size, IndexOptions::default());
         let take = |bytes: &[u8]| {
             let came = bytes.len() as u64;
             self.counters.bytes.fetch_add(came, Ordering::Relaxed);
-            incoming.feed(bytes).map_err(|error| Fault::Wrong(error.to_string()))
+            incoming
+                .feed(bytes)
+                .map_err(|error| Fault::Wrong(error.to_string()))
         };
         let taken = tokio::time::timeout(INDEX_TIME, web.index(&path, &version, take)).await;
         let index = match taken {

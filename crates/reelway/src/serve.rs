@@ -62,7 +62,7 @@ async fn run(config: Config, given: Addresses) -> anyhow::Result<()> {
     }
 }
 
-/// Waits until the process is told to stop.
+/// Waits for a signal that ends the process.
 pub(crate) async fn stop_signal() -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

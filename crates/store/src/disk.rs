@@ -135,7 +135,11 @@ impl Disk {
     }
 
     /// What a read gave; the block's result, if that is all.
-    fn took(&self, progress: &mut Progress, read: io::Result<usize>) -> Option<Result<(), ReadError>> {
+    fn took(
+        &self,
+        progress: &mut Progress,
+        read: io::Result<usize>,
+    ) -> Option<Result<(), ReadError>> {
         match progress.took(read) {
             Step::Read => None,
             Step::ReadBuffered(why) => {

@@ -16,7 +16,6 @@ use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use reelway_sys::region::{Page, Paging};
 
-use crate::block_source::BlockSource;
 use crate::block_source::Opener;
 use crate::config::{ReadBy, StoreConfig};
 use crate::disk::{self, Disk, OnDisk};
@@ -185,7 +184,10 @@ impl Inner {
         }
         let start = |read: Read| {
             let source = Arc::clone(&read.source);
-            Step::Start(source, landing::fill(read, self.block_bytes(), Arc::clone(self) as _))
+            Step::Start(
+                source,
+                landing::fill(read, self.block_bytes(), Arc::clone(self) as _),
+            )
         };
         // The disks first: they work while the others are told.
         let next = starts

@@ -106,6 +106,7 @@ pub const KINDS: &[EffectKind] = &[
             "libc::recvmsg",
             "libc::sendmsg",
             "libc::socket",
+            "neli",
             "object_store",
             "reqwest",
             "socket2",

@@ -56,7 +56,10 @@ impl Entry {
 /// Why it cannot be played, in words.
 pub(crate) fn entry_of(bytes: &[u8], kind: Kind) -> Result<Entry, String> {
     let header = Header::parse(bytes).filter(|header| header.size == Some(bytes.len() as u64));
-    let Some(Header { kind: code, len, .. }) = header else {
+    let Some(Header {
+        kind: code, len, ..
+    }) = header
+    else {
         return Err("its sample entry is no box".to_owned());
     };
     let entry = Boxed {
