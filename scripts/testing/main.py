@@ -65,7 +65,7 @@ def is_end_to_end(program):
 
 
 # Those of the others that take longest. They begin first, so that none of them runs on when all are done.
-LONGEST = ["reelway-tests::unplayed", "reelway-tests::rtsp_gstreamer", "reelway-tests::rtsp_avformat"]
+LONGEST = ["reelway-tests::unplayed", "reelway-tests::rtsp_gstreamer", "reelway-tests::rtsp_avformat", "reelway-tests::director"]
 
 
 def may_share(name):

@@ -106,9 +106,9 @@ pub struct HealthConfig {
 impl Default for HealthConfig {
     fn default() -> HealthConfig {
         HealthConfig {
-            every: 1.0,
-            timeout: 1.0,
-            rise: 2,
+            every: 0.5,
+            timeout: 0.7,
+            rise: 4,
             fall: 3,
             slow_start: 30,
         }
@@ -121,7 +121,7 @@ impl Default for HealthConfig {
 pub struct EdgeConfig {
     /// Its own address.
     pub address: IpAddr,
-    /// How much it carries compared with the others.
+    /// How much it carries compared with the others; 0: it gets no new viewers, and those that it has stay.
     #[serde(default = "hundred")]
     pub weight: u32,
 }
@@ -206,8 +206,8 @@ impl Config {
                 "edge {at} has the virtual address for its own"
             );
             ensure!(
-                (1..=MOST_WEIGHT).contains(&edge.weight),
-                "edge {at}: weight {} must be from 1 to {MOST_WEIGHT}",
+                edge.weight <= MOST_WEIGHT,
+                "edge {at}: weight {} must be from 0 to {MOST_WEIGHT}",
                 edge.weight
             );
         }
@@ -278,6 +278,18 @@ impl Config {
         })
     }
 
+    /// What of another configuration a director that runs cannot take over, if there is anything.
+    pub fn differs_too_much(&self, other: &Config) -> Option<&'static str> {
+        match self {
+            _ if self.address != other.address => Some("address"),
+            _ if self.interface != other.interface => Some("interface"),
+            _ if self.method != other.method => Some("method"),
+            _ if self.mark != other.mark => Some("mark"),
+            _ if self.ports != other.ports => Some("ports"),
+            _ => None,
+        }
+    }
+
     /// Time between two checks of an edge.
     pub fn every(&self) -> Duration {
         Duration::from_secs_f64(self.health.every)
@@ -334,7 +346,7 @@ mod tests {
         assert!(with(edge).contains("twice"));
         assert!(with("[[edge]]\naddress = \"fd00::1\"").contains("family"));
         assert!(with("[[edge]]\naddress = \"10.0.0.1\"").contains("for its own"));
-        assert!(with("[[edge]]\naddress = \"10.0.0.3\"\nweight = 0").contains("weight 0"));
+        assert!(with("[[edge]]\naddress = \"10.0.0.3\"\nweight = 65536").contains("weight 65536"));
     }
 
     #[test]

@@ -24,6 +24,6 @@ mod setup;
 mod steps;
 
 pub use config::{Config, EdgeConfig, HealthConfig, Ports, REFERENCE, parse_edge, parse_method};
-pub use run::{run, steps};
+pub use run::{Order, run, steps};
 pub use setup::{Setup, SetupError};
 pub use steps::{Step, for_director, for_edge};

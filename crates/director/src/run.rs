@@ -1,66 +1,87 @@
 //! The loop: edges are checked, and the kernel's table is made as it is to be.
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context;
-use reelway_ipvs::{Destination, Service, Table};
+use reelway_ipvs::{Destination, Scheduler, Service, Table};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-use crate::config::Config;
+use crate::config::{Config, EdgeConfig};
 use crate::health::{Event, Health};
 use crate::plan::{self, Change};
 use crate::probe;
 use crate::setup::{Setup, run as run_program};
 use crate::steps::{Step, for_director};
 
-/// Directs until `stop`.
+/// What a director that runs is told.
+#[derive(Debug)]
+pub enum Order {
+    /// To go on with this configuration, which has been checked.
+    Take(Config),
+    /// To end.
+    Stop,
+}
+
+/// Directs until it is told to stop.
 ///
 /// `steps`: settings of the machine that are made first, and put back at the end. `keep`: everything stays as it is at the
-/// end, so that viewers go on while the director is started anew.
+/// end, so that viewers go on while the director is started anew. `orders` waits for the next order.
 ///
 /// # Errors
 /// The kernel has no IPVS, it may not be changed, or a setting cannot be made.
 pub async fn run(
-    config: &Config,
+    config: Config,
     steps: &[Step],
     keep: bool,
-    stop: impl Future<Output = ()>,
+    mut orders: impl AsyncFnMut() -> Order,
 ) -> anyhow::Result<()> {
     let table = Table::open()?;
     let setup = Setup::make(steps)?;
-    let service = config.service()?;
     let mut director = Director {
+        service: config.service()?,
+        edges: config.edge.iter().map(Edge::new).collect(),
         config,
         table,
-        service,
-        health: config.edge.iter().map(|_| Health::new()).collect(),
         trouble: None,
     };
     director.check().await;
     director.set().context("the kernel's table")?;
     info!(
         "{} directs viewers to {} edges ({}, {})",
-        config.virtual_address()?,
-        config.edge.len(),
-        config.method,
-        config.scheduler
+        director.config.virtual_address()?,
+        director.edges.len(),
+        director.config.method,
+        director.config.scheduler
     );
-    tokio::pin!(stop);
-    let mut ticks = tokio::time::interval(config.every());
+    let mut ticks = tokio::time::interval(director.config.every());
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     ticks.tick().await;
     loop {
-        tokio::select! {
-            () = &mut stop => break,
-            _ = ticks.tick() => director.turn().await,
+        let mut order = std::pin::pin!(orders());
+        let order = loop {
+            tokio::select! {
+                order = &mut order => break order,
+                _ = ticks.tick() => director.turn().await,
+            }
+        };
+        match order {
+            Order::Take(config) => {
+                if director.take(config)? {
+                    director.turn().await;
+                    info!(
+                        "the configuration has been read again: {} edges",
+                        director.edges.len()
+                    );
+                }
+            }
+            Order::Stop => break,
         }
     }
     match keep {
         true => setup.leave(),
-        false => director.table.remove(&service.target)?,
+        false => director.table.remove(&director.service.target)?,
     }
     Ok(())
 }
@@ -89,17 +110,54 @@ fn interface_to_edges(config: &Config) -> anyhow::Result<String> {
     name.with_context(|| format!("no interface leads to edge {edge}; set `interface`"))
 }
 
-struct Director<'a> {
-    config: &'a Config,
+/// An edge, and how it is.
+struct Edge {
+    config: EdgeConfig,
+    health: Health,
+}
+
+impl Edge {
+    fn new(config: &EdgeConfig) -> Edge {
+        Edge {
+            config: *config,
+            health: Health::new(),
+        }
+    }
+}
+
+struct Director {
+    config: Config,
     table: Table,
     service: Service,
-    /// Of each edge.
-    health: Vec<Health>,
+    edges: Vec<Edge>,
     /// Why the table could not be made as it is to be, if it was said.
     trouble: Option<String>,
 }
 
-impl Director<'_> {
+impl Director {
+    /// Goes on with another configuration, if it can; what is known of edges stays known.
+    fn take(&mut self, config: Config) -> anyhow::Result<bool> {
+        if let Some(what) = self.config.differs_too_much(&config) {
+            warn!("the configuration is not taken: another `{what}` needs a new start");
+            return Ok(false);
+        }
+        self.service = config.service()?;
+        let mut before = std::mem::take(&mut self.edges);
+        let taken = config.edge.iter().map(|new| {
+            let known = before
+                .iter()
+                .position(|edge| edge.config.address == new.address);
+            let health = known.map_or_else(Health::new, |known| before.swap_remove(known).health);
+            Edge {
+                config: *new,
+                health,
+            }
+        });
+        self.edges = taken.collect();
+        self.config = config;
+        Ok(true)
+    }
+
     async fn turn(&mut self) {
         self.check().await;
         match self.set() {
@@ -122,19 +180,19 @@ impl Director<'_> {
     async fn check(&mut self) {
         let within = Duration::from_secs_f64(self.config.health.timeout);
         let mut checks = JoinSet::new();
-        for (number, edge) in self.config.edge.iter().enumerate() {
-            let at = self.config.checked_at(edge);
+        for (number, edge) in self.edges.iter().enumerate() {
+            let at = self.config.checked_at(&edge.config);
             checks.spawn(async move { (number, probe::check(at, within).await) });
         }
         while let Some(done) = checks.join_next().await {
             let Ok((number, result)) = done else {
                 continue;
             };
-            let address = self.config.edge[number].address;
+            let Edge { config, health } = &mut self.edges[number];
             let now = reelway_clock::now();
-            match self.health[number].checked(result, now, &self.config.health) {
-                Some(Event::Up) => info!("edge {address} gets viewers"),
-                Some(Event::Down(why)) => warn!("edge {address} gets no viewers: {why}"),
+            match health.checked(result, now, &self.config.health) {
+                Some(Event::Up) => info!("edge {} gets viewers", config.address),
+                Some(Event::Down(why)) => warn!("edge {} gets no viewers: {why}", config.address),
                 None => {}
             }
         }
@@ -143,17 +201,22 @@ impl Director<'_> {
     /// The edges that are to be in the table.
     fn destinations(&self) -> Vec<Destination> {
         let now = reelway_clock::now();
-        let edges = self.config.edge.iter().zip(&self.health);
-        let destination = |(edge, health): (&crate::EdgeConfig, &Health)| {
-            let share = health.share(now, &self.config.health);
-            (share > 0).then(|| Destination {
+        let destination = |edge: &Edge| {
+            let share = edge.health.share(now, &self.config.health);
+            let weight = match edge.config.weight {
+                0 => 0,
+                weight => (weight * share / 1000).max(1),
+            };
+            // This scheduler refuses viewers where the edge that they belong to has no weight.
+            let is_refused = weight == 0 && self.config.scheduler == Scheduler::DestinationHash;
+            (share > 0 && !is_refused).then(|| Destination {
                 // The port that was asked for.
-                address: SocketAddr::new(edge.address, 0),
+                address: SocketAddr::new(edge.config.address, 0),
                 method: self.config.method,
-                weight: (edge.weight * share / 1000).max(1),
+                weight,
             })
         };
-        edges.filter_map(destination).collect()
+        self.edges.iter().filter_map(destination).collect()
     }
 
     /// Makes the table as it is to be.

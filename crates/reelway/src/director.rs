@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use reelway_director::{self as director, Config, EdgeConfig, Setup, Step};
+use reelway_director::{self as director, Config, EdgeConfig, Order, Setup, Step};
 use reelway_ipvs::{Method, Scheduler};
 use reelway_node::config::Config as NodeConfig;
-use tracing::info;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::{info, warn};
 
 use crate::serve::{start_log, stop_signal};
 
@@ -78,19 +79,40 @@ impl Director {
             .build()
             .context("tokio")?;
         runtime.block_on(async {
-            let stop = async {
-                // Where signals cannot be waited for, it runs on.
-                if let Err(error) = stop_signal().await {
-                    tracing::warn!("signals: {error:#}");
-                    std::future::pending::<()>().await;
-                }
-            };
             match self.on_edge {
-                true => set_edge_up(&steps, self.keep, stop).await,
-                false => director::run(&config, &steps, self.keep, stop).await,
+                true => set_edge_up(&steps, self.keep).await,
+                false => {
+                    let mut hangup = signal(SignalKind::hangup())?;
+                    let orders = async || self.order(&mut hangup).await;
+                    director::run(config, &steps, self.keep, orders).await
+                }
             }
         })?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Waits for a signal: the director ends, or reads its configuration again.
+    async fn order(&self, hangup: &mut Signal) -> Order {
+        loop {
+            tokio::select! {
+                stopped = stop_signal() => {
+                    if let Err(error) = stopped {
+                        warn!("signals: {error:#}");
+                    }
+                    return Order::Stop;
+                }
+                _ = hangup.recv() => {
+                    let config = self.config().and_then(|config| {
+                        config.check()?;
+                        Ok(config)
+                    });
+                    match config {
+                        Ok(config) => return Order::Take(config),
+                        Err(error) => warn!("the configuration is not taken: {error:#}"),
+                    }
+                }
+            }
+        }
     }
 
     /// What is configured, by file and flags.
@@ -124,17 +146,12 @@ fn say(steps: &[Step]) {
     }
 }
 
-async fn set_edge_up(
-    steps: &[Step],
-    keep: bool,
-    stop: impl Future<Output = ()>,
-) -> anyhow::Result<()> {
+async fn set_edge_up(steps: &[Step], keep: bool) -> anyhow::Result<()> {
     let setup = Setup::make(steps)?;
     if keep {
         setup.leave();
         return Ok(());
     }
     info!("this machine has the settings of an edge; they are put back when this program ends");
-    stop.await;
-    Ok(())
+    stop_signal().await
 }
