@@ -4,7 +4,7 @@
 //! admission ([`knock`]), a tier to be filled ([`tier`]), and the surroundings: two
 //! hosts and a cable with a capture ([`network`], [`capture`]), a control group that counts memory
 //! ([`cgroup`]), a disk that breaks ([`faulty`]), servers that films lie on ([`elsewhere`]), somebody
-//! between viewers and a server who harms what passes ([`between`]);
+//! between viewers and a server who harms what passes ([`between`]), a kernel of its own ([`lab`]);
 //! and the yardstick as a command ([`yardstick`]).
 //!
 //! Nothing here shares code with the server's data path: a mistake in both would go unseen.
@@ -19,6 +19,7 @@ pub mod faulty;
 pub mod films;
 pub mod http;
 pub mod knock;
+pub mod lab;
 pub mod network;
 pub mod players;
 pub mod probe;

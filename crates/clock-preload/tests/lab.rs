@@ -1,25 +1,7 @@
 //! What may not be done to this machine's clock, or needs another kernel: in the lab
 //! (`lab/README.md`), which checks by itself and says what it saw.
 
-use std::path::Path;
-use std::process::Command;
-
-#[track_caller]
-fn lab(test: &str) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(2)
-        .expect("crates/clock-preload");
-    let output = Command::new(root.join("lab/run"))
-        .arg(test)
-        .env("REELWAY_INSTALL", "no")
-        .output()
-        .expect("lab/run");
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    assert!(output.status.success(), "{said}");
-    println!("{said}");
-}
+use reelway_tests::lab::run as lab;
 
 #[test]
 fn a_real_time_that_others_set_and_a_leap_second_are_followed() {

@@ -38,7 +38,6 @@ pub async fn run(
     mut orders: impl AsyncFnMut() -> Order,
 ) -> anyhow::Result<()> {
     let table = Table::open()?;
-    let setup = Setup::make(steps)?;
     let mut director = Director {
         service: config.service()?,
         edges: config.edge.iter().map(Edge::new).collect(),
@@ -47,7 +46,21 @@ pub async fn run(
         trouble: None,
     };
     director.check().await;
-    director.set().context("the kernel's table")?;
+    // The address comes last and goes first: while it is here, its packets go to edges.
+    let begun = director
+        .set()
+        .context("the kernel's table")
+        .and_then(|()| Ok(Setup::make(steps)?));
+    let setup = match begun {
+        Ok(setup) => setup,
+        Err(error) => {
+            // What viewers use already stays; else it may not even have been made.
+            if !keep {
+                let _ = director.table.remove(&director.service.target);
+            }
+            return Err(error);
+        }
+    };
     info!(
         "{} directs viewers to {} edges ({}, {})",
         director.config.virtual_address()?,
@@ -81,7 +94,10 @@ pub async fn run(
     }
     match keep {
         true => setup.leave(),
-        false => director.table.remove(&director.service.target)?,
+        false => {
+            drop(setup);
+            director.table.remove(&director.service.target)?;
+        }
     }
     Ok(())
 }

@@ -33,13 +33,13 @@ impl Downloads {
         self.dscp
     }
 
-    /// The share of an answer to this address; `None`: it gets its film's pace and no more.
+    /// The share of a viewer's download; `None`: it gets its film's pace and no more.
     pub fn share(self: &Arc<Self>, peer: IpAddr) -> Option<Share> {
-        self.are_eager.then(|| self.of_edge(peer))
+        self.are_eager.then(|| self.begin(peer))
     }
 
-    /// The share of an edge at this address.
-    pub fn of_edge(self: &Arc<Self>, peer: IpAddr) -> Share {
+    /// A share of what is left, for an answer to this address.
+    pub fn begin(self: &Arc<Self>, peer: IpAddr) -> Share {
         Share {
             download: self.spares().begin(self.gate.on_the_way_to(peer)),
             downloads: self.clone(),

@@ -73,7 +73,7 @@ impl Flow {
 
     /// The flow of bytes to an edge at this address: it has viewers of its own, so it is none, and its pace is theirs.
     pub fn of_edge(downloads: &Arc<Downloads>, request: &Parts, peer: IpAddr) -> Flow {
-        let share = downloads.of_edge(peer);
+        let share = downloads.begin(peer);
         let speed = Speed::of(request);
         speed.carries(Carried::File {
             dscp: 0,

@@ -69,7 +69,9 @@ impl Front {
                     self.upload.answer(&title, &parts, body).await
                 }
                 Some((title, target)) => {
-                    edge.map(|edge| parts.extensions.insert(edge));
+                    if let Some(edge) = edge {
+                        parts.extensions.insert(edge);
+                    }
                     let caller = caller(&parts, peer);
                     self.watch.answer(&title, target, &parts, caller).await
                 }

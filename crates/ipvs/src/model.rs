@@ -84,29 +84,6 @@ schedulers! {
     NeverQueue "nq" "An idle one, else as `sed`."
 }
 
-impl Scheduler {
-    /// Whether it divides connections by weights, so that a weight must be a capacity and not what is left of it: what is
-    /// in use would count twice.
-    pub fn divides_by_weight(self) -> bool {
-        matches!(
-            self,
-            Scheduler::WeightedLeastConnections
-                | Scheduler::Locality
-                | Scheduler::LocalityReplicated
-                | Scheduler::ShortestDelay
-                | Scheduler::NeverQueue
-        )
-    }
-
-    /// Whether it looks at the address that is asked for.
-    pub fn is_by_destination(self) -> bool {
-        matches!(
-            self,
-            Scheduler::Locality | Scheduler::LocalityReplicated | Scheduler::DestinationHash
-        )
-    }
-}
-
 impl fmt::Display for Scheduler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

@@ -14,12 +14,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::groups::group;
 use crate::index::{Index, IndexOptions};
 use crate::mp4::entry_of;
 use crate::samples::{RECORD_BYTES, Sample, SampleTable};
-use crate::time::ticks_to_nanos;
-use crate::title::{Container, Kind, Picture, Title, Track};
+use crate::time::{MAX_SECONDS, ticks_to_nanos};
+use crate::title::{Container, Title, Track};
+use crate::track_head::TrackHead;
 
 const MAGIC: [u8; 8] = *b"RWSHARED";
 /// Goes up whenever the format or the meaning of anything in it changes.
@@ -29,9 +29,7 @@ const PREFIX: usize = 24;
 const MOST_HEAD: usize = 16 << 20;
 /// No film has as many tracks.
 const MOST_TRACKS: usize = 1024;
-/// No film lasts longer than so many seconds (200 years), so that nanoseconds fit 64 bits.
-const MOST_SECONDS: i64 = 200 * 366 * 86400;
-/// Nor does any time have more ticks, so that sums of some of them fit 64 bits.
+/// No time has more ticks, so that sums of some of them fit 64 bits.
 const MOST_TICKS: i64 = 1 << 61;
 
 /// An index that another server sent is not as it should be.
@@ -48,55 +46,51 @@ struct Head {
     container: Container,
     name: Option<String>,
     notes: Vec<String>,
-    tracks: Vec<TrackHead>,
+    tracks: Vec<Part>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct TrackHead {
-    id: u32,
-    kind: Kind,
-    timescale: u32,
-    shift: i64,
-    language: Option<String>,
-    name: Option<String>,
-    enabled: bool,
+struct Part {
+    head: TrackHead,
     samples: u32,
-    /// Decode time of the first sample.
-    dts: i64,
-    matrix: [i32; 9],
-    display: (u32, u32),
     sample_entry: Vec<u8>,
 }
 
-impl TrackHead {
-    fn of(track: &Track) -> TrackHead {
+impl Part {
+    fn of(track: &Track) -> Part {
         let picture = track.picture.as_ref();
-        TrackHead {
-            id: track.id,
-            kind: track.kind,
-            timescale: track.timescale,
-            shift: track.shift,
-            language: track.language.clone(),
-            name: track.name.clone(),
-            enabled: track.enabled,
+        Part {
+            head: TrackHead {
+                id: track.id,
+                kind: track.kind,
+                timescale: track.timescale,
+                shift: track.shift,
+                language: track.language.clone(),
+                name: track.name.clone(),
+                enabled: track.enabled,
+                dts: track.groups.get(0).map_or(0, |group| group.dts),
+                matrix: picture.map_or([0; 9], |picture| picture.matrix),
+                display: picture.map_or((0, 0), |picture| picture.display),
+            },
             samples: track.samples,
-            dts: track.groups.get(0).map_or(0, |group| group.dts),
-            matrix: picture.map_or([0; 9], |picture| picture.matrix),
-            display: picture.map_or((0, 0), |picture| picture.display),
             sample_entry: track.sample_entry.clone(),
         }
     }
 
     /// What is wrong with it.
     fn problem(&self) -> Option<&'static str> {
-        let most = MOST_SECONDS
-            .saturating_mul(2 * i64::from(self.timescale))
-            .min(MOST_TICKS);
-        let is_long = |ticks: i64| ticks.unsigned_abs() > most as u64;
+        let TrackHead {
+            timescale,
+            shift,
+            dts,
+            ..
+        } = self.head;
+        let most = MAX_SECONDS.saturating_mul(2 * i64::from(timescale));
+        let is_long = |ticks: i64| ticks.unsigned_abs() > most.min(MOST_TICKS) as u64;
         match self {
-            _ if self.timescale == 0 => Some("a second without ticks"),
+            _ if timescale == 0 => Some("a second without ticks"),
             _ if self.samples == 0 => Some("no samples"),
-            _ if is_long(self.shift) || is_long(self.dts) => Some("a time that is none"),
+            _ if is_long(shift) || is_long(dts) => Some("a time that is none"),
             _ => None,
         }
     }
@@ -108,7 +102,7 @@ pub fn head(title: &Title, len: u64) -> Vec<u8> {
         container: title.container,
         name: title.name.clone(),
         notes: title.notes.clone(),
-        tracks: title.tracks.iter().map(TrackHead::of).collect(),
+        tracks: title.tracks.iter().map(Part::of).collect(),
     };
     // Numbers, texts and lists of them: there is nothing that it could refuse.
     let head = postcard::to_stdvec(&head).unwrap_or_default();
@@ -234,12 +228,18 @@ impl Incoming {
             let most = self.most_samples;
             return Err(wrong(format!("has {samples} samples; {most} are allowed")));
         }
-        let problems = head.tracks.iter().map(|track| (track.id, track.problem()));
+        let problems = head
+            .tracks
+            .iter()
+            .map(|track| (track.head.id, track.problem()));
         for (number, (id, problem)) in problems.enumerate() {
             if let Some(problem) = problem {
                 return Err(wrong(format!("has {problem} in track {id}")));
             }
-            if head.tracks[..number].iter().any(|other| other.id == id) {
+            if head.tracks[..number]
+                .iter()
+                .any(|other| other.head.id == id)
+            {
                 return Err(wrong(format!("has two tracks {id}")));
             }
         }
@@ -287,7 +287,7 @@ fn add(
     len: u64,
     sample: Sample,
 ) -> Result<(), ExchangeError> {
-    let is_whole = |(table, track): (&SampleTable, &TrackHead)| table.len() == track.samples;
+    let is_whole = |(table, track): (&SampleTable, &Part)| table.len() == track.samples;
     // Those before the last are whole.
     let number = tables.len().saturating_sub(1);
     if tables.is_empty() || is_whole((&tables[number], &head.tracks[number])) {
@@ -298,7 +298,7 @@ fn add(
     }
     let number = tables.len() - 1;
     if sample.bytes().end > len {
-        let (id, after) = (head.tracks[number].id, tables[number].len());
+        let (id, after) = (head.tracks[number].head.id, tables[number].len());
         let words = format!("has a sample {after} of track {id} that lies behind the film's end");
         return Err(wrong(words));
     }
@@ -307,59 +307,28 @@ fn add(
 }
 
 /// The track, and the media time at which the last of its samples ends.
-fn finish(head: TrackHead, table: &SampleTable) -> Result<(Track, i64), ExchangeError> {
-    let unplayable = |why: String| {
-        wrong(format!(
-            "has a track {} that cannot be played: {why}",
-            head.id
-        ))
-    };
-    let entry = entry_of(&head.sample_entry, head.kind).map_err(unplayable)?;
+fn finish(part: Part, table: &SampleTable) -> Result<(Track, i64), ExchangeError> {
+    let Part {
+        head, sample_entry, ..
+    } = part;
+    let (id, shift, timescale) = (head.id, head.shift, i64::from(head.timescale));
+    let entry = entry_of(&sample_entry, head.kind)
+        .map_err(|why| wrong(format!("has a track {id} that cannot be played: {why}")))?;
     if !table.iter().any(|sample| sample.sync) {
-        return Err(wrong(format!("has no sync sample in track {}", head.id)));
+        return Err(wrong(format!("has no sync sample in track {id}")));
     }
-    let mut dts = head.dts;
-    let ends = table.iter().map(|sample| {
-        dts += i64::from(sample.duration);
-        dts + i64::from(sample.cts)
-    });
-    let end = ends.max().unwrap_or(0);
-    if (end + head.shift) / i64::from(head.timescale) > MOST_SECONDS {
-        return Err(wrong(format!(
-            "has a track {} that lasts too long",
-            head.id
-        )));
+    let (track, end) = head.track(entry, table);
+    if (end + shift) / timescale > MAX_SECONDS {
+        return Err(wrong(format!("has a track {id} that lasts too long")));
     }
-    let picture = (head.kind == Kind::Video).then_some(Picture {
-        width: entry.size.0,
-        height: entry.size.1,
-        pixel_aspect: entry.pixel_aspect,
-        matrix: head.matrix,
-        display: head.display,
-    });
-    let track = Track {
-        id: head.id,
-        kind: head.kind,
-        codec: entry.codec,
-        timescale: head.timescale,
-        shift: head.shift,
-        language: head.language,
-        name: head.name,
-        enabled: head.enabled,
-        samples: table.len(),
-        bytes: table.iter().map(|sample| u64::from(sample.size)).sum(),
-        duration: table.iter().map(|sample| u64::from(sample.duration)).sum(),
-        groups: group(table.iter(), head.kind, head.dts, head.timescale),
-        picture,
-        sound: entry.sound,
-        sample_entry: entry.bytes,
-    };
     Ok((track, end))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::groups::group;
+    use crate::title::Kind;
 
     /// A minute of sound in frames of 1,024 samples.
     fn index() -> Index {

@@ -21,6 +21,7 @@ mod paged;
 mod samples;
 mod time;
 mod title;
+mod track_head;
 
 pub use codec::{AacConfig, Codec, H264Config, H265Config, OpusConfig};
 pub use index::{Index, IndexOptions, Step};

@@ -6,6 +6,9 @@ pub type Nanos = i64;
 /// One second in [`Nanos`].
 pub const SECOND: Nanos = 1_000_000_000;
 
+/// No film lasts, or begins, later than this many seconds (200 years: epoch times fit), so that nanoseconds fit 64 bits.
+pub(crate) const MAX_SECONDS: i64 = 200 * 366 * 86400;
+
 /// Converts `value` counted in `from` ticks a second to `to` ticks a second, rounding to nearest
 /// (halves up) and stopping at the ends of what 64 bits hold. Always called on absolute values, so that no rounding adds up over a long film.
 pub fn rescale(value: i64, from: u32, to: u32) -> i64 {

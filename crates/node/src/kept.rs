@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use reelway_sys::files;
 use tracing::warn;
 
 /// Titles that can be kept.
@@ -80,7 +81,10 @@ impl Kept {
         if titles.len() > MOST {
             return Err(format!("{MOST} films are kept already"));
         }
-        write(&self.path, &titles).map_err(|error| format!("{}: {error}", self.path.display()))?;
+        let written = serde_json::to_vec(&titles)
+            .map_err(io::Error::from)
+            .and_then(|text| files::replace(&self.path, &text));
+        written.map_err(|error| format!("{}: {error}", self.path.display()))?;
         self.titles = titles;
         self.lacks.remove(title);
         if is_kept {
@@ -88,18 +92,6 @@ impl Kept {
         }
         Ok(())
     }
-}
-
-/// Writes the whole file or leaves the one of before.
-fn write(path: &Path, titles: &BTreeSet<String>) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    let new = path.with_extension("new");
-    let mut file = fs::File::create(&new)?;
-    file.write_all(&serde_json::to_vec(titles)?)?;
-    file.sync_all()?;
-    fs::rename(&new, path)
 }
 
 #[cfg(test)]

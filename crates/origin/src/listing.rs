@@ -2,9 +2,10 @@
 //! there are, and in which versions, so that their indexes and what of them is in the tier can be found.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use reelway_sys::files;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
@@ -93,7 +94,10 @@ impl ListingFile {
             source: self.source.clone(),
             films,
         };
-        match write(path, &content) {
+        let written = serde_json::to_vec(&content)
+            .map_err(io::Error::from)
+            .and_then(|text| files::replace(path, &text));
+        match written {
             Ok(()) => (self.written, self.has_failed) = (content.films, false),
             Err(error) => {
                 if !std::mem::replace(&mut self.has_failed, true) {
@@ -115,18 +119,6 @@ fn read(path: &Path, source: &str) -> io::Result<Vec<Listed>> {
     let content: Content = serde_json::from_slice(&fs::read(path)?)?;
     let is_ours = content.format == FORMAT && content.source == source;
     Ok(if is_ours { content.films } else { Vec::new() })
-}
-
-/// Writes the whole file or leaves the one of before.
-fn write(path: &Path, content: &Content) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    let new = path.with_extension("new");
-    let mut file = fs::File::create(&new)?;
-    file.write_all(&serde_json::to_vec(content)?)?;
-    file.sync_all()?;
-    fs::rename(&new, path)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! What writing large files wants beyond std: room reserved in advance, writes past the page cache, how much room
-//! there is; and where a file lies.
+//! What writing files wants beyond std: room reserved in advance, writes past the page cache, how much room there is,
+//! small files replaced as a whole; and where a file lies.
 
 use std::ffi::CString;
-use std::fs::{File, Metadata, OpenOptions};
-use std::io;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -57,6 +57,18 @@ pub fn allocated(metadata: &Metadata) -> Option<u64> {
         .then(|| metadata.blocks().saturating_mul(512))
 }
 
+/// Writes a small file, and makes its directory: whole and on the disk, or the one of before stays.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let new = path.with_extension("new");
+    let mut file = File::create(&new)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&new, path)
+}
+
 /// Whether a file lies in a file system that a program provides (FUSE).
 pub fn is_fuse(file: &File) -> io::Result<bool> {
     // SAFETY: all-zero is a valid statfs.
@@ -76,7 +88,6 @@ fn c_path(path: &Path) -> io::Result<CString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::os::unix::fs::MetadataExt;
 
     /// Beside the test program, on a disk: `/tmp` may be memory.
@@ -85,6 +96,20 @@ mod tests {
         let path = program.with_file_name(format!("reelway-sys-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         path
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_or_stays() {
+        let dir = directory("replace");
+        let path = dir.join("below/list.json");
+        replace(&path, b"one").unwrap();
+        replace(&path, b"two").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        // Where the new one cannot be written.
+        fs::create_dir(path.with_extension("new")).unwrap();
+        assert!(replace(&path, b"three").is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod reader;
 mod tables;
 mod timeline;
 
-pub(crate) use entry::entry_of;
 #[cfg(test)]
 pub(crate) use entry::opus_entry;
+pub(crate) use entry::{Entry, entry_of};
 pub(crate) use reader::Reader;

@@ -3,11 +3,12 @@
 
 use super::edits::Edit;
 use super::moov::{Draft, Movie};
-use crate::groups::group;
 use crate::index::Index;
 use crate::index_error::{IndexError, IndexErrorKind};
+use crate::time::MAX_SECONDS;
+use crate::track_head::TrackHead;
 use crate::{
-    Container, Kind, Nanos, Picture, SECOND, SampleTable, Title, Track, nanos_to_ticks, rescale,
+    Container, Kind, Nanos, SECOND, SampleTable, Title, Track, nanos_to_ticks, rescale,
     ticks_to_nanos,
 };
 
@@ -18,9 +19,6 @@ const PRIMING_FRAMES: usize = 5;
 /// Sound that begins earlier than this before the first picture, or by more frames than prime a
 /// decoder, is not priming but part of the film, which then begins with it.
 const EARLY_SOUND: Nanos = SECOND / 10;
-
-/// No film lasts, or begins, later than this many seconds (200 years: epoch times fit), so that nanoseconds fit 64 bits.
-const MAX_SECONDS: i64 = 200 * 366 * 86400;
 
 /// A point on the movie's timeline, as exactly as the film gives it: `delay` ticks of the movie's
 /// timescale and `media` ticks of a track's.
@@ -313,13 +311,6 @@ fn finish(
         .map_err(|reason| draft.damaged(reason))?
         .clone();
     let dts = draft.times().nth(first).map_or(0, |(_, times)| times.dts);
-    let last = draft
-        .times()
-        .skip(first)
-        .take(end - first)
-        .map(|(_, times)| times.end)
-        .max()
-        .unwrap_or(0);
     let mut table = draft.gathered.samples;
     table.keep(first..end);
     if !table.iter().any(|sample| sample.sync) {
@@ -329,30 +320,18 @@ fn finish(
         ));
         table.mark_first_sync();
     }
-    let groups = group(table.iter(), draft.kind, dts, draft.timescale);
-    let picture = (draft.kind == Kind::Video).then_some(Picture {
-        width: entry.size.0,
-        height: entry.size.1,
-        pixel_aspect: entry.pixel_aspect,
-        matrix: draft.matrix,
-        display: draft.display,
-    });
-    let track = Track {
+    let head = TrackHead {
         id: draft.id,
         kind: draft.kind,
-        codec: entry.codec,
         timescale: draft.timescale,
         shift,
         language: draft.language,
         name: draft.name,
         enabled: draft.enabled,
-        samples: table.len(),
-        bytes: table.iter().map(|sample| u64::from(sample.size)).sum(),
-        duration: table.iter().map(|sample| u64::from(sample.duration)).sum(),
-        groups,
-        picture,
-        sound: entry.sound,
-        sample_entry: entry.bytes,
+        dts,
+        matrix: draft.matrix,
+        display: draft.display,
     };
+    let (track, last) = head.track(entry, &table);
     Ok((track, table, last))
 }

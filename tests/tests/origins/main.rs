@@ -1,16 +1,18 @@
 //! Films that lie elsewhere, on real servers: they play byte for byte as they are there, and where an
 //! origin fails, viewers get the right bytes, or an end and its reason; never wrong ones.
 
+mod edges;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reelway_tests::elsewhere::{Elsewhere, Spoil, Spoiler, nginx, nginx_that, s3};
 use reelway_tests::server::{Options, Server};
-use reelway_tests::{films, http, tier, wait};
+use reelway_tests::{films, wait};
 
 /// Where a film's media begins for sure: what lies before it is read when it is indexed.
 const LATER: u64 = 1 << 20;
@@ -179,90 +181,6 @@ fn a_redirect_of_a_bucket_to_another_host_is_not_followed() {
 }
 
 #[test]
-fn the_films_of_another_reelway_are_its_own_to_the_byte() {
-    let (dir, film) = folder();
-    let origin = Server::start(dir.path());
-    let edge = edge_of(&format!("url = 'http://{}/'", origin.http));
-    assert!(edge.get(LONG).body == film);
-    let told = |server: &Server| {
-        let films = server.get("/api/films").json();
-        let list = films["films"].as_array().expect("films").clone();
-        list.iter()
-            .map(|film| (film["title"].clone(), film["duration"].clone()))
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(told(&edge), told(&origin));
-}
-
-#[test]
-fn an_edge_takes_the_index_that_its_origin_has_made_and_reads_nothing_of_the_film() {
-    let dir = films::library(&["faststart", "fragmented", "load"]);
-    let origin = Server::start(dir.path());
-    let spoiler = Spoiler::of(origin.http);
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let noted = asked.clone();
-    spoiler.spoil(move |path, first| {
-        let mut noted = noted.lock().expect("a list");
-        noted.push((path.to_owned(), first));
-        Spoil::Not
-    });
-    let edge = edge_of(&format!("url = 'http://{}/'", spoiler.at));
-    for film in ["faststart", "fragmented", "load"] {
-        let path = format!("/{film}/index");
-        let index = origin.get(&path);
-        assert_eq!(
-            index.headers["content-type"],
-            "application/vnd.reelway.index"
-        );
-        // Titles, tracks and every sample.
-        assert!(edge.get(&path).body == index.body, "{film}");
-    }
-    let asked = asked.lock().expect("a list");
-    let count =
-        |wanted: fn(&(String, Option<u64>)) -> bool| asked.iter().filter(|one| wanted(one)).count();
-    assert_eq!(count(|(path, _)| path.ends_with("/index")), 3, "{asked:?}");
-    // Its length and its version, by its first byte.
-    assert_eq!(count(|(path, _)| path.ends_with("/file")), 3, "{asked:?}");
-}
-
-#[test]
-fn an_index_that_is_cut_short_or_none_is_made_here() {
-    for spoil in [
-        Spoil::Cut(20_000),
-        Spoil::Cut(0),
-        Spoil::Status(503),
-        Spoil::Status(404),
-    ] {
-        let dir = films::library(&["load"]);
-        let origin = Server::start(dir.path());
-        let spoiler = Spoiler::of(origin.http);
-        spoiler.spoil(move |path, _| match path.ends_with("/index") {
-            true => spoil,
-            false => Spoil::Not,
-        });
-        let edge = edge_of(&format!("url = 'http://{}/', stall = 1", spoiler.at));
-        let path = "/load/index";
-        assert!(edge.get(path).body == origin.get(path).body, "{spoil:?}");
-    }
-}
-
-#[test]
-fn parts_of_an_index_are_those_of_the_whole() {
-    let dir = films::library(&["load"]);
-    let server = Server::start(dir.path());
-    let whole = server.get("/load/index").body;
-    for (first, last) in [(0, 0), (5, 40_000), (whole.len() - 19, whole.len() - 1)] {
-        let range = format!("bytes={first}-{last}");
-        let part = http::request(server.http, "GET", "/load/index", &[("Range", &range)]);
-        let part = part.expect("an answer");
-        assert_eq!(part.status, 206);
-        assert!(part.body == whole[first..=last], "{range}");
-    }
-    let head = http::request(server.http, "HEAD", "/load/index", &[]).expect("an answer");
-    assert_eq!(head.headers["content-length"], whole.len().to_string());
-}
-
-#[test]
 fn the_films_of_a_bucket_are_read_with_a_key_that_is_told_nowhere() {
     let film = long_film();
     let origin = s3("films");
@@ -336,191 +254,6 @@ fn a_bucket_that_refuses_lacks_or_wants_patience_is_told_and_gives_no_wrong_byte
     for (name, reason) in [("refused", "403"), ("gone", "404"), ("overloaded", "503")] {
         let said = edge.wait_for_log(&[name, reason], Duration::from_secs(20));
         assert!(!said.contains("hunter2"), "{said}");
-    }
-}
-
-#[test]
-fn what_is_in_the_tier_is_not_fetched_again_after_a_restart() {
-    let (dir, film) = folder();
-    // Its blocks would count among those in the tier.
-    fs::remove_file(dir.path().join("faststart.mp4")).expect("the short film");
-    let origin = nginx(dir.path());
-    let spoiler = Spoiler::of(origin.at);
-    let state = films::temp_dir("tier");
-    let start = || {
-        let server = Options::nothing()
-            .state(state.path())
-            .set("source", format!("[{{ url = 'http://{}/' }}]", spoiler.at))
-            .set("http.ahead", 3600)
-            .set("pool.size", "'8MiB'")
-            .set("pool.block", "'64KiB'")
-            .set("tier.size", "'64MiB'")
-            .set("tier.admit", 1)
-            .start();
-        server.wait_indexed();
-        server
-    };
-    let edge = start();
-    tier::fill(&edge, LONG, &film);
-    drop(edge);
-    let edge = start();
-    spoiler.spoil(|_, first| match first {
-        Some(_) => Spoil::Status(503),
-        None => Spoil::Not,
-    });
-    assert!(edge.get(LONG).body == film);
-}
-
-#[test]
-fn an_edge_with_a_token_is_no_viewer_of_its_origin_and_a_wrong_token_is_refused() {
-    let (dir, film) = folder();
-    let token = "0123456789abcdefghij";
-    let origin = Options::new(dir.path())
-        .set("http.edge_tokens", format!("['{token}']"))
-        .start();
-    origin.wait_indexed();
-    let file = |token: &str| {
-        let bearer = format!("Bearer {token}");
-        let headers = [("Authorization", bearer.as_str())];
-        http::request(origin.http, "GET", LONG, &headers).expect("an answer")
-    };
-    assert_eq!(file("0123456789abcdefghik").status, 401);
-    assert!(file(token).body == film);
-    let edge = edge_of(&format!(
-        "url = 'http://{}/', token = '{token}'",
-        origin.http
-    ));
-    assert!(edge.get(LONG).body == film);
-    let viewers = || origin.get("/api/sessions").json()["total"].clone();
-    assert_eq!(viewers(), 0);
-    // Who shows no token is a viewer.
-    let mut watching = http::begin(origin.http, "GET", LONG, &[], 0).expect("a connection");
-    watching.read_exact(&mut [0; 1024]).expect("the beginning");
-    assert_eq!(viewers(), 1);
-}
-
-#[test]
-fn a_kept_film_is_fetched_whole_and_plays_while_its_origin_is_away() {
-    let (dir, film) = folder();
-    let origin = nginx(dir.path());
-    let spoiler = Spoiler::of(origin.at);
-    let state = films::temp_dir("kept");
-    let start = || {
-        Options::edge(&format!("http://{}/", spoiler.at))
-            .state(state.path())
-            .flag("--tier", "64MiB")
-            .set("http.ahead", 3600)
-            .set("pool.size", "'8MiB'")
-            .set("pool.block", "'64KiB'")
-            .start()
-    };
-    let edge = start();
-    edge.wait_indexed();
-    let put = |title: &str| {
-        let bearer = format!("Bearer {}", edge.token());
-        let headers = [("Authorization", bearer.as_str())];
-        http::request(edge.http, "PUT", title, &headers)
-            .expect("an answer")
-            .status
-    };
-    assert_eq!(put("/api/cache/nothing"), 404);
-    assert_eq!(put("/api/cache/a%20folder/long"), 204);
-    let lacks = |edge: &Server| {
-        let cache = edge.get("/api/cache").json();
-        cache["tier"]["kept"][0]["lacking"].as_u64()
-    };
-    let is_whole = |edge: &Server| (lacks(edge) == Some(0)).then_some(());
-    let whole = wait::until(Duration::from_secs(60), || is_whole(&edge));
-    assert!(whole.is_some(), "{:?} bytes are lacking", lacks(&edge));
-    assert!(tier::held(&edge) >= film.len() as f64);
-    drop(edge);
-    spoiler.spoil(|_, first| match first {
-        Some(_) => Spoil::Status(503),
-        None => Spoil::Not,
-    });
-    let edge = start();
-    edge.wait_indexed();
-    assert!(edge.get(LONG).body == film);
-    let whole = wait::until(Duration::from_secs(60), || is_whole(&edge));
-    assert!(whole.is_some(), "it is kept after a restart, too");
-}
-
-#[test]
-fn a_purged_film_is_fetched_anew_and_who_watches_it_goes_on() {
-    let (dir, film) = folder();
-    fs::remove_file(dir.path().join("faststart.mp4")).expect("the short film");
-    let origin = nginx(dir.path());
-    let state = films::temp_dir("purged");
-    let edge = Options::edge(&format!("http://{}/", origin.at))
-        .state(state.path())
-        .flag("--tier", "64MiB")
-        .set("http.ahead", 3600)
-        .set("pool.size", "'8MiB'")
-        .set("pool.block", "'64KiB'")
-        .start();
-    edge.wait_indexed();
-    tier::fill(&edge, LONG, &film);
-    let read = || tier::number(&edge, "reelway_disk_read_bytes_total");
-    let before = read();
-    let address = format!(
-        "/api/cache/{}",
-        LONG.trim_start_matches('/').trim_end_matches("/file")
-    );
-    let purge = |path: &str, token: &str| {
-        let bearer = format!("Bearer {token}");
-        http::request(edge.http, "DELETE", path, &[("Authorization", &bearer)])
-            .expect("an answer")
-            .status
-    };
-    assert_eq!(purge(&address, "guessed"), 401);
-    assert_eq!(purge("/api/cache/nothing", &edge.token()), 404);
-    assert!(tier::held(&edge) >= film.len() as f64);
-    // Somebody is in the middle of it.
-    let mut watching = http::begin(edge.http, "GET", LONG, &[], 0).expect("a connection");
-    let mut first = vec![0; 256 << 10];
-    watching.read_exact(&mut first).expect("the beginning");
-    assert_eq!(purge(&address, &edge.token()), 204);
-    assert!(tier::held(&edge) < film.len() as f64 / 2.0);
-    let mut rest = Vec::new();
-    watching.read_to_end(&mut rest).expect("the rest");
-    first.extend(rest);
-    assert!(first.ends_with(&film), "what was watched is the film");
-    assert!(edge.get(LONG).body == film);
-    assert!(read() - before >= film.len() as f64 / 2.0);
-}
-
-#[test]
-fn an_edge_that_starts_while_its_origin_is_away_plays_what_it_has() {
-    let (dir, film) = folder();
-    fs::remove_file(dir.path().join("faststart.mp4")).expect("the short film");
-    let (nginx, reelway) = (nginx(dir.path()), Options::new(dir.path()).start());
-    reelway.wait_indexed();
-    for origin in [nginx.at, reelway.http] {
-        let state = films::temp_dir("edge");
-        let proxy = Spoiler::of(origin);
-        let start = || {
-            Options::edge(&format!("http://{}/", proxy.at))
-                .state(state.path())
-                .flag("--tier", "64MiB")
-                .set("http.ahead", 3600)
-                .set("pool.size", "'8MiB'")
-                .set("pool.block", "'64KiB'")
-                .start()
-        };
-        let edge = start();
-        edge.wait_indexed();
-        tier::fill(&edge, LONG, &film);
-        drop(edge);
-        proxy.spoil(|_, _| Spoil::Status(503));
-        let edge = start();
-        edge.wait_indexed();
-        assert!(edge.get(LONG).body == film);
-        let playlist = edge.get("/a%20folder/long/hls/main.m3u8");
-        assert_eq!(playlist.status, 200, "{}", playlist.text());
-        edge.wait_for_log(
-            &["serving 1 film that it listed before"],
-            Duration::from_secs(10),
-        );
     }
 }
 

@@ -1,0 +1,65 @@
+//! A track is made of what its container says of it, its sample entry and its samples.
+
+use serde::{Deserialize, Serialize};
+
+use crate::groups::group;
+use crate::mp4::Entry;
+use crate::samples::SampleTable;
+use crate::title::{Kind, Picture, Track};
+
+/// What a container says of a track, its samples and its codec apart.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TrackHead {
+    pub id: u32,
+    pub kind: Kind,
+    pub timescale: u32,
+    pub shift: i64,
+    pub language: Option<String>,
+    pub name: Option<String>,
+    pub enabled: bool,
+    /// Decode time of the first sample.
+    pub dts: i64,
+    /// tkhd's matrix.
+    pub matrix: [i32; 9],
+    /// tkhd's width and height, 16.16.
+    pub display: (u32, u32),
+}
+
+impl TrackHead {
+    /// The track with these samples, and the media time at which the last of them ends.
+    pub fn track(self, entry: Entry, samples: &SampleTable) -> (Track, i64) {
+        let mut dts = self.dts;
+        let ends = samples.iter().map(|sample| {
+            dts += i64::from(sample.duration);
+            dts + i64::from(sample.cts)
+        });
+        let end = ends.max().unwrap_or(0);
+        let picture = (self.kind == Kind::Video).then_some(Picture {
+            width: entry.size.0,
+            height: entry.size.1,
+            pixel_aspect: entry.pixel_aspect,
+            matrix: self.matrix,
+            display: self.display,
+        });
+        let bytes = samples.iter().map(|sample| u64::from(sample.size));
+        let durations = samples.iter().map(|sample| u64::from(sample.duration));
+        let track = Track {
+            id: self.id,
+            kind: self.kind,
+            codec: entry.codec,
+            timescale: self.timescale,
+            shift: self.shift,
+            language: self.language,
+            name: self.name,
+            enabled: self.enabled,
+            samples: samples.len(),
+            bytes: bytes.sum(),
+            duration: durations.sum(),
+            groups: group(samples.iter(), self.kind, self.dts, self.timescale),
+            picture,
+            sound: entry.sound,
+            sample_entry: entry.bytes,
+        };
+        (track, end)
+    }
+}
