@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail, ensure};
 use bytesize::ByteSize;
 
-pub use self::keys::{Admission, Capacity, Class, Config, Downloads, Listen, LogFormat};
+pub use self::keys::{Admission, Capacity, Class, Config, Downloads, Listen, LogFormat, Siblings};
 
 /// Characters of a token that nobody guesses, at least.
 const SHORTEST_TOKEN: usize = 16;
@@ -56,23 +56,25 @@ impl Config {
         Ok(config)
     }
 
-    /// The tokens of edges.
+    /// The tokens of edges and siblings, which are no viewers.
     ///
     /// # Errors
     /// One cannot be read, or could be guessed.
     pub(crate) fn edge_tokens(&self) -> anyhow::Result<Vec<String>> {
-        let tokens = self.http.edge_tokens.iter();
-        tokens
-            .map(|token| {
-                let token = token.resolve();
-                let token = token.map_err(|error| anyhow!("http.edge_tokens: {error}"))?;
-                ensure!(
-                    token.tell().len() >= SHORTEST_TOKEN,
-                    "http.edge_tokens: a token has fewer than {SHORTEST_TOKEN} characters"
-                );
-                Ok(token.tell().to_owned())
-            })
-            .collect()
+        let edges = self.http.edge_tokens.iter();
+        let edges = edges.map(|token| ("http.edge_tokens", token));
+        let siblings = (!self.siblings.urls.is_empty()).then_some(&self.siblings.token);
+        let all = edges.chain(siblings.map(|token| ("siblings.token", token)));
+        all.map(|(key, token)| {
+            let token = token.resolve();
+            let token = token.map_err(|error| anyhow!("{key}: {error}"))?;
+            ensure!(
+                token.tell().len() >= SHORTEST_TOKEN,
+                "{key}: a token has fewer than {SHORTEST_TOKEN} characters"
+            );
+            Ok(token.tell().to_owned())
+        })
+        .collect()
     }
 
     /// Judges what types cannot: ranges, and values that do not fit each other.
@@ -187,6 +189,7 @@ impl Config {
             self.tier.size,
             self.pool.block
         );
+        self.siblings.config()?;
         for source in &self.source {
             source.config().context("source")?;
         }

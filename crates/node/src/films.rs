@@ -4,16 +4,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use reelway_catalogue::{Directory, DirectoryConfig, IndexMemory, Several};
-use reelway_origin::{Origin, SourceConfig};
+use reelway_origin::{Group, GroupConfig, Origin, SourceConfig};
 use reelway_store::Store;
 
 use crate::config::Config;
+use crate::elsewhere::Elsewhere;
 use crate::sources::places;
 
 /// Everything that is configured to be served.
 pub(crate) struct Films {
     here: Vec<PathBuf>,
     elsewhere: Vec<SourceConfig>,
+    siblings: Option<GroupConfig>,
+}
+
+/// What is open of them.
+pub(crate) struct Opened {
+    /// All films as one library.
+    pub library: Arc<Several>,
+    /// The servers that films come from.
+    pub elsewhere: Elsewhere,
 }
 
 impl Films {
@@ -27,7 +37,12 @@ impl Films {
             elsewhere.push(source.config()?);
         }
         require_films(&here)?;
-        Ok(Films { here, elsewhere })
+        let siblings = config.siblings.config()?;
+        Ok(Films {
+            here,
+            elsewhere,
+            siblings,
+        })
     }
 
     /// The libraries of all of them as one, of the server with this id; index files are in the state directory.
@@ -39,7 +54,7 @@ impl Films {
         config: &Config,
         (store, state, id): (&Store, &Path, &str),
         indexes: &IndexMemory,
-    ) -> anyhow::Result<Arc<Several>> {
+    ) -> anyhow::Result<Opened> {
         let mut libraries = vec![Arc::new(Directory::open(DirectoryConfig {
             films: self.here,
             index: Some(state.join("index")),
@@ -47,11 +62,26 @@ impl Films {
             block_bytes: config.pool.block.as_u64() as u32,
             ..DirectoryConfig::default()
         }))];
+        let group = self.siblings.map(|mut siblings| {
+            siblings.own_id = id.to_owned();
+            Group::new(&siblings).map_err(anyhow::Error::msg)
+        });
+        let group = group.transpose()?;
+        let mut origins = Vec::new();
         for mut source in self.elsewhere {
             source.own_id = id.to_owned();
-            libraries.push(library_elsewhere(source, store, state, indexes)?);
+            let origin = origin(source, group.clone(), store, state)?;
+            // Its index files have a folder of their own.
+            let index = state.join("index").join(origin.folder());
+            let library = Directory::of(origin.clone(), Some(index), indexes.clone());
+            origin.on_changed(library.waker());
+            libraries.push(Arc::new(library));
+            origins.push(origin);
         }
-        Ok(Arc::new(Several(libraries)))
+        Ok(Opened {
+            library: Arc::new(Several(libraries)),
+            elsewhere: Elsewhere { origins, group },
+        })
     }
 }
 
@@ -70,19 +100,13 @@ fn require_films(films: &[PathBuf]) -> anyhow::Result<()> {
     }
 }
 
-/// The library of a source elsewhere; its index files have a folder of their own.
-fn library_elsewhere(
+fn origin(
     source: SourceConfig,
+    group: Option<Arc<Group>>,
     store: &Store,
     state: &Path,
-    indexes: &IndexMemory,
-) -> anyhow::Result<Arc<Directory>> {
+) -> anyhow::Result<Arc<Origin>> {
     let runtime = tokio::runtime::Handle::current();
     let listings = state.join("listings");
-    let origin =
-        Origin::new(source, store, runtime, Some(&listings)).map_err(anyhow::Error::msg)?;
-    let index = state.join("index").join(origin.folder());
-    let library = Arc::new(Directory::of(origin.clone(), Some(index), indexes.clone()));
-    origin.on_changed(library.waker());
-    Ok(library)
+    Origin::new(source, group, store, runtime, Some(&listings)).map_err(anyhow::Error::msg)
 }

@@ -12,6 +12,7 @@
 //! | `calibrate.rs`, `calibration.rs`, `process.rs` | what it carries is measured; what was found is kept; a server in another process |
 //! | `ticking.rs`, `disks.rs`, `wire.rs` | what is done once a second: what disks and networks really carry |
 //! | `kept.rs`, `keeping.rs` | which films are kept on the tier; they are brought there |
+//! | `elsewhere.rs` | the servers that remote films come from, as metrics |
 //! | `view.rs`, `token.rs` | what pages and API show of the server, what is made at the first start and kept |
 #![forbid(unsafe_code)]
 
@@ -22,6 +23,7 @@ pub mod calibration;
 pub mod config;
 mod disks;
 pub mod edge;
+mod elsewhere;
 mod films;
 mod judging;
 mod keeping;

@@ -20,7 +20,7 @@ use tracing::warn;
 use crate::addresses::{Addresses, http_address, listen, media_addresses};
 use crate::calibration::calibrated;
 use crate::config::{Config, Downloads};
-use crate::films::Films;
+use crate::films::{Films, Opened};
 use crate::judging::{gate, links};
 use crate::kept::Kept;
 use crate::lan;
@@ -67,7 +67,7 @@ impl Serving {
         let sender = sender(config, media_from, &judging, &store)?;
         let sessions = Sessions::with_gate(limits(config), Gate::new(judging));
         let indexes = IndexMemory::new(config.index.memory.as_u64() as usize);
-        let library = films.open(config, (&store, &state, &id), &indexes)?;
+        let Opened { library, elsewhere } = films.open(config, (&store, &state, &id), &indexes)?;
         let watched = sessions.clone();
         library.on_change(move |change| {
             for title in &change.replaced {
@@ -94,7 +94,7 @@ impl Serving {
             (id, shown.clone()),
             calibrated(&state),
             indexes,
-            Kept::of(&state),
+            (Kept::of(&state), elsewhere),
         ));
         let http = HttpServer::bind(
             http_config(config, http_listen, token, config.edge_tokens()?),

@@ -1,13 +1,19 @@
-//! `[[source]]` of the configuration: films elsewhere, with all that can be said of them.
+//! `[[source]]` and `[siblings]` of the configuration: films elsewhere, with all that can be said of them.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use reelway_origin::{
-    Address, MOST_CONNECTIONS, Patience, S3Config, Secret, SourceConfig, Wanted, is_host,
+    Address, GroupConfig, MOST_CONNECTIONS, Patience, S3Config, Secret, SourceConfig, Wanted,
+    is_host,
 };
 use serde::Deserialize;
+
+use crate::config::Siblings;
+
+/// Most siblings.
+const MOST_SIBLINGS: usize = 256;
 
 /// A source of films as it is configured; `config.toml` documents each key.
 #[allow(missing_docs)]
@@ -136,6 +142,40 @@ impl Source {
             refresh: Duration::from_secs(self.refresh.into()),
             ..config
         })
+    }
+}
+
+impl Siblings {
+    /// What they mean, but for this server's id; `None`: there are none. An error says what is wrong with them, without
+    /// secrets.
+    pub fn config(&self) -> anyhow::Result<Option<GroupConfig>> {
+        if self.urls.is_empty() {
+            return Ok(None);
+        }
+        let count = self.urls.len();
+        ensure!(
+            count <= MOST_SIBLINGS,
+            "siblings.urls: {count} servers; {MOST_SIBLINGS} at most"
+        );
+        let addresses = self.urls.iter().map(|url| {
+            let address = Address::of(url).context("siblings.urls")?;
+            ensure!(
+                address.is_web(),
+                "siblings.urls: {}: must begin with http:// or https://",
+                address.shown()
+            );
+            Ok(address)
+        });
+        let addresses = addresses.collect::<anyhow::Result<Vec<_>>>()?;
+        ensure!(
+            !self.token.is_empty(),
+            "siblings.token: siblings need a token, the same on all of them"
+        );
+        Ok(Some(GroupConfig {
+            addresses,
+            token: self.token.clone(),
+            own_id: String::new(),
+        }))
     }
 }
 

@@ -11,6 +11,7 @@ use reelway_session::Sessions;
 use reelway_supervise as supervise;
 use serde_json::Value;
 
+use crate::elsewhere::Elsewhere;
 use crate::kept::Kept;
 
 /// This server.
@@ -26,6 +27,7 @@ pub struct Node {
     settled: AtomicBool,
     recent: Mutex<Recent>,
     kept: Mutex<Kept>,
+    elsewhere: Elsewhere,
 }
 
 impl Node {
@@ -36,7 +38,7 @@ impl Node {
         (id, addresses): (String, Addresses),
         calibrated: Option<Calibrated>,
         indexes: IndexMemory,
-        kept: Kept,
+        (kept, elsewhere): (Kept, Elsewhere),
     ) -> Node {
         Node {
             sender,
@@ -48,6 +50,7 @@ impl Node {
             settled: AtomicBool::new(false),
             recent: Mutex::default(),
             kept: Mutex::new(kept),
+            elsewhere,
         }
     }
 
@@ -112,6 +115,7 @@ impl NodeView for Node {
 
     fn write_metrics(&self, out: &mut Exposition) {
         self.activity().write_metrics(out);
+        self.elsewhere.write_metrics(out);
     }
 
     fn addresses(&self) -> Addresses {

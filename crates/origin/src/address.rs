@@ -109,6 +109,11 @@ impl Address {
         })
     }
 
+    /// Whether it is a web server.
+    pub fn is_web(&self) -> bool {
+        self.scheme == Scheme::Web
+    }
+
     /// How it is shown: without secrets and without a slash at its end.
     pub fn shown(&self) -> &str {
         self.url.as_str().trim_end_matches('/')

@@ -26,7 +26,7 @@ pub struct SourceConfig {
     pub at: String,
     /// The id of the server that reads: films that come from it are not listed. Empty: it has none.
     pub own_id: String,
-    /// Requests under way at once.
+    /// Requests under way at once; as many again to siblings.
     pub connections: usize,
     /// Time for a connection to be made.
     pub connect: Duration,

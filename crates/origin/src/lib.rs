@@ -3,7 +3,8 @@
 //! What lives here: the network side of a film on another server. A *source* is one or several *endpoints*
 //! (web servers, another Reelway, S3 and what is compatible) that have the same films. It is read by byte
 //! ranges, each of the version that was indexed (its ETag is pinned), with retries at the other endpoints and in
-//! time, and it lists which films there are. To the rooms around, a source is a [`reelway_store::Opener`]
+//! time, and it lists which films there are. *Siblings*, other edges of the same films, are asked before it
+//! ([`Group`]). To the rooms around, a source is a [`reelway_store::Opener`]
 //! and a [`reelway_catalogue::Shelf`]: films on it play like those on a disk.
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,7 @@ mod check;
 mod config;
 mod endpoint;
 mod fault;
+mod indexes;
 mod listing;
 mod lists;
 mod look;
@@ -20,6 +22,7 @@ mod redirects;
 mod retry;
 mod s3;
 mod secret;
+mod siblings;
 mod source;
 mod stats;
 mod turns;
@@ -33,5 +36,6 @@ pub use origin::Origin;
 pub use redirects::is_host;
 pub use retry::{Attempts, Health, Next, Patience};
 pub use secret::{Secret, SecretError};
+pub use siblings::{Group, GroupConfig, SiblingStats};
 pub use stats::OriginStats;
 pub use version::Version;

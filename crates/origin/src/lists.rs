@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::address::{Address, is_path};
+use crate::version::Version;
 
 /// Films of a page of `/api/films` that are asked for.
 pub(crate) const PER_PAGE: usize = 200;
@@ -21,6 +22,12 @@ pub(crate) struct Told {
     /// Servers by which it comes to that one.
     #[serde(default)]
     via: Vec<String>,
+    /// What tells its version from all others, where it comes from another server.
+    #[serde(default)]
+    pub identity: Option<String>,
+    /// The entity tag of its file.
+    #[serde(default)]
+    etag: String,
 }
 
 /// A page of `/api/films`.
@@ -45,6 +52,23 @@ impl Told {
             .collect();
         let is_ours = !own_id.is_empty() && via.iter().any(|id| id == own_id);
         (!is_ours && via.len() <= MOST_HOPS).then_some(via)
+    }
+
+    /// Path and version of its file at a sibling, where it plays there and has this length.
+    pub fn at_sibling(&self, len: u64) -> Option<(String, Version)> {
+        let (path, _, _) = self.film()?;
+        let version = Version {
+            len,
+            etag: Some(self.etag.clone()),
+            modified: None,
+        };
+        (self.size == len && version.strong().is_some_and(|tag| !tag.is_empty()))
+            .then_some((path, version))
+    }
+
+    /// Whether its tables are being read there.
+    pub fn is_being_made(&self) -> bool {
+        self.state == "indexing"
     }
 
     /// Path of its bytes below the server's address, its name there, and what tells that it was not changed.
@@ -155,6 +179,8 @@ mod tests {
             modified: String::new(),
             state: "ready".into(),
             via: via.iter().map(|id| (*id).to_owned()).collect(),
+            identity: None,
+            etag: String::new(),
         };
         assert_eq!(told(&[]).via("b", "a"), Some(vec!["b".to_owned()]));
         let through = told(&["c"]).via("b", "a");
@@ -194,6 +220,32 @@ mod tests {
                 "7 2026-01-01T00:00:00Z".into()
             )]
         );
+    }
+
+    #[test]
+    fn a_film_at_a_sibling_is_one_that_plays_there_with_this_length_and_a_strong_tag() {
+        let told = |text: &str| -> Told { serde_json::from_str(text).unwrap() };
+        let film = r#"{"title": "a/b", "file": "a/b.mp4", "size": 7, "modified": "x", "state": "STATE", "etag": "TAG"}"#;
+        let ready = film.replace("STATE", "ready");
+        let (path, version) = told(&ready.replace("TAG", "\\\"t\\\""))
+            .at_sibling(7)
+            .unwrap();
+        assert_eq!(
+            (path.as_str(), version.strong()),
+            ("a/b/file", Some("\"t\""))
+        );
+        assert_eq!(told(&ready.replace("TAG", "\\\"t\\\"")).at_sibling(8), None);
+        assert_eq!(
+            told(&ready.replace("TAG", "W/\\\"t\\\"")).at_sibling(7),
+            None
+        );
+        assert_eq!(told(&ready.replace("TAG", "")).at_sibling(7), None);
+        let indexing = told(
+            &film
+                .replace("STATE", "indexing")
+                .replace("TAG", "\\\"t\\\""),
+        );
+        assert!(indexing.is_being_made() && indexing.at_sibling(7).is_none());
     }
 
     proptest::proptest! {

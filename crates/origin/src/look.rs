@@ -45,6 +45,9 @@ impl Inner {
     /// Looks which films there are, at the first endpoint that tells. If none does, and none did since the start, they are
     /// those that were listed before.
     pub async fn look(&self) -> Result<Vec<Found>, String> {
+        if let Some(siblings) = &self.source.siblings {
+            siblings.meet().await;
+        }
         let mut said = Vec::new();
         for endpoint in 0..self.source.endpoints.len() {
             match self.list(endpoint).await {

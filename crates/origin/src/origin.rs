@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 use crate::config::SourceConfig;
 use crate::fault::Fault;
 use crate::listing::{Listed, ListingFile};
+use crate::siblings::Group;
 use crate::source::{Film, Source};
 use crate::stats::OriginStats;
 
@@ -60,10 +61,12 @@ pub(crate) struct Known {
 }
 
 impl Origin {
-    /// A source that the store reads from. Nothing is asked yet: the films are those that were listed last, by the file
-    /// that is kept in the directory `listings`. An error, in words, where the configuration cannot be.
+    /// A source that the store reads from, and before it the siblings of the group, if there is one. Nothing is asked yet:
+    /// the films are those that were listed last, by the file that is kept in the directory `listings`. An error, in words,
+    /// where the configuration cannot be.
     pub fn new(
         config: SourceConfig,
+        group: Option<Arc<Group>>,
         store: &Store,
         runtime: Handle,
         listings: Option<&Path>,
@@ -74,8 +77,10 @@ impl Origin {
             .ok_or("a source without an address")?
             .shown()
             .to_owned();
-        let source = Source::new(config)?;
-        let lane = store.lane(&name, source.config.connections);
+        let source = Source::new(config, group)?;
+        // As many reads may wait for siblings as for the origin.
+        let ways = if source.siblings.is_some() { 2 } else { 1 };
+        let lane = store.lane(&name, source.config.connections * ways);
         let file = listings.map(|directory| directory.join(format!("{}.json", folder(&name))));
         let mut listing = ListingFile::new(file, &name);
         let films = recall(&source, &mut listing);
@@ -170,13 +175,11 @@ impl Shelf for Origin {
         let known = self.0.films().get(&found.path).cloned();
         let Known { film, via, .. } =
             known.ok_or_else(|| elsewhere("it is not there any more".into()))?;
-        // Another Reelway has it already.
-        if !via.is_empty() {
-            let (inner, wanted) = (self.0.clone(), film.clone());
-            let index = self.wait(async move { inner.source.index(&wanted).await });
-            if let Some(index) = index.flatten() {
-                return Ok((film.identity, index));
-            }
+        // Another Reelway may have it already.
+        let (inner, wanted) = (self.0.clone(), film.clone());
+        let index = self.wait(async move { inner.source.index(&wanted, !via.is_empty()).await });
+        if let Some(index) = index.flatten() {
+            return Ok((film.identity, index));
         }
         let mut window: (Range<u64>, Vec<u8>) = (0..0, Vec::new());
         let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
@@ -303,11 +306,13 @@ impl Inner {
         }
     }
 
+    /// Bytes of a film's tables. Siblings are not asked: one that had read them would have given the index.
     async fn fetch(&self, film: &Film, range: Range<u64>) -> Result<Vec<u8>, Fault> {
         let mut bytes = vec![0; (range.end - range.start) as usize];
         // Viewers' reads come first.
         let deadline = reelway_clock::now() + Duration::from_secs(10);
-        self.source.read(film, range, &mut bytes, deadline).await?;
+        let read = (self.source).read_from_endpoints(film, range, &mut bytes, deadline);
+        read.await?;
         Ok(bytes)
     }
 }

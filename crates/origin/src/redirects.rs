@@ -52,6 +52,11 @@ pub fn is_host(text: &str) -> bool {
 }
 
 impl Hosts {
+    /// None: what is asked answers itself.
+    pub fn none() -> Hosts {
+        Hosts::default()
+    }
+
     /// Those of a source: of its addresses, and those to which it is allowed to redirect.
     pub fn of(config: &SourceConfig) -> Hosts {
         let endpoints = config.endpoints.iter();

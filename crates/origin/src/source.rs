@@ -3,12 +3,10 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use reelway_clock::Monotonic;
-use reelway_media::exchange::Incoming;
-use reelway_media::{Index, IndexOptions};
+use reelway_media::Index;
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use tracing::{debug, info, warn};
@@ -17,7 +15,9 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::config::SourceConfig;
 use crate::endpoint::Endpoint;
 use crate::fault::Fault;
+use crate::indexes;
 use crate::retry::{Attempts, Health};
+use crate::siblings::{AtSiblings, Group, Siblings};
 use crate::stats::OriginStats;
 use crate::turns::Turns;
 use crate::version::Version;
@@ -25,14 +25,14 @@ use crate::version::Version;
 /// A film is compared between two endpoints by this many spots of this many bytes, spread over it.
 const SPOTS: u64 = 8;
 const SPOT: u64 = 4096;
-/// Time that an index may take to come before the film's own tables are read instead.
-const INDEX_TIME: Duration = Duration::from_secs(300);
 
 /// The network side of a source.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub config: SourceConfig,
     pub endpoints: Vec<Endpoint>,
+    /// Who is asked before the endpoints.
+    pub siblings: Option<Siblings>,
     health: Mutex<Health>,
     turns: Turns,
     counters: Counters,
@@ -60,6 +60,8 @@ pub(crate) struct Film {
     pins: Mutex<Vec<Pin>>,
     /// Digest of its spots, where there are several endpoints.
     spots: OnceLock<u128>,
+    /// What of it is at siblings.
+    at_siblings: AtSiblings,
 }
 
 /// What is known of an endpoint's version of a film.
@@ -91,6 +93,7 @@ impl Film {
             address,
             identity,
             lasting,
+            at_siblings: AtSiblings::new(&identity, lasting),
             pins: Mutex::new(pins),
             spots: OnceLock::new(),
         }
@@ -113,12 +116,13 @@ impl Film {
 
 impl Source {
     /// Clients for all endpoints; nothing is asked yet.
-    pub fn new(config: SourceConfig) -> Result<Source, String> {
+    pub fn new(config: SourceConfig, group: Option<Arc<Group>>) -> Result<Source, String> {
         let endpoints = config.endpoints.iter().map(|address| {
             Endpoint::new(address, &config).map_err(|error| format!("{}: {error}", address.shown()))
         });
         let endpoints = endpoints.collect::<Result<Vec<_>, _>>()?;
         Ok(Source {
+            siblings: group.map(|group| Siblings::new(group, config.connections)),
             health: Mutex::new(Health::new(endpoints.len())),
             turns: Turns::new(config.connections),
             endpoints,
@@ -163,8 +167,7 @@ impl Source {
         }
     }
 
-    /// Fills `into` with the bytes `range` of the film: from any endpoint, in as many pieces and attempts as it
-    /// takes and patience allows, all of them of the film's one version.
+    /// Fills `into` with the bytes `range` of the film: from a sibling, and what it does not give from the endpoints.
     pub async fn read(
         &self,
         film: &Film,
@@ -172,10 +175,28 @@ impl Source {
         into: &mut [u8],
         deadline: Monotonic,
     ) -> Result<(), Fault> {
+        let came = match &self.siblings {
+            Some(siblings) => siblings.read(&film.at_siblings, range.start, into).await,
+            None => 0,
+        };
+        let rest = range.start + came as u64..range.end;
+        let rest = self.read_from_endpoints(film, rest, &mut into[came..], deadline);
+        rest.await
+    }
+
+    /// Fills `into` with the bytes `range` of the film: from any endpoint, in as many pieces and attempts as it
+    /// takes and patience allows, all of them of the film's one version.
+    pub async fn read_from_endpoints(
+        &self,
+        film: &Film,
+        range: Range<u64>,
+        into: &mut [u8],
+        deadline: Monotonic,
+    ) -> Result<(), Fault> {
+        let mut at = 0;
         let mut attempts =
             Attempts::new(&self.health(), self.config.patience, reelway_clock::now());
         let mut worst: Option<Fault> = None;
-        let mut at = 0;
         while at < into.len() {
             let next = attempts.next(&self.health(), reelway_clock::now());
             let Some(next) = next else {
@@ -191,6 +212,7 @@ impl Source {
             let mut have = 0;
             let rest = range.start + at as u64..range.end;
             let limit = left();
+            let began = reelway_clock::now();
             let attempt = self.attempt(film, next.endpoint, rest, &mut into[at..], &mut have);
             let result = tokio::time::timeout(limit, attempt)
                 .await
@@ -203,6 +225,9 @@ impl Source {
             match result {
                 Ok(()) => {
                     self.well(next.endpoint);
+                    if let Some(siblings) = &self.siblings {
+                        siblings.origin_took(have, reelway_clock::now().since(began));
+                    }
                     if have > 0 {
                         attempts.refund();
                     }
@@ -347,37 +372,30 @@ impl Source {
         Ok(hash.digest128())
     }
 
-    /// The film's index, as another Reelway has made it; `None`: the film's tables are to be read.
-    pub async fn index(&self, film: &Film) -> Option<Index> {
-        let path = format!("{}/index", film.path.strip_suffix("/file")?);
+    /// The film's index, as a sibling or its origin has made it; `None`: the film's tables are to be read.
+    pub async fn index(&self, film: &Film, origin_is_reelway: bool) -> Option<Index> {
+        if let Some(siblings) = &self.siblings
+            && let Some(index) = siblings.index(&film.at_siblings).await
+        {
+            return Some(index);
+        }
         let mut endpoints = self.endpoints.iter().enumerate();
-        let (web, version) =
-            endpoints.find_map(|(number, endpoint)| match (endpoint, film.pin(number)) {
+        let (web, version) = endpoints
+            .find_map(|(number, endpoint)| match (endpoint, film.pin(number)) {
                 (Endpoint::Web(web), Pin::Is(version)) => Some((web, version)),
                 _ => None,
-            })?;
-        self.counters.requests.fetch_add(1, Ordering::Relaxed);
-        let mut incoming = Incoming::new(film.identity.size, IndexOptions::default());
-        let take = |bytes: &[u8]| {
-            let came = bytes.len() as u64;
-            self.counters.bytes.fetch_add(came, Ordering::Relaxed);
-            incoming
-                .feed(bytes)
-                .map_err(|error| Fault::Wrong(error.to_string()))
-        };
-        let taken = tokio::time::timeout(INDEX_TIME, web.index(&path, &version, take)).await;
-        let index = match taken {
-            Ok(Ok(true)) => incoming.finish().map_err(|error| error.to_string()),
-            Ok(Ok(false)) => return None,
-            Ok(Err(fault)) => Err(fault.to_string()),
-            Err(_) => Err(Fault::Stalled(INDEX_TIME).to_string()),
-        };
-        index
-            .map_err(|why| {
-                let shown = web.address().shown();
-                warn!("{shown}: {path}: {why}; the film itself is read for its index");
             })
-            .ok()
+            .filter(|_| origin_is_reelway)?;
+        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        let came = |bytes| {
+            self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+        };
+        let index = indexes::fetch(web, &film.path, &version, came).await;
+        index.unwrap_or_else(|why| {
+            let (shown, path) = (web.address().shown(), &film.path);
+            warn!("{shown}: {path}: {why}; the film itself is read instead of its index");
+            None
+        })
     }
 
     /// What was done since the start.

@@ -11,6 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use reelway_node::config::{self, Config, Listen, LogFormat};
 use reelway_node::{Addresses, amounts, edge};
+use reelway_origin::Secret;
 use reelway_sys::pipes;
 
 use crate::yardstick::Yardstick;
@@ -68,6 +69,22 @@ pub struct Edge {
     /// Disk space for what was fetched [default: half of what is free, 64GiB at most]
     #[arg(long, value_name = "SIZE", env = "REELWAY_TIER", value_parser = config::size)]
     tier: Option<ByteSize>,
+    /// HTTP address of another edge of the same origins, asked before them; may be repeated, and name this edge, too
+    #[arg(
+        long = "sibling",
+        value_name = "URL",
+        env = "REELWAY_SIBLINGS",
+        value_delimiter = ','
+    )]
+    siblings: Vec<String>,
+    /// What the siblings know each other by, the same on all: env:NAME or file:PATH
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "REELWAY_SIBLING_TOKEN",
+        hide_env_values = true
+    )]
+    sibling_token: Option<String>,
     #[command(flatten)]
     flags: Flags,
 }
@@ -150,9 +167,17 @@ impl Cli {
                 let Edge {
                     origins,
                     tier,
+                    siblings,
+                    sibling_token,
                     flags,
                 } = *edge;
                 let mut config = flags.config()?;
+                if !siblings.is_empty() {
+                    config.siblings.urls = siblings.into_iter().map(Secret::new).collect();
+                }
+                if let Some(token) = sibling_token {
+                    config.siblings.token = Secret::new(token);
+                }
                 edge::configure(&mut config, origins, tier)?;
                 flags.start(config)
             }

@@ -35,6 +35,13 @@ impl FileIdentity {
     pub fn is_remote(&self) -> bool {
         self.device & REMOTE != 0
     }
+
+    /// The number of a film on another server: the same on every server that reads the same version of it from the same
+    /// address. `None` for a file of this machine.
+    pub fn number(&self) -> Option<u128> {
+        self.is_remote()
+            .then(|| u128::from(self.device) << 64 | u128::from(self.inode))
+    }
 }
 
 impl From<&Metadata> for FileIdentity {

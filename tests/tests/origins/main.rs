@@ -2,6 +2,7 @@
 //! origin fails, viewers get the right bytes, or an end and its reason; never wrong ones.
 
 mod edges;
+mod siblings;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

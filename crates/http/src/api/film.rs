@@ -14,6 +14,7 @@ use super::films::{FilmJson, viewers};
 use super::reply::Reply;
 use super::tracks::TrackJson;
 use crate::answer::{self, Answer};
+use crate::films::Films;
 use crate::guard;
 use crate::route;
 use crate::status::Status;
@@ -65,6 +66,7 @@ pub(crate) async fn film(
     State(catalogue): State<Arc<dyn Catalogue>>,
     State(store): State<Store>,
     State(status): State<Arc<Status>>,
+    State(films): State<Arc<Films>>,
     reply: Reply,
     parts: Parts,
 ) -> Answer {
@@ -89,7 +91,7 @@ pub(crate) async fn film(
     let make = move || {
         let viewers = viewers(&status.sessions);
         let viewers = viewers.get(&name).copied().unwrap_or(0);
-        let film = FilmJson::of(&entry, viewers);
+        let film = FilmJson::of(&entry, viewers, &films);
         FullFilm::of(film, &entry, &*catalogue, store.block_bytes(), urls)
             .map_err(|error| Box::new(answer::api_error(StatusCode::INTERNAL_SERVER_ERROR, error)))
     };

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::json::seconds;
 use super::reply::Reply;
 use crate::answer::{self, Answer};
+use crate::films::Films;
 use crate::status::Status;
 
 /// Films of a page.
@@ -25,6 +26,8 @@ const USUAL: usize = 50;
 pub(crate) struct Wish {
     #[serde(default)]
     q: String,
+    /// Only the film with this number (32 hexadecimal digits), of those on other servers.
+    identity: Option<String>,
     #[serde(default)]
     sort: Sort,
     page: Option<usize>,
@@ -82,6 +85,8 @@ pub(super) struct FilmJson {
     protocols: ProtocolsJson,
     viewers: usize,
     via: Vec<String>,
+    identity: Option<String>,
+    etag: String,
 }
 
 #[derive(Serialize)]
@@ -112,7 +117,7 @@ struct ProtocolsJson {
 }
 
 impl FilmJson {
-    pub fn of(entry: &Entry, viewers: usize) -> FilmJson {
+    pub fn of(entry: &Entry, viewers: usize, films: &Films) -> FilmJson {
         let (summary, reason) = match &entry.state {
             FilmState::Ready(summary) => (Some(&**summary), None),
             FilmState::Indexing => (None, None),
@@ -152,8 +157,16 @@ impl FilmJson {
             },
             viewers,
             via: entry.via.clone(),
+            identity: number(entry),
+            etag: films.etag(&entry.identity),
         }
     }
+}
+
+/// The number of a film on another server, as its siblings ask for it.
+fn number(entry: &Entry) -> Option<String> {
+    let number = entry.identity.number()?;
+    Some(format!("{number:032x}"))
 }
 
 fn video(summary: &Summary) -> Option<VideoJson> {
@@ -273,6 +286,7 @@ fn natural(a: &str, b: &str) -> Ordering {
 pub(crate) async fn films(
     State(catalogue): State<Arc<dyn Catalogue>>,
     State(status): State<Arc<Status>>,
+    State(films): State<Arc<Films>>,
     wish: Result<Query<Wish>, QueryRejection>,
     reply: Reply,
 ) -> Answer {
@@ -281,14 +295,17 @@ pub(crate) async fn films(
         Err(error) => return answer::api_error(StatusCode::BAD_REQUEST, error.body_text()),
     };
     reply
-        .json(move || Ok(List::of(&*catalogue, &status, &wish)))
+        .json(move || Ok(List::of(&*catalogue, &films, &status, &wish)))
         .await
 }
 
 impl List {
-    fn of(catalogue: &dyn Catalogue, status: &Status, wish: &Wish) -> List {
+    fn of(catalogue: &dyn Catalogue, films: &Films, status: &Status, wish: &Wish) -> List {
         let words: Vec<String> = wish.q.split_whitespace().map(str::to_lowercase).collect();
         let mut found: Vec<Arc<Entry>> = catalogue.list();
+        if wish.identity.is_some() {
+            found.retain(|entry| number(entry) == wish.identity);
+        }
         found.retain(|entry| {
             let text = format!("{} {}", entry.name, entry.file).to_lowercase();
             words.iter().all(|word| text.contains(word))
@@ -301,8 +318,9 @@ impl List {
             .iter()
             .skip((page - 1).saturating_mul(per_page))
             .take(per_page);
+        let of = |name: &str| viewers.get(name).copied().unwrap_or(0);
         let films = shown
-            .map(|entry| FilmJson::of(entry, viewers.get(&entry.name).copied().unwrap_or(0)))
+            .map(|entry| FilmJson::of(entry, of(&entry.name), films))
             .collect();
         List {
             node: status.node.id(),

@@ -31,6 +31,7 @@ pub struct Config {
     pub admission: Admission,
     pub sender: Sender,
     pub log: Log,
+    pub siblings: Siblings,
     pub source: Vec<Source>,
 }
 
@@ -88,6 +89,14 @@ pub struct Http {
     pub edge_tokens: Vec<Secret>,
     pub uploads: bool,
     pub max_upload: ByteSize,
+}
+
+/// Other servers of the same remote films.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Siblings {
+    pub urls: Vec<Secret>,
+    pub token: Secret,
 }
 
 /// What files are sent beyond their film's pace.
@@ -214,6 +223,7 @@ impl Default for Config {
             admission: Admission::default(),
             sender: Sender::default(),
             log: Log::default(),
+            siblings: Siblings::default(),
             source: Vec::new(),
         }
     }

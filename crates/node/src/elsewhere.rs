@@ -1,0 +1,82 @@
+//! The servers that remote films come from, as `/metrics` shows them.
+
+use std::sync::Arc;
+
+use reelway_metrics::Exposition;
+use reelway_origin::{Group, Origin};
+
+/// Origins and siblings.
+#[derive(Default)]
+pub struct Elsewhere {
+    pub(crate) origins: Vec<Arc<Origin>>,
+    pub(crate) group: Option<Arc<Group>>,
+}
+
+impl Elsewhere {
+    /// What was asked of them, and what came.
+    pub fn write_metrics(&self, out: &mut Exposition) {
+        let origins: Vec<_> = (self.origins.iter())
+            .map(|origin| (origin.shown(), origin.stats()))
+            .collect();
+        let mut each = |name: &str, help: &str, value: fn(&reelway_origin::OriginStats) -> u64| {
+            if !origins.is_empty() {
+                out.family(name, "counter", help);
+            }
+            for (source, stats) in &origins {
+                out.value(name, &[("source", source)], value(stats));
+            }
+        };
+        each(
+            "reelway_origin_requests_total",
+            "Requests to a source, for films' bytes, versions and indexes.",
+            |stats| stats.requests,
+        );
+        each(
+            "reelway_origin_bytes_total",
+            "Bytes of films and indexes that came from a source.",
+            |stats| stats.bytes,
+        );
+        each(
+            "reelway_origin_faults_total",
+            "Requests to a source that failed.",
+            |stats| stats.faults,
+        );
+        let Some(group) = &self.group else { return };
+        let siblings: Vec<_> = (group.stats().into_iter())
+            .filter(|sibling| !sibling.is_own)
+            .collect();
+        let mut each = |name: &str,
+                        kind: &str,
+                        help: &str,
+                        value: fn(&reelway_origin::SiblingStats) -> u64| {
+            out.family(name, kind, help);
+            for sibling in &siblings {
+                out.value(name, &[("sibling", &sibling.address)], value(sibling));
+            }
+        };
+        each(
+            "reelway_sibling_up",
+            "gauge",
+            "1 if the sibling has answered as it should since it failed last.",
+            |sibling| sibling.is_up.into(),
+        );
+        each(
+            "reelway_sibling_requests_total",
+            "counter",
+            "Requests to a sibling.",
+            |sibling| sibling.requests,
+        );
+        each(
+            "reelway_sibling_bytes_total",
+            "counter",
+            "Bytes of films and indexes that came from a sibling.",
+            |sibling| sibling.bytes,
+        );
+        each(
+            "reelway_sibling_faults_total",
+            "counter",
+            "Requests to a sibling that failed.",
+            |sibling| sibling.faults,
+        );
+    }
+}

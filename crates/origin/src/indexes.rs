@@ -1,0 +1,42 @@
+//! Indexes that another Reelway has made.
+
+use std::time::Duration;
+
+use reelway_media::exchange::Incoming;
+use reelway_media::{Index, IndexOptions};
+
+use crate::fault::Fault;
+use crate::version::Version;
+use crate::web::Web;
+
+/// Time that an index may take to come before the film's own tables are read instead.
+const TIME: Duration = Duration::from_secs(300);
+
+/// The index of this version of the film whose file has this path; `None` where the server has none to give. Each piece
+/// that comes is counted by `came`. An error, in words: why what came is none.
+pub(crate) async fn fetch(
+    web: &Web,
+    file: &str,
+    version: &Version,
+    came: impl Fn(u64),
+) -> Result<Option<Index>, String> {
+    let Some(film) = file.strip_suffix("/file") else {
+        return Ok(None);
+    };
+    let mut incoming = Incoming::new(version.len, IndexOptions::default());
+    let take = |bytes: &[u8]| {
+        came(bytes.len() as u64);
+        let fed = incoming.feed(bytes);
+        fed.map_err(|error| Fault::Wrong(error.to_string()))
+    };
+    let path = format!("{film}/index");
+    let taken = tokio::time::timeout(TIME, web.index(&path, version, take)).await;
+    match taken.unwrap_or(Err(Fault::Stalled(TIME))) {
+        Ok(true) => {
+            let index = incoming.finish().map_err(|error| error.to_string())?;
+            Ok(Some(index))
+        }
+        Ok(false) => Ok(None),
+        Err(fault) => Err(fault.to_string()),
+    }
+}

@@ -1,0 +1,194 @@
+//! A source's reads from the siblings of this server.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use reelway_media::Index;
+use reelway_supervise as supervise;
+use tokio::sync::Semaphore;
+use tracing::{debug, info, warn};
+
+use super::group::Group;
+use super::held::{AtSiblings, Held};
+use super::pace::Paces;
+use crate::fault::{Fault, Meaning};
+use crate::indexes;
+
+/// Bytes of a film that belong to one edge: enough for several reads, and few enough that a short film is spread, too.
+const PART: u64 = 2 << 20;
+/// The part to which a film's index belongs.
+const INDEX: u64 = u64::MAX;
+/// Longest time for a read from a sibling.
+const WHOLE: Duration = Duration::from_secs(4);
+/// Siblings that are asked for the same bytes, one after the other.
+const MOST_TRIES: usize = 2;
+/// Longest wait for an index that a sibling is making, and the time between two questions.
+const INDEX_WAIT: Duration = Duration::from_secs(30);
+const INDEX_STEP: Duration = Duration::from_millis(500);
+
+/// The siblings, as a source asks them.
+#[derive(Debug)]
+pub(crate) struct Siblings {
+    group: Arc<Group>,
+    paces: Mutex<Paces>,
+    /// Reads that may wait for siblings at once. As many others go to the origin meanwhile, also for siblings: if all
+    /// reads of two edges could wait for each other, nothing would be read.
+    turns: Semaphore,
+}
+
+/// What came of asking a sibling.
+enum Asked {
+    /// It lacks the film.
+    Absent,
+    /// It has it, and gave so many bytes.
+    Gave(usize),
+}
+
+impl Siblings {
+    /// At most so many reads wait for the siblings at once.
+    pub fn new(group: Arc<Group>, reads: usize) -> Siblings {
+        Siblings {
+            paces: Mutex::new(Paces::new(group.count())),
+            group,
+            turns: Semaphore::new(reads),
+        }
+    }
+
+    fn paces(&self) -> MutexGuard<'_, Paces> {
+        // Averages: one that is half made does no harm.
+        supervise::whole(self.paces.lock())
+    }
+
+    /// Learns which siblings are there.
+    pub async fn meet(&self) {
+        self.group.meet().await;
+    }
+
+    /// Bytes came from the origin.
+    pub fn origin_took(&self, bytes: usize, took: Duration) {
+        self.paces().origin(bytes, took);
+    }
+
+    /// Fills `into` with the film's bytes from `start` on, as far as the sibling has them that is to have this part.
+    /// Gives how many came: none where this server itself is to have it, or no sibling can help.
+    pub async fn read(&self, film: &AtSiblings, start: u64, into: &mut [u8]) -> usize {
+        let Some(number) = film.number() else {
+            return 0;
+        };
+        // This read need not wait for a sibling that does not answer.
+        self.group.meet_meanwhile();
+        let now = reelway_clock::now();
+        let above = (self.group.candidates(number, start / PART).into_iter())
+            .take_while(|candidate| candidate.is_above)
+            .filter(|candidate| !self.paces().is_left_out(candidate.number, now))
+            .take(MOST_TRIES);
+        for candidate in above.collect::<Vec<_>>() {
+            let Ok(_turn) = self.turns.try_acquire() else {
+                return 0;
+            };
+            if let Asked::Gave(bytes) = self.ask(candidate.number, film, start, into).await {
+                return bytes;
+            }
+        }
+        0
+    }
+
+    async fn ask(&self, sibling: usize, film: &AtSiblings, start: u64, into: &mut [u8]) -> Asked {
+        let began = reelway_clock::now();
+        let mut have = 0;
+        let attempt = self.attempt(sibling, film, start, into, &mut have);
+        let result = tokio::time::timeout(WHOLE, attempt).await;
+        let result = result.unwrap_or(Err(Fault::Stalled(WHOLE)));
+        self.group.came(sibling, have as u64);
+        let now = reelway_clock::now();
+        match result {
+            Ok(false) => return Asked::Absent,
+            Ok(true) => {
+                self.group.answered(sibling);
+                let took = now.since(began);
+                if self.paces().sibling(sibling, (have, took), now) {
+                    let shown = self.group.shown(sibling);
+                    info!("sibling {shown}: slower than the origin; left out for a minute");
+                }
+            }
+            Err(fault) if fault.meaning() == Meaning::Final => {
+                // Another version, by now, or none.
+                debug!("sibling {}: {fault}", self.group.shown(sibling));
+                film.is_absent(sibling, now);
+            }
+            Err(fault) => self.group.failed(sibling, &fault),
+        }
+        Asked::Gave(have)
+    }
+
+    /// `false`: the sibling lacks the film.
+    async fn attempt(
+        &self,
+        sibling: usize,
+        film: &AtSiblings,
+        start: u64,
+        into: &mut [u8],
+        have: &mut usize,
+    ) -> Result<bool, Fault> {
+        let now = reelway_clock::now();
+        let (path, version) = match film.at(sibling, now) {
+            Held::Here(path, version) => (path, version),
+            Held::Absent(_) => return Ok(false),
+            Held::Unknown => {
+                let number = film.number().unwrap_or_default();
+                let found = self.group.find(sibling, number).await?;
+                let Some(found) = found.and_then(|found| found.at_sibling(film.len())) else {
+                    film.is_absent(sibling, now);
+                    return Ok(false);
+                };
+                film.is_here(sibling, &found.0, &found.1);
+                found
+            }
+        };
+        let range: Range<u64> = start..start + into.len() as u64;
+        let web = self.group.ask(sibling);
+        web.part(&path, &version, range, into, have).await?;
+        Ok(true)
+    }
+
+    /// The film's index, from a sibling that has it or is making it; `None`: it is to be made here.
+    pub async fn index(&self, film: &AtSiblings) -> Option<Index> {
+        let number = film.number()?;
+        self.meet().await;
+        let began = reelway_clock::now();
+        for candidate in self.group.candidates(number, INDEX) {
+            let sibling = candidate.number;
+            loop {
+                let found = match self.group.find(sibling, number).await {
+                    Ok(Some(found)) => found,
+                    Ok(None) => break,
+                    Err(fault) => {
+                        self.group.failed(sibling, &fault);
+                        break;
+                    }
+                };
+                if let Some((path, version)) = found.at_sibling(film.len()) {
+                    let web = self.group.ask(sibling);
+                    let came = |bytes| self.group.came(sibling, bytes);
+                    match indexes::fetch(web, &path, &version, came).await {
+                        Ok(Some(index)) => return Some(index),
+                        Ok(None) => {}
+                        Err(why) => {
+                            let shown = self.group.shown(sibling);
+                            warn!("sibling {shown}: {path}: {why}; its index is not used");
+                        }
+                    }
+                    break;
+                }
+                // Of two that make it at once, one waits for the other.
+                let waits = candidate.is_above && found.is_being_made();
+                if !waits || reelway_clock::now().since(began) > INDEX_WAIT {
+                    break;
+                }
+                tokio::time::sleep(INDEX_STEP).await;
+            }
+        }
+        None
+    }
+}

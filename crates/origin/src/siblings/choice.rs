@@ -1,0 +1,276 @@
+//! Which sibling to ask for which part of a film. Pure: time and chance are arguments.
+//!
+//! Each part of a film belongs to the edge with the highest score for it (rendezvous hashing: Thaler and Ravishankar,
+//! IEEE/ACM Transactions on Networking 6(1), 1998), so the parts are spread evenly, and one edge more or less moves only
+//! its own. An edge asks only siblings whose score is higher than its own. A request can therefore be passed on only to
+//! ever higher scores: it cannot return to where it came from, even if the edges know different siblings.
+
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+use xxhash_rust::xxh3::Xxh3;
+
+/// The rest of a sibling after its first fault; it doubles with each further one.
+const FIRST_REST: Duration = Duration::from_millis(500);
+const LONGEST_REST: Duration = Duration::from_secs(30);
+/// Time between two questions to a sibling for its id.
+const UNMET: Duration = Duration::from_secs(5);
+/// An id is asked for again after this time: the sibling may have been installed anew.
+const MET: Duration = Duration::from_secs(60);
+
+/// The siblings, as far as they are known.
+#[derive(Debug)]
+pub(super) struct Choice {
+    own: String,
+    siblings: Vec<Sibling>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Sibling {
+    /// Empty: not known yet.
+    id: String,
+    ask_at: Monotonic,
+    faults: u32,
+    rests_until: Monotonic,
+}
+
+/// A sibling that may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// Its number.
+    pub number: usize,
+    /// Its score is higher than that of this server.
+    pub is_above: bool,
+}
+
+impl Choice {
+    /// So many siblings of the server with this id. None is known yet.
+    pub fn new(own: &str, siblings: usize) -> Choice {
+        Choice {
+            own: own.to_owned(),
+            siblings: vec![Sibling::default(); siblings],
+        }
+    }
+
+    /// The siblings that are well, the highest score for this part of the film first.
+    pub fn candidates(&self, film: u128, part: u64, now: Monotonic) -> Vec<Candidate> {
+        let own = (score(&self.own, film, part), &self.own);
+        let siblings = self.siblings.iter().enumerate();
+        let well = siblings.filter(|(_, sibling)| {
+            !sibling.id.is_empty() && sibling.id != self.own && sibling.rests_until <= now
+        });
+        let mut scored: Vec<_> = well
+            .map(|(number, sibling)| {
+                let score = (score(&sibling.id, film, part), &sibling.id);
+                let is_above = score > own;
+                (score, Candidate { number, is_above })
+            })
+            .collect();
+        scored.sort_by(|a, b| b.0.cmp(&a.0));
+        scored.into_iter().map(|(_, candidate)| candidate).collect()
+    }
+
+    /// The siblings that are to be asked for their id now; they count as asked.
+    pub fn unmet(&mut self, now: Monotonic) -> Vec<usize> {
+        let siblings = self.siblings.iter_mut().enumerate();
+        let due = siblings.filter(|(_, sibling)| sibling.ask_at <= now);
+        due.map(|(number, sibling)| {
+            sibling.ask_at = now + UNMET;
+            number
+        })
+        .collect()
+    }
+
+    /// A sibling has said its id. True where it is not the one it had.
+    pub fn met(&mut self, number: usize, id: &str, now: Monotonic) -> bool {
+        let Some(sibling) = self.siblings.get_mut(number) else {
+            return false;
+        };
+        sibling.ask_at = now + MET;
+        let is_new = sibling.id != id;
+        sibling.id = id.to_owned();
+        is_new
+    }
+
+    /// A sibling has answered as it should.
+    pub fn good(&mut self, number: usize) {
+        if let Some(sibling) = self.siblings.get_mut(number) {
+            sibling.faults = 0;
+        }
+    }
+
+    /// A sibling has failed. `chance` is any number: it takes up to half of the rest away. True where it had been well
+    /// before.
+    pub fn bad(&mut self, number: usize, now: Monotonic, chance: u64) -> bool {
+        let Some(sibling) = self.siblings.get_mut(number) else {
+            return false;
+        };
+        let was_well = sibling.faults == 0;
+        // Requests that failed together are one fault.
+        if now >= sibling.rests_until {
+            let rest = FIRST_REST
+                .saturating_mul(1 << sibling.faults.min(16))
+                .min(LONGEST_REST);
+            let half = rest.as_nanos() as u64 / 2;
+            sibling.rests_until = now + (rest - Duration::from_nanos(chance % (half + 1)));
+            sibling.ask_at = sibling.ask_at.min(sibling.rests_until);
+            sibling.faults += 1;
+        }
+        was_well
+    }
+
+    /// Whether a sibling has said its id, and has answered as it should since it failed last.
+    pub fn is_up(&self, number: usize) -> bool {
+        let sibling = self.siblings.get(number);
+        sibling.is_some_and(|sibling| !sibling.id.is_empty() && sibling.faults == 0)
+    }
+
+    /// Whether a sibling is this server itself.
+    pub fn is_own(&self, number: usize) -> bool {
+        let sibling = self.siblings.get(number);
+        sibling.is_some_and(|sibling| !self.own.is_empty() && sibling.id == self.own)
+    }
+}
+
+fn score(id: &str, film: u128, part: u64) -> u64 {
+    let mut hash = Xxh3::new();
+    hash.update(&film.to_le_bytes());
+    hash.update(&part.to_le_bytes());
+    hash.update(id.as_bytes());
+    hash.digest()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(millis: u64) -> Monotonic {
+        Monotonic::from_nanos(1_000_000_000 + millis * 1_000_000)
+    }
+
+    fn met(own: &str, ids: &[&str]) -> Choice {
+        let mut choice = Choice::new(own, ids.len());
+        for (number, id) in ids.iter().enumerate() {
+            choice.met(number, id, at(0));
+        }
+        choice
+    }
+
+    /// The id of the first sibling above a server, or none: it asks the origin.
+    fn asked<'a>(own: &str, ids: &[&'a str], film: u128, part: u64) -> Option<&'a str> {
+        let candidates = met(own, ids).candidates(film, part, at(0));
+        let first = candidates.into_iter().next()?;
+        first.is_above.then(|| ids[first.number])
+    }
+
+    proptest! {
+        /// Each server knows some of the others. The numbers are bits: whom server N knows.
+        #[test]
+        fn a_request_never_returns_whomever_each_server_knows(
+            knows in prop::collection::vec(0u8..32, 5),
+            film: u128,
+            part: u64,
+        ) {
+            const IDS: [&str; 5] = ["ann", "bob", "cid", "dee", "eve"];
+            for start in IDS {
+                let (mut server, mut hops) = (start, 0);
+                loop {
+                    let number = IDS.iter().position(|id| *id == server).unwrap();
+                    let known: Vec<&str> = (0..5)
+                        .filter(|bit| knows[number] >> bit & 1 == 1)
+                        .map(|bit| IDS[bit])
+                        .collect();
+                    let Some(next) = asked(server, &known, film, part) else { break };
+                    server = next;
+                    hops += 1;
+                    prop_assert!(hops < IDS.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn servers_that_know_each_other_agree_whose_each_part_is_and_parts_are_spread() {
+        const IDS: [&str; 3] = ["ann", "bob", "cid"];
+        let mut parts = [0; 3];
+        for part in 0..3000 {
+            // The one that asks nobody.
+            let asked = IDS.map(|own| asked(own, &IDS, 7, part));
+            let owner = asked.iter().position(Option::is_none).expect("an owner");
+            for (number, asked) in asked.iter().enumerate() {
+                assert_eq!(asked.is_none(), number == owner, "part {part}");
+                assert!(number == owner || *asked == Some(IDS[owner]));
+            }
+            parts[owner] += 1;
+        }
+        assert!(
+            parts.iter().all(|parts| (900..1100).contains(parts)),
+            "{parts:?}"
+        );
+    }
+
+    #[test]
+    fn one_edge_less_moves_only_its_own_parts() {
+        let owner = |ids: &[&'static str], part| {
+            let choice = met("nobody", ids);
+            ids[choice.candidates(7, part, at(0))[0].number]
+        };
+        for part in 0..300 {
+            let before = owner(&["ann", "bob", "cid"], part);
+            let after = owner(&["ann", "cid"], part);
+            assert!(before == after || before == "bob", "part {part}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_or_this_server_itself_is_not_asked() {
+        let mut choice = met("ann", &["ann", "bob"]);
+        assert!(choice.is_own(0) && !choice.is_own(1));
+        let numbers = |choice: &Choice| -> Vec<usize> {
+            let candidates = choice.candidates(1, 1, at(0)).into_iter();
+            candidates.map(|candidate| candidate.number).collect()
+        };
+        assert_eq!(numbers(&choice), [1]);
+        assert!(!choice.met(1, "bob", at(0)), "the same one");
+        assert!(numbers(&Choice::new("ann", 2)).is_empty());
+    }
+
+    #[test]
+    fn a_sibling_that_failed_rests_twice_as_long_each_time_and_an_answer_ends_that() {
+        let mut choice = met("ann", &["bob"]);
+        let rests = |choice: &Choice, millis| choice.candidates(1, 1, at(millis)).is_empty();
+        assert!(choice.bad(0, at(0), 0), "it was well");
+        assert!(!choice.bad(0, at(10), 0), "one fault with the first");
+        assert!(rests(&choice, 499) && !rests(&choice, 500));
+        choice.bad(0, at(500), 0);
+        assert!(rests(&choice, 1499) && !rests(&choice, 1500));
+        assert!(!choice.is_up(0), "it has not answered since");
+        choice.good(0);
+        assert!(choice.is_up(0));
+        assert!(choice.bad(0, at(1500), u64::MAX));
+        assert!(!rests(&choice, 2000));
+        for n in 0..20 {
+            choice.bad(0, at(10_000 + n * 40_000), 0);
+        }
+        assert!(!rests(&choice, 10_000 + 19 * 40_000 + 30_000));
+    }
+
+    #[test]
+    fn a_sibling_that_failed_is_asked_for_its_id_when_it_has_rested() {
+        let mut choice = met("ann", &["bob"]);
+        choice.bad(0, at(1000), 0);
+        assert!(choice.unmet(at(1499)).is_empty());
+        assert_eq!(choice.unmet(at(1500)), [0]);
+    }
+
+    #[test]
+    fn ids_are_asked_for_every_five_seconds_until_known_and_then_every_minute() {
+        let mut choice = Choice::new("ann", 2);
+        assert_eq!(choice.unmet(at(0)), [0, 1]);
+        assert!(choice.unmet(at(4_999)).is_empty());
+        choice.met(1, "bob", at(100));
+        assert_eq!(choice.unmet(at(5_000)), [0]);
+        assert_eq!(choice.unmet(at(60_100)), [0, 1]);
+    }
+}

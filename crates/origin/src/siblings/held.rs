@@ -1,0 +1,103 @@
+//! What is known of a film at each sibling.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+use reelway_supervise as supervise;
+use reelway_sys::FileIdentity;
+
+use crate::version::Version;
+
+/// Time after which a sibling that lacks the film is asked for it again.
+const ABSENT: Duration = Duration::from_secs(3);
+
+/// A film, as siblings know it.
+#[derive(Debug)]
+pub(crate) struct AtSiblings {
+    /// What tells its version from all others; `None`: nothing does for sure, so it is not shared.
+    number: Option<u128>,
+    len: u64,
+    held: Mutex<HashMap<usize, Held>>,
+}
+
+/// A film at a sibling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// It was not asked for.
+    Unknown,
+    /// Its file has this path and version there.
+    Here(String, Version),
+    /// It was not there, or not ready; so it is taken to be until then.
+    Absent(Monotonic),
+}
+
+impl AtSiblings {
+    /// `is_lasting`: the identity changes whenever the film's bytes do.
+    pub fn new(identity: &FileIdentity, is_lasting: bool) -> AtSiblings {
+        AtSiblings {
+            number: identity.number().filter(|_| is_lasting),
+            len: identity.size,
+            held: Mutex::default(),
+        }
+    }
+
+    /// What tells the film's version from all others.
+    pub(super) fn number(&self) -> Option<u128> {
+        self.number
+    }
+
+    /// Bytes of the file.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// What is known of it at a sibling.
+    pub(super) fn at(&self, sibling: usize, now: Monotonic) -> Held {
+        match self.held().get(&sibling) {
+            Some(Held::Absent(until)) if *until <= now => Held::Unknown,
+            Some(held) => held.clone(),
+            None => Held::Unknown,
+        }
+    }
+
+    /// It is there under this path, in this version.
+    pub(super) fn is_here(&self, sibling: usize, path: &str, version: &Version) {
+        let here = Held::Here(path.to_owned(), version.clone());
+        self.held().insert(sibling, here);
+    }
+
+    /// It is not there.
+    pub(super) fn is_absent(&self, sibling: usize, now: Monotonic) {
+        self.held().insert(sibling, Held::Absent(now + ABSENT));
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<usize, Held>> {
+        // Each is set in one step.
+        supervise::whole(self.held.lock())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_film_that_a_sibling_lacks_is_asked_for_again_after_three_seconds() {
+        let film = AtSiblings::new(&FileIdentity::remote(7, 10, 0), true);
+        let at = |seconds: u64| Monotonic::from_nanos(seconds * 1_000_000_000);
+        assert_eq!(film.at(0, at(1)), Held::Unknown);
+        film.is_absent(0, at(1));
+        assert!(matches!(film.at(0, at(3)), Held::Absent(_)));
+        assert_eq!(film.at(0, at(4)), Held::Unknown);
+        assert_eq!(film.at(1, at(1)), Held::Unknown, "another one");
+    }
+
+    #[test]
+    fn a_film_whose_changes_would_not_show_is_not_shared() {
+        let identity = FileIdentity::remote(7, 10, 0);
+        assert!(AtSiblings::new(&identity, true).number().is_some());
+        assert_eq!(AtSiblings::new(&identity, false).number(), None);
+    }
+}

@@ -1,0 +1,166 @@
+//! Whether a sibling is slower than the origin. Pure: time is an argument.
+//!
+//! A sibling is a gain only as long as viewers do not notice it. What reads take is averaged over the last ones; a sibling
+//! that takes half a second, and three times as long as the origin, is left out for a while, and then tried anew.
+
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+
+/// Reads before anything is compared.
+const ENOUGH: u32 = 8;
+/// A sibling may take so many times as long as the origin: what it lacks, it fetches from there itself.
+const SLOWER: f64 = 3.0;
+/// Shorter reads are no harm, however fast the origin is.
+const LONG: Duration = Duration::from_millis(500);
+/// Time for which a slow sibling is left out.
+const LEFT_OUT: Duration = Duration::from_secs(60);
+
+/// Time of the last reads and time per byte, on average, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    read: f64,
+    byte: f64,
+    reads: u32,
+}
+
+/// How long reads take from the origin and from each sibling.
+#[derive(Debug)]
+pub(super) struct Paces {
+    origin: Pace,
+    siblings: Vec<(Pace, Monotonic)>,
+}
+
+impl Pace {
+    fn note(&mut self, bytes: usize, took: Duration) {
+        if bytes == 0 {
+            return;
+        }
+        let read = took.as_nanos() as f64;
+        self.reads = self.reads.saturating_add(1);
+        // The mean of the first reads, then an average over the last ones.
+        let weight = 1.0 / f64::from(self.reads.min(ENOUGH));
+        self.read += (read - self.read) * weight;
+        self.byte += (read / bytes as f64 - self.byte) * weight;
+    }
+
+    fn is_known(&self) -> bool {
+        self.reads >= ENOUGH
+    }
+}
+
+impl Paces {
+    pub fn new(siblings: usize) -> Paces {
+        Paces {
+            origin: Pace::default(),
+            siblings: vec![Default::default(); siblings],
+        }
+    }
+
+    /// Bytes came from the origin.
+    pub fn origin(&mut self, bytes: usize, took: Duration) {
+        self.origin.note(bytes, took);
+    }
+
+    /// Bytes came from a sibling. True where it is left out from now on.
+    pub fn sibling(
+        &mut self,
+        number: usize,
+        (bytes, took): (usize, Duration),
+        now: Monotonic,
+    ) -> bool {
+        let origin = self.origin;
+        let Some((pace, left_out_until)) = self.siblings.get_mut(number) else {
+            return false;
+        };
+        pace.note(bytes, took);
+        let is_slow = pace.is_known()
+            && origin.is_known()
+            && pace.read > LONG.as_nanos() as f64
+            && pace.byte > origin.byte * SLOWER;
+        if is_slow {
+            *pace = Pace::default();
+            *left_out_until = now + LEFT_OUT;
+        }
+        is_slow
+    }
+
+    /// Whether a sibling is left out now.
+    pub fn is_left_out(&self, number: usize, now: Monotonic) -> bool {
+        let sibling = self.siblings.get(number);
+        sibling.is_some_and(|(_, left_out_until)| *left_out_until > now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLI: Duration = Duration::from_millis(1);
+
+    fn at(seconds: u64) -> Monotonic {
+        Monotonic::from_nanos(seconds * 1_000_000_000)
+    }
+
+    /// Whether a sibling is left out whose reads take so many milliseconds, and the origin's so many.
+    fn is_left_out(origin: u32, sibling: u32) -> bool {
+        let mut paces = Paces::new(2);
+        let mut was_left_out = false;
+        for _ in 0..20 {
+            paces.origin(1000, origin * MILLI);
+            was_left_out |= paces.sibling(1, (1000, sibling * MILLI), at(1));
+        }
+        assert_eq!(was_left_out, paces.is_left_out(1, at(2)));
+        assert!(!paces.is_left_out(0, at(2)));
+        was_left_out
+    }
+
+    #[test]
+    fn a_sibling_that_takes_three_times_as_long_as_the_origin_is_left_out() {
+        assert!(is_left_out(200, 610));
+        assert!(!is_left_out(200, 590));
+        assert!(!is_left_out(200, 1));
+    }
+
+    #[test]
+    fn a_read_of_less_than_half_a_second_is_no_harm_however_fast_the_origin_is() {
+        assert!(!is_left_out(1, 490));
+        assert!(is_left_out(1, 510));
+    }
+
+    #[test]
+    fn a_slow_read_among_fast_ones_changes_nothing() {
+        let mut paces = Paces::new(1);
+        for n in 0..100 {
+            paces.origin(1000, 10 * MILLI);
+            let took = if n == 50 { 2000 } else { 5 };
+            assert!(!paces.sibling(0, (1000, took * MILLI), at(1)), "read {n}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_compared_before_there_are_enough_reads_of_both() {
+        let mut paces = Paces::new(1);
+        for _ in 0..20 {
+            assert!(!paces.sibling(0, (1000, 900 * MILLI), at(1)));
+        }
+        for _ in 0..7 {
+            paces.origin(1000, MILLI);
+        }
+        assert!(!paces.sibling(0, (1000, 900 * MILLI), at(1)));
+        paces.origin(1000, MILLI);
+        assert!(paces.sibling(0, (1000, 900 * MILLI), at(1)));
+    }
+
+    #[test]
+    fn a_sibling_that_was_left_out_is_tried_anew_after_a_minute() {
+        let mut paces = Paces::new(1);
+        for _ in 0..8 {
+            paces.origin(1000, MILLI);
+            paces.sibling(0, (1000, 900 * MILLI), at(1));
+        }
+        assert!(paces.is_left_out(0, at(60)) && !paces.is_left_out(0, at(61)));
+        let new = (1000, 900 * MILLI);
+        assert!(!paces.sibling(0, new, at(61)), "judged by eight new reads");
+    }
+}

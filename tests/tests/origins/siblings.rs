@@ -1,0 +1,275 @@
+//! Siblings: edges of the same origin that ask each other before it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reelway_tests::elsewhere::{Spoil, Spoiler, nginx};
+use reelway_tests::server::{Options, Server};
+use reelway_tests::{films, http, wait};
+
+use crate::{long_film, open_to_all};
+
+const TOKEN: &str = "a token of siblings";
+const LONG: &str = "/long/file";
+
+/// Edges of an origin, each behind a proxy through which its siblings reach it.
+struct Group {
+    edges: Vec<Server>,
+    proxies: Vec<Spoiler>,
+}
+
+impl Group {
+    /// So many edges of this origin that know each other. They look for new films every second.
+    fn of(count: usize, origin: &str) -> Group {
+        Group::with(count, origin, |options| options)
+    }
+
+    fn with(count: usize, origin: &str, change: impl Fn(Options) -> Options) -> Group {
+        // Where nobody answers, until the edge is there.
+        let nowhere = ([127, 0, 0, 1], 1).into();
+        let proxies: Vec<Spoiler> = (0..count).map(|_| Spoiler::of(nowhere)).collect();
+        let urls: Vec<String> = proxies
+            .iter()
+            .map(|proxy| format!("'http://{}/'", proxy.at))
+            .collect();
+        let edges: Vec<Server> = proxies
+            .iter()
+            .map(|proxy| {
+                let options = Options::nothing()
+                    .set("source", format!("[{{ url = '{origin}', refresh = 1 }}]"))
+                    .set("siblings.urls", format!("[{}]", urls.join(", ")))
+                    .set("siblings.token", format!("'{TOKEN}'"))
+                    .set("http.ahead", 3600);
+                let edge = change(options).start();
+                proxy.leads_to(edge.http);
+                edge
+            })
+            .collect();
+        let group = Group { edges, proxies };
+        group.meet();
+        group
+    }
+
+    /// Waits until each of them finds all others well.
+    fn meet(&self) {
+        let others = (self.edges.len() - 1) as f64;
+        for edge in &self.edges {
+            let met = wait::until(Duration::from_secs(60), || {
+                (sum(edge, "reelway_sibling_up") == others).then_some(())
+            });
+            assert!(met.is_some(), "{}", edge.log());
+        }
+    }
+
+    /// Waits until all of them have a film.
+    fn have(&self, title: &str) {
+        for edge in &self.edges {
+            let path = format!("/api/films/{}", title.replace(' ', "%20"));
+            let has = wait::until(Duration::from_secs(30), || {
+                (edge.get(&path).json()["state"] == "ready").then_some(())
+            });
+            assert!(has.is_some(), "{}", edge.log());
+        }
+    }
+
+    fn sum(&self, name: &str) -> f64 {
+        self.edges.iter().map(|edge| sum(edge, name)).sum()
+    }
+
+    /// Has `each` viewers take the whole film from each edge, all at once.
+    fn play(&self, each: usize, title: &str, film: &[u8]) {
+        let path = format!("/{}/file", title.replace(' ', "%20"));
+        std::thread::scope(|scope| {
+            for edge in &self.edges {
+                for _ in 0..each {
+                    scope.spawn(|| assert!(edge.get(&path).body == film));
+                }
+            }
+        });
+    }
+}
+
+/// The sum of a metric's values.
+fn sum(server: &Server, name: &str) -> f64 {
+    let text = server.get("/metrics").text();
+    let values = text.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        let rest = match rest.strip_prefix('{') {
+            Some(rest) => rest.split_once("} ")?.1,
+            None => rest.strip_prefix(' ')?,
+        };
+        rest.parse::<f64>().ok()
+    });
+    values.sum()
+}
+
+/// Puts a film into a directory in one step.
+fn put(dir: &Path, title: &str, film: &[u8]) {
+    let (draft, place) = (dir.join("draft"), dir.join(format!("{title}.mp4")));
+    fs::write(&draft, film).expect("a draft");
+    fs::rename(&draft, &place).expect("a film");
+    open_to_all(dir);
+}
+
+#[test]
+fn the_origin_gives_three_cold_edges_each_byte_of_a_film_and_its_index_once() {
+    let dir = films::library(&["faststart"]);
+    let film = long_film();
+    let origin = Options::new(dir.path()).set("http.ahead", 3600).start();
+    origin.wait_indexed();
+    let front = Spoiler::of(origin.http);
+    let indexes = Arc::new(AtomicUsize::new(0));
+    let counted = indexes.clone();
+    front.spoil(move |path, _| {
+        if path == "/long/index" {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+        Spoil::Not
+    });
+    let group = Group::of(3, &format!("http://{}/", front.at));
+    put(dir.path(), "long", &film);
+    group.have("long");
+    let before = group.sum("reelway_origin_bytes_total");
+    // 200 viewers, or a few: the origin does not see the difference.
+    let each = if std::env::var_os("REELWAY_LONG").is_some() {
+        67
+    } else {
+        4
+    };
+    group.play(each, "long", &film);
+    let came = group.sum("reelway_origin_bytes_total") - before;
+    let len = film.len() as f64;
+    assert!(
+        (len..=len * 1.02).contains(&came),
+        "{came} bytes of {len} came from the origin; {} requests to siblings failed",
+        group.sum("reelway_sibling_faults_total")
+    );
+    println!(
+        "{came} bytes of {len} came from the origin for {} viewers",
+        3 * each
+    );
+    assert_eq!(indexes.load(Ordering::SeqCst), 1, "the index came once");
+    assert!(group.sum("reelway_sibling_bytes_total") >= len);
+    for edge in &group.edges {
+        // All downloads of one program at one address count as one viewer's.
+        let viewers = edge.get("/api/sessions").json()["total"].clone();
+        assert_eq!(viewers, 1, "siblings are no viewers");
+    }
+}
+
+#[test]
+fn whatever_a_sibling_does_viewers_get_the_film() {
+    let dir = films::library(&[]);
+    let film = long_film();
+    let origin = nginx(dir.path());
+    put(dir.path(), "first", &film);
+    let group = Group::of(2, &format!("http://{}/", origin.at));
+    let spoils = [
+        Spoil::Cut(100_000),
+        Spoil::Stall(100_000),
+        Spoil::WrongRange,
+        Spoil::NoRange,
+        Spoil::Tag("\"another\""),
+        Spoil::Status(500),
+        Spoil::Status(503),
+        Spoil::Status(404),
+        Spoil::Status(401),
+    ];
+    for (number, spoil) in spoils.into_iter().enumerate() {
+        let title = format!("film {number}");
+        put(dir.path(), &title, &film);
+        group.have(&title);
+        group.meet();
+        let spoilt = Arc::new(AtomicUsize::new(0));
+        for proxy in &group.proxies {
+            let counted = spoilt.clone();
+            proxy.spoil(move |path, _| match path.ends_with("/file") {
+                true => {
+                    counted.fetch_add(1, Ordering::SeqCst);
+                    spoil
+                }
+                false => Spoil::Not,
+            });
+        }
+        group.play(1, &title, &film);
+        assert!(
+            spoilt.load(Ordering::SeqCst) > 0,
+            "{spoil:?}: no sibling was asked"
+        );
+    }
+}
+
+#[test]
+fn a_sibling_that_ends_and_comes_back_is_left_out_meanwhile() {
+    let dir = films::library(&[]);
+    let film = long_film();
+    let origin = nginx(dir.path());
+    put(dir.path(), "long", &film);
+    let mut group = Group::of(2, &format!("http://{}/", origin.at));
+    group.have("long");
+    drop(group.edges.remove(0));
+    group.play(1, "long", &film);
+    assert!(group.sum("reelway_sibling_faults_total") > 0.0);
+    assert_eq!(group.sum("reelway_sibling_up"), 0.0);
+}
+
+#[test]
+fn siblings_that_know_each_other_by_different_tokens_go_to_the_origin() {
+    let dir = films::library(&[]);
+    let film = long_film();
+    let origin = nginx(dir.path());
+    put(dir.path(), "long", &film);
+    let number = AtomicUsize::new(0);
+    let nowhere = ([127, 0, 0, 1], 1).into();
+    let proxies: Vec<Spoiler> = (0..2).map(|_| Spoiler::of(nowhere)).collect();
+    let start = |proxy: usize| {
+        let token = number.fetch_add(1, Ordering::SeqCst);
+        let other = &proxies[1 - proxy];
+        let edge = Options::edge(&format!("http://{}/", origin.at))
+            .flag("--sibling", format!("http://{}/", other.at))
+            .flag("--sibling-token", format!("the token number {token}"))
+            .set("http.ahead", 3600)
+            .start();
+        proxies[proxy].leads_to(edge.http);
+        edge.wait_indexed();
+        edge
+    };
+    let edges = [start(0), start(1)];
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    for proxy in &proxies {
+        let noted = asked.clone();
+        proxy.spoil(move |path, _| {
+            noted.lock().expect("a list").push(path.to_owned());
+            Spoil::Not
+        });
+    }
+    for edge in &edges {
+        assert!(edge.get(LONG).body == film);
+        assert_eq!(sum(edge, "reelway_sibling_bytes_total"), 0.0);
+    }
+}
+
+#[test]
+fn a_film_is_found_by_its_identity_at_edges_alone() {
+    let dir = films::library(&["faststart"]);
+    let origin = Server::start(dir.path());
+    let edge = crate::edge_of(&format!("url = 'http://{}/'", origin.http));
+    let film = &edge.get("/api/films").json()["films"][0];
+    let identity = film["identity"].as_str().expect("an identity");
+    let found = edge.get(&format!("/api/films?identity={identity}")).json();
+    assert_eq!(found["total"], 1);
+    assert_eq!(found["films"][0]["title"], "faststart");
+    let file = edge.get("/faststart/file");
+    assert_eq!(file.headers["etag"], film["etag"].as_str().expect("a tag"));
+    let other = "0".repeat(32);
+    assert_eq!(
+        edge.get(&format!("/api/films?identity={other}")).json()["total"],
+        0
+    );
+    assert!(origin.get("/api/films").json()["films"][0]["identity"].is_null());
+    let answer = http::request(edge.http, "GET", "/api/films?identity=", &[]).expect("an answer");
+    assert_eq!(answer.json()["total"], 0);
+}
