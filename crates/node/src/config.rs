@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail, ensure};
 use bytesize::ByteSize;
 
-pub use self::keys::{Admission, Capacity, Class, Config, Downloads, Listen, LogFormat, Siblings};
+pub use self::keys::{Admission, Capacity, Class, Config, Downloads, Listen, LogFormat};
 
 /// Characters of a token that nobody guesses, at least.
 const SHORTEST_TOKEN: usize = 16;

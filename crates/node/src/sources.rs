@@ -10,8 +10,6 @@ use reelway_origin::{
 };
 use serde::Deserialize;
 
-use crate::config::Siblings;
-
 /// Most siblings.
 const MOST_SIBLINGS: usize = 256;
 
@@ -143,6 +141,15 @@ impl Source {
             ..config
         })
     }
+}
+
+/// Other servers of the same remote films; `config.toml` documents each key.
+#[allow(missing_docs)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Siblings {
+    pub urls: Vec<Secret>,
+    pub token: Secret,
 }
 
 impl Siblings {

@@ -10,7 +10,7 @@ use reelway_origin::Secret;
 use reelway_sender::BackendChoice;
 use serde::Deserialize;
 
-use crate::sources::Source;
+use crate::sources::{Siblings, Source};
 
 /// Everything that can be set.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -89,14 +89,6 @@ pub struct Http {
     pub edge_tokens: Vec<Secret>,
     pub uploads: bool,
     pub max_upload: ByteSize,
-}
-
-/// Other servers of the same remote films.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Siblings {
-    pub urls: Vec<Secret>,
-    pub token: Secret,
 }
 
 /// What files are sent beyond their film's pace.
