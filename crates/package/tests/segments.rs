@@ -5,7 +5,7 @@ mod common;
 use common::{Made, even, film, find, gops, picture, read_back, sound, u32_at};
 use proptest::prelude::*;
 use reelway_media::{Kind, SECOND, Sample, SampleTable, Title};
-use reelway_package::{Options, Package, PackagedTrack, Part, Segment};
+use reelway_package::{Options, Package, PackageError, PackagedTrack, Part, Segment};
 
 fn package(tracks: Vec<Made>) -> (Package, Vec<SampleTable>) {
     let (title, tables) = film(tracks);
@@ -46,6 +46,76 @@ fn of_two_sync_samples_the_nearer_one_is_taken() {
     assert_eq!(starts(&four.tracks()[0]), [0.0, 4.0, 8.0, 12.0, 16.0]);
     let (ten, _) = package(vec![picture(1, 10, -1, gops(200, 100, 0, 1))]);
     assert_eq!(starts(&ten.tracks()[0]), [0.0, 10.0]);
+}
+
+#[test]
+fn the_last_segment_is_cut_once_more_if_that_brings_both_nearer_to_the_target() {
+    // Sync samples at 0 and `second`, in tenths of seconds; cut there or not.
+    for (second, length, cut) in [
+        (50, 100, true),
+        (30, 90, true),
+        (30, 89, false),
+        (20, 70, false),
+        (50, 60, false),
+        (59, 61, true),
+        (60, 61, true),
+    ] {
+        let mut samples = even(length, 0, 100, 1);
+        for (nth, sample) in (0..).zip(&mut samples) {
+            sample.sync = nth == 0 || nth == second;
+        }
+        let (package, _) = package(vec![picture(1, 10, 0, samples)]);
+        let expected = [0.0, f64::from(second) / 10.0];
+        let expected = &expected[..1 + usize::from(cut)];
+        assert_eq!(
+            starts(&package.tracks()[0]),
+            expected,
+            "{second} of {length}"
+        );
+    }
+}
+
+#[test]
+fn a_moment_is_in_the_segment_that_begins_at_or_before_it() {
+    let (package, _) = package(vec![picture(1, 25, -1, gops(25 * 20, 50, 0, 1))]);
+    let track = &package.tracks()[0];
+    for (at, number) in [
+        (-1, 1),
+        (0, 1),
+        (6 * SECOND - 1, 1),
+        (6 * SECOND, 2),
+        (18 * SECOND, 4),
+        (100 * SECOND, 4),
+    ] {
+        assert_eq!(track.number_at(at), number, "{at} ns");
+    }
+}
+
+#[test]
+fn segments_are_near_to_a_tenth_of_a_second_at_least_and_a_minute_at_most() {
+    for (target, second) in [(0, 0.1), (SECOND / 2, 0.5), (100 * SECOND, 60.0)] {
+        let (title, tables) = film(vec![sound(1, 48_000, 0, even(3500, 0, 300, 1024))]);
+        let package = Package::new(title, &tables, Options { target }).unwrap();
+        let starts = starts(&package.tracks()[0]);
+        assert!(
+            (0.0..0.022).contains(&(starts[1] - second)),
+            "{target}: {starts:?}"
+        );
+    }
+}
+
+#[test]
+fn a_film_without_samples_is_refused_and_a_track_without_any_is_left_out() {
+    let (title, tables) = film(vec![sound(1, 48_000, 0, vec![])]);
+    let error = Package::new(title, &tables, Options::default()).unwrap_err();
+    assert!(matches!(error, PackageError::Empty));
+    let (package, _) = package(vec![
+        sound(3, 48_000, 0, vec![]),
+        sound(5, 48_000, 0, even(100, 0, 300, 1024)),
+    ]);
+    assert_eq!(package.tracks().len(), 1);
+    assert_eq!(package.track(5).map(|track| track.index), Some(1));
+    assert!(package.track(3).is_none());
 }
 
 #[test]
