@@ -49,30 +49,46 @@ fn of_two_sync_samples_the_nearer_one_is_taken() {
 }
 
 #[test]
-fn the_last_segment_is_cut_once_more_if_that_brings_both_nearer_to_the_target() {
-    // Sync samples at 0 and `second`, in tenths of seconds; cut there or not.
-    for (second, length, cut) in [
-        (50, 100, true),
-        (30, 90, true),
-        (30, 89, false),
-        (20, 70, false),
-        (50, 60, false),
-        (59, 61, true),
-        (60, 61, true),
+fn a_segment_ends_at_the_sync_sample_that_is_nearest_to_the_target() {
+    // Sync samples, the film's end and where it is cut, in tenths of seconds; the target is 60.
+    for (syncs, end, cuts) in [
+        // The earlier one if it is as near, and then the later one may follow.
+        (&[0, 20, 90][..], 140, &[0, 90][..]),
+        (&[0, 30, 90], 120, &[0, 30, 90]),
+        (&[0, 10, 100], 120, &[0, 100]),
+        (&[0, 10, 110], 120, &[0, 10, 110]),
+        (&[0, 60, 70, 160], 180, &[0, 60, 160]),
+        (&[0, 60, 100, 160], 180, &[0, 60, 100, 160]),
+        (&[0, 20, 40, 59, 61], 65, &[0, 59]),
+        // What is left is cut once more if that brings it nearer to the target.
+        (&[0, 50], 100, &[0, 50]),
+        (&[0, 30], 90, &[0, 30]),
+        (&[0, 30], 89, &[0]),
+        (&[0, 20], 70, &[0]),
+        (&[0, 50], 60, &[0]),
+        (&[0, 59], 61, &[0, 59]),
+        (&[0, 60, 90], 150, &[0, 60, 90]),
+        (&[0, 60, 90], 149, &[0, 60]),
     ] {
-        let mut samples = even(length, 0, 100, 1);
+        let mut samples = even(end, 0, 100, 1);
         for (nth, sample) in (0..).zip(&mut samples) {
-            sample.sync = nth == 0 || nth == second;
+            sample.sync = syncs.contains(&nth);
         }
         let (package, _) = package(vec![picture(1, 10, 0, samples)]);
-        let expected = [0.0, f64::from(second) / 10.0];
-        let expected = &expected[..1 + usize::from(cut)];
-        assert_eq!(
-            starts(&package.tracks()[0]),
-            expected,
-            "{second} of {length}"
-        );
+        let expected: Vec<f64> = cuts.iter().map(|cut| f64::from(*cut) / 10.0).collect();
+        assert_eq!(starts(&package.tracks()[0]), expected, "{syncs:?}, {end}");
     }
+}
+
+#[test]
+fn no_segment_is_empty_though_two_sync_samples_are_shown_at_once() {
+    let mut samples = even(151, 0, 100, 1);
+    samples[0].duration = 0;
+    for (nth, sample) in (0..).zip(&mut samples) {
+        sample.sync = [0, 1, 131].contains(&nth);
+    }
+    let (package, _) = package(vec![picture(1, 10, 0, samples)]);
+    assert_eq!(starts(&package.tracks()[0]), [0.0, 13.0]);
 }
 
 #[test]
