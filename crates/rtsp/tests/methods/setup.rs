@@ -145,6 +145,35 @@ fn setup_over_tcp_honours_the_client_s_channels_and_moves_away_from_used_ones() 
     );
 }
 
+#[test]
+fn admission_learns_the_viewer_s_program_and_query() {
+    let long = "x".repeat(130);
+    for (agent, query, expected) in [
+        ("", "", (None, None)),
+        (
+            "User-Agent: VLC/3.0",
+            "?s=1&t=2",
+            (Some("VLC/3.0"), Some("s=1&t=2")),
+        ),
+        ("User-Agent: a\tb", "?", (Some("ab"), None)),
+        ("User-Agent: \t", "", (None, None)),
+        (
+            &format!("User-Agent: {long}"),
+            "",
+            (Some(&long[..120]), None),
+        ),
+    ] {
+        let mut server = Server::new();
+        let conn = server.connect();
+        server.must(
+            conn,
+            &format!("SETUP rtsp://h/sound{query}\n{UDP}\n{agent}"),
+        );
+        let (program, asked) = &server.newcomer;
+        assert_eq!((program.as_deref(), asked.as_deref()), expected, "{agent}");
+    }
+}
+
 /// The channels in an answer to SETUP.
 fn channels(answer: &Answer) -> &str {
     let transport = answer.get("Transport").expect("a transport");
