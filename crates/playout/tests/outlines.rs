@@ -280,6 +280,32 @@ fn what_is_read_for_a_group_reaches_from_its_first_byte_to_its_last() {
     assert_eq!((missing.range, missing.samples.len()), (0..0, 0));
 }
 
+#[test]
+fn a_film_is_sent_ahead_only_if_that_is_allowed() {
+    // Each sample is a NAL unit of 96 bytes behind its length.
+    let mut bytes = vec![0; 5000 + 250 * 1000];
+    for number in 0..250 {
+        let unit = 5000 + number * 1000;
+        bytes[unit..unit + 5].copy_from_slice(&[0, 0, 0, 96, 0x65]);
+    }
+    let plan = |ahead, group| {
+        let film = outline(vec![pictures(0)], ahead);
+        let wanted = film.wanted((0, group)).unwrap();
+        film.plan((0, group), &wanted.samples, &bytes.as_slice(), wanted.range)
+            .unwrap()
+    };
+    let own = plan(0, 2);
+    assert_eq!((own.plan.frames.len(), own.leaving.len()), (25, 0));
+    assert_eq!(own.range, 55_000..79_100);
+    let ahead = plan(2 * SECOND, 2);
+    assert_eq!((ahead.plan.frames.len(), ahead.leaving.len()), (25, 25));
+    for (leaving, frame) in ahead.leaving.iter().zip(&ahead.plan.frames) {
+        assert_eq!(leaving.due, frame.due);
+        assert!(leaving.first <= leaving.last && leaving.last <= leaving.due);
+        assert!(leaving.first >= leaving.due - 2 * SECOND);
+    }
+}
+
 /// 601 packets, the last of a single byte: two groups of 256 and one of 89.
 fn file() -> Outline {
     Outline::file(Cut::new(100..600_101, 1000, 2 * MS, 90))
