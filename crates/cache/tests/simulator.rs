@@ -37,7 +37,7 @@ fn requests_and_bytes_are_counted_from_the_first_that_is_not_for_training() {
         ..outcome
     };
     assert_eq!(lru(&requests, 40, false), outcome);
-    // Who knows what comes keeps 2 and 3 in the end.
+    // The optimum keeps 2 and 3 in the end.
     assert_eq!(belady(&requests, 2, true).misses, 1);
     assert_eq!(belady(&requests, 2, true).missed_bytes, 30);
 }
@@ -231,7 +231,7 @@ fn films_are_begun_by_zipf_s_law() {
 }
 
 #[test]
-fn who_does_nothing_else_watches_every_block_in_its_time() {
+fn a_viewer_who_neither_seeks_nor_leaves_watches_every_block_in_its_time() {
     let requests = workload().make().expect("a workload");
     let left = who_left(&requests);
     assert!(left.len() > 1000);

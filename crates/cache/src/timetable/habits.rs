@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_is_in_the_part_where_they_begin() {
+    fn a_viewer_is_counted_in_the_part_where_they_begin() {
         let mut habits = Habits::new(0.0);
         habits.came(None, 0.0);
         habits.came(Some(7), 0.0);

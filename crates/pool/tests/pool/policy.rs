@@ -8,7 +8,7 @@ use reelway_pool::{News, Pool};
 
 use super::world::{Owner, memory};
 
-/// Writes down what a policy is told, and when.
+/// Writes down what a policy learns, and when.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<(u128, String)>>>);
 
@@ -105,7 +105,7 @@ fn the_policy_s_time_begins_with_the_pool_and_news_come_in_their_order() {
 }
 
 #[test]
-fn the_policy_is_told_of_a_hit_by_each_that_waited_for_a_read_but_the_first() {
+fn the_policy_learns_of_a_hit_by_each_request_that_waited_for_a_read_but_the_first() {
     let told = Told::default();
     let mut owner = Owner::new(4, "lru", None);
     owner.pool = Pool::new(memory(4), Box::new(told.clone()), None, owner.now);
