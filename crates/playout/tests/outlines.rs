@@ -381,7 +381,7 @@ fn a_group_of_a_plain_file_has_a_quarter_of_a_mebibyte_at_most() {
 
 #[test]
 fn a_file_without_bytes_or_without_time_does_no_harm() {
-    let empty = Outline::file(Cut::new(50..10, 0, MS, 1));
+    let empty = Outline::file(Cut::new(50..50, 0, MS, 1));
     assert_eq!((empty.groups(0), empty.duration()), (0, 0));
     assert_eq!(empty.locate(&[0], SECOND).unwrap().tracks, [None]);
     let at_once = Outline::file(Cut::new(0..1 << 20, 1000, 0, 1));

@@ -271,6 +271,9 @@ impl World {
         let (mut jobs, mut connections) = (Vec::new(), Vec::new());
         while self.lane.poll(self.now, &mut jobs, &mut connections) {
             self.act();
+            let looked_at: Vec<u32> = (0..).map_while(|nth| self.lane.looked_at(nth)).collect();
+            assert!(jobs.iter().all(|job| looked_at.contains(&job.place)));
+            assert!(connections.iter().all(|place| looked_at.contains(place)));
             for job in jobs.drain(..) {
                 self.send(&job);
             }
