@@ -72,3 +72,20 @@ fn a_block_in_use_is_passed_over_and_may_go_later() {
         assert_eq!(rest, [0, 1, 3], "{name}");
     }
 }
+
+#[test]
+fn a_policy_grows_with_the_slots_that_it_gets() {
+    for name in Spec::NAMES {
+        let spec: Spec = name.parse().expect("a policy");
+        for slots in [0, 1, 3] {
+            let mut policy = spec.build(8, slots);
+            for slot in [0, 5, 1, 7, 3, 2, 6, 4] {
+                policy.insert(slot, block(slot), 1, NOW);
+                policy.hit(slot, NOW);
+            }
+            let mut all = order(&mut *policy);
+            all.sort_unstable();
+            assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7], "{name}, {slots} slots");
+        }
+    }
+}

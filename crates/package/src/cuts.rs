@@ -143,7 +143,6 @@ pub(crate) fn survey_picture(
     })?;
     // What is left after the last cut may still be too long by more than a sync sample before its end.
     if let (Some(cut), Some((number, at))) = (last, before)
-        && end - cut > target
         && target - (at - cut) <= end - cut - target
     {
         cuts.push(number);

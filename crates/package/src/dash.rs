@@ -220,4 +220,28 @@ mod tests {
             "&lt;a&amp;&quot;b&quot;&apos;&gt;"
         );
     }
+
+    #[test]
+    fn white_space_stays_and_what_xml_forbids_goes() {
+        assert_eq!(xml_escape("a\tb\nc\rd"), "a\tb\nc\rd");
+        assert_eq!(xml_escape("a\u{0}\u{b}\u{7f}\u{85}\u{fffe}\u{ffff}b"), "ab");
+        assert_eq!(xml_escape("ä🧀\u{fffd}"), "ä🧀\u{fffd}");
+    }
+
+    #[test]
+    fn speaker_layouts_are_those_of_iso_23091_3() {
+        let aac = Codec::Aac(reelway_media::AacConfig {
+            config: Vec::new(),
+            object_type: 2,
+            rate: 48_000,
+            channels: 8,
+            frame_length: 1024,
+        });
+        for (channels, of_aac, of_eac3) in
+            [(1, 1, 1), (2, 2, 2), (6, 6, 6), (7, 11, 11), (8, 7, 12)]
+        {
+            assert_eq!(channel_configuration(&aac, channels).1, of_aac);
+            assert_eq!(channel_configuration(&Codec::Eac3, channels).1, of_eac3);
+        }
+    }
 }

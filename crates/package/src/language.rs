@@ -66,4 +66,45 @@ mod tests {
         assert_eq!(bcp47("e\"g"), None);
         assert_eq!(bcp47(""), None);
     }
+
+    #[test]
+    fn each_pair_of_the_table_has_three_letters_and_two() {
+        // The codes of ISO 639-2/B that differ, and no code twice.
+        let pairs: Vec<&str> = super::SHORT.split_ascii_whitespace().collect();
+        for pair in &pairs {
+            let (long, short) = pair.split_once(':').expect("a pair");
+            assert_eq!((long.len(), short.len()), (3, 2), "{pair}");
+            assert_eq!(bcp47(long).as_deref(), Some(short));
+        }
+        // ISO 639-1 has 183 languages; 20 of them have a second code in 639-2.
+        assert_eq!(pairs.len(), 183 + 20);
+    }
+
+    #[test]
+    fn a_tag_is_made_of_parts_of_one_to_eight_letters_and_digits() {
+        for (language, tag) in [
+            ("e", None),
+            ("en", Some("en")),
+            ("EN", Some("en")),
+            ("english", Some("english")),
+            ("de-CH-1996", Some("de-CH-1996")),
+            ("sl-rozaj-biske", Some("sl-rozaj-biske")),
+            ("abcdefgh", Some("abcdefgh")),
+            ("abcdefghi", None),
+            ("en-", None),
+            ("-en", None),
+            ("en--US", None),
+            ("en_US", None),
+            // 35 bytes at most.
+            ("en-abcdefgh-abcdefgh-abcdefgh-abcdef", None),
+            (
+                "en-abcdefgh-abcdefgh-abcdefgh-abcde",
+                Some("en-abcdefgh-abcdefgh-abcdefgh-abcde"),
+            ),
+            ("mis", None),
+            ("zxx", None),
+        ] {
+            assert_eq!(bcp47(language).as_deref(), tag, "{language}");
+        }
+    }
 }

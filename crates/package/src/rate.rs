@@ -132,4 +132,61 @@ mod tests {
             (1_000_000, 1_000_000, 1_000_000)
         );
     }
+
+    #[test]
+    fn the_target_duration_is_rounded_to_nearest_and_never_zero() {
+        for (longest, target) in [
+            (0, 1),
+            (SECOND / 5, 1),
+            (5 * SECOND, 5),
+            (5_499_999_999, 5),
+            (5_500_000_000, 6),
+            (6_016_000_000, 6),
+        ] {
+            assert_eq!(target_duration(longest), target, "{longest} ns");
+        }
+    }
+
+    #[test]
+    fn the_peak_is_that_of_runs_of_half_to_one_and_a_half_target_durations() {
+        const MS: i64 = SECOND / 1000;
+        let peak = |segments: &[(u64, Nanos)]| BitRate::measure(segments).peak;
+        // A target of 6 s. A segment of 3 s counts alone: 90 kB in 3 s.
+        let of = |middle| [(60_000, 6000 * MS), (90_000, middle), (10_000, 6000 * MS)];
+        assert_eq!(peak(&of(3000 * MS)), 240_000);
+        // A shorter one counts with the one before it: 150 kB in 8.999 s.
+        assert_eq!(peak(&of(2999 * MS)), 133_349);
+        // Two segments that last 9 s count: 100 kB. Beyond that the mean is all there is: 110 kB in 15.401 s.
+        let of = |middle| [(10_000, 6400 * MS), (90_000, middle), (10_000, 6400 * MS)];
+        assert_eq!(peak(&of(2600 * MS)), 88_889);
+        assert_eq!(peak(&of(2601 * MS)), 57_140);
+    }
+
+    #[test]
+    fn the_sustained_rate_brings_each_segment_before_its_turn() {
+        let sustained = |segments: &[(u64, Nanos)]| {
+            let rate = BitRate::measure(segments);
+            assert_eq!(rate.buffer, 6 * SECOND);
+            rate.sustained
+        };
+        let low = [(1000, 6 * SECOND); 10];
+        // A segment of 12 Mbit has to come in the 6 s of the buffer.
+        let burst = [&low[..], &[(1_500_000, 6 * SECOND)], &low].concat();
+        assert_eq!(sustained(&burst), 2_000_000);
+        // Two of 4 Mbit that last 2 s each: 8 Mbit in the buffer and the first one's time.
+        let pair = [&low[..], &[(500_000, 2 * SECOND); 2], &low].concat();
+        assert_eq!(sustained(&pair), 1_000_000);
+        // A third makes it 12 Mbit in 10 s.
+        let three = [&low[..], &[(500_000, 2 * SECOND); 3], &low].concat();
+        assert_eq!(sustained(&three), 1_200_000);
+        // With 6 s between them the buffer is full again, and no fuller.
+        let apart = [
+            &[(500_000, 2 * SECOND); 2],
+            &low[..1],
+            &[(500_000, 2 * SECOND); 2],
+            &low,
+        ]
+        .concat();
+        assert_eq!(sustained(&apart), 1_000_000);
+    }
 }

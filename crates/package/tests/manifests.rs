@@ -4,7 +4,9 @@ mod common;
 
 use common::{Made, even, film, gops, picture, sound};
 use reelway_media::Codec;
-use reelway_package::{Links, Options, Package, media_playlist, mpd, multivariant_playlist};
+use reelway_package::{
+    FrameRate, Links, Options, Package, media_playlist, mpd, multivariant_playlist,
+};
 
 const LINKS: Links = Links {
     playlists: Some("s=TOKEN"),
@@ -256,6 +258,106 @@ fn frame_rates_are_named_as_usual() {
             "{timescale}"
         );
     }
+}
+
+#[test]
+fn a_frame_rate_is_the_usual_one_if_it_differs_by_no_more_than_rounding() {
+    let rate = |pictures, timescale, ticks| {
+        let mut track = picture(1, timescale, 0, gops(50, 50, 0, 1)).track;
+        (track.samples, track.duration) = (pictures, ticks);
+        FrameRate::of(&track).map(|rate| rate.to_string())
+    };
+    for usual in [24u32, 25, 30, 48, 50, 60, 100, 120] {
+        let text = usual.to_string();
+        assert_eq!(rate(600, usual * 1000, 600_000), Some(text));
+        let text = format!("{usual}000/1001");
+        assert_eq!(rate(600, usual * 1000, 600_600), Some(text));
+    }
+    for (pictures, timescale, ticks, text) in [
+        (120, 1, 10, "12"),
+        (150, 1, 10, "15"),
+        (10, 1, 10, "1"),
+        // 29.97 pictures a second, counted in milliseconds.
+        (1000, 1000, 33_367, "30000/1001"),
+        // It may be longer or shorter by half a thousandth.
+        (1000, 1000, 1_000_500, "1"),
+        (1000, 1000, 1_000_501, "999/1000"),
+        (1000, 1000, 999_501, "1"),
+        (1000, 1000, 999_500, "1001/1000"),
+        // Thousandths, rounded to nearest and reduced.
+        (1000, 1000, 70_000, "7143/500"),
+        (1000, 1000, 30_120, "33201/1000"),
+        (1, 1, 10_000, "1/1000"),
+    ] {
+        assert_eq!(
+            rate(pictures, timescale, ticks).as_deref(),
+            Some(text),
+            "{pictures} in {ticks}/{timescale}"
+        );
+    }
+    assert_eq!(rate(0, 25, 100), None);
+    assert_eq!(rate(100, 25, 0), None);
+}
+
+#[test]
+fn the_sound_that_is_enabled_is_the_default_one() {
+    let mut tracks = vec![picture(1, 25, -1, gops(300, 50, 0, 1))];
+    for id in 2..5 {
+        let mut track = sound(id, 48_000, 0, even(600, 1 << 20, 300, 1024));
+        track.track.language = Some("eng".into());
+        track.track.enabled = id == 3;
+        tracks.push(track);
+    }
+    let package = package(tracks);
+    let text = multivariant_playlist(&package, Links::default());
+    let chosen: Vec<&str> = text
+        .lines()
+        .filter_map(|line| Some(line.split_once("DEFAULT=")?.1.split_once(",CH")?.0))
+        .collect();
+    // RFC 8216 4.3.4.1: the default one may be chosen automatically, too.
+    assert_eq!(
+        chosen,
+        [
+            "NO,AUTOSELECT=YES",
+            "YES,AUTOSELECT=YES",
+            "NO,AUTOSELECT=NO"
+        ]
+    );
+    let mpd = mpd(&package, Links::default());
+    let roles: Vec<&str> = mpd
+        .lines()
+        .filter_map(|line| line.split_once("role:2011\" value=\"")?.1.split_once('"'))
+        .map(|(role, _)| role)
+        .collect();
+    assert_eq!(roles, ["main", "alternate", "main", "alternate"]);
+}
+
+#[test]
+fn sound_of_one_codec_family_is_one_group_whose_variant_takes_the_most() {
+    let bandwidth = |tracks| {
+        let text = multivariant_playlist(&package(tracks), Links::default());
+        let start = text.find("#EXT-X-STREAM-INF:").expect("a variant");
+        let rates = text[start..].split_once(",CODECS").expect("codecs").0;
+        (rates.to_owned(), text)
+    };
+    let small = || sound(1, 48_000, 0, even(900, 0, 300, 1024));
+    let large = || {
+        let mut large = sound(2, 48_000, 0, even(900, 0, 600, 1024));
+        if let Codec::Aac(config) = &mut large.track.codec {
+            config.object_type = 5;
+        }
+        large.track.name = Some("\u{7}".into());
+        large
+    };
+    let (both, text) = bandwidth(vec![small(), large()]);
+    assert_eq!(both, bandwidth(vec![large()]).0);
+    assert_ne!(both, bandwidth(vec![small()]).0);
+    assert_eq!(text.matches("#EXT-X-STREAM-INF:").count(), 1);
+    assert!(text.contains("CODECS=\"mp4a.40.2,mp4a.40.5\""), "{text}");
+    assert!(
+        text.contains("NAME=\"Sound 2\""),
+        "a name without letters: {text}"
+    );
 }
 
 #[test]

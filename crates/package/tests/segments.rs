@@ -5,7 +5,7 @@ mod common;
 use common::{Made, even, film, find, gops, picture, read_back, sound, u32_at};
 use proptest::prelude::*;
 use reelway_media::{Kind, SECOND, Sample, SampleTable, Title};
-use reelway_package::{Options, Package, PackagedTrack, Part, Segment};
+use reelway_package::{Options, Package, PackageError, PackagedTrack, Part, Segment};
 
 fn package(tracks: Vec<Made>) -> (Package, Vec<SampleTable>) {
     let (title, tables) = film(tracks);
@@ -46,6 +46,92 @@ fn of_two_sync_samples_the_nearer_one_is_taken() {
     assert_eq!(starts(&four.tracks()[0]), [0.0, 4.0, 8.0, 12.0, 16.0]);
     let (ten, _) = package(vec![picture(1, 10, -1, gops(200, 100, 0, 1))]);
     assert_eq!(starts(&ten.tracks()[0]), [0.0, 10.0]);
+}
+
+#[test]
+fn a_segment_ends_at_the_sync_sample_that_is_nearest_to_the_target() {
+    // Sync samples, the film's end and where it is cut, in tenths of seconds; the target is 60.
+    for (syncs, end, cuts) in [
+        // The earlier one if it is as near, and then the later one may follow.
+        (&[0, 20, 90][..], 140, &[0, 90][..]),
+        (&[0, 30, 90], 120, &[0, 30, 90]),
+        (&[0, 10, 100], 120, &[0, 100]),
+        (&[0, 10, 110], 120, &[0, 10, 110]),
+        (&[0, 60, 70, 160], 180, &[0, 60, 160]),
+        (&[0, 60, 100, 160], 180, &[0, 60, 100, 160]),
+        (&[0, 20, 40, 59, 61], 65, &[0, 59]),
+        // What is left is cut once more if that brings it nearer to the target.
+        (&[0, 50], 100, &[0, 50]),
+        (&[0, 30], 90, &[0, 30]),
+        (&[0, 30], 89, &[0]),
+        (&[0, 20], 70, &[0]),
+        (&[0, 50], 60, &[0]),
+        (&[0, 59], 61, &[0, 59]),
+        (&[0, 60, 90], 150, &[0, 60, 90]),
+        (&[0, 60, 90], 149, &[0, 60]),
+    ] {
+        let mut samples = even(end, 0, 100, 1);
+        for (nth, sample) in (0..).zip(&mut samples) {
+            sample.sync = syncs.contains(&nth);
+        }
+        let (package, _) = package(vec![picture(1, 10, 0, samples)]);
+        let expected: Vec<f64> = cuts.iter().map(|cut| f64::from(*cut) / 10.0).collect();
+        assert_eq!(starts(&package.tracks()[0]), expected, "{syncs:?}, {end}");
+    }
+}
+
+#[test]
+fn no_segment_is_empty_though_two_sync_samples_are_shown_at_once() {
+    let mut samples = even(151, 0, 100, 1);
+    samples[0].duration = 0;
+    for (nth, sample) in (0..).zip(&mut samples) {
+        sample.sync = [0, 1, 131].contains(&nth);
+    }
+    let (package, _) = package(vec![picture(1, 10, 0, samples)]);
+    assert_eq!(starts(&package.tracks()[0]), [0.0, 13.0]);
+}
+
+#[test]
+fn a_moment_is_in_the_segment_that_begins_at_or_before_it() {
+    let (package, _) = package(vec![picture(1, 25, -1, gops(25 * 20, 50, 0, 1))]);
+    let track = &package.tracks()[0];
+    for (at, number) in [
+        (-1, 1),
+        (0, 1),
+        (6 * SECOND - 1, 1),
+        (6 * SECOND, 2),
+        (18 * SECOND, 4),
+        (100 * SECOND, 4),
+    ] {
+        assert_eq!(track.number_at(at), number, "{at} ns");
+    }
+}
+
+#[test]
+fn segments_are_near_to_a_tenth_of_a_second_at_least_and_a_minute_at_most() {
+    for (target, second) in [(0, 0.1), (SECOND / 2, 0.5), (100 * SECOND, 60.0)] {
+        let (title, tables) = film(vec![sound(1, 48_000, 0, even(3500, 0, 300, 1024))]);
+        let package = Package::new(title, &tables, Options { target }).unwrap();
+        let starts = starts(&package.tracks()[0]);
+        assert!(
+            (0.0..0.022).contains(&(starts[1] - second)),
+            "{target}: {starts:?}"
+        );
+    }
+}
+
+#[test]
+fn a_film_without_samples_is_refused_and_a_track_without_any_is_left_out() {
+    let (title, tables) = film(vec![sound(1, 48_000, 0, vec![])]);
+    let error = Package::new(title, &tables, Options::default()).unwrap_err();
+    assert!(matches!(error, PackageError::Empty));
+    let (package, _) = package(vec![
+        sound(3, 48_000, 0, vec![]),
+        sound(5, 48_000, 0, even(100, 0, 300, 1024)),
+    ]);
+    assert_eq!(package.tracks().len(), 1);
+    assert_eq!(package.track(5).map(|track| track.index), Some(1));
+    assert!(package.track(3).is_none());
 }
 
 #[test]

@@ -331,6 +331,84 @@ mod tests {
         assert_eq!(resend.waiting, (10..20).collect::<Vec<_>>());
     }
 
+    #[test]
+    fn a_packet_is_found_by_a_number_of_the_last_half_of_all_and_64_wait_at_most() {
+        let mut resend = resend();
+        resend.trail.note(0, place(0, 0), 0);
+        let (sent, next) = (40_000, 40_000u16);
+        resend.miss(next.wrapping_sub(32_768), next, sent);
+        assert_eq!(resend.number(), None);
+        resend.miss(next.wrapping_sub(32_767), next, sent);
+        assert_eq!(resend.number(), Some(40_000 - 32_767));
+        (0..100).for_each(|ago| resend.miss(next - 1 - ago, next, sent));
+        assert_eq!(resend.waiting.len(), 64);
+        for _ in 0..64 {
+            assert!(resend.is_waiting());
+            resend.done();
+        }
+        assert!(!resend.is_waiting() && resend.first().is_none());
+    }
+
+    #[test]
+    fn what_is_sent_again_is_counted_and_paid() {
+        let mut resend = resend();
+        assert_eq!((resend.payload_type, resend.ssrc, resend.seq), (112, 7, 9));
+        assert!(
+            resend.affords(65_536) && !resend.affords(65_537),
+            "64 KiB at first"
+        );
+        resend.sent(1412);
+        assert_eq!((resend.packets, resend.octets, resend.seq), (1, 1400, 10));
+        assert!(resend.affords(64_124) && !resend.affords(64_125));
+        // A quarter of what is sent, and no more than 64 KiB are saved up.
+        resend.earn(4_003);
+        assert!(resend.affords(65_124) && !resend.affords(65_125));
+        resend.earn(1_000_000);
+        assert!(resend.affords(65_536) && !resend.affords(65_537));
+        resend.seq = u16::MAX;
+        resend.sent(100_000);
+        assert_eq!((resend.packets, resend.seq), (2, 0));
+        assert!(resend.affords(0) && !resend.affords(1));
+    }
+
+    #[test]
+    fn a_group_that_was_fetched_is_kept_until_nothing_waits_for_it() {
+        let group = || {
+            let plan = crate::making::GroupPlan {
+                plan: Arc::new(reelway_rtp::Plan::default()),
+                leaving: Arc::new([]),
+                range: 0..0,
+            };
+            Arc::new(Group::new(plan, ()))
+        };
+        let mut resend = resend();
+        resend.trail.note(0, place(4, 0), 0);
+        resend.miss(1, 20, 20);
+        resend.miss(2, 20, 20);
+        resend.ask(4, ());
+        let planned = group();
+        assert!(resend.give(4, Some(&planned)));
+        assert!(Arc::ptr_eq(
+            resend.fetched(4).expect("it was fetched"),
+            &planned
+        ));
+        assert!(resend.fetched(5).is_none());
+        resend.sent(10);
+        assert!(resend.fetched(4).is_some());
+        resend.sent(10);
+        assert!(resend.fetched(4).is_none());
+        // One that comes when nothing waits any more is not kept, nor one that was asked for elsewhere.
+        resend.ask(4, ());
+        assert!(!resend.give(4, Some(&planned)) && resend.fetched(4).is_none());
+        resend.miss(1, 20, 20);
+        resend.ask(4, ());
+        resend.ask_again();
+        assert!(resend.is_waiting() && !resend.give(4, Some(&planned)));
+        resend.leave();
+        resend.miss(1, 20, 20);
+        assert_eq!(resend.number(), None, "nothing of before is known");
+    }
+
     /// Groups of packets, some left out, some with a preface before them, as they would be sent.
     fn story() -> impl Strategy<Value = Vec<(u16, Vec<bool>)>> {
         let group = (

@@ -95,4 +95,16 @@ mod tests {
         assert!(kept.get((0, (1, 999))).is_none(), "another track");
         assert!(kept.get((1, (0, 999))).is_none(), "another film");
     }
+
+    #[test]
+    fn outlines_have_numbers_of_their_own_though_all_is_forgotten() {
+        let mut kept = Kept::default();
+        let first = kept.outline();
+        kept.put((first, (0, 0)), known(10));
+        let second = kept.outline();
+        kept.forget();
+        assert!(kept.get((first, (0, 0))).is_none());
+        let third = kept.outline();
+        assert!(first != second && second != third && third != first);
+    }
 }

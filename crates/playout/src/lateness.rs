@@ -63,4 +63,53 @@ mod tests {
         late.note(0, u32::MAX);
         assert!(late.percentile(500) <= 250);
     }
+
+    #[test]
+    fn a_class_ends_with_its_bound_and_the_last_has_none() {
+        for (micros, class) in [
+            (0, 0),
+            (250, 0),
+            (251, 1),
+            (1_000, 1),
+            (2_000, 2),
+            (5_000, 3),
+            (20_000, 4),
+            (100_000, 5),
+            (100_001, 6),
+            (u64::from(u32::MAX) + 1, 6),
+        ] {
+            let mut late = Lateness::default();
+            late.note(micros * 1_000 + 999, 3);
+            assert_eq!(late.classes[class], 3, "{micros} µs");
+            assert_eq!(u64::from(late.max), micros.min(u32::MAX.into()));
+        }
+    }
+
+    #[test]
+    fn a_thousandth_more_is_the_next_class() {
+        let mut late = Lateness::default();
+        late.note(100_000, 990);
+        late.note(900_000, 9);
+        late.note(3_000_000, 1);
+        for (thousandths, micros) in [
+            (0, 250),
+            (990, 250),
+            (991, 1_000),
+            (999, 1_000),
+            (1_000, 3_000),
+        ] {
+            assert_eq!(late.percentile(thousandths), micros, "{thousandths}");
+        }
+    }
+
+    #[test]
+    fn counts_are_halved_before_they_run_over() {
+        let mut late = Lateness::default();
+        late.note(0, u32::MAX - 1);
+        late.note(300_000, 1000);
+        late.note(0, 1);
+        assert_eq!(late.classes[0], u32::MAX);
+        late.note(0, 1);
+        assert_eq!(late.classes[..2], [u32::MAX / 2, 500]);
+    }
 }

@@ -274,6 +274,60 @@ mod tests {
         assert!(link.take(now, 20_000, now, 0), "the link is theirs again");
     }
 
+    #[test]
+    fn streams_have_an_eighth_of_a_link_whatever_others_send() {
+        let link = link(1_000_000, 20);
+        let now = 1000 * MS;
+        link.set_others(5_000_000);
+        assert!(link.take(now, 2500, now, 0), "20 ms at 125 kB/s");
+        assert!(!link.take(now, 1, now, 0));
+    }
+
+    #[test]
+    fn what_is_due_within_two_milliseconds_is_not_ahead() {
+        let link = link(1_000_000, 20);
+        let now = 1000 * MS;
+        assert!(link.take(now, 5000, now, 0));
+        assert!(!link.take(now, 1000, now + 2 * MS + 1, 0));
+        assert!(link.take(now, 1000, now + 2 * MS, 0));
+        // A queue that is shorter bounds what is ahead, too.
+        let short = Link::new(1_000_000, MS, 2);
+        assert!(short.take(now, 500, now + 500 * MS, 0));
+        assert!(!short.take(now, 501, now + 500 * MS, 0));
+        assert!(short.take(now, 500, now + 500 * MS, 0));
+    }
+
+    #[test]
+    fn a_deadline_that_is_hardly_earlier_does_not_go_first() {
+        let now = 1000 * MS;
+        let room = |earlier: u64| {
+            let way = Way {
+                number: 0,
+                links: vec![Arc::new(link(1_000_000, 20))],
+            };
+            way.waits(1, now - earlier);
+            // The later of two deadlines says nothing.
+            way.waits(1, now + MS);
+            way.take(now, 10_000, now, 0) && way.take(now, 1000, now, 0)
+        };
+        assert!(room(0) && room(2 * MS) && !room(2 * MS + 1));
+        let own = link(1_000_000, 20);
+        own.waiting[0].store(0, Ordering::Relaxed);
+        assert!(own.take(now, 20_000, now, 0), "the lane's own do not count");
+    }
+
+    #[test]
+    fn a_link_of_no_rate_and_no_queue_still_carries_a_slice_at_a_time() {
+        let link = Link::new(0, 0, 1);
+        assert_eq!(link.rate(), 1);
+        let now = 1000 * MS;
+        assert!(link.take(now, 3, now, 0));
+        assert_eq!(link.backlog(now), 3000 * MS);
+        assert!(!link.take(now, 1, now, 0));
+        link.set_rate(0, now);
+        assert_eq!((link.rate(), link.backlog(now)), (1, 1));
+    }
+
     proptest! {
         #[test]
         fn no_time_sees_more_than_the_rate_and_the_queue(

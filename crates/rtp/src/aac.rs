@@ -172,7 +172,8 @@ impl Aac {
             // High Efficiency AAC profile, levels 2 to 5.
             5 if rate <= 24_000 && channels <= 2 => 0x2c,
             5 if rate <= 48_000 && channels <= 2 => 0x2d,
-            5 if rate <= 48_000 => 0x2e,
+            // Level 4 allows more than 24 kHz to the core of SBR in one or two channels only.
+            5 if rate <= 24_000 => 0x2e,
             5 => 0x2f,
             // High Efficiency AAC v2 profile, levels 2 and 3.
             29 if rate <= 24_000 => 0x30,

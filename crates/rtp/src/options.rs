@@ -37,3 +37,24 @@ impl Default for PayloadOptions {
         PayloadOptions::for_mtu(1500)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_of_most_payload_fills_the_link() {
+        // 40 bytes of IPv6, 8 of UDP, 12 of RTP, 2 of retransmission.
+        for (mtu, most) in [
+            (1500, 1438),
+            (1280, 1218),
+            (9000, 8938),
+            (63, 1),
+            (62, 0),
+            (0, 0),
+        ] {
+            assert_eq!(PayloadOptions::for_mtu(mtu).max_payload, most, "MTU {mtu}");
+        }
+        assert_eq!(PayloadOptions::default(), PayloadOptions::for_mtu(1500));
+    }
+}

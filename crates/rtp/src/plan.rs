@@ -123,16 +123,11 @@ pub enum Piece {
 
 impl Piece {
     /// Length in bytes.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         match *self {
             Piece::Inline { len, .. } => usize::from(len),
             Piece::Film { len, .. } => len as usize,
         }
-    }
-
-    /// Never true of a piece of a plan.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

@@ -31,15 +31,15 @@ fn film(header: fn(u8, u8) -> Vec<u8>) -> impl Strategy<Value = (u8, Vec<Vec<Vec
     ]
 }
 
-/// H.264 types 1 to 23, access unit delimiters among them.
-fn h264_header(kind: u8, nri: u8) -> Vec<u8> {
-    vec![(nri & 0x60) | (1 + kind % 23)]
+/// H.264 types 1 to 23, access unit delimiters among them, some damaged (F).
+fn h264_header(kind: u8, extra: u8) -> Vec<u8> {
+    vec![(extra & 0xe0) | (1 + kind % 23)]
 }
 
-/// H.265 types 0 to 47 of some layer and sub-layer.
+/// H.265 types 0 to 47 of some layer and sub-layer, some damaged (F).
 fn h265_header(kind: u8, extra: u8) -> Vec<u8> {
     vec![
-        ((kind % 48) << 1) | (extra & 1),
+        (kind & 0x80) | ((kind % 48) << 1) | (extra & 1),
         (extra & 0xf8) | (1 + extra % 7),
     ]
 }
@@ -156,6 +156,52 @@ fn a_unit_that_just_fits_is_sent_as_it_is() {
 }
 
 #[test]
+fn units_share_a_packet_as_long_as_they_fit() {
+    let sizes = |codec, nals: &[Vec<u8>], max_payload| {
+        let film = Film::of_nals(&[nals.to_vec()], 4, 3600);
+        let plan = payload(&track(codec, 90_000), max_payload)
+            .plan(&film.samples, &film.bytes.as_slice())
+            .unwrap();
+        let packets = send(&plan, &film.bytes).into_iter();
+        packets.map(|it| it.payload.len()).collect::<Vec<_>>()
+    };
+    // A payload header of one byte for H.264 and two for H.265, and two of length before each unit.
+    let nals = vec![[vec![0x41, 1], vec![7; 98]].concat(); 3];
+    assert_eq!(sizes(h264(4), &nals, 307), [307]);
+    assert_eq!(sizes(h264(4), &nals, 306), [205, 100]);
+    let nals = vec![[vec![0x02, 1], vec![7; 98]].concat(); 3];
+    assert_eq!(sizes(h265(4), &nals, 308), [308]);
+    assert_eq!(sizes(h265(4), &nals, 307), [206, 100]);
+}
+
+#[test]
+fn the_packets_of_a_picture_need_no_pieces_of_their_own() {
+    // Single units, and fragments behind their headers: a head of a few bytes and one run of the film.
+    for (codec, head) in [(h264(4), 2), (h265(4), 3)] {
+        let nals = vec![[vec![0x02, 1], vec![7; 400]].concat(), vec![2, 1, 8, 8]];
+        let film = Film::of_nals(&[nals], 4, 3600);
+        let plan = payload(&track(codec, 90_000), 200)
+            .plan(&film.samples, &film.bytes.as_slice())
+            .unwrap();
+        assert_eq!(plan.pieces, []);
+        let heads: Vec<usize> = plan
+            .packets
+            .iter()
+            .map(|packet| packet.run().expect("a run").0.len())
+            .collect();
+        assert_eq!(heads, [head, head, head, 0]);
+        assert!(plan.packets.iter().all(|it| plan.pieces_of(it).is_empty()));
+    }
+    // An aggregation packet has a piece for its header and one for each unit.
+    let film = Film::of_nals(&[vec![vec![2, 1, 8, 8]; 3]], 1, 3600);
+    let plan = payload(&track(h264(1), 90_000), 200)
+        .plan(&film.samples, &film.bytes.as_slice())
+        .unwrap();
+    assert_eq!(plan.packets[0].run(), None);
+    assert_eq!(plan.payload_bytes(&plan.frames[0]), 1 + 3 * (2 + 4));
+}
+
+#[test]
 fn small_neighbours_share_a_packet() {
     let nals = [vec![0x06, 1, 2], vec![0x41, 3, 4, 5], vec![0x61, 6]];
     let packets = plan_of(&nals, 1440);
@@ -253,6 +299,126 @@ fn what_no_other_picture_needs_may_be_dropped() {
     assert!(droppable(h265(4), &[[0x4e, 1], [0x00, 1]]));
     assert!(!droppable(h265(4), &[[0x02, 1]]));
     assert!(!droppable(h265(4), &[[0x00, 2]]));
+}
+
+/// For each type of NAL unit whether a picture of it alone can be dropped; `None`: it is not sent.
+fn roles(
+    codec: fn(u8) -> reelway_media::Codec,
+    header: impl Fn(u8) -> Vec<u8>,
+    kinds: u8,
+) -> Vec<Option<bool>> {
+    let role = |kind| {
+        let film = Film::of_nals(&[vec![header(kind)]], 4, 3600);
+        let plan = payload(&track(codec(4), 90_000), 1440)
+            .plan(&film.samples, &film.bytes.as_slice())
+            .unwrap();
+        plan.frames.first().map(|frame| frame.droppable)
+    };
+    (0..kinds).map(role).collect()
+}
+
+/// `count` times a role.
+fn times(count: usize, role: Option<bool>) -> Vec<Option<bool>> {
+    vec![role; count]
+}
+
+#[test]
+fn the_type_of_a_unit_says_whether_it_is_sent_and_may_be_dropped() {
+    let (dropped, kept, droppable) = (None, Some(false), Some(true));
+    // ITU-T H.264 table 7-1: 1 to 5 are slices; RFC 6184 table 1: 0 and 24 to 31 are RTP's own. 9 is the delimiter.
+    let expected = |slices| {
+        [
+            times(1, dropped),
+            times(5, slices),
+            times(3, kept),
+            times(1, dropped),
+            times(14, kept),
+            times(8, dropped),
+        ]
+        .concat()
+    };
+    assert_eq!(roles(h264, |kind| vec![kind, 0], 32), expected(droppable));
+    for nri in [1, 2, 3] {
+        assert_eq!(
+            roles(h264, |kind| vec![nri << 5 | kind, 0], 32),
+            expected(kept)
+        );
+    }
+    // ITU-T H.265 table 7-1: of the types below 16 the even ones are sub-layer non-reference pictures. 35 is the
+    // delimiter, and RFC 7798 takes types from 48 on.
+    let expected = |even| {
+        [
+            [even, kept].repeat(8),
+            times(19, kept),
+            times(1, dropped),
+            times(12, kept),
+            times(16, dropped),
+        ]
+        .concat()
+    };
+    assert_eq!(
+        roles(h265, |kind| vec![kind << 1, 1], 64),
+        expected(droppable)
+    );
+    assert_eq!(roles(h265, |kind| vec![kind << 1, 2], 64), expected(kept));
+}
+
+#[test]
+fn only_pictures_of_the_highest_sub_layer_may_be_dropped() {
+    // Three sub-layers: sps_max_sub_layers_minus1 is 2, behind four bits and before one.
+    let layered = |length_size| {
+        let mut codec = h265(length_size);
+        if let reelway_media::Codec::H265(config) = &mut codec {
+            config.sps = vec![vec![0x42, 0x01, 0x10, 1], vec![0x42, 0x01, 0xf5, 1]];
+        }
+        codec
+    };
+    for (temporal_id_plus1, expected) in [(1, false), (2, false), (3, true), (4, false)] {
+        // In layer 33 it is the same.
+        for header in [[0, temporal_id_plus1], [1, 1 << 3 | temporal_id_plus1]] {
+            let roles = roles(layered, |_| header.to_vec(), 1);
+            assert_eq!(roles, [Some(expected)], "{header:?}");
+        }
+    }
+}
+
+#[test]
+fn zeros_behind_the_last_unit_are_padding_and_other_bytes_are_refused() {
+    for (padding, refused) in [
+        (&[0][..], None),
+        (&[0, 0, 0], None),
+        (&[1], Some(1)),
+        (&[0, 2], Some(2)),
+        (&[0, 1, 0], Some(256)),
+    ] {
+        let sample = [&with_lengths(&[vec![0x65, 1, 2]], 4)[..], padding].concat();
+        let film = Film::of(&[sample], 3600);
+        let plan =
+            payload(&track(h264(4), 90_000), 1440).plan(&film.samples, &film.bytes.as_slice());
+        let Some(length) = refused else {
+            assert_eq!(send(&plan.unwrap(), &film.bytes)[0].payload, [0x65, 1, 2]);
+            continue;
+        };
+        let offset = (common::HEAD + 7) as u64;
+        let left = 0;
+        let error = PlanError::NalTooLong {
+            offset,
+            length,
+            left,
+        };
+        assert_eq!(plan.unwrap_err(), error);
+    }
+}
+
+#[test]
+fn a_unit_shorter_than_its_header_is_passed_over() {
+    let nals = [vec![0x02], vec![0x02, 1, 5], vec![], vec![0x02, 1, 6]];
+    let film = Film::of_nals(&[nals.to_vec()], 2, 3600);
+    let plan = payload(&track(h265(2), 90_000), 1440)
+        .plan(&film.samples, &film.bytes.as_slice())
+        .unwrap();
+    let received = receive::h265(&send(&plan, &film.bytes));
+    assert_eq!(received, [(0, vec![nals[1].clone(), nals[3].clone()])]);
 }
 
 #[test]

@@ -172,6 +172,77 @@ fn the_bandwidth_is_that_of_the_busiest_second() {
 }
 
 #[test]
+fn the_bandwidth_of_a_film_without_groups_is_its_mean() {
+    let mut track = track(h264(4), 1000);
+    (track.samples, track.bytes, track.duration) = (300, 3_000_000, 10_000);
+    // 300 + 2083 packets with 60 bytes of headers each: 3,142,980 bytes in 10 s.
+    assert_eq!(payload(&track, 1440).sdp().bandwidth_kbps, 2515);
+    // What lasts less than a second is spread over one: 4 packets, 3240 bytes.
+    (track.samples, track.bytes, track.duration) = (2, 3000, 500);
+    assert_eq!(payload(&track, 1440).sdp().bandwidth_kbps, 26);
+    // 125 bytes a second are a kilobit.
+    (track.samples, track.bytes, track.duration) = (1, 65, 1000);
+    assert_eq!(payload(&track, 1440).sdp().bandwidth_kbps, 1);
+}
+
+#[test]
+fn the_bandwidth_is_counted_in_whole_groups() {
+    let mut track = track(h264(4), 1000);
+    // Groups of 0.4 s: three of them are the shortest that last a second.
+    for nth in 0..25 {
+        let bytes = if (8..11).contains(&nth) {
+            100_000
+        } else {
+            10_000
+        };
+        track.groups.push(Group {
+            first: nth * 12,
+            count: 12,
+            dts: i64::from(nth) * 400,
+            cts: 0,
+            bytes,
+            sync: true,
+        });
+        track.bytes += u64::from(bytes);
+    }
+    (track.samples, track.duration) = (300, 10_000);
+    // 36 + 208 packets: 300,000 + 14,640 bytes in 1.2 s.
+    assert_eq!(payload(&track, 1440).sdp().bandwidth_kbps, 2098);
+}
+
+#[test]
+fn h265_says_profile_tier_and_level_as_hvcc_does() {
+    // general_profile_space 2, tier 1, profile 4, then flags of compatibility and constraint, level 150.
+    let mut codec = h265(4);
+    if let reelway_media::Codec::H265(config) = &mut codec {
+        config.profile = [0xa4, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 150];
+        (config.vps, config.sps, config.pps) = (vec![], vec![], vec![]);
+    }
+    assert_eq!(
+        payload(&track(codec, 90_000), 1440).sdp().fmtp,
+        "profile-space=2;profile-id=4;tier-flag=1;level-id=150;interop-constraints=05060708090A;profile-compatibility-indicator=01020304"
+    );
+}
+
+#[test]
+fn h264_without_parameter_sets_offers_none() {
+    let mut codec = h264(4);
+    if let reelway_media::Codec::H264(config) = &mut codec {
+        (config.sps, config.pps) = (vec![vec![]], vec![]);
+    }
+    assert_eq!(
+        payload(&track(codec, 90_000), 1440).sdp().fmtp,
+        "packetization-mode=1;profile-level-id=64001F"
+    );
+}
+
+#[test]
+fn the_profile_is_named_as_players_expect() {
+    assert_eq!(Profile::Avp.name(), "RTP/AVP");
+    assert_eq!(Profile::Avpf.name(), "RTP/AVPF");
+}
+
+#[test]
 fn times_are_written_with_the_decimals_they_need() {
     for (at, text) in [
         (0, "0"),

@@ -1,4 +1,4 @@
-//! AAC and Opus: what goes in as access units comes out as the same ones at the same times.
+//! AAC: what goes in as access units comes out as the same ones at the same times.
 
 mod common;
 
@@ -46,27 +46,6 @@ proptest! {
             let exact = reelway_media::rescale(timed.dts, timescale, 44_100);
             let off = i64::from((exact as u32).wrapping_sub(timestamp) as i32);
             prop_assert!(off.abs() <= tick, "{off} ticks off");
-        }
-    }
-
-    #[test]
-    fn opus_arrives_as_it_was(sizes in prop::collection::vec(0usize..1440, 1..80)) {
-        let units: Vec<Vec<u8>> = (0..).zip(&sizes).map(|(nth, size)| common::noise(nth, *size)).collect();
-        let film = Film::of(&units, 960);
-        let plan = payload(&track(opus(2), 48_000), 1440).plan(&film.samples, &film.bytes.as_slice()).unwrap();
-        let packets = send(&plan, &film.bytes);
-        let received: Vec<(u32, Vec<u8>)> = packets.into_iter().map(|p| (p.timestamp, p.payload)).collect();
-        let expected: Vec<(u32, Vec<u8>)> =
-            (0..).zip(units).map(|(nth, unit)| (nth * 960, unit)).filter(|(_, unit)| !unit.is_empty()).collect();
-        prop_assert_eq!(received, expected);
-    }
-
-    #[test]
-    fn noise_for_opus_is_planned_or_refused(packet in prop::collection::vec(any::<u8>(), 0..4000)) {
-        let film = Film::of(&[packet], 960);
-        let plan = payload(&track(opus(2), 48_000), 500).plan(&film.samples, &film.bytes.as_slice());
-        if let Ok(plan) = plan {
-            prop_assert!(send(&plan, &film.bytes).iter().all(|packet| packet.payload.len() <= 500));
         }
     }
 }
@@ -130,6 +109,119 @@ fn an_access_unit_longer_than_thirteen_bits_tell_is_refused() {
     );
 }
 
+/// The sizes of the packets of access units of these sizes, each of 1024 ticks at 48 kHz.
+fn aac_packets(sizes: &[usize], max_payload: usize) -> Vec<usize> {
+    let units: Vec<Vec<u8>> = sizes.iter().map(|size| vec![1; *size]).collect();
+    let film = Film::of(&units, 1024);
+    let plan = payload(&track(aac(48_000, 2), 48_000), max_payload)
+        .plan(&film.samples, &film.bytes.as_slice())
+        .unwrap();
+    let packets = send(&plan, &film.bytes);
+    packets.iter().map(|packet| packet.payload.len()).collect()
+}
+
+#[test]
+fn access_units_share_a_packet_as_long_as_they_fit() {
+    // 2 bytes for the length of the headers, 2 for each header.
+    assert_eq!(aac_packets(&[100; 4], 410), [410]);
+    assert_eq!(aac_packets(&[100; 4], 409), [308, 104]);
+    assert_eq!(aac_packets(&[100, 296, 10], 402), [402, 14]);
+    assert_eq!(aac_packets(&[100, 297, 10], 402), [104, 313]);
+}
+
+#[test]
+fn an_access_unit_that_just_fits_is_not_fragmented() {
+    assert_eq!(aac_packets(&[396], 400), [400]);
+    assert_eq!(aac_packets(&[397], 400), [203, 202]);
+}
+
+#[test]
+fn fragments_of_an_access_unit_are_of_one_size_so_that_they_leave_in_one_send() {
+    // The longest unit that the header's 13 bits can say: 21 fragments of up to 396 bytes.
+    let packets = aac_packets(&[8191], 400);
+    assert_eq!(packets, [&[4 + 391; 20][..], &[4 + 371]].concat());
+}
+
+#[test]
+fn an_access_unit_that_is_off_by_more_than_the_jitter_of_ticks_begins_a_packet() {
+    // A unit lasts 1024 ticks of the sound, which are 21.33 ms.
+    for (timescale, begin, packets) in [
+        (1000, 20, 2),
+        (1000, 21, 1),
+        (1000, 22, 1),
+        (1000, 23, 2),
+        // One tick of the film, and one for rounding.
+        (48_000, 1021, 2),
+        (48_000, 1022, 1),
+        (48_000, 1026, 1),
+        (48_000, 1027, 2),
+    ] {
+        let mut film = Film::of(&vec![vec![1; 20]; 2], 21);
+        film.samples[1].dts = begin;
+        let plan = payload(&track(aac(48_000, 2), timescale), 1440)
+            .plan(&film.samples, &film.bytes.as_slice())
+            .unwrap();
+        assert_eq!(plan.packets.len(), packets, "{begin}/{timescale}");
+    }
+}
+
+/// What the `fmtp` line says the profile and level of this sound are.
+fn profile_level(object_type: u8, rate: u32, channels: u8) -> u8 {
+    let mut codec = aac(rate, object_type);
+    if let reelway_media::Codec::Aac(config) = &mut codec {
+        config.channels = channels;
+    }
+    let payload = payload(&track(codec, rate), 1440);
+    let parameters = payload.sdp().fmtp.split(';');
+    let level = parameters.filter_map(|it| it.strip_prefix("profile-level-id="));
+    level.map(|it| it.parse().unwrap()).next().unwrap()
+}
+
+#[test]
+fn the_profile_level_is_the_lowest_that_the_sound_keeps_to() {
+    // ISO/IEC 14496-3: the numbers are those of table 1.14, the limits those of the tables of levels.
+    // Channels do not count the one for low frequencies: 6 of 5.1 are 5 main ones.
+    for (object_type, rate, channels, level) in [
+        // AAC profile: level 1 up to 24 kHz, level 2 up to 48 kHz, both of two channels.
+        (2, 22_050, 1, 0x28),
+        (2, 24_000, 2, 0x28),
+        (2, 32_000, 2, 0x29),
+        (2, 48_000, 1, 0x29),
+        (2, 48_000, 2, 0x29),
+        // Level 4: five channels up to 48 kHz. Level 5: up to 96 kHz.
+        (2, 24_000, 6, 0x2a),
+        (2, 48_000, 6, 0x2a),
+        (2, 64_000, 2, 0x2b),
+        (2, 96_000, 6, 0x2b),
+        // High Efficiency AAC profile by the rate of the core: level 2 up to 24 kHz, level 3 up to 48 kHz.
+        (5, 22_050, 1, 0x2c),
+        (5, 24_000, 2, 0x2c),
+        (5, 32_000, 2, 0x2d),
+        (5, 48_000, 2, 0x2d),
+        // Level 4: more than two channels up to 24 kHz. Level 5: up to 48 kHz.
+        (5, 24_000, 6, 0x2e),
+        (5, 32_000, 6, 0x2f),
+        (5, 48_000, 6, 0x2f),
+        (5, 96_000, 2, 0x2f),
+        // High Efficiency AAC v2 profile: level 2 up to 24 kHz, level 3 up to 48 kHz.
+        (29, 22_050, 1, 0x30),
+        (29, 24_000, 1, 0x30),
+        (29, 32_000, 1, 0x31),
+        (29, 48_000, 1, 0x31),
+        // AAC Main, LTP, ER AAC LD, ER AAC ELD: none of those profiles.
+        (1, 48_000, 2, 0xfe),
+        (4, 24_000, 2, 0xfe),
+        (23, 48_000, 2, 0xfe),
+        (39, 48_000, 2, 0xfe),
+    ] {
+        assert_eq!(
+            profile_level(object_type, rate, channels),
+            level,
+            "object type {object_type}, {rate} Hz, {channels} channels"
+        );
+    }
+}
+
 #[test]
 fn sound_with_sbr_is_clocked_as_the_film_counts_it() {
     // Counted in the rate of what is heard, 2048 ticks a unit; or in the core coder's, 1024.
@@ -148,42 +240,25 @@ fn sound_with_sbr_is_clocked_as_the_film_counts_it() {
     }
 }
 
-/// Cuts an Opus packet of three frames, each `len` bytes, code 3 with the given flags.
-fn three_frames(vbr: bool, padding: usize, len: usize) -> Vec<u8> {
-    let mut packet = vec![
-        0xfc | 3,
-        3 | (u8::from(vbr) << 7) | (u8::from(padding > 0) << 6),
-    ];
-    if padding > 0 {
-        packet.push(padding as u8);
-    }
-    if vbr {
-        for _ in 0..2 {
-            packet.extend([252 + (len % 4) as u8, ((len - 252 - len % 4) / 4) as u8]);
-        }
-    }
-    for nth in 0..3 {
-        packet.extend(vec![nth; len]);
-    }
-    packet.extend(vec![0xff; padding]);
-    packet
+#[test]
+fn a_payload_takes_what_one_datagram_holds_and_no_less_than_the_formats_need() {
+    let of = |max_payload| payload(&track(opus(2), 48_000), max_payload).max_payload();
+    // 65,507 bytes of UDP over IPv4 less 12 of RTP.
+    assert_eq!((of(0), of(15), of(16)), (16, 16, 16));
+    assert_eq!((of(1438), of(65_495), of(65_496)), (1438, 65_495, 65_495));
 }
 
 #[test]
-fn an_opus_packet_longer_than_a_payload_is_sent_as_its_frames() {
-    for (vbr, padding) in [(false, 0), (false, 9), (true, 0), (true, 200)] {
-        let film = Film::of(&[three_frames(vbr, padding, 600)], 2880);
-        let plan = payload(&track(opus(2), 48_000), 1440)
-            .plan(&film.samples, &film.bytes.as_slice())
-            .unwrap();
-        let packets = send(&plan, &film.bytes);
-        assert_eq!(packets.len(), 3);
-        for (nth, packet) in (0u8..).zip(&packets) {
-            assert_eq!(packet.timestamp, u32::from(nth) * 960);
-            assert_eq!(packet.payload[0], 0xfc, "one frame of the same kind");
-            assert_eq!(packet.payload[1..], vec![nth; 600]);
-        }
-        assert_eq!(plan.frames[2].due, 40_000_000);
+fn the_codecs_with_a_payload_format_are_those_that_can_be_sent() {
+    use reelway_media::Codec;
+    let codecs = [common::h264(4), common::h265(4), aac(48_000, 2), opus(2)];
+    for codec in codecs {
+        assert!(Payload::carries(&codec));
+        assert!(Payload::new(&track(codec, 48_000), PayloadOptions::default()).is_ok());
+    }
+    for codec in [Codec::Av1(vec![]), Codec::Ac3, Codec::Eac3] {
+        assert!(!Payload::carries(&codec));
+        assert!(Payload::new(&track(codec, 48_000), PayloadOptions::default()).is_err());
     }
 }
 

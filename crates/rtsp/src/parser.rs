@@ -408,7 +408,7 @@ fn first_line(line: &str) -> Result<FirstLine, (Status, String, bool)> {
         ));
     };
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if method.is_empty() || method.len() > 32 || !method.bytes().all(token) {
+    if method.len() > 32 || !method.bytes().all(token) {
         return Err((
             Status::BAD_REQUEST,
             format!("not a method: '{}'", excerpt(method)),

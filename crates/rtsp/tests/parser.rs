@@ -142,6 +142,28 @@ fn what_is_no_request_is_refused_and_nothing_after_it_is_read() {
 }
 
 #[test]
+fn a_method_is_a_token_of_at_most_32_characters() {
+    let line = |method: &str| format!("{method} * RTSP/1.0\r\nCSeq: 4\r\n\r\n");
+    for method in ["x", "PLAY-2", "!#$%&'*+-.^_`|~", &"A".repeat(32)] {
+        let other = Method::Other(method.to_owned());
+        assert_eq!(request(line(method).as_bytes()).method, other);
+    }
+    for method in [
+        &"A".repeat(33),
+        "PL(AY",
+        "PL\"AY",
+        "PLÄY",
+        "PL\u{7f}AY",
+        "PL:AY",
+    ] {
+        let bad = refusal(line(method).as_bytes());
+        assert_eq!((bad.status, bad.lost), (Status::BAD_REQUEST, true));
+        assert_eq!(bad.cseq.as_deref(), Some("4"));
+        assert!(bad.reason.starts_with("not a method: '"), "{}", bad.reason);
+    }
+}
+
+#[test]
 fn a_huge_body_is_refused_before_it_comes() {
     for length in ["1073741824", "99999999999999999999999999"] {
         let bad = refusal(

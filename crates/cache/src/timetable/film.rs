@@ -214,3 +214,189 @@ impl Outlook {
         self.best
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A film of 64 blocks of 10 s that is begun `starts` times a second, with viewers at these blocks, each since a
+    /// moment at a speed.
+    fn film(starts: f64, viewers: &[(u32, f64, f64)]) -> Film {
+        let mut film = Film::new(&Habits::new(0.0), 0.0);
+        (film.blocks, film.block_seconds, film.told) = (64, 10.0, Some(starts));
+        for (number, (block, since, speed)) in (0..).zip(viewers) {
+            let (since, speed) = (*since, *speed);
+            film.viewers
+                .insert((*block, number), Front { since, speed });
+        }
+        film
+    }
+
+    fn wait(film: &Film, block: u32, now: f64) -> f64 {
+        film.wait(&Habits::new(0.0), 1, block, now)
+    }
+
+    fn near(left: f64, right: f64) -> bool {
+        (left - right).abs() <= 1e-6 * right.abs()
+    }
+
+    #[test]
+    fn a_block_is_in_one_of_32_parts() {
+        let film = film(0.0, &[]);
+        for (block, part) in [
+            (0, 0),
+            (1, 0),
+            (2, 1),
+            (3, 1),
+            (32, 16),
+            (63, 31),
+            (64, 31),
+            (900, 31),
+        ] {
+            assert_eq!(film.part(block), part, "block {block}");
+        }
+    }
+
+    #[test]
+    fn a_block_belongs_to_the_lowest_viewer_at_it_or_beyond() {
+        let film = film(0.0, &[(30, 0.0, 1.0), (10, 0.0, 1.0)]);
+        for (block, owner) in [
+            (0, Some(1)),
+            (10, Some(1)),
+            (11, Some(0)),
+            (30, Some(0)),
+            (31, None),
+        ] {
+            assert_eq!(film.owner(block), owner, "block {block}");
+        }
+    }
+
+    #[test]
+    fn a_block_without_viewers_waits_for_the_next_who_begins_and_for_their_way() {
+        let film = film(0.01, &[]);
+        assert!(near(wait(&film, 0, 0.0), 100.0));
+        // Some leave on their way of 20 blocks.
+        let comes = film.staying.share(0.0, 20.0 / 64.0);
+        assert!(near(wait(&film, 20, 0.0), 200.0 + 100.0 / comes));
+        let forgotten = self::film(0.0, &[]);
+        assert_eq!(wait(&forgotten, 5, 0.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_block_waits_for_the_viewer_behind_it_as_long_as_their_speed_says() {
+        // Four seconds ago the viewer came to block 10; block 14 is 40 s of film from there.
+        for (speed, seconds) in [(1.0, 36.0), (2.0, 16.0), (0.5, 76.0)] {
+            let film = film(0.0, &[(10, 100.0, speed)]);
+            let comes = film.staying.share(10.0 / 64.0, 14.0 / 64.0);
+            assert!(comes < 1.0);
+            assert!(
+                near(wait(&film, 14, 104.0), seconds / comes),
+                "speed {speed}"
+            );
+            assert_eq!(wait(&film, 10, 104.0), f64::INFINITY, "the viewer has it");
+        }
+    }
+
+    #[test]
+    fn a_viewer_who_pauses_or_is_silent_for_two_minutes_goes_on_in_five() {
+        let comes = |film: &Film| film.staying.share(10.0 / 64.0, 14.0 / 64.0);
+        let paused = film(0.0, &[(10, 100.0, 0.0)]);
+        assert!(near(wait(&paused, 14, 104.0), 340.0 / comes(&paused)));
+        // The block itself lasts 10 s, and 120 s may pass beyond it; then the viewer is due.
+        let silent = film(0.0, &[(10, 100.0, 1.0)]);
+        assert_eq!(wait(&silent, 14, 230.0), 0.0);
+        assert!(near(wait(&silent, 14, 230.5), 340.0 / comes(&silent)));
+        // At twice the speed as much film passes in half the time.
+        let fast = film(0.0, &[(10, 100.0, 2.0)]);
+        assert_eq!(wait(&fast, 14, 165.0), 0.0);
+        assert!(near(wait(&fast, 14, 165.5), 340.0 / comes(&fast)));
+    }
+
+    #[test]
+    fn a_viewer_who_rewinds_comes_from_beyond_every_other_time() {
+        // 40 s of film at four times the speed, of which 2 s have passed.
+        let film = film(0.0, &[(18, 100.0, -4.0)]);
+        assert!(near(wait(&film, 14, 102.0), 2.0 * (10.0 - 2.0)));
+        let playing = self::film(0.0, &[(18, 100.0, 1.0)]);
+        assert_eq!(wait(&playing, 14, 102.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_fast_viewer_from_behind_comes_before_a_slow_one_that_is_nearer() {
+        // 100 s of film at eight times the speed are 12.5 s; 20 s at a quarter are 80 s.
+        let both = film(0.0, &[(4, 0.0, 8.0), (12, 0.0, 0.25)]);
+        let comes = both.staying.share(4.0 / 64.0, 14.0 / 64.0);
+        assert!(near(wait(&both, 14, 0.0), 12.5 / comes));
+    }
+
+    #[test]
+    fn six_viewers_behind_a_block_are_looked_at() {
+        // Five who pause, then one or two further back; the last is the first to come.
+        let paused = [
+            (13, 0.0, 0.0),
+            (12, 0.0, 0.0),
+            (11, 0.0, 0.0),
+            (10, 0.0, 0.0),
+            (9, 0.0, 0.0),
+        ];
+        let near_one = film(0.0, &[&paused[..], &[(4, 0.0, 8.0)]].concat());
+        let comes = near_one.staying.share(4.0 / 64.0, 14.0 / 64.0);
+        assert!(near(wait(&near_one, 14, 0.0), 12.5 / comes));
+        let hidden = film(
+            0.0,
+            &[&paused[..], &[(8, 0.0, 0.0), (4, 0.0, 8.0)]].concat(),
+        );
+        assert!(wait(&hidden, 14, 0.0) > 300.0);
+    }
+
+    #[test]
+    fn a_use_that_is_not_certain_is_weighed_against_what_it_costs() {
+        // Half of the chance at 10 s: 20 s of memory for each use. A second one soon after makes it cheaper: 10 s,
+        // and half of 4 s, for three uses in four.
+        let mut sum = Outlook::new();
+        sum.chance(0.5, 10.0);
+        sum.chance(0.5, 14.0);
+        assert!(near(sum.end(), 16.0));
+        // One that comes late does not: what goes on after the best moment does not count.
+        let mut sum = Outlook::new();
+        sum.chance(0.5, 10.0);
+        sum.chance(0.5, 100.0);
+        assert!(near(sum.end(), 20.0));
+    }
+
+    #[test]
+    fn uses_at_random_come_after_one_over_their_rate() {
+        let mut sum = Outlook::new();
+        sum.rate = 0.1;
+        assert!(near(sum.end(), 10.0));
+        // A certain one at 10 s besides: (1 - 1/e) of that.
+        let mut sum = Outlook::new();
+        sum.rate = 0.1;
+        sum.chance(1.0, 10.0);
+        assert!(near(sum.end(), 6.321_205_588));
+        // None for 5 s, and then at random.
+        let mut sum = Outlook::new();
+        sum.pass(5.0);
+        sum.rate = 0.1;
+        assert!(near(sum.end(), 15.0));
+        // Half of the chance at 10 s, then at random: 10 s and half of 10 s.
+        let mut sum = Outlook::new();
+        sum.chance(0.5, 10.0);
+        sum.rate = 0.1;
+        assert!(near(sum.end(), 15.0));
+    }
+
+    #[test]
+    fn those_who_land_by_chance_come_the_sooner_the_nearer_their_part_is() {
+        // Landings in the part of blocks 20 and 21 only.
+        let mut all = Habits::new(0.0);
+        (0..100_000).for_each(|_| all.came(Some(10), 0.0));
+        let mut film = film(0.0, &[]);
+        film.habits = all.clone();
+        let wait = |block| film.wait(&all, 1, block, 1000.0);
+        let (before, at, behind) = (wait(18), wait(21), wait(40));
+        assert!(at < before && at < behind, "{before} {at} {behind}");
+        // A hundred a second land there, and are on their way for half of the part, which lasts 20 s, at most.
+        assert!((10.0..10.1).contains(&at), "{at}");
+    }
+}

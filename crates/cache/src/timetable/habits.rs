@@ -163,3 +163,137 @@ impl Staying {
         (self.at(from) - self.at(to)).min(0.0).exp()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(left: f64, right: f64) -> bool {
+        (left - right).abs() <= 1e-3 * right.abs()
+    }
+
+    /// So many starts at the same moment.
+    fn begun(count: usize, since: f64, now: f64) -> Habits {
+        let mut habits = Habits::new(since);
+        (0..count).for_each(|_| habits.came(None, now));
+        habits
+    }
+
+    #[test]
+    fn a_film_that_nobody_knows_is_begun_as_often_as_the_average_one() {
+        // One start a minute of all films together is assumed at first.
+        let all = Habits::new(0.0);
+        assert!(near(Habits::new(0.0).starts(&all, 1, 0.0), 1.0 / 60.0));
+        assert!(near(Habits::new(0.0).starts(&all, 50, 0.0), 1.0 / 3000.0));
+        // 99 starts in 100 s, and the one assumed: one a second.
+        let all = begun(99, 0.0, 100.0);
+        assert!(near(Habits::new(100.0).starts(&all, 20, 100.0), 0.05));
+    }
+
+    #[test]
+    fn a_film_that_should_have_been_begun_seven_tenths_of_a_time_is_believed_half() {
+        // Ten films with 7 starts in 100 s, the assumed one among them; 3 of this one.
+        let all = begun(6, 0.0, 100.0);
+        let own = begun(3, 0.0, 100.0);
+        let (seen, average) = (3.0 / 100.0, 7.0 / 1000.0);
+        assert!(near(own.starts(&all, 10, 100.0), (seen + average) / 2.0));
+    }
+
+    #[test]
+    fn counts_fade_to_a_third_and_more_within_two_days() {
+        let mut habits = begun(1000, 0.0, 0.0);
+        habits.came(Some(5), 0.0);
+        habits.came(None, 2.0 * 86_400.0);
+        // 1000/e, and the one of now.
+        assert!(near(habits.begun, 368.88), "{}", habits.begun);
+        assert!(near(habits.landed, 0.36788), "{}", habits.landed);
+        // What is only looked at fades, too.
+        let all = begun(1_000_000, 0.0, 0.0);
+        let own = begun(1_000_000, 0.0, 0.0);
+        let (soon, later) = (
+            own.starts(&all, 1, 86_400.0),
+            own.starts(&all, 1, 3.0 * 86_400.0),
+        );
+        // e^-0.5 in 1 - e^-0.5 of two days, then e^-1.5 in 1 - e^-1.5.
+        assert!(near(soon, 1e6 * 0.60653 / (172_800.0 * 0.39347)), "{soon}");
+        assert!(
+            near(later, 1e6 * 0.22313 / (172_800.0 * 0.77687)),
+            "{later}"
+        );
+    }
+
+    #[test]
+    fn steady_starts_are_believed_in_the_long_run() {
+        let mut habits = Habits::new(0.0);
+        for nth in 1..10_000 {
+            habits.came(None, f64::from(nth) * 200.0);
+        }
+        let rate = habits.starts(&habits, 1, 2_000_000.0);
+        assert!((rate - 0.005).abs() < 5e-5, "{rate}");
+    }
+
+    #[test]
+    fn landings_are_expected_as_often_as_they_come_and_where() {
+        let mut all = Habits::new(0.0);
+        assert_eq!(all.landings(&all, 1, 0.0), 0.0, "nobody seeks");
+        (0..PARTS).for_each(|part| assert!(near(all.landing_share(part), 1.0 / 32.0)));
+        (0..6).for_each(|_| all.came(Some(3), 100.0));
+        let own = {
+            let mut own = Habits::new(0.0);
+            (0..3).for_each(|_| own.came(Some(3), 100.0));
+            own
+        };
+        assert!(near(own.landings(&all, 10, 100.0), (0.03 + 0.007) / 2.0));
+        // Each part is taken to have had one more.
+        assert!(near(all.landing_share(3), 7.0 / 38.0));
+        assert!(near(all.landing_share(4), 1.0 / 38.0));
+        assert_eq!((all.begun, all.landed), (0.0, 6.0));
+    }
+
+    #[test]
+    fn where_nothing_is_known_a_fiftieth_leaves_in_each_part() {
+        let staying = Habits::new(0.0).staying(&Habits::new(0.0));
+        assert!(near(staying.share(0.0, 1.0), 0.98_f64.powi(32)));
+        assert!(near(staying.share(0.0, 1.0 / 32.0), 0.98));
+        assert!(near(staying.share(0.5, 0.5 + 1.0 / 32.0), 0.98));
+        // Within a part they leave evenly, and nobody comes to what is behind.
+        assert!(near(staying.share(0.0, 1.0 / 64.0), 0.98_f64.sqrt()));
+        assert_eq!(staying.share(0.7, 0.7), 1.0);
+        assert_eq!(staying.share(0.9, 0.2), 1.0);
+        assert!(near(staying.share(-1.0, 2.0), 0.98_f64.powi(32)));
+    }
+
+    #[test]
+    fn a_film_s_own_viewers_are_believed_as_they_become_many() {
+        // Half of the viewers of all films leave in part 2.
+        let mut all = Habits::new(0.0);
+        (0..1000).for_each(|_| all.entered(2));
+        (0..500).for_each(|_| all.left(2));
+        let part = |staying: Staying| staying.share(2.0 / 32.0, 3.0 / 32.0);
+        assert!(near(part(Habits::new(0.0).staying(&all)), 0.5005));
+        // None of twenty of this film: as much is believed as of all the others.
+        let mut own = Habits::new(0.0);
+        (0..20).for_each(|_| own.entered(2));
+        assert!(near(part(own.staying(&all)), 0.75025));
+        // If all leave, a twentieth is taken to stay.
+        let mut own = Habits::new(0.0);
+        (0..1000).for_each(|_| own.entered(2));
+        (0..1000).for_each(|_| own.left(2));
+        assert!(near(part(own.staying(&all)), 0.05));
+    }
+
+    #[test]
+    fn a_viewer_is_counted_in_the_part_where_they_begin() {
+        let mut habits = Habits::new(0.0);
+        habits.came(None, 0.0);
+        habits.came(Some(7), 0.0);
+        habits.left(0);
+        habits.left(7);
+        // One of one left in either: of two, as one more is taken to have been there.
+        let staying = Habits::new(0.0).staying(&habits);
+        for part in [0.0, 7.0] {
+            assert!(near(staying.share(part / 32.0, (part + 1.0) / 32.0), 0.49));
+        }
+        assert!(near(staying.share(8.0 / 32.0, 9.0 / 32.0), 0.98));
+    }
+}

@@ -62,6 +62,36 @@ fn a_seek_back_keeps_what_lies_before_the_viewer() {
 }
 
 #[test]
+fn a_jump_is_a_seek_if_playing_on_and_reading_ahead_do_not_explain_it() {
+    // 30 s of film ahead, more at a higher speed, and four blocks at least; ten seconds have passed.
+    for (block_seconds, speed, to, is_seek) in [
+        (1.0, 1.0, 100, false),
+        (1.0, 1.0, 99, true),
+        (1.0, 1.0, 140, false),
+        (1.0, 1.0, 141, true),
+        (1.0, 0.5, 135, false),
+        (1.0, 0.5, 136, true),
+        (1.0, 8.0, 420, false),
+        (1.0, 8.0, 421, true),
+        (10.0, 1.0, 105, false),
+        (10.0, 1.0, 106, true),
+        (1.0, -2.0, 100, false),
+        (1.0, -2.0, 101, true),
+        (1.0, -2.0, 20, false),
+        (1.0, -2.0, 19, true),
+    ] {
+        let mut film = super::film::Film::new(&super::habits::Habits::new(0.0), 0.0);
+        film.block_seconds = block_seconds;
+        let front = super::film::Front { since: 50.0, speed };
+        assert_eq!(
+            Timetable::is_seek(&film, 100, front, to, 60.0),
+            is_seek,
+            "to {to} at {speed}, blocks of {block_seconds} s"
+        );
+    }
+}
+
+#[test]
 fn every_block_leaves_once_whatever_viewers_do() {
     let mut policy = whole_film();
     for (viewer, block) in [(1, 5), (2, 50), (3, 50), (1, 51), (3, 2), (2, 99)] {

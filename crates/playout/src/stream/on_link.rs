@@ -74,3 +74,53 @@ impl OnLink {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::Link;
+
+    const MS: u64 = 1_000_000;
+
+    /// A stream of 1 MB/s at most, half a second ahead, on a link of 10 MB/s with 20 ms of queue.
+    fn on_link() -> OnLink {
+        let link = Link::new(10_000_000, 20 * MS, 1);
+        let way = Way {
+            number: 0,
+            links: vec![Arc::new(link)],
+        };
+        OnLink::new(Arc::new(way), 500 * MS, 1_000_000)
+    }
+
+    #[test]
+    fn what_is_ahead_leaves_a_quarter_faster_than_the_densest_group_needs() {
+        let mut link = on_link();
+        let now = 10_000 * MS;
+        assert_eq!(link.released(now + 2000 * MS), now + 1500 * MS);
+        assert_eq!(link.released(100 * MS), 0);
+        // 12,500 bytes at 1.25 MB/s are 10 ms.
+        link.sent(12_500, 13_000, now + 400 * MS, now);
+        assert_eq!(link.released(now + 410 * MS), now + 10 * MS);
+        link.sent(12_500, 13_000, now + 410 * MS, now + 5 * MS);
+        assert_eq!(link.released(now + 420 * MS), now + 20 * MS);
+        // What is due before that leaves when it is due, and does not hold up the rest.
+        assert_eq!(link.released(now + 15 * MS), now + 15 * MS);
+        link.sent(125_000, 130_000, now + 15 * MS, now + 15 * MS);
+        assert_eq!(link.released(now + 420 * MS), now + 20 * MS);
+    }
+
+    #[test]
+    fn room_that_was_taken_and_not_used_is_given_back() {
+        let mut link = on_link();
+        let now = 10_000 * MS;
+        // 200 kB are 20 ms of the link.
+        assert!(link.take(now, 200_000, now, 0));
+        assert!(!link.take(now, 1000, now, 0));
+        link.sent(90_000, 100_000, now, now);
+        link.settle(now);
+        assert!(link.take(now, 100_000, now, 0), "half of it was sent");
+        link.sent(90_000, 100_000, now, now);
+        link.settle(now);
+        assert!(!link.take(now, 1000, now, 0), "all that was taken was sent");
+    }
+}

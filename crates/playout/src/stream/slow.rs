@@ -36,3 +36,37 @@ impl<S: Share> Slow<S> {
         now + wait
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Free;
+
+    impl Share for Free {
+        type Part = ();
+        type Ticket = ();
+
+        fn take(&self, _: usize) -> Option<()> {
+            Some(())
+        }
+
+        fn take_in_turn(&self, _: &mut Option<()>, _: usize) -> Option<()> {
+            Some(())
+        }
+    }
+
+    #[test]
+    fn a_connection_that_takes_nothing_is_left_alone_twice_as_long_each_time() {
+        let mut slow: Slow<Free> = Slow {
+            has: Has::Place(None),
+            tries: 0,
+            due: 0,
+            blocks: 0,
+        };
+        let waits: Vec<u64> = (0..300).map(|_| slow.wait(5_000) - 5_000).collect();
+        let millis: Vec<u64> = waits.iter().map(|wait| wait / 1_000_000).collect();
+        assert_eq!(millis[..7], [10, 20, 40, 80, 160, 250, 250]);
+        assert!(millis[7..].iter().all(|wait| *wait == 250));
+    }
+}

@@ -1,5 +1,6 @@
 //! The pool step by step, and at random: single-threaded, on time that the tests set.
 
+mod policy;
 mod random;
 mod steps;
 mod tier;

@@ -1,12 +1,10 @@
 //! What the pool does, step by step.
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
-use reelway_cache::{BlockId, Film as Shape, FilmId, Policy, Slot, ViewerId, Watching};
-use reelway_pool::{Ahead, Failure, Given, News, Pool};
+use reelway_pool::{Ahead, Failure, Given, Source};
 
-use super::world::{Owner, memory};
+use super::world::{Film, Owner};
 
 fn answered(owner: &Owner) -> Vec<u64> {
     owner.answers.keys().copied().collect()
@@ -180,6 +178,52 @@ fn a_request_from_afar_that_needs_more_than_is_left_of_its_part_holds_up_nobody_
 }
 
 #[test]
+fn what_is_near_may_have_the_whole_pool() {
+    let mut owner = Owner::new(8, "lru", None);
+    let disk = owner.pool.add_queue(1, false);
+    let film = owner.film(1, disk);
+    owner.fetch(0, film, 0..3, 0);
+    owner.fetch(1, film, 3..8, 0);
+    assert_eq!((owner.pool.census().reading, owner.pool.waiting()), (8, 0));
+}
+
+#[test]
+fn what_is_in_memory_is_had_at_once_even_of_a_place_afar_whose_part_is_taken() {
+    let mut owner = Owner::new(8, "lru", None);
+    let origin = owner.pool.add_queue(1, true);
+    let film = owner.film(1, origin);
+    owner.touch(film, 0..1);
+    for n in 1..6 {
+        owner.fetch(u64::from(n), film, n..n + 1, 0);
+    }
+    assert_eq!((owner.pool.census().reading, owner.pool.waiting()), (4, 1));
+    owner.fetch(9, film, 0..1, 1);
+    assert_eq!(answered(&owner), [9]);
+}
+
+#[test]
+fn a_newcomer_who_takes_the_part_of_the_first_in_line_lets_those_behind_it_go_on() {
+    let mut owner = Owner::new(16, "lru", None);
+    let (disk, origin) = (
+        owner.pool.add_queue(3, false),
+        owner.pool.add_queue(3, true),
+    );
+    let (here, afar) = (owner.film(1, disk), owner.film(2, origin));
+    // Four are free; three of the eight blocks of the part afar are taken.
+    owner.allocate(0, 9, 0);
+    owner.fetch(1, afar, 0..3, 0);
+    // The first in line needs five of either, and the next one waits behind it.
+    owner.fetch(2, afar, 10..15, 50);
+    owner.fetch(3, here, 0..1, 60);
+    assert_eq!(owner.pool.waiting(), 2);
+    assert!(owner.reads.iter().all(|read| read.queue == origin));
+    // With this one only four are left of the part.
+    owner.fetch(4, afar, 20..21, 40);
+    assert_eq!(owner.pool.waiting(), 1);
+    assert!(owner.reads.iter().any(|read| read.queue == disk));
+}
+
+#[test]
 fn a_pool_that_is_closed_answers_all_and_its_memory_comes_back() {
     let mut owner = Owner::new(4, "lru", None);
     let (disk, origin) = (
@@ -304,9 +348,9 @@ fn memory_is_made_ready_before_it_is_used_as_much_as_is_used_and_never_without_n
         64,
         "a pool takes what it may need soon"
     );
-    owner.allocate(0, 30, 0);
+    owner.allocate(0, 32, 0);
     assert!(!owner.pool.wants_ready());
-    owner.allocate(1, 10, 0);
+    owner.allocate(1, 8, 0);
     assert!(owner.pool.wants_ready(), "more than half of it is used");
     assert_eq!(prepare(&mut owner), 104);
     owner.allocate(2, 60, 0);
@@ -348,97 +392,14 @@ fn those_who_observe_see_every_block_that_is_asked_for() {
     assert_eq!(seen, [(0, true), (1, false), (2, false), (2, true)]);
 }
 
-/// Writes down what a policy is told, and when.
-#[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<(u128, String)>>>);
-
-impl Told {
-    fn note(&self, now: Duration, what: String) {
-        self.0.lock().unwrap().push((now.as_nanos(), what));
-    }
-}
-
-impl Policy for Told {
-    fn hit(&mut self, slot: Slot, now: Duration) {
-        self.note(now, format!("hit {slot}"));
-    }
-
-    fn insert(&mut self, slot: Slot, id: BlockId, _: u32, now: Duration) {
-        self.note(now, format!("insert {slot} {}", id.block));
-    }
-
-    fn victim(&mut self, _: BlockId, _: &mut dyn FnMut(Slot) -> bool, _: Duration) -> Option<Slot> {
-        None
-    }
-
-    fn remove(&mut self, slot: Slot, now: Duration) {
-        self.note(now, format!("remove {slot}"));
-    }
-
-    fn new_film(&mut self, film: FilmId, now: Duration) {
-        self.note(now, format!("new film {film}"));
-    }
-
-    fn film(&mut self, film: FilmId, shape: Shape, now: Duration) {
-        self.note(now, format!("film {film} {}", shape.blocks));
-    }
-
-    fn watch(&mut self, viewer: ViewerId, watching: Watching, now: Duration) {
-        self.note(now, format!("viewer {viewer} at {}", watching.block));
-    }
-
-    fn left(&mut self, viewer: ViewerId, now: Duration) {
-        self.note(now, format!("viewer {viewer} left"));
-    }
-}
-
 #[test]
-fn the_policy_s_time_begins_with_the_pool_and_news_come_in_their_order() {
-    let told = Told::default();
-    let mut owner = Owner::new(4, "lru", None);
-    owner.pool = Pool::new(memory(4), Box::new(told.clone()), None, owner.now);
-    let disk = owner.pool.add_queue(4, false);
-    owner.now += Duration::from_nanos(5);
-    let film = owner.film(1, disk);
-    let mut news = vec![
-        News::Film(
-            film.number,
-            Shape {
-                blocks: 9,
-                duration: Duration::from_secs(90),
-            },
-        ),
-        News::Watches(
-            7,
-            Watching {
-                film: film.number,
-                block: 2,
-                speed: 1.0,
-            },
-        ),
-        News::Left(7),
-    ];
-    owner.now += Duration::from_nanos(1);
-    owner.pool.exchange_news(&mut news);
-    assert!(news.is_empty());
-    owner.pool.tell_news(owner.now);
-    owner.fetch(0, film, 2..3, 0);
-    assert_eq!(owner.reads[0].asked, owner.now);
-    owner.now += Duration::from_nanos(4);
-    owner.read_all();
-    owner.now += Duration::from_nanos(10);
-    owner.fetch(1, film, 2..3, 0);
-    owner.answers.clear();
-    owner.pool.forget(1, owner.now);
-    let expected = [
-        (5, "new film 0"),
-        (6, "film 0 9"),
-        (6, "viewer 7 at 2"),
-        (6, "viewer 7 left"),
-        (10, "insert 0 2"),
-        (20, "hit 0"),
-        (20, "remove 0"),
-    ]
-    .map(|(now, what)| (now, what.to_owned()));
-    assert_eq!(*told.0.lock().unwrap(), expected);
+fn a_shared_source_is_the_source_that_is_shared() {
+    let film = Film {
+        number: 5,
+        queue: 3,
+        tier: Some(4),
+    };
+    let shared = Arc::new(film);
+    assert_eq!((shared.number(), Source::queue(&shared)), (5, 3));
+    assert_eq!((shared.queue_of(6), shared.queue_of(7)), (4, 3));
 }

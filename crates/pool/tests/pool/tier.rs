@@ -65,14 +65,24 @@ fn a_block_that_is_read_stays_and_one_that_is_broken_goes() {
     assert_eq!(held.slot, 1);
     // The free slot, then that of block 5; block 4 is being read.
     for block in 6..8 {
-        let slot = books.room(id(block), 10, 0, NOW).expect("a slot");
+        let slot = books.room(id(block), 10, 100, NOW).expect("a slot");
         assert!(books.written(slot, id(block), 10, 5, NOW));
     }
     assert!(books.holds(id(4)) && !books.holds(id(5)));
+    assert!(books.read(held, true, NOW) && books.holds(id(4)));
+    assert_eq!(books.look(id(4), 0, NOW), Look::Held(held));
     assert!(!books.read(held, false, NOW));
     assert!(!books.holds(id(4)));
+    let stats = books.stats();
+    assert_eq!((stats.hits, stats.bytes_read, stats.broken), (1, 10, 1));
     books.give_back(held.slot);
-    assert_eq!(books.room(id(9), 10, 0, NOW), Some(1));
+    assert_eq!(books.room(id(9), 10, 107, NOW), Some(1));
+    books.left_out();
+    assert_eq!(books.stats().left_out, 1);
+    // Two blocks in the hour 100, one in the hour 107.
+    let mut hours = books.hours().to_vec();
+    hours.retain(|(_, bytes)| *bytes > 0);
+    assert_eq!(hours, [(100, 20), (107, 10)]);
 }
 
 #[test]

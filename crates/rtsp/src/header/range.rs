@@ -164,6 +164,9 @@ mod tests {
             ("npt=10,500-", at(10_500 * MS, None)),
             ("npt=0.1234567899-", at(123_456_789, None)),
             ("npt=5-;time=19970123T143720Z", at(5 * SECOND, None)),
+            // A century of leap years is the most.
+            ("npt=3162240000-", at(3_162_240_000 * SECOND, None)),
+            ("npt=878400:00:00-", at(3_162_240_000 * SECOND, None)),
             (
                 "npt=-5",
                 Ok(NptRange {
@@ -221,6 +224,8 @@ mod tests {
             "npt=+1-",
             "npt=.5-",
             "npt=99999999999999999999-",
+            "npt=3162240001-",
+            "npt=878400:00:01-",
             "npt=9999999999-",
             "npt=-x",
         ] {

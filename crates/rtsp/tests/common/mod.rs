@@ -97,6 +97,8 @@ pub struct Server {
     /// What is shown of each session.
     pub states: HashMap<String, State>,
     pub receptions: HashMap<String, Vec<Reception>>,
+    /// Program and query of the viewer who asked last to be admitted.
+    pub newcomer: (Option<String>, Option<String>),
 }
 
 pub const PEER: &str = "10.0.0.7:40000";
@@ -159,6 +161,7 @@ impl Server {
             closed: Vec::new(),
             states: HashMap::new(),
             receptions: HashMap::new(),
+            newcomer: (None, None),
         }
     }
 
@@ -381,6 +384,7 @@ impl Server {
                     "{:?} from {} wants {}",
                     newcomer.carriage, newcomer.peer, newcomer.film.title
                 ));
+                self.newcomer = (newcomer.user_agent, newcomer.query);
                 Outcome::Admitted(self.room().map(|()| {
                     self.next_session += 1;
                     format!("session{}", self.next_session)

@@ -156,6 +156,33 @@ fn teardown_ends_the_session_or_a_track_that_has_not_played() {
 }
 
 #[test]
+fn teardown_of_a_track_that_is_not_set_up_ends_nothing() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    let session = server.set_up_udp(conn);
+    let teardown = |url| format!("TEARDOWN {url}\nSession: {session}");
+    let answer = server.ask(conn, &teardown("rtsp://h/nature/bunny/track=3"));
+    assert_eq!(answer.code, 404);
+    assert!(answer.line.contains("this track is not set up"));
+    assert_eq!(server.machine.sessions(), 1);
+    let answer = server.play(conn, &session, "");
+    assert_eq!(answer.get("RTP-Info").unwrap().matches("url=").count(), 2);
+}
+
+#[test]
+fn teardown_of_the_only_track_ends_the_session() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    let setup = format!("SETUP rtsp://h/nature/bunny/track=1\n{UDP}");
+    let session = server.must(conn, &setup).session();
+    server.must(
+        conn,
+        &format!("TEARDOWN rtsp://h/nature/bunny/track=1\nSession: {session}"),
+    );
+    assert_eq!(server.machine.sessions(), 0);
+}
+
+#[test]
 fn parameters_are_unknown_by_name_and_none_is_a_sign_of_life() {
     let mut server = Server::new();
     let conn = server.connect();

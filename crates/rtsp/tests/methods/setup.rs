@@ -1,6 +1,7 @@
 //! DESCRIBE and SETUP: what there is, and over what it comes.
 
 use reelway_rtsp::RtspConfig;
+use reelway_rtsp::machine::Event;
 
 use crate::UDP;
 use crate::common::{Answer, Server};
@@ -127,14 +128,6 @@ fn setup_over_udp_names_ports_address_and_ssrc() {
 fn setup_over_tcp_honours_the_client_s_channels_and_moves_away_from_used_ones() {
     let mut server = Server::new();
     let conn = server.connect();
-    let channels = |answer: &Answer| {
-        let transport = answer.get("Transport").unwrap();
-        transport
-            .split(';')
-            .find_map(|part| part.strip_prefix("interleaved="))
-            .unwrap()
-            .to_owned()
-    };
     let tcp = "Transport: RTP/AVP/TCP;unicast;interleaved=";
     let first = server.must(
         conn,
@@ -149,6 +142,146 @@ fn setup_over_tcp_honours_the_client_s_channels_and_moves_away_from_used_ones() 
         channels(&server.must(conn, &again)),
         "6-7",
         "the track's own channels are free for it"
+    );
+}
+
+#[test]
+fn admission_learns_the_viewer_s_program_and_query() {
+    let long = "x".repeat(130);
+    for (agent, query, expected) in [
+        ("", "", (None, None)),
+        (
+            "User-Agent: VLC/3.0",
+            "?s=1&t=2",
+            (Some("VLC/3.0"), Some("s=1&t=2")),
+        ),
+        ("User-Agent: a\tb", "?", (Some("ab"), None)),
+        ("User-Agent: \t", "", (None, None)),
+        (
+            &format!("User-Agent: {long}"),
+            "",
+            (Some(&long[..120]), None),
+        ),
+    ] {
+        let mut server = Server::new();
+        let conn = server.connect();
+        server.must(
+            conn,
+            &format!("SETUP rtsp://h/sound{query}\n{UDP}\n{agent}"),
+        );
+        let (program, asked) = &server.newcomer;
+        assert_eq!((program.as_deref(), asked.as_deref()), expected, "{agent}");
+    }
+}
+
+/// The channels in an answer to SETUP.
+fn channels(answer: &Answer) -> &str {
+    let transport = answer.get("Transport").expect("a transport");
+    let mut parts = transport.split(';');
+    parts
+        .find_map(|part| part.strip_prefix("interleaved="))
+        .expect("channels")
+}
+
+#[test]
+fn a_pair_of_channels_is_given_only_if_both_are_free() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    let tcp = "Transport: RTP/AVP/TCP;unicast;interleaved=";
+    let first = server.must(
+        conn,
+        &format!("SETUP rtsp://h/nature/bunny/track=1\n{tcp}1-2"),
+    );
+    assert_eq!(channels(&first), "1-2");
+    let session = first.session();
+    for wish in ["1-4", "4-2", "9-9", "x"] {
+        let second =
+            format!("SETUP rtsp://h/nature/bunny/track=2\n{tcp}{wish}\nSession: {session}");
+        let answer = server.must(conn, &second);
+        assert_eq!(channels(&answer), "4-5", "instead of {wish}");
+    }
+}
+
+#[test]
+fn a_connection_has_channels_for_128_tracks() {
+    let mut server = Server::with(RtspConfig {
+        sessions_per_connection: 129,
+        ..RtspConfig::default()
+    });
+    let conn = server.connect();
+    let setup = "SETUP rtsp://h/sound\nTransport: RTP/AVP/TCP;unicast";
+    for number in 0..128 {
+        let answer = server.must(conn, setup);
+        let pair = format!("{}-{}", 2 * number, 2 * number + 1);
+        assert_eq!(channels(&answer), pair);
+    }
+    let answer = server.ask(conn, setup);
+    assert_eq!(answer.code, 461);
+    assert!(
+        answer
+            .line
+            .contains("no channel of this connection is free")
+    );
+    assert_eq!(server.machine.sessions(), 128);
+}
+
+#[test]
+fn a_connection_has_no_more_sessions_than_are_allowed() {
+    let mut server = Server::with(RtspConfig {
+        sessions_per_connection: 2,
+        ..RtspConfig::default()
+    });
+    let conn = server.connect();
+    let setup = format!("SETUP rtsp://h/sound\n{UDP}");
+    let first = server.must(conn, &setup).session();
+    server.must(conn, &setup);
+    let answer = server.ask(conn, &setup);
+    assert_eq!(answer.code, 503);
+    assert!(answer.line.contains("this connection has 2 sessions"));
+    server.must(conn, &format!("TEARDOWN rtsp://h/sound\nSession: {first}"));
+    server.must(conn, &setup);
+}
+
+#[test]
+fn the_media_of_a_session_goes_into_one_connection() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    let tcp = "Transport: RTP/AVP/TCP;unicast";
+    let first = format!("SETUP rtsp://h/nature/bunny/track=1\n{tcp}");
+    let session = server.must(conn, &first).session();
+    let other = server.connect_from("10.0.0.7:40001");
+    let second = format!("SETUP rtsp://h/nature/bunny/track=2\n{tcp}\nSession: {session}");
+    let answer = server.ask(other, &second);
+    assert_eq!(answer.code, 461);
+    assert!(
+        answer.line.contains("another connection"),
+        "{}",
+        answer.line
+    );
+    server.must(conn, &second);
+}
+
+#[test]
+fn tracks_that_are_set_up_again_over_udp_leave_the_connection() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    let session = server.set_up_tcp(conn);
+    for track in 1..=2 {
+        let again = format!("SETUP rtsp://h/nature/bunny/track={track}\n{UDP}\nSession: {session}");
+        assert!(
+            server
+                .must(conn, &again)
+                .get("Transport")
+                .unwrap()
+                .contains("client_port")
+        );
+    }
+    assert_eq!(server.play(conn, &session, "").code, 200);
+    server.happen(Event::Disconnected { conn });
+    assert_eq!(
+        server.machine.sessions(),
+        1,
+        "its media does not need the connection"
     );
 }
 

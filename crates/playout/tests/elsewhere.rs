@@ -1,0 +1,149 @@
+//! Lanes on simulated time: streams that move to another lane, connections, and lost packets.
+
+mod world;
+
+use reelway_demand::Carriage;
+use reelway_media::Nanos;
+use reelway_playout::{Lane, State};
+
+use world::{MS, World};
+
+const STEP: Nanos = 10 * MS as Nanos;
+
+/// Packets with these sequence numbers in this order.
+fn in_order(world: &World, packets: u16) -> bool {
+    let seqs = world.sent(1).iter().map(|(_, seq, _)| *seq);
+    seqs.eq((0..packets).map(|nth| 65_000u16.wrapping_add(nth)))
+}
+
+#[test]
+fn a_stream_that_moves_to_another_lane_goes_on_with_the_next_packet() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add(1, 1000, STEP);
+    world.run(world.now + 50 * MS);
+    let place = world.lane.place_of(1).expect("a place");
+    assert!(!world.lane.may_move(place), "it does not play");
+    world.go(1);
+    let begins = world.now;
+    world.run(begins + 2005 * MS);
+    assert!(world.lane.may_move(place));
+    let stream = world.lane.take_over(place).expect("the stream");
+    assert!(world.lane.place_of(1).is_none());
+    world.lane = Lane::new(1, world.now);
+    world.lane.arrive(stream, world.now);
+    world.act();
+    let place = world.lane.place_of(1).expect("a place");
+    assert!(!world.lane.may_move(place), "it moves once");
+    world.run(begins + 20_000 * MS);
+    assert!(in_order(&world, 1000));
+    for (nth, (at, ..)) in world.sent(1).iter().enumerate() {
+        let due = begins + nth as u64 * 10 * MS;
+        assert!(
+            at.abs_diff(due) <= 4 * MS,
+            "packet {nth} at {at}, due {due}"
+        );
+    }
+    assert_eq!(world.state(1), State::Ended);
+}
+
+#[test]
+fn a_lane_that_was_reset_serves_the_streams_that_come() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.run(world.now + 7 * MS);
+    world.lane.reset(world.now);
+    world.add(1, 100, STEP);
+    world.run(world.now + 50 * MS);
+    world.go(1);
+    let begins = world.now;
+    world.run(begins + 10_000 * MS);
+    assert!(in_order(&world, 100));
+    let last = world.sent(1)[99].0;
+    assert!(last.abs_diff(begins + 990 * MS) <= MS, "{last}");
+}
+
+#[test]
+fn packets_that_the_receiver_misses_are_sent_again_once() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add_by(1, 100, STEP, Carriage::UdpV4, true);
+    world.add(2, 100, STEP);
+    world.run(world.now + 50 * MS);
+    (1..=2).for_each(|id| world.go(id));
+    world.run(world.now + 205 * MS);
+    assert!((20..=22).contains(&world.sent(1).len()));
+    let at = world.now;
+    // Two of those that were sent, and one that was not; of a stream that keeps nothing, one.
+    world.lane.missed(1, 0, &[65_005, 65_007, 65_050]);
+    world.lane.missed(2, 0, &[65_005]);
+    world.lane.missed(1, 1, &[65_001]);
+    world.run(at + 5 * MS);
+    let again: Vec<_> = world
+        .again
+        .iter()
+        .map(|(_, id, packet)| (*id, *packet))
+        .collect();
+    assert_eq!(again, [(1, 5), (1, 7)]);
+    assert!(world.again.iter().all(|(when, ..)| *when <= at + 2 * MS));
+    world.run(at + 10_000 * MS);
+    assert_eq!(world.again.len(), 2);
+    assert!(in_order(&world, 100));
+    world.lane.missed(1, 0, &[65_006]);
+    world.run(world.now + 100 * MS);
+    assert_eq!(world.again.len(), 2, "it has ended");
+}
+
+#[test]
+fn a_connection_that_takes_all_gets_each_packet_in_its_time() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add_by(1, 100, STEP, Carriage::Tcp, false);
+    world.run(world.now + 50 * MS);
+    world.go(1);
+    let begins = world.now;
+    let place = world.lane.place_of(1).expect("a place");
+    assert_eq!(world.lane.frames(place), 4);
+    world.run(begins + 10_000 * MS);
+    assert_eq!(world.writes.len(), 100);
+    for (nth, (at, taken)) in world.writes.iter().enumerate() {
+        let due = begins + nth as u64 * 10 * MS;
+        assert!(*taken == 1 && at.abs_diff(due) <= MS, "packet {nth}");
+    }
+    assert_eq!(world.state(1), State::Ended);
+}
+
+#[test]
+fn a_connection_that_is_full_is_tried_less_and_less_and_goes_on_where_it_stood() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add_by(1, 300, STEP, Carriage::Tcp, false);
+    world.run(world.now + 50 * MS);
+    world.room = 20;
+    world.go(1);
+    let begins = world.now;
+    world.run(begins + 1200 * MS);
+    let taken = |world: &World| world.writes.iter().map(|(_, taken)| taken).sum::<u32>();
+    assert_eq!(taken(&world), 20);
+    // At first after 10 ms, then twice as long each time; after 200 ms it only looks whether there is room.
+    let full: Vec<u64> = world.writes[20..]
+        .iter()
+        .map(|(at, _)| (at - begins) / MS)
+        .collect();
+    assert!((3..=7).contains(&full.len()), "{full:?}");
+    let waits: Vec<u64> = full.windows(2).map(|two| two[1] - two[0]).collect();
+    assert!(
+        waits.windows(2).all(|two| two[1] + 1 >= 2 * two[0] - 1),
+        "{waits:?}"
+    );
+    assert!(full.last().is_some_and(|last| *last < 700), "{full:?}");
+    // There is room again: what was missed follows faster than in its time, and all of it.
+    world.room = u32::MAX;
+    let at = world.now;
+    world.run(at + 10_000 * MS);
+    assert_eq!(taken(&world), 300);
+    let late = |(when, _): &&(u64, u32)| *when > at && *when < at + 1300 * MS;
+    let caught_up = world.writes.iter().filter(late).count();
+    assert!(caught_up > 200, "{caught_up}");
+    assert_eq!(world.state(1), State::Ended);
+    let last = world.writes.last().expect("writes").0;
+    assert!(
+        last.abs_diff(begins + 2990 * MS) <= 2 * MS,
+        "back in time at the end"
+    );
+}
