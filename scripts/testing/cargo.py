@@ -43,11 +43,9 @@ def package_name(package_id, directory):
 AT_ONCE = 3
 
 
-def suite(run, title, arguments, env=None, cwd=None, wanted=lambda name: True, together=lambda name: False, first=(),
-          beside=()):
+def suite(run, title, arguments, env=None, cwd=None, wanted=lambda name: True, together=lambda name: False, first=()):
     """Runs the test programs of `cargo test ARGUMENTS` whose names are wanted: one after the other, then side by side those
-    that may run together, of which those named in `first` begin first. The works in `beside` run with the latter, and begin
-    before them."""
+    that may run together, of which those named in `first` begin first."""
     began = run.begin(f"{title}: build")
     found = programs(arguments, cwd)
     run.end(f"{title}: build", began)
@@ -64,7 +62,7 @@ def suite(run, title, arguments, env=None, cwd=None, wanted=lambda name: True, t
         if not together(name):
             work()
     works.sort(key=lambda each: each[0] not in first)
-    run.side_by_side([*beside, *(work for name, work in works if together(name))], AT_ONCE)
+    run.side_by_side([work for name, work in works if together(name)], AT_ONCE)
 
 
 def documentation(run, title, arguments, cwd=None):

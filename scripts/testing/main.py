@@ -86,12 +86,13 @@ def fuzzing(run):
 def end_to_end(run):
     # Few tests at once: they measure, and the machine may be small.
     cargo.suite(run, "end to end", ALL, {"RUST_TEST_THREADS": "2"}, wanted=is_end_to_end, together=may_share,
-                first=LONGEST, beside=[lambda say: node.suite(run, "pages in a browser", "web", "browser", say)])
+                first=LONGEST)
 
 
 def pages(run):
     run.step("types of the pages", ["npm", "--prefix", "web", "run", "--silent", "check"])
     node.suite(run, "parts of the pages", "web", "unit")
+    node.suite(run, "pages in a browser", "web", "browser")
 
 
 STEPS = {
@@ -104,7 +105,7 @@ STEPS = {
     "pages": pages,
 }
 # Steps that run the server, some of them in the lab.
-NEED_SERVER = {"crates", "end-to-end"}
+NEED_SERVER = {"crates", "end-to-end", "pages"}
 
 
 def main(wanted):

@@ -4,13 +4,13 @@ import json
 import os
 import tempfile
 
-from runner import how, say
+from runner import how
 
 
-def suite(run, title, directory, kind, say=say):
+def suite(run, title, directory, kind):
     """Runs the tests of web/test/KIND."""
-    began = run.begin(title, say)
-    status, results = events(run, directory, [kind], say)
+    began = run.begin(title)
+    status, results = events(run, directory, [kind])
     failures = {}
     for file, name, result in results:
         full = f"web::{file} {name}"
@@ -21,16 +21,16 @@ def suite(run, title, directory, kind, say=say):
         else:
             failures[full] = result["message"]
     if not results or (status != 0) != bool(failures):
-        run.fail(title, f"{how(status, run.limit)}; {len(failures)} tests failed", say)
+        run.fail(title, f"{how(status, run.limit)}; {len(failures)} tests failed")
     for name, message in sorted(failures.items()):
-        run.fail(name, message, say)
-    run.end(title, began, say)
+        run.fail(name, message)
+    run.end(title, began)
 
 
-def events(run, directory, arguments, say=say):
+def events(run, directory, arguments):
     """(status, [(file, full name, result)])."""
     with tempfile.NamedTemporaryFile(mode="r", encoding="utf-8") as file:
         env = {"REELWAY_TEST_EVENTS": file.name}
-        status = run.program(["node", "scripts/test.mjs", *arguments], env, directory, say=say)
+        status = run.program(["node", "scripts/test.mjs", *arguments], env, directory)
         results = [json.loads(line) for line in file]
     return status, [(os.path.basename(each["file"]).split(".")[0], each["name"], each) for each in results]

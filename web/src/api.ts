@@ -183,6 +183,31 @@ export interface Cache {
   compared: { requests: number; this: number; lru: number; ons: number; belady: number } | null;
   disks: Device[];
   films: CachedFilm[];
+  tier: Tier | null;
+  servers: OtherServer[];
+}
+
+/** The cache of remote films on a disk. */
+export interface Tier {
+  bytes: number;
+  used: number;
+  kept: { title: string; lacking: number | null }[];
+  prefill: {
+    hours: string | null; // 02:00-06:00
+    running: boolean;
+    asked: boolean; // it runs because somebody has asked for it
+    films: { title: string; hours_watched: number; lacking: number | null }[];
+  } | null;
+}
+
+/** A server that remote films come from. */
+export interface OtherServer {
+  address: string;
+  sibling: boolean;
+  up: boolean;
+  requests: number;
+  bytes: number;
+  faults: number;
 }
 
 /** What the server answered instead of what was asked for; `status` 0: it did not answer. */
@@ -236,10 +261,13 @@ export const calibration = (signal?: AbortSignal): Promise<Calibration> => get("
 
 export const cache = (signal?: AbortSignal): Promise<Cache> => get("/api/cache", signal);
 
-/** Ends a session. The token is the one in the server's state directory. */
-export async function endSession(id: string, token: string): Promise<void> {
-  await ask(`/api/sessions/${encodeURIComponent(id)}`, {
-    method: "DELETE",
-    headers: { Authorization: `Bearer ${token}` },
-  });
-}
+/** Changes something. The token is the one in the server's state directory. */
+const change = async (method: "PUT" | "DELETE", path: string, token: string): Promise<void> => {
+  await ask(path, { method, headers: { Authorization: `Bearer ${token}` } });
+};
+
+export const endSession = (id: string, token: string) =>
+  change("DELETE", `/api/sessions/${encodeURIComponent(id)}`, token);
+
+/** Films that were watched most are fetched to the tier now, or no longer. */
+export const prefill = (wanted: boolean, token: string) => change(wanted ? "PUT" : "DELETE", "/api/prefill", token);

@@ -31,6 +31,8 @@ pub struct Config {
     /// Which edge a viewer is sent to.
     #[serde(deserialize_with = "scheduler")]
     pub scheduler: Scheduler,
+    /// Weights are multiplied by what the edges' networks carry.
+    pub weigh_by_capacity: bool,
     /// Seconds for which a viewer's address stays with its edge; 0: not at all.
     pub persistence: u32,
     /// Bits of the address that count for that; 0: all.
@@ -52,6 +54,7 @@ impl Default for Config {
             interface: String::new(),
             method: Method::Direct,
             scheduler: Scheduler::WeightedLeastConnections,
+            weigh_by_capacity: true,
             persistence: 300,
             persistence_prefix: 0,
             mark: 0x5ee1,

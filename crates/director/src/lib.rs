@@ -12,6 +12,7 @@
 //! | `probe.rs` | checks of an edge: RTSP and HTTP |
 //! | `setup.rs` | what a machine needs beside the table: the address, the marks, kernel settings; set, and put back |
 //! | `steps.rs` | which of that is needed for which method, on directors and on edges. Pure |
+//! | `weight.rs` | how much of the newcomers each edge gets. Pure |
 //! | `run.rs` | the loop |
 #![forbid(unsafe_code)]
 
@@ -22,6 +23,7 @@ mod probe;
 mod run;
 mod setup;
 mod steps;
+mod weight;
 
 pub use config::{Config, EdgeConfig, HealthConfig, Ports, REFERENCE, parse_edge, parse_method};
 pub use run::{Order, run, steps};

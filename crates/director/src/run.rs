@@ -14,6 +14,7 @@ use crate::plan::{self, Change};
 use crate::probe;
 use crate::setup::{Setup, run as run_program};
 use crate::steps::{Step, for_director};
+use crate::weight::{self, Capacity, Part};
 
 /// What a director that runs is told.
 #[derive(Debug)]
@@ -130,6 +131,7 @@ fn interface_to_edges(config: &Config) -> anyhow::Result<String> {
 struct Edge {
     config: EdgeConfig,
     health: Health,
+    capacity: Option<Capacity>,
 }
 
 impl Edge {
@@ -137,6 +139,7 @@ impl Edge {
         Edge {
             config: *config,
             health: Health::new(),
+            capacity: None,
         }
     }
 }
@@ -163,10 +166,10 @@ impl Director {
             let known = before
                 .iter()
                 .position(|edge| edge.config.address == new.address);
-            let health = known.map_or_else(Health::new, |known| before.swap_remove(known).health);
+            let known = known.map_or_else(|| Edge::new(new), |known| before.swap_remove(known));
             Edge {
                 config: *new,
-                health,
+                ..known
             }
         });
         self.edges = taken.collect();
@@ -204,8 +207,13 @@ impl Director {
             let Ok((number, result)) = done else {
                 continue;
             };
-            let Edge { config, health } = &mut self.edges[number];
+            let Edge {
+                config,
+                health,
+                capacity,
+            } = &mut self.edges[number];
             let now = reelway_clock::now();
+            let result = result.map(|says| *capacity = says);
             match health.checked(result, now, &self.config.health) {
                 Some(Event::Up) => info!("edge {} gets viewers", config.address),
                 Some(Event::Down(why)) => warn!("edge {} gets no viewers: {why}", config.address),
@@ -217,22 +225,29 @@ impl Director {
     /// The edges that are to be in the table.
     fn destinations(&self) -> Vec<Destination> {
         let now = reelway_clock::now();
-        let destination = |edge: &Edge| {
-            let share = edge.health.share(now, &self.config.health);
-            let weight = match edge.config.weight {
-                0 => 0,
-                weight => (weight * share / 1000).max(1),
-            };
+        let parts = self.edges.iter().map(|edge| Part {
+            weight: edge.config.weight,
+            share: edge.health.share(now, &self.config.health),
+            capacity: edge.capacity.filter(|_| self.config.weigh_by_capacity),
+        });
+        let parts: Vec<Part> = parts.collect();
+        let weights = weight::weights(&parts, self.config.scheduler);
+        let destination = |(number, edge): (usize, &Edge)| {
+            let weight = weights[number];
             // This scheduler refuses viewers where the edge that they belong to has no weight.
             let is_refused = weight == 0 && self.config.scheduler == Scheduler::DestinationHash;
-            (share > 0 && !is_refused).then(|| Destination {
+            (parts[number].share > 0 && !is_refused).then(|| Destination {
                 // The port that was asked for.
                 address: SocketAddr::new(edge.config.address, 0),
                 method: self.config.method,
                 weight,
             })
         };
-        self.edges.iter().filter_map(destination).collect()
+        self.edges
+            .iter()
+            .enumerate()
+            .filter_map(destination)
+            .collect()
     }
 
     /// Makes the table as it is to be.

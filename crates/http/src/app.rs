@@ -16,7 +16,7 @@ use reelway_viewing::Pace;
 
 use crate::answer::{self, Answer};
 use crate::api::admission::{admission, calibration, calibration_chart};
-use crate::api::cache::{cache, keep, purge};
+use crate::api::cache::{cache, keep, prefill, purge, stop_prefill};
 use crate::api::events::{Events, events};
 use crate::api::film::film;
 use crate::api::films::films;
@@ -244,6 +244,7 @@ fn router(parts: Parts) -> Router {
         .route("/api/calibration.svg", get(calibration_chart))
         .route("/api/cache", get(cache))
         .route("/api/cache/{*title}", put(keep).delete(purge))
+        .route("/api/prefill", put(prefill).delete(stop_prefill))
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::HeaderName;
 use reelway_metrics::Exposition;
 use reelway_supervise::Severity;
 
@@ -17,10 +18,18 @@ pub(crate) async fn healthz(State(status): State<Arc<Status>>) -> Answer {
     health(&status.node.problems())
 }
 
-/// `GET /readyz`: 503 while newcomers are not let in.
+/// `GET /readyz`: 503 while newcomers are not let in. Says what the network carries, where it is limited.
 pub(crate) async fn readyz(State(status): State<Arc<Status>>) -> Answer {
     match status.state() {
-        NodeState::Serving => answer::with(StatusCode::OK, "text/plain; charset=utf-8", "ready\n"),
+        NodeState::Serving => {
+            let mut answer = answer::with(StatusCode::OK, "text/plain; charset=utf-8", "ready\n");
+            if let Some((total, free)) = status.sessions.gate().network() {
+                let capacity = format!("total={total}, free={free}");
+                let name = HeaderName::from_static("reelway-capacity");
+                answer::set(&mut answer, name, &capacity);
+            }
+            answer
+        }
         NodeState::Starting => answer::error(StatusCode::SERVICE_UNAVAILABLE, "starting"),
         NodeState::Draining => answer::error(StatusCode::SERVICE_UNAVAILABLE, "stopping"),
     }

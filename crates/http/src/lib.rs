@@ -57,6 +57,8 @@ mod watch;
 mod web;
 
 pub use config::HttpConfig;
-pub use node::{Addresses, Calibrated, NodeState, NodeView, Problem};
+pub use node::{
+    Addresses, Calibrated, NodeState, NodeView, OtherServer, Prefill, PrefillFilm, Problem,
+};
 pub use reelway_viewing::pinned_blocks;
 pub use server::HttpServer;

@@ -74,6 +74,47 @@ pub struct Calibrated {
     pub chart: String,
 }
 
+/// A server that remote films come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OtherServer {
+    /// Its address.
+    pub address: String,
+    /// It is a sibling, and no origin.
+    pub sibling: bool,
+    /// It has not failed since it answered last.
+    pub up: bool,
+    /// Requests since the start.
+    pub requests: u64,
+    /// Bytes that came since the start.
+    pub bytes: u64,
+    /// Requests that failed.
+    pub faults: u64,
+}
+
+/// The films that are brought to the tier because they are watched much.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Prefill {
+    /// The hours of the day in which that is done, as in the configuration; `None`: only when an operator asks for it.
+    pub hours: Option<String>,
+    /// Whether it is being done now …
+    pub running: bool,
+    /// … because an operator has asked for it.
+    pub asked: bool,
+    /// Those that are being brought now, the one watched most first.
+    pub films: Vec<PrefillFilm>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PrefillFilm {
+    /// Its title.
+    pub title: String,
+    /// Hours that it was watched; they count half after three days.
+    pub hours_watched: f64,
+    /// Bytes of it that the tier lacks; `None`: not known yet.
+    pub lacking: Option<u64>,
+}
+
 /// The rest of the server as the API sees it. Called often; must not block.
 pub trait NodeView: Send + Sync {
     /// The server's name.
@@ -105,6 +146,16 @@ pub trait NodeView: Send + Sync {
     fn keep(&self, _title: &str, _is_kept: bool) -> Result<(), String> {
         Err("this server keeps no films".to_owned())
     }
+    /// The servers that remote films come from.
+    fn servers(&self) -> Vec<OtherServer> {
+        Vec::new()
+    }
+    /// The films that are brought to the tier because they are watched much.
+    fn prefill(&self) -> Option<Prefill> {
+        None
+    }
+    /// They are to be brought now, or no longer.
+    fn ask_prefill(&self, _is_asked: bool) {}
     /// What was calibrated before this server was started, if anything was.
     fn calibrated(&self) -> Option<Calibrated> {
         None

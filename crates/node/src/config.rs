@@ -13,6 +13,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use bytesize::ByteSize;
 
 pub use self::keys::{Admission, Capacity, Class, Config, Downloads, Listen, LogFormat};
+pub use crate::prefill::Hours;
 
 /// Characters of a token that nobody guesses, at least.
 const SHORTEST_TOKEN: usize = 16;

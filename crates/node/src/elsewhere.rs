@@ -1,7 +1,8 @@
-//! The servers that remote films come from, as `/metrics` shows them.
+//! The servers that remote films come from, as `/metrics` and the API show them.
 
 use std::sync::Arc;
 
+use reelway_http::OtherServer;
 use reelway_metrics::Exposition;
 use reelway_origin::{Group, Origin};
 
@@ -13,6 +14,33 @@ pub struct Elsewhere {
 }
 
 impl Elsewhere {
+    /// What came from each, origins first. This server is not among them.
+    pub fn servers(&self) -> Vec<OtherServer> {
+        let origins = self.origins.iter().map(|origin| {
+            let stats = origin.stats();
+            OtherServer {
+                address: origin.shown().to_owned(),
+                sibling: false,
+                up: origin.is_up(),
+                requests: stats.requests,
+                bytes: stats.bytes,
+                faults: stats.faults,
+            }
+        });
+        let siblings = self.group.iter().flat_map(|group| group.stats());
+        let siblings = siblings
+            .filter(|stats| !stats.is_own)
+            .map(|stats| OtherServer {
+                address: stats.address,
+                sibling: true,
+                up: stats.is_up,
+                requests: stats.requests,
+                bytes: stats.bytes,
+                faults: stats.faults,
+            });
+        origins.chain(siblings).collect()
+    }
+
     /// What was asked of them, and what came.
     pub fn write_metrics(&self, out: &mut Exposition) {
         let origins: Vec<_> = (self.origins.iter())

@@ -1,12 +1,13 @@
-//! Films that are kept are brought to the tier: what is lacking of them is fetched, block by block, after what viewers need.
+//! Films that are kept, or were watched most, are brought to the tier: what is lacking of them is fetched, block by block, after
+//! what viewers need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use reelway_library::Library;
-use reelway_session::{Gate, Resource};
+use reelway_session::{Resource, Sessions, State};
 use reelway_supervise as supervise;
-use reelway_sys::FileIdentity;
-use tracing::warn;
+use reelway_sys::{FileIdentity, files};
+use tracing::{info, warn};
 
 use crate::view::Node;
 
@@ -19,7 +20,13 @@ const PART: u64 = 2;
 /// Seconds of that which are saved up at most.
 const SAVED: u64 = 10;
 
-/// Brings kept films to the tier.
+/// Seconds from one note of what is watched to the next, and from one time that it is written to a file to the next.
+const NOTE: u64 = 60;
+const WRITE: u64 = 600;
+/// Seconds from one choice of films that were watched most to the next.
+const CHOOSE: u64 = 5;
+
+/// Brings films to the tier.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     /// Seconds since the start.
@@ -35,7 +42,8 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// A second has passed; to be called once a second.
-    pub fn tick(&mut self, gate: &Gate) {
+    pub fn tick(&mut self, sessions: &Sessions, node: &Node, library: &Library) {
+        let gate = sessions.gate();
         let limits = gate.config().admission.capacity.limits();
         let is_limited = limits.iter().any(|(of, _)| *of == Resource::Origin);
         let part = is_limited.then(|| gate.unbooked(Resource::Origin) / PART);
@@ -47,20 +55,39 @@ impl Keeper {
         if self.seconds.is_multiple_of(LOOK_AGAIN) {
             self.whole.clear();
         }
+        let now = node.time();
+        if self.seconds.is_multiple_of(NOTE) {
+            note_watched(sessions, node, library, now.0);
+        }
+        if self.seconds.is_multiple_of(WRITE) {
+            // The file system may take its time, and others look at what is fetched.
+            let unwritten = node.prefill().popularity().unwritten();
+            if let Some((path, text)) = unwritten {
+                let written = tokio::task::block_in_place(|| files::replace(&path, &text));
+                node.prefill().popularity().was_written(written);
+            }
+        }
+        if self.seconds.is_multiple_of(CHOOSE) {
+            choose(node, library, now);
+        }
     }
 
     /// Fetches what is lacking, as much as may be fetched now. Can be dropped at any time, and begun again.
     pub async fn work(&mut self, node: &Node, library: &Library) {
         supervise::inject("keeping");
-        let titles = node.kept().titles();
+        let kept = node.kept().titles();
+        // Those that are kept come first, then those that are watched most.
+        let mut titles: Vec<String> = kept.iter().cloned().collect();
+        titles.extend(node.prefill().titles());
         let catalogue = library.catalogue();
         let entries = titles.iter().filter_map(|title| catalogue.entry(title));
         let entries: Vec<_> = entries.collect();
         let files: Vec<_> = entries.iter().map(|entry| entry.identity).collect();
         library.store().keep(&files);
-        self.said.retain(|title| titles.contains(title));
-        self.done.retain(|title| titles.contains(title));
-        self.whole.retain(|title, _| titles.contains(title));
+        let wanted: BTreeSet<&String> = titles.iter().collect();
+        self.said.retain(|title| wanted.contains(title));
+        self.done.retain(|title| wanted.contains(title));
+        self.whole.retain(|title, _| wanted.contains(title));
         for title in node.kept().take_new() {
             self.done.remove(&title);
             self.whole.remove(&title);
@@ -77,7 +104,8 @@ impl Keeper {
                 }
                 Ok(false) => return,
                 Err(why) => {
-                    if self.said.insert(title.clone()) {
+                    // The others are as many as fit; what does not is fetched by those who watch it.
+                    if kept.contains(title) && self.said.insert(title.clone()) {
                         warn!(film = title, "cannot be kept: {why}");
                     }
                     self.done.insert(title.clone());
@@ -96,7 +124,7 @@ impl Keeper {
         };
         let block_bytes = u64::from(store.block_bytes());
         let mut lacking = (lacks.len() as u64 * block_bytes).min(source.len());
-        node.kept().lacks(title, lacking);
+        node.lacks(title, lacking);
         for block in lacks {
             if !self.may_fetch.takes(block_bytes) {
                 return Ok(false);
@@ -106,9 +134,51 @@ impl Keeper {
                 return Err("the tier has no room for all of it, or may not write now".to_owned());
             }
             lacking = lacking.saturating_sub(block_bytes);
-            node.kept().lacks(title, lacking);
+            node.lacks(title, lacking);
         }
         Ok(true)
+    }
+}
+
+/// Notes what is watched at the moment, of the films that lie elsewhere.
+fn note_watched(sessions: &Sessions, node: &Node, library: &Library, now: u64) {
+    let mut prefill = node.prefill();
+    for session in sessions.in_order() {
+        let title = session.title();
+        let entry = library.catalogue().entry(title);
+        let is_remote = entry.is_some_and(|entry| entry.identity.is_remote());
+        if is_remote && session.moment().progress.state == State::Playing {
+            let hours = NOTE as f64 / 3600.0;
+            prefill.popularity().watched(title, hours, now);
+        }
+    }
+}
+
+/// Chooses which films are brought to the tier because they are watched much.
+fn choose(node: &Node, library: &Library, now: (u64, u32)) {
+    let Some(tier) = library.store().tier() else {
+        return;
+    };
+    let kept = node.kept().titles();
+    let catalogue = library.catalogue();
+    let entry = |title: &str| catalogue.entry(title);
+    let size = |title: &str| Some(entry(title)?.identity.size);
+    let room = tier.blocks * u64::from(library.store().block_bytes());
+    let of_kept: u64 = kept.iter().filter_map(|title| size(title)).sum();
+    let wanted = |title: &str| {
+        let entry = entry(title).filter(|entry| entry.identity.is_remote())?;
+        (!kept.contains(title)).then_some(entry.identity.size)
+    };
+    let room = room.saturating_sub(of_kept);
+    let mut prefill = node.prefill();
+    let before = prefill.titles().len();
+    prefill.choose(now, wanted, room);
+    match prefill.titles().len() {
+        0 if before > 0 => info!("no more films are brought to the tier for being watched most"),
+        count if count > 0 && before == 0 => {
+            info!("the {count} films that were watched most are brought to the tier");
+        }
+        _ => {}
     }
 }
 

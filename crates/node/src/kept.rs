@@ -11,15 +11,18 @@ use tracing::warn;
 /// Titles that can be kept.
 const MOST: usize = 10_000;
 
+/// Titles of films.
+pub(crate) type Titles = BTreeSet<String>;
+
 /// The titles that are kept.
 #[derive(Debug)]
 pub(crate) struct Kept {
     path: PathBuf,
-    titles: BTreeSet<String>,
+    titles: Titles,
     /// Bytes that the tier lacks of those that have been looked at.
     lacks: BTreeMap<String, u64>,
     /// Those that nobody has looked at since they are kept.
-    new: BTreeSet<String>,
+    new: Titles,
 }
 
 impl Kept {
@@ -42,7 +45,7 @@ impl Kept {
     }
 
     /// All of them.
-    pub fn titles(&self) -> BTreeSet<String> {
+    pub fn titles(&self) -> Titles {
         self.titles.clone()
     }
 
@@ -54,7 +57,7 @@ impl Kept {
     }
 
     /// Those that are kept since this was asked last.
-    pub fn take_new(&mut self) -> BTreeSet<String> {
+    pub fn take_new(&mut self) -> Titles {
         std::mem::take(&mut self.new)
     }
 
@@ -65,33 +68,42 @@ impl Kept {
         }
     }
 
-    /// From now on a title is kept, or is not.
+    /// All of them once this title is kept, too, or no longer, and where they are to be written before that holds
+    /// ([`Kept::set`]); `None`: it is so already.
     ///
     /// # Errors
-    /// There are too many, or it cannot be remembered.
-    pub fn set(&mut self, title: &str, is_kept: bool) -> Result<(), String> {
+    /// There are too many.
+    pub fn with(&self, title: &str, is_kept: bool) -> Result<Option<(PathBuf, Titles)>, String> {
         let mut titles = self.titles.clone();
         let is_other = match is_kept {
             true => titles.insert(title.to_owned()),
             false => titles.remove(title),
         };
-        if !is_other {
-            return Ok(());
-        }
         if titles.len() > MOST {
             return Err(format!("{MOST} films are kept already"));
         }
-        let written = serde_json::to_vec(&titles)
-            .map_err(io::Error::from)
-            .and_then(|text| files::replace(&self.path, &text));
-        written.map_err(|error| format!("{}: {error}", self.path.display()))?;
+        Ok(is_other.then(|| (self.path.clone(), titles)))
+    }
+
+    /// From now on these are kept; `title` was added or taken away.
+    pub fn set(&mut self, titles: Titles, title: &str) {
         self.titles = titles;
         self.lacks.remove(title);
-        if is_kept {
+        if self.titles.contains(title) {
             self.new.insert(title.to_owned());
         }
-        Ok(())
     }
+}
+
+/// Writes the list for the time after a restart.
+///
+/// # Errors
+/// Why it cannot be remembered, in words.
+pub(crate) fn write(path: &Path, titles: &Titles) -> Result<(), String> {
+    let written = serde_json::to_vec(titles)
+        .map_err(io::Error::from)
+        .and_then(|text| files::replace(path, &text));
+    written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -102,9 +114,15 @@ mod tests {
     fn what_is_kept_survives_a_restart_and_a_damaged_list_is_empty() {
         let dir = tempfile::tempdir().unwrap();
         let mut kept = Kept::of(dir.path());
-        kept.set("b", true).unwrap();
-        kept.set("a/\"ü\n", true).unwrap();
-        kept.set("b", false).unwrap();
+        let mut set = |title, is_kept| {
+            let (path, titles) = kept.with(title, is_kept).unwrap().unwrap();
+            write(&path, &titles).unwrap();
+            kept.set(titles, title);
+            assert_eq!(kept.with(title, is_kept).unwrap(), None);
+        };
+        set("b", true);
+        set("a/\"ü\n", true);
+        set("b", false);
         let again = Kept::of(dir.path()).lacking();
         assert_eq!(again, [("a/\"ü\n".to_owned(), None)]);
         fs::write(dir.path().join("kept.json"), "[\"a\"").unwrap();

@@ -11,7 +11,8 @@
 //! | `amounts.rs`, `judging.rs` | what the machine carries, as it is written, and how newcomers are judged by it |
 //! | `calibrate.rs`, `calibration.rs`, `process.rs` | what it carries is measured; what was found is kept; a server in another process |
 //! | `ticking.rs`, `disks.rs`, `wire.rs` | what is done once a second: what disks and networks really carry |
-//! | `kept.rs`, `keeping.rs` | which films are kept on the tier; they are brought there |
+//! | `kept.rs`, `prefill.rs`, `popularity.rs` | which films are kept on the tier, which are brought there at night, and how much each is watched |
+//! | `keeping.rs` | films are brought to the tier |
 //! | `elsewhere.rs` | the servers that remote films come from, as metrics |
 //! | `view.rs`, `token.rs` | what pages and API show of the server, what is made at the first start and kept |
 #![forbid(unsafe_code)]
@@ -29,6 +30,8 @@ mod judging;
 mod keeping;
 mod kept;
 pub mod lan;
+mod popularity;
+mod prefill;
 pub mod process;
 mod serving;
 pub mod sources;

@@ -24,6 +24,8 @@ use crate::films::{Films, Opened};
 use crate::judging::{gate, links};
 use crate::kept::Kept;
 use crate::lan;
+use crate::popularity::Popularity;
+use crate::prefill::Prefill;
 use crate::ticking::tick;
 use crate::token::{api_token, node_id};
 use crate::view::Node;
@@ -94,7 +96,11 @@ impl Serving {
             (id, shown.clone()),
             calibrated(&state),
             indexes,
-            (Kept::of(&state), elsewhere),
+            (
+                Kept::of(&state),
+                Prefill::new(config.tier.prefill, Popularity::of(&state)),
+                elsewhere,
+            ),
         ));
         let http = HttpServer::bind(
             http_config(config, http_listen, token, config.edge_tokens()?),

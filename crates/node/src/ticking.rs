@@ -91,7 +91,7 @@ pub(crate) async fn tick(
         });
         // Looked at often until the first films are ready, since somebody waits for them.
         if settled {
-            keeper.tick(sessions.gate());
+            keeper.tick(&sessions, &node, &films);
             let keeping = async {
                 keeper.work(&node, &films).await;
                 std::future::pending().await

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use reelway_catalogue::IndexMemory;
-use reelway_http::{Addresses, Calibrated, NodeState, NodeView, Problem};
+use reelway_http::{
+    Addresses, Calibrated, NodeState, NodeView, OtherServer, Prefill as Shown, Problem,
+};
 use reelway_metrics::Exposition;
 use reelway_sender::{Activity, Recent, Sender};
 use reelway_session::Sessions;
@@ -12,7 +14,8 @@ use reelway_supervise as supervise;
 use serde_json::Value;
 
 use crate::elsewhere::Elsewhere;
-use crate::kept::Kept;
+use crate::kept::{self, Kept};
+use crate::prefill::Prefill;
 
 /// This server.
 pub struct Node {
@@ -27,6 +30,9 @@ pub struct Node {
     settled: AtomicBool,
     recent: Mutex<Recent>,
     kept: Mutex<Kept>,
+    /// Held while the list of what is kept is written.
+    writing: Mutex<()>,
+    prefill: Mutex<Prefill>,
     elsewhere: Elsewhere,
 }
 
@@ -38,7 +44,7 @@ impl Node {
         (id, addresses): (String, Addresses),
         calibrated: Option<Calibrated>,
         indexes: IndexMemory,
-        (kept, elsewhere): (Kept, Elsewhere),
+        (kept, prefill, elsewhere): (Kept, Prefill, Elsewhere),
     ) -> Node {
         Node {
             sender,
@@ -50,6 +56,8 @@ impl Node {
             settled: AtomicBool::new(false),
             recent: Mutex::default(),
             kept: Mutex::new(kept),
+            writing: Mutex::new(()),
+            prefill: Mutex::new(prefill),
             elsewhere,
         }
     }
@@ -68,6 +76,23 @@ impl Node {
     /// The films that it keeps.
     pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
         supervise::lock(&self.kept)
+    }
+
+    /// The films that are brought to the tier because they are watched much.
+    pub(crate) fn prefill(&self) -> MutexGuard<'_, Prefill> {
+        supervise::lock(&self.prefill)
+    }
+
+    /// Seconds since 1970, and the minute of the local day.
+    pub(crate) fn time(&self) -> (u64, u32) {
+        let seconds = reelway_clock::real().seconds();
+        (seconds, reelway_sys::time::minute_of_day(seconds))
+    }
+
+    /// The tier lacks so many bytes of a film that is to be there.
+    pub(crate) fn lacks(&self, title: &str, bytes: u64) {
+        self.kept().lacks(title, bytes);
+        self.prefill().lacks(title, bytes);
     }
 
     /// What its sender does.
@@ -139,7 +164,26 @@ impl NodeView for Node {
     }
 
     fn keep(&self, title: &str, is_kept: bool) -> Result<(), String> {
-        self.kept().set(title, is_kept)
+        // One after the other, and who looks at the list meanwhile does not wait for the disk.
+        let _writing = supervise::whole(self.writing.lock());
+        let Some((path, titles)) = self.kept().with(title, is_kept)? else {
+            return Ok(());
+        };
+        kept::write(&path, &titles)?;
+        self.kept().set(titles, title);
+        Ok(())
+    }
+
+    fn servers(&self) -> Vec<OtherServer> {
+        self.elsewhere.servers()
+    }
+
+    fn prefill(&self) -> Option<Shown> {
+        Some(self.prefill().shown())
+    }
+
+    fn ask_prefill(&self, is_asked: bool) {
+        self.prefill().ask(is_asked);
     }
 
     fn calibrated(&self) -> Option<Calibrated> {

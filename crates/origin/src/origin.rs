@@ -113,6 +113,11 @@ impl Origin {
         *lock(&self.0.on_changed) = Some(Box::new(listener));
     }
 
+    /// Whether an endpoint of it is well.
+    pub fn is_up(&self) -> bool {
+        self.0.source.is_up()
+    }
+
     /// What it has done.
     pub fn stats(&self) -> OriginStats {
         self.0.source.stats()

@@ -130,6 +130,11 @@ impl Health {
         was_well
     }
 
+    /// Whether an endpoint has not failed since it answered last.
+    pub fn is_up(&self) -> bool {
+        self.endpoints.iter().any(|endpoint| endpoint.faults == 0)
+    }
+
     /// How many endpoints rest.
     pub fn resting(&self, now: Monotonic) -> usize {
         self.endpoints

@@ -398,6 +398,11 @@ impl Source {
         })
     }
 
+    /// Whether an endpoint has not failed since it answered last.
+    pub fn is_up(&self) -> bool {
+        self.health().is_up()
+    }
+
     /// What was done since the start.
     pub fn stats(&self) -> OriginStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -69,6 +69,9 @@ pub struct Edge {
     /// Disk space for what was fetched [default: half of what is free, 64GiB at most]
     #[arg(long, value_name = "SIZE", env = "REELWAY_TIER", value_parser = config::size)]
     tier: Option<ByteSize>,
+    /// Hours of the day in which the films watched most are fetched whole, such as 02:00-06:00 [default: never]
+    #[arg(long, value_name = "HOURS", env = "REELWAY_PREFILL")]
+    prefill: Option<config::Hours>,
     /// HTTP address of another edge of the same origins, asked before them; may be repeated, and name this edge, too
     #[arg(
         long = "sibling",
@@ -167,11 +170,15 @@ impl Cli {
                 let Edge {
                     origins,
                     tier,
+                    prefill,
                     siblings,
                     sibling_token,
                     flags,
                 } = *edge;
                 let mut config = flags.config()?;
+                if prefill.is_some() {
+                    config.tier.prefill = prefill;
+                }
                 if !siblings.is_empty() {
                     config.siblings.urls = siblings.into_iter().map(Secret::new).collect();
                 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reelway_admission::{
     Admission, Arrival, BookingId, CapacityNotice, Config, Curves, Desk, Needs, Outcome, PATIENCE,
-    Refusal, Refused, Reservation, Resource, Wants,
+    Refusal, Refused, Reservation, Resource, WHOLE_NETWORK, Wants,
 };
 use reelway_catalogue::Film;
 use reelway_demand::{Demand, Schedule};
@@ -130,6 +130,25 @@ impl Gate {
     /// Bytes a second of a resource that nobody has booked at the moment, less a part of what is booked.
     pub fn unbooked(&self, resource: Resource) -> u64 {
         self.desk().unbooked(reelway_clock::now(), resource)
+    }
+
+    /// Bytes a second that the network carries in all, and those of them that nobody has booked at the moment; `None`: it has
+    /// no limit.
+    pub fn network(&self) -> Option<(u64, u64)> {
+        let limits = self.config().admission.capacity.limits().iter();
+        let networks = limits.filter(|(of, _)| matches!(of, Resource::Network(_)));
+        let amounts =
+            networks.map(|(of, limit)| (*of == WHOLE_NETWORK, *limit, self.unbooked(*of)));
+        let (whole, each): (Vec<_>, Vec<_>) = amounts.partition(|(is_whole, ..)| *is_whole);
+        let sum = |amounts: &[(bool, u64, u64)]| {
+            let total = amounts.iter().map(|(_, limit, _)| limit).sum::<u64>();
+            let free = amounts.iter().map(|(.., free)| free).sum::<u64>();
+            (!amounts.is_empty()).then_some((total, free))
+        };
+        match (sum(&whole), sum(&each)) {
+            (Some(whole), Some(each)) => Some((whole.0.min(each.0), whole.1.min(each.1))),
+            (whole, each) => whole.or(each),
+        }
     }
 
     /// What a film needs; `None`: nothing is limited. If its index has not been read for that yet, reading begins, and the

@@ -33,6 +33,20 @@ pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// The minute of the day, 0 to 1439, at a moment (seconds since 1970) in this machine's time zone: that of `TZ`, or of
+/// `/etc/localtime`. UTC for moments that the C library cannot tell.
+pub fn minute_of_day(seconds: u64) -> u32 {
+    let at = libc::time_t::try_from(seconds).unwrap_or_default();
+    // SAFETY: a tm is plain numbers, and a pointer that is only written here.
+    let mut local: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both are what the function reads and writes; unlike localtime it shares nothing with other threads.
+    let is_known = unsafe { !libc::localtime_r(&at, &mut local).is_null() };
+    match is_known {
+        true => (local.tm_hour * 60 + local.tm_min).clamp(0, 1439) as u32,
+        false => (seconds / 60 % 1440) as u32,
+    }
+}
+
 /// Lets the calling thread's sleeps end as exactly as the kernel can: it may otherwise put them off
 /// by 50 µs to save wake-ups (prctl(2), `PR_SET_TIMERSLACK`).
 pub fn precise_timers() {
@@ -48,5 +62,15 @@ mod tests {
         assert!(super::monotonic_ns() >= before.0 && super::thread_cpu_ns() >= before.1);
         assert!(super::realtime_ns() > 1_700_000_000 * 1_000_000_000);
         assert!(super::process_cpu_ns() > 0);
+    }
+
+    #[test]
+    fn a_day_has_1440_minutes_in_every_time_zone() {
+        let start = 1_800_000_000;
+        let first = super::minute_of_day(start);
+        for minutes in 0..1440 {
+            let minute = super::minute_of_day(start + minutes * 60);
+            assert_eq!(minute, (first + minutes as u32) % 1440);
+        }
     }
 }

@@ -207,6 +207,39 @@ fn a_kept_film_is_fetched_whole_and_plays_while_its_origin_is_away() {
 }
 
 #[test]
+fn the_films_watched_most_are_fetched_whole_when_that_is_asked_for() {
+    let (dir, film) = folder();
+    let origin = nginx(dir.path());
+    let state = films::temp_dir("prefill");
+    // What a week of viewers has left.
+    let watched =
+        r#"{"a folder/long": {"hours": 9.0, "at": AT}, "gone": {"hours": 5.0, "at": AT}}"#;
+    let now = reelway_clock::real().seconds().to_string();
+    let watched = watched.replace("AT", &now);
+    fs::write(state.path().join("popularity.json"), watched).expect("a file");
+    let edge = small_edge(origin.at, state.path());
+    let change = |method: &str, token: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers = [("Authorization", bearer.as_str())];
+        let answer = http::request(edge.http, method, "/api/prefill", &headers);
+        answer.expect("an answer").status
+    };
+    let prefill = || edge.get("/api/cache").json()["tier"]["prefill"].clone();
+    assert_eq!(change("PUT", "guessed"), 401);
+    assert_eq!(prefill()["running"], false);
+    assert_eq!(change("PUT", &edge.token()), 204);
+    assert_eq!(prefill()["asked"], true);
+    let done = wait::until(Duration::from_secs(60), || {
+        (prefill()["running"] == false).then_some(())
+    });
+    assert!(done.is_some(), "{}", prefill());
+    assert!(tier::held(&edge) >= film.len() as f64);
+    drop(origin);
+    assert!(edge.get(LONG).body == film, "it plays from the disk");
+    assert_eq!(change("DELETE", &edge.token()), 204);
+}
+
+#[test]
 fn a_purged_film_is_fetched_anew_and_who_watches_it_goes_on() {
     let (dir, film) = folder();
     fs::remove_file(dir.path().join("faststart.mp4")).expect("the short film");

@@ -1,11 +1,47 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError } from "../api";
 
+/** The token given earlier in this tab is here. */
 const place = "reelway.token";
 
-/** The token given earlier in this tab, or null. */
-export const knownToken = () => sessionStorage.getItem(place);
-export const rememberToken = (token: string) => sessionStorage.setItem(place, token);
-export const forgetToken = () => sessionStorage.removeItem(place);
+type Act = (token: string) => Promise<void>;
+
+/** Does what needs the token: asks for it where none is known, and again where the server refuses it. The second of what it
+ * gives belongs into the page. Other errors are the business of `act`. */
+export function useToken(purpose: string) {
+  const [waiting, setWaiting] = useState<Act | null>(null);
+  const [error, setError] = useState<string | null>(null);
+
+  async function attempt(act: Act, token: string) {
+    try {
+      await act(token);
+      sessionStorage.setItem(place, token);
+      setWaiting(null);
+    } catch (cause) {
+      if (!(cause instanceof ApiError) || (cause.status !== 401 && cause.status !== 403)) throw cause;
+      sessionStorage.removeItem(place);
+      setError(cause.message);
+      setWaiting(() => act);
+    }
+  }
+
+  const withToken = (act: Act) => {
+    setError(null);
+    const token = sessionStorage.getItem(place);
+    if (token) void attempt(act, token);
+    else setWaiting(() => act);
+  };
+  const dialog = waiting && (
+    <TokenDialog
+      key={error}
+      purpose={purpose}
+      error={error}
+      onToken={(token) => void attempt(waiting, token)}
+      onCancel={() => setWaiting(null)}
+    />
+  );
+  return [withToken, dialog] as const;
+}
 
 interface TokenDialogProps {
   /** What the token is wanted for: `end this session`. */
@@ -17,7 +53,7 @@ interface TokenDialogProps {
 }
 
 /** Asks for the token that changes want. */
-export function TokenDialog({ purpose, error, onToken, onCancel }: TokenDialogProps) {
+function TokenDialog({ purpose, error, onToken, onCancel }: TokenDialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [token, setToken] = useState("");
   useEffect(() => {

@@ -4,8 +4,9 @@ import * as api from "../api";
 import { Booked } from "../components/booked";
 import { Cached } from "../components/cached";
 import { Notice } from "../components/notice";
+import { Remote } from "../components/remote";
 import { Sparkline } from "../components/sparkline";
-import { forgetToken, knownToken, rememberToken, TokenDialog } from "../components/token-dialog";
+import { useToken } from "../components/token-dialog";
 import { feed, useNode, useSessions } from "../feed";
 import { clock, count, lasting, milliseconds, rate, size, spoken, titleParts } from "../format";
 import { format } from "../routes";
@@ -26,32 +27,24 @@ setInterval(() => {
 export function Live() {
   const node = useNode();
   const sessions = useSessions();
-  const [ending, setEnding] = useState<api.Session | null>(null);
-  const [tokenError, setTokenError] = useState<string | null>(null);
+  const [withToken, dialog] = useToken("end this session");
   const [said, setSaid] = useState("");
 
   useEffect(() => {
     document.title = "Live · Reelway";
   }, []);
 
-  async function end(session: api.Session, token: string) {
-    try {
-      await api.endSession(session.id, token);
-      rememberToken(token);
-      setSaid(`Ended the session of ${session.peer}`);
-      setEnding(null);
-    } catch (cause) {
-      const status = cause instanceof api.ApiError ? cause.status : 0;
-      if (status === 401 || status === 403) {
-        forgetToken();
-        setTokenError(cause instanceof Error ? cause.message : null);
-        setEnding(session);
-        return;
+  const end = (session: api.Session) =>
+    withToken(async (token) => {
+      try {
+        await api.endSession(session.id, token);
+        setSaid(`Ended the session of ${session.peer}`);
+      } catch (cause) {
+        const status = cause instanceof api.ApiError ? cause.status : 0;
+        if (status === 401 || status === 403) throw cause;
+        setSaid(status === 404 ? "That session has ended already" : `Could not end it: ${String(cause)}`);
       }
-      setEnding(null);
-      setSaid(status === 404 ? "That session has ended already" : `Could not end it: ${String(cause)}`);
-    }
-  }
+    });
 
   return (
     <div class="page">
@@ -73,6 +66,7 @@ export function Live() {
       <Figures node={node} />
       <Booked />
       <Cached />
+      <Remote />
       <section aria-labelledby="sessions">
         <h2 id="sessions">Sessions</h2>
         <p class="live-said" role="status">
@@ -82,26 +76,10 @@ export function Live() {
           <p class="quiet">Nobody is watching. Open a film from the library, or its address in a player.</p>
         )}
         {sessions && sessions.length > 0 && (
-          <Sessions
-            sessions={sessions}
-            onEnd={(session) => {
-              setTokenError(null);
-              const token = knownToken();
-              if (token) void end(session, token);
-              else setEnding(session);
-            }}
-          />
+          <Sessions sessions={sessions} onEnd={end} />
         )}
       </section>
-      {ending && (
-        <TokenDialog
-          key={tokenError}
-          purpose="end this session"
-          error={tokenError}
-          onToken={(token) => void end(ending, token)}
-          onCancel={() => setEnding(null)}
-        />
-      )}
+      {dialog}
     </div>
   );
 }

@@ -1,5 +1,6 @@
 //! What the cache holds and what it is worth: `GET /api/cache`. A film is kept on the tier, or what
-//! is held of it is dropped: `PUT` and `DELETE /api/cache/TITLE`.
+//! is held of it is dropped: `PUT` and `DELETE /api/cache/TITLE`. The films that are watched most are brought to the tier:
+//! `PUT` and `DELETE /api/prefill`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use serde::Serialize;
 use super::reply::Reply;
 use crate::answer::{self, Answer};
 use crate::blocking::blocking;
+use crate::node::{OtherServer, Prefill};
 use crate::route;
 use crate::shadow::{Compared as Found, Shadow};
 use crate::status::Status;
@@ -38,6 +40,7 @@ struct Cache {
     disks: Vec<Disk>,
     films: Vec<Film>,
     tier: Option<Tier>,
+    servers: Vec<OtherServer>,
 }
 
 /// The tier, and what is kept on it.
@@ -46,6 +49,7 @@ struct Tier {
     bytes: u64,
     used: u64,
     kept: Vec<Kept>,
+    prefill: Option<Prefill>,
 }
 
 #[derive(Serialize)]
@@ -224,6 +228,25 @@ pub(crate) async fn purge(
     answer
 }
 
+/// `PUT /api/prefill`.
+pub(crate) async fn prefill(
+    State(store): State<Store>,
+    State(status): State<Arc<Status>>,
+) -> Answer {
+    if store.tier().is_none() {
+        let words = "this server has no tier to which films could be brought";
+        return answer::api_error(StatusCode::CONFLICT, words);
+    }
+    status.node.ask_prefill(true);
+    answer::empty(StatusCode::NO_CONTENT)
+}
+
+/// `DELETE /api/prefill`.
+pub(crate) async fn stop_prefill(State(status): State<Arc<Status>>) -> Answer {
+    status.node.ask_prefill(false);
+    answer::empty(StatusCode::NO_CONTENT)
+}
+
 /// Keeps a title from now on, or does not.
 async fn set(status: Arc<Status>, title: String, is_kept: bool) -> Answer {
     match blocking(move || status.node.keep(&title, is_kept)).await {
@@ -275,7 +298,9 @@ impl Cache {
                 kept: kept
                     .map(|(title, lacking)| Kept { title, lacking })
                     .collect(),
+                prefill: status.node.prefill(),
             }),
+            servers: status.node.servers(),
         }
     }
 }

@@ -10,6 +10,7 @@ use reelway_origin::Secret;
 use reelway_sender::BackendChoice;
 use serde::Deserialize;
 
+use crate::prefill::Hours;
 use crate::sources::{Siblings, Source};
 
 /// Everything that can be set.
@@ -123,6 +124,8 @@ pub struct Tier {
     pub policy: String,
     pub admit: u32,
     pub daily: ByteSize,
+    #[serde(deserialize_with = "hours")]
+    pub prefill: Option<Hours>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -301,6 +304,7 @@ impl Default for Tier {
             policy: "s3-fifo".into(),
             admit: 2,
             daily: ByteSize(0),
+            prefill: None,
         }
     }
 }
@@ -365,6 +369,14 @@ impl Default for Log {
             level: "info".into(),
             format: LogFormat::Human,
         }
+    }
+}
+
+/// Empty: none.
+fn hours<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Hours>, D::Error> {
+    match String::deserialize(from)?.as_str() {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(serde::de::Error::custom),
     }
 }
 

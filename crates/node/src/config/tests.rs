@@ -29,6 +29,7 @@ fn the_reference_shows_every_key() {
         "sender:",
         "log:",
         "index:",
+        "siblings:",
     ];
     let keys = debug
         .lines()

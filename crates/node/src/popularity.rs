@@ -1,0 +1,171 @@
+//! How much each film was watched lately. It survives a restart.
+//!
+//! Hours that somebody watched count less the longer ago they are: half after three days.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tracing::warn;
+
+/// Films that are remembered; those watched least are forgotten first.
+const MOST: usize = 10_000;
+/// Seconds after which an hour counts half.
+const HALF: f64 = 3.0 * 86_400.0;
+
+/// How much films were watched.
+#[derive(Debug)]
+pub(crate) struct Popularity {
+    path: PathBuf,
+    films: BTreeMap<String, Watched>,
+    is_written: bool,
+    has_failed: bool,
+}
+
+/// Hours that a film was watched, as they counted at a moment (seconds since 1970).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Watched {
+    hours: f64,
+    at: u64,
+}
+
+impl Watched {
+    fn hours(self, now: u64) -> f64 {
+        let age = now.saturating_sub(self.at) as f64;
+        self.hours * (-age / HALF).exp2()
+    }
+}
+
+impl Popularity {
+    /// That of the time before a restart.
+    pub fn of(state: &Path) -> Popularity {
+        let path = state.join("popularity.json");
+        let films = match fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text).unwrap_or_else(|error| {
+                warn!(
+                    "{}: {error}; which films are watched much is learnt anew",
+                    path.display()
+                );
+                BTreeMap::new()
+            }),
+            Err(_) => BTreeMap::new(),
+        };
+        Popularity {
+            path,
+            films,
+            is_written: true,
+            has_failed: false,
+        }
+    }
+
+    /// A film was watched for so many hours, until now (seconds since 1970).
+    pub fn watched(&mut self, title: &str, hours: f64, now: u64) {
+        let before = self.films.get(title).map_or(0.0, |film| film.hours(now));
+        let watched = Watched {
+            hours: before + hours,
+            at: now,
+        };
+        self.films.insert(title.to_owned(), watched);
+        self.is_written = false;
+        // Seldom, and then for a while not again.
+        if self.films.len() > MOST {
+            for (title, _) in self.most(now).into_iter().skip(MOST / 10 * 9) {
+                self.films.remove(&title);
+            }
+        }
+    }
+
+    /// The films and the hours that they were watched, the most first.
+    pub fn most(&self, now: u64) -> Vec<(String, f64)> {
+        let films = self.films.iter();
+        let mut films: Vec<_> = films
+            .map(|(title, film)| (title.clone(), film.hours(now)))
+            .collect();
+        films.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        films
+    }
+
+    /// What is to be written for the time after a restart, and where; `None`: there is nothing new. What became of it is to be
+    /// said ([`Popularity::was_written`]).
+    pub fn unwritten(&mut self) -> Option<(PathBuf, Vec<u8>)> {
+        if std::mem::replace(&mut self.is_written, true) {
+            return None;
+        }
+        // Numbers and texts can be written as JSON.
+        let text = serde_json::to_vec(&self.films).unwrap_or_default();
+        Some((self.path.clone(), text))
+    }
+
+    /// What became of writing.
+    pub fn was_written(&mut self, result: io::Result<()>) {
+        match result {
+            Ok(()) => self.has_failed = false,
+            Err(error) => {
+                self.is_written = false;
+                if !std::mem::replace(&mut self.has_failed, true) {
+                    warn!(
+                        "{}: {error}; a restart forgets which films are watched much",
+                        self.path.display()
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: u64 = 86_400;
+
+    fn empty() -> (tempfile::TempDir, Popularity) {
+        let dir = tempfile::tempdir().unwrap();
+        let popularity = Popularity::of(dir.path());
+        (dir, popularity)
+    }
+
+    fn titles(popularity: &Popularity, now: u64) -> Vec<String> {
+        let most = popularity.most(now).into_iter();
+        most.map(|(title, _)| title).collect()
+    }
+
+    #[test]
+    fn what_was_watched_three_days_ago_counts_half() {
+        let (_dir, mut popularity) = empty();
+        popularity.watched("old", 10.0, 0);
+        popularity.watched("new", 6.0, 3 * DAY);
+        assert_eq!(titles(&popularity, 3 * DAY), ["new", "old"]);
+        assert!((popularity.most(3 * DAY)[1].1 - 5.0).abs() < 1e-9);
+        popularity.watched("old", 2.0, 3 * DAY);
+        assert_eq!(titles(&popularity, 3 * DAY), ["old", "new"]);
+    }
+
+    #[test]
+    fn it_survives_a_restart_and_a_damaged_file_is_empty() {
+        let (dir, mut popularity) = empty();
+        popularity.watched("a/\"ü", 1.5, 7);
+        let (path, text) = popularity.unwritten().unwrap();
+        fs::write(path, text).unwrap();
+        assert_eq!(popularity.unwritten(), None);
+        popularity.was_written(Err(io::Error::other("full")));
+        assert!(popularity.unwritten().is_some(), "it is tried again");
+        assert_eq!(Popularity::of(dir.path()).most(7), popularity.most(7));
+        fs::write(dir.path().join("popularity.json"), "{").unwrap();
+        assert!(Popularity::of(dir.path()).most(7).is_empty());
+    }
+
+    #[test]
+    fn the_films_watched_least_are_forgotten_first() {
+        let (_dir, mut popularity) = empty();
+        for number in 0..=MOST {
+            popularity.watched(&format!("{number:05}"), number as f64, 1);
+        }
+        let left = titles(&popularity, 1);
+        assert_eq!(left.len(), MOST / 10 * 9);
+        assert_eq!(left[0], format!("{MOST:05}"));
+        assert!(!left.contains(&"00000".to_owned()));
+    }
+}
