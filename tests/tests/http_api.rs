@@ -389,3 +389,21 @@ fn the_page_is_served_and_keeps_to_itself() {
     assert!(server.get("/api/nowhere").json()["error"].is_string());
     assert_eq!(ask(&server, "POST", "/", &[]).status, 405);
 }
+
+#[test]
+fn a_server_with_a_limited_network_says_what_it_carries_and_what_is_left() {
+    let library = films::library(&["seeks"]);
+    let capacity = |limit: &str| {
+        let server = Options::new(library.path())
+            .set("capacity.net", format!("'{limit}'"))
+            .set("capacity.headroom", 10)
+            .start();
+        server.wait_indexed();
+        let said = ask(&server, "GET", "/readyz", &[]).headers;
+        said.get("reelway-capacity").cloned()
+    };
+    // 80 Mbit/s are 10 MB a second, of which a tenth stays free.
+    let said = capacity("80Mbit");
+    assert_eq!(said.as_deref(), Some("total=9000000, free=9000000"));
+    assert_eq!(capacity("none"), None);
+}

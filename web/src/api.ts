@@ -220,6 +220,10 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether the server refused because it did not like the token. */
+export const isRefused = (cause: unknown): cause is ApiError =>
+  cause instanceof ApiError && (cause.status === 401 || cause.status === 403);
+
 async function ask(path: string, init: RequestInit = {}): Promise<Response> {
   let response: Response;
   try {

@@ -14,6 +14,13 @@ pub struct Elsewhere {
 }
 
 impl Elsewhere {
+    /// To be called once a second, in the runtime.
+    pub fn tick(&self) {
+        if let Some(group) = &self.group {
+            group.tick();
+        }
+    }
+
     /// What came from each, origins first. This server is not among them.
     pub fn servers(&self) -> Vec<OtherServer> {
         let origins = self.origins.iter().map(|origin| {

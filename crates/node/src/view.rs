@@ -67,8 +67,9 @@ impl Node {
         self.settled.store(true, Ordering::Relaxed);
     }
 
-    /// Takes the counts of this moment; to be called once a second.
+    /// Takes the counts of this moment, and looks for siblings; to be called once a second, in the runtime.
     pub fn tick(&self) {
+        self.elsewhere.tick();
         let mut recent = supervise::whole(self.recent.lock());
         recent.note(reelway_clock::now(), self.sender.stats());
     }

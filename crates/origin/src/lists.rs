@@ -224,23 +224,26 @@ mod tests {
 
     #[test]
     fn a_film_at_a_sibling_is_one_that_plays_there_with_this_length_and_a_strong_tag() {
-        let told = |text: &str| -> Told { serde_json::from_str(text).unwrap() };
+        let listed = |text: &str| -> Told { serde_json::from_str(text).unwrap() };
         let film = r#"{"title": "a/b", "file": "a/b.mp4", "size": 7, "modified": "x", "state": "STATE", "etag": "TAG"}"#;
         let ready = film.replace("STATE", "ready");
-        let (path, version) = told(&ready.replace("TAG", "\\\"t\\\""))
+        let (path, version) = listed(&ready.replace("TAG", "\\\"t\\\""))
             .at_sibling(7)
             .unwrap();
         assert_eq!(
             (path.as_str(), version.strong()),
             ("a/b/file", Some("\"t\""))
         );
-        assert_eq!(told(&ready.replace("TAG", "\\\"t\\\"")).at_sibling(8), None);
         assert_eq!(
-            told(&ready.replace("TAG", "W/\\\"t\\\"")).at_sibling(7),
+            listed(&ready.replace("TAG", "\\\"t\\\"")).at_sibling(8),
             None
         );
-        assert_eq!(told(&ready.replace("TAG", "")).at_sibling(7), None);
-        let indexing = told(
+        assert_eq!(
+            listed(&ready.replace("TAG", "W/\\\"t\\\"")).at_sibling(7),
+            None
+        );
+        assert_eq!(listed(&ready.replace("TAG", "")).at_sibling(7), None);
+        let indexing = listed(
             &film
                 .replace("STATE", "indexing")
                 .replace("TAG", "\\\"t\\\""),

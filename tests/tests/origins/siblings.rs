@@ -55,12 +55,8 @@ impl Group {
 
     /// Waits until each of them finds all others well.
     fn meet(&self) {
-        let others = (self.edges.len() - 1) as f64;
         for edge in &self.edges {
-            let met = wait::until(Duration::from_secs(60), || {
-                (sum(edge, "reelway_sibling_up") == others).then_some(())
-            });
-            assert!(met.is_some(), "{}", edge.log());
+            meets(edge, self.edges.len() - 1);
         }
     }
 
@@ -90,6 +86,14 @@ impl Group {
             }
         });
     }
+}
+
+/// Waits until an edge finds so many siblings well.
+fn meets(edge: &Server, siblings: usize) {
+    let met = wait::until(Duration::from_secs(60), || {
+        (sum(edge, "reelway_sibling_up") == siblings as f64).then_some(())
+    });
+    assert!(met.is_some(), "{}", edge.log());
 }
 
 /// The sum of a metric's values.
@@ -238,6 +242,9 @@ fn siblings_that_know_each_other_by_different_tokens_go_to_the_origin() {
         edge
     };
     let edges = [start(0), start(1)];
+    for edge in &edges {
+        meets(edge, 1);
+    }
     let asked = Arc::new(Mutex::new(Vec::new()));
     for proxy in &proxies {
         let noted = asked.clone();
@@ -250,6 +257,16 @@ fn siblings_that_know_each_other_by_different_tokens_go_to_the_origin() {
         assert!(edge.get(LONG).body == film);
         assert_eq!(sum(edge, "reelway_sibling_bytes_total"), 0.0);
     }
+    let files = || {
+        let asked = asked.lock().expect("a list");
+        asked.iter().filter(|path| *path == LONG).count()
+    };
+    assert!(files() > 0, "each part belongs to one of them");
+    let said = edges.map(|edge| edge.log()).concat();
+    assert!(
+        said.contains("its `siblings.token` is another one"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -1,14 +1,12 @@
 // The cache: what it is worth beside other policies, how the disks do, and what of each film that plays is in memory.
 import * as api from "../api";
-import { usePolled } from "../poll";
 import { count, milliseconds, size, titleParts } from "../format";
 import { format } from "../routes";
 
 const percent = (share: number) => `${(share * 100).toFixed(share > 0.995 || share < 0.1 ? 1 : 0)} %`;
 
 /** Nothing before anything was read. */
-export function Cached() {
-  const cache = usePolled(api.cache);
+export function Cached({ cache }: { cache: api.Cache | null }) {
   if (!cache || cache.hits + cache.misses === 0) return null;
   return (
     <section aria-labelledby="cached">

@@ -1,14 +1,12 @@
 // Films of other servers: what came from each, what is kept of them on a disk, and what is fetched in advance.
 import { useState } from "preact/hooks";
 import * as api from "../api";
-import { usePolled } from "../poll";
 import { count, size, titleParts } from "../format";
 import { format } from "../routes";
 import { useToken } from "./token-dialog";
 
 /** Nothing where all films lie on this machine. */
-export function Remote() {
-  const cache = usePolled(api.cache);
+export function Remote({ cache }: { cache: api.Cache | null }) {
   if (!cache || cache.servers.length === 0) return null;
   const origins = cache.servers.filter((server) => !server.sibling);
   const came = origins.reduce((sum, origin) => sum + origin.bytes, 0);
@@ -78,7 +76,7 @@ function Tier({ tier }: { tier: api.Tier }) {
         await api.prefill(wanted, token);
         setSaid("");
       } catch (cause) {
-        if (cause instanceof api.ApiError && (cause.status === 401 || cause.status === 403)) throw cause;
+        if (api.isRefused(cause)) throw cause;
         setSaid(`That did not work: ${String(cause)}`);
       }
     });

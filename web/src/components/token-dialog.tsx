@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError } from "../api";
+import { isRefused } from "../api";
 
 /** The token given earlier in this tab is here. */
 const place = "reelway.token";
@@ -18,7 +18,7 @@ export function useToken(purpose: string) {
       sessionStorage.setItem(place, token);
       setWaiting(null);
     } catch (cause) {
-      if (!(cause instanceof ApiError) || (cause.status !== 401 && cause.status !== 403)) throw cause;
+      if (!isRefused(cause)) throw cause;
       sessionStorage.removeItem(place);
       setError(cause.message);
       setWaiting(() => act);

@@ -9,6 +9,7 @@ import { Sparkline } from "../components/sparkline";
 import { useToken } from "../components/token-dialog";
 import { feed, useNode, useSessions } from "../feed";
 import { clock, count, lasting, milliseconds, rate, size, spoken, titleParts } from "../format";
+import { usePolled } from "../poll";
 import { format } from "../routes";
 
 /** Seconds that the small picture of the sending rate shows. */
@@ -27,6 +28,7 @@ setInterval(() => {
 export function Live() {
   const node = useNode();
   const sessions = useSessions();
+  const cache = usePolled(api.cache);
   const [withToken, dialog] = useToken("end this session");
   const [said, setSaid] = useState("");
 
@@ -40,9 +42,9 @@ export function Live() {
         await api.endSession(session.id, token);
         setSaid(`Ended the session of ${session.peer}`);
       } catch (cause) {
-        const status = cause instanceof api.ApiError ? cause.status : 0;
-        if (status === 401 || status === 403) throw cause;
-        setSaid(status === 404 ? "That session has ended already" : `Could not end it: ${String(cause)}`);
+        if (api.isRefused(cause)) throw cause;
+        const isGone = cause instanceof api.ApiError && cause.status === 404;
+        setSaid(isGone ? "That session has ended already" : `Could not end it: ${String(cause)}`);
       }
     });
 
@@ -65,8 +67,8 @@ export function Live() {
       ))}
       <Figures node={node} />
       <Booked />
-      <Cached />
-      <Remote />
+      <Cached cache={cache} />
+      <Remote cache={cache} />
       <section aria-labelledby="sessions">
         <h2 id="sessions">Sessions</h2>
         <p class="live-said" role="status">

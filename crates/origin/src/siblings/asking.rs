@@ -9,11 +9,13 @@ use reelway_supervise as supervise;
 use tokio::sync::Semaphore;
 use tracing::{debug, info, warn};
 
+use super::choice::Candidate;
 use super::group::Group;
 use super::held::{AtSiblings, Held};
 use super::pace::Paces;
-use crate::fault::{Fault, Meaning};
+use crate::fault::Fault;
 use crate::indexes;
+use crate::version::Version;
 
 /// Bytes of a film that belong to one edge: enough for several reads, and few enough that a short film is spread, too.
 const PART: u64 = 2 << 20;
@@ -24,7 +26,7 @@ const WHOLE: Duration = Duration::from_secs(4);
 /// Siblings that are asked for the same bytes, one after the other.
 const MOST_TRIES: usize = 2;
 /// Longest wait for an index that a sibling is making, and the time between two questions.
-const INDEX_WAIT: Duration = Duration::from_secs(30);
+const INDEX_WAIT: Duration = Duration::from_secs(5);
 const INDEX_STEP: Duration = Duration::from_millis(500);
 
 /// The siblings, as a source asks them.
@@ -76,8 +78,6 @@ impl Siblings {
         let Some(number) = film.number() else {
             return 0;
         };
-        // This read need not wait for a sibling that does not answer.
-        self.group.meet_meanwhile();
         let now = reelway_clock::now();
         let above = (self.group.candidates(number, start / PART).into_iter())
             .take_while(|candidate| candidate.is_above)
@@ -112,7 +112,7 @@ impl Siblings {
                     info!("sibling {shown}: slower than the origin; left out for a minute");
                 }
             }
-            Err(fault) if fault.meaning() == Meaning::Final => {
+            Err(fault @ (Fault::Gone(_) | Fault::Changed(_))) => {
                 // Another version, by now, or none.
                 debug!("sibling {}: {fault}", self.group.shown(sibling));
                 film.is_absent(sibling, now);
@@ -156,39 +156,50 @@ impl Siblings {
     pub async fn index(&self, film: &AtSiblings) -> Option<Index> {
         let number = film.number()?;
         self.meet().await;
-        let began = reelway_clock::now();
         for candidate in self.group.candidates(number, INDEX) {
             let sibling = candidate.number;
-            loop {
-                let found = match self.group.find(sibling, number).await {
-                    Ok(Some(found)) => found,
-                    Ok(None) => break,
-                    Err(fault) => {
-                        self.group.failed(sibling, &fault);
-                        break;
-                    }
-                };
-                if let Some((path, version)) = found.at_sibling(film.len()) {
-                    let web = self.group.ask(sibling);
-                    let came = |bytes| self.group.came(sibling, bytes);
-                    match indexes::fetch(web, &path, &version, came).await {
-                        Ok(Some(index)) => return Some(index),
-                        Ok(None) => {}
-                        Err(why) => {
-                            let shown = self.group.shown(sibling);
-                            warn!("sibling {shown}: {path}: {why}; its index is not used");
-                        }
-                    }
-                    break;
+            let Some((path, version)) = self.made(candidate, film, number).await else {
+                continue;
+            };
+            let web = self.group.ask(sibling);
+            let came = |bytes| self.group.came(sibling, bytes);
+            match indexes::fetch(web, &path, &version, came).await {
+                Ok(Some(index)) => return Some(index),
+                Ok(None) => {}
+                Err(why) => {
+                    let shown = self.group.shown(sibling);
+                    warn!("sibling {shown}: {path}: {why}; its index is not used");
                 }
-                // Of two that make it at once, one waits for the other.
-                let waits = candidate.is_above && found.is_being_made();
-                if !waits || reelway_clock::now().since(began) > INDEX_WAIT {
-                    break;
-                }
-                tokio::time::sleep(INDEX_STEP).await;
             }
         }
         None
+    }
+
+    /// The film at a sibling that has its index. One that is making it is waited for if it stands above this server: of two
+    /// that make it at once, one waits for the other.
+    async fn made(
+        &self,
+        candidate: Candidate,
+        film: &AtSiblings,
+        number: u128,
+    ) -> Option<(String, Version)> {
+        let (sibling, began) = (candidate.number, reelway_clock::now());
+        let waits = candidate.is_above && self.paces().is_awaited(sibling, began);
+        loop {
+            let found = self.group.find(sibling, number).await;
+            let found = found.unwrap_or_else(|fault| {
+                self.group.failed(sibling, &fault);
+                None
+            })?;
+            if !waits || !found.is_being_made() {
+                return found.at_sibling(film.len());
+            }
+            let now = reelway_clock::now();
+            if now.since(began) > INDEX_WAIT {
+                self.paces().waited_in_vain(sibling, now);
+                return None;
+            }
+            tokio::time::sleep(INDEX_STEP).await;
+        }
     }
 }

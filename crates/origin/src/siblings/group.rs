@@ -127,8 +127,8 @@ impl Group {
         join_all(unmet.into_iter().map(|number| self.meet_one(number))).await;
     }
 
-    /// The same while the caller goes on, who must be in the runtime.
-    pub(super) fn meet_meanwhile(self: &Arc<Self>) {
+    /// The same while the caller goes on, which must be in the runtime. To be called once a second: siblings come and go.
+    pub fn tick(self: &Arc<Self>) {
         let unmet = self.choice().unmet(reelway_clock::now());
         for number in unmet {
             let group = self.clone();
@@ -180,10 +180,16 @@ impl Group {
         let now = reelway_clock::now();
         let chance = getrandom::u64().unwrap_or(now.nanos());
         let shown = self.shown(number);
+        let why = match fault {
+            Fault::Forbidden(status) => {
+                format!("access is refused (status {status}): its `siblings.token` is another one")
+            }
+            fault => fault.to_string(),
+        };
         if self.choice().bad(number, now, chance) {
-            warn!("sibling {shown}: {fault}; the origin is asked instead");
+            warn!("sibling {shown}: {why}; the origin is asked instead");
         } else {
-            debug!("sibling {shown}: {fault}");
+            debug!("sibling {shown}: {why}");
         }
     }
 

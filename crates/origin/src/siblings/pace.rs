@@ -28,7 +28,15 @@ struct Pace {
 #[derive(Debug)]
 pub(super) struct Paces {
     origin: Pace,
-    siblings: Vec<(Pace, Monotonic)>,
+    siblings: Vec<Sibling>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sibling {
+    pace: Pace,
+    left_out_until: Monotonic,
+    /// Nobody waits for an index that it is making until then.
+    unawaited_until: Monotonic,
 }
 
 impl Pace {
@@ -53,7 +61,7 @@ impl Paces {
     pub fn new(siblings: usize) -> Paces {
         Paces {
             origin: Pace::default(),
-            siblings: vec![Default::default(); siblings],
+            siblings: vec![Sibling::default(); siblings],
         }
     }
 
@@ -70,7 +78,12 @@ impl Paces {
         now: Monotonic,
     ) -> bool {
         let origin = self.origin;
-        let Some((pace, left_out_until)) = self.siblings.get_mut(number) else {
+        let Some(Sibling {
+            pace,
+            left_out_until,
+            ..
+        }) = self.siblings.get_mut(number)
+        else {
             return false;
         };
         pace.note(bytes, took);
@@ -88,7 +101,20 @@ impl Paces {
     /// Whether a sibling is left out now.
     pub fn is_left_out(&self, number: usize, now: Monotonic) -> bool {
         let sibling = self.siblings.get(number);
-        sibling.is_some_and(|(_, left_out_until)| *left_out_until > now)
+        sibling.is_some_and(|sibling| sibling.left_out_until > now)
+    }
+
+    /// Whether it is worth while to wait for an index that a sibling is making.
+    pub fn is_awaited(&self, number: usize, now: Monotonic) -> bool {
+        let sibling = self.siblings.get(number);
+        sibling.is_some_and(|sibling| sibling.unawaited_until <= now)
+    }
+
+    /// An index that a sibling was making did not come in time. Many films may be like it: for a while nobody waits.
+    pub fn waited_in_vain(&mut self, number: usize, now: Monotonic) {
+        if let Some(sibling) = self.siblings.get_mut(number) {
+            sibling.unawaited_until = now + LEFT_OUT;
+        }
     }
 }
 
@@ -162,5 +188,14 @@ mod tests {
         assert!(paces.is_left_out(0, at(60)) && !paces.is_left_out(0, at(61)));
         let new = (1000, 900 * MILLI);
         assert!(!paces.sibling(0, new, at(61)), "judged by eight new reads");
+    }
+
+    #[test]
+    fn after_a_wait_in_vain_nobody_waits_for_that_sibling_for_a_minute() {
+        let mut paces = Paces::new(2);
+        paces.waited_in_vain(1, at(5));
+        assert!(!paces.is_awaited(1, at(64)) && paces.is_awaited(1, at(65)));
+        assert!(paces.is_awaited(0, at(5)), "another one");
+        assert!(!paces.is_left_out(1, at(6)), "it is still read from");
     }
 }
