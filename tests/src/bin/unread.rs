@@ -64,8 +64,8 @@ impl Asking {
         self.last.push_front(seq);
         self.last.truncate(TWO_SECONDS);
         let sent = self.last.back().map_or(0, |first| seq.wrapping_sub(*first));
-        let runs: Vec<u16> = (1..=sent.div_ceil(RUN).clamp(1, 6))
-            .map(|run| seq.wrapping_sub(RUN * run))
+        let runs: Vec<(u16, u16)> = (1..=sent.div_ceil(RUN).clamp(1, 6))
+            .map(|run| (seq.wrapping_sub(RUN * run), u16::MAX))
             .collect();
         self.track.ask_again(server.ip(), &runs);
     }

@@ -1,52 +1,56 @@
 //! The largest packet: what `rtp.mtu` says and no more, over IPv4 and IPv6, retransmissions included.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
-use reelway_tests::capture::Packet;
 use reelway_tests::films;
 use reelway_tests::network::{Network, SERVER, SERVER_V6};
-use reelway_tests::rtsp::Rtp;
+use reelway_tests::rtsp::{Client, Rtp};
 use reelway_tests::server::{Options, Server};
-use reelway_tests::yardstick::yardstick;
 
-/// Payload types of the film's picture and sound; the others are retransmissions.
-const MEDIA: [u8; 2] = [96, 97];
+/// Payload type of the film's picture; what else comes with it are retransmissions.
+const PICTURE: u8 = 96;
+/// Bytes of a UDP header.
+const UDP: usize = 8;
 
-/// What comes to a viewer over UDP who loses the IP packets of so many bytes and asks for them again.
-fn watched(network: &Network, server: &Server, lost: Option<usize>) -> Vec<Packet> {
-    network.on_viewer("nft add table inet loss");
-    network.on_viewer("nft add chain inet loss input { type filter hook input priority 0 ; }");
-    if let Some(length) = lost {
-        network.on_viewer(&format!(
-            "nft add rule inet loss input udp sport {} meta length {length} drop",
-            server.rtp
-        ));
-    }
-    // It is taken before packets are lost.
-    let capture = network.capture();
+/// The length in bytes of the longest retransmission's IP packet. The viewer asks for every packet that is as long as the
+/// longest before it, until one comes again whose length is in `wanted`. A request is heard only for two seconds: where the
+/// machine stands still for longer, the next such packet is the one.
+fn longest_again(server: &Server, ip_header: usize, wanted: RangeInclusive<usize>) -> usize {
+    let mut client = Client::connect(server.rtsp).expect("a connection");
     let url = server.rtsp_url("load");
-    let (_, printed, _) = network.as_viewer(|| yardstick(&[&url, "--repair", "--duration", "3"]));
-    let packets = capture.finish().expect("a capture");
-    network.on_viewer("nft delete table inet loss");
-    assert!(packets.len() > 500, "hardly any packet came: {printed}");
-    packets
-}
-
-/// The longest IP packets of a capture in bytes: of media and of retransmissions.
-fn longest(packets: &[Packet], server: &Server) -> (usize, usize) {
-    let mut longest = (0, 0);
-    for packet in packets {
-        if !packet.udp || packet.from.port() != server.rtp {
-            continue;
-        }
-        let rtp = Rtp::parse(&packet.payload).expect("RTP on the RTP port");
-        let longest = match MEDIA.contains(&rtp.payload_type) {
-            true => &mut longest.0,
-            false => &mut longest.1,
+    let tracks = client.setup_udp_as("RTP/AVPF", &url).expect("SETUP");
+    let picture = &tracks[0];
+    picture
+        .rtp
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .expect("a socket");
+    let answer = client.request("PLAY", &url, &[]).expect("PLAY");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let (mut longest, mut longest_again) = (0, 0);
+    let mut buffer = [0; 2048];
+    while !wanted.contains(&longest_again) {
+        let Ok(bytes) = picture.rtp.recv(&mut buffer) else {
+            panic!(
+                "the longest packet, {longest} bytes, was not sent again, but one of {longest_again}"
+            );
         };
-        *longest = packet.ip_len.max(*longest);
+        let rtp = Rtp::parse(&buffer[..bytes]).expect("RTP on the RTP port");
+        let length = bytes + UDP + ip_header;
+        if rtp.payload_type != PICTURE {
+            longest_again = length.max(longest_again);
+            assert!(
+                length <= longest + 2,
+                "{length} bytes were sent again, the longest packet has {longest}"
+            );
+        } else if length >= longest {
+            longest = length;
+            picture.ask_again(server.rtsp.ip(), &[(rtp.seq, 0)]);
+        }
     }
-    longest
+    client.request("TEARDOWN", &url, &[]).expect("TEARDOWN");
+    longest_again
 }
 
 fn check(address: IpAddr, ip_header: usize) {
@@ -64,10 +68,15 @@ fn check(address: IpAddr, ip_header: usize) {
             server.wait_indexed();
             server
         });
-        let (longest_media, _) = longest(&watched(&network, &server, None), &server);
-        let packets = watched(&network, &server, Some(longest_media));
+        let capture = network.capture();
+        // One plan for both families: over IPv4 the full packet is 20 bytes shorter. A picture is cut into pieces of the
+        // same length, so the longest is some bytes short of full.
+        let full = mtu - (40 - ip_header);
+        let again = network.as_viewer(|| longest_again(&server, ip_header, full - 8..=full));
+        let packets = capture.finish().expect("a capture");
         let sent = packets.iter().filter(|packet| packet.from.ip() == address);
-        for packet in sent.filter(|packet| packet.udp) {
+        let sent: Vec<_> = sent.filter(|packet| packet.udp).collect();
+        for packet in &sent {
             assert!(
                 !packet.fragment && packet.ip_len <= mtu,
                 "MTU {mtu}: an IP packet of {} bytes (fragment: {})",
@@ -75,18 +84,9 @@ fn check(address: IpAddr, ip_header: usize) {
                 packet.fragment
             );
         }
-        let (media, again) = longest(&packets, &server);
-        assert_eq!(
-            (media, again),
-            (longest_media, longest_media + 2),
-            "MTU {mtu}: the longest packet was not sent again"
-        );
-        // One plan for both families: over IPv4 the full packet is 20 bytes shorter. A picture is cut into
-        // pieces of the same length, so the longest is some bytes short of full.
-        let full = mtu - (40 - ip_header);
         assert!(
-            (full - 8..=full).contains(&again),
-            "MTU {mtu}: packets are needlessly short: {again} bytes at most"
+            sent.iter().any(|packet| packet.ip_len == again),
+            "MTU {mtu}: no IP packet of {again} bytes on the wire"
         );
     }
 }
