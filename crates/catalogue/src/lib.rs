@@ -2,7 +2,8 @@
 //!
 //! What lives here: the [`Catalogue`] trait that the protocols ask; [`Directory`], watched
 //! directories of film files, or films on another [`Shelf`]; [`Several`] of them as one; the names that films get from their paths; and the index files, in
-//! which what was learnt of a film is kept so that it is learnt once. Indexing itself is `media`'s;
+//! which what was learnt of a film is kept so that it is learnt once; and the [`Placement`] trait, which says whether a film's
+//! viewers are sent to another server. Indexing itself is `media`'s;
 //! this room gives it the bytes.
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ mod keeper;
 mod library;
 mod local;
 mod naming;
+mod placement;
 mod scan;
 mod several;
 mod shelf;
@@ -36,6 +38,7 @@ pub use intake::{Destination, Intake};
 pub use intake_error::IntakeError;
 pub use library::Change;
 pub use naming::is_film;
+pub use placement::{Alone, Place, Placement, Soon};
 pub use several::Several;
 pub use shelf::{Found, Shelf};
 pub use unsaved::{IndexMemory, IndexProblem};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use reelway_catalogue::{Directory, DirectoryConfig};
 use reelway_http::{Addresses, HttpConfig, HttpServer, NodeState, NodeView};
+use reelway_library::Library;
 use reelway_metrics::Exposition;
 use reelway_session::{Limits, Sessions};
 use reelway_store::{Store, StoreConfig};
@@ -65,9 +66,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let server = HttpServer::bind(
         config,
-        library.clone(),
+        Library::new(library.clone(), store),
         sessions.clone(),
-        store,
         Arc::new(Alone),
     )
     .await?;

@@ -115,20 +115,17 @@ fn pace(config: &HttpConfig, sessions: &Sessions) -> Pace {
 impl App {
     pub fn new(
         config: HttpConfig,
-        catalogue: Arc<dyn Catalogue>,
+        library: Library,
         sessions: Sessions,
-        store: Store,
         node: Arc<dyn NodeView>,
     ) -> App {
+        let (catalogue, store) = (library.catalogue().clone(), library.store().clone());
         let config = Arc::new(config);
         let options = Options {
             target: config.segment.as_nanos().min(i64::MAX as u128) as Nanos,
         };
         let status = Arc::new(Status::new(node, sessions.clone()));
-        let films = Arc::new(Films::new(
-            Library::new(catalogue.clone(), store.clone()),
-            options,
-        ));
+        let films = Arc::new(Films::new(library, options));
         let playlists = Arc::new(Desk::new(MAKING, config.answers));
         let parts = Parts {
             shadow: Shadow::of(&store, config.compare_policies),

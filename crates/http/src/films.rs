@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use reelway_catalogue::{CatalogueError, Film, State};
+use reelway_catalogue::{CatalogueError, Film, Placement, State};
 use reelway_clock::Real;
 use reelway_library::{Library, OpenError, OpenFilm};
 use reelway_media::{Kind, SECOND};
@@ -153,6 +153,11 @@ impl Films {
             uses: AtomicU64::new(0),
             making: Semaphore::new(MAKING),
         }
+    }
+
+    /// Knows which server a film's viewers are sent to.
+    pub fn placement(&self) -> &Arc<dyn Placement> {
+        self.library.placement()
     }
 
     /// The entity tag of a film's file.

@@ -12,11 +12,10 @@ use axum::http::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use reelway_catalogue::Catalogue;
 use reelway_clock::reactor::metered;
 use reelway_connections::{Limits, TooMany};
+use reelway_library::Library;
 use reelway_session::{Sessions, new_connection};
-use reelway_store::Store;
 use reelway_supervise as supervise;
 use reelway_sys::{marks, tcp};
 use socket2::{Domain, Socket, Type};
@@ -62,9 +61,8 @@ impl HttpServer {
     /// Listens on the addresses of the configuration. Fails where one of them is taken.
     pub async fn bind(
         config: HttpConfig,
-        catalogue: Arc<dyn Catalogue>,
+        library: Library,
         sessions: Sessions,
-        store: Store,
         node: Arc<dyn NodeView>,
     ) -> io::Result<HttpServer> {
         let mut listeners = Vec::new();
@@ -73,10 +71,10 @@ impl HttpServer {
                 .map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))?;
             listeners.push(listener);
         }
-        if let Some(intake) = catalogue.intake().filter(|_| config.uploads) {
+        if let Some(intake) = library.catalogue().intake().filter(|_| config.uploads) {
             clean_up(intake);
         }
-        let app = App::new(config, catalogue, sessions, store, node);
+        let app = App::new(config, library, sessions, node);
         Ok(HttpServer { app, listeners })
     }
 

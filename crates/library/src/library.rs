@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reelway_catalogue::{Catalogue, Film};
+use reelway_catalogue::{Alone, Catalogue, Film, Placement};
 use reelway_store::Store;
 use tokio::task::spawn_blocking;
 
@@ -13,12 +13,27 @@ use crate::open::{OpenError, OpenFilm};
 pub struct Library {
     catalogue: Arc<dyn Catalogue>,
     store: Store,
+    placement: Arc<dyn Placement>,
 }
 
 impl Library {
     /// The films of this catalogue, read by this store.
     pub fn new(catalogue: Arc<dyn Catalogue>, store: Store) -> Library {
-        Library { catalogue, store }
+        Library {
+            catalogue,
+            store,
+            placement: Arc::new(Alone),
+        }
+    }
+
+    /// The same films; this knows which server their viewers are sent to.
+    pub fn placed_by(self, placement: Arc<dyn Placement>) -> Library {
+        Library { placement, ..self }
+    }
+
+    /// Knows which server a film's viewers are sent to.
+    pub fn placement(&self) -> &Arc<dyn Placement> {
+        &self.placement
     }
 
     /// The catalogue.

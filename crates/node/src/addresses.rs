@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::config::{Config, Listen};
+use crate::lan;
 
 /// Addresses given by flag, which override `listen` and the ports of the file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,6 +36,14 @@ pub(crate) fn media_addresses(rtsp: &[SocketAddr]) -> Vec<IpAddr> {
     let both = rtsp.iter().any(|address| address.ip() == all_of_v6);
     let addresses = rtsp.iter().map(SocketAddr::ip);
     addresses.filter(|ip| !(both && ip.is_ipv4())).collect()
+}
+
+/// `host:port` by which viewers reach what listens on this address.
+pub(crate) fn reached_at(config: &Config, address: SocketAddr) -> String {
+    match config.siblings.host.as_str() {
+        "" => lan::shown(address)[0].to_string(),
+        host => format!("{host}:{}", address.port()),
+    }
 }
 
 fn has_ipv6() -> bool {

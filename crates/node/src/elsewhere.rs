@@ -2,18 +2,33 @@
 
 use std::sync::Arc;
 
+use reelway_catalogue::Placement;
 use reelway_http::OtherServer;
 use reelway_metrics::Exposition;
-use reelway_origin::{Group, Origin};
+use reelway_origin::{Group, Load, Origin, Places};
+use reelway_session::Sessions;
 
 /// Origins and siblings.
 #[derive(Default)]
 pub struct Elsewhere {
     pub(crate) origins: Vec<Arc<Origin>>,
     pub(crate) group: Option<Arc<Group>>,
+    /// Viewers are sent to the sibling that has their film.
+    pub(crate) redirects: bool,
 }
 
 impl Elsewhere {
+    /// Knows which server viewers are sent to, with these sessions here; `None`: they stay here.
+    pub fn placement(&self, sessions: &Sessions) -> Option<Arc<dyn Placement>> {
+        let group = self.group.as_ref().filter(|_| self.redirects)?;
+        let sessions = sessions.clone();
+        let own = move || Load {
+            viewers: sessions.len() as u64,
+            network: sessions.gate().network(),
+        };
+        Some(Arc::new(Places::new(group.clone(), own)))
+    }
+
     /// To be called once a second, in the runtime.
     pub fn tick(&self) {
         if let Some(group) = &self.group {

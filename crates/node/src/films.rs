@@ -62,6 +62,10 @@ impl Films {
             block_bytes: config.pool.block.as_u64() as u32,
             ..DirectoryConfig::default()
         }))];
+        let redirects = self
+            .siblings
+            .as_ref()
+            .is_some_and(|siblings| siblings.redirects);
         let group = self.siblings.map(|mut siblings| {
             siblings.own_id = id.to_owned();
             Group::new(&siblings).map_err(anyhow::Error::msg)
@@ -80,7 +84,11 @@ impl Films {
         }
         Ok(Opened {
             library: Arc::new(Several(libraries)),
-            elsewhere: Elsewhere { origins, group },
+            elsewhere: Elsewhere {
+                origins,
+                group,
+                redirects,
+            },
         })
     }
 }

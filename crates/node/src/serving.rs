@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use reelway_catalogue::IndexMemory;
 use reelway_http::{HttpConfig, HttpServer};
+use reelway_library::Library;
 use reelway_rtp::PayloadOptions;
 use reelway_rtsp_server::{RtspConfig, RtspServer};
 use reelway_sender::{BackendChoice, Sender, SenderConfig, SenderError};
@@ -17,13 +18,12 @@ use reelway_store::{Store, StoreConfig};
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use crate::addresses::{Addresses, http_address, listen, media_addresses};
+use crate::addresses::{Addresses, http_address, listen, media_addresses, reached_at};
 use crate::calibration::calibrated;
 use crate::config::{Config, Downloads};
 use crate::films::{Films, Opened};
 use crate::judging::{gate, links};
 use crate::kept::Kept;
-use crate::lan;
 use crate::popularity::Popularity;
 use crate::prefill::Prefill;
 use crate::ticking::tick;
@@ -77,18 +77,21 @@ impl Serving {
             }
         });
 
+        let mut films = Library::new(library.clone(), store.clone());
+        if let Some(placement) = elsewhere.placement(&sessions) {
+            films = films.placed_by(placement);
+        }
         let rtsp = RtspServer::bind(
             rtsp_config(config, rtsp_listen, &sender),
-            library.clone(),
+            films.clone(),
             sessions.clone(),
             sender.clone(),
-            store.clone(),
         )
         .await
         .context("RTSP server (choose another address: --rtsp)")?;
         let shown = reelway_http::Addresses {
-            rtsp: format!("rtsp://{}", lan::shown(rtsp.addresses()[0])[0]),
-            http: format!("http://{}", lan::shown(http_address(&http_listen))[0]),
+            rtsp: format!("rtsp://{}", reached_at(config, rtsp.addresses()[0])),
+            http: format!("http://{}", reached_at(config, http_address(&http_listen))),
         };
         let node = Arc::new(Node::new(
             sender.clone(),
@@ -104,9 +107,8 @@ impl Serving {
         ));
         let http = HttpServer::bind(
             http_config(config, http_listen, token, config.edge_tokens()?),
-            library.clone(),
+            films,
             sessions.clone(),
-            store.clone(),
             node.clone(),
         )
         .await

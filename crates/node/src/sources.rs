@@ -150,13 +150,24 @@ impl Source {
 pub struct Siblings {
     pub urls: Vec<Secret>,
     pub token: Secret,
+    pub redirect: bool,
+    pub host: String,
 }
 
 impl Siblings {
     /// What they mean, but for this server's id; `None`: there are none. An error says what is wrong with them, without
     /// secrets.
     pub fn config(&self) -> anyhow::Result<Option<GroupConfig>> {
+        ensure!(
+            self.host.is_empty() || (is_host(&self.host) && !self.host.contains(':')),
+            "siblings.host: '{}': must be a host, without a port",
+            self.host
+        );
         if self.urls.is_empty() {
+            ensure!(
+                !self.redirect,
+                "siblings.redirect: there are no siblings; name them in `siblings.urls`"
+            );
             return Ok(None);
         }
         let count = self.urls.len();
@@ -182,6 +193,7 @@ impl Siblings {
             addresses,
             token: self.token.clone(),
             own_id: String::new(),
+            redirects: self.redirect,
         }))
     }
 }

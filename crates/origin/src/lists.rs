@@ -66,6 +66,11 @@ impl Told {
             .then_some((path, version))
     }
 
+    /// What it is called there, where it plays.
+    pub fn playing(&self) -> Option<String> {
+        self.film().map(|_| self.title.clone())
+    }
+
     /// Whether its tables are being read there.
     pub fn is_being_made(&self) -> bool {
         self.state == "indexing"

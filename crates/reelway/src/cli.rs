@@ -88,6 +88,9 @@ pub struct Edge {
         hide_env_values = true
     )]
     sibling_token: Option<String>,
+    /// Send viewers who begin to the sibling that has their film
+    #[arg(long, env = "REELWAY_REDIRECT")]
+    redirect: bool,
     #[command(flatten)]
     flags: Flags,
 }
@@ -173,6 +176,7 @@ impl Cli {
                     prefill,
                     siblings,
                     sibling_token,
+                    redirect,
                     flags,
                 } = *edge;
                 let mut config = flags.config()?;
@@ -185,6 +189,7 @@ impl Cli {
                 if let Some(token) = sibling_token {
                     config.siblings.token = Secret::new(token);
                 }
+                config.siblings.redirect |= redirect;
                 edge::configure(&mut config, origins, tier)?;
                 flags.start(config)
             }

@@ -290,10 +290,10 @@ impl Hub {
 
     async fn carry_out(&self, job: Job<Writer, Original>) -> Outcome<Original> {
         match job {
-            Job::Film { titles } => {
+            Job::Film { titles, may_leave } => {
                 let late = |words| Err(FilmError::Failed(words));
                 Outcome::Film(
-                    in_time(self.services.film(titles))
+                    in_time(self.services.film(titles, may_leave))
                         .await
                         .unwrap_or_else(late),
                 )

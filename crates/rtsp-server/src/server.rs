@@ -6,14 +6,12 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use reelway_catalogue::Catalogue;
 use reelway_connections::{Limits, TooMany};
 use reelway_library::Library;
 use reelway_rtsp::RtspConfig;
 use reelway_rtsp::machine::{ConnId, Event, Settings};
 use reelway_sender::Sender;
 use reelway_session::{Sessions, new_connection};
-use reelway_store::Store;
 use reelway_supervise as supervise;
 use reelway_sys::marks;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -57,10 +55,9 @@ impl RtspServer {
     /// Listens. Connections are served by [`RtspServer::run`].
     pub async fn bind(
         config: RtspConfig,
-        catalogue: Arc<dyn Catalogue>,
+        library: Library,
         sessions: Sessions,
         sender: Sender,
-        store: Store,
     ) -> Result<RtspServer, BindError> {
         let mut listeners = Vec::new();
         for address in &config.listen {
@@ -87,7 +84,6 @@ impl RtspServer {
             udp_v6,
             random: Box::new(random),
         };
-        let library = Library::new(catalogue, store);
         let services = Services::new(library, sessions, sender, config.payload);
         let (hub, news) = Hub::new(settings, services);
         Ok(RtspServer {

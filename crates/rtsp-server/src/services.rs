@@ -10,6 +10,7 @@ use reelway_library::Library;
 use reelway_rtp::PayloadOptions;
 use reelway_rtsp::film::{Film, FilmError, Identity};
 use reelway_rtsp::seam::{self, Newcomer, Out, PlayInfo, PlayOrder, Refusal, TrackOrder};
+use reelway_rtsp::target;
 use reelway_sender::{
     Again as SenderAgain, FilmStream as SenderFilm, FrameWriter, Out as SenderOut, Sender, Stream,
     StreamEvent, TrackOut, What,
@@ -55,8 +56,12 @@ impl Services {
         }
     }
 
-    /// The first of these that there is.
-    pub async fn film(&self, titles: Vec<String>) -> Result<Arc<Film<Original>>, FilmError> {
+    /// The first of these that there is, or where it is to be watched if that is at another server and the viewer may leave.
+    pub async fn film(
+        &self,
+        titles: Vec<String>,
+        may_leave: bool,
+    ) -> Result<Arc<Film<Original>>, FilmError> {
         let (catalogue, payload) = (self.library.catalogue().clone(), self.payload);
         let gate = self.sessions.gate().clone();
         // An index that is not in memory is read from disk.
@@ -82,10 +87,14 @@ impl Services {
                 CatalogueError::Unknown(title.to_owned()).to_string(),
             ))
         });
-        match found.await {
-            Ok(found) => found.map(Arc::new),
-            Err(error) => Err(FilmError::Failed(error.to_string())),
+        let found = found.await;
+        let film = found.unwrap_or_else(|error| Err(FilmError::Failed(error.to_string())))?;
+        if may_leave && let Some(place) = self.library.placement().place(&film.handle.film).await {
+            let url = target::base(&place.rtsp, &place.title);
+            let url = url.trim_end_matches('/').to_owned();
+            return Err(FilmError::Elsewhere(url));
         }
+        Ok(Arc::new(film))
     }
 
     /// Everything that receivers sent over UDP before this time has been read, or is being read now.

@@ -59,6 +59,8 @@ pub enum FilmError {
     NotReady(String),
     /// It does not go over RTSP.
     Unplayable(String),
+    /// It is to be watched at another server: there it has this address, without a query.
+    Elsewhere(String),
     /// It should be there, but reading fails.
     Failed(String),
 }

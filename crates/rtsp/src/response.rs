@@ -25,6 +25,7 @@ macro_rules! statuses {
 
 statuses! {
     OK = 200 "OK";
+    MOVED_TEMPORARILY = 302 "Moved Temporarily";
     BAD_REQUEST = 400 "Bad Request";
     UNAUTHORIZED = 401 "Unauthorized";
     FORBIDDEN = 403 "Forbidden";

@@ -198,6 +198,9 @@ pub enum Job<W, F> {
     Film {
         /// Their titles.
         titles: Vec<String>,
+        /// The viewer may be sent to another server ([`FilmError::Elsewhere`]): they have only begun, and were not sent
+        /// here themselves.
+        may_leave: bool,
     },
     /// Ask whether this viewer may come in. Admission and access rules answer here.
     Admit(Box<Newcomer<F>>),

@@ -1,5 +1,8 @@
 //! What a request is about: from the URL to a title and a track.
 
+/// The word in a query that says that another server sent the viewer here.
+const MOVED: &str = "moved";
+
 /// A request's URL, understood as far as it goes without knowing the films.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -60,6 +63,12 @@ impl Target {
         }
     }
 
+    /// Whether another server sent the viewer here.
+    pub fn is_moved(&self) -> bool {
+        let mut words = self.query.iter().flat_map(|query| query.split('&'));
+        words.any(|word| word == MOVED)
+    }
+
     /// Whether no film is named: `*`, or the server's root.
     pub fn is_server(&self) -> bool {
         self.parts.is_empty() && self.track.is_none()
@@ -84,6 +93,14 @@ impl Target {
             .chain(last)
             .collect::<Vec<_>>()
             .join("/")
+    }
+}
+
+/// The URL at which a viewer goes on who asked with this query, and is sent to `url` at another server.
+pub fn moved(url: &str, query: Option<&str>) -> String {
+    match query {
+        Some(query) => format!("{url}?{query}&{MOVED}"),
+        None => format!("{url}?{MOVED}"),
     }
 }
 

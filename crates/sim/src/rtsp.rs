@@ -75,7 +75,7 @@ impl Node {
     /// A job. `None`: it takes a while, and its outcome is told later.
     fn does(&mut self, conn: u64, job: Job<u64, usize>) -> Option<Outcome<usize>> {
         Some(match job {
-            Job::Film { titles } => {
+            Job::Film { titles, .. } => {
                 let titles = titles.iter();
                 let found = titles.filter_map(|title| title.strip_prefix("film ")?.parse().ok());
                 let film = found

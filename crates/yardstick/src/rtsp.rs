@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::{self, MissedTickBehavior};
 
-use self::connection::{Connection, Incoming};
+use self::connection::{Connection, Described, Incoming};
 pub use self::options::Options;
 pub use self::start::start_times;
 use self::track::{ReceivedTrack, readable};
@@ -109,12 +109,12 @@ async fn begin<'a>(
     options: &Options,
     reference: Option<&'a Reference>,
 ) -> Result<Begun<'a>, Trouble> {
-    let mut connection = Connection::open(url).await?;
-    let description = connection
-        .request("DESCRIBE", url, &["Accept: application/sdp"])
-        .await?;
-    let base = description.header("content-base").unwrap_or(url).to_owned();
-    let media = description::parse(&description.body, &base)?;
+    let Described {
+        mut connection,
+        base,
+        sdp,
+    } = Connection::describe(url).await?;
+    let media = description::parse(&sdp, &base)?;
     let mut tracks = Vec::new();
     for (number, media) in media.iter().enumerate() {
         tracks.push(ReceivedTrack::set_up(&mut connection, media, number as u8, options).await?);
@@ -152,7 +152,7 @@ async fn begin<'a>(
         base,
         asked: asked.nanos(),
         from,
-        to: description::end(&description.body),
+        to: description::end(&sdp),
     })
 }
 

@@ -2,6 +2,8 @@
 //! origin fails, viewers get the right bytes, or an end and its reason; never wrong ones.
 
 mod edges;
+mod group;
+mod redirects;
 mod siblings;
 
 use std::fs;

@@ -37,6 +37,7 @@ pub(super) struct Node {
     sending: Value,
     http: Http,
     pool: Pool,
+    network: Option<Network>,
     addresses: Addresses,
 }
 
@@ -51,6 +52,13 @@ struct Sessions {
 struct Http {
     connections: i64,
     bytes: u64,
+}
+
+/// What the network carries, and what of it is left, in bytes a second.
+#[derive(Serialize)]
+struct Network {
+    total: u64,
+    free: u64,
 }
 
 #[derive(Serialize)]
@@ -100,6 +108,8 @@ impl Node {
                 hits: pool.hits,
                 misses: pool.misses,
             },
+            network: (status.sessions.gate().network())
+                .map(|(total, free)| Network { total, free }),
             addresses: status.node.addresses(),
         }
     }

@@ -6,8 +6,10 @@
 //! | `segment.rs` | segments and initialisation segments |
 //! | `file.rs` | film files by byte ranges |
 //! | `index.rs` | films' indexes, for edges |
+//! | `elsewhere.rs` | viewers who are sent to another server |
 //! | `refused.rs` | why a player does not get what it asked for |
 
+mod elsewhere;
 pub(crate) mod file;
 pub(crate) mod index;
 pub(crate) mod playlist;
@@ -69,6 +71,11 @@ impl Watch {
     async fn find(&self, title: &str, target: Target, request: &Parts, caller: Caller) -> Answered {
         let show = self.films.get(title).await;
         let show = show.map_err(|error| Box::new(no_film(&error)))?;
+        if elsewhere::may_leave(target, request, &caller)
+            && let Some(place) = self.films.placement().place(&show.film).await
+        {
+            return Ok(elsewhere::redirect(&show, &place, target, request));
+        }
         match target {
             Target::Multivariant | Target::Playlist(_) | Target::Mpd => {
                 self.playlists.answer(show, target, request, caller).await

@@ -15,13 +15,13 @@ const FIRST_REST: Duration = Duration::from_millis(500);
 const LONGEST_REST: Duration = Duration::from_secs(30);
 /// Time between two questions to a sibling for its id.
 const UNMET: Duration = Duration::from_secs(5);
-/// An id is asked for again after this time: the sibling may have been installed anew.
-const MET: Duration = Duration::from_secs(60);
 
 /// The siblings, as far as they are known.
 #[derive(Debug)]
 pub(super) struct Choice {
     own: String,
+    /// A sibling that has said its id is asked again after this time.
+    again: Duration,
     siblings: Vec<Sibling>,
 }
 
@@ -44,10 +44,12 @@ pub(super) struct Candidate {
 }
 
 impl Choice {
-    /// So many siblings of the server with this id. None is known yet.
-    pub fn new(own: &str, siblings: usize) -> Choice {
+    /// So many siblings of the server with this id. None is known yet; one that has said its id is asked again after this
+    /// time.
+    pub fn new(own: &str, siblings: usize, again: Duration) -> Choice {
         Choice {
             own: own.to_owned(),
+            again,
             siblings: vec![Sibling::default(); siblings],
         }
     }
@@ -86,7 +88,7 @@ impl Choice {
         let Some(sibling) = self.siblings.get_mut(number) else {
             return false;
         };
-        sibling.ask_at = now + MET;
+        sibling.ask_at = now + self.again;
         let is_new = sibling.id != id;
         sibling.id = id.to_owned();
         is_new
@@ -145,12 +147,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const MET: Duration = Duration::from_secs(60);
+
     fn at(millis: u64) -> Monotonic {
         Monotonic::from_nanos(1_000_000_000 + millis * 1_000_000)
     }
 
     fn met(own: &str, ids: &[&str]) -> Choice {
-        let mut choice = Choice::new(own, ids.len());
+        let mut choice = Choice::new(own, ids.len(), MET);
         for (number, id) in ids.iter().enumerate() {
             choice.met(number, id, at(0));
         }
@@ -233,7 +237,7 @@ mod tests {
         };
         assert_eq!(numbers(&choice), [1]);
         assert!(!choice.met(1, "bob", at(0)), "the same one");
-        assert!(numbers(&Choice::new("ann", 2)).is_empty());
+        assert!(numbers(&Choice::new("ann", 2, MET)).is_empty());
     }
 
     #[test]
@@ -265,8 +269,8 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_asked_for_every_five_seconds_until_known_and_then_every_minute() {
-        let mut choice = Choice::new("ann", 2);
+    fn ids_are_asked_for_every_five_seconds_until_known_and_then_as_often_as_configured() {
+        let mut choice = Choice::new("ann", 2, MET);
         assert_eq!(choice.unmet(at(0)), [0, 1]);
         assert!(choice.unmet(at(4_999)).is_empty());
         choice.met(1, "bob", at(100));

@@ -6,9 +6,14 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use reelway_supervise as supervise;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use tracing::{debug, info, warn};
 
 use super::choice::{Candidate, Choice};
+use super::load::Load;
+use super::standing::{Standing, Standings};
+use super::titles::Titles;
 use crate::address::{Address, Scheme};
 use crate::fault::Fault;
 use crate::lists::{Page, Told};
@@ -20,8 +25,12 @@ use crate::web::Web;
 /// viewer may be waiting.
 const CONNECT: Duration = Duration::from_secs(1);
 const STALL: Duration = Duration::from_secs(2);
-/// Bytes of a list with at most one film.
+/// Bytes of a list with at most one film, and of what a sibling says of itself.
 const MOST_LIST: usize = 256 << 10;
+/// What siblings say of themselves is asked for again after this time: they may have been installed anew …
+const SELDOM: Duration = Duration::from_secs(60);
+/// … and at each tick where viewers are sent to those that have room for them.
+const OFTEN: Duration = Duration::from_millis(500);
 
 /// The siblings of this server, as they are configured.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +41,8 @@ pub struct GroupConfig {
     pub token: Secret,
     /// The id of this server.
     pub own_id: String,
+    /// Viewers are sent to the sibling that has their film.
+    pub redirects: bool,
 }
 
 /// The siblings of this server: edges of the same sources.
@@ -39,6 +50,8 @@ pub struct GroupConfig {
 pub struct Group {
     siblings: Vec<Sibling>,
     choice: Mutex<Choice>,
+    standings: Mutex<Standings>,
+    titles: Mutex<Titles>,
 }
 
 #[derive(Debug)]
@@ -84,8 +97,11 @@ impl Group {
             })
         });
         let siblings = siblings.collect::<Result<Vec<_>, String>>()?;
+        let again = if config.redirects { OFTEN } else { SELDOM };
         Ok(Arc::new(Group {
-            choice: Mutex::new(Choice::new(&config.own_id, siblings.len())),
+            choice: Mutex::new(Choice::new(&config.own_id, siblings.len(), again)),
+            standings: Mutex::new(Standings::new(siblings.len())),
+            titles: Mutex::default(),
             siblings,
         }))
     }
@@ -116,6 +132,17 @@ impl Group {
         supervise::whole(self.choice.lock())
     }
 
+    /// What siblings have said of themselves.
+    pub(super) fn standings(&self) -> MutexGuard<'_, Standings> {
+        // Each entry is written as a whole.
+        supervise::whole(self.standings.lock())
+    }
+
+    /// What films are called at siblings.
+    pub(super) fn titles(&self) -> MutexGuard<'_, Titles> {
+        supervise::whole(self.titles.lock())
+    }
+
     /// The siblings that are well, the one that is to have this part of the film first.
     pub(super) fn candidates(&self, film: u128, part: u64) -> Vec<Candidate> {
         self.choice().candidates(film, part, reelway_clock::now())
@@ -137,11 +164,14 @@ impl Group {
     }
 
     async fn meet_one(&self, number: usize) {
-        match self.list(number, "per_page=1").await {
-            Ok(page) if !page.node.is_empty() => {
+        let asked = reelway_clock::now();
+        match self.document::<NodeDocument>(number, "api/node", "").await {
+            Ok(node) if !node.id.is_empty() => {
+                let now = reelway_clock::now();
+                self.standings().heard(number, node.standing(), asked);
                 let mut choice = self.choice();
                 choice.good(number);
-                let is_new = choice.met(number, &page.node, reelway_clock::now());
+                let is_new = choice.met(number, &node.id, now);
                 if is_new && !choice.is_own(number) {
                     info!("{}: a sibling", self.shown(number));
                 }
@@ -196,20 +226,128 @@ impl Group {
     /// The film with this number at a sibling, whether it is ready there or not.
     pub(super) async fn find(&self, number: usize, film: u128) -> Result<Option<Told>, Fault> {
         let identity = format!("{film:032x}");
-        let page = self
-            .list(number, &format!("per_page=1&identity={identity}"))
-            .await?;
+        let query = format!("per_page=1&identity={identity}");
+        let page: Page = self.document(number, "api/films", &query).await?;
         // Servers of before list their films, whatever they are asked for.
         let film = page.films.into_iter().next();
         Ok(film.filter(|film| film.identity.as_ref() == Some(&identity)))
     }
 
-    async fn list(&self, number: usize, query: &str) -> Result<Page, Fault> {
+    async fn document<T: DeserializeOwned>(
+        &self,
+        number: usize,
+        path: &str,
+        query: &str,
+    ) -> Result<T, Fault> {
         let document = self
             .ask(number)
-            .document("api/films", query, "application/json", MOST_LIST);
+            .document(path, query, "application/json", MOST_LIST);
         let text = document.await?;
-        let text = text.ok_or_else(|| Fault::Wrong("no list of films".into()))?;
-        serde_json::from_str(&text).map_err(|error| Fault::Wrong(format!("its list: {error}")))
+        let text = text.ok_or_else(|| Fault::Wrong(format!("no {path}")))?;
+        serde_json::from_str(&text).map_err(|error| Fault::Wrong(format!("its {path}: {error}")))
+    }
+}
+
+/// `GET /api/node` of a sibling, as far as it matters here.
+#[derive(Debug, Deserialize)]
+struct NodeDocument {
+    id: String,
+    state: String,
+    sessions: SessionsDocument,
+    /// Of servers that are older than this field: they have no limit.
+    #[serde(default)]
+    network: Option<NetworkDocument>,
+    addresses: AddressesDocument,
+}
+
+#[derive(Debug, Deserialize)]
+struct SessionsDocument {
+    total: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct NetworkDocument {
+    total: u64,
+    free: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct AddressesDocument {
+    rtsp: String,
+    http: String,
+}
+
+impl NodeDocument {
+    fn standing(&self) -> Standing {
+        let AddressesDocument { rtsp, http } = &self.addresses;
+        // They become part of answers to viewers.
+        let are_addresses =
+            is_address(rtsp, &["rtsp://"]) && is_address(http, &["http://", "https://"]);
+        Standing {
+            load: Load {
+                viewers: self.sessions.total,
+                network: (self.network.as_ref()).map(|network| (network.total, network.free)),
+            },
+            is_serving: self.state == "serving" && are_addresses,
+            rtsp: rtsp.clone(),
+            http: http.clone(),
+        }
+    }
+}
+
+/// Whether it is one of these schemes with a host and a port behind it, as viewers are to be given it.
+fn is_address(text: &str, schemes: &[&str]) -> bool {
+    let host = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
+    let is_sound = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+    host.is_some_and(|host| (1..=300).contains(&host.len()) && host.chars().all(is_sound))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(rtsp: &str, http: &str, state: &str) -> Standing {
+        let text = format!(
+            r#"{{"id": "a", "state": "{state}", "sessions": {{"total": 7, "playing": 3}},
+                "network": {{"total": 100, "free": 30}}, "addresses": {{"rtsp": "{rtsp}", "http": "{http}"}}, "more": 1}}"#
+        );
+        serde_json::from_str::<NodeDocument>(&text)
+            .expect("JSON")
+            .standing()
+    }
+
+    #[test]
+    fn what_a_sibling_says_of_itself_is_read() {
+        let standing = standing(
+            "rtsp://[2001:db8::1]:8554",
+            "http://edge-2.example:8080",
+            "serving",
+        );
+        assert!(standing.is_serving);
+        assert_eq!(
+            (standing.load.viewers, standing.load.network),
+            (7, Some((100, 30)))
+        );
+        assert_eq!(standing.rtsp, "rtsp://[2001:db8::1]:8554");
+    }
+
+    #[test]
+    fn viewers_are_not_sent_to_what_is_no_address_or_admits_nobody() {
+        let (rtsp, http) = ("rtsp://h:1", "http://h:2");
+        assert!(standing(rtsp, http, "serving").is_serving);
+        for (rtsp, http, state) in [
+            (rtsp, http, "draining"),
+            (rtsp, http, "starting"),
+            (rtsp, "javascript:x", "serving"),
+            (rtsp, "http://", "serving"),
+            (rtsp, "http://h/path", "serving"),
+            ("rtsp://h 1", http, "serving"),
+            ("rtsp://h\\r\\nX: y", http, "serving"),
+        ] {
+            assert!(
+                !standing(rtsp, http, state).is_serving,
+                "{rtsp} {http} {state}"
+            );
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, State};
+use reelway_library::Library;
 use reelway_rtsp_server::{RtspConfig, RtspServer};
 use reelway_sender::{Sender, SenderConfig};
 use reelway_session::{Limits, SessionView, Sessions};
@@ -91,10 +92,9 @@ impl Stand {
         let server = runtime
             .block_on(RtspServer::bind(
                 config,
-                library,
+                Library::new(library, store),
                 sessions.clone(),
                 sender,
-                store,
             ))
             .unwrap();
         let address = server.addresses()[0];

@@ -8,7 +8,7 @@ use crate::film::{Film, FilmError};
 use crate::header::accepts_sdp;
 use crate::machine::event::ConnId;
 use crate::machine::state::Machine;
-use crate::machine::step::{Pending, Refused, Step};
+use crate::machine::step::{Described, Pending, Refused, Step};
 use crate::message::Request;
 use crate::response::{Response, Status};
 use crate::seam::Job;
@@ -84,19 +84,31 @@ impl<W: Clone, F> Machine<W, F> {
             true => Profile::Avpf,
             false => Profile::Avp,
         };
+        let described = Described {
+            origin,
+            profile,
+            query: target.query.clone(),
+        };
         Ok(Step::Wait(
-            Job::Film { titles },
-            Pending::Describe { origin, profile },
+            Job::Film {
+                titles,
+                may_leave: !target.is_moved(),
+            },
+            Pending::Describe(described),
         ))
     }
 
     pub(super) fn described(
         &mut self,
         conn: ConnId,
-        origin: &str,
-        profile: Profile,
+        described: &Described,
         film: Result<Arc<Film<F>>, FilmError>,
     ) -> Result<Step<W, F>, Refused> {
+        if let Err(FilmError::Elsewhere(url)) = &film {
+            let url = target::moved(url, described.query.as_deref());
+            let answer = Response::new(Status::MOVED_TEMPORARILY).header("Location", url);
+            return Ok(Step::Answer(answer.header("Cache-Control", "no-cache")));
+        }
         let film = film.map_err(refuse_film)?;
         let server = self
             .connections
@@ -104,9 +116,9 @@ impl<W: Clone, F> Machine<W, F> {
             .map(|connection| connection.local.ip());
         let server = server.unwrap_or(std::net::Ipv4Addr::LOCALHOST.into());
         let answer = Response::ok()
-            .header("Content-Base", target::base(origin, &film.title))
+            .header("Content-Base", target::base(&described.origin, &film.title))
             .header("Cache-Control", "no-cache")
-            .body("application/sdp", film.sdp(server, profile));
+            .body("application/sdp", film.sdp(server, described.profile));
         Ok(Step::Answer(answer))
     }
 
@@ -143,6 +155,8 @@ pub(super) fn refuse_film(why: FilmError) -> Response {
             Response::refuse(Status::UNAVAILABLE, words).header("Retry-After", "10")
         }
         FilmError::Unplayable(words) => Response::refuse(Status::UNSUPPORTED_MEDIA, words),
+        // Only those who may leave are sent elsewhere.
+        FilmError::Elsewhere(_) => Response::new(Status::INTERNAL_ERROR),
         FilmError::Failed(words) => Response::refuse(Status::INTERNAL_ERROR, words),
     }
 }

@@ -155,8 +155,8 @@ impl<W: Clone, F> Machine<W, F> {
             return self.too_late(outcome);
         };
         let step = match (pending, outcome) {
-            (Pending::Describe { origin, profile }, Outcome::Film(film)) => {
-                self.described(conn, &origin, profile, film)
+            (Pending::Describe(described), Outcome::Film(film)) => {
+                self.described(conn, &described, film)
             }
             (Pending::Setup(setup), Outcome::Film(film)) => self.may_set_up(conn, *setup, film),
             (Pending::Admission(agreement), Outcome::Admitted(session)) => {

@@ -82,7 +82,10 @@ impl<W: Clone, F> Machine<W, F> {
             user_agent,
         };
         Ok(Step::Wait(
-            Job::Film { titles },
+            Job::Film {
+                titles,
+                may_leave: false,
+            },
             Pending::Setup(Box::new(setup)),
         ))
     }

@@ -35,9 +35,20 @@ pub(super) struct Asked {
     pub close: bool,
 }
 
+/// What the answer to DESCRIBE needs beside the film.
+#[derive(Clone, Debug)]
+pub(super) struct Described {
+    /// `rtsp://host:port` as the client calls this server.
+    pub origin: String,
+    /// How the film is described as being sent.
+    pub profile: Profile,
+    /// What the viewer asked with.
+    pub query: Option<String>,
+}
+
 /// What waits for a job.
 pub(super) enum Pending<W, F> {
-    Describe { origin: String, profile: Profile },
+    Describe(Described),
     Setup(Box<FirstSetup>),
     Admission(Box<Agreement<W, F>>),
     Locate(Wanted),

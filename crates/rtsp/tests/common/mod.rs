@@ -84,6 +84,8 @@ pub struct Server {
     pub refusal: Option<Refusal>,
     /// Streams can neither be made nor moved, for this reason.
     pub fault: Option<String>,
+    /// Viewers who may leave are sent to this URL.
+    pub elsewhere: Option<String>,
     /// Jobs are not done until [`Server::do_jobs`].
     pub hold_jobs: bool,
     held: Vec<(ConnId, Job<u64, ()>)>,
@@ -149,6 +151,7 @@ impl Server {
             now: Monotonic::from_nanos(1_000_000_000_000),
             films,
             refusal: None,
+            elsewhere: None,
             hold_jobs: false,
             fault: None,
             held: Vec::new(),
@@ -369,8 +372,12 @@ impl Server {
 
     fn do_job(&mut self, conn: ConnId, job: Job<u64, ()>) {
         let outcome = match job {
-            Job::Film { titles } => {
+            Job::Film { titles, may_leave } => {
                 let found = titles.iter().find_map(|title| self.films.get(title));
+                if let Some(url) = self.elsewhere.clone().filter(|_| may_leave) {
+                    let outcome = Outcome::Film(Err(FilmError::Elsewhere(url)));
+                    return self.happen(Event::Done { conn, outcome });
+                }
                 Outcome::Film(match found {
                     Some(film) => film.clone(),
                     None => Err(FilmError::Unknown(format!(

@@ -30,6 +30,27 @@ fn options_names_the_methods_for_the_server_and_for_any_film() {
 }
 
 #[test]
+fn a_viewer_who_begins_is_sent_to_the_server_that_has_the_film_and_not_sent_on_from_there() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    server.elsewhere = Some("rtsp://edge2:8554/nature/bunny".to_owned());
+    for (asked, sent) in [
+        ("", "rtsp://edge2:8554/nature/bunny?moved"),
+        ("?user=ann", "rtsp://edge2:8554/nature/bunny?user=ann&moved"),
+        ("?removed", "rtsp://edge2:8554/nature/bunny?removed&moved"),
+    ] {
+        let answer = server.ask(conn, &format!("DESCRIBE rtsp://h/nature/bunny{asked}"));
+        assert_eq!((answer.code, answer.get("Location")), (302, Some(sent)));
+    }
+    for asked in ["?moved", "?user=ann&moved", "?moved&user=ann"] {
+        let request = format!("DESCRIBE rtsp://h/nature/bunny{asked}");
+        assert_eq!(server.ask(conn, &request).code, 200, "{asked}");
+    }
+    let setup = format!("SETUP rtsp://h/nature/bunny/track=1\n{UDP}");
+    assert_eq!(server.ask(conn, &setup).code, 200);
+}
+
+#[test]
 fn the_sequence_number_comes_back_on_errors_too() {
     let mut server = Server::new();
     let conn = server.connect();

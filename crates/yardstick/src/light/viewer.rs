@@ -1,6 +1,6 @@
 //! A viewer who asks for a film over RTSP and leaves the receiving to a [`super::LightReceiver`].
 
-use crate::rtsp::connection::Connection;
+use crate::rtsp::connection::{Connection, Described};
 use crate::rtsp::description;
 use crate::trouble::Trouble;
 
@@ -25,11 +25,8 @@ pub struct LightViewer {
 /// # Errors
 /// The server cannot be reached, or does not have the film.
 pub async fn describe(url: &str) -> Result<Vec<LightMedia>, Trouble> {
-    let mut connection = Connection::open(url).await?;
-    let answer = connection
-        .request("DESCRIBE", url, &["Accept: application/sdp"])
-        .await?;
-    let media = description::parse(&answer.body, url)?;
+    let Described { base, sdp, .. } = Connection::describe(url).await?;
+    let media = description::parse(&sdp, &base)?;
     Ok(media
         .iter()
         .map(|media| LightMedia {
@@ -54,12 +51,12 @@ impl LightViewer {
     /// # Errors
     /// The server refused, or did not answer.
     pub async fn begin_at(url: &str, ports: &[u16], seconds: f64) -> Result<LightViewer, Trouble> {
-        let mut connection = Connection::open(url).await?;
-        let answer = connection
-            .request("DESCRIBE", url, &["Accept: application/sdp"])
-            .await?;
-        let base = answer.header("content-base").unwrap_or(url).to_owned();
-        for (media, port) in description::parse(&answer.body, &base)?.iter().zip(ports) {
+        let Described {
+            mut connection,
+            base,
+            sdp,
+        } = Connection::describe(url).await?;
+        for (media, port) in description::parse(&sdp, &base)?.iter().zip(ports) {
             let transport = format!("Transport: RTP/AVP;unicast;client_port={port}-{}", port + 1);
             connection
                 .request("SETUP", &media.control, &[&transport])

@@ -12,7 +12,7 @@ use super::receiver::{Receiver, Sampled, Way, own_pair};
 use super::viewing::{Live, PlayAnswer, ViewerResult};
 use crate::packet::parse;
 use crate::reports;
-use crate::rtsp::connection::{Answer, Connection, Incoming};
+use crate::rtsp::connection::{Answer, Connection, Described, Incoming};
 use crate::rtsp::description::{self, Media};
 use crate::trouble::Trouble;
 
@@ -138,13 +138,13 @@ async fn set_up<'a>(
     shared: &'a Shared,
     receiver: &'a Receiver,
 ) -> Result<Option<Viewer<'a>>, Trouble> {
-    let mut connection = Connection::open(url).await?;
-    let answer = connection
-        .request("DESCRIBE", url, &["Accept: application/sdp"])
-        .await?;
-    let base = answer.header("content-base").unwrap_or(url).to_owned();
-    let media: Vec<Media> = description::parse(&answer.body, &base)?;
-    let to = description::end(&answer.body);
+    let Described {
+        mut connection,
+        base,
+        sdp,
+    } = Connection::describe(url).await?;
+    let media: Vec<Media> = description::parse(&sdp, &base)?;
+    let to = description::end(&sdp);
     let (mut ssrcs, mut pairs) = (Vec::new(), Vec::new());
     for (number, media) in media.iter().enumerate() {
         let transport = if shared.tcp {

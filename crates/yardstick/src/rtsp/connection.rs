@@ -15,6 +15,8 @@ const MAX_ANSWER: usize = 256 * 1024;
 /// Most bytes of media that may come while an answer is waited for.
 const MAX_EARLY: usize = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Servers that a viewer is sent on to.
+const MOST_REDIRECTS: usize = 5;
 
 /// An answer to a request.
 #[derive(Debug)]
@@ -45,6 +47,17 @@ pub enum Incoming {
     Answer(Answer),
     /// The server has closed.
     Closed,
+}
+
+/// A film that a server has described.
+#[derive(Debug)]
+pub struct Described {
+    /// To the server that sends it.
+    pub connection: Connection,
+    /// Its URL there.
+    pub base: String,
+    /// The description.
+    pub sdp: String,
 }
 
 /// A control connection.
@@ -93,6 +106,39 @@ impl Connection {
         })
     }
 
+    /// Connects to the server that is to send what has this URL, which may be another one than the URL's own (RFC 2326
+    /// section 11.3.3), and has it described.
+    pub async fn describe(url: &str) -> Result<Described, Trouble> {
+        let accept = "Accept: application/sdp";
+        let mut url = url.to_owned();
+        for _ in 0..MOST_REDIRECTS {
+            let mut connection = Connection::open(&url).await?;
+            let answer = connection.ask("DESCRIBE", &url, &[accept]).await?;
+            match (answer.status, answer.header("location")) {
+                (200, _) => {
+                    let base = answer.header("content-base").unwrap_or(&url).to_owned();
+                    let sdp = answer.body;
+                    return Ok(Described {
+                        connection,
+                        base,
+                        sdp,
+                    });
+                }
+                (301 | 302, Some(location)) => url = location.to_owned(),
+                (status, _) => {
+                    return Err(Trouble::Refused {
+                        method: "DESCRIBE",
+                        status,
+                        reason: answer.reason,
+                    });
+                }
+            }
+        }
+        Err(Trouble::Protocol(format!(
+            "sent on to another server {MOST_REDIRECTS} times"
+        )))
+    }
+
     /// This side's address.
     pub fn local(&self) -> io::Result<SocketAddr> {
         self.stream.local_addr()
@@ -129,10 +175,7 @@ impl Connection {
         url: &str,
         headers: &[&str],
     ) -> Result<Answer, Trouble> {
-        self.send(method, url, headers).await?;
-        let answer = timeout(PATIENCE, self.answer())
-            .await
-            .map_err(|_| Trouble::Silence(PATIENCE.as_secs()))??;
+        let answer = self.ask(method, url, headers).await?;
         if answer.status != 200 {
             return Err(Trouble::Refused {
                 method,
@@ -144,6 +187,18 @@ impl Connection {
             self.session = session.split(';').next().map(str::to_owned);
         }
         Ok(answer)
+    }
+
+    /// Sends a request and waits for its answer, whatever it is.
+    async fn ask(
+        &mut self,
+        method: &'static str,
+        url: &str,
+        headers: &[&str],
+    ) -> Result<Answer, Trouble> {
+        self.send(method, url, headers).await?;
+        let answer = timeout(PATIENCE, self.answer()).await;
+        answer.map_err(|_| Trouble::Silence(PATIENCE.as_secs()))?
     }
 
     /// Waits for the answer to the request sent last.

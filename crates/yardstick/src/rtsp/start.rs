@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time;
 
-use super::connection::Connection;
+use super::connection::{Connection, Described};
 use super::description;
 use super::options::{Options, SILENCE};
 use super::track::{ReceivedTrack, readable};
@@ -16,13 +16,13 @@ use crate::trouble::Trouble;
 /// it took from the PLAY request to the first packet of the new place. The first is a start, the
 /// others are seeks. Over UDP.
 pub async fn start_times(url: &str, places: &[f64]) -> Result<Vec<Duration>, Trouble> {
-    let mut connection = Connection::open(url).await?;
-    let description = connection
-        .request("DESCRIBE", url, &["Accept: application/sdp"])
-        .await?;
-    let base = description.header("content-base").unwrap_or(url).to_owned();
+    let Described {
+        mut connection,
+        base,
+        sdp,
+    } = Connection::describe(url).await?;
     let mut tracks = Vec::new();
-    let media = description::parse(&description.body, &base)?;
+    let media = description::parse(&sdp, &base)?;
     for (number, media) in media.iter().enumerate() {
         tracks.push(
             ReceivedTrack::set_up(&mut connection, media, number as u8, &Options::default())

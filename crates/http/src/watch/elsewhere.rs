@@ -1,0 +1,43 @@
+//! A viewer who begins is sent to the server that is to send them their film, where that is another one.
+
+use axum::http::{StatusCode, header, request::Parts};
+use reelway_catalogue::Place;
+use reelway_viewing::Caller;
+
+use crate::answer::{self, Answer};
+use crate::films::Show;
+use crate::guard::Edge;
+use crate::route::{self, Target};
+
+/// The word in a query that says that another server sent the viewer here.
+const MOVED: &str = "moved";
+
+/// Whether a viewer may be sent to another server: they begin, and were not sent here themselves.
+pub(super) fn may_leave(target: Target, request: &Parts, caller: &Caller) -> bool {
+    let begins = matches!(target, Target::Multivariant | Target::Mpd | Target::File);
+    let is_edge = request.extensions.get::<Edge>().is_some();
+    begins && caller.token.is_none() && !is_edge && !route::flag(request, MOVED)
+}
+
+/// Where of a film a viewer finds this at another server.
+pub(super) fn address(place: &Place, target: Target) -> String {
+    let of_film = match target {
+        Target::Mpd => "dash/main.mpd",
+        Target::File => "file",
+        _ => "hls/main.m3u8",
+    };
+    format!("{}/{}/{of_film}", place.http, route::encode(&place.title))
+}
+
+/// The answer that sends a viewer there.
+pub(super) fn redirect(show: &Show, place: &Place, target: Target, request: &Parts) -> Answer {
+    let query = match request.uri.query() {
+        Some(query) => format!("{query}&{MOVED}"),
+        None => MOVED.to_owned(),
+    };
+    let url = format!("{}?{query}", address(place, target));
+    let words = format!("film '{}' is sent by {}", show.film.name, place.http);
+    let mut answer = answer::error(StatusCode::TEMPORARY_REDIRECT, words);
+    answer::set(&mut answer, header::LOCATION, &url);
+    answer
+}

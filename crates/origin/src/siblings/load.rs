@@ -1,0 +1,155 @@
+//! Which edge a new viewer of a film is sent to. Pure.
+//!
+//! All edges rank each film in the same order (rendezvous hashing), and a viewer goes to the first edge of that order that
+//! is not loaded much more than the average (consistent hashing with bounded loads: Mirrokni, Thorup and Zadimoghaddam, SODA
+//! 2018). So viewers of one film meet on one edge, a film with many viewers is on as many edges as it needs, and no edge
+//! has much more to do than the others.
+
+/// What an edge may have of the average load, in percent.
+const BOUND: u128 = 125;
+/// Up to this part of what its network carries an edge takes every viewer of its films.
+const IDLE: u64 = 8;
+
+/// How busy an edge is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Viewers who have a session.
+    pub viewers: u64,
+    /// Bytes a second that its network carries, and those of them that nobody has booked; `None`: it has no limit.
+    pub network: Option<(u64, u64)>,
+}
+
+impl Load {
+    /// The load with another viewer, of a film that needs so many bytes a second.
+    pub(super) fn with(self, rate: u64) -> Load {
+        Load {
+            viewers: self.viewers + 1,
+            network: self
+                .network
+                .map(|(total, free)| (total, free.saturating_sub(rate))),
+        }
+    }
+
+    /// Whether there is room for a film that needs so many bytes a second.
+    fn has_room(&self, rate: u64) -> bool {
+        self.network.is_none_or(|(_, free)| free >= rate)
+    }
+
+    /// Whether its network carries almost nothing.
+    fn is_idle(&self) -> bool {
+        self.network
+            .is_some_and(|(total, free)| total.saturating_sub(free) < total / IDLE)
+    }
+}
+
+/// Which of these edges, in the order of their rank for a film, takes a new viewer who needs so many bytes a second.
+/// `None`: none has room.
+pub(super) fn choose(edges: &[Load], rate: u64) -> Option<usize> {
+    // How much an edge does, and how much it can do: in bytes a second where all of them know that, else in viewers.
+    let are_limited = edges.iter().all(|edge| edge.network.is_some());
+    let amounts = |edge: &Load| match edge.network {
+        Some((total, free)) if are_limited => (total.saturating_sub(free), total),
+        _ => (edge.viewers, 1),
+    };
+    let one = if are_limited { rate } else { 1 };
+    let (mut load, mut room) = (u128::from(one), 0);
+    for (used, total) in edges.iter().map(amounts) {
+        load += u128::from(used);
+        room += u128::from(total);
+    }
+    let mut with_room = (edges.iter().enumerate()).filter(|(_, edge)| edge.has_room(rate));
+    let is_within = |edge: &Load| {
+        let (used, total) = amounts(edge);
+        u128::from(used) * room * 100 < load * u128::from(total) * BOUND || edge.is_idle()
+    };
+    let within = with_room.clone().find(|(_, edge)| is_within(edge));
+    // Those with room may all have more than their share, if the others are full.
+    within
+        .or_else(|| with_room.next())
+        .map(|(number, _)| number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn viewers(counts: &[u64]) -> Vec<Load> {
+        let load = |viewers: &u64| Load {
+            viewers: *viewers,
+            network: None,
+        };
+        counts.iter().map(load).collect()
+    }
+
+    fn networks(amounts: &[(u64, u64)]) -> Vec<Load> {
+        let load = |network: &(u64, u64)| Load {
+            viewers: 0,
+            network: Some(*network),
+        };
+        amounts.iter().map(load).collect()
+    }
+
+    #[test]
+    fn the_first_takes_viewers_until_it_has_a_quarter_more_than_the_average() {
+        assert_eq!(choose(&viewers(&[0, 0, 0]), 1), Some(0));
+        // With the newcomer 40, 10 each: 12 are fewer than 12.5.
+        assert_eq!(choose(&viewers(&[12, 9, 9, 9]), 1), Some(0));
+        assert_eq!(choose(&viewers(&[13, 9, 9, 8]), 1), Some(1));
+        assert_eq!(choose(&viewers(&[13, 13, 13, 0]), 1), Some(3));
+    }
+
+    #[test]
+    fn networks_are_filled_in_proportion_to_what_they_carry() {
+        // A third and a third of the total load; the second carries twice as much.
+        assert_eq!(choose(&networks(&[(100, 50), (200, 150)]), 10), Some(1));
+        assert_eq!(choose(&networks(&[(100, 70), (200, 130)]), 10), Some(0));
+        // One that does not know its limit: all are compared by viewers.
+        let mut edges = networks(&[(100, 50), (200, 150)]);
+        edges[1].network = None;
+        assert_eq!(choose(&edges, 10), Some(0));
+    }
+
+    #[test]
+    fn an_edge_that_does_almost_nothing_takes_all_viewers_of_its_films() {
+        assert_eq!(choose(&networks(&[(800, 701), (800, 800)]), 10), Some(0));
+        assert_eq!(choose(&networks(&[(800, 700), (800, 800)]), 10), Some(1));
+    }
+
+    #[test]
+    fn a_full_edge_is_passed_over_and_where_all_are_full_there_is_none() {
+        assert_eq!(choose(&networks(&[(100, 9), (100, 10)]), 10), Some(1));
+        assert_eq!(choose(&networks(&[(100, 9), (100, 9)]), 10), None);
+        // The small one is full: the other takes more than its share.
+        assert_eq!(choose(&networks(&[(1000, 9), (50, 40)]), 11), Some(1));
+        assert_eq!(choose(&networks(&[(40, 40), (1000, 9)]), 41), None);
+        assert_eq!(choose(&[], 1), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_edge_gets_much_more_than_the_average(
+            films in prop::collection::vec(0_usize..24, 40..400),
+            edges in 2_usize..7,
+        ) {
+            let mut loads = vec![Load::default(); edges];
+            for film in &films {
+                // Any order that is a film's own.
+                let rank: Vec<usize> = (0..edges).map(|place| (film + place * (1 + film % 3)) % edges).collect();
+                let mut order = Vec::new();
+                for edge in rank.into_iter().chain(0..edges) {
+                    if !order.contains(&edge) {
+                        order.push(edge);
+                    }
+                }
+                let in_order: Vec<Load> = order.iter().map(|edge| loads[*edge]).collect();
+                let chosen = order[choose(&in_order, 1).unwrap()];
+                loads[chosen] = loads[chosen].with(1);
+            }
+            let mean = films.len() as f64 / edges as f64;
+            for load in &loads {
+                prop_assert!(load.viewers as f64 <= mean * 1.25 + 1.0, "{loads:?}");
+            }
+        }
+    }
+}

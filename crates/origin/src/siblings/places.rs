@@ -1,0 +1,123 @@
+//! Viewers are sent to the sibling that has their film.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reelway_catalogue::{Film, Place, Placement, Soon};
+use tokio::time::timeout;
+
+use super::group::Group;
+use super::load::{Load, choose};
+
+/// The part of a film by which edges are ranked for its viewers.
+const VIEWERS: u64 = u64::MAX - 1;
+/// Longest time for asking a sibling whether it has a film: a viewer waits.
+const ASKING: Duration = Duration::from_millis(300);
+/// Servers that a player is told of beside this one.
+const MOST_OTHERS: usize = 2;
+
+/// Places viewers at this server and its siblings.
+pub struct Places {
+    group: Arc<Group>,
+    /// How busy this server is.
+    own: Box<dyn Fn() -> Load + Send + Sync>,
+}
+
+impl Places {
+    /// Of this server, which is as busy as `own` says, and its siblings.
+    pub fn new(group: Arc<Group>, own: impl Fn() -> Load + Send + Sync + 'static) -> Places {
+        let own = Box::new(own);
+        Places { group, own }
+    }
+
+    /// This server (`None`) and the siblings that admit viewers, in the order of their rank for a film.
+    fn ranked(&self, film: u128) -> Vec<(Option<usize>, Load)> {
+        let now = reelway_clock::now();
+        let candidates = self.group.candidates(film, VIEWERS);
+        let own = candidates.partition_point(|candidate| candidate.is_above);
+        let standings = self.group.standings();
+        let mut ranked = Vec::new();
+        for (place, candidate) in candidates.iter().enumerate() {
+            if place == own {
+                ranked.push((None, (self.own)()));
+            }
+            if let Some((_, load)) = standings.of(candidate.number, now) {
+                ranked.push((Some(candidate.number), load));
+            }
+        }
+        if own == candidates.len() {
+            ranked.push((None, (self.own)()));
+        }
+        ranked
+    }
+
+    /// Where viewers find a film at a sibling, if it plays there.
+    async fn at(&self, sibling: usize, film: u128) -> Option<Place> {
+        let known = self.group.titles().of(sibling, film, reelway_clock::now());
+        let title = match known {
+            Some(title) => title?,
+            None => {
+                // One that does not answer in time is asked again by the next viewer.
+                let found = timeout(ASKING, self.group.find(sibling, film)).await.ok()?;
+                let found = found.inspect_err(|fault| self.group.failed(sibling, fault));
+                let title = found.ok()?.and_then(|film| film.playing());
+                let now = reelway_clock::now();
+                self.group.titles().note(sibling, film, title.clone(), now);
+                title?
+            }
+        };
+        let standings = self.group.standings();
+        let (standing, _) = standings.of(sibling, reelway_clock::now())?;
+        Some(Place {
+            rtsp: standing.rtsp.clone(),
+            http: standing.http.clone(),
+            title,
+        })
+    }
+}
+
+/// Bytes a second of a film, on average.
+fn rate(film: &Film) -> u64 {
+    let bytes: u64 = film.title.tracks.iter().map(|track| track.bytes).sum();
+    let millis = (film.title.duration / 1_000_000).max(1) as u64;
+    bytes.saturating_mul(1000) / millis
+}
+
+impl Placement for Places {
+    fn place<'a>(&'a self, film: &'a Arc<Film>) -> Soon<'a, Option<Place>> {
+        Box::pin(async {
+            let number = film.identity.number()?;
+            let rate = rate(film);
+            let mut ranked = self.ranked(number);
+            loop {
+                let loads: Vec<Load> = ranked.iter().map(|(_, load)| *load).collect();
+                let chosen = choose(&loads, rate)?;
+                let sibling = ranked[chosen].0?;
+                if let Some(place) = self.at(sibling, number).await {
+                    let now = reelway_clock::now();
+                    self.group.standings().sent(sibling, rate, now);
+                    return Some(place);
+                }
+                ranked.remove(chosen);
+            }
+        })
+    }
+
+    fn others<'a>(&'a self, film: &'a Arc<Film>) -> Soon<'a, Vec<Place>> {
+        Box::pin(async {
+            let Some(number) = film.identity.number() else {
+                return Vec::new();
+            };
+            let mut others = Vec::new();
+            for (sibling, _) in self.ranked(number) {
+                if let Some(sibling) = sibling
+                    && others.len() < MOST_OTHERS
+                    && let Some(place) = self.at(sibling, number).await
+                {
+                    others.push(place);
+                }
+            }
+            others
+        })
+    }
+}

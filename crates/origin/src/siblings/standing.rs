@@ -1,0 +1,149 @@
+//! What siblings say of themselves. Pure: time is an argument.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+
+use super::load::Load;
+
+/// What a sibling says holds for this time: it is asked every second.
+const HOLDS: Duration = Duration::from_secs(3);
+/// Time in which a viewer who was sent to a sibling has a session there, and is one of those that it tells of. Where it is
+/// too long, they are counted twice for so long.
+const ARRIVES: Duration = Duration::from_millis(100);
+/// Viewers under way who are counted at most.
+const MOST_SENT: usize = 4096;
+
+/// A sibling, by what it says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Standing {
+    /// How busy it is.
+    pub load: Load,
+    /// It admits viewers.
+    pub is_serving: bool,
+    /// Where viewers reach it: `rtsp://host:port`.
+    pub rtsp: String,
+    /// `http://host:port`.
+    pub http: String,
+}
+
+/// What all siblings have said.
+#[derive(Debug)]
+pub(super) struct Standings(Vec<Heard>);
+
+#[derive(Clone, Debug, Default)]
+struct Heard {
+    /// When it was asked, and what it said.
+    last: Option<(Monotonic, Standing)>,
+    /// When viewers were sent there who may not be among those that it told of, and the bytes a second of their films.
+    sent: VecDeque<(Monotonic, u64)>,
+}
+
+impl Standings {
+    /// So many siblings, of which nothing is known.
+    pub fn new(siblings: usize) -> Standings {
+        Standings(vec![Heard::default(); siblings])
+    }
+
+    /// A sibling has said this, when it was asked at this time.
+    pub fn heard(&mut self, number: usize, standing: Standing, asked: Monotonic) {
+        if let Some(sibling) = self.0.get_mut(number) {
+            sibling.sent.retain(|(at, _)| *at + ARRIVES > asked);
+            sibling.last = Some((asked, standing));
+        }
+    }
+
+    /// A viewer is sent to a sibling, who needs so many bytes a second.
+    pub fn sent(&mut self, number: usize, rate: u64, now: Monotonic) {
+        let Some(sibling) = self.0.get_mut(number) else {
+            return;
+        };
+        if sibling.sent.len() >= MOST_SENT {
+            sibling.sent.pop_front();
+        }
+        sibling.sent.push_back((now, rate));
+    }
+
+    /// A sibling that admits viewers, as it said lately, and its load with those who are on their way to it.
+    pub fn of(&self, number: usize, now: Monotonic) -> Option<(&Standing, Load)> {
+        let sibling = self.0.get(number)?;
+        let (at, standing) = sibling.last.as_ref()?;
+        if !standing.is_serving || now.since(*at) > HOLDS {
+            return None;
+        }
+        let under_way = sibling.sent.iter();
+        let load = under_way.fold(standing.load, |load, (_, rate)| load.with(*rate));
+        Some((standing, load))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Monotonic {
+        Monotonic::from_nanos(1_000_000_000 + millis * 1_000_000)
+    }
+
+    fn serving(viewers: u64) -> Standing {
+        let network = Some((1000, 900));
+        Standing {
+            load: Load { viewers, network },
+            is_serving: true,
+            ..Standing::default()
+        }
+    }
+
+    #[test]
+    fn what_a_sibling_says_holds_for_three_seconds() {
+        let mut standings = Standings::new(1);
+        assert!(standings.of(0, at(0)).is_none() && standings.of(1, at(0)).is_none());
+        standings.heard(0, serving(7), at(0));
+        standings.heard(1, serving(7), at(0));
+        assert_eq!(standings.of(0, at(3000)).map(|of| of.1.viewers), Some(7));
+        assert!(standings.of(0, at(3001)).is_none());
+    }
+
+    #[test]
+    fn a_sibling_that_stops_or_starts_gets_no_viewers() {
+        let mut standings = Standings::new(1);
+        standings.heard(0, serving(1), at(0));
+        let stops = Standing {
+            is_serving: false,
+            ..serving(1)
+        };
+        standings.heard(0, stops, at(1));
+        assert!(standings.of(0, at(1)).is_none());
+    }
+
+    #[test]
+    fn viewers_under_way_are_counted_until_the_sibling_counts_them() {
+        let mut standings = Standings::new(1);
+        standings.heard(0, serving(1), at(0));
+        standings.sent(0, 40, at(0));
+        standings.sent(0, 60, at(500));
+        standings.sent(7, 60, at(500));
+        let load = |standings: &Standings, millis| {
+            let (_, load) = standings.of(0, at(millis)).expect("a sibling");
+            (load.viewers, load.network.expect("a limit").1)
+        };
+        assert_eq!(load(&standings, 500), (3, 800));
+        // It was asked before the second can have come.
+        standings.heard(0, serving(2), at(599));
+        assert_eq!(load(&standings, 900), (3, 840));
+        standings.heard(0, serving(3), at(600));
+        assert_eq!(load(&standings, 900), (3, 900));
+    }
+
+    #[test]
+    fn however_many_are_sent_memory_is_bounded() {
+        let mut standings = Standings::new(1);
+        for n in 0..10_000 {
+            standings.sent(0, 1, at(n / 100));
+        }
+        assert_eq!(standings.0[0].sent.len(), MOST_SENT);
+        standings.heard(0, serving(0), at(5000));
+        assert_eq!(standings.0[0].sent.len(), 0);
+    }
+}

@@ -1,0 +1,220 @@
+//! Edges that send viewers to the one that has their film.
+
+use std::time::Duration;
+
+use reelway_tests::players::{gstreamer, run, vlc};
+use reelway_tests::probe::{Wanted, receive};
+use reelway_tests::rtsp::Client;
+use reelway_tests::server::{Options, Server};
+use reelway_tests::yardstick::yardstick;
+use reelway_tests::{films, http, wait};
+
+use crate::group::{Group, sum};
+
+/// Addresses below a film's with which a viewer begins.
+const BEGINNINGS: [&str; 3] = ["hls/main.m3u8", "dash/main.mpd", "file"];
+
+/// An origin and its films.
+struct Origin {
+    _server: Server,
+    _library: tempfile::TempDir,
+}
+
+/// So many edges that send viewers on, and their origin.
+fn edges(count: usize, names: &[&str], change: impl Fn(Options) -> Options) -> (Group, Origin) {
+    let library = films::library(names);
+    let origin = Options::new(library.path()).set("http.ahead", 3600).start();
+    origin.wait_indexed();
+    let of = format!("http://{}/", origin.http);
+    let group = Group::with(count, &of, |options| {
+        change(options.set("siblings.redirect", true))
+    });
+    names.iter().for_each(|name| group.have(name));
+    let origin = Origin {
+        _server: origin,
+        _library: library,
+    };
+    (group, origin)
+}
+
+/// A network that one viewer hardly loads, so that viewers of a film are all sent to one edge.
+fn wide(options: Options) -> Options {
+    options.set("capacity.net", "'10Gbit'")
+}
+
+/// Where an edge sends a viewer who begins with this; `None`: it serves them.
+fn sent_to(edge: &Server, path: &str) -> Option<String> {
+    let answer = http::request(edge.http, "GET", path, &[]).expect("an answer");
+    match answer.status {
+        200 => None,
+        307 => Some(answer.headers["location"].clone()),
+        status => panic!("{path}: {status} {}", answer.text()),
+    }
+}
+
+/// The same over RTSP.
+fn sent_over_rtsp(edge: &Server, url: &str) -> Option<String> {
+    let mut client = Client::connect(edge.rtsp).expect("a connection");
+    let answer = client.request("DESCRIBE", url, &[]).expect("an answer");
+    match answer.status {
+        200 => None,
+        302 => Some(answer.header("location").to_owned()),
+        status => panic!("{url}: {status} {}", answer.body),
+    }
+}
+
+/// The edge that viewers of a film are sent to, whichever they ask.
+fn home(group: &Group, title: &str) -> usize {
+    let path = format!("/{title}/hls/main.m3u8");
+    let stays = |edge: &Server| sent_to(edge, &path).is_none();
+    let homes: Vec<usize> = (0..group.edges.len())
+        .filter(|number| stays(&group.edges[*number]))
+        .collect();
+    assert_eq!(homes.len(), 1, "{title}: one edge serves it");
+    homes[0]
+}
+
+#[test]
+fn viewers_of_a_film_are_sent_to_one_edge_whatever_they_begin_with_and_whichever_they_ask() {
+    let names = [
+        "faststart",
+        "seeks",
+        "load",
+        "sparse",
+        "progressive",
+        "fragmented",
+    ];
+    let (group, _origin) = edges(3, &names, wide);
+    let mut homes = Vec::new();
+    for name in names {
+        let home = home(&group, name);
+        homes.push(home);
+        let at = &group.edges[home];
+        for edge in &group.edges {
+            let serves = edge.http == at.http;
+            for beginning in BEGINNINGS {
+                let path = format!("/{name}/{beginning}");
+                let there = format!("http://{}{path}", at.http);
+                let sent = sent_to(edge, &path);
+                assert_eq!(sent, (!serves).then(|| format!("{there}?moved")), "{path}");
+                let sent = sent_to(edge, &format!("{path}?user=ann"));
+                let with_query = format!("{there}?user=ann&moved");
+                assert_eq!(sent, (!serves).then_some(with_query), "{path}");
+            }
+            let (here, there) = (edge.rtsp_url(name), at.rtsp_url(name));
+            let sent = sent_over_rtsp(edge, &format!("{here}?user=ann"));
+            assert_eq!(sent, (!serves).then(|| format!("{there}?user=ann&moved")));
+            // One who was sent is not sent on.
+            assert_eq!(sent_over_rtsp(edge, &format!("{here}?moved")), None);
+            assert_eq!(sent_to(edge, &format!("/{name}/hls/main.m3u8?moved")), None);
+        }
+    }
+    homes.sort_unstable();
+    homes.dedup();
+    assert!(homes.len() > 1, "films are spread over edges");
+}
+
+#[test]
+fn players_follow_to_the_edge_that_has_the_film() {
+    let (group, _origin) = edges(2, &["faststart"], wide);
+    let home = home(&group, "faststart");
+    let (asked, at) = (&group.edges[1 - home], &group.edges[home]);
+    let film = films::film("faststart").path;
+    let frames = |before: &[&str], input: &str| {
+        let wanted = Wanted {
+            before,
+            input,
+            picture: None,
+            sound: false,
+            decode: true,
+            limit: Duration::from_secs(120),
+        };
+        receive(&wanted).frames.hashes().join(" ")
+    };
+    let whole = frames(&[], film.to_str().expect("UTF-8"));
+    for beginning in BEGINNINGS {
+        let url = asked.http_url(&format!("faststart/{beginning}"));
+        assert_eq!(frames(&[], &url), whole, "ffmpeg: {url}");
+    }
+    let rtsp = asked.rtsp_url("faststart");
+    for transport in ["tcp", "udp"] {
+        let before = ["-rtsp_transport", transport, "-t", "3"];
+        let came = frames(&before, &rtsp);
+        assert!(
+            came.len() > 500 && whole.starts_with(&came),
+            "ffmpeg over {transport}"
+        );
+    }
+    let pipeline = format!("rtspsrc location={rtsp} ! identity eos-after=200 ! fakesink");
+    run(gstreamer(&pipeline), Duration::from_secs(60)).expect("GStreamer");
+    let seconds = Duration::from_secs(60);
+    run(vlc(["--stop-time=3", "--sout", "#dummy", &rtsp]), seconds).expect("VLC");
+    let (code, printed, told) = yardstick(&[&rtsp, "--duration", "3"]);
+    assert_eq!((code, &told["lost"]), (0, &0.into()), "{printed}");
+    let sent = |edge: &Server| sum(edge, "reelway_rtp_sent_bytes_total");
+    assert_eq!(sent(asked), 0.0, "all of it came from the other edge");
+    assert!(sent(at) > 0.0);
+}
+
+#[test]
+fn a_film_with_many_viewers_is_played_from_several_edges_and_none_has_much_more_than_the_others() {
+    let (group, _origin) = edges(3, &["load"], |options| options);
+    let url = group.edges[0].rtsp_url("load");
+    let viewers = std::thread::spawn(move || {
+        yardstick(&[
+            &url,
+            "--clients=30",
+            "--arrivals=poisson:5",
+            "--watch=20s",
+            "--buffer=200",
+        ])
+    });
+    let all = wait::until(Duration::from_secs(30), || {
+        let each = group.edges.iter();
+        let each: Vec<u64> = each
+            .map(|edge| {
+                edge.get("/api/sessions").json()["total"]
+                    .as_u64()
+                    .expect("a number")
+            })
+            .collect();
+        (each.iter().sum::<u64>() == 30).then_some(each)
+    });
+    let (code, printed, told) = viewers.join().expect("the viewers");
+    assert_eq!(code, 0, "{printed}");
+    assert_eq!(
+        (&told["admitted"], &told["lost"]),
+        (&30.into(), &0.into()),
+        "{printed}"
+    );
+    let all = all.unwrap_or_else(|| panic!("30 viewers\n{printed}"));
+    // A quarter more than ten, one for rounding, and one who came before the edges heard of each other.
+    println!("{all:?}");
+    assert!(
+        all.iter().all(|viewers| (2..=14).contains(viewers)),
+        "{all:?}"
+    );
+}
+
+#[test]
+fn viewers_are_not_sent_to_an_edge_that_ended_or_stops() {
+    let (mut group, _origin) = edges(3, &["seeks"], wide);
+    let first = home(&group, "seeks");
+    let gone = group.edges.remove(first);
+    let gone_at = format!("http://{}/", gone.http);
+    gone.signal("KILL");
+    let began = reelway_clock::now();
+    let path = "/seeks/hls/main.m3u8";
+    let noticed = wait::until(Duration::from_secs(30), || {
+        let sent = group.edges.iter().map(|edge| sent_to(edge, path));
+        sent.flatten()
+            .all(|to| !to.starts_with(&gone_at))
+            .then_some(())
+    });
+    assert!(noticed.is_some(), "viewers are sent to {gone_at}");
+    println!("noticed after {:?}", reelway_clock::now().since(began));
+    let second = home(&group, "seeks");
+    let viewer = http::get(group.edges[second].http, path).expect("an answer");
+    assert_eq!(viewer.status, 200);
+    drop(gone);
+}
