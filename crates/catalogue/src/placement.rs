@@ -24,6 +24,9 @@ pub trait Placement: Send + Sync {
     /// Where a new viewer of this film is to go; `None`: they are to be served here. Answers within a second.
     fn place<'a>(&'a self, film: &'a Arc<Film>) -> Soon<'a, Option<Place>>;
 
+    /// Where viewers reach the other servers over HTTP: `http://host:port`.
+    fn addresses(&self) -> Vec<String>;
+
     /// Other servers that play this film, the best first: a player goes on there if this one fails.
     fn others<'a>(&'a self, film: &'a Arc<Film>) -> Soon<'a, Vec<Place>>;
 }
@@ -35,6 +38,10 @@ pub struct Alone;
 impl Placement for Alone {
     fn place<'a>(&'a self, _: &'a Arc<Film>) -> Soon<'a, Option<Place>> {
         Box::pin(async { None })
+    }
+
+    fn addresses(&self) -> Vec<String> {
+        Vec::new()
     }
 
     fn others<'a>(&'a self, _: &'a Arc<Film>) -> Soon<'a, Vec<Place>> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{FromRef, Request};
+use axum::extract::{FromRef, Request, State};
 use axum::http::StatusCode;
 use axum::routing::{delete, get, put};
 use reelway_catalogue::Catalogue;
@@ -194,6 +194,7 @@ fn watch(config: &HttpConfig, parts: &Parts, playlists: Arc<Desk>) -> Watch {
         segments: Segments::new(viewers.clone(), bodies.clone()),
         files: Files::new(viewers, bodies, downloads.clone()),
         indexes: Indexes::new(downloads),
+        status: parts.status.clone(),
     }
 }
 
@@ -250,12 +251,18 @@ fn router(parts: Parts) -> Router {
 }
 
 /// What the router has no way for: pages. (Films went another way before.)
-async fn page(request: Request) -> Answer {
+async fn page(State(films): State<Arc<Films>>, request: Request) -> Answer {
     if request.uri().path().starts_with("/api/") || request.uri().path() == "/api" {
         return answer::api_error(
             StatusCode::NOT_FOUND,
             "there is no such address; the API is described in docs/reference/api.md",
         );
     }
-    web::answer(request.method(), request.uri().path(), request.headers())
+    let others = films.placement().addresses();
+    web::answer(
+        request.method(),
+        request.uri().path(),
+        request.headers(),
+        &others,
+    )
 }

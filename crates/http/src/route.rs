@@ -1,6 +1,6 @@
 //! Addresses of films. A TITLE may hold slashes, so an address is read from its end.
 //!
-//! `TITLE/hls/main.m3u8`, `TITLE/hls/ID.m3u8`, `TITLE/dash/main.mpd`, `TITLE/seg/ID/init.mp4`,
+//! `TITLE/hls/main.m3u8`, `TITLE/hls/steering.json`, `TITLE/hls/ID.m3u8`, `TITLE/dash/main.mpd`, `TITLE/seg/ID/init.mp4`,
 //! `TITLE/seg/ID/N.m4s`, `TITLE/file`, `TITLE/index`.
 
 use axum::http::request::Parts;
@@ -11,6 +11,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 pub(crate) enum Target {
     /// HLS multivariant playlist.
     Multivariant,
+    /// HLS content steering manifest.
+    Steering,
     /// HLS playlist of the track with this track_ID.
     Playlist(u32),
     /// DASH manifest.
@@ -30,6 +32,7 @@ pub(crate) fn film(path: &str) -> Option<(String, Target)> {
     let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
     let (target, title) = match parts.as_slice() {
         [title @ .., "hls", "main.m3u8"] => (Target::Multivariant, title),
+        [title @ .., "hls", "steering.json"] => (Target::Steering, title),
         [title @ .., "dash", "main.mpd"] => (Target::Mpd, title),
         [title @ .., "hls", playlist] if playlist.ends_with(".m3u8") => (
             Target::Playlist(number(playlist.strip_suffix(".m3u8")?)?),
@@ -83,6 +86,11 @@ pub(crate) fn query<'a>(request: &'a Parts, name: &str) -> Option<&'a str> {
         .filter(|(key, _)| *key == name)
         .map(|(_, value)| value)
         .next()
+}
+
+/// What a percent-encoded value of a query stands for.
+pub(crate) fn decoded(value: &str) -> String {
+    percent_decode_str(value).decode_utf8_lossy().into_owned()
 }
 
 /// Whether the query has this word, with a value or without.
@@ -144,6 +152,10 @@ mod tests {
             Some(("a/seg/1".into(), Target::File))
         );
         assert_eq!(read("/a/dash/main.mpd"), Some(("a".into(), Target::Mpd)));
+        assert_eq!(
+            read("/a/hls/steering.json"),
+            Some(("a".into(), Target::Steering))
+        );
     }
 
     #[test]

@@ -18,12 +18,15 @@ pub(crate) struct File {
 
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-/// Pages get everything from here and nothing from anywhere else; scripts and styles are files.
-/// `blob:` is what a player's sources and posters are made of. The pages keep to it; see
-/// `docs/reference/api.md`.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
-                      media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
-                      frame-ancestors 'none'";
+/// Pages get everything from here, and films from `others` too, to which the server may send viewers; scripts and styles are
+/// files. `blob:` is what a player's sources and posters are made of. The pages keep to it; see `docs/reference/api.md`.
+fn policy(others: &[String]) -> String {
+    let films: String = others.iter().map(|other| format!(" {other}")).collect();
+    format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self' blob:{films}; \
+         connect-src 'self'{films}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+}
 
 /// Shown when the library was built before the pages.
 const UNBUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Reelway</title>\
@@ -31,8 +34,13 @@ const UNBUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">
 <code>npm --prefix web ci &amp;&amp; npm --prefix web run build</code>, then build the server again.</p>\
 <p>Films can still be played: see <a href=\"/api/films\">/api/films</a> for them and their addresses.</p></html>\n";
 
-/// Answers a request for a page or a part of one.
-pub(crate) fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Answer {
+/// Answers a request for a page or a part of one; viewers may be sent to these other servers.
+pub(crate) fn answer(
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+    others: &[String],
+) -> Answer {
     if !matches!(*method, Method::GET | Method::HEAD) {
         let mut answer = answer::error(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -44,12 +52,11 @@ pub(crate) fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Answer
     let name = path.trim_start_matches('/');
     let name = if name.is_empty() { "index.html" } else { name };
     match find(name) {
-        Some(file) => serve(file, headers),
-        None if FILES.is_empty() && name == "index.html" => protect(answer::with(
-            StatusCode::OK,
-            "text/html; charset=utf-8",
-            UNBUILT,
-        )),
+        Some(file) => protect(serve(file, headers), others),
+        None if FILES.is_empty() && name == "index.html" => {
+            let unbuilt = answer::with(StatusCode::OK, "text/html; charset=utf-8", UNBUILT);
+            protect(unbuilt, others)
+        }
         None => answer::error(
             StatusCode::NOT_FOUND,
             format!("there is no film and no page at {path}"),
@@ -100,11 +107,15 @@ fn serve(file: &'static File, headers: &HeaderMap) -> Answer {
         "no-cache"
     };
     answer::set(&mut answer, header::CACHE_CONTROL, rule);
-    protect(answer)
+    answer
 }
 
-fn protect(mut answer: Answer) -> Answer {
-    answer::set(&mut answer, header::CONTENT_SECURITY_POLICY, POLICY);
+fn protect(mut answer: Answer, others: &[String]) -> Answer {
+    answer::set(
+        &mut answer,
+        header::CONTENT_SECURITY_POLICY,
+        &policy(others),
+    );
     answer::set(&mut answer, header::X_FRAME_OPTIONS, "DENY");
     // Addresses of playlists carry viewers' tokens.
     answer::set(&mut answer, header::REFERRER_POLICY, "no-referrer");

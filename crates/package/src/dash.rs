@@ -32,6 +32,15 @@ pub fn mpd(package: &Package, links: Links<'_>) -> String {
             xml_escape(name)
         );
     }
+    // A player takes the first, and another one where that fails (section 5.6.5). For that, dash.js needs their names, and
+    // no relative addresses.
+    for (name, film) in (1..).zip(links.servers) {
+        let film = xml_escape(film);
+        let _ = writeln!(
+            out,
+            "  <BaseURL serviceLocation=\"{name}\">{film}/dash/</BaseURL>"
+        );
+    }
     out.push_str("  <Period id=\"0\" start=\"PT0S\">\n");
     let main_sound = main_sound(package);
     for track in package.tracks() {

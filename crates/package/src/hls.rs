@@ -28,6 +28,14 @@ pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
     if package.tracks().iter().all(PackagedTrack::independent) {
         out.push_str(INDEPENDENT);
     }
+    if let Some(steering) = links.steering {
+        // "." is the pathway of all that names none (draft-pantos-hls-rfc8216bis, section 4.4.6.6).
+        let _ = writeln!(
+            out,
+            "#EXT-X-CONTENT-STEERING:SERVER-URI=\"{}\",PATHWAY-ID=\".\"",
+            quoted(steering)
+        );
+    }
     let groups = audio_groups(package);
     let picture = package.picture();
     // Sound alone, and only one of it: the variant says it all.
@@ -37,15 +45,7 @@ pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
             renditions(&mut out, package, group, &names, links);
         }
     }
-    let variants: Vec<(&PackagedTrack, Option<&AudioGroup>)> = match picture {
-        Some(picture) if groups.is_empty() => vec![(picture, None)],
-        Some(picture) => groups.iter().map(|group| (picture, Some(group))).collect(),
-        None => groups
-            .iter()
-            .map(|group| (default_of(package, group), Some(group)))
-            .collect(),
-    };
-    for (main, group) in variants {
+    for (main, group) in variants(package, &groups) {
         let others = || {
             group
                 .into_iter()
@@ -86,6 +86,9 @@ pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
         if let Some(group) = group.filter(|_| !alone || package.sound().count() > 1) {
             let _ = write!(out, ",AUDIO=\"{}\"", group.id);
         }
+        if links.steering.is_some() {
+            let _ = write!(out, ",STABLE-VARIANT-ID=\"{}\"", stable_id(main, group));
+        }
         let _ = writeln!(
             out,
             "\n{}",
@@ -93,6 +96,53 @@ pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
         );
     }
     out
+}
+
+/// The names that variants and renditions of the multivariant playlist have in content steering, each with the track whose
+/// playlist it is.
+#[derive(Debug, PartialEq, Eq)]
+pub struct StableIds {
+    /// `STABLE-VARIANT-ID`.
+    pub variants: Vec<(String, u32)>,
+    /// `STABLE-RENDITION-ID`.
+    pub renditions: Vec<(String, u32)>,
+}
+
+/// The names of a film's variants and renditions in content steering.
+pub fn stable_ids(package: &Package) -> StableIds {
+    let groups = audio_groups(package);
+    let variants = variants(package, &groups).into_iter();
+    StableIds {
+        variants: variants
+            .map(|(main, group)| (stable_id(main, group), main.id))
+            .collect(),
+        renditions: package
+            .sound()
+            .map(|track| (track.id.to_string(), track.id))
+            .collect(),
+    }
+}
+
+/// What players choose from: the picture or the sound that decides a variant, and the sound beside it.
+fn variants<'a, 'b>(
+    package: &'a Package,
+    groups: &'b [AudioGroup<'a>],
+) -> Vec<(&'a PackagedTrack, Option<&'b AudioGroup<'a>>)> {
+    match package.picture() {
+        Some(picture) if groups.is_empty() => vec![(picture, None)],
+        Some(picture) => groups.iter().map(|group| (picture, Some(group))).collect(),
+        None => groups
+            .iter()
+            .map(|group| (default_of(package, group), Some(group)))
+            .collect(),
+    }
+}
+
+fn stable_id(main: &PackagedTrack, group: Option<&AudioGroup<'_>>) -> String {
+    match group {
+        Some(group) => format!("{}-{}", main.id, group.id),
+        None => main.id.to_string(),
+    }
 }
 
 /// The playlist of one track's segments.
@@ -210,6 +260,9 @@ fn renditions(
         let _ = write!(out, ",DEFAULT={default},AUTOSELECT={auto}");
         if let Some(sound) = &media.sound {
             let _ = write!(out, ",CHANNELS=\"{}\"", sound.channels);
+        }
+        if links.steering.is_some() {
+            let _ = write!(out, ",STABLE-RENDITION-ID=\"{}\"", track.id);
         }
         let uri = with_query(&format!("{}.m3u8", track.id), links.playlists);
         let _ = writeln!(out, ",URI=\"{uri}\"");

@@ -25,7 +25,7 @@ mod segment;
 mod timeline;
 
 pub use dash::{mpd, xml_escape};
-pub use hls::{media_playlist, multivariant_playlist};
+pub use hls::{StableIds, media_playlist, multivariant_playlist, stable_ids};
 pub use language::bcp47;
 pub use package::{Links, Options, Package, PackageError, PackagedTrack, Slices};
 pub use picture::FrameRate;

@@ -45,6 +45,11 @@ pub struct Links<'a> {
     pub playlists: Option<&'a str>,
     /// Query of segments' addresses.
     pub segments: Option<&'a str>,
+    /// Address of the content steering manifest; `None`: there is none.
+    pub steering: Option<&'a str>,
+    /// Where this film lies, as `http://host:port/TITLE`, already percent-encoded: at this server, and at others where a
+    /// player goes on if this one fails. Empty: only here, wherever that is.
+    pub servers: &'a [String],
 }
 
 /// A film cut into segments.

@@ -5,12 +5,15 @@ mod common;
 use common::{Made, even, film, gops, picture, sound};
 use reelway_media::Codec;
 use reelway_package::{
-    FrameRate, Links, Options, Package, media_playlist, mpd, multivariant_playlist,
+    FrameRate, Links, Options, Package, StableIds, media_playlist, mpd, multivariant_playlist,
+    stable_ids,
 };
 
 const LINKS: Links = Links {
     playlists: Some("s=TOKEN"),
     segments: Some("v=1&s=TOKEN"),
+    steering: None,
+    servers: &[],
 };
 
 fn package(tracks: Vec<Made>) -> Package {
@@ -46,6 +49,48 @@ fn multivariant_playlist_of_a_usual_film() {
 1.m3u8?s=TOKEN
 "#
     );
+}
+
+#[test]
+fn a_player_learns_where_to_ask_which_server_to_use_and_where_else_the_film_is() {
+    let servers = [
+        "http://edge1:8080/a%20film".to_owned(),
+        "http://edge2:8080/a%20film".to_owned(),
+        "http://edge3:8080/a%20film".to_owned(),
+    ];
+    let links = Links {
+        steering: Some("http://edge2:8080/a%20film/hls/steering.json?at=edge1:8080&s=TOKEN"),
+        servers: &servers,
+        ..LINKS
+    };
+    let package = usual();
+    assert_eq!(
+        multivariant_playlist(&package, links),
+        r#"#EXTM3U
+#EXT-X-VERSION:7
+#EXT-X-INDEPENDENT-SEGMENTS
+#EXT-X-CONTENT-STEERING:SERVER-URI="http://edge2:8080/a%20film/hls/steering.json?at=edge1:8080&s=TOKEN",PATHWAY-ID="."
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="sound-mp4a",NAME="en",LANGUAGE="en",DEFAULT=YES,AUTOSELECT=YES,CHANNELS="2",STABLE-RENDITION-ID="2",URI="2.m3u8?s=TOKEN"
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="sound-mp4a",NAME="Director's 'cut' & more",LANGUAGE="de",DEFAULT=NO,AUTOSELECT=YES,CHANNELS="2",STABLE-RENDITION-ID="3",URI="3.m3u8?s=TOKEN"
+#EXT-X-STREAM-INF:BANDWIDTH=365963,AVERAGE-BANDWIDTH=365688,CODECS="avc1.64001f,mp4a.40.2",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO="sound-mp4a",STABLE-VARIANT-ID="1-sound-mp4a"
+1.m3u8?s=TOKEN
+"#
+    );
+    assert_eq!(
+        stable_ids(&package),
+        StableIds {
+            variants: vec![("1-sound-mp4a".to_owned(), 1)],
+            renditions: vec![("2".to_owned(), 2), ("3".to_owned(), 3)],
+        }
+    );
+    let bases = r#"
+  <BaseURL serviceLocation="1">http://edge1:8080/a%20film/dash/</BaseURL>
+  <BaseURL serviceLocation="2">http://edge2:8080/a%20film/dash/</BaseURL>
+  <BaseURL serviceLocation="3">http://edge3:8080/a%20film/dash/</BaseURL>
+  <Period "#;
+    let with = mpd(&package, links);
+    assert!(with.contains(bases), "{with}");
+    assert_eq!(with.replace(bases, "\n  <Period "), mpd(&package, LINKS));
 }
 
 #[test]

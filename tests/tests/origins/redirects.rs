@@ -197,7 +197,7 @@ fn a_film_with_many_viewers_is_played_from_several_edges_and_none_has_much_more_
 }
 
 #[test]
-fn viewers_are_not_sent_to_an_edge_that_ended_or_stops() {
+fn viewers_are_not_sent_to_an_edge_that_ended() {
     let (mut group, _origin) = edges(3, &["seeks"], wide);
     let first = home(&group, "seeks");
     let gone = group.edges.remove(first);

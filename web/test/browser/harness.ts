@@ -89,10 +89,13 @@ export interface Reelway {
   http: string;
   /** `rtsp://127.0.0.1:PORT` */
   rtsp: string;
+  /** The directory; empty for an edge. */
   films: string;
   token: string;
   json<T>(path: string): Promise<T>;
   stop(): Promise<void>;
+  /** Ends it as a power cut does; it is to be stopped all the same. */
+  kill(): void;
 }
 
 /** A port nobody uses at the moment. */
@@ -106,8 +109,6 @@ async function freePort(): Promise<number> {
 
 /** Starts a server with these films (path below the directory, and how it is made) and waits until it has them. */
 export async function reelway(films: Record<string, Recipe>, { withoutIndexFiles = false } = {}): Promise<Reelway> {
-  const binary = process.env["REELWAY_BIN"];
-  assert.ok(binary && existsSync(binary), "REELWAY_BIN must name the reelway binary that is to be tested");
   const home = await mkdtemp(join(tmpdir(), "reelway-web-"));
   const directory = join(home, "films");
   await mkdir(directory);
@@ -122,11 +123,37 @@ export async function reelway(films: Record<string, Recipe>, { withoutIndexFiles
     await mkdir(join(home, "state"));
     await writeFile(join(home, "state/index"), "");
   }
-  const [http, rtsp] = [await freePort(), await freePort()];
+  const server = await launch(home, ["serve", directory], Object.keys(films).length);
+  return { ...server, films: directory };
+}
+
+/** Starts this many edges of an origin, which know each other and send viewers to the one that has their film. */
+export async function edges(origin: Reelway, count: number): Promise<Reelway[]> {
+  const { films } = await origin.json<{ films: unknown[] }>("/api/films?per_page=200");
+  const ports = await Promise.all(Array.from({ length: count }, freePort));
+  const siblings = ports.map((port) => `http://127.0.0.1:${port}/`).join(",");
+  const flags = ["--tier", "0B", "--sibling", siblings, "--sibling-token", "a token of siblings", "--redirect"];
+  const start = async (port: number) => {
+    const home = await mkdtemp(join(tmpdir(), "reelway-web-"));
+    return launch(home, ["edge", origin.http, ...flags], films.length, port);
+  };
+  const all = await Promise.all(ports.map(start));
+  await until("each edge has met the others", async () => {
+    const known = await Promise.all(all.map((edge) => edge.json<{ servers: { sibling: boolean; up: boolean }[] }>("/api/cache")));
+    return known.every(({ servers }) => servers.filter(({ sibling, up }) => sibling && up).length === count - 1);
+  });
+  return all;
+}
+
+/** Starts a server by this command, with its state below `home`, and waits until it has so many films. */
+async function launch(home: string, command: string[], films: number, port?: number): Promise<Reelway> {
+  const binary = process.env["REELWAY_BIN"];
+  assert.ok(binary && existsSync(binary), "REELWAY_BIN must name the reelway binary that is to be tested");
+  const [http, rtsp] = [port ?? (await freePort()), await freePort()];
   const child = spawn(
     binary,
     [
-      ...["serve", directory, "--state", join(home, "state"), "--http", `127.0.0.1:${http}`],
+      ...[...command, "--state", join(home, "state"), "--http", `127.0.0.1:${http}`],
       ...["--rtsp", `127.0.0.1:${rtsp}`, "--rtp-ports", "0,0"],
     ],
     { stdio: ["ignore", "pipe", "pipe"] },
@@ -146,16 +173,17 @@ export async function reelway(films: Record<string, Recipe>, { withoutIndexFiles
     await writeFile(join(artifacts, `server-${http}.log`), log);
     await rm(home, { recursive: true, force: true });
   };
+  const kill = () => void child.kill("SIGKILL");
   try {
     await until("the server has looked at its films", async () => {
       assert.equal(child.exitCode, null, `the server ended:\n${log}`);
       const ready = await fetch(`${base}/readyz`).catch(() => null);
       if (!ready?.ok) return false;
       const { films: known } = await json<{ films: { state: string }[] }>("/api/films?per_page=200");
-      return known.length === Object.keys(films).length && known.every((film) => film.state !== "indexing");
+      return known.length === films && known.every((film) => film.state !== "indexing");
     });
     const token = (await readFile(join(home, "state/token"), "utf8")).trim();
-    return { http: base, rtsp: `rtsp://127.0.0.1:${rtsp}`, films: directory, token, json, stop };
+    return { http: base, rtsp: `rtsp://127.0.0.1:${rtsp}`, films: "", token, json, stop, kill };
   } catch (error) {
     await stop();
     throw new Error(`${String(error)}\nThe server said:\n${log}`);
@@ -163,7 +191,7 @@ export async function reelway(films: Record<string, Recipe>, { withoutIndexFiles
 }
 
 async function ended(child: ChildProcess) {
-  if (child.exitCode !== null) return;
+  if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise((resolve) => child.once("exit", resolve));
   child.kill("SIGTERM");
   const timer = setTimeout(() => child.kill("SIGKILL"), 10_000);

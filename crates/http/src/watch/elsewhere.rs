@@ -26,7 +26,12 @@ pub(super) fn address(place: &Place, target: Target) -> String {
         Target::File => "file",
         _ => "hls/main.m3u8",
     };
-    format!("{}/{}/{of_film}", place.http, route::encode(&place.title))
+    format!("{}/{of_film}", film(place))
+}
+
+/// The address of a film at another server, below which all of it is.
+pub(super) fn film(place: &Place) -> String {
+    format!("{}/{}", place.http, route::encode(&place.title))
 }
 
 /// The answer that sends a viewer there.

@@ -7,6 +7,7 @@
 //! | `file.rs` | film files by byte ranges |
 //! | `index.rs` | films' indexes, for edges |
 //! | `elsewhere.rs` | viewers who are sent to another server |
+//! | `steering.rs` | which server an HLS player is to use (content steering) |
 //! | `refused.rs` | why a player does not get what it asked for |
 
 mod elsewhere;
@@ -15,20 +16,25 @@ pub(crate) mod index;
 pub(crate) mod playlist;
 mod refused;
 pub(crate) mod segment;
+mod steering;
 
 use std::sync::Arc;
 
 use axum::http::{Method, StatusCode, header, request::Parts};
-use reelway_viewing::Caller;
+use reelway_catalogue::Place;
+use reelway_viewing::{Caller, is_token};
 
 use self::file::Files;
 use self::index::Indexes;
-use self::playlist::Playlists;
+use self::playlist::{Elsewhere, Playlists};
 use self::refused::{Answered, no_film};
 use self::segment::Segments;
+use self::steering::Servers;
 use crate::answer::{self, Answer};
-use crate::films::Films;
-use crate::route::Target;
+use crate::films::{Films, Show};
+use crate::node::Addresses;
+use crate::route::{self, Target};
+use crate::status::Status;
 
 /// What a player may ask with from a foreign page, and what it may see of the answer.
 const ALLOWED: &str = "Range, If-Range, If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, \
@@ -42,6 +48,7 @@ pub(crate) struct Watch {
     pub segments: Segments,
     pub files: Files,
     pub indexes: Indexes,
+    pub status: Arc<Status>,
 }
 
 impl Watch {
@@ -68,6 +75,30 @@ impl Watch {
         }
     }
 
+    /// The film at this server, as viewers reach it.
+    fn here(&self, show: &Show) -> Place {
+        let Addresses { rtsp, http } = self.status.node.addresses();
+        let title = show.film.name.clone();
+        Place { rtsp, http, title }
+    }
+
+    /// Where a player goes on if this server fails.
+    async fn elsewhere(&self, show: &Show) -> Elsewhere {
+        let others = self.films.placement().others(&show.film).await;
+        if others.is_empty() {
+            return Elsewhere::default();
+        }
+        let here = self.here(show);
+        Elsewhere {
+            steering: steering::address(&here.http, &others),
+            films: [&here]
+                .into_iter()
+                .chain(&others)
+                .map(elsewhere::film)
+                .collect(),
+        }
+    }
+
     async fn find(&self, title: &str, target: Target, request: &Parts, caller: Caller) -> Answered {
         let show = self.films.get(title).await;
         let show = show.map_err(|error| Box::new(no_film(&error)))?;
@@ -78,7 +109,28 @@ impl Watch {
         }
         match target {
             Target::Multivariant | Target::Playlist(_) | Target::Mpd => {
-                self.playlists.answer(show, target, request, caller).await
+                let elsewhere = match target {
+                    Target::Playlist(_) => Elsewhere::default(),
+                    _ => self.elsewhere(&show).await,
+                };
+                let film = (show, elsewhere);
+                self.playlists.answer(film, target, request, caller).await
+            }
+            Target::Steering => {
+                let servers = Servers {
+                    own: self.here(&show),
+                    is_ending: self.status.sessions.is_draining(),
+                    others: self.films.placement().others(&show.film).await,
+                    well: self.films.placement().addresses(),
+                };
+                let at = route::query(request, "at").map(route::decoded);
+                let token = caller.token.filter(|token| is_token(token));
+                Ok(steering::answer(
+                    &show,
+                    &servers,
+                    at.as_deref(),
+                    token.as_deref(),
+                ))
             }
             Target::Init(id) => self.segments.init(show, id, request, caller).await,
             Target::Segment(id, number) => {

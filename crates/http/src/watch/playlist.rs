@@ -33,10 +33,10 @@ impl Playlists {
         }
     }
 
-    /// Answers a request for one.
+    /// Answers a request for one of this film, which may be at other servers, too.
     pub async fn answer(
         &self,
-        show: Arc<Show>,
+        (show, elsewhere): (Arc<Show>, Elsewhere),
         target: Target,
         request: &Parts,
         caller: Caller,
@@ -66,13 +66,19 @@ impl Playlists {
             viewer.answered();
             viewer.token.clone()
         };
-        Ok(self.make(show, target, &Asker::of(request), token).await)
+        let of = Asked {
+            show,
+            elsewhere,
+            target,
+            token,
+            token_in_segments: self.tokens_in_segments,
+        };
+        Ok(self.make(of, &Asker::of(request)).await)
     }
 
-    async fn make(&self, show: Arc<Show>, target: Target, asker: &Asker, token: String) -> Answer {
-        let in_segments = self.tokens_in_segments;
+    async fn make(&self, asked: Asked, asker: &Asker) -> Answer {
         // Those of long films are long, and are made and compressed for each viewer.
-        let make = move || Ok(text(&show, target, &token, in_segments));
+        let make = move || Ok(asked.text());
         let mut answer = self.desk.answer(asker, make).await;
         // Each viewer has their own.
         answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
@@ -80,28 +86,53 @@ impl Playlists {
     }
 }
 
-fn text(show: &Show, target: Target, token: &str, token_in_segments: bool) -> Text {
-    let playlists = format!("s={token}");
-    // The version makes sure that nobody gets segments of a film that took this one's place.
-    let segments = match token_in_segments {
-        true => format!("v={}&s={token}", show.version),
-        false => format!("v={}", show.version),
-    };
-    let links = Links {
-        playlists: Some(&playlists),
-        segments: Some(&segments),
-    };
-    let (media_type, text) = match target {
-        Target::Mpd => (DASH, mpd(&show.package, links)),
-        Target::Playlist(id) => {
-            let text = show
-                .package
-                .track(id)
-                .map(|track| media_playlist(track, links));
-            (HLS, text.unwrap_or_default())
-        }
-        _ => (HLS, multivariant_playlist(&show.package, links)),
-    };
-    reelway_clock::reactor::worked_on(text.len());
-    Text { media_type, text }
+/// Where a player goes on if this server fails.
+#[derive(Default)]
+pub(crate) struct Elsewhere {
+    /// Where it asks which server to use.
+    pub steering: Option<String>,
+    /// The film here and at other servers; empty where there are none.
+    pub films: Vec<String>,
+}
+
+/// A playlist that a viewer has asked for.
+struct Asked {
+    show: Arc<Show>,
+    elsewhere: Elsewhere,
+    target: Target,
+    token: String,
+    token_in_segments: bool,
+}
+
+impl Asked {
+    fn text(&self) -> Text {
+        let (show, token) = (&self.show, &self.token);
+        let playlists = format!("s={token}");
+        // The version makes sure that nobody gets segments of a film that took this one's place.
+        let segments = match self.token_in_segments {
+            true => format!("v={}&s={token}", show.version),
+            false => format!("v={}", show.version),
+        };
+        let steering = self.elsewhere.steering.as_ref();
+        let steering = steering.map(|address| format!("{address}&{playlists}"));
+        let links = Links {
+            playlists: Some(&playlists),
+            segments: Some(&segments),
+            steering: steering.as_deref(),
+            servers: &self.elsewhere.films,
+        };
+        let (media_type, text) = match self.target {
+            Target::Mpd => (DASH, mpd(&show.package, links)),
+            Target::Playlist(id) => {
+                let text = show
+                    .package
+                    .track(id)
+                    .map(|track| media_playlist(track, links));
+                (HLS, text.unwrap_or_default())
+            }
+            _ => (HLS, multivariant_playlist(&show.package, links)),
+        };
+        reelway_clock::reactor::worked_on(text.len());
+        Text { media_type, text }
+    }
 }

@@ -111,6 +111,11 @@ impl Group {
         self.siblings.len()
     }
 
+    /// Whether a sibling is this server itself.
+    pub(super) fn is_own(&self, number: usize) -> bool {
+        self.choice().is_own(number)
+    }
+
     /// What came from each.
     pub fn stats(&self) -> Vec<SiblingStats> {
         let choice = self.choice();
@@ -176,9 +181,14 @@ impl Group {
                     info!("{}: a sibling", self.shown(number));
                 }
             }
-            Ok(_) => self.failed(number, &Fault::Wrong("no Reelway, or an old one".into())),
-            Err(fault) => self.failed(number, &fault),
+            Ok(_) => self.not_met(number, &Fault::Wrong("no Reelway, or an old one".into())),
+            Err(fault) => self.not_met(number, &fault),
         }
+    }
+
+    fn not_met(&self, number: usize, fault: &Fault) {
+        self.standings().lost(number);
+        self.failed(number, fault);
     }
 
     /// How a sibling is shown.

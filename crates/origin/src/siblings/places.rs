@@ -103,6 +103,14 @@ impl Placement for Places {
         })
     }
 
+    fn addresses(&self) -> Vec<String> {
+        let now = reelway_clock::now();
+        let standings = self.group.standings();
+        let siblings = (0..self.group.count()).filter(|number| !self.group.is_own(*number));
+        let known = siblings.filter_map(|number| standings.of(number, now));
+        known.map(|(standing, _)| standing.http.clone()).collect()
+    }
+
     fn others<'a>(&'a self, film: &'a Arc<Film>) -> Soon<'a, Vec<Place>> {
         Box::pin(async {
             let Some(number) = film.identity.number() else {

@@ -54,6 +54,13 @@ impl Standings {
         }
     }
 
+    /// A sibling did not answer.
+    pub fn lost(&mut self, number: usize) {
+        if let Some(sibling) = self.0.get_mut(number) {
+            sibling.last = None;
+        }
+    }
+
     /// A viewer is sent to a sibling, who needs so many bytes a second.
     pub fn sent(&mut self, number: usize, rate: u64, now: Monotonic) {
         let Some(sibling) = self.0.get_mut(number) else {
@@ -103,6 +110,15 @@ mod tests {
         standings.heard(1, serving(7), at(0));
         assert_eq!(standings.of(0, at(3000)).map(|of| of.1.viewers), Some(7));
         assert!(standings.of(0, at(3001)).is_none());
+    }
+
+    #[test]
+    fn a_sibling_that_does_not_answer_gets_no_viewers_from_then_on() {
+        let mut standings = Standings::new(1);
+        standings.heard(0, serving(7), at(0));
+        standings.lost(0);
+        standings.lost(1);
+        assert!(standings.of(0, at(1)).is_none());
     }
 
     #[test]

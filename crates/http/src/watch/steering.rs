@@ -1,0 +1,205 @@
+//! Content steering (draft-pantos-hls-rfc8216bis, section 7): an HLS player asks from time to time which server to use, and
+//! goes on at another one where the one it uses fails.
+//!
+//! It asks another server than the one that it plays from: that one learns in seconds when its neighbour is gone, while a
+//! player would try again for long. The other servers are *pathway clones*, named only here, so that players that know no
+//! content steering ask nothing of them.
+
+use axum::http::{StatusCode, header};
+use reelway_catalogue::Place;
+use reelway_package::{StableIds, stable_ids};
+use serde_json::json;
+
+use super::elsewhere::film;
+use crate::answer::{self, Answer};
+use crate::films::Show;
+
+/// Seconds after which a player asks again: with what it has loaded it must come over that and the time in which a server
+/// notices that another one is gone.
+const AGAIN: u32 = 5;
+/// The pathway of all that the playlist names.
+const NAMED: &str = ".";
+
+/// The servers that a player may use.
+pub(super) struct Servers {
+    /// This one, as viewers reach it.
+    pub own: Place,
+    /// It ends.
+    pub is_ending: bool,
+    /// Those that play the film, too.
+    pub others: Vec<Place>,
+    /// All others that are well.
+    pub well: Vec<String>,
+}
+
+/// Where a player that plays a film from this server asks for the manifest.
+pub(super) fn address(own: &str, others: &[Place]) -> Option<String> {
+    let (place, host) = (others.first()?, host(own)?);
+    Some(format!("{}/hls/steering.json?at={host}", film(place)))
+}
+
+/// The manifest for a player with this token whose playlist comes from `at` (`host:port`), or from here.
+pub(super) fn answer(
+    show: &Show,
+    servers: &Servers,
+    at: Option<&str>,
+    token: Option<&str>,
+) -> Answer {
+    let ids = stable_ids(&show.package);
+    let manifest = manifest(&ids, servers, at, token).to_string();
+    let mut answer = answer::with(StatusCode::OK, "application/json", manifest);
+    answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
+    answer
+}
+
+fn manifest(
+    ids: &StableIds,
+    servers: &Servers,
+    at: Option<&str>,
+    token: Option<&str>,
+) -> serde_json::Value {
+    let own = host(&servers.own.http).unwrap_or_default();
+    let at = at.unwrap_or(own);
+    let mut clones: Vec<&Place> = servers.others.iter().collect();
+    let place = if servers.is_ending { clones.len() } else { 0 };
+    clones.insert(place, &servers.own);
+    clones.retain(|clone| host(&clone.http) != Some(at));
+    let is_well = match at == own {
+        true => !servers.is_ending,
+        false => servers.well.iter().any(|well| host(well) == Some(at)),
+    };
+    let mut priority: Vec<String> = clones.iter().map(|place| id(place)).collect();
+    let place = if is_well { 0 } else { priority.len() };
+    priority.insert(place, NAMED.to_owned());
+    let clones: Vec<_> = (clones.iter())
+        .map(|place| clone(place, ids, token))
+        .collect();
+    json!({
+        "VERSION": 1,
+        "TTL": AGAIN,
+        "PATHWAY-PRIORITY": priority,
+        "PATHWAY-CLONES": clones,
+    })
+}
+
+/// A server as a pathway: each playlist has another address there. The viewer keeps their token.
+fn clone(place: &Place, ids: &StableIds, token: Option<&str>) -> serde_json::Value {
+    let query = token.map(|token| format!("?s={token}")).unwrap_or_default();
+    let film = film(place);
+    let addresses = |ids: &[(String, u32)]| {
+        let each = ids.iter().map(|(id, track)| {
+            let address = format!("{film}/hls/{track}.m3u8{query}");
+            (id.clone(), address.into())
+        });
+        serde_json::Value::Object(each.collect())
+    };
+    json!({
+        "BASE-ID": NAMED,
+        "ID": id(place),
+        "URI-REPLACEMENT": {
+            "PER-VARIANT-URIS": addresses(&ids.variants),
+            "PER-RENDITION-URIS": addresses(&ids.renditions),
+        },
+    })
+}
+
+fn host(address: &str) -> Option<&str> {
+    Some(address.split_once("://")?.1)
+}
+
+/// A server's name as a pathway: letters, digits and dashes.
+fn id(place: &Place) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let host = host(&place.http).unwrap_or_default();
+    host.chars().map(allowed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(http: &str, title: &str) -> Place {
+        Place {
+            rtsp: String::new(),
+            http: http.to_owned(),
+            title: title.to_owned(),
+        }
+    }
+
+    fn manifest_at_edge_3(is_ending: bool, well: &[&str], at: Option<&str>) -> serde_json::Value {
+        let servers = Servers {
+            own: place("http://edge3:80", "film"),
+            is_ending,
+            others: vec![place("http://edge1:80", "another folder/film")],
+            well: well.iter().map(|host| format!("http://{host}")).collect(),
+        };
+        let ids = StableIds {
+            variants: vec![("1-sound".to_owned(), 1)],
+            renditions: vec![("2".to_owned(), 2)],
+        };
+        manifest(&ids, &servers, at, Some("TOKEN"))
+    }
+
+    fn priority(is_ending: bool, well: &[&str], at: Option<&str>) -> Vec<String> {
+        let manifest = manifest_at_edge_3(is_ending, well, at);
+        let names = manifest["PATHWAY-PRIORITY"].as_array().unwrap();
+        let clones = manifest["PATHWAY-CLONES"].as_array().unwrap();
+        assert_eq!(names.len(), clones.len() + 1);
+        names
+            .iter()
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn a_clone_has_the_same_playlists_at_its_own_addresses() {
+        let manifest = manifest_at_edge_3(false, &[], None);
+        assert_eq!(
+            manifest["PATHWAY-CLONES"],
+            json!([{
+                "BASE-ID": ".",
+                "ID": "edge1-80",
+                "URI-REPLACEMENT": {
+                    "PER-VARIANT-URIS": { "1-sound": "http://edge1:80/another%20folder/film/hls/1.m3u8?s=TOKEN" },
+                    "PER-RENDITION-URIS": { "2": "http://edge1:80/another%20folder/film/hls/2.m3u8?s=TOKEN" },
+                },
+            }])
+        );
+    }
+
+    #[test]
+    fn a_player_stays_where_it_is_until_that_server_is_gone() {
+        let at = Some("edge2:80");
+        assert_eq!(
+            priority(false, &["edge1:80", "edge2:80"], at),
+            [".", "edge3-80", "edge1-80"]
+        );
+        assert_eq!(
+            priority(false, &["edge1:80"], at),
+            ["edge3-80", "edge1-80", "."]
+        );
+    }
+
+    #[test]
+    fn a_server_that_ends_is_the_last_choice() {
+        assert_eq!(priority(false, &["edge1:80"], None), [".", "edge1-80"]);
+        assert_eq!(priority(true, &["edge1:80"], None), ["edge1-80", "."]);
+        assert_eq!(
+            priority(true, &["edge1:80"], Some("edge2:80")),
+            ["edge1-80", "edge3-80", "."]
+        );
+    }
+
+    #[test]
+    fn the_manifest_is_at_another_server() {
+        let others = [
+            place("http://edge3:80", "a b"),
+            place("http://edge1:80", "a b"),
+        ];
+        let address = address("http://[::1]:80", &others);
+        assert_eq!(
+            address.as_deref(),
+            Some("http://edge3:80/a%20b/hls/steering.json?at=[::1]:80")
+        );
+    }
+}
