@@ -34,6 +34,8 @@ check:
 	cargo test --quiet --package reelway-tests --test words --locked
 	cargo test --quiet --package reelway-structure --test workspace --locked
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
+	cargo clippy --manifest-path fuzz/Cargo.toml --target-dir target --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
 clean:

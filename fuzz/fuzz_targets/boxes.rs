@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use reelway_media::{Indexer, IndexOptions, Step, IndexErrorKind};
+use reelway_media::{IndexErrorKind, IndexOptions, Indexer, Step};
 
 fuzz_target!(|film: &[u8]| {
     let len = film.len();
@@ -22,7 +22,10 @@ fuzz_target!(|film: &[u8]| {
     let index = match outcome {
         Ok(index) => index,
         Err(error) => {
-            let named = matches!(error.kind, IndexErrorKind::Damaged | IndexErrorKind::TooLarge);
+            let named = matches!(
+                error.kind,
+                IndexErrorKind::Damaged | IndexErrorKind::TooLarge
+            );
             assert!(!named || !error.path.is_empty());
             assert!(error.offset <= len as u64);
             assert!(error.to_string().len() < 20_000);
@@ -37,15 +40,23 @@ fuzz_target!(|film: &[u8]| {
             first += group.count;
         }
         assert_eq!(first, track.samples);
-        assert!(index.tables[number].iter().all(|sample| sample.bytes().end <= len as u64));
+        assert!(
+            index.tables[number]
+                .iter()
+                .all(|sample| sample.bytes().end <= len as u64)
+        );
         let bytes = index.tables[number].as_bytes().len();
         assert!(bytes <= 3 * 18 * len, "{bytes} bytes of records from {len}");
         // What others will ask of a title.
         let _ = (track.codec.rfc6381(), track.codec.name());
         for at in [i64::MIN, 0, index.title.duration / 2, i64::MAX] {
             let group = track.sync_group_at(at).max(track.group_at(at));
-            track.read_group(number, group, &index.tables).expect("a group of this track");
-            track.sync_sample_at(number, at, &index.tables).expect("a sample of this track");
+            track
+                .read_group(number, group, &index.tables)
+                .expect("a group of this track");
+            track
+                .sync_sample_at(number, at, &index.tables)
+                .expect("a sample of this track");
         }
     }
 });

@@ -26,7 +26,11 @@ fuzz_target!(|input: &[u8]| {
     };
     let mut incoming = Incoming::new(LEN, options);
     // In parts that no record ends with.
-    if bytes.chunks(101).try_for_each(|part| incoming.feed(part)).is_err() {
+    if bytes
+        .chunks(101)
+        .try_for_each(|part| incoming.feed(part))
+        .is_err()
+    {
         return;
     }
     let Ok(index) = incoming.finish() else {
@@ -35,12 +39,20 @@ fuzz_target!(|input: &[u8]| {
     assert!(!index.title.tracks.is_empty());
     for (number, track) in index.title.tracks.iter().enumerate() {
         assert_eq!(index.tables[number].len(), track.samples);
-        assert!(index.tables[number].iter().all(|sample| sample.bytes().end <= LEN));
+        assert!(
+            index.tables[number]
+                .iter()
+                .all(|sample| sample.bytes().end <= LEN)
+        );
         let _ = (track.codec.rfc6381(), track.codec.name());
         for at in [i64::MIN, 0, index.title.duration / 2, i64::MAX] {
             let group = track.sync_group_at(at).max(track.group_at(at));
-            track.read_group(number, group, &index.tables).expect("a group of this track");
-            track.sync_sample_at(number, at, &index.tables).expect("a sample of this track");
+            track
+                .read_group(number, group, &index.tables)
+                .expect("a group of this track");
+            track
+                .sync_sample_at(number, at, &index.tables)
+                .expect("a sample of this track");
         }
     }
 });

@@ -26,7 +26,11 @@ use reelway_time::Monotonic;
 const DURATION: i64 = 10_000_000_000;
 
 fn film() -> Film<()> {
-    let track = |number| FilmTrack { number, payload_type: 95 + number as u8, clock_rate: 90_000 };
+    let track = |number| FilmTrack {
+        number,
+        payload_type: 95 + number as u8,
+        clock_rate: 90_000,
+    };
     let media = SdpMedia {
         media: "video",
         encoding: "H264/90000".to_owned(),
@@ -47,8 +51,14 @@ fn film() -> Film<()> {
 }
 
 fn info(start: i64) -> PlayInfo {
-    let first = FirstPacket { seq: 1, rtp_time: 2 };
-    PlayInfo { start, tracks: vec![first; 2] }
+    let first = FirstPacket {
+        seq: 1,
+        rtp_time: 2,
+    };
+    PlayInfo {
+        start,
+        tracks: vec![first; 2],
+    }
 }
 
 struct World {
@@ -95,7 +105,9 @@ impl World {
 
     fn outcome(&mut self, job: Job<u64, ()>) -> Outcome<()> {
         match job {
-            Job::Film { titles } if titles.iter().any(|title| title == "a/b") => Outcome::Film(Ok(Arc::new(film()))),
+            Job::Film { titles, .. } if titles.iter().any(|title| title == "a/b") => {
+                Outcome::Film(Ok(Arc::new(film())))
+            }
             Job::Film { .. } => Outcome::Film(Err(FilmError::Unknown("none".to_owned()))),
             Job::Admit(_) => {
                 self.admitted += 1;
@@ -107,7 +119,10 @@ impl World {
             }
             Job::Make(order) => {
                 assert!(0 <= order.start && order.start < order.end && !order.tracks.is_empty());
-                Outcome::Made { session: order.session, info: Ok(info(order.start)) }
+                Outcome::Made {
+                    session: order.session,
+                    info: Ok(info(order.start)),
+                }
             }
             Job::Locate { .. } => Outcome::Located(DURATION / 2),
             Job::Judge { from, to, .. } => {
@@ -126,7 +141,10 @@ impl World {
 
 /// One status line, headers that are lines, and a body as long as it says.
 fn check_answer(bytes: &[u8]) {
-    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
+    let end = bytes
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n")
+        .expect("a head");
     let head = std::str::from_utf8(&bytes[..end]).expect("text");
     assert!(head.starts_with("RTSP/1.0 "));
     let mut length = 0;
@@ -166,7 +184,10 @@ fuzz_target!(|input: &[u8]| {
         let title = Target::parse(text).whole_title();
         if !title.is_empty() {
             // A title's address leads to the title.
-            assert_eq!(Target::parse(&base("rtsp://h", &title)).whole_title(), title);
+            assert_eq!(
+                Target::parse(&base("rtsp://h", &title)).whole_title(),
+                title
+            );
         }
     }
 
@@ -180,25 +201,44 @@ fuzz_target!(|input: &[u8]| {
             random
         }),
     };
-    let mut world =
-        World { machine: Machine::new(settings), now: Monotonic::from_nanos(1 << 50), admitted: 0, answers: 0 };
+    let mut world = World {
+        machine: Machine::new(settings),
+        now: Monotonic::from_nanos(1 << 50),
+        admitted: 0,
+        answers: 0,
+    };
     let mut parsers: Vec<Parser> = Vec::new();
     for n in 0..3u64 {
         let peer = if n == 2 { "10.0.0.8:1" } else { "10.0.0.7:1" };
         let (peer, local) = (peer.parse().unwrap(), "10.0.0.1:8554".parse().unwrap());
-        world.happen(Event::Connected { conn: ConnId(n), peer, local, writer: n });
+        world.happen(Event::Connected {
+            conn: ConnId(n),
+            peer,
+            local,
+            writer: n,
+        });
         parsers.push(Parser::new(Bounds::default()));
     }
     for piece in input.split(|byte| *byte == 0xf5) {
-        let Some((&first, bytes)) = piece.split_first() else { continue };
+        let Some((&first, bytes)) = piece.split_first() else {
+            continue;
+        };
         let name = || String::from_utf8_lossy(bytes).into_owned();
         match first {
             b't' => {
                 world.wait(30);
             }
-            b'f' => world.happen(Event::Finished { session: name(), at: world.now }),
-            b'x' => world.happen(Event::Failed { session: name(), reason: "so".to_owned() }),
-            b'd' => world.happen(Event::Disconnected { conn: ConnId(u64::from(bytes.len() as u8 % 3)) }),
+            b'f' => world.happen(Event::Finished {
+                session: name(),
+                at: world.now,
+            }),
+            b'x' => world.happen(Event::Failed {
+                session: name(),
+                reason: "so".to_owned(),
+            }),
+            b'd' => world.happen(Event::Disconnected {
+                conn: ConnId(u64::from(bytes.len() as u8 % 3)),
+            }),
             _ => {
                 let conn = ConnId(u64::from(first % 3));
                 let parser = &mut parsers[usize::from(first % 3)];
@@ -208,7 +248,11 @@ fuzz_target!(|input: &[u8]| {
                     let event = match parser.next() {
                         Ok(None) => break,
                         Ok(Some(Message::Request(request))) => Event::Request { conn, request },
-                        Ok(Some(Message::Frame { channel, data })) => Event::Frame { conn, channel, data },
+                        Ok(Some(Message::Frame { channel, data })) => Event::Frame {
+                            conn,
+                            channel,
+                            data,
+                        },
                         Err(bad) => Event::Malformed { conn, bad },
                     };
                     world.happen(event);
@@ -221,5 +265,8 @@ fuzz_target!(|input: &[u8]| {
         world.happen(Event::Disconnected { conn: ConnId(n) });
     }
     world.wait(1000);
-    assert_eq!((world.machine.sessions(), world.machine.connections()), (0, 0));
+    assert_eq!(
+        (world.machine.sessions(), world.machine.connections()),
+        (0, 0)
+    );
 });

@@ -421,4 +421,24 @@ mod tests {
         calendar.add(31_536_000, &play);
         assert_eq!(calendar.load(31_536_000 + 99), 4);
     }
+
+    #[test]
+    fn the_last_second_is_not_looked_for_before_the_first() {
+        let mut calendar = Calendar::new(0);
+        let play = Play::new(Arc::new(Curve::new(vec![25; 4])), 0, usize::MAX, 0);
+        calendar.add(0, &play);
+        assert_eq!(calendar.last_above(0, 2, 50), Some(0));
+        assert_eq!(calendar.last_above(1, 1, 50), None);
+    }
+
+    #[test]
+    fn of_a_play_that_began_before_now_only_the_rest_is_judged() {
+        let mut calendar = Calendar::new(0);
+        let play = Play::new(Arc::new(Curve::new(vec![25; 4 * 20])), 0, usize::MAX, 0);
+        calendar.add(14, &play);
+        calendar.advance(10, u64::MAX, 0);
+        // The twelfth second of the play is the first that has both.
+        assert_eq!(calendar.overfull(2, &play, 199, 0), Some(12));
+        assert_eq!(calendar.overfull(2, &play, 200, 0), None);
+    }
 }

@@ -430,4 +430,24 @@ mod tests {
             "what viewers fetch is not sent ahead by the sender"
         );
     }
+
+    #[test]
+    fn what_films_without_viewers_need_is_forgotten_for_others() {
+        let mut curves = Curves::new(&Config::default());
+        let title = films::title(1000, &bytes(8));
+        let demand = || {
+            Arc::new(Demand::rough(
+                &title,
+                PayloadOptions::default(),
+                Config::default().reading,
+            ))
+        };
+        let watched = demand();
+        curves.keep(0, watched.clone());
+        for film in 1..3 * FILMS as u32 {
+            curves.keep(film, demand());
+            assert!(curves.demands.len() <= FILMS);
+        }
+        assert!(Arc::ptr_eq(&curves.demands[&0], &watched));
+    }
 }

@@ -429,4 +429,23 @@ mod tests {
         let given_up: Vec<BookingId> = given_up.iter().map(|change| change.id).collect();
         assert_eq!(given_up, [ids[1], ids[2]]);
     }
+
+    #[test]
+    fn the_pool_is_filled_to_the_last_byte() {
+        let (ids, disk) = (ids(2), film());
+        let all = (0, END);
+        let behind = |pool| {
+            let mut following = Following::new(pool);
+            following.join(ids[0], (Resource::Disk, &disk), second(0), all, None);
+            let interval = following.behind(None, &disk, second(60), all);
+            (following, interval)
+        };
+        let (_, interval) = behind(1 << 30);
+        let exact = interval.expect("room").bytes + 2 * WORKING;
+        assert_eq!(behind(exact - 1).1, None);
+        let (mut following, interval) = behind(exact);
+        assert!(interval.is_some());
+        let given_up = following.join(ids[1], (Resource::Disk, &disk), second(60), all, interval);
+        assert!(given_up.is_empty());
+    }
 }

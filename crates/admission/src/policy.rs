@@ -141,4 +141,16 @@ mod tests {
             assert!(error.contains("smoothed:S"), "{error}");
         }
     }
+
+    #[test]
+    fn rates_are_flattened_for_all_but_memory() {
+        let curve = Arc::new(Curve::new(vec![0, 0, 0, 0, 8, 8, 8, 8]));
+        for (policy, most) in [(Policy::Peak, 32), (Policy::Mean, 16), (Policy::Exact, 32)] {
+            let network = policy.booked(Resource::Network(0), &curve);
+            assert_eq!(network.peak(), most, "{policy}");
+            assert_eq!(network.total() == curve.total(), policy != Policy::Peak);
+            let memory = policy.booked(Resource::Memory, &curve);
+            assert!(Arc::ptr_eq(&memory, &curve), "{policy}");
+        }
+    }
 }

@@ -374,4 +374,26 @@ mod tests {
         assert!(unplayed.homes.is_empty());
         assert_eq!(first(&unplayed, owner(2, 1), NOW + GRACE), None);
     }
+
+    #[test]
+    fn of_the_newcomer_s_own_address_a_connection_with_more_than_a_player_goes_or_one_who_waited_long()
+     {
+        let mut unplayed = Unplayed::default();
+        unplayed.enter(owner(1, 1), NOW, Duration::ZERO, 10);
+        unplayed.enter(owner(1, 1), NOW, Duration::ZERO, 11);
+        assert_eq!(unplayed.of_home(owner(2, 1), NOW), None, "nobody is there");
+        assert_eq!(unplayed.of_home(owner(1, 2), NOW), None, "a player has two");
+        assert_eq!(unplayed.of_home(owner(1, 2), NOW + GRACE), Some(10));
+        unplayed.enter(owner(1, 1), NOW, Duration::ZERO, 12);
+        assert_eq!(
+            unplayed.of_home(owner(1, 2), NOW),
+            Some(10),
+            "three are more"
+        );
+        assert_eq!(
+            unplayed.of_home(owner(1, 1), NOW),
+            None,
+            "its own are not more"
+        );
+    }
 }

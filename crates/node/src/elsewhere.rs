@@ -22,9 +22,11 @@ impl Elsewhere {
     pub fn placement(&self, sessions: &Sessions) -> Option<Arc<dyn Placement>> {
         let group = self.group.as_ref().filter(|_| self.redirects)?;
         let sessions = sessions.clone();
-        let own = move || Load {
-            viewers: sessions.len() as u64,
-            network: sessions.gate().network(),
+        let own = move || {
+            (!sessions.is_draining()).then(|| Load {
+                viewers: sessions.len() as u64,
+                network: sessions.gate().network(),
+            })
         };
         Some(Arc::new(Places::new(group.clone(), own)))
     }

@@ -158,8 +158,14 @@ impl Siblings {
     /// What they mean, but for this server's id; `None`: there are none. An error says what is wrong with them, without
     /// secrets.
     pub fn config(&self) -> anyhow::Result<Option<GroupConfig>> {
+        // An IPv6 address has colons of its own, in brackets.
+        let has_port = self
+            .host
+            .rsplit(']')
+            .next()
+            .is_some_and(|rest| rest.contains(':'));
         ensure!(
-            self.host.is_empty() || (is_host(&self.host) && !self.host.contains(':')),
+            self.host.is_empty() || (is_host(&self.host) && !has_port),
             "siblings.host: '{}': must be a host, without a port",
             self.host
         );
@@ -278,5 +284,30 @@ mod tests {
             toml::from_str("[[source]]\nurl = \"http://ann:s3cret@h/?s3cret\"\ntoken = \"s3cret\"")
                 .expect("TOML");
         assert!(!format!("{config:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn siblings_that_cannot_be_are_refused_by_the_key_that_is_wrong() {
+        let known = "urls = [\"http://edge2:8080/\"]\ntoken = \"t\"\n";
+        let of = |text: &str| {
+            let config: Config = toml::from_str(&format!("[siblings]\n{text}")).expect("TOML");
+            config.siblings.config()
+        };
+        for (text, wanted) in [
+            ("redirect = true", "siblings.redirect"),
+            ("urls = [\"http://edge2:8080/\"]", "siblings.token"),
+            ("urls = [\"s3://bucket\"]\ntoken = \"t\"", "siblings.urls"),
+            ("host = \"edge1:8080\"", "siblings.host"),
+            ("host = \"[::1]:8080\"", "siblings.host"),
+            ("host = \"http://edge1\"", "siblings.host"),
+        ] {
+            let error = format!("{:#}", of(text).unwrap_err());
+            assert!(error.starts_with(wanted), "{text}: {error}");
+        }
+        for host in ["", "edge1.example", "192.0.2.1", "[2001:db8::1]"] {
+            let text = format!("{known}redirect = true\nhost = \"{host}\"");
+            let config = of(&text).expect("siblings").expect("some");
+            assert!(config.redirects && config.addresses.len() == 1, "{host}");
+        }
     }
 }

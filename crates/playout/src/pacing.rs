@@ -193,6 +193,21 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_of_many_packets_takes_longer_than_others_if_the_burst_rule_wants_that() {
+        let pace = Pace::new(300, 1_000_000_000, 1);
+        assert_eq!((pace.cap, pace.slices, pace.spread), (1, 300, 300_000_000));
+        let pace = Pace::new(30, 1_000_000_000, 1);
+        assert_eq!((pace.slices, pace.spread), (30, MOST_SPREAD));
+    }
+
+    #[test]
+    fn the_longest_time_is_divided_without_overflow() {
+        let eighth = Nanos::MAX / 8;
+        let pace = Pace::over(8, Nanos::MAX, 1);
+        assert_eq!(pace.slice_at(5).after, eighth * 5);
+    }
+
+    #[test]
     fn a_rate_beyond_the_burst_raises_the_cap_to_what_it_needs() {
         assert_eq!(Pace::new(800, 40_000_000, 8).cap, 20);
     }

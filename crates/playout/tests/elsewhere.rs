@@ -4,7 +4,7 @@ mod world;
 
 use reelway_demand::Carriage;
 use reelway_media::Nanos;
-use reelway_playout::{Lane, State};
+use reelway_playout::{Lane, State, TURN};
 
 use world::{MS, World};
 
@@ -89,6 +89,26 @@ fn packets_that_the_receiver_misses_are_sent_again_once() {
     world.lane.missed(1, 0, &[65_006]);
     world.run(world.now + 100 * MS);
     assert_eq!(world.again.len(), 2, "it has ended");
+}
+
+#[test]
+fn a_packet_for_which_the_kernel_had_no_room_is_sent_again_in_the_next_millisecond() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add_by(1, 100, STEP, Carriage::UdpV4, true);
+    world.run(world.now + 50 * MS);
+    world.go(1);
+    world.run(world.now + 205 * MS);
+    world.lane.missed(1, 0, &[65_005]);
+    let turn = world.now.next_multiple_of(TURN);
+    world.lane.turn(turn);
+    let lost = world.lane.next_lost(turn).expect("a packet");
+    world.lane.resent(&lost, None, turn);
+    assert!(world.lane.next_lost(turn).is_none());
+    world.lane.turn(turn + TURN / 2);
+    assert!(world.lane.next_lost(turn + TURN / 2).is_none());
+    world.lane.turn(turn + TURN);
+    let again = world.lane.next_lost(turn + TURN).expect("a packet");
+    assert_eq!(again.at, lost.at);
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 mod world;
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
+use reelway_demand::{Carriage, Curve, smooth};
 use reelway_media::Nanos;
 use reelway_playout::{State, StreamId, TURN};
 
@@ -161,6 +164,122 @@ fn who_pauses_while_a_group_is_missing_goes_on_where_they_stood() {
     let soon = world.sent(1).iter().filter(|(at, ..)| *at >= resumed);
     let soon = soon.count() as i64;
     assert!((99..=101).contains(&soon), "{soon} packets in a second");
+}
+
+#[test]
+fn bye_and_the_end_come_half_a_second_after_the_last_packet() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add(1, 100, 10 * MS as Nanos);
+    world.run(world.now + 50 * MS);
+    world.go(1);
+    let begins = world.now;
+    world.run(begins + 1_400 * MS);
+    assert_eq!(world.sent(1).len(), 100);
+    assert!(world.byes.is_empty() && world.ended.is_empty());
+    world.run(begins + 1_600 * MS);
+    assert_eq!((&*world.byes, &*world.ended), (&[1][..], &[1][..]));
+}
+
+#[test]
+fn sender_reports_come_twice_at_the_beginning_and_then_every_five_seconds() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add(1, 1200, 10 * MS as Nanos);
+    world.run(world.now + 50 * MS);
+    assert!(world.reports.is_empty(), "nothing has left");
+    world.go(1);
+    let begins = world.now;
+    world.run(begins + 11_000 * MS);
+    let at: Vec<u64> = world
+        .reports
+        .iter()
+        .map(|(at, _)| (at - begins) / MS)
+        .collect();
+    assert_eq!(at.len(), 4, "{at:?}");
+    for (at, due) in at.iter().zip([0, 100, 5_100, 10_100]) {
+        assert!(at.abs_diff(due) <= 3, "{at} ms, not {due}");
+    }
+}
+
+#[test]
+fn what_has_been_sent_is_counted_and_rtp_time_is_ahead_of_it() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add(1, 1000, 10 * MS as Nanos);
+    world.run(world.now + 50 * MS);
+    world.go(1);
+    world.run(world.now + 1_000 * MS);
+    let place = world.lane.place_of(1).expect("a place");
+    let stream = world.lane.stream(place).expect("a stream");
+    let sent = world.sent(1).len() as u64;
+    assert!((99..=101).contains(&sent));
+    assert_eq!(stream.tally().packets, sent);
+    assert!(stream.tally().bytes > sent * world::PACKET);
+    // 300 ms more than the second that was sent, by a clock of 9 kHz.
+    let rtp = stream.rtp_now(&stream.tracks[0], world.now);
+    let ahead = i64::from(rtp) - 1_000 * 9;
+    assert!((299 * 9..=301 * 9).contains(&ahead), "{ahead} ticks");
+}
+
+#[test]
+fn a_stream_that_was_held_up_for_long_goes_on_later_and_does_not_hurry() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add(1, 300, 10 * MS as Nanos);
+    world.run(world.now + 50 * MS);
+    world.go(1);
+    let begins = world.now;
+    world.run(begins + 500 * MS);
+    // Nobody said that it was a standstill.
+    world.now += 1_000 * MS;
+    world.run(begins + 20_000 * MS);
+    assert_eq!(world.sent(1).len(), 300);
+    let last = world.sent(1)[299].0 - begins;
+    assert!((3_700 * MS..4_000 * MS).contains(&last), "{} ms", last / MS);
+    world.check(1).expect("by the rule");
+}
+
+#[test]
+fn a_reader_who_takes_nothing_for_five_seconds_is_given_up_and_groups_that_come_later_change_nothing()
+ {
+    let mut world = World::new(vec![MS], Vec::new());
+    world.add_by(1, 3000, 10 * MS as Nanos, Carriage::Tcp, false);
+    world.run(world.now + 50 * MS);
+    world.room = 20;
+    world.go(1);
+    let begins = world.now;
+    // What is asked for from now on comes after the end.
+    world.takes = vec![20_000 * MS];
+    world.run(begins + 5_000 * MS);
+    assert!(world.failed.is_empty());
+    world.run(begins + 6_000 * MS);
+    assert_eq!((world.state(1), &*world.failed), (State::Failed, &[1][..]));
+    world.room = u32::MAX;
+    world.run(begins + 60_000 * MS);
+    let taken: u32 = world.writes.iter().map(|(_, taken)| taken).sum();
+    assert_eq!((world.state(1), taken), (State::Failed, 20));
+}
+
+#[test]
+fn by_a_schedule_packets_leave_before_their_time() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add(1, 400, 10 * MS as Nanos);
+    world.run(world.now + 50 * MS);
+    // Little for two seconds, and then much, sent up to a second ahead.
+    let bins = [vec![400; 8], vec![4_000; 8]].concat();
+    let (_, schedule) = smooth(&Curve::new(bins), 0, 4);
+    let schedule = Arc::new(schedule);
+    world.lane.send_by(1, Some(schedule.clone()), world.now);
+    world.go(1);
+    let begins = world.now;
+    world.run(begins + 20_000 * MS);
+    let sent = world.sent(1);
+    assert_eq!(sent.len(), 400);
+    let mut ahead = 0;
+    for (nth, (at, ..)) in sent.iter().enumerate() {
+        let due = nth as Nanos * 10 * MS as Nanos;
+        let leaves = begins + schedule.leaves(due) as u64;
+        assert!(at.abs_diff(leaves) <= 2 * TURN, "packet {nth}");
+        ahead = ahead.max(begins + due as u64 - at.min(&(begins + due as u64)));
+    }
+    assert!(ahead > 300 * MS, "{} ms ahead at most", ahead / MS);
 }
 
 proptest! {

@@ -370,3 +370,37 @@ fn who_waits_for_the_beginning_is_judged_by_what_they_need_then() {
     assert!(both > alone * 3 / 2, "{both} of {alone} each");
     assert!(wait(both - 1).is_err());
 }
+
+#[test]
+fn what_a_viewer_takes_and_who_has_not_played_is_known() {
+    let film = film(100_000);
+    let mut server = Server::with(ETH0, 10 * rate(&film));
+    let id = server.admit(1, &film).unwrap();
+    let (wants, link) = server.desk.wants(id).expect("a viewer");
+    assert!(Arc::ptr_eq(&wants.demand, &film) && wants.tracks.is_empty());
+    assert_eq!(link, Some(1));
+    assert_eq!(server.desk.unplayed(), 1);
+    assert!(server.desk.begins(server.now, id));
+    assert_eq!(server.desk.unplayed(), 0);
+    server.desk.end(server.now, id);
+    assert!(server.desk.wants(id).is_none());
+}
+
+#[test]
+fn a_viewer_behind_another_reads_little_until_that_one_leaves() {
+    let film = film(100_000);
+    let mut server = Server::with(Resource::Disk, 250_000);
+    let first = server.watch(1, &film);
+    server.wait(20.0);
+    // What the first has played before may not be in memory any more: for a while, both read.
+    server.watch(2, &film);
+    let later = |server: &Server| server.loads(Resource::Disk)[100];
+    let alone = later(&server);
+    assert!((90_000..150_000).contains(&alone), "one reads: {alone}");
+    server.desk.end(server.now, first);
+    let after = later(&server);
+    assert!(
+        (90_000..150_000).contains(&after),
+        "the other one reads: {after}"
+    );
+}

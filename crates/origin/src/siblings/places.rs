@@ -6,6 +6,7 @@ use std::time::Duration;
 use reelway_catalogue::{Film, Place, Placement, Soon};
 use tokio::time::timeout;
 
+use super::choice::Candidate;
 use super::group::Group;
 use super::load::{Load, choose};
 
@@ -19,13 +20,16 @@ const MOST_OTHERS: usize = 2;
 /// Places viewers at this server and its siblings.
 pub struct Places {
     group: Arc<Group>,
-    /// How busy this server is.
-    own: Box<dyn Fn() -> Load + Send + Sync>,
+    /// How busy this server is; `None`: it ends.
+    own: Box<dyn Fn() -> Option<Load> + Send + Sync>,
 }
 
 impl Places {
-    /// Of this server, which is as busy as `own` says, and its siblings.
-    pub fn new(group: Arc<Group>, own: impl Fn() -> Load + Send + Sync + 'static) -> Places {
+    /// Of this server, which is as busy as `own` says, and its siblings. With `None` it takes no viewers any more.
+    pub fn new(
+        group: Arc<Group>,
+        own: impl Fn() -> Option<Load> + Send + Sync + 'static,
+    ) -> Places {
         let own = Box::new(own);
         Places { group, own }
     }
@@ -36,19 +40,17 @@ impl Places {
         let candidates = self.group.candidates(film, VIEWERS);
         let own = candidates.partition_point(|candidate| candidate.is_above);
         let standings = self.group.standings();
-        let mut ranked = Vec::new();
-        for (place, candidate) in candidates.iter().enumerate() {
-            if place == own {
-                ranked.push((None, (self.own)()));
-            }
-            if let Some((_, load)) = standings.of(candidate.number, now) {
-                ranked.push((Some(candidate.number), load));
-            }
-        }
-        if own == candidates.len() {
-            ranked.push((None, (self.own)()));
-        }
-        ranked
+        let (above, below) = candidates.split_at(own);
+        let loads = |candidates: &[Candidate]| -> Vec<(Option<usize>, Load)> {
+            let numbers = candidates.iter().map(|candidate| candidate.number);
+            let known = numbers.filter_map(|number| {
+                let (_, load) = standings.of(number, now)?;
+                Some((Some(number), load))
+            });
+            known.collect()
+        };
+        let own = (self.own)().map(|load| (None, load));
+        [loads(above), own.into_iter().collect(), loads(below)].concat()
     }
 
     /// Where viewers find a film at a sibling, if it plays there.

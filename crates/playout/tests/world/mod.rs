@@ -100,7 +100,10 @@ pub struct World {
     pub takes: Vec<u64>,
     pub answers: HashMap<StreamId, PlayInfo>,
     pub ended: Vec<StreamId>,
+    pub failed: Vec<StreamId>,
     pub byes: Vec<StreamId>,
+    /// When sender reports left that are no BYE, and of which stream.
+    pub reports: Vec<(u64, StreamId)>,
     pub sent: HashMap<StreamId, Sent>,
     /// How many packets the kernel takes of a job, and how many it refuses then: one after the other of these.
     pub kernel: Vec<(u32, u32)>,
@@ -136,7 +139,9 @@ impl World {
             takes,
             answers: HashMap::new(),
             ended: Vec::new(),
+            failed: Vec::new(),
             byes: Vec::new(),
+            reports: Vec::new(),
             sent: HashMap::new(),
             kernel,
             jobs: 0,
@@ -223,8 +228,9 @@ impl World {
                 }
                 Effect::State(State::Ended) => self.ended.push(id),
                 Effect::Report { bye: true } => self.byes.push(id),
-                Effect::State(_) | Effect::Report { .. } => {}
-                Effect::Failed(error) => panic!("{error}"),
+                Effect::Report { bye: false } => self.reports.push((self.now, id)),
+                Effect::State(_) => {}
+                Effect::Failed(_) => self.failed.push(id),
             }
         }
     }
@@ -347,6 +353,7 @@ impl World {
     /// Each packet left once, in order, and no millisecond saw more than the rule allows.
     pub fn check(&self, id: StreamId) -> Result<(), TestCaseError> {
         let sent = self.sent(id);
+        prop_assert!(!self.failed.contains(&id), "it failed");
         for (nth, (_, seq, _)) in sent.iter().enumerate() {
             prop_assert_eq!(*seq, 65_000u16.wrapping_add(nth as u16));
         }
