@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use reelway_demand::Demand;
-use reelway_media::{Codec, Container, Group, H264Config, Kind, Nanos, SECOND, Title, Track};
+use reelway_media::{Codec, Group, H264Config, Kind, Title, Track};
 
 use crate::config::Config;
 
@@ -20,36 +20,21 @@ pub(crate) fn title(millis: u32, bytes: &[u32]) -> Title {
     };
     let groups: Vec<Group> = (0..).zip(bytes).map(group).collect();
     let length = u64::from(millis) * groups.len() as u64;
+    let codec = Codec::H264(H264Config {
+        fourcc: *b"avc1",
+        length_size: 4,
+        profile: [100, 0, 30],
+        sps: Vec::new(),
+        pps: Vec::new(),
+    });
     let track = Track {
-        id: 1,
-        kind: Kind::Video,
-        codec: Codec::H264(H264Config {
-            fourcc: *b"avc1",
-            length_size: 4,
-            profile: [100, 0, 30],
-            sps: Vec::new(),
-            pps: Vec::new(),
-        }),
-        timescale: 1000,
-        shift: 0,
-        language: None,
-        name: None,
-        enabled: true,
         samples: groups.len() as u32 * pictures,
         bytes: bytes.iter().map(|bytes| u64::from(*bytes)).sum(),
         duration: length,
         groups: groups.into_iter().collect(),
-        picture: None,
-        sound: None,
-        sample_entry: Vec::new(),
+        ..Track::new(1, Kind::Video, codec, 1000)
     };
-    Title {
-        container: Container::Mp4,
-        name: None,
-        tracks: vec![track],
-        duration: length as Nanos * (SECOND / 1000),
-        notes: Vec::new(),
-    }
+    Title::new(vec![track])
 }
 
 /// What such a film needs, by its groups.

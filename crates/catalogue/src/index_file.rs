@@ -325,7 +325,7 @@ impl Samples for IndexFile {
 
 #[cfg(test)]
 mod tests {
-    use reelway_media::{Container, Group, Index};
+    use reelway_media::{Codec, Group, Index, Kind, Track};
 
     use super::*;
 
@@ -348,17 +348,8 @@ mod tests {
             });
         }
         let title = Title {
-            container: Container::Mp4,
             name: Some("Bunny".into()),
-            tracks: vec![reelway_media::Track {
-                id: 1,
-                kind: reelway_media::Kind::Video,
-                codec: reelway_media::Codec::Ac3,
-                timescale: 12_800,
-                shift: 0,
-                language: None,
-                name: None,
-                enabled: true,
+            ..Title::new(vec![Track {
                 samples: 1000,
                 bytes: 10_000,
                 duration: 512_000,
@@ -372,12 +363,8 @@ mod tests {
                         sync: true,
                     })
                     .collect(),
-                picture: None,
-                sound: None,
-                sample_entry: Vec::new(),
-            }],
-            duration: 40_000_000_000,
-            notes: Vec::new(),
+                ..Track::new(1, Kind::Video, Codec::Ac3, 12_800)
+            }])
         };
         Index {
             title,

@@ -291,7 +291,7 @@ pub(crate) fn probe(directory: &Path) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use reelway_media::{Container, Sample, Title};
+    use reelway_media::{Sample, Title};
 
     use super::*;
 
@@ -315,13 +315,7 @@ mod tests {
                 size: 0,
                 mtime_ns: 0,
             },
-            title: Arc::new(Title {
-                container: Container::Mp4,
-                name: None,
-                duration: 0,
-                tracks: Vec::new(),
-                notes: Vec::new(),
-            }),
+            title: Arc::new(Title::new(Vec::new())),
             samples: tables.clone(),
         };
         (film, tables)

@@ -61,7 +61,7 @@ impl OpenFilm {
 
 #[cfg(test)]
 mod tests {
-    use reelway_media::{Container, Title};
+    use reelway_media::Title;
     use reelway_store::StoreConfig;
 
     use super::*;
@@ -81,13 +81,7 @@ mod tests {
                 name: "film".into(),
                 path: path.clone(),
                 identity,
-                title: Arc::new(Title {
-                    container: Container::Mp4,
-                    name: None,
-                    duration: 0,
-                    tracks: Vec::new(),
-                    notes: Vec::new(),
-                }),
+                title: Arc::new(Title::new(Vec::new())),
                 samples: Arc::new(Vec::new()),
             })
         };

@@ -21,6 +21,23 @@ pub struct Title {
     pub notes: Vec<String>,
 }
 
+impl Title {
+    /// An MP4 film of these tracks, without a name. It is as long as the longest track's samples, if they are presented as
+    /// they are decoded.
+    pub fn new(tracks: Vec<Track>) -> Title {
+        let ends = tracks
+            .iter()
+            .map(|track| track.decode(track.duration as i64));
+        Title {
+            container: Container::Mp4,
+            name: None,
+            duration: ends.max().unwrap_or(0).max(0),
+            tracks,
+            notes: Vec::new(),
+        }
+    }
+}
+
 /// Container layouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Container {
@@ -78,6 +95,29 @@ pub struct Track {
     pub sound: Option<Sound>,
     /// The `stsd` sample entry, a whole box, verbatim: initialisation segments carry it on.
     pub sample_entry: Vec<u8>,
+}
+
+impl Track {
+    /// A track without samples, of which nothing else is known: enabled, and its presentation time is its media time.
+    pub fn new(id: u32, kind: Kind, codec: Codec, timescale: u32) -> Track {
+        Track {
+            id,
+            kind,
+            codec,
+            timescale,
+            shift: 0,
+            language: None,
+            name: None,
+            enabled: true,
+            samples: 0,
+            bytes: 0,
+            duration: 0,
+            groups: Groups::default(),
+            picture: None,
+            sound: None,
+            sample_entry: Vec::new(),
+        }
+    }
 }
 
 /// A run of samples that is planned and held in memory at once: a GOP, or a part of a long one, or

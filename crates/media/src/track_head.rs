@@ -44,10 +44,6 @@ impl TrackHead {
         let bytes = samples.iter().map(|sample| u64::from(sample.size));
         let durations = samples.iter().map(|sample| u64::from(sample.duration));
         let track = Track {
-            id: self.id,
-            kind: self.kind,
-            codec: entry.codec,
-            timescale: self.timescale,
             shift: self.shift,
             language: self.language,
             name: self.name,
@@ -59,6 +55,7 @@ impl TrackHead {
             picture,
             sound: entry.sound,
             sample_entry: entry.bytes,
+            ..Track::new(self.id, self.kind, entry.codec, self.timescale)
         };
         (track, end)
     }

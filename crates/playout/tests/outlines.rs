@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use reelway_media::{
-    AacConfig, Codec, Container, Group, H264Config, Kind, Nanos, SECOND, Sample, SampleTable,
-    Title, Track,
+    AacConfig, Codec, Group, H264Config, Kind, Nanos, SECOND, Sample, SampleTable, Title, Track,
 };
 use reelway_playout::{Beginning, Cut, Outline, TrackBeginning};
 use reelway_rtp::PayloadOptions;
@@ -14,21 +13,8 @@ const MS: Nanos = SECOND / 1000;
 
 fn track(kind: Kind, codec: Codec, shift: i64) -> Track {
     Track {
-        id: 1,
-        kind,
-        codec,
-        timescale: 1000,
         shift,
-        language: None,
-        name: None,
-        enabled: true,
-        samples: 0,
-        bytes: 0,
-        duration: 0,
-        groups: Default::default(),
-        picture: None,
-        sound: None,
-        sample_entry: Vec::new(),
+        ..Track::new(1, kind, codec, 1000)
     }
 }
 
@@ -85,11 +71,8 @@ fn sound(count: u32) -> (Track, SampleTable) {
 fn film(tracks: Vec<(Track, SampleTable)>) -> (Title, Vec<SampleTable>) {
     let (tracks, tables) = tracks.into_iter().unzip();
     let title = Title {
-        container: Container::Mp4,
-        name: None,
-        tracks,
         duration: 10 * SECOND,
-        notes: Vec::new(),
+        ..Title::new(tracks)
     };
     (title, tables)
 }

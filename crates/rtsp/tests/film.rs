@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use reelway_media::{Codec, Container, Kind, OpusConfig, SECOND, Sound, Title, Track};
+use reelway_media::{Codec, Kind, OpusConfig, SECOND, Sound, Title, Track};
 use reelway_rtp::PayloadOptions;
 use reelway_rtp::sdp::Profile;
 use reelway_rtsp::film::{Film, FilmError, Identity};
@@ -15,31 +15,15 @@ const OPUS: Codec = Codec::Opus(OpusConfig {
 
 fn file(codecs: &[Codec]) -> Title {
     let track = |codec: &Codec| Track {
-        id: 1,
-        kind: Kind::Audio,
-        codec: codec.clone(),
-        timescale: 48_000,
-        shift: 0,
-        language: None,
-        name: None,
-        enabled: true,
-        samples: 0,
-        bytes: 0,
-        duration: 0,
-        groups: Default::default(),
-        picture: None,
         sound: Some(Sound {
             rate: 48_000,
             channels: 2,
         }),
-        sample_entry: Vec::new(),
+        ..Track::new(1, Kind::Audio, codec.clone(), 48_000)
     };
     Title {
-        container: Container::Mp4,
-        name: None,
-        tracks: codecs.iter().map(track).collect(),
         duration: 90 * SECOND,
-        notes: Vec::new(),
+        ..Title::new(codecs.iter().map(track).collect())
     }
 }
 

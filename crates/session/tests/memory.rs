@@ -7,9 +7,7 @@ use std::sync::Arc;
 use reelway_admission::{Capacity, Config};
 use reelway_catalogue::Film;
 use reelway_demand::{BINS, Carriage, Demand, memory_held};
-use reelway_media::{
-    Codec, Container, Group, H264Config, Kind, Nanos, SECOND, Samples, Title, Track,
-};
+use reelway_media::{Codec, Group, H264Config, Kind, Samples, Title, Track};
 use reelway_rtp::PayloadOptions;
 use reelway_session::{Gate, GateConfig, WHOLE_NETWORK};
 use reelway_sys::FileIdentity;
@@ -26,21 +24,14 @@ fn film(number: u64) -> Arc<Film> {
         bytes: if number % 4 == 3 { 900_000 } else { 100_000 },
         sync: true,
     };
+    let codec = Codec::H264(H264Config {
+        fourcc: *b"avc1",
+        length_size: 4,
+        profile: [100, 0, 30],
+        sps: Vec::new(),
+        pps: Vec::new(),
+    });
     let track = Track {
-        id: 1,
-        kind: Kind::Video,
-        codec: Codec::H264(H264Config {
-            fourcc: *b"avc1",
-            length_size: 4,
-            profile: [100, 0, 30],
-            sps: Vec::new(),
-            pps: Vec::new(),
-        }),
-        timescale: 1000,
-        shift: 0,
-        language: None,
-        name: None,
-        enabled: true,
         samples: SECONDS * 25,
         bytes: u64::from(SECONDS) * 300_000,
         duration: u64::from(SECONDS) * 1000,
@@ -49,17 +40,9 @@ fn film(number: u64) -> Arc<Film> {
             .collect::<Vec<_>>()
             .into_iter()
             .collect(),
-        picture: None,
-        sound: None,
-        sample_entry: Vec::new(),
+        ..Track::new(1, Kind::Video, codec, 1000)
     };
-    let title = Title {
-        container: Container::Mp4,
-        name: None,
-        tracks: vec![track],
-        duration: Nanos::from(SECONDS) * SECOND,
-        notes: Vec::new(),
-    };
+    let title = Title::new(vec![track]);
     // A film without samples: its groups are all that is known.
     let samples: Arc<dyn Samples> = Arc::new(Vec::new());
     Arc::new(Film {

@@ -10,8 +10,8 @@ use reelway_cache::FilmId;
 use reelway_demand::{BINS, Carriage, Demand, Reading};
 use reelway_determinism::Random;
 use reelway_media::{
-    Codec, Container, Group, H264Config, Kind, Nanos, OpusConfig, SECOND, Sample, SampleTable,
-    Samples, SamplesError, Title, Track,
+    Codec, Group, H264Config, Kind, Nanos, OpusConfig, SECOND, Sample, SampleTable, Samples,
+    SamplesError, Title, Track,
 };
 use reelway_package::{Options, Package, PackageError};
 use reelway_playout::{GroupPlan, Kept, StreamError};
@@ -142,21 +142,11 @@ impl Making {
             ),
         };
         Track {
-            id: index as u32 + 1,
-            kind,
-            codec,
-            timescale: TICKS,
-            shift: 0,
-            language: None,
-            name: None,
-            enabled: true,
             samples: self.samples,
             bytes: self.bytes,
             duration: self.dts as u64,
             groups: self.groups.iter().copied().collect(),
-            picture: None,
-            sound: None,
-            sample_entry: Vec::new(),
+            ..Track::new(index as u32 + 1, kind, codec, TICKS)
         }
     }
 }
@@ -221,16 +211,7 @@ impl Film {
             offset += u64::from(frame.size);
         }
         let tracks = vec![making[0].track(0), making[1].track(1)];
-        let ends = tracks
-            .iter()
-            .map(|track| track.decode(track.duration as i64));
-        let title = Title {
-            container: Container::Mp4,
-            name: None,
-            duration: ends.max().unwrap_or(0),
-            tracks,
-            notes: Vec::new(),
-        };
+        let title = Title::new(tracks);
         let tables = Arc::new(making.map(|making| making.table).to_vec());
         let demand = Arc::new(Demand::of(
             &title,

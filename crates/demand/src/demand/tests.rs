@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 use reelway_media::{
-    Codec, Container, Group, H264Config, OpusConfig, SECOND, Sample, SampleTable,
-    Track as FilmTrack,
+    Codec, Group, H264Config, OpusConfig, SECOND, Sample, SampleTable, Track as FilmTrack,
 };
 
 use super::*;
@@ -65,21 +64,12 @@ fn track(id: u32, kind: Kind, frames: &[Frame], from: u64, shift: i64) -> (FilmT
         }),
     };
     let track = FilmTrack {
-        id,
-        kind,
-        codec,
-        timescale: SCALE,
         shift,
-        language: None,
-        name: None,
-        enabled: true,
         samples: frames.len() as u32,
         bytes: offset - from,
         duration: dts as u64,
         groups: groups.into_iter().collect(),
-        picture: None,
-        sound: None,
-        sample_entry: Vec::new(),
+        ..FilmTrack::new(id, kind, codec, SCALE)
     };
     (track, table)
 }
@@ -97,19 +87,7 @@ proptest! {
         let of_picture: u64 = picture.iter().map(|(size, ..)| u64::from(*size)).sum();
         let (first, first_table) = track(1, Kind::Video, &picture, 1000, shift);
         let (second, second_table) = track(2, Kind::Audio, &sound, 1000 + of_picture, 0);
-        let duration = [&first, &second]
-            .map(|track| track.decode(track.duration as i64))
-            .into_iter()
-            .max()
-            .unwrap_or(0)
-            .max(0);
-        let title = Title {
-            container: Container::Mp4,
-            name: None,
-            tracks: vec![first, second],
-            duration,
-            notes: Vec::new(),
-        };
+        let title = Title::new(vec![first, second]);
         let payload = PayloadOptions::default();
         let demand = Demand::of(&title, &vec![first_table, second_table], payload, READING).unwrap();
 
@@ -138,7 +116,7 @@ proptest! {
 
         // From the disk: the film's bytes, each once, where its sample is due.
         let disk = demand.disk();
-        prop_assert_eq!(disk.bins().len() as i64, duration / BIN + 1);
+        prop_assert_eq!(disk.bins().len() as i64, title.duration / BIN + 1);
         let last = disk.bins().len() - 1;
         let mut wanted = vec![0u64; last + 1];
         for (frames, shift) in [(&picture, shift), (&sound, 0)] {
@@ -187,7 +165,7 @@ proptest! {
         let duration = film.decode(film.duration as i64);
         let groups: Vec<_> = film.groups.iter().collect();
         let ends = |nth: usize| groups.get(nth + 1).map_or(duration, |next| i64::from(next.dts as i32) * SECOND / i64::from(SCALE));
-        let title = Title { container: Container::Mp4, name: None, tracks: vec![film], duration, notes: Vec::new() };
+        let title = Title::new(vec![film]);
         let demand = Demand::of(&title, &vec![table], PayloadOptions::default(), READING).unwrap();
         let held = demand.memory();
         let mut largest = 0;
@@ -213,13 +191,7 @@ fn a_block_that_sound_and_picture_share_is_held_once() {
     let half = BLOCK as u32 / 2;
     let (picture, picture_table) = track(1, Kind::Video, &frames(half), 0, 0);
     let (sound, sound_table) = track(2, Kind::Audio, &frames(100), 0, 0);
-    let title = Title {
-        container: Container::Mp4,
-        name: None,
-        tracks: vec![picture, sound],
-        duration: 10 * SECOND,
-        notes: Vec::new(),
-    };
+    let title = Title::new(vec![picture, sound]);
     let payload = PayloadOptions::default();
     let demand = Demand::of(&title, &vec![picture_table, sound_table], payload, READING).unwrap();
     // The sound is all in the first block. Of the picture a group is held, the next one, and where one ends and another
@@ -235,14 +207,7 @@ fn the_next_group_is_held_from_when_it_is_read() {
     // Groups of 256 pictures, ten seconds and four blocks each.
     let frames: Vec<Frame> = (0..1024).map(|n| (4096, 40, n % 256 == 0)).collect();
     let (film, table) = track(1, Kind::Video, &frames, 0, 0);
-    let duration = film.decode(film.duration as i64);
-    let title = Title {
-        container: Container::Mp4,
-        name: None,
-        tracks: vec![film],
-        duration,
-        notes: Vec::new(),
-    };
+    let title = Title::new(vec![film]);
     let levels = |ahead| {
         let reading = Reading {
             block: BLOCK,
@@ -261,13 +226,7 @@ fn the_next_group_is_held_from_when_it_is_read() {
 #[test]
 fn a_film_whose_index_is_short_of_samples_is_told() {
     let (film, _) = track(1, Kind::Video, &[(10, 40, true), (10, 40, false)], 0, 0);
-    let title = Title {
-        container: Container::Mp4,
-        name: None,
-        tracks: vec![film],
-        duration: SECOND,
-        notes: Vec::new(),
-    };
+    let title = Title::new(vec![film]);
     assert!(
         Demand::of(
             &title,

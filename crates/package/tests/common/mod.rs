@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use reelway_media::{
-    AacConfig, Codec, Container, Group, Groups, H264Config, Kind, Picture, Sample, SampleTable,
-    Sound, Title, Track, ticks_to_nanos,
+    AacConfig, Codec, Group, H264Config, Kind, Picture, Sample, SampleTable, Sound, Title, Track,
+    ticks_to_nanos,
 };
 use reelway_package::{Part, Segment};
 
@@ -63,21 +63,12 @@ fn made(
     samples: Vec<Sample>,
 ) -> Made {
     let track = Track {
-        id,
-        kind,
-        codec,
-        timescale,
         shift,
-        language: None,
-        name: None,
-        enabled: true,
         samples: samples.len() as u32,
         bytes: samples.iter().map(|s| u64::from(s.size)).sum(),
         duration: samples.iter().map(|s| u64::from(s.duration)).sum(),
-        groups: Groups::default(),
-        picture: None,
-        sound: None,
         sample_entry: b"\0\0\0\x10test\0\0\0\0\0\0\0\x01".to_vec(),
+        ..Track::new(id, kind, codec, timescale)
     };
     Made {
         track,
@@ -119,11 +110,8 @@ fn groups(made: &Made) -> Vec<Group> {
 /// A film of these tracks.
 pub fn film(tracks: Vec<Made>) -> (Arc<Title>, Vec<SampleTable>) {
     let mut title = Title {
-        container: Container::Mp4,
         name: Some("A <film>".into()),
-        tracks: Vec::new(),
-        duration: 0,
-        notes: Vec::new(),
+        ..Title::new(Vec::new())
     };
     let mut tables = Vec::new();
     for mut made in tracks {

@@ -132,18 +132,6 @@ pub fn track(codec: Codec, timescale: u32) -> Track {
         _ => Kind::Audio,
     };
     Track {
-        id: 1,
-        kind,
-        codec,
-        timescale,
-        shift: 0,
-        language: None,
-        name: None,
-        enabled: true,
-        samples: 0,
-        bytes: 0,
-        duration: 0,
-        groups: Default::default(),
         picture: (kind == Kind::Video).then_some(Picture {
             width: 640,
             height: 360,
@@ -155,7 +143,7 @@ pub fn track(codec: Codec, timescale: u32) -> Track {
             rate: 48_000,
             channels: 2,
         }),
-        sample_entry: Vec::new(),
+        ..Track::new(1, kind, codec, timescale)
     }
 }
 

@@ -148,34 +148,22 @@ impl TestFilm {
             frame_length: 1024,
         });
         let track = |id, kind, codec, timescale, making: &Making| Track {
-            id,
-            kind,
-            codec,
-            timescale,
-            shift: 0,
-            language: None,
-            name: None,
-            enabled: true,
             samples: making.table.len(),
             bytes: making.total,
             duration: making.dts as u64,
             groups: making.groups.iter().copied().collect(),
-            picture: None,
             sound: (kind == Kind::Audio).then_some(Sound {
                 rate: SOUND_RATE,
                 channels: 2,
             }),
-            sample_entry: Vec::new(),
+            ..Track::new(id, kind, codec, timescale)
         };
         let title = Title {
-            container: Container::Mp4,
-            name: None,
-            tracks: vec![
+            duration: i64::from(seconds) * 1_000_000_000,
+            ..Title::new(vec![
                 track(1, Kind::Video, codec, 512 * PICTURES_A_SECOND, &video),
                 track(2, Kind::Audio, sound, SOUND_RATE, &audio),
-            ],
-            duration: i64::from(seconds) * 1_000_000_000,
-            notes: Vec::new(),
+            ])
         };
         let dir = tempfile::tempdir().unwrap();
         let path: PathBuf = dir.path().join("film.mp4");
