@@ -6,3 +6,8 @@ use reelway_tests::lab;
 fn edges_behind_a_virtual_address_play_by_every_method_and_one_that_dies_is_passed_over() {
     lab::run("director");
 }
+
+#[test]
+fn a_second_director_takes_over_while_films_play_and_all_settings_are_put_back() {
+    lab::run("director-failover");
+}

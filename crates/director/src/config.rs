@@ -43,6 +43,8 @@ pub struct Config {
     pub ports: Ports,
     /// How edges are checked.
     pub health: HealthConfig,
+    /// A second director.
+    pub failover: FailoverConfig,
     /// The edges.
     pub edge: Vec<EdgeConfig>,
 }
@@ -60,6 +62,7 @@ impl Default for Config {
             mark: 0x5ee1,
             ports: Ports::default(),
             health: HealthConfig::default(),
+            failover: FailoverConfig::default(),
             edge: Vec::new(),
         }
     }
@@ -118,6 +121,35 @@ impl Default for HealthConfig {
     }
 }
 
+/// Directors that share the address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FailoverConfig {
+    /// The number of their group on the network: VRRP's virtual router ID. 0: there is only one director.
+    pub router: u8,
+    /// Of those that are there when nobody has the address, the one with the highest gets it; 1 to 254.
+    pub priority: u8,
+    /// With NAT, the edges' gateway: it moves with the address.
+    pub gateway: Option<IpAddr>,
+}
+
+impl FailoverConfig {
+    /// Whether there are several directors.
+    pub fn is_on(&self) -> bool {
+        self.router > 0
+    }
+}
+
+impl Default for FailoverConfig {
+    fn default() -> FailoverConfig {
+        FailoverConfig {
+            router: 0,
+            priority: 100,
+            gateway: None,
+        }
+    }
+}
+
 /// An edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -169,6 +201,25 @@ pub fn parse_edge(text: &str) -> Result<EdgeConfig, String> {
     let edge = address.parse().ok().zip(weight.parse().ok());
     edge.map(|(address, weight)| EdgeConfig { address, weight })
         .ok_or_else(|| format!("'{text}' is no edge: ADDRESS or ADDRESS=WEIGHT"))
+}
+
+/// Several directors as they are written: ID or ID=PRIORITY.
+///
+/// # Errors
+/// It is neither, or out of its range.
+pub fn parse_failover(text: &str) -> Result<FailoverConfig, String> {
+    let (router, priority) = text.split_once('=').unwrap_or((text, "100"));
+    let numbers = router.parse().ok().zip(priority.parse().ok());
+    numbers
+        .filter(|(router, priority)| *router > 0 && (1..=254).contains(priority))
+        .map(|(router, priority)| FailoverConfig {
+            router,
+            priority,
+            gateway: None,
+        })
+        .ok_or_else(|| {
+            format!("'{text}' is not ID or ID=PRIORITY: ID from 1 to 255, PRIORITY from 1 to 254")
+        })
 }
 
 impl Config {
@@ -244,6 +295,22 @@ impl Config {
             (1..=100).contains(&health.rise) && (1..=100).contains(&health.fall),
             "health: rise and fall must be from 1 to 100"
         );
+        let failover = &self.failover;
+        ensure!(
+            (1..=254).contains(&failover.priority),
+            "failover: priority {} must be from 1 to 254",
+            failover.priority
+        );
+        if let Some(gateway) = failover.gateway {
+            ensure!(
+                gateway.is_ipv4() == address.is_ipv4() && gateway != address,
+                "failover: gateway {gateway} must be of the virtual address's family, and another address"
+            );
+        }
+        ensure!(
+            !failover.is_on() || self.method != Method::Nat || failover.gateway.is_some(),
+            "failover: with nat, the edges' gateway must move with the address; set `failover.gateway`"
+        );
         Ok(())
     }
 
@@ -289,6 +356,7 @@ impl Config {
             _ if self.method != other.method => Some("method"),
             _ if self.mark != other.mark => Some("mark"),
             _ if self.ports != other.ports => Some("ports"),
+            _ if self.failover != other.failover => Some("failover"),
             _ => None,
         }
     }
@@ -350,6 +418,10 @@ mod tests {
         assert!(with("[[edge]]\naddress = \"fd00::1\"").contains("family"));
         assert!(with("[[edge]]\naddress = \"10.0.0.1\"").contains("for its own"));
         assert!(with("[[edge]]\naddress = \"10.0.0.3\"\nweight = 65536").contains("weight 65536"));
+        assert!(with("[failover]\npriority = 255").contains("1 to 254"));
+        assert!(with("[failover]\ngateway = \"fd00::1\"").contains("family"));
+        let nat = "method = \"nat\"\n[failover]\nrouter = 51";
+        assert!(with(nat).contains("failover.gateway"));
     }
 
     #[test]
@@ -361,5 +433,15 @@ mod tests {
         );
         assert_eq!(parse_edge("fd00::1").unwrap().weight, 100);
         assert!(parse_edge("edge1").is_err() && parse_edge("10.0.0.2=x").is_err());
+    }
+
+    #[test]
+    fn several_directors_are_a_number_and_a_priority() {
+        let both = |text| parse_failover(text).map(|failover| (failover.router, failover.priority));
+        assert_eq!(both("51"), Ok((51, 100)));
+        assert_eq!(both("51=200"), Ok((51, 200)));
+        for wrong in ["0", "256", "51=0", "51=255", "51=", "x"] {
+            assert!(both(wrong).unwrap_err().contains(wrong));
+        }
     }
 }

@@ -7,25 +7,35 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `config.rs`, `config.toml` | the configuration file and its commented reference |
+//! | `failover.rs` | a second director: keepalived, and connections told to each other |
 //! | `health.rs` | whether an edge is well, by what its checks say. Pure |
+//! | `journal.rs` | how settings are put back, kept in a file |
 //! | `plan.rs` | what is to be changed in the kernel's table. Pure |
 //! | `probe.rs` | checks of an edge: RTSP and HTTP |
 //! | `setup.rs` | what a machine needs beside the table: the address, the marks, kernel settings; set, and put back |
 //! | `steps.rs` | which of that is needed for which method, on directors and on edges. Pure |
+//! | `vrrp.rs` | keepalived's configuration. Pure |
 //! | `weight.rs` | how much of the newcomers each edge gets. Pure |
 //! | `run.rs` | the loop |
 #![forbid(unsafe_code)]
 
 mod config;
+mod failover;
 mod health;
+mod journal;
 mod plan;
 mod probe;
 mod run;
 mod setup;
 mod steps;
+mod vrrp;
 mod weight;
 
-pub use config::{Config, EdgeConfig, HealthConfig, Ports, REFERENCE, parse_edge, parse_method};
-pub use run::{Order, run, steps};
+pub use config::{
+    Config, EdgeConfig, FailoverConfig, HealthConfig, Ports, REFERENCE, parse_edge, parse_failover,
+    parse_method,
+};
+pub use journal::directory;
+pub use run::{Order, keepalived, run, steps};
 pub use setup::{Setup, SetupError};
 pub use steps::{Step, for_director, for_edge};

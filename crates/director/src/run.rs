@@ -1,6 +1,7 @@
 //! The loop: edges are checked, and the kernel's table is made as it is to be.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -9,11 +10,14 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::config::{Config, EdgeConfig};
+use crate::failover::{Failover, Sync};
 use crate::health::{Event, Health};
+use crate::journal::directory;
 use crate::plan::{self, Change};
 use crate::probe;
 use crate::setup::{Setup, run as run_program};
 use crate::steps::{Step, for_director};
+use crate::vrrp;
 use crate::weight::{self, Capacity, Part};
 
 /// What a director that runs is told.
@@ -36,7 +40,7 @@ pub async fn run(
     config: Config,
     steps: &[Step],
     keep: bool,
-    mut orders: impl AsyncFnMut() -> Order,
+    orders: impl AsyncFnMut() -> Order,
 ) -> anyhow::Result<()> {
     let table = Table::open()?;
     let mut director = Director {
@@ -48,10 +52,12 @@ pub async fn run(
     };
     director.check().await;
     // The address comes last and goes first: while it is here, its packets go to edges.
+    let name = format!("{:x}", director.config.mark);
+    let dir = directory("director", &name).context("a directory in /run")?;
     let begun = director
         .set()
         .context("the kernel's table")
-        .and_then(|()| Ok(Setup::make(steps)?));
+        .and_then(|()| Ok(Setup::make(steps, &dir)?));
     let setup = match begun {
         Ok(setup) => setup,
         Err(error) => {
@@ -62,45 +68,17 @@ pub async fn run(
             return Err(error);
         }
     };
-    info!(
-        "{} directs viewers to {} edges ({}, {})",
-        director.config.virtual_address()?,
-        director.edges.len(),
-        director.config.method,
-        director.config.scheduler
-    );
-    let mut ticks = tokio::time::interval(director.config.every());
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    ticks.tick().await;
-    loop {
-        let mut order = std::pin::pin!(orders());
-        let order = loop {
-            tokio::select! {
-                order = &mut order => break order,
-                _ = ticks.tick() => director.turn().await,
-            }
-        };
-        match order {
-            Order::Take(config) => {
-                if director.take(config)? {
-                    director.turn().await;
-                    info!(
-                        "the configuration has been read again: {} edges",
-                        director.edges.len()
-                    );
-                }
-            }
-            Order::Stop => break,
-        }
-    }
+    let result = director.share(orders, &dir, keep).await;
     match keep {
         true => setup.leave(),
         false => {
             drop(setup);
+            // Another program may have put something there.
+            let _ = std::fs::remove_dir(&dir);
             director.table.remove(&director.service.target)?;
         }
     }
-    Ok(())
+    result
 }
 
 /// What this machine needs.
@@ -108,12 +86,32 @@ pub async fn run(
 /// # Errors
 /// There is no virtual address, or no way to the edges.
 pub fn steps(config: &Config) -> anyhow::Result<Vec<Step>> {
-    let address = config.virtual_address()?;
-    let interface = match config.interface.as_str() {
-        "" => interface_to_edges(config)?,
-        name => name.to_owned(),
-    };
-    Ok(for_director(config, address, &interface))
+    Ok(for_director(
+        config,
+        config.virtual_address()?,
+        &interface(config)?,
+    ))
+}
+
+/// Keepalived's configuration, if several directors share the address.
+///
+/// # Errors
+/// As [`steps`].
+pub fn keepalived(config: &Config) -> anyhow::Result<Option<String>> {
+    if !config.failover.is_on() {
+        return Ok(None);
+    }
+    let (address, interface) = (config.virtual_address()?, interface(config)?);
+    let text = vrrp::configuration(config, address, &interface, Path::new("states"));
+    Ok(Some(text))
+}
+
+/// The interface of the virtual address.
+fn interface(config: &Config) -> anyhow::Result<String> {
+    match config.interface.as_str() {
+        "" => interface_to_edges(config),
+        name => Ok(name.to_owned()),
+    }
 }
 
 /// The interface through which this machine reaches its first edge.
@@ -154,6 +152,66 @@ struct Director {
 }
 
 impl Director {
+    /// Directs until told to stop; shares the address with other directors, if there are any.
+    async fn share(
+        &mut self,
+        orders: impl AsyncFnMut() -> Order,
+        dir: &Path,
+        keep: bool,
+    ) -> anyhow::Result<()> {
+        if !self.config.failover.is_on() {
+            return self.direct(orders).await;
+        }
+        let interface = interface(&self.config)?;
+        let table = Table::open()?;
+        let sync = Sync::start(&table, &self.config, &interface, dir)?;
+        let mut failover = Failover::start(&self.config, &interface, dir)?;
+        let result = tokio::select! {
+            result = self.direct(orders) => result,
+            () = failover.watch() => Ok(()),
+        };
+        failover.stop().await;
+        if keep {
+            sync.leave();
+        }
+        result
+    }
+
+    /// Directs until told to stop.
+    async fn direct(&mut self, mut orders: impl AsyncFnMut() -> Order) -> anyhow::Result<()> {
+        info!(
+            "{} directs viewers to {} edges ({}, {})",
+            self.config.virtual_address()?,
+            self.edges.len(),
+            self.config.method,
+            self.config.scheduler
+        );
+        let mut ticks = tokio::time::interval(self.config.every());
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        ticks.tick().await;
+        loop {
+            let mut order = std::pin::pin!(orders());
+            let order = loop {
+                tokio::select! {
+                    order = &mut order => break order,
+                    _ = ticks.tick() => self.turn().await,
+                }
+            };
+            match order {
+                Order::Take(config) => {
+                    if self.take(config)? {
+                        self.turn().await;
+                        info!(
+                            "the configuration has been read again: {} edges",
+                            self.edges.len()
+                        );
+                    }
+                }
+                Order::Stop => return Ok(()),
+            }
+        }
+    }
+
     /// Goes on with another configuration, if it can; what is known of edges stays known.
     fn take(&mut self, config: Config) -> anyhow::Result<bool> {
         if let Some(what) = self.config.differs_too_much(&config) {

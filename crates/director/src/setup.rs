@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::journal::{Journal, Undo};
 use crate::steps::Step;
 
 /// A setting could not be made.
@@ -24,17 +25,11 @@ impl fmt::Display for SetupError {
 
 impl std::error::Error for SetupError {}
 
-/// How a step is undone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Undo {
-    Run(Vec<String>),
-    Set { key: String, value: String },
-}
-
-/// What was set; put back when it is told to, or dropped.
-#[derive(Debug, Default)]
+/// What was set, here and by a program before this one that was killed; put back when it is dropped.
+#[derive(Debug)]
 pub struct Setup {
-    undo: Vec<Undo>,
+    journal: Journal,
+    stays: bool,
 }
 
 impl fmt::Display for Step {
@@ -65,31 +60,45 @@ fn bits(step: &Step) -> u8 {
 }
 
 impl Setup {
-    /// Makes these settings, in this order. If one fails, those before it are put back.
+    /// Makes these settings, in this order. If one fails, those before it are put back. How, is noted in this directory: a
+    /// program that is killed leaves that to the next one.
     ///
     /// # Errors
     /// The first that fails.
-    pub fn make(steps: &[Step]) -> Result<Setup, SetupError> {
-        let mut setup = Setup::default();
+    pub fn make(steps: &[Step], dir: &Path) -> Result<Setup, SetupError> {
+        let journal = Journal::open(dir).map_err(|error| SetupError {
+            step: dir.display().to_string(),
+            reason: error.to_string(),
+        })?;
+        let mut setup = Setup {
+            journal,
+            stays: false,
+        };
         for step in steps {
-            let made = make(step).map_err(|reason| SetupError {
+            let failed = |reason| SetupError {
                 step: step.to_string(),
                 reason,
-            })?;
-            setup.undo.extend(made);
+            };
+            if let Some(undo) = make(step).map_err(failed)? {
+                let noted = setup.journal.push(undo);
+                noted.map_err(|error| failed(error.to_string()))?;
+            }
         }
         Ok(setup)
     }
 
-    /// Leaves the settings as they are.
+    /// Leaves the settings to the next program that makes them.
     pub fn leave(mut self) {
-        self.undo.clear();
+        self.stays = true;
     }
 }
 
 impl Drop for Setup {
     fn drop(&mut self) {
-        for undo in self.undo.drain(..).rev() {
+        if self.stays {
+            return;
+        }
+        for undo in self.journal.take() {
             let undone = match &undo {
                 Undo::Run(words) => run(words, "").map(drop),
                 Undo::Set { key, value } => set(key, value),
@@ -206,7 +215,8 @@ mod tests {
 
     #[test]
     fn what_fails_says_why_and_what_was_made_before_it_is_put_back() {
-        let dir = std::env::temp_dir().join(format!("reelway-setup-{}", std::process::id()));
+        let notes = tempfile::tempdir().unwrap();
+        let dir = notes.path().join("made");
         let path = dir.display().to_string();
         let words = |text: &str| {
             text.split_whitespace()
@@ -223,16 +233,22 @@ mod tests {
             key: "net.no_such_setting".into(),
             value: "1",
         };
-        let error = Setup::make(&[made.clone(), wrong]).unwrap_err();
+        let error = Setup::make(&[made.clone(), wrong], notes.path()).unwrap_err();
         assert_eq!(error.step, "sysctl net.no_such_setting=1");
         assert!(!dir.exists());
 
-        let setup = Setup::make(std::slice::from_ref(&made)).unwrap();
-        assert!(dir.exists());
+        let setup = || Setup::make(std::slice::from_ref(&made), notes.path()).unwrap();
+        drop(setup());
+        assert!(!dir.exists());
         // What is there already is not ours to remove.
-        drop(Setup::make(std::slice::from_ref(&made)).unwrap());
+        std::fs::create_dir(&dir).unwrap();
+        drop(setup());
         assert!(dir.exists());
-        drop(setup);
+        std::fs::remove_dir(&dir).unwrap();
+        // What was left is put back by the next one.
+        setup().leave();
+        assert!(dir.exists());
+        drop(setup());
         assert!(!dir.exists());
     }
 

@@ -89,10 +89,13 @@ pub fn for_director(config: &Config, address: IpAddr, interface: &str) -> Vec<St
         table: RULES,
         rules: rules(config, address),
     });
-    steps.push(Step::Address {
-        address,
-        interface: interface.to_owned(),
-    });
+    // Where several directors share the address, it is keepalived's.
+    if !config.failover.is_on() {
+        steps.push(Step::Address {
+            address,
+            interface: interface.to_owned(),
+        });
+    }
     steps
 }
 

@@ -22,7 +22,7 @@ mod wire;
 pub use error::IpvsError;
 pub use model::{
     Counters, Destination, Method, Persistence, Protocol, Scheduler, Service, ServiceState, State,
-    Target, Tunnel,
+    SyncRole, Target, Tunnel,
 };
 pub use table::Table;
 pub use wire::WireError;

@@ -177,6 +177,15 @@ pub struct Destination {
     pub weight: u32,
 }
 
+/// The two halves of synchronised connections: a director that takes over knows those of the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncRole {
+    /// This machine's connections are multicast to other directors.
+    Send,
+    /// Theirs are entered here.
+    Receive,
+}
+
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {

@@ -13,7 +13,7 @@ use neli::utils::Groups;
 
 use crate::attributes::Writer;
 use crate::error::IpvsError;
-use crate::model::{Destination, Service, ServiceState, State, Target};
+use crate::model::{Destination, Service, ServiceState, State, SyncRole, Target};
 use crate::wire::{self, command};
 
 /// The family's name and version (`IPVS_GENL_NAME`, `IPVS_GENL_VERSION`).
@@ -22,6 +22,7 @@ const VERSION: u8 = 1;
 
 const EPERM: i32 = 1;
 const ENOENT: i32 = 2;
+const EEXIST: i32 = 17;
 
 type Message = Genlmsghdr<u8, u16>;
 
@@ -194,6 +195,38 @@ impl Table {
             .nested(wire::DEST, wire::destination_name(address));
         let what = format!("destination {address} of {from}");
         self.ask(command::DEL_DEST, Some(attributes), NlmF::ACK, &what)
+            .map(drop)
+    }
+
+    /// Starts one half of the synchronisation of connections, by multicast on this interface, with the directors of the same
+    /// group (1 to 255). Whether it was started: it may run already.
+    ///
+    /// # Errors
+    /// There is no such interface, or it has no multicast.
+    pub fn start_sync(
+        &self,
+        role: SyncRole,
+        interface: &str,
+        group: u8,
+    ) -> Result<bool, IpvsError> {
+        let named = Writer::default().nested(wire::DAEMON, wire::sync(role, interface, group));
+        let what = format!("the synchronisation of connections on {interface}");
+        match self.ask(command::NEW_DAEMON, Some(named), NlmF::ACK, &what) {
+            Err(IpvsError::Refused { error, .. }) if error.raw_os_error() == Some(EEXIST) => {
+                Ok(false)
+            }
+            started => started.map(|_| true),
+        }
+    }
+
+    /// Stops that half.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn stop_sync(&self, role: SyncRole) -> Result<(), IpvsError> {
+        let name = Writer::default().nested(wire::DAEMON, wire::sync_name(role));
+        let what = "the synchronisation of connections";
+        self.ask(command::DEL_DAEMON, Some(name), NlmF::ACK, what)
             .map(drop)
     }
 

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::attributes::{Reader, Writer};
 use crate::model::{
-    Counters, Destination, Method, Persistence, Protocol, Service, ServiceState, State, Target,
-    Tunnel, unspecified,
+    Counters, Destination, Method, Persistence, Protocol, Service, ServiceState, State, SyncRole,
+    Target, Tunnel, unspecified,
 };
 
 /// The commands that are used.
@@ -18,12 +18,15 @@ pub(crate) mod command {
     pub const SET_DEST: u8 = 6;
     pub const DEL_DEST: u8 = 7;
     pub const GET_DEST: u8 = 8;
+    pub const NEW_DAEMON: u8 = 9;
+    pub const DEL_DAEMON: u8 = 10;
     pub const GET_INFO: u8 = 15;
 }
 
 /// Attributes of a command.
 pub(crate) const SERVICE: u16 = 1;
 pub(crate) const DEST: u16 = 2;
+pub(crate) const DAEMON: u16 = 3;
 
 mod svc {
     pub const AF: u16 = 1;
@@ -52,6 +55,12 @@ mod dest {
     pub const STATS64: u16 = 12;
     pub const TUN_TYPE: u16 = 13;
     pub const TUN_PORT: u16 = 14;
+}
+
+mod daemon {
+    pub const STATE: u16 = 1;
+    pub const MCAST_IFN: u16 = 2;
+    pub const SYNC_ID: u16 = 3;
 }
 
 /// Address families.
@@ -184,6 +193,22 @@ pub(crate) fn destination(destination: &Destination) -> Writer {
             .be16(dest::TUN_PORT, port),
         Method::Nat | Method::Direct => writer,
     }
+}
+
+/// What names one of the two daemons that synchronise connections.
+pub(crate) fn sync_name(role: SyncRole) -> Writer {
+    let state = match role {
+        SyncRole::Send => 1,
+        SyncRole::Receive => 2,
+    };
+    Writer::default().u32(daemon::STATE, state)
+}
+
+/// Such a daemon, on this interface, of the group of directors with this number.
+pub(crate) fn sync(role: SyncRole, interface: &str, group: u8) -> Writer {
+    sync_name(role)
+        .text(daemon::MCAST_IFN, interface)
+        .u32(daemon::SYNC_ID, group.into())
 }
 
 /// Reads a service, the value of attribute [`SERVICE`].

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use reelway_director::{self as director, Config, EdgeConfig, Order, Setup, Step};
+use reelway_director::{self as director, Config, EdgeConfig, FailoverConfig, Order, Setup, Step};
 use reelway_ipvs::{Method, Scheduler};
 use reelway_node::config::Config as NodeConfig;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -41,11 +41,15 @@ pub struct Director {
     /// Network interface of the virtual address [default: the one that leads to the edges]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
+    /// Share the address with other directors of this number on the network (1 to 255): another takes over if this one
+    /// fails; the highest priority begins [default priority: 100]
+    #[arg(long, value_name = "ID[=PRIORITY]", value_parser = director::parse_failover)]
+    failover: Option<FailoverConfig>,
     /// Make the settings that this machine needs as well, and put them back at the end
     #[arg(long)]
     setup: bool,
     /// This machine is an edge: make the settings that it needs, and nothing else
-    #[arg(long, conflicts_with_all = ["setup", "edges"])]
+    #[arg(long, conflicts_with_all = ["setup", "edges", "failover"])]
     on_edge: bool,
     /// Only print the settings that would be made
     #[arg(long)]
@@ -70,6 +74,12 @@ impl Director {
             }
         };
         say(&steps);
+        if !self.on_edge
+            && let Some(text) = director::keepalived(&config)?
+        {
+            println!("Configuration of keepalived, which is started:");
+            text.lines().for_each(|line| println!("  {line}"));
+        }
         if self.dry_run {
             return Ok(ExitCode::SUCCESS);
         }
@@ -80,7 +90,7 @@ impl Director {
             .context("tokio")?;
         runtime.block_on(async {
             match self.on_edge {
-                true => set_edge_up(&steps, self.keep).await,
+                true => set_edge_up(&steps, config.virtual_address()?, self.keep).await,
                 false => {
                     let mut hangup = signal(SignalKind::hangup())?;
                     let orders = async || self.order(&mut hangup).await;
@@ -131,6 +141,12 @@ impl Director {
         config.method = self.method.unwrap_or(config.method);
         config.scheduler = self.scheduler.unwrap_or(config.scheduler);
         config.persistence = self.persistence.unwrap_or(config.persistence);
+        if let Some(FailoverConfig {
+            router, priority, ..
+        }) = self.failover
+        {
+            (config.failover.router, config.failover.priority) = (router, priority);
+        }
         Ok(config)
     }
 }
@@ -146,12 +162,17 @@ fn say(steps: &[Step]) {
     }
 }
 
-async fn set_edge_up(steps: &[Step], keep: bool) -> anyhow::Result<()> {
-    let setup = Setup::make(steps)?;
+async fn set_edge_up(steps: &[Step], address: IpAddr, keep: bool) -> anyhow::Result<()> {
+    let dir = director::directory("edge", &address.to_string()).context("a directory in /run")?;
+    let setup = Setup::make(steps, &dir)?;
     if keep {
         setup.leave();
         return Ok(());
     }
     info!("this machine has the settings of an edge; they are put back when this program ends");
-    stop_signal().await
+    stop_signal().await?;
+    drop(setup);
+    // Another program may have put something there.
+    let _ = std::fs::remove_dir(&dir);
+    Ok(())
 }

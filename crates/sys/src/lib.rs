@@ -17,12 +17,14 @@
 //! - [`tsc`]: the processor's time stamp counter, and the clocks it is compared with
 //! - [`alloc`]: an allocator that counts, for tests
 //! - [`limits`]: descriptors, locked memory, priority and processor of a thread
+//! - [`children`]: programs that this one starts, and their end
 //! - [`pipes`]: what becomes of a program whose output nobody reads any more
 //! - [`netlink`]: by which interface packets leave, and through which queue
 //!
 //! Depends on no other room.
 
 pub mod alloc;
+pub mod children;
 mod direct;
 pub mod extents;
 pub mod files;

@@ -1,0 +1,196 @@
+//! Several directors with one address: keepalived moves it, and the kernels tell each other which connections they know.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::Context;
+use reelway_ipvs::{SyncRole, Table};
+use reelway_sys::children;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader, Lines};
+use tokio::net::unix::pipe::{OpenOptions, Receiver};
+use tokio::process::{Child, Command};
+use tracing::{debug, info, warn};
+
+use crate::config::Config;
+use crate::setup::run as run_program;
+use crate::vrrp::{self, State};
+
+/// How long keepalived stays down when it has ended by itself.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Files: where keepalived says who has the address, and its configuration.
+const STATES: &str = "states";
+const CONFIGURATION: &str = "keepalived.conf";
+/// Halves of the synchronisation.
+const ROLES: [SyncRole; 2] = [SyncRole::Receive, SyncRole::Send];
+
+/// Connections that this kernel and those of the other directors tell each other, until it is dropped.
+pub(crate) struct Sync<'a> {
+    table: &'a Table,
+    started: Vec<SyncRole>,
+    /// Says to the next director, if this one is killed, that the synchronisation is ours to stop.
+    mark: PathBuf,
+    stays: bool,
+}
+
+impl<'a> Sync<'a> {
+    /// Starts what does not run yet.
+    pub fn start(
+        table: &'a Table,
+        config: &Config,
+        interface: &str,
+        dir: &Path,
+    ) -> anyhow::Result<Sync<'a>> {
+        let mark = dir.join("synchronised");
+        let is_ours = mark.exists();
+        let mut sync = Sync {
+            table,
+            started: Vec::new(),
+            mark,
+            stays: false,
+        };
+        // Both halves on each: who has the address sends, and the others have nothing to send.
+        for role in ROLES {
+            if table.start_sync(role, interface, config.failover.router)? || is_ours {
+                sync.started.push(role);
+            }
+        }
+        std::fs::write(&sync.mark, "")?;
+        Ok(sync)
+    }
+
+    /// Leaves it running.
+    pub fn leave(mut self) {
+        self.stays = true;
+    }
+}
+
+impl Drop for Sync<'_> {
+    fn drop(&mut self) {
+        if self.stays {
+            return;
+        }
+        for role in self.started.drain(..) {
+            if let Err(error) = self.table.stop_sync(role) {
+                warn!("{error}");
+            }
+        }
+        let _ = std::fs::remove_file(&self.mark);
+    }
+}
+
+/// Keepalived, which runs until this is stopped or dropped.
+pub(crate) struct Failover {
+    address: IpAddr,
+    /// Its configuration, FIFO and process numbers.
+    dir: PathBuf,
+    states: Lines<BufReader<Receiver>>,
+    keepalived: Child,
+}
+
+impl Failover {
+    /// Starts keepalived. Its files are in this directory.
+    pub fn start(config: &Config, interface: &str, dir: &Path) -> anyhow::Result<Failover> {
+        let address = config.virtual_address()?;
+        let states = dir.join(STATES);
+        // Of one that was killed.
+        let _ = std::fs::remove_file(&states);
+        let words = ["mkfifo".to_owned(), states.display().to_string()];
+        run_program(&words, "").map_err(anyhow::Error::msg)?;
+        let text = vrrp::configuration(config, address, interface, &states);
+        std::fs::write(dir.join(CONFIGURATION), text)?;
+        // Opened for both, so that it has no end while keepalived is down.
+        let states = OpenOptions::new().read_write(true).open_receiver(&states)?;
+        Ok(Failover {
+            address,
+            states: BufReader::new(states).lines(),
+            keepalived: keepalived(dir)?,
+            dir: dir.to_owned(),
+        })
+    }
+
+    /// Says who has the address, and starts keepalived again when it ends. Goes on until it is dropped.
+    pub async fn watch(&mut self) {
+        loop {
+            tokio::select! {
+                line = self.states.next_line() => match line {
+                    Ok(Some(line)) => self.say(&line),
+                    // It has a writer: this process.
+                    Ok(None) | Err(_) => tokio::time::sleep(PAUSE).await,
+                },
+                status = self.keepalived.wait() => {
+                    warn!("keepalived ended ({}); it is started again", status.map_or_else(|error| error.to_string(), |status| status.to_string()));
+                    tokio::time::sleep(PAUSE).await;
+                    match keepalived(&self.dir) {
+                        Ok(child) => self.keepalived = child,
+                        Err(error) => warn!("{error:#}"),
+                    }
+                }
+            }
+        }
+    }
+
+    fn say(&self, line: &str) {
+        let address = self.address;
+        match vrrp::state(line) {
+            Some(State::Active) => info!("this director has {address}"),
+            Some(State::Standby) => info!("this director stands by for {address}"),
+            Some(State::Fault) => {
+                warn!("this director cannot have {address}: its interface is down")
+            }
+            None => {}
+        }
+    }
+
+    /// Ends keepalived: another director has the address at once.
+    pub async fn stop(mut self) {
+        if let Some(id) = self.keepalived.id() {
+            let _ = children::terminate(id);
+        }
+        let _ = self.keepalived.wait().await;
+    }
+}
+
+impl Drop for Failover {
+    fn drop(&mut self) {
+        // Keepalived removes the files with its numbers.
+        for name in [STATES, CONFIGURATION] {
+            let _ = std::fs::remove_file(self.dir.join(name));
+        }
+    }
+}
+
+/// Starts keepalived with the configuration in this directory. It ends with this program, and gives the address up then.
+fn keepalived(dir: &Path) -> anyhow::Result<Child> {
+    let mut command = Command::new("keepalived");
+    command
+        .args(["--vrrp", "--dont-fork", "--log-console", "--no-syslog"])
+        .arg("--use-file")
+        .arg(dir.join(CONFIGURATION))
+        .arg("--pid")
+        .arg(dir.join("pid"))
+        .arg("--vrrp_pid")
+        .arg(dir.join("vrrp.pid"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    children::end_with_parent(command.as_std_mut());
+    let mut child = command
+        .spawn()
+        .context("keepalived cannot be started (Debian's package keepalived)")?;
+    show(child.stdout.take());
+    show(child.stderr.take());
+    Ok(child)
+}
+
+/// Takes what a program says, for those who look for a fault.
+fn show(output: Option<impl AsyncRead + Unpin + Send + 'static>) {
+    let Some(output) = output else { return };
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(output).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            debug!("keepalived: {line}");
+        }
+    });
+}

@@ -1,0 +1,103 @@
+//! How settings are put back, kept in a file until they are: a program that is killed leaves it to the next one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The directory for what lasts until the machine's next start, of this network namespace.
+///
+/// # Errors
+/// It cannot be made, or the namespace has no number.
+pub fn directory(role: &str, name: &str) -> io::Result<PathBuf> {
+    let namespace = std::fs::read_link("/proc/thread-self/ns/net")?;
+    let namespace = namespace.to_string_lossy();
+    let number: String = namespace.chars().filter(char::is_ascii_digit).collect();
+    let dir = PathBuf::from(format!("/run/reelway-{role}-{number}-{name}"));
+    std::fs::create_dir_all(&dir)?;
+    Ok(dir)
+}
+
+/// How a setting is put back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Undo {
+    /// By this command.
+    Run(Vec<String>),
+    /// The kernel setting had this value.
+    Set { key: String, value: String },
+}
+
+/// What is to be put back, in the order in which it was made.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Entries {
+    undo: Vec<Undo>,
+}
+
+/// The file.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    entries: Entries,
+}
+
+impl Journal {
+    /// What an earlier program left in this directory, if it did.
+    pub fn open(dir: &Path) -> io::Result<Journal> {
+        let path = dir.join("undo.toml");
+        let entries = match std::fs::read_to_string(&path) {
+            Ok(text) => toml::from_str(&text).map_err(io::Error::other)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Entries::default(),
+            Err(error) => return Err(error),
+        };
+        Ok(Journal { path, entries })
+    }
+
+    /// A setting was made.
+    pub fn push(&mut self, undo: Undo) -> io::Result<()> {
+        if self.entries.undo.contains(&undo) {
+            return Ok(());
+        }
+        self.entries.undo.push(undo);
+        let text = toml::to_string(&self.entries).map_err(io::Error::other)?;
+        reelway_sys::files::replace(&self.path, text.as_bytes())
+    }
+
+    /// The last is to be put back first. The file goes.
+    pub fn take(&mut self) -> impl Iterator<Item = Undo> {
+        let _ = std::fs::remove_file(&self.path);
+        std::mem::take(&mut self.entries.undo).into_iter().rev()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_program_made_is_known_to_the_next_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Journal::open(dir.path()).unwrap();
+        let command = Undo::Run(vec!["ip".into(), "link del \"x\"".into()]);
+        let setting = Undo::Set {
+            key: "net.ipv4.ip_forward".into(),
+            value: "0\t1".into(),
+        };
+        let mut first = open();
+        for undo in [&command, &setting, &command] {
+            first.push(undo.clone()).unwrap();
+        }
+        drop(first);
+        let mut second = open();
+        assert_eq!(second.take().collect::<Vec<_>>(), [setting, command]);
+        assert_eq!(open().take().count(), 0);
+    }
+
+    #[test]
+    fn a_journal_that_is_none_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("undo.toml"), "undo = 1").unwrap();
+        let error = Journal::open(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("undo"), "{error}");
+    }
+}
