@@ -1,5 +1,5 @@
 # What the tests of the director have in common: the modules, and the guest's files.
-MODULES="veth bridge ip_vs ip_vs_rr ip_vs_wrr ip_vs_lc ip_vs_wlc ip_vs_lblc ip_vs_lblcr ip_vs_dh ip_vs_sh ip_vs_mh ip_vs_sed ip_vs_nq ipip fou nf_tables nft_chain_nat nft_nat nft_ct"
+MODULES="veth bridge ip_vs ip_vs_rr ip_vs_wrr ip_vs_lc ip_vs_wlc ip_vs_lblc ip_vs_lblcr ip_vs_dh ip_vs_sh ip_vs_mh ip_vs_sed ip_vs_nq ipip ip6_tunnel fou fou6 nf_tables nft_chain_nat nft_nat nft_ct"
 MEMORY=1024
 # Times are instructions: the same however busy the machine is.
 ICOUNT=yes
@@ -10,7 +10,28 @@ put_director() {
     put_server
     put_film "$1"
     put_tools ip nft curl
-    cp "$lab/director/network" "$overlay/network"
+    cp "$lab/director/network" "$lab/director/methods" "$overlay/"
+}
+
+# judge_methods METHOD...: what `methods` has found of each.
+judge_methods() {
+    local method run failed=0 through film
+    film=$(stat -c %s "$overlay/film.mp4")
+    for method in "$@"; do
+        for run in udp tcp hls; do
+            # Bytes that came into the director's machine from edges and viewers.
+            through=$(cat "$results/$method.$run.through")
+            echo "$method $run: $(figure "$method.$run" verdict), $(figure "$method.$run" lost) lost, $through bytes through the director of a film of $film"
+            [ "$(figure "$method.$run" verdict), $(figure "$method.$run" lost)" = "well, 0" ] || failed=1
+            case $method in
+            nat) [ "$through" -gt "$film" ] || failed=1 ;;
+            *) [ "$through" -lt $((film / 5)) ] || failed=1 ;;
+            esac
+        done
+        # What was set has been put back.
+        cmp "$results/before" "$results/$method.after" || failed=1
+    done
+    return $failed
 }
 
 # figure FILE NAME: what the yardstick saw.

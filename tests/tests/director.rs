@@ -8,6 +8,11 @@ fn edges_behind_a_virtual_address_play_by_every_method_and_one_that_dies_is_pass
 }
 
 #[test]
+fn edges_behind_a_virtual_address_of_ipv6_play_by_every_method() {
+    lab::run("director-v6");
+}
+
+#[test]
 fn a_second_director_takes_over_while_films_play_and_all_settings_are_put_back() {
     lab::run("director-failover");
 }

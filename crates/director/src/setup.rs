@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::Write;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -37,7 +38,12 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Step::Address { address, interface } => {
-                write!(f, "ip address add {address}/{} dev {interface}", bits(self))
+                let options = options(*address);
+                write!(
+                    f,
+                    "ip address add {address}/{} dev {interface}{options}",
+                    bits(self)
+                )
             }
             Step::Setting { key, value } => write!(f, "sysctl {key}={value}"),
             Step::Rules { table, rules } => {
@@ -49,6 +55,15 @@ impl fmt::Display for Step {
             }
             Step::Made { make, .. } => f.write_str(&make.join(" ")),
         }
+    }
+}
+
+/// How an address is added. IPv6: nobody is to be asked first whether it is taken, as others have it too; and nothing is to be
+/// sent from it by choice, or the answers to a director's checks would stay at the edge, which has it too.
+fn options(address: IpAddr) -> &'static str {
+    match address {
+        IpAddr::V4(_) => "",
+        IpAddr::V6(_) => " nodad preferred_lft 0",
     }
 }
 
@@ -124,10 +139,11 @@ fn make(step: &Step) -> Result<Option<Undo>, String> {
             if there.contains(&format!(" {address}/{bits} ")) {
                 return Ok(None);
             }
-            // IPv6: nobody is to be asked first whether the address is taken; others have it too.
-            let nodad = if address.is_ipv6() { " nodad" } else { "" };
             let text = format!("{address}/{bits} dev {interface}");
-            run(&words(format!("ip address add {text}{nodad}")), "")?;
+            run(
+                &words(format!("ip address add {text}{}", options(*address))),
+                "",
+            )?;
             Ok(Some(Undo::Run(words(format!("ip address del {text}")))))
         }
         Step::Setting { key, value } => {
@@ -258,6 +274,9 @@ mod tests {
             address: "fd00::1".parse().unwrap(),
             interface: "lo".into(),
         };
-        assert_eq!(address.to_string(), "ip address add fd00::1/128 dev lo");
+        assert_eq!(
+            address.to_string(),
+            "ip address add fd00::1/128 dev lo nodad preferred_lft 0"
+        );
     }
 }
