@@ -6,7 +6,7 @@ use reelway_demand::Carriage;
 use reelway_media::Nanos;
 use reelway_playout::{Lane, State, TURN};
 
-use world::{MS, World};
+use world::{BURST, MS, World};
 
 const STEP: Nanos = 10 * MS as Nanos;
 
@@ -89,6 +89,26 @@ fn packets_that_the_receiver_misses_are_sent_again_once() {
     world.lane.missed(1, 0, &[65_006]);
     world.run(world.now + 100 * MS);
     assert_eq!(world.again.len(), 2, "it has ended");
+}
+
+#[test]
+fn many_that_are_missed_are_sent_again_by_the_burst_rule_and_no_slower() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add_by(1, 100, STEP, Carriage::UdpV4, true);
+    world.run(world.now + 50 * MS);
+    world.go(1);
+    world.run(world.now + 205 * MS);
+    let at = world.now;
+    let missed: Vec<u16> = (65_000..65_018).collect();
+    world.lane.missed(1, 0, &missed);
+    world.run(at + 20 * MS);
+    let again: Vec<u64> = world.again.iter().map(|(when, ..)| when - at).collect();
+    assert_eq!(again.len(), 18);
+    assert!(again[17] <= 4 * MS, "{again:?}");
+    for (first, from) in again.iter().enumerate() {
+        let within = again[first..].iter().filter(|when| **when < from + TURN);
+        assert!(within.count() <= usize::from(BURST), "{again:?}");
+    }
 }
 
 #[test]
