@@ -92,6 +92,23 @@ fn a_jump_is_a_seek_if_playing_on_and_reading_ahead_do_not_explain_it() {
 }
 
 #[test]
+fn of_films_whose_viewers_are_unknown_the_one_that_is_read_more_stays() {
+    let seconds = Duration::from_secs;
+    for (kept, other) in [(0, 1), (1, 0)] {
+        let mut policy = Timetable::new(2);
+        for film in 0..2 {
+            policy.insert(film, BlockId { film, block: 0 }, 1, seconds(0));
+        }
+        for nth in 1..10 {
+            policy.hit(kept, seconds(nth));
+        }
+        let incoming = BlockId { film: 2, block: 0 };
+        let victim = policy.victim(incoming, &mut |_| true, seconds(10));
+        assert_eq!(victim, Some(other));
+    }
+}
+
+#[test]
 fn every_block_leaves_once_whatever_viewers_do() {
     let mut policy = whole_film();
     for (viewer, block) in [(1, 5), (2, 50), (3, 50), (1, 51), (3, 2), (2, 99)] {
