@@ -21,6 +21,11 @@ from gi.repository import GLib, Gst  # noqa: E402
 
 Gst.init(None)
 
+# PyGObject makes a class when its name is first used, and two streaming threads that do so at once get one each.
+# So what the sinks' threads use is named here, and their members, which are looked up when they are first used.
+KINDS = (Gst.Buffer, Gst.Sample, Gst.Segment, Gst.Buffer.pts, Gst.Sample.get_buffer, Gst.Segment.to_stream_time)
+TIME, SECOND, OK = Gst.Format.TIME, Gst.SECOND, Gst.FlowReturn.OK
+
 
 def say(**line):
     # One write a line: picture and sound speak from threads of their own.
@@ -50,9 +55,9 @@ class Viewer:
     def shown(self, sink, kind):
         sample = sink.emit("pull-sample")
         buffer, segment = sample.get_buffer(), sample.get_segment()
-        at = segment.to_stream_time(Gst.Format.TIME, buffer.pts)
-        say(kind=kind, run=self.run, at=at / Gst.SECOND, wall=time.monotonic())
-        return Gst.FlowReturn.OK
+        at = segment.to_stream_time(TIME, buffer.pts)
+        say(kind=kind, run=self.run, at=at / SECOND, wall=time.monotonic())
+        return OK
 
     def told(self, _bus, message):
         if message.type == Gst.MessageType.ERROR:
