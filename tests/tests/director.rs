@@ -13,6 +13,11 @@ fn edges_behind_a_virtual_address_of_ipv6_play_by_every_method() {
 }
 
 #[test]
+fn viewers_of_a_film_with_an_address_reach_one_edge_by_each_scheduler_that_goes_by_addresses() {
+    lab::run("director-films");
+}
+
+#[test]
 fn a_second_director_takes_over_while_films_play_and_all_settings_are_put_back() {
     lab::run("director-failover");
 }

@@ -1,7 +1,7 @@
 // Builds the pages into dist/: `node scripts/build.mjs`, or with --watch again at every change (see dev.mjs).
 //
-// dist/index.html names the files under dist/assets/, whose names carry a hash of what is in them: the server
-// lets browsers keep those for ever, and asks them to check index.html each time.
+// dist/index.html and dist/director.html name the files under dist/assets/, whose names carry a hash of what is in them: the server
+// lets browsers keep those for ever, and asks them to check the pages each time.
 import { context } from "esbuild";
 import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -27,7 +27,10 @@ async function licences() {
   await writeFile(join(dist, "licences.txt"), parts.join("\n\n--------\n\n"));
 }
 
-/** Writes index.html with the names that this build gave to the script and the style sheet. */
+/** The pages, each with its script. */
+const pages = { "index.html": "main.tsx", "director.html": "director.tsx" };
+
+/** Writes the pages with the names that this build gave to their scripts and the style sheet. */
 const page = {
   name: "page",
   setup(build) {
@@ -39,11 +42,13 @@ const page = {
         if (!found) throw new Error(`no output for ${entry}`);
         return `assets/${basename(found[0])}`;
       };
-      const html = (await readFile(join(web, "src/index.html"), "utf8"))
-        .replace("main.tsx", named("src/main.tsx"))
-        .replace("styles/main.css", named("src/styles/main.css"));
       await mkdir(dist, { recursive: true });
-      await writeFile(join(dist, "index.html"), html);
+      for (const [name, script] of Object.entries(pages)) {
+        const html = (await readFile(join(web, "src", name), "utf8"))
+          .replace(script, named(`src/${script}`))
+          .replace("styles/main.css", named("src/styles/main.css"));
+        await writeFile(join(dist, name), html);
+      }
       await writeFile(join(dist, "favicon.svg"), await readFile(join(web, "src/favicon.svg")));
       await licences();
       if (watching) console.log(`built at ${new Date().toLocaleTimeString()}`);
@@ -53,7 +58,7 @@ const page = {
 
 const build = await context({
   absWorkingDir: web,
-  entryPoints: ["src/main.tsx", "src/styles/main.css"],
+  entryPoints: [...Object.values(pages).map((script) => `src/${script}`), "src/styles/main.css"],
   outdir: "dist/assets",
   entryNames: "[name]-[hash]",
   chunkNames: "[name]-[hash]",

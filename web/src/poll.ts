@@ -5,12 +5,23 @@ import { useEffect, useState } from "preact/hooks";
 const period = 2000;
 
 /** What `ask` said last; null before it said anything. Nothing is asked while nobody looks. */
-export function usePolled<T>(ask: (signal: AbortSignal) => Promise<T>): T | null {
+export const usePolled = <T>(ask: (signal: AbortSignal) => Promise<T>): T | null => useAnswered(ask)[0];
+
+/** The same, and whether `ask` succeeded the last time. */
+export function useAnswered<T>(ask: (signal: AbortSignal) => Promise<T>): [said: T | null, isAnswering: boolean] {
   const [said, setSaid] = useState<T | null>(null);
+  const [isAnswering, setAnswering] = useState(true);
   useEffect(() => {
     const stop = new AbortController();
     const look = () => {
-      if (!document.hidden) ask(stop.signal).then((now) => setSaid(() => now), () => undefined);
+      if (document.hidden) return;
+      ask(stop.signal).then(
+        (now) => {
+          setSaid(() => now);
+          setAnswering(true);
+        },
+        () => setAnswering(stop.signal.aborted),
+      );
     };
     look();
     const timer = setInterval(look, period);
@@ -19,5 +30,5 @@ export function usePolled<T>(ask: (signal: AbortSignal) => Promise<T>): T | null
       stop.abort();
     };
   }, [ask]);
-  return said;
+  return [said, isAnswering];
 }

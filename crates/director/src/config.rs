@@ -1,13 +1,18 @@
 //! The configuration file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
-use reelway_ipvs::{Method, Persistence, Scheduler, Service, Target, Tunnel};
-use serde::{Deserialize, Deserializer};
+use anyhow::{Context, bail, ensure};
+use reelway_ipvs::{Method, Scheduler};
+use serde::Deserialize;
+
+use crate::marks;
+use crate::sections::{
+    EdgeConfig, FailoverConfig, FilmsConfig, HealthConfig, Page, Ports, method, scheduler,
+};
 
 /// The commented reference configuration.
 pub const REFERENCE: &str = include_str!("config.toml");
@@ -41,6 +46,10 @@ pub struct Config {
     pub mark: u32,
     /// Ports of the edges and of the virtual address.
     pub ports: Ports,
+    /// Addresses of films.
+    pub films: FilmsConfig,
+    /// Where the director's page is.
+    pub http: Page,
     /// How edges are checked.
     pub health: HealthConfig,
     /// A second director.
@@ -61,165 +70,13 @@ impl Default for Config {
             persistence_prefix: 0,
             mark: 0x5ee1,
             ports: Ports::default(),
+            films: FilmsConfig::default(),
+            http: Page::default(),
             health: HealthConfig::default(),
             failover: FailoverConfig::default(),
             edge: Vec::new(),
         }
     }
-}
-
-/// Ports, TCP and UDP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Ports {
-    /// TCP.
-    pub rtsp: u16,
-    /// TCP.
-    pub http: u16,
-    /// UDP.
-    pub rtp: u16,
-    /// UDP.
-    pub rtcp: u16,
-}
-
-impl Default for Ports {
-    fn default() -> Ports {
-        Ports {
-            rtsp: 8554,
-            http: 8080,
-            rtp: 8000,
-            rtcp: 8001,
-        }
-    }
-}
-
-/// How edges are checked.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct HealthConfig {
-    /// Seconds between two checks.
-    pub every: f64,
-    /// Seconds that a check may take.
-    pub timeout: f64,
-    /// Checks in a row after which an edge gets viewers.
-    pub rise: u32,
-    /// Checks in a row after which it gets none.
-    pub fall: u32,
-    /// Seconds over which an edge that has come back gets its weight.
-    pub slow_start: u32,
-}
-
-impl Default for HealthConfig {
-    fn default() -> HealthConfig {
-        HealthConfig {
-            every: 0.5,
-            timeout: 0.7,
-            rise: 4,
-            fall: 3,
-            slow_start: 30,
-        }
-    }
-}
-
-/// Directors that share the address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FailoverConfig {
-    /// The number of their group on the network: VRRP's virtual router ID. 0: there is only one director.
-    pub router: u8,
-    /// Of those that are there when nobody has the address, the one with the highest gets it; 1 to 254.
-    pub priority: u8,
-    /// With NAT, the edges' gateway: it moves with the address.
-    pub gateway: Option<IpAddr>,
-}
-
-impl FailoverConfig {
-    /// Whether there are several directors.
-    pub fn is_on(&self) -> bool {
-        self.router > 0
-    }
-}
-
-impl Default for FailoverConfig {
-    fn default() -> FailoverConfig {
-        FailoverConfig {
-            router: 0,
-            priority: 100,
-            gateway: None,
-        }
-    }
-}
-
-/// An edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EdgeConfig {
-    /// Its own address.
-    pub address: IpAddr,
-    /// How much it carries compared with the others; 0: it gets no new viewers, and those that it has stay.
-    #[serde(default = "hundred")]
-    pub weight: u32,
-}
-
-fn hundred() -> u32 {
-    100
-}
-
-fn method<'de, D: Deserializer<'de>>(from: D) -> Result<Method, D::Error> {
-    parse_method(&String::deserialize(from)?).map_err(serde::de::Error::custom)
-}
-
-fn scheduler<'de, D: Deserializer<'de>>(from: D) -> Result<Scheduler, D::Error> {
-    let text = String::deserialize(from)?;
-    text.parse().map_err(serde::de::Error::custom)
-}
-
-/// A forwarding method as it is written.
-///
-/// # Errors
-/// It is none.
-pub fn parse_method(text: &str) -> Result<Method, String> {
-    match text {
-        "direct" => Ok(Method::Direct),
-        "nat" => Ok(Method::Nat),
-        "ipip" => Ok(Method::Tunnel(Tunnel::Ipip)),
-        _ => text
-            .strip_prefix("gue:")
-            .and_then(|port| port.parse().ok())
-            .filter(|port| *port > 0)
-            .map(|port| Method::Tunnel(Tunnel::Gue { port }))
-            .ok_or_else(|| format!("'{text}' is no method: direct, nat, ipip or gue:PORT")),
-    }
-}
-
-/// An edge as it is written: ADDRESS or ADDRESS=WEIGHT.
-///
-/// # Errors
-/// It is none.
-pub fn parse_edge(text: &str) -> Result<EdgeConfig, String> {
-    let (address, weight) = text.split_once('=').unwrap_or((text, "100"));
-    let edge = address.parse().ok().zip(weight.parse().ok());
-    edge.map(|(address, weight)| EdgeConfig { address, weight })
-        .ok_or_else(|| format!("'{text}' is no edge: ADDRESS or ADDRESS=WEIGHT"))
-}
-
-/// Several directors as they are written: ID or ID=PRIORITY.
-///
-/// # Errors
-/// It is neither, or out of its range.
-pub fn parse_failover(text: &str) -> Result<FailoverConfig, String> {
-    let (router, priority) = text.split_once('=').unwrap_or((text, "100"));
-    let numbers = router.parse().ok().zip(priority.parse().ok());
-    numbers
-        .filter(|(router, priority)| *router > 0 && (1..=254).contains(priority))
-        .map(|(router, priority)| FailoverConfig {
-            router,
-            priority,
-            gateway: None,
-        })
-        .ok_or_else(|| {
-            format!("'{text}' is not ID or ID=PRIORITY: ID from 1 to 255, PRIORITY from 1 to 254")
-        })
 }
 
 impl Config {
@@ -279,6 +136,8 @@ impl Config {
             rtsp != http && rtp != rtcp,
             "ports: RTSP and HTTP need one each, RTP and RTCP too"
         );
+        self.check_own_ports()?;
+        self.check_films()?;
         ensure!(self.mark > 0, "mark must be above 0");
         let bits = if address.is_ipv4() { 32 } else { 128 };
         ensure!(
@@ -314,6 +173,65 @@ impl Config {
         Ok(())
     }
 
+    /// Checks the edges' own UDP ports.
+    fn check_own_ports(&self) -> anyhow::Result<()> {
+        let mut taken = BTreeMap::new();
+        for edge in &self.edge {
+            let at = edge.address;
+            if let Some(rtp) = edge.rtp {
+                ensure!(
+                    (2..u16::MAX).contains(&rtp),
+                    "edge {at}: rtp {rtp} must be from 2 to 65534"
+                );
+                ensure!(
+                    self.mark <= marks::MOST,
+                    "mark {:#x} must be at most {:#x} where edges have an RTP port of their own",
+                    self.mark,
+                    marks::MOST
+                );
+            }
+            for port in self.ports.media(edge) {
+                let other: Option<&EdgeConfig> = taken.insert(port, edge);
+                let Some(other) = other.filter(|other| edge.rtp.or(other.rtp).is_some()) else {
+                    continue;
+                };
+                bail!(
+                    "edges {} and {at} both have UDP port {port}: one with an RTP port of its own (`rtp`) needs that and the \
+                     next one for itself",
+                    other.address
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the addresses of films.
+    fn check_films(&self) -> anyhow::Result<()> {
+        let (Some(films), address) = (self.films.addresses, self.virtual_address()?) else {
+            return Ok(());
+        };
+        ensure!(
+            films.addr().is_ipv4() == address.is_ipv4(),
+            "films.addresses: {films} is of another family than the virtual address {address}"
+        );
+        let edges = self.edge.iter().map(|edge| edge.address);
+        for taken in edges.chain(self.failover.gateway).chain([address]) {
+            ensure!(
+                !films.contains(&taken),
+                "films.addresses: {films} contains {taken}, which is in use"
+            );
+        }
+        for edge in &self.edge {
+            ensure!(
+                edge.rtp.is_some(),
+                "films.addresses: edge {} needs an RTP port of its own, or its viewers' reports would reach others: set `rtp` \
+                 (--edge {0},8002), and the same on the edge (--rtp-ports 8002,8003)",
+                edge.address
+            );
+        }
+        Ok(())
+    }
+
     /// The virtual address.
     ///
     /// # Errors
@@ -324,30 +242,6 @@ impl Config {
         )
     }
 
-    /// The service in the kernel's table.
-    ///
-    /// # Errors
-    /// There is no virtual address.
-    pub fn service(&self) -> anyhow::Result<Service> {
-        let v6 = self.virtual_address()?.is_ipv6();
-        let all = if v6 { 128 } else { 32 };
-        Ok(Service {
-            target: Target::Mark {
-                mark: self.mark,
-                v6,
-            },
-            scheduler: self.scheduler,
-            persistence: (self.persistence > 0).then_some(Persistence {
-                timeout: self.persistence,
-                prefix: match self.persistence_prefix {
-                    0 => all,
-                    bits => bits,
-                },
-            }),
-            scheduler_flags: 0,
-        })
-    }
-
     /// What of another configuration a director that runs cannot take over, if there is anything.
     pub fn differs_too_much(&self, other: &Config) -> Option<&'static str> {
         match self {
@@ -355,7 +249,9 @@ impl Config {
             _ if self.interface != other.interface => Some("interface"),
             _ if self.method != other.method => Some("method"),
             _ if self.mark != other.mark => Some("mark"),
+            _ if self.http != other.http => Some("http"),
             _ if self.ports != other.ports => Some("ports"),
+            _ if self.films.addresses != other.films.addresses => Some("films.addresses"),
             _ if self.failover != other.failover => Some("failover"),
             _ => None,
         }
@@ -384,7 +280,7 @@ mod tests {
         let whole: String = REFERENCE
             .lines()
             .map(|line| match line.strip_prefix("# ") {
-                Some(key) if key.starts_with(['a', 'w', '[']) && key.contains(['=', '[']) => {
+                Some(key) if key.starts_with(['a', 'w', '[', 'r']) && key.contains(['=', '[']) => {
                     format!("{key}\n")
                 }
                 _ => format!("{line}\n"),
@@ -425,23 +321,37 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_is_an_address_and_its_weight() {
-        let edge = parse_edge("10.0.0.2=50").unwrap();
-        assert_eq!(
-            (edge.address.to_string().as_str(), edge.weight),
-            ("10.0.0.2", 50)
-        );
-        assert_eq!(parse_edge("fd00::1").unwrap().weight, 100);
-        assert!(parse_edge("edge1").is_err() && parse_edge("10.0.0.2=x").is_err());
-    }
-
-    #[test]
-    fn several_directors_are_a_number_and_a_priority() {
-        let both = |text| parse_failover(text).map(|failover| (failover.router, failover.priority));
-        assert_eq!(both("51"), Ok((51, 100)));
-        assert_eq!(both("51=200"), Ok((51, 200)));
-        for wrong in ["0", "256", "51=0", "51=255", "51=", "x"] {
-            assert!(both(wrong).unwrap_err().contains(wrong));
+    fn edges_with_ports_of_their_own_share_them_with_none_and_films_need_them() {
+        let with = |lines: &str| {
+            let text = format!("address = \"10.0.0.1\"\n{lines}");
+            toml::from_str::<Config>(&text).unwrap().check()
+        };
+        let edge = |host: u8, rtp: &str| format!("[[edge]]\naddress = \"10.0.0.{host}\"\n{rtp}\n");
+        let (one, two) = (edge(2, "rtp = 8000"), edge(3, "rtp = 8002"));
+        with(&(one.clone() + &two)).unwrap();
+        with(&(edge(2, "") + &two)).unwrap();
+        let films = |network: &str| format!("[films]\naddresses = \"{network}\"\n");
+        with(&(films("10.0.0.128/26") + &one + &two)).unwrap();
+        for (wrong, words) in [
+            (edge(2, "rtp = 8001") + &two, "UDP port 8002"),
+            (
+                edge(2, "") + &edge(3, "rtp = 8000"),
+                "10.0.0.2 and 10.0.0.3",
+            ),
+            (edge(2, "rtp = 65535"), "2 to 65534"),
+            ("mark = 65536\n".to_owned() + &one, "at most 0xffff"),
+            (
+                films("10.0.0.128/26") + &edge(2, "") + &two,
+                "10.0.0.2 needs",
+            ),
+            (
+                films("10.0.0.0/28") + &one + &two,
+                "10.0.0.2, which is in use",
+            ),
+            (films("fd00::/122") + &one + &two, "another family"),
+        ] {
+            let error = with(&wrong).unwrap_err().to_string();
+            assert!(error.contains(words), "{wrong}: {error}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -13,6 +14,7 @@ use tokio::net::unix::pipe::{OpenOptions, Receiver};
 use tokio::process::{Child, Command};
 use tracing::{debug, info, warn};
 
+use crate::board::Board;
 use crate::config::Config;
 use crate::setup::run as run_program;
 use crate::vrrp::{self, State};
@@ -86,12 +88,18 @@ pub(crate) struct Failover {
     /// Its configuration, FIFO and process numbers.
     dir: PathBuf,
     states: Lines<BufReader<Receiver>>,
+    board: Arc<Board>,
     keepalived: Child,
 }
 
 impl Failover {
     /// Starts keepalived. Its files are in this directory.
-    pub fn start(config: &Config, interface: &str, dir: &Path) -> anyhow::Result<Failover> {
+    pub fn start(
+        config: &Config,
+        interface: &str,
+        dir: &Path,
+        board: Arc<Board>,
+    ) -> anyhow::Result<Failover> {
         let address = config.virtual_address()?;
         let states = dir.join(STATES);
         // Of one that was killed.
@@ -105,6 +113,7 @@ impl Failover {
         Ok(Failover {
             address,
             states: BufReader::new(states).lines(),
+            board,
             keepalived: keepalived(dir)?,
             dir: dir.to_owned(),
         })
@@ -133,7 +142,11 @@ impl Failover {
 
     fn say(&self, line: &str) {
         let address = self.address;
-        match vrrp::state(line) {
+        let state = vrrp::state(line);
+        if let Some(state) = state {
+            self.board.show_failover(state);
+        }
+        match state {
             Some(State::Active) => info!("this director has {address}"),
             Some(State::Standby) => info!("this director stands by for {address}"),
             Some(State::Fault) => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reelway_time::Monotonic;
 
-use crate::config::HealthConfig;
+use crate::sections::HealthConfig;
 
 /// An edge's state.
 #[derive(Clone, Debug)]
@@ -77,6 +77,11 @@ impl Health {
         Some(Event::Down(self.trouble.clone().unwrap_or_default()))
     }
 
+    /// Why it gets no viewers, if that is so and known.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref().filter(|_| !self.is_up)
+    }
+
     /// The share of its weight that it gets, in thousandths; 0: it gets no viewers.
     pub fn share(&self, now: Monotonic, config: &HealthConfig) -> u32 {
         let slow_start = Duration::from_secs(config.slow_start.into());
@@ -126,8 +131,10 @@ mod tests {
         assert_eq!(changes(&mut health, 0, "+"), [Some(Event::Up)]);
         assert_eq!(health.share(at(0), &CONFIG), 1000);
         assert_eq!(changes(&mut health, 1, "-+--+"), vec![None; 5]);
+        assert_eq!(health.trouble(), None);
         let down = Some(Event::Down("silent".into()));
         assert_eq!(changes(&mut health, 6, "---"), [None, None, down]);
+        assert_eq!(health.trouble(), Some("silent"));
         assert_eq!(health.share(at(9), &CONFIG), 0);
     }
 

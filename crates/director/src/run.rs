@@ -1,24 +1,29 @@
 //! The loop: edges are checked, and the kernel's table is made as it is to be.
 
-use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use reelway_ipvs::{Destination, Scheduler, Service, Table};
+use reelway_ipvs::{Table, Target};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
-use crate::config::{Config, EdgeConfig};
+use crate::board::Board;
+use crate::config::Config;
 use crate::failover::{Failover, Sync};
 use crate::health::{Event, Health};
 use crate::journal::directory;
 use crate::plan::{self, Change};
 use crate::probe;
-use crate::setup::{Setup, run as run_program};
-use crate::steps::{Step, for_director};
+use crate::sections::{EdgeConfig, Page};
+use crate::services::{self, Wanted};
+use crate::setup::{Setup, renew, run as run_program};
+use crate::status::{EdgeSeen, Seen, own_mark};
+use crate::steps::{Step, for_director, marks_and_translations};
 use crate::vrrp;
-use crate::weight::{self, Capacity, Part};
+use crate::web::{self, Site};
+use crate::weight::{Capacity, Part};
 
 /// What a director that runs is told.
 #[derive(Debug)]
@@ -43,14 +48,23 @@ pub async fn run(
     orders: impl AsyncFnMut() -> Order,
 ) -> anyhow::Result<()> {
     let table = Table::open()?;
+    let board = Arc::new(Board::default());
+    // Ends with this function.
+    let mut page = JoinSet::new();
+    if let Page(Some(at)) = config.http {
+        let listener = web::listen(at).await?;
+        page.spawn(web::serve(listener, Site::new(board.clone())?));
+    }
     let mut director = Director {
-        service: config.service()?,
         edges: config.edge.iter().map(Edge::new).collect(),
         config,
         table,
+        is_set_up: !steps.is_empty(),
+        board,
         trouble: None,
     };
     director.check().await;
+    director.show();
     // The address comes last and goes first: while it is here, its packets go to edges.
     let name = format!("{:x}", director.config.mark);
     let dir = directory("director", &name).context("a directory in /run")?;
@@ -63,7 +77,7 @@ pub async fn run(
         Err(error) => {
             // What viewers use already stays; else it may not even have been made.
             if !keep {
-                let _ = director.table.remove(&director.service.target);
+                let _ = director.clear();
             }
             return Err(error);
         }
@@ -75,7 +89,7 @@ pub async fn run(
             drop(setup);
             // Another program may have put something there.
             let _ = std::fs::remove_dir(&dir);
-            director.table.remove(&director.service.target)?;
+            director.clear()?;
         }
     }
     result
@@ -145,10 +159,12 @@ impl Edge {
 struct Director {
     config: Config,
     table: Table,
-    service: Service,
+    /// The firewall's rules are this program's, too.
+    is_set_up: bool,
     edges: Vec<Edge>,
     /// Why the table could not be made as it is to be, if it was said.
     trouble: Option<String>,
+    board: Arc<Board>,
 }
 
 impl Director {
@@ -165,7 +181,7 @@ impl Director {
         let interface = interface(&self.config)?;
         let table = Table::open()?;
         let sync = Sync::start(&table, &self.config, &interface, dir)?;
-        let mut failover = Failover::start(&self.config, &interface, dir)?;
+        let mut failover = Failover::start(&self.config, &interface, dir, self.board.clone())?;
         let result = tokio::select! {
             result = self.direct(orders) => result,
             () = failover.watch() => Ok(()),
@@ -199,8 +215,9 @@ impl Director {
             };
             match order {
                 Order::Take(config) => {
-                    if self.take(config)? {
+                    if self.take(config) {
                         self.turn().await;
+                        self.renew_rules();
                         info!(
                             "the configuration has been read again: {} edges",
                             self.edges.len()
@@ -213,12 +230,11 @@ impl Director {
     }
 
     /// Goes on with another configuration, if it can; what is known of edges stays known.
-    fn take(&mut self, config: Config) -> anyhow::Result<bool> {
+    fn take(&mut self, config: Config) -> bool {
         if let Some(what) = self.config.differs_too_much(&config) {
             warn!("the configuration is not taken: another `{what}` needs a new start");
-            return Ok(false);
+            return false;
         }
-        self.service = config.service()?;
         let mut before = std::mem::take(&mut self.edges);
         let taken = config.edge.iter().map(|new| {
             let known = before
@@ -232,7 +248,17 @@ impl Director {
         });
         self.edges = taken.collect();
         self.config = config;
-        Ok(true)
+        true
+    }
+
+    /// Makes the firewall's rules for the edges of now.
+    fn renew_rules(&self) {
+        let Some(address) = self.config.address.filter(|_| self.is_set_up) else {
+            return;
+        };
+        if let Err(error) = renew(&marks_and_translations(&self.config, address)) {
+            warn!("the firewall's rules are those of before: {error}");
+        }
     }
 
     async fn turn(&mut self) {
@@ -251,6 +277,23 @@ impl Director {
                 self.trouble = Some(words);
             }
         }
+        self.show();
+    }
+
+    /// Shows what was found.
+    fn show(&self) {
+        let now = reelway_clock::now();
+        let edge = |edge: &Edge| EdgeSeen {
+            config: edge.config,
+            share: edge.health.share(now, &self.config.health),
+            trouble: edge.health.trouble().map(str::to_owned),
+            capacity: edge.capacity,
+        };
+        self.board.show(Seen {
+            config: self.config.clone(),
+            edges: self.edges.iter().map(edge).collect(),
+            trouble: self.trouble.clone(),
+        });
     }
 
     /// Checks all edges, at once.
@@ -280,53 +323,65 @@ impl Director {
         }
     }
 
-    /// The edges that are to be in the table.
-    fn destinations(&self) -> Vec<Destination> {
+    /// The services that are to be in the table.
+    fn wanted(&self) -> anyhow::Result<Vec<Wanted>> {
         let now = reelway_clock::now();
         let parts = self.edges.iter().map(|edge| Part {
             weight: edge.config.weight,
             share: edge.health.share(now, &self.config.health),
             capacity: edge.capacity.filter(|_| self.config.weigh_by_capacity),
         });
-        let parts: Vec<Part> = parts.collect();
-        let weights = weight::weights(&parts, self.config.scheduler);
-        let destination = |(number, edge): (usize, &Edge)| {
-            let weight = weights[number];
-            // This scheduler refuses viewers where the edge that they belong to has no weight.
-            let is_refused = weight == 0 && self.config.scheduler == Scheduler::DestinationHash;
-            (parts[number].share > 0 && !is_refused).then(|| Destination {
-                // The port that was asked for.
-                address: SocketAddr::new(edge.config.address, 0),
-                method: self.config.method,
-                weight,
-            })
-        };
-        self.edges
-            .iter()
-            .enumerate()
-            .filter_map(destination)
-            .collect()
+        services::wanted(&self.config, &parts.collect::<Vec<_>>())
     }
 
     /// Makes the table as it is to be.
     fn set(&self) -> anyhow::Result<()> {
-        let target = self.service.target;
-        let services = self.table.services()?;
-        let present = services.iter().find(|service| service.target == target);
-        let there = match present {
-            Some(_) => self.table.destinations(&target)?,
-            None => Vec::new(),
-        };
-        let present = present.map(|service| (service, there.as_slice()));
-        for change in plan::changes(&self.service, &self.destinations(), present) {
-            match change {
-                Change::NewService => self.table.add(&self.service)?,
-                Change::OtherService => self.table.change(&self.service)?,
-                Change::Add(one) => self.table.add_destination(&target, &one)?,
-                Change::Set(one) => self.table.change_destination(&target, &one)?,
-                Change::Remove(at) => self.table.remove_destination(&target, at)?,
+        let wanted = self.wanted()?;
+        let present = self.table.services()?;
+        for Wanted {
+            service,
+            destinations,
+        } in &wanted
+        {
+            let target = service.target;
+            let state = present.iter().find(|state| state.target == target);
+            let there = match state {
+                Some(_) => self.table.destinations(&target)?,
+                None => Vec::new(),
+            };
+            let state = state.map(|state| (state, there.as_slice()));
+            for change in plan::changes(service, destinations, state) {
+                match change {
+                    Change::NewService => self.table.add(service)?,
+                    Change::OtherService => self.table.change(service)?,
+                    Change::Add(one) => self.table.add_destination(&target, &one)?,
+                    Change::Set(one) => self.table.change_destination(&target, &one)?,
+                    Change::Remove(at) => self.table.remove_destination(&target, at)?,
+                }
+            }
+        }
+        // Those of edges that are no more.
+        for state in present {
+            let is_wanted = wanted
+                .iter()
+                .any(|wanted| wanted.service.target == state.target);
+            if self.is_ours(&state.target) && !is_wanted {
+                self.table.remove(&state.target)?;
             }
         }
         Ok(())
+    }
+
+    /// Takes everything of this director out of the table.
+    fn clear(&self) -> anyhow::Result<()> {
+        let present = self.table.services()?;
+        for state in present.iter().filter(|state| self.is_ours(&state.target)) {
+            self.table.remove(&state.target)?;
+        }
+        Ok(())
+    }
+
+    fn is_ours(&self, target: &Target) -> bool {
+        own_mark(&self.config, target).is_some()
     }
 }

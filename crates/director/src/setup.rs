@@ -125,6 +125,20 @@ impl Drop for Setup {
     }
 }
 
+/// Makes a setting that was made before with another value: how it is put back is known.
+///
+/// # Errors
+/// It fails.
+pub(crate) fn renew(step: &Step) -> Result<(), SetupError> {
+    match make(step) {
+        Ok(_) => Ok(()),
+        Err(reason) => Err(SetupError {
+            step: step.to_string(),
+            reason,
+        }),
+    }
+}
+
 /// Makes a setting; how it is undone, if there was anything to do.
 fn make(step: &Step) -> Result<Option<Undo>, String> {
     let words = |text: String| {
@@ -183,8 +197,12 @@ fn make(step: &Step) -> Result<Option<Undo>, String> {
 }
 
 fn path(key: &str) -> PathBuf {
-    // The names of devices may have dots, but ours have none.
-    PathBuf::from("/proc/sys").join(key.replace('.', "/"))
+    let root = Path::new("/proc/sys");
+    // The names of devices may have dots.
+    match key.contains('/') {
+        true => root.join(key),
+        false => root.join(key.replace('.', "/")),
+    }
 }
 
 fn get(key: &str) -> Result<String, String> {

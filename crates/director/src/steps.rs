@@ -2,9 +2,12 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use reelway_ipvs::{Method, Tunnel};
 
 use crate::config::Config;
+use crate::marks;
+use crate::sections::{EdgeConfig, addresses};
 
 /// The director's table of firewall rules.
 const RULES: &str = "reelway_director";
@@ -23,7 +26,7 @@ pub enum Step {
     },
     /// A kernel setting.
     Setting {
-        /// Its name, as `sysctl` has it.
+        /// Its name, as `sysctl` has it: with slashes where a part may have dots.
         key: String,
         /// Its value.
         value: &'static str,
@@ -82,55 +85,100 @@ pub fn for_director(config: &Config, address: IpAddr, interface: &str) -> Vec<St
         });
     }
     if !is_v6 && config.method != Method::Direct {
-        // Edges on the same network must not be told of shorter ways.
+        // Edges on the same network must not learn of shorter ways, past this machine. Either setting is enough to send them.
         steps.push(setting("net.ipv4.conf.all.send_redirects", "0"));
+        let of_interface = format!("net/ipv4/conf/{interface}/send_redirects");
+        steps.push(setting(&of_interface, "0"));
     }
-    steps.push(Step::Rules {
-        table: RULES,
-        rules: rules(config, address),
-    });
-    // Where several directors share the address, it is keepalived's.
+    steps.push(marks_and_translations(config, address));
+    // Where several directors share the addresses, they are keepalived's.
     if !config.failover.is_on() {
-        steps.push(Step::Address {
-            address,
-            interface: interface.to_owned(),
-        });
+        steps.extend(all_addresses(address, config.films.addresses, interface));
     }
     steps
 }
 
-/// The rules: marks for packets to the virtual address; where edges' packets come back through here, RTP gets the virtual
-/// address even if its viewer never sent a packet that IPVS could know it by.
-fn rules(config: &Config, address: IpAddr) -> String {
-    let family = if address.is_ipv6() { "ip6" } else { "ip" };
-    let (ports, mark) = (config.ports, config.mark);
-    let marks = |hook: &str, kind: &str| {
-        format!(
-            "chain {hook} {{ type {kind} hook {hook} priority mangle; \
-             {family} daddr {address} tcp dport {{ {}, {} }} meta mark set {mark:#x}; \
-             {family} daddr {address} udp dport {{ {}, {} }} meta mark set {mark:#x}; }}\n",
-            ports.rtsp, ports.http, ports.rtp, ports.rtcp
-        )
+/// The virtual address and those of films on an interface.
+fn all_addresses(
+    address: IpAddr,
+    films: Option<IpNet>,
+    interface: &str,
+) -> impl Iterator<Item = Step> {
+    let films = films.into_iter().flat_map(addresses);
+    let step = |address| Step::Address {
+        address,
+        interface: interface.to_owned(),
     };
+    [address].into_iter().chain(films).map(step)
+}
+
+/// The firewall rules of a director, which depend on its edges.
+pub(crate) fn marks_and_translations(config: &Config, address: IpAddr) -> Step {
+    Step::Rules {
+        table: RULES,
+        rules: rules(config, address),
+    }
+}
+
+/// Marks for packets to the virtual address and to those of films; where edges' packets come back through here, RTP
+/// gets the virtual address even if its viewer never sent a packet that IPVS could know it by.
+fn rules(config: &Config, address: IpAddr) -> String {
+    let marks = marking(config, address);
+    let mut rules = String::new();
     // Of viewers elsewhere, and on this machine.
-    let mut rules = marks("prerouting", "filter") + &marks("output", "route");
+    for (hook, kind) in [("prerouting", "filter"), ("output", "route")] {
+        rules += &format!("chain {hook} {{ type {kind} hook {hook} priority mangle; {marks}}}\n");
+    }
     if config.method.answers_come_back() {
-        let edges: Vec<String> = (config.edge.iter())
-            .map(|edge| edge.address.to_string())
-            .collect();
+        let family = family(address);
+        let translations = config.edge.iter().map(|edge| {
+            let [rtp, rtcp] = config.ports.media(edge);
+            let edge = edge.address;
+            format!("{family} saddr {edge} udp sport {{ {rtp}, {rtcp} }} snat to {address}; ")
+        });
         rules += &format!(
-            "chain postrouting {{ type nat hook postrouting priority srcnat; \
-             {family} saddr {{ {} }} udp sport {{ {}, {} }} snat to {address}; }}\n",
-            edges.join(", "),
-            ports.rtp,
-            ports.rtcp
+            "chain postrouting {{ type nat hook postrouting priority srcnat; {}}}\n",
+            translations.collect::<String>()
         );
     }
     rules
 }
 
-/// What an edge needs behind a director with this virtual address.
-pub fn for_edge(method: Method, address: IpAddr) -> Vec<Step> {
+/// The rules that mark a packet.
+fn marking(config: &Config, address: IpAddr) -> String {
+    let family = family(address);
+    let (ports, mark) = (config.ports, config.mark);
+    let rule = |to: &str, transport: &str, [one, other]: [u16; 2], mark: u32| {
+        format!(
+            "{family} daddr {to} {transport} dport {{ {one}, {other} }} meta mark set {mark:#x}; "
+        )
+    };
+    let requests = [ports.rtsp, ports.http];
+    let mut marks = rule(&address.to_string(), "tcp", requests, mark);
+    let mut all = address.to_string();
+    if let Some(films) = config.films.addresses {
+        marks += &rule(&films.to_string(), "tcp", requests, marks::films(mark));
+        all = format!("{{ {address}, {films} }}");
+    }
+    let (own, shared): (Vec<&EdgeConfig>, Vec<&EdgeConfig>) =
+        config.edge.iter().partition(|edge| edge.rtp.is_some());
+    if !shared.is_empty() {
+        marks += &rule(&all, "udp", [ports.rtp, ports.rtcp], mark);
+    }
+    for edge in own {
+        let [rtp, rtcp] = config.ports.media(edge);
+        marks += &rule(&all, "udp", [rtp, rtcp], marks::edge(mark, rtp));
+    }
+    marks
+}
+
+/// As rules name an address's family.
+fn family(address: IpAddr) -> &'static str {
+    if address.is_ipv6() { "ip6" } else { "ip" }
+}
+
+/// What an edge needs behind a director with this virtual address, and these of films.
+pub fn for_edge(method: Method, address: IpAddr, films: Option<IpNet>) -> Vec<Step> {
     let is_v6 = address.is_ipv6();
     let mut steps = Vec::new();
     if method == Method::Nat {
@@ -187,22 +235,20 @@ pub fn for_edge(method: Method, address: IpAddr) -> Vec<Step> {
             steps.push(setting(&format!("net.ipv4.conf.{device}.rp_filter"), "0"));
         }
     }
-    steps.push(Step::Address {
-        address,
-        interface: "lo".to_owned(),
-    });
+    steps.extend(all_addresses(address, films, "lo"));
     steps
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sections::{parse_edge, parse_film_addresses};
 
     fn config(method: Method) -> Config {
         Config {
             address: Some([10, 0, 0, 100].into()),
             method,
-            edge: vec![crate::config::parse_edge("10.0.0.2").unwrap()],
+            edge: vec![parse_edge("10.0.0.2").unwrap()],
             ..Config::default()
         }
     }
@@ -212,6 +258,14 @@ mod tests {
             Step::Setting { key, .. } => Some(key),
             _ => None,
         }
+    }
+
+    fn rules_of(steps: &[Step]) -> String {
+        let rules = steps.iter().find_map(|step| match step {
+            Step::Rules { rules, .. } => Some(rules.clone()),
+            _ => None,
+        });
+        rules.expect("rules")
     }
 
     fn keys(steps: &[Step]) -> Vec<&str> {
@@ -225,19 +279,43 @@ mod tests {
             let steps = for_director(&config(method), address, "eth0");
             let is_nat = method == Method::Nat;
             assert_eq!(keys(&steps).contains(&"net.ipv4.ip_forward"), is_nat);
-            let rules = steps.iter().find_map(|step| match step {
-                Step::Rules { rules, .. } => Some(rules),
-                _ => None,
-            });
-            assert_eq!(rules.unwrap().contains("snat to 10.0.0.100"), is_nat);
+            let redirects = "net/ipv4/conf/eth0/send_redirects";
+            assert_eq!(keys(&steps).contains(&redirects), method != Method::Direct);
+            assert_eq!(rules_of(&steps).contains("snat to 10.0.0.100"), is_nat);
         }
+    }
+
+    #[test]
+    fn packets_are_marked_by_whom_they_are_for() {
+        let address: IpAddr = [10, 0, 0, 100].into();
+        let mut config = config(Method::Nat);
+        let shared = rules_of(&for_director(&config, address, "eth0"));
+        assert_eq!(
+            shared.matches("meta mark set 0x5ee1;").count(),
+            4,
+            "{shared}"
+        );
+        config.edge = ["10.0.0.2,8000", "10.0.0.3,8002"]
+            .map(|edge| parse_edge(edge).unwrap())
+            .to_vec();
+        config.films.addresses = parse_film_addresses("10.0.0.128/26").ok();
+        let own = rules_of(&for_director(&config, address, "eth0"));
+        for rule in [
+            "ip daddr 10.0.0.100 tcp dport { 8554, 8080 } meta mark set 0x5ee1;",
+            "ip daddr 10.0.0.128/26 tcp dport { 8554, 8080 } meta mark set 0x15ee1;",
+            "ip daddr { 10.0.0.100, 10.0.0.128/26 } udp dport { 8002, 8003 } meta mark set 0x1f425ee1;",
+            "ip saddr 10.0.0.3 udp sport { 8002, 8003 } snat to 10.0.0.100;",
+        ] {
+            assert!(own.contains(rule), "{rule} in {own}");
+        }
+        assert_eq!(own.matches("meta mark set 0x5ee1;").count(), 2, "{own}");
     }
 
     #[test]
     fn an_edge_has_the_address_and_keeps_quiet_about_it_unless_packets_are_rewritten() {
         let address: IpAddr = [10, 0, 0, 100].into();
-        assert_eq!(for_edge(Method::Nat, address), []);
-        let direct = for_edge(Method::Direct, address);
+        assert_eq!(for_edge(Method::Nat, address, None), []);
+        let direct = for_edge(Method::Direct, address, None);
         assert_eq!(
             keys(&direct),
             [
@@ -248,9 +326,12 @@ mod tests {
         assert!(
             matches!(direct.last(), Some(Step::Address { interface, .. }) if interface == "lo")
         );
-        let gue = for_edge(Method::Tunnel(Tunnel::Gue { port: 6080 }), address);
+        let gue = for_edge(Method::Tunnel(Tunnel::Gue { port: 6080 }), address, None);
         assert!(keys(&gue).contains(&"net.ipv4.conf.reelway-gue.rp_filter"));
-        let six = for_edge(Method::Direct, "fd00::100".parse().unwrap());
+        let six = for_edge(Method::Direct, "fd00::100".parse().unwrap(), None);
         assert_eq!(six.len(), 1);
+        let films = parse_film_addresses("10.0.0.128/26").ok();
+        let with_films = for_edge(Method::Direct, address, films);
+        assert_eq!(with_films.len(), direct.len() + 64);
     }
 }

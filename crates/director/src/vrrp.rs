@@ -5,8 +5,10 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use reelway_ipvs::Method;
+use serde::Serialize;
 
 use crate::config::Config;
+use crate::sections;
 
 /// Seconds between two advertisements. A director that says nothing for three of them is taken for dead.
 const INTERVAL: f64 = 0.25;
@@ -14,7 +16,8 @@ const INTERVAL: f64 = 0.25;
 const INSTANCE: &str = "reelway";
 
 /// What has become of this director's claim to the addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum State {
     /// It has them.
     Active,
@@ -33,20 +36,25 @@ pub(crate) fn configuration(
 ) -> String {
     let gateway = config.failover.gateway;
     let gateway = gateway.filter(|_| config.method == Method::Nat);
-    let addresses: String = [address]
-        .into_iter()
-        .chain(gateway)
-        .map(|address| {
-            let bits = if address.is_ipv4() { 32 } else { 128 };
-            format!("        {address}/{bits} dev {interface}\n")
-        })
-        .collect();
+    let line = |address: IpAddr| {
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        format!("        {address}/{bits} dev {interface}\n")
+    };
+    let addresses: String = [address].into_iter().chain(gateway).map(line).collect();
+    // An advertisement has no room for these.
+    let films = match config.films.addresses {
+        Some(films) => {
+            let lines: String = sections::addresses(films).map(line).collect();
+            format!("    virtual_ipaddress_excluded {{\n{lines}    }}\n")
+        }
+        None => String::new(),
+    };
     // No director takes the addresses from another that is well: each move costs viewers a moment.
     format!(
         "global_defs {{\n    vrrp_version 3\n    max_auto_priority 10\n    vrrp_notify_fifo {}\n}}\n\
          vrrp_instance {INSTANCE} {{\n    state BACKUP\n    nopreempt\n    interface {interface}\n    \
          virtual_router_id {}\n    priority {}\n    advert_int {INTERVAL}\n    \
-         virtual_ipaddress {{\n{addresses}    }}\n}}\n",
+         virtual_ipaddress {{\n{addresses}    }}\n{films}}}\n",
         states.display(),
         config.failover.router,
         config.failover.priority,
@@ -69,7 +77,7 @@ pub(crate) fn state(line: &str) -> Option<State> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::parse_failover;
+    use crate::sections::{parse_failover, parse_film_addresses};
 
     #[test]
     fn the_gateway_moves_with_the_address_where_the_edges_need_one() {
@@ -86,6 +94,16 @@ mod tests {
         config.method = Method::Nat;
         let nat = text(&config);
         assert!(nat.contains("        192.0.2.100/32 dev eth0\n        192.0.2.1/32 dev eth0\n"));
+    }
+
+    #[test]
+    fn addresses_of_films_move_as_well() {
+        let mut config = Config::default();
+        config.films.addresses = parse_film_addresses("192.0.2.128/31").ok();
+        let address = IpAddr::from([192, 0, 2, 100]);
+        let text = configuration(&config, address, "eth0", Path::new("/run/fifo"));
+        let films = "    virtual_ipaddress_excluded {\n        192.0.2.128/32 dev eth0\n        192.0.2.129/32 dev eth0\n    }\n}\n";
+        assert!(text.ends_with(films), "{text}");
     }
 
     #[test]

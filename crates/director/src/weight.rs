@@ -4,9 +4,10 @@
 //! a weight is what the edge can carry in all. wrr counts nothing: for it the weight is what is left.
 
 use reelway_ipvs::Scheduler;
+use serde::Serialize;
 
 /// What an edge's network carries, bytes a second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Capacity {
     /// In all.
     pub total: u64,

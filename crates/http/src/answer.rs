@@ -4,8 +4,10 @@ use std::io::Write;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderValue, Response, StatusCode, header};
 use flate2::{Compression, write::GzEncoder};
+
+pub(crate) use reelway_pages::accepts_gzip;
 
 /// Any answer.
 pub(crate) type Answer = Response<Body>;
@@ -85,49 +87,9 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// Whether `Accept-Encoding` allows gzip (RFC 9110 12.5.3).
-pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let mut any = None;
-    let mut gzip = None;
-    let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
-    for coding in lines
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(','))
-    {
-        let mut parts = coding.split(';').map(str::trim);
-        let name = parts.next().unwrap_or_default();
-        let refused = parts
-            .filter_map(|part| part.strip_prefix("q="))
-            .any(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0));
-        if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") {
-            gzip = Some(!refused);
-        } else if name == "*" {
-            any = Some(!refused);
-        }
-    }
-    gzip.or(any).unwrap_or(false)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn accepts(value: &str) -> bool {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT_ENCODING, value.parse().unwrap());
-        accepts_gzip(&headers)
-    }
-
-    #[test]
-    fn gzip_is_used_only_where_it_is_welcome() {
-        assert!(accepts("gzip"));
-        assert!(accepts("deflate, GZIP;q=0.5"));
-        assert!(accepts("br, *"));
-        assert!(!accepts("br"));
-        assert!(!accepts("gzip;q=0"));
-        assert!(!accepts("gzip;q=0, *"));
-        assert!(!accepts_gzip(&HeaderMap::new()));
-    }
 
     #[test]
     fn short_texts_stay_as_they_are() {

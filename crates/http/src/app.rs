@@ -10,6 +10,7 @@ use reelway_catalogue::Catalogue;
 use reelway_library::Library;
 use reelway_media::Nanos;
 use reelway_package::Options;
+use reelway_pages::Site;
 use reelway_session::Sessions;
 use reelway_store::Store;
 use reelway_viewing::Pace;
@@ -43,7 +44,6 @@ use crate::watch::file::Files;
 use crate::watch::index::Indexes;
 use crate::watch::playlist::Playlists;
 use crate::watch::segment::Segments;
-use crate::web;
 
 /// Texts of the API, and playlists, that are made at once.
 const MAKING: usize = 2;
@@ -259,10 +259,9 @@ async fn page(State(films): State<Arc<Films>>, request: Request) -> Answer {
         );
     }
     let others = films.placement().addresses();
-    web::answer(
-        request.method(),
-        request.uri().path(),
-        request.headers(),
-        &others,
-    )
+    let site = Site {
+        start: "index.html",
+        others: &others,
+    };
+    site.answer(request.method(), request.uri().path(), request.headers())
 }

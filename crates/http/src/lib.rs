@@ -20,7 +20,6 @@
 //! | `upload/` | films that are put and deleted |
 //! | `api/`, `names.rs` | the control API of `docs/reference/api.md` |
 //! | `metrics/`, `health.rs` | counters, Prometheus; whether the server is well |
-//! | `web.rs` | the web pages in the binary |
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -54,7 +53,6 @@ mod upload;
 mod viewer;
 mod viewers;
 mod watch;
-mod web;
 
 pub use config::HttpConfig;
 pub use node::{

@@ -116,6 +116,10 @@ impl Config {
         range("http.ahead", self.http.ahead.into(), 1, 3_600)?;
         self.edge_tokens()?;
         ensure!(
+            self.film_addresses.is_none() || !self.siblings.redirect,
+            "film_addresses: viewers are sent to these or to siblings (`siblings.redirect`), not to both"
+        );
+        ensure!(
             self.index.memory.as_u64() >= 32 << 20,
             "index.memory = \"{}\": must be at least 32MiB",
             self.index.memory

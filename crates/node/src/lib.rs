@@ -13,6 +13,7 @@
 //! | `ticking.rs`, `disks.rs`, `wire.rs` | what is done once a second: what disks and networks really carry |
 //! | `kept.rs`, `prefill.rs`, `popularity.rs` | which films are kept on the tier, which are brought there at night, and how much each is watched |
 //! | `keeping.rs` | films are brought to the tier |
+//! | `film_addresses.rs` | viewers are sent to the address of their film, behind a director |
 //! | `elsewhere.rs` | the servers that remote films come from, as metrics |
 //! | `view.rs`, `token.rs` | what pages and API show of the server, what is made at the first start and kept |
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ pub mod config;
 mod disks;
 pub mod edge;
 mod elsewhere;
+pub mod film_addresses;
 mod films;
 mod judging;
 mod keeping;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use reelway_catalogue::IndexMemory;
+use reelway_catalogue::{IndexMemory, Placement};
 use reelway_http::{HttpConfig, HttpServer};
 use reelway_library::Library;
 use reelway_rtp::PayloadOptions;
@@ -21,6 +21,7 @@ use tracing::warn;
 use crate::addresses::{Addresses, http_address, listen, media_addresses, reached_at};
 use crate::calibration::calibrated;
 use crate::config::{Config, Downloads};
+use crate::film_addresses::FilmAddresses;
 use crate::films::{Films, Opened};
 use crate::judging::{gate, links};
 use crate::kept::Kept;
@@ -78,7 +79,20 @@ impl Serving {
         });
 
         let mut films = Library::new(library.clone(), store.clone());
-        if let Some(placement) = elsewhere.placement(&sessions) {
+        let placement = match config.film_addresses {
+            Some(network) => {
+                let port =
+                    |listen: &[SocketAddr], port| listen.first().map_or(port, SocketAddr::port);
+                let ports = (
+                    port(&rtsp_listen, config.rtsp.port),
+                    port(&http_listen, config.http.port),
+                );
+                let addresses: Arc<dyn Placement> = Arc::new(FilmAddresses::new(network, ports));
+                Some(addresses)
+            }
+            None => elsewhere.placement(&sessions),
+        };
+        if let Some(placement) = placement {
             films = films.placed_by(placement);
         }
         let rtsp = RtspServer::bind(

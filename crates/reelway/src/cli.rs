@@ -8,9 +8,10 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use ipnet::IpNet;
 
 use reelway_node::config::{self, Config, Listen, LogFormat};
-use reelway_node::{Addresses, amounts, edge};
+use reelway_node::{Addresses, amounts, edge, film_addresses};
 use reelway_origin::Secret;
 use reelway_sys::pipes;
 
@@ -116,6 +117,9 @@ struct Flags {
     /// UDP ports for RTP and RTCP; 0,0 takes two adjacent free ones [default: 8000,8001]
     #[arg(long, value_name = "RTP,RTCP", env = "REELWAY_RTP_PORTS", value_parser = port_pair)]
     rtp_ports: Option<(u16, u16)>,
+    /// Behind a director with the same: addresses of films; viewers who begin are sent to the one of their film
+    #[arg(long, value_name = "NETWORK", env = "REELWAY_FILM_ADDRESSES", value_parser = film_addresses::parse)]
+    film_addresses: Option<IpNet>,
     /// Directory for indexes and the API token [default: /var/lib/reelway for root]
     #[arg(long, value_name = "DIR", env = "REELWAY_STATE")]
     state: Option<PathBuf>,
@@ -279,6 +283,7 @@ impl Flags {
         }
         over(&mut config.log.level, self.log.clone());
         over(&mut config.log.format, self.log_format);
+        config.film_addresses = self.film_addresses.or(config.film_addresses);
         over(&mut config.rtp.port, self.rtp_ports.map(|ports| ports.0));
         over(
             &mut config.rtp.rtcp_port,

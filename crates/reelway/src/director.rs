@@ -6,13 +6,19 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use reelway_director::{self as director, Config, EdgeConfig, FailoverConfig, Order, Setup, Step};
+use ipnet::IpNet;
+use reelway_director::{
+    self as director, Config, EdgeConfig, FailoverConfig, Order, Page, Setup, Step,
+};
 use reelway_ipvs::{Method, Scheduler};
 use reelway_node::config::Config as NodeConfig;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
 
 use crate::serve::{start_log, stop_signal};
+
+/// Addresses in a row that are all shown before they are made.
+const MOST_SHOWN: usize = 8;
 
 /// What `reelway director` takes.
 #[derive(Debug, Args)]
@@ -26,8 +32,9 @@ pub struct Director {
     /// The virtual address, which viewers use
     #[arg(long, value_name = "IP")]
     address: Option<IpAddr>,
-    /// An edge: its address, and how much it carries compared with the others [default weight: 100]
-    #[arg(long = "edge", value_name = "IP[=WEIGHT]", value_parser = director::parse_edge)]
+    /// An edge: its address, how much it carries compared with the others [default: 100], and its UDP port for RTP if no
+    /// other edge has the same
+    #[arg(long = "edge", value_name = "IP[=WEIGHT][,RTP]", value_parser = director::parse_edge)]
     edges: Vec<EdgeConfig>,
     /// How packets reach the edges: direct, ipip, gue:PORT or nat [default: direct]
     #[arg(long, value_parser = director::parse_method)]
@@ -38,6 +45,13 @@ pub struct Director {
     /// Seconds for which a viewer's address stays with its edge; 0: not at all [default: 300]
     #[arg(long, value_name = "SECONDS")]
     persistence: Option<u32>,
+    /// Addresses of films, beside the virtual address: edges with the same --film-addresses send each viewer to the one of
+    /// their film
+    #[arg(long, value_name = "NETWORK", value_parser = director::parse_film_addresses)]
+    film_addresses: Option<IpNet>,
+    /// Which edge an address of films is sent to [default: dh]
+    #[arg(long, value_name = "SCHEDULER")]
+    film_scheduler: Option<Scheduler>,
     /// Network interface of the virtual address [default: the one that leads to the edges]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
@@ -45,6 +59,9 @@ pub struct Director {
     /// fails; the highest priority begins [default priority: 100]
     #[arg(long, value_name = "ID[=PRIORITY]", value_parser = director::parse_failover)]
     failover: Option<FailoverConfig>,
+    /// Where this machine shows its edges: a page, API and metrics, or none [default: 127.0.0.1:8090]
+    #[arg(long, value_name = "ADDR")]
+    http: Option<Page>,
     /// Make the settings that this machine needs as well, and put them back at the end
     #[arg(long)]
     setup: bool,
@@ -64,7 +81,10 @@ impl Director {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let config = self.config()?;
         let steps = match self.on_edge {
-            true => director::for_edge(config.method, config.virtual_address()?),
+            true => {
+                let address = config.virtual_address()?;
+                director::for_edge(config.method, address, config.films.addresses)
+            }
             false => {
                 config.check()?;
                 match self.setup || self.dry_run {
@@ -141,6 +161,9 @@ impl Director {
         config.method = self.method.unwrap_or(config.method);
         config.scheduler = self.scheduler.unwrap_or(config.scheduler);
         config.persistence = self.persistence.unwrap_or(config.persistence);
+        config.http = self.http.unwrap_or(config.http);
+        config.films.addresses = self.film_addresses.or(config.films.addresses);
+        config.films.scheduler = self.film_scheduler.unwrap_or(config.films.scheduler);
         if let Some(FailoverConfig {
             router, priority, ..
         }) = self.failover
@@ -157,8 +180,15 @@ fn say(steps: &[Step]) {
         return;
     }
     println!("Settings of this machine:");
-    for step in steps {
-        println!("  {step}");
+    let is_address = |step: &Step| matches!(step, Step::Address { .. });
+    for run in steps.chunk_by(|one, other| is_address(one) && is_address(other)) {
+        match run {
+            // Of a network, whose addresses differ in their last number.
+            [first, second, .., last] if run.len() > MOST_SHOWN => {
+                println!("  {first}\n  {second}\n  … and so on, each up to\n  {last}");
+            }
+            _ => run.iter().for_each(|step| println!("  {step}")),
+        }
     }
 }
 

@@ -2,8 +2,6 @@
 // nothing on the console, nothing asked of anyone else, nothing a screen reader stumbles over, nothing that jumps.
 import assert from "node:assert/strict";
 import { copyFile, rm } from "node:fs/promises";
-import { createRequire } from "node:module";
-import { readFileSync } from "node:fs";
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -11,10 +9,10 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import type { Session } from "../../src/api";
 import { titlePath } from "../../src/routes";
 import { browser, demo, recipes, reelway, screenshot, until, visit, type Reelway } from "./harness";
+import { stumbles } from "./stumbles";
 import { Viewer } from "./watching";
 
 const odd = "🎬 “Films” & 'more'/50% #1? <b>yes";
-const axe = readFileSync(createRequire(join(process.cwd(), "package.json")).resolve("axe-core/axe.min.js"), "utf8");
 
 let server: Reelway;
 let empty: Reelway;
@@ -40,16 +38,6 @@ after(async () => {
   await server?.stop();
   await empty?.stop();
 });
-
-/** Faults that axe finds on the page. */
-async function stumbles(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  return page.evaluate(async () => {
-    const { axe } = window as unknown as { axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> } };
-    const { violations } = await axe.run();
-    return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 160)}`));
-  });
-}
 
 /** How much the page has jumped since it was opened (Cumulative Layout Shift; 0.1 is called good), and what jumped. */
 const jumps = (page: Page) =>

@@ -6,10 +6,12 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use bytesize::ByteSize;
+use ipnet::IpNet;
 use reelway_origin::Secret;
 use reelway_sender::BackendChoice;
 use serde::Deserialize;
 
+use crate::film_addresses;
 use crate::prefill::Hours;
 use crate::sources::{Siblings, Source};
 
@@ -21,6 +23,8 @@ pub struct Config {
     pub state: PathBuf,
     pub listen: Listen,
     pub names: Vec<String>,
+    #[serde(deserialize_with = "film_addresses::network")]
+    pub film_addresses: Option<IpNet>,
     pub rtsp: Rtsp,
     pub rtp: Rtp,
     pub http: Http,
@@ -207,6 +211,7 @@ impl Default for Config {
             state: PathBuf::new(),
             listen: Listen::Loopback,
             names: Vec::new(),
+            film_addresses: None,
             rtsp: Rtsp::default(),
             rtp: Rtp::default(),
             http: Http::default(),

@@ -1,0 +1,123 @@
+//! What becomes of viewers if an edge goes: whether the others have room for them, and which films must be fetched anew. Pure.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+/// What is known of an edge.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// It gets viewers.
+    pub is_up: bool,
+    /// Sessions there.
+    pub viewers: u64,
+    /// Bytes a second that are booked and that are free; `None`: it has no limit, or does not say.
+    pub network: Option<Booked>,
+    /// Films that are watched there.
+    pub films: BTreeSet<String>,
+}
+
+/// Bytes a second of an edge's network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Booked {
+    pub booked: u64,
+    pub free: u64,
+}
+
+/// What happens if an edge goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Without {
+    /// Viewers who would have to go elsewhere.
+    pub viewers: u64,
+    /// Bytes a second that they have booked; `None`: not known.
+    pub booked: Option<u64>,
+    /// Bytes a second that the others have free; `None`: one of them has no limit, or does not say.
+    pub room: Option<u64>,
+    /// Whether the others have room for all of them; `None`: not known.
+    pub fits: Option<bool>,
+    /// Films that only this edge is sending: another one would fetch them.
+    pub films: Vec<String>,
+}
+
+/// What happens if this one of the edges goes.
+pub(crate) fn without(edges: &[Known], gone: usize) -> Without {
+    let edge = &edges[gone];
+    let others = || {
+        let others = edges.iter().enumerate();
+        others.filter(move |(number, other)| *number != gone && other.is_up)
+    };
+    let booked = edge.network.map(|network| network.booked);
+    let is_alone = others().next().is_none();
+    let free = others().map(|(_, other)| other.network.map(|network| network.free));
+    let room = free.sum::<Option<u64>>();
+    let fits = match (booked, room) {
+        _ if edge.viewers == 0 => Some(true),
+        _ if is_alone => Some(false),
+        (Some(booked), Some(room)) => Some(booked <= room),
+        _ => None,
+    };
+    let elsewhere = |film: &String| others().any(|(_, other)| other.films.contains(film));
+    Without {
+        viewers: edge.viewers,
+        booked,
+        room,
+        fits,
+        films: (edge.films.iter().filter(|film| !elsewhere(film)).cloned()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(viewers: u64, network: Option<(u64, u64)>, films: &[&str]) -> Known {
+        Known {
+            is_up: true,
+            viewers,
+            network: network.map(|(booked, free)| Booked { booked, free }),
+            films: films.iter().map(|film| film.to_string()).collect(),
+        }
+    }
+
+    #[test]
+    fn viewers_fit_where_the_others_have_as_much_free_as_is_booked() {
+        let edges = [
+            edge(3, Some((30, 70)), &["a", "b"]),
+            edge(6, Some((60, 20)), &["b"]),
+            edge(8, Some((80, 9)), &[]),
+        ];
+        let first = without(&edges, 0);
+        assert_eq!(
+            (first.booked, first.room, first.fits),
+            (Some(30), Some(29), Some(false))
+        );
+        assert_eq!(first.films, ["a"]);
+        let second = without(&edges, 1);
+        assert_eq!(
+            (second.viewers, second.room, second.fits),
+            (6, Some(79), Some(true))
+        );
+        assert!(second.films.is_empty());
+    }
+
+    #[test]
+    fn an_edge_that_is_down_has_no_room_and_the_last_one_has_nobody_to_take_over() {
+        let mut edges = [
+            edge(3, Some((30, 70)), &["a"]),
+            edge(0, Some((0, 100)), &["a"]),
+        ];
+        assert_eq!(without(&edges, 0).fits, Some(true));
+        edges[1].is_up = false;
+        let alone = without(&edges, 0);
+        assert_eq!((alone.room, alone.fits), (Some(0), Some(false)));
+        assert_eq!(alone.films, ["a"]);
+        assert_eq!(without(&edges, 1).fits, Some(true), "nobody is there");
+    }
+
+    #[test]
+    fn nothing_is_said_of_room_that_is_not_known() {
+        let edges = [edge(3, Some((30, 70)), &[]), edge(1, None, &[])];
+        assert_eq!(without(&edges, 0).fits, None);
+        assert_eq!(without(&edges, 1).fits, None);
+    }
+}

@@ -1,0 +1,321 @@
+//! The sections of the configuration, and how some of their values are written in one word. Pure.
+
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use ipnet::{IpAddrRange, IpNet, Ipv4AddrRange, Ipv6AddrRange};
+use reelway_ipvs::{Method, Scheduler, Tunnel};
+use serde::{Deserialize, Deserializer};
+
+/// Most addresses of films: each is added to the edges' and the director's interfaces, and named by the edges' pages.
+const MOST_ADDRESSES: u128 = 64;
+
+/// Ports, TCP and UDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ports {
+    /// TCP.
+    pub rtsp: u16,
+    /// TCP.
+    pub http: u16,
+    /// UDP.
+    pub rtp: u16,
+    /// UDP.
+    pub rtcp: u16,
+}
+
+impl Default for Ports {
+    fn default() -> Ports {
+        Ports {
+            rtsp: 8554,
+            http: 8080,
+            rtp: 8000,
+            rtcp: 8001,
+        }
+    }
+}
+
+impl Ports {
+    /// Those of an edge for RTP and RTCP.
+    pub(crate) fn media(&self, edge: &EdgeConfig) -> [u16; 2] {
+        let own = edge.rtp.map(|rtp| [rtp, rtp.saturating_add(1)]);
+        own.unwrap_or([self.rtp, self.rtcp])
+    }
+}
+
+/// Addresses of films, beside the virtual address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FilmsConfig {
+    /// Each film belongs to one of these; `None`: there are none.
+    #[serde(deserialize_with = "film_addresses")]
+    pub addresses: Option<IpNet>,
+    /// Which edge such an address is sent to.
+    #[serde(deserialize_with = "scheduler")]
+    pub scheduler: Scheduler,
+}
+
+impl Default for FilmsConfig {
+    fn default() -> FilmsConfig {
+        FilmsConfig {
+            addresses: None,
+            scheduler: Scheduler::DestinationHash,
+        }
+    }
+}
+
+/// Where the director's page, API and metrics are; `None`: there are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Page(pub Option<SocketAddr>);
+
+impl Default for Page {
+    fn default() -> Page {
+        Page(Some(SocketAddr::from(([127, 0, 0, 1], 8090))))
+    }
+}
+
+impl FromStr for Page {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Page, String> {
+        let address = (text != "none").then(|| text.parse());
+        let address = address.transpose();
+        address
+            .map(Page)
+            .map_err(|_| format!("'{text}' is no address: 127.0.0.1:8090, [::1]:8090 or none"))
+    }
+}
+
+impl TryFrom<String> for Page {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Page, String> {
+        text.parse()
+    }
+}
+
+/// How edges are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HealthConfig {
+    /// Seconds between two checks.
+    pub every: f64,
+    /// Seconds that a check may take.
+    pub timeout: f64,
+    /// Checks in a row after which an edge gets viewers.
+    pub rise: u32,
+    /// Checks in a row after which it gets none.
+    pub fall: u32,
+    /// Seconds over which an edge that has come back gets its weight.
+    pub slow_start: u32,
+}
+
+impl Default for HealthConfig {
+    fn default() -> HealthConfig {
+        HealthConfig {
+            every: 0.5,
+            timeout: 0.7,
+            rise: 4,
+            fall: 3,
+            slow_start: 30,
+        }
+    }
+}
+
+/// Directors that share the address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FailoverConfig {
+    /// The number of their group on the network: VRRP's virtual router ID. 0: there is only one director.
+    pub router: u8,
+    /// Of those that are there when nobody has the address, the one with the highest gets it; 1 to 254.
+    pub priority: u8,
+    /// With NAT, the edges' gateway: it moves with the address.
+    pub gateway: Option<IpAddr>,
+}
+
+impl FailoverConfig {
+    /// Whether there are several directors.
+    pub fn is_on(&self) -> bool {
+        self.router > 0
+    }
+}
+
+impl Default for FailoverConfig {
+    fn default() -> FailoverConfig {
+        FailoverConfig {
+            router: 0,
+            priority: 100,
+            gateway: None,
+        }
+    }
+}
+
+/// An edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EdgeConfig {
+    /// Its own address.
+    pub address: IpAddr,
+    /// How much it carries compared with the others; 0: it gets no new viewers, and those that it has stay.
+    #[serde(default = "hundred")]
+    pub weight: u32,
+    /// Its UDP port for RTP, if no other edge has the same; that for RTCP is the next one.
+    #[serde(default)]
+    pub rtp: Option<u16>,
+}
+
+fn hundred() -> u32 {
+    100
+}
+
+pub(crate) fn method<'de, D: Deserializer<'de>>(from: D) -> Result<Method, D::Error> {
+    parse_method(&String::deserialize(from)?).map_err(serde::de::Error::custom)
+}
+
+pub(crate) fn scheduler<'de, D: Deserializer<'de>>(from: D) -> Result<Scheduler, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map_err(serde::de::Error::custom)
+}
+
+fn film_addresses<'de, D: Deserializer<'de>>(from: D) -> Result<Option<IpNet>, D::Error> {
+    let text = String::deserialize(from)?;
+    let network = (!text.is_empty()).then(|| parse_film_addresses(&text));
+    network.transpose().map_err(serde::de::Error::custom)
+}
+
+/// A forwarding method as it is written.
+///
+/// # Errors
+/// It is none.
+pub fn parse_method(text: &str) -> Result<Method, String> {
+    match text {
+        "direct" => Ok(Method::Direct),
+        "nat" => Ok(Method::Nat),
+        "ipip" => Ok(Method::Tunnel(Tunnel::Ipip)),
+        _ => text
+            .strip_prefix("gue:")
+            .and_then(|port| port.parse().ok())
+            .filter(|port| *port > 0)
+            .map(|port| Method::Tunnel(Tunnel::Gue { port }))
+            .ok_or_else(|| format!("'{text}' is no method: direct, nat, ipip or gue:PORT")),
+    }
+}
+
+/// An edge as it is written: ADDRESS, ADDRESS=WEIGHT, and either with a comma and its UDP port for RTP behind it.
+///
+/// # Errors
+/// It is none.
+pub fn parse_edge(text: &str) -> Result<EdgeConfig, String> {
+    let (edge, rtp) = match text.split_once(',') {
+        Some((edge, rtp)) => (edge, rtp.parse().map(Some)),
+        None => (text, Ok(None)),
+    };
+    let (address, weight) = edge.split_once('=').unwrap_or((edge, "100"));
+    let edge = || {
+        Some(EdgeConfig {
+            address: address.parse().ok()?,
+            weight: weight.parse().ok()?,
+            rtp: rtp.ok()?,
+        })
+    };
+    edge().ok_or_else(|| format!("'{text}' is no edge: ADDRESS[=WEIGHT][,RTP PORT]"))
+}
+
+/// Addresses of films as they are written: a network, such as 192.0.2.128/26.
+///
+/// # Errors
+/// It is none, or a large one.
+pub fn parse_film_addresses(text: &str) -> Result<IpNet, String> {
+    let network = text.parse::<IpNet>();
+    let network = network.map_err(|_| format!("'{text}' is no network such as 192.0.2.128/26"))?;
+    let bits = network.max_prefix_len() - network.prefix_len();
+    match 1u128.checked_shl(bits.into()) {
+        Some(count) if count <= MOST_ADDRESSES => Ok(network.trunc()),
+        _ => Err(format!("'{text}' has more than {MOST_ADDRESSES} addresses")),
+    }
+}
+
+/// All addresses of a network, its first and last among them.
+pub(crate) fn addresses(network: IpNet) -> IpAddrRange {
+    match network {
+        IpNet::V4(network) => Ipv4AddrRange::new(network.network(), network.broadcast()).into(),
+        IpNet::V6(network) => Ipv6AddrRange::new(network.network(), network.broadcast()).into(),
+    }
+}
+
+/// Several directors as they are written: ID or ID=PRIORITY.
+///
+/// # Errors
+/// It is neither, or out of its range.
+pub fn parse_failover(text: &str) -> Result<FailoverConfig, String> {
+    let (router, priority) = text.split_once('=').unwrap_or((text, "100"));
+    let numbers = router.parse().ok().zip(priority.parse().ok());
+    numbers
+        .filter(|(router, priority)| *router > 0 && (1..=254).contains(priority))
+        .map(|(router, priority)| FailoverConfig {
+            router,
+            priority,
+            gateway: None,
+        })
+        .ok_or_else(|| {
+            format!("'{text}' is not ID or ID=PRIORITY: ID from 1 to 255, PRIORITY from 1 to 254")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edge_is_an_address_and_its_weight() {
+        let edge = parse_edge("10.0.0.2=50").unwrap();
+        assert_eq!(
+            (edge.address.to_string().as_str(), edge.weight),
+            ("10.0.0.2", 50)
+        );
+        let edge = parse_edge("fd00::1").unwrap();
+        assert_eq!((edge.weight, edge.rtp), (100, None));
+        assert_eq!(parse_edge("10.0.0.2,8002").unwrap().rtp, Some(8002));
+        let both = parse_edge("10.0.0.2=50,8002").unwrap();
+        assert_eq!((both.weight, both.rtp), (50, Some(8002)));
+        for wrong in ["edge1", "10.0.0.2=x", "10.0.0.2,", "10.0.0.2,65536"] {
+            assert!(parse_edge(wrong).unwrap_err().contains(wrong));
+        }
+    }
+
+    #[test]
+    fn addresses_of_films_are_a_small_network() {
+        let of = |text: &str| -> Vec<String> {
+            let network = parse_film_addresses(text).unwrap();
+            addresses(network)
+                .map(|address| address.to_string())
+                .collect()
+        };
+        assert_eq!(of("192.0.2.131/31"), ["192.0.2.130", "192.0.2.131"]);
+        assert_eq!(of("fd00::/127"), ["fd00::", "fd00::1"]);
+        assert_eq!(of("192.0.2.7/32"), ["192.0.2.7"]);
+        assert_eq!(of("192.0.2.0/26").len(), 64);
+        for wrong in ["192.0.2.0/25", "::/0", "192.0.2.1", "films"] {
+            assert!(parse_film_addresses(wrong).unwrap_err().contains(wrong));
+        }
+    }
+
+    #[test]
+    fn a_page_has_an_address_with_a_port_or_none() {
+        assert_eq!("127.0.0.1:8090".parse(), Ok(Page::default()));
+        assert_eq!("none".parse(), Ok(Page(None)));
+        assert!("8090".parse::<Page>().unwrap_err().contains("8090"));
+    }
+
+    #[test]
+    fn several_directors_are_a_number_and_a_priority() {
+        let both = |text| parse_failover(text).map(|failover| (failover.router, failover.priority));
+        assert_eq!(both("51"), Ok((51, 100)));
+        assert_eq!(both("51=200"), Ok((51, 200)));
+        for wrong in ["0", "256", "51=0", "51=255", "51=", "x"] {
+            assert!(both(wrong).unwrap_err().contains(wrong));
+        }
+    }
+}

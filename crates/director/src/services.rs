@@ -1,0 +1,163 @@
+//! The services that are to be in the kernel's table, each with the edges that take part in it. Pure.
+
+use std::net::SocketAddr;
+
+use reelway_ipvs::{Destination, Persistence, Scheduler, Service, Target};
+
+use crate::config::Config;
+use crate::marks;
+use crate::sections::EdgeConfig;
+use crate::weight::{self, Part};
+
+/// A service, and who does its work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub service: Service,
+    pub destinations: Vec<Destination>,
+}
+
+/// All of them, for the edges of a configuration, of which these parts are known.
+///
+/// # Errors
+/// There is no virtual address.
+pub(crate) fn wanted(config: &Config, parts: &[Part]) -> anyhow::Result<Vec<Wanted>> {
+    let v6 = config.virtual_address()?.is_ipv6();
+    let service = |mark, scheduler, persistence| Service {
+        target: Target::Mark { mark, v6 },
+        scheduler,
+        persistence,
+        scheduler_flags: 0,
+    };
+    let all = if v6 { 128 } else { 32 };
+    let persistence = (config.persistence > 0).then_some(Persistence {
+        timeout: config.persistence,
+        prefix: match config.persistence_prefix {
+            0 => all,
+            bits => bits,
+        },
+    });
+    let mut services = vec![Wanted {
+        service: service(config.mark, config.scheduler, persistence),
+        destinations: destinations(config, parts, config.scheduler),
+    }];
+    if config.films.addresses.is_some() {
+        let scheduler = config.films.scheduler;
+        // A viewer who stayed with an edge would have all films from there.
+        services.push(Wanted {
+            service: service(marks::films(config.mark), scheduler, None),
+            destinations: destinations(config, parts, scheduler),
+        });
+    }
+    for (edge, part) in config.edge.iter().zip(parts) {
+        let Some(rtp) = edge.rtp else { continue };
+        let there = part.share > 0;
+        let destination = || Destination {
+            address: SocketAddr::new(edge.address, 0),
+            method: config.method,
+            weight: 1,
+        };
+        services.push(Wanted {
+            service: service(marks::edge(config.mark, rtp), Scheduler::RoundRobin, None),
+            destinations: there.then(destination).into_iter().collect(),
+        });
+    }
+    Ok(services)
+}
+
+/// The edges that get viewers from this scheduler.
+fn destinations(config: &Config, parts: &[Part], scheduler: Scheduler) -> Vec<Destination> {
+    let weights = weight::weights(parts, scheduler);
+    let edges = config.edge.iter().zip(parts).zip(weights);
+    let destination = |((edge, part), weight): ((&EdgeConfig, &Part), u32)| {
+        // This scheduler refuses viewers where the edge that they belong to has no weight.
+        let is_refused = weight == 0 && scheduler == Scheduler::DestinationHash;
+        (part.share > 0 && !is_refused).then(|| Destination {
+            // The port that was asked for.
+            address: SocketAddr::new(edge.address, 0),
+            method: config.method,
+            weight,
+        })
+    };
+    edges.filter_map(destination).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sections::{parse_edge, parse_film_addresses};
+
+    fn config(edges: &[&str], films: Option<&str>) -> Config {
+        let mut config = Config {
+            address: Some([10, 0, 0, 1].into()),
+            edge: edges.iter().map(|edge| parse_edge(edge).unwrap()).collect(),
+            ..Config::default()
+        };
+        config.films.addresses = films.map(|text| parse_film_addresses(text).unwrap());
+        config.check().unwrap();
+        config
+    }
+
+    /// The services' marks, and the last numbers of their edges' addresses with their weights.
+    fn of(config: &Config, shares: &[u32]) -> Vec<(u32, String)> {
+        let parts = config.edge.iter().zip(shares).map(|(edge, share)| Part {
+            weight: edge.weight,
+            share: *share,
+            capacity: None,
+        });
+        let wanted = wanted(config, &parts.collect::<Vec<_>>()).unwrap();
+        let shown = wanted.into_iter().map(|wanted| {
+            let Target::Mark { mark, .. } = wanted.service.target else {
+                panic!("{:?}", wanted.service)
+            };
+            let edges = wanted.destinations.iter();
+            let edges = edges.map(|one| format!("{}={}", one.address.ip(), one.weight));
+            (mark, edges.collect::<Vec<_>>().join(" "))
+        });
+        shown.collect()
+    }
+
+    #[test]
+    fn edges_that_share_their_ports_share_one_service() {
+        let config = config(&["10.0.0.2", "10.0.0.3=50"], None);
+        let one = |edges: &str| vec![(0x5ee1, edges.to_owned())];
+        assert_eq!(of(&config, &[1000, 1000]), one("10.0.0.2=100 10.0.0.3=50"));
+        assert_eq!(of(&config, &[0, 1000]), one("10.0.0.3=50"));
+    }
+
+    #[test]
+    fn what_is_sent_to_an_edge_s_own_port_reaches_it_even_while_it_is_drained() {
+        let config = config(&["10.0.0.2=0,8000", "10.0.0.3,8002"], Some("10.0.1.0/26"));
+        let services = of(&config, &[1000, 1000]);
+        let expected = [
+            (0x5ee1, "10.0.0.2=0 10.0.0.3=100"),
+            // By a hash of the address: an edge without weight would be asked, and refuse.
+            (0x1_5ee1, "10.0.0.3=100"),
+            (8000 << 16 | 0x5ee1, "10.0.0.2=1"),
+            (8002 << 16 | 0x5ee1, "10.0.0.3=1"),
+        ];
+        assert_eq!(
+            services,
+            expected.map(|(mark, edges)| (mark, edges.to_owned()))
+        );
+        // A service stays when its only edge is gone: its packets are for nobody else.
+        assert_eq!(
+            of(&config, &[1000, 0])[3],
+            (8002 << 16 | 0x5ee1, String::new())
+        );
+    }
+
+    #[test]
+    fn viewers_stay_with_an_edge_only_behind_the_virtual_address() {
+        let config = config(&["10.0.0.2,8000"], Some("10.0.1.0/26"));
+        let part = Part {
+            weight: 100,
+            share: 1000,
+            capacity: None,
+        };
+        let wanted = wanted(&config, &[part]).unwrap();
+        let stays = |wanted: &Wanted| wanted.service.persistence.is_some();
+        let stay: Vec<bool> = wanted.iter().map(stays).collect();
+        assert_eq!(stay, [true, false, false]);
+        assert_eq!(wanted[1].service.scheduler, Scheduler::DestinationHash);
+    }
+}
