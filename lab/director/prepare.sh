@@ -1,5 +1,5 @@
 # What the tests of the director have in common: the modules, and the guest's files.
-MODULES="veth bridge ip_vs ip_vs_rr ip_vs_wrr ip_vs_lc ip_vs_wlc ip_vs_lblc ip_vs_lblcr ip_vs_dh ip_vs_sh ip_vs_mh ip_vs_sed ip_vs_nq ipip ip6_tunnel fou fou6 nf_tables nft_chain_nat nft_nat nft_ct"
+MODULES="veth bridge ip_vs ip_vs_rr ip_vs_wrr ip_vs_lc ip_vs_wlc ip_vs_lblc ip_vs_lblcr ip_vs_dh ip_vs_sh ip_vs_mh ip_vs_sed ip_vs_nq sch_netem ipip ip6_tunnel fou fou6 nf_tables nft_chain_nat nft_nat nft_ct"
 MEMORY=1024
 # Times are instructions: the same however busy the machine is.
 ICOUNT=yes
@@ -9,7 +9,7 @@ LIMIT=400
 put_director() {
     put_server
     put_film "$1"
-    put_tools ip nft curl
+    put_tools ip nft curl tc
     cp "$lab/director/network" "$lab/director/methods" "$overlay/"
 }
 

@@ -29,7 +29,7 @@ export interface EdgeReport {
 export interface Edge {
   address: string;
   url: string;
-  state: "up" | "returning" | "drained" | "down";
+  state: "up" | "returning" | "slow" | "drained" | "down";
   trouble: string | null;
   weight: number;
   capacity: { total: number; free: number } | null; // bytes a second

@@ -138,7 +138,12 @@ impl Config {
         );
         self.check_own_ports()?;
         self.check_films()?;
-        ensure!(self.mark > 0, "mark must be above 0");
+        ensure!(
+            (1..=marks::MOST).contains(&self.mark),
+            "mark {:#x} must be from 1 to {:#x}",
+            self.mark,
+            marks::MOST
+        );
         let bits = if address.is_ipv4() { 32 } else { 128 };
         ensure!(
             self.persistence_prefix <= bits,
@@ -153,6 +158,19 @@ impl Config {
         ensure!(
             (1..=100).contains(&health.rise) && (1..=100).contains(&health.fall),
             "health: rise and fall must be from 1 to 100"
+        );
+        ensure!(
+            health.slow == 0.0 || (1.5..=1000.0).contains(&health.slow),
+            "health: slow must be 0, or from 1.5 to 1000"
+        );
+        ensure!(
+            health.rtsp || !health.path.is_empty(),
+            "health: set rtsp or path, or nothing is asked"
+        );
+        ensure!(
+            health.path.is_empty() || is_path(&health.path),
+            "health: path '{}' must begin with / and have no spaces",
+            health.path.escape_debug()
         );
         let failover = &self.failover;
         ensure!(
@@ -180,14 +198,9 @@ impl Config {
             let at = edge.address;
             if let Some(rtp) = edge.rtp {
                 ensure!(
-                    (2..u16::MAX).contains(&rtp),
-                    "edge {at}: rtp {rtp} must be from 2 to 65534"
-                );
-                ensure!(
-                    self.mark <= marks::MOST,
-                    "mark {:#x} must be at most {:#x} where edges have an RTP port of their own",
-                    self.mark,
-                    marks::MOST
+                    (marks::FIRST_PORT..u16::MAX).contains(&rtp),
+                    "edge {at}: rtp {rtp} must be from {} to 65534",
+                    marks::FIRST_PORT
                 );
             }
             for port in self.ports.media(edge) {
@@ -268,6 +281,11 @@ impl Config {
     }
 }
 
+/// Whether it can stand in a request.
+fn is_path(text: &str) -> bool {
+    text.starts_with('/') && text.len() <= 1000 && text.chars().all(|c| c.is_ascii_graphic())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -318,6 +336,9 @@ mod tests {
         assert!(with("[failover]\ngateway = \"fd00::1\"").contains("family"));
         let nat = "method = \"nat\"\n[failover]\nrouter = 51";
         assert!(with(nat).contains("failover.gateway"));
+        assert!(with("[health]\nrtsp = false\npath = \"\"").contains("nothing is asked"));
+        assert!(with("[health]\nslow = 1.0").contains("1.5 to 1000"));
+        assert!(with("[health]\npath = \"/a b\"").contains("no spaces"));
     }
 
     #[test]
@@ -338,8 +359,9 @@ mod tests {
                 edge(2, "") + &edge(3, "rtp = 8000"),
                 "10.0.0.2 and 10.0.0.3",
             ),
-            (edge(2, "rtp = 65535"), "2 to 65534"),
-            ("mark = 65536\n".to_owned() + &one, "at most 0xffff"),
+            (edge(2, "rtp = 65535"), "1024 to 65534"),
+            (edge(2, "rtp = 1023"), "1024 to 65534"),
+            ("mark = 65536\n".to_owned() + &one, "1 to 0xffff"),
             (
                 films("10.0.0.128/26") + &edge(2, "") + &two,
                 "10.0.0.2 needs",

@@ -101,13 +101,14 @@ impl Health {
 mod tests {
     use super::*;
 
-    const CONFIG: HealthConfig = HealthConfig {
-        every: 1.0,
-        timeout: 1.0,
-        rise: 2,
-        fall: 3,
-        slow_start: 20,
-    };
+    fn config() -> HealthConfig {
+        HealthConfig {
+            rise: 2,
+            fall: 3,
+            slow_start: 20,
+            ..HealthConfig::default()
+        }
+    }
 
     fn at(seconds: u64) -> Monotonic {
         Monotonic::from_nanos(seconds * 1_000_000_000)
@@ -120,7 +121,7 @@ mod tests {
                 '+' => Ok(()),
                 _ => Err("silent".to_owned()),
             };
-            health.checked(result, at(from + second), &CONFIG)
+            health.checked(result, at(from + second), &config())
         };
         (0..).zip(checks.chars()).map(check).collect()
     }
@@ -129,23 +130,23 @@ mod tests {
     fn one_lost_check_changes_nothing_and_three_do() {
         let mut health = Health::new();
         assert_eq!(changes(&mut health, 0, "+"), [Some(Event::Up)]);
-        assert_eq!(health.share(at(0), &CONFIG), 1000);
+        assert_eq!(health.share(at(0), &config()), 1000);
         assert_eq!(changes(&mut health, 1, "-+--+"), vec![None; 5]);
         assert_eq!(health.trouble(), None);
         let down = Some(Event::Down("silent".into()));
         assert_eq!(changes(&mut health, 6, "---"), [None, None, down]);
         assert_eq!(health.trouble(), Some("silent"));
-        assert_eq!(health.share(at(9), &CONFIG), 0);
+        assert_eq!(health.share(at(9), &config()), 0);
     }
 
     #[test]
     fn an_edge_that_has_come_back_gets_its_weight_little_by_little() {
         let mut health = Health::new();
         assert_eq!(changes(&mut health, 0, "-"), [None]);
-        assert_eq!(health.share(at(0), &CONFIG), 0);
+        assert_eq!(health.share(at(0), &config()), 0);
         assert_eq!(changes(&mut health, 1, "++"), [None, Some(Event::Up)]);
-        assert_eq!(health.share(at(2), &CONFIG), 50);
-        assert_eq!(health.share(at(12), &CONFIG), 500);
-        assert_eq!(health.share(at(22), &CONFIG), 1000);
+        assert_eq!(health.share(at(2), &config()), 50);
+        assert_eq!(health.share(at(12), &config()), 500);
+        assert_eq!(health.share(at(22), &config()), 1000);
     }
 }

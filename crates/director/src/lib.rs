@@ -25,6 +25,7 @@
 //! | `sections.rs` | the sections of the configuration, and flags that have several values. Pure |
 //! | `services.rs` | the services that are to be in the kernel's table, with their edges. Pure |
 //! | `setup.rs` | what a machine needs beside the table: the address, the marks, kernel settings; set, and put back |
+//! | `slow.rs` | edges that are much slower than others. Pure |
 //! | `status.rs` | what the page shows. Pure |
 //! | `steps.rs` | which of that is needed for which method, on directors and on edges. Pure |
 //! | `vrrp.rs` | keepalived's configuration. Pure |
@@ -48,6 +49,7 @@ mod run;
 mod sections;
 mod services;
 mod setup;
+mod slow;
 mod status;
 mod steps;
 mod vrrp;

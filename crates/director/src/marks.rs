@@ -1,30 +1,35 @@
 //! The firewall marks of packets, each the mark of one service in the kernel's table. Pure.
 //!
 //! The lower 16 bits are the configured mark; with all that have them this program does what it likes. The upper ones tell what
-//! the packets are: nothing for those to the virtual address, 1 for those to addresses of films, and an edge's UDP port for
-//! what viewers send to it alone.
+//! the packets are: nothing for those to the virtual address, 1 for those to addresses of films; else they are for one edge
+//! alone, and tell which: its UDP port for RTP, if no other edge has the same, else its number.
 
-/// The largest configured mark where there are others beside it.
+/// The largest configured mark.
 pub(crate) const MOST: u32 = 0xffff;
+/// The first UDP port that an edge may have for itself: what is below stands for numbers of edges.
+pub(crate) const FIRST_PORT: u16 = 1024;
+/// The upper bits of the first edge without a port of its own.
+const FIRST_NUMBER: u16 = 2;
 
 /// Of packets to addresses of films.
 pub(crate) fn films(mark: u32) -> u32 {
     1 << 16 | mark
 }
 
-/// Of packets to the edge with this UDP port for RTP.
-pub(crate) fn edge(mark: u32, rtp: u16) -> u32 {
-    u32::from(rtp) << 16 | mark
+/// Of packets to the edge with this number, from 0 on, and this UDP port for RTP.
+pub(crate) fn edge(mark: u32, number: usize, rtp: Option<u16>) -> u32 {
+    let number = FIRST_NUMBER.saturating_add(u16::try_from(number).unwrap_or(u16::MAX));
+    u32::from(rtp.unwrap_or(number)) << 16 | mark
 }
 
-/// The UDP port of an edge's mark.
-pub(crate) fn port(mark: u32) -> u16 {
-    (mark >> 16) as u16
+/// The UDP port of an edge's mark; `None`: it has none of its own.
+pub(crate) fn port(mark: u32) -> Option<u16> {
+    Some((mark >> 16) as u16).filter(|port| *port >= FIRST_PORT)
 }
 
 /// Whether a mark is one of the director's with this configured mark.
 pub(crate) fn is_ours(mark: u32, one: u32) -> bool {
-    one == mark || (mark <= MOST && one & MOST == mark)
+    one & MOST == mark
 }
 
 #[cfg(test)]
@@ -32,20 +37,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_of_another_program_are_not_ours() {
-        for ours in [
+    fn marks_of_another_program_are_not_ours_and_ours_differ() {
+        let marks = [
             0x5ee1,
             films(0x5ee1),
-            edge(0x5ee1, 8000),
-            edge(0x5ee1, u16::MAX),
-        ] {
+            edge(0x5ee1, 0, None),
+            edge(0x5ee1, 255, None),
+            edge(0x5ee1, 0, Some(FIRST_PORT)),
+            edge(0x5ee1, 1, Some(65_534)),
+        ];
+        assert!(marks.is_sorted_by(|one, other| one < other), "{marks:x?}");
+        for ours in marks {
             assert!(is_ours(0x5ee1, ours), "{ours:#x}");
         }
         for other in [0x5ee2, 1 << 16, films(0x5ee2), 0] {
             assert!(!is_ours(0x5ee1, other), "{other:#x}");
         }
-        assert_eq!(port(edge(0x5ee1, 8002)), 8002);
-        // A large one stands for itself.
-        assert!(is_ours(0x1_5ee1, 0x1_5ee1) && !is_ours(0x1_5ee1, 0x2_5ee1));
+        assert_eq!(port(edge(0x5ee1, 3, Some(8002))), Some(8002));
+        assert_eq!(port(edge(0x5ee1, 255, None)), None);
     }
 }

@@ -111,6 +111,7 @@ mod tests {
             edges: vec![EdgeSeen {
                 config: parse_edge("10.0.0.2").unwrap(),
                 share: 1000,
+                is_slow: false,
                 trouble: None,
                 capacity: None,
             }],

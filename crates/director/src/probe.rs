@@ -1,10 +1,13 @@
-//! Checks of an edge: whether it answers over RTSP, and says over HTTP that it is ready, and what its network carries.
+//! Checks of an edge: whether it answers over RTSP, and says over HTTP that it is ready, and what its network carries. An edge
+//! is asked by the way that viewers' packets take: over the virtual address, with the firewall mark of the service that only
+//! this edge takes part in. So an edge that lacks the address or the tunnel's device gets no viewers either.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::weight::Capacity;
@@ -12,21 +15,108 @@ use crate::weight::Capacity;
 /// Bytes of an answer's head that are read at most.
 const LONGEST: usize = 4096;
 
-/// Checks an edge over RTSP and HTTP, both within the same time; what it can carry, if it says so.
-///
-/// # Errors
-/// What was wrong, in words.
-pub(crate) async fn check(
-    [rtsp, http]: [SocketAddr; 2],
-    within: Duration,
-) -> Result<Option<Capacity>, String> {
-    let options = format!("OPTIONS rtsp://{rtsp}/ RTSP/1.0\r\nCSeq: 1\r\n\r\n");
-    let ready = format!("GET /readyz HTTP/1.1\r\nHost: {http}\r\nConnection: close\r\n\r\n");
-    let (_, head) = tokio::try_join!(
-        ask("RTSP", rtsp, &options, "RTSP/1.0 200", within),
-        ask("HTTP", http, &ready, "HTTP/1.1 200", within),
-    )?;
-    Ok(capacity(&head))
+/// What is asked of an edge, and within which time.
+#[derive(Clone, Debug)]
+pub(crate) struct Check {
+    /// Its own address, with the ports of RTSP and HTTP.
+    pub own: [SocketAddr; 2],
+    /// How viewers' packets reach it, if it is to be asked by that way.
+    pub through: Option<Through>,
+    /// Whether RTSP must answer.
+    pub rtsp: bool,
+    /// What must be there over HTTP; empty: nothing.
+    pub path: String,
+    pub within: Duration,
+}
+
+/// The way over the virtual address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Through {
+    pub address: IpAddr,
+    /// The firewall mark of what is for this edge alone.
+    pub mark: u32,
+}
+
+impl Check {
+    /// Asks; what the edge can carry, if it says so.
+    ///
+    /// # Errors
+    /// What was wrong, in words.
+    pub async fn ask(&self) -> Result<Option<Capacity>, String> {
+        let Some(through) = self.through else {
+            return self.ask_by(None).await;
+        };
+        let trouble = match self.ask_by(Some(through)).await {
+            Ok(capacity) => return Ok(capacity),
+            Err(trouble) => trouble,
+        };
+        match self.ask_by(None).await {
+            Ok(_) => Err(format!(
+                "{trouble} at {}, though it answers at its own address; does it have the settings of an edge?",
+                through.address
+            )),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    async fn ask_by(&self, through: Option<Through>) -> Result<Option<Capacity>, String> {
+        let [rtsp, http] = match through {
+            Some(through) => (self.own).map(|own| SocketAddr::new(through.address, own.port())),
+            None => self.own,
+        };
+        let from = match through {
+            Some(through) => Some((
+                through.mark,
+                source(self.own[0]).map_err(|error| error.to_string())?,
+            )),
+            None => None,
+        };
+        let options = format!("OPTIONS rtsp://{rtsp}/ RTSP/1.0\r\nCSeq: 1\r\n\r\n");
+        let ready = format!(
+            "GET {} HTTP/1.1\r\nHost: {http}\r\nConnection: close\r\n\r\n",
+            self.path
+        );
+        let options = async {
+            match self.rtsp {
+                true => ask("RTSP", (rtsp, from), &options, "RTSP/1.0 200", self.within).await,
+                false => Ok(String::new()),
+            }
+        };
+        let ready = async {
+            match self.path.is_empty() {
+                true => Ok(String::new()),
+                false => ask("HTTP", (http, from), &ready, "HTTP/1.1 200", self.within).await,
+            }
+        };
+        let (_, head) = tokio::try_join!(options, ready)?;
+        Ok(capacity(&head))
+    }
+}
+
+/// The address of this machine that its packets to an edge have. Not the virtual one: answers would stay at the edge, which
+/// has it, too.
+fn source(edge: SocketAddr) -> std::io::Result<IpAddr> {
+    let any: IpAddr = match edge {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    // Nothing is sent.
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(edge)?;
+    Ok(socket.local_addr()?.ip())
+}
+
+/// Connects; with the mark and from the address that are given.
+async fn connect(at: SocketAddr, from: Option<(u32, IpAddr)>) -> std::io::Result<TcpStream> {
+    let socket = match at {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    if let Some((mark, address)) = from {
+        SockRef::from(&socket).set_mark(mark)?;
+        socket.bind(SocketAddr::new(address, 0))?;
+    }
+    socket.connect(at).await
 }
 
 /// What the head of an answer says of the edge's network.
@@ -39,13 +129,13 @@ fn capacity(head: &str) -> Option<Capacity> {
 /// The head of the answer to a request.
 async fn ask(
     protocol: &str,
-    at: SocketAddr,
+    (at, from): (SocketAddr, Option<(u32, IpAddr)>),
     request: &str,
     wanted: &str,
     within: Duration,
 ) -> Result<String, String> {
     let asked = async {
-        let mut stream = TcpStream::connect(at).await?;
+        let mut stream = connect(at, from).await?;
         stream.write_all(request.as_bytes()).await?;
         let mut head = Vec::new();
         while head.len() < LONGEST && !head.windows(4).any(|end| end == b"\r\n\r\n") {

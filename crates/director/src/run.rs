@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use reelway_clock::Monotonic;
 use reelway_ipvs::{Table, Target};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
@@ -14,11 +15,13 @@ use crate::config::Config;
 use crate::failover::{Failover, Sync};
 use crate::health::{Event, Health};
 use crate::journal::directory;
+use crate::marks;
 use crate::plan::{self, Change};
-use crate::probe;
-use crate::sections::{EdgeConfig, Page};
+use crate::probe::{Check, Through};
+use crate::sections::{EdgeConfig, HealthConfig, Page};
 use crate::services::{self, Wanted};
 use crate::setup::{Setup, renew, run as run_program};
+use crate::slow::{self, Pace};
 use crate::status::{EdgeSeen, Seen, own_mark};
 use crate::steps::{Step, for_director, marks_and_translations};
 use crate::vrrp;
@@ -144,6 +147,9 @@ struct Edge {
     config: EdgeConfig,
     health: Health,
     capacity: Option<Capacity>,
+    pace: Pace,
+    /// There is a way to it over the virtual address, and this machine has the settings that checks need.
+    is_in_table: bool,
 }
 
 impl Edge {
@@ -152,7 +158,14 @@ impl Edge {
             config: *config,
             health: Health::new(),
             capacity: None,
+            pace: Pace::default(),
+            is_in_table: false,
         }
+    }
+
+    /// What it gets of its weight, in thousandths.
+    fn share(&self, now: Monotonic, config: &HealthConfig) -> u32 {
+        self.health.share(now, config) * self.pace.share() / 1000
     }
 }
 
@@ -265,6 +278,9 @@ impl Director {
         self.check().await;
         match self.set() {
             Ok(()) => {
+                for edge in &mut self.edges {
+                    edge.is_in_table = self.is_set_up;
+                }
                 if self.trouble.take().is_some() {
                     info!("the kernel's table is as it is to be again");
                 }
@@ -285,7 +301,8 @@ impl Director {
         let now = reelway_clock::now();
         let edge = |edge: &Edge| EdgeSeen {
             config: edge.config,
-            share: edge.health.share(now, &self.config.health),
+            share: edge.share(now, &self.config.health),
+            is_slow: edge.pace.is_slow(),
             trouble: edge.health.trouble().map(str::to_owned),
             capacity: edge.capacity,
         };
@@ -296,29 +313,79 @@ impl Director {
         });
     }
 
+    /// What is asked of an edge.
+    fn check_of(&self, number: usize, edge: &Edge) -> Check {
+        let (config, health) = (&self.config, &self.config.health);
+        let through = |address| Through {
+            address,
+            mark: marks::edge(config.mark, number, edge.config.rtp),
+        };
+        Check {
+            own: config.checked_at(&edge.config),
+            through: (config.address)
+                .filter(|_| health.through && edge.is_in_table)
+                .map(through),
+            rtsp: health.rtsp,
+            path: health.path.clone(),
+            within: Duration::from_secs_f64(health.timeout),
+        }
+    }
+
     /// Checks all edges, at once.
     async fn check(&mut self) {
-        let within = Duration::from_secs_f64(self.config.health.timeout);
         let mut checks = JoinSet::new();
         for (number, edge) in self.edges.iter().enumerate() {
-            let at = self.config.checked_at(&edge.config);
-            checks.spawn(async move { (number, probe::check(at, within).await) });
+            let check = self.check_of(number, edge);
+            checks.spawn(async move {
+                let began = reelway_clock::now();
+                let result = check.ask().await;
+                (number, result, reelway_clock::now().since(began))
+            });
         }
         while let Some(done) = checks.join_next().await {
-            let Ok((number, result)) = done else {
+            let Ok((number, result, took)) = done else {
                 continue;
             };
             let Edge {
                 config,
                 health,
                 capacity,
+                pace,
+                ..
             } = &mut self.edges[number];
             let now = reelway_clock::now();
             let result = result.map(|says| *capacity = says);
+            if result.is_ok() {
+                pace.answered(took);
+            }
             match health.checked(result, now, &self.config.health) {
                 Some(Event::Up) => info!("edge {} gets viewers", config.address),
-                Some(Event::Down(why)) => warn!("edge {} gets no viewers: {why}", config.address),
+                Some(Event::Down(why)) => {
+                    pace.forget();
+                    warn!("edge {} gets no viewers: {why}", config.address);
+                }
                 None => {}
+            }
+        }
+        self.judge_paces();
+    }
+
+    /// Edges that are much slower than others get fewer viewers.
+    fn judge_paces(&mut self) {
+        let factor = self.config.health.slow;
+        if factor == 0.0 {
+            self.edges.iter_mut().for_each(|edge| edge.pace.forget());
+            return;
+        }
+        let mut paces: Vec<&mut Pace> = self.edges.iter_mut().map(|edge| &mut edge.pace).collect();
+        for change in slow::judge(&mut paces, factor) {
+            let address = self.edges[change.edge].config.address;
+            let [mean, others] = [change.mean, change.others].map(|time| time.as_millis());
+            match change.is_slow {
+                true => warn!(
+                    "edge {address} gets fewer viewers: its answers take {mean} ms, those of others {others} ms"
+                ),
+                false => info!("edge {address} is as quick as others again ({mean} ms)"),
             }
         }
     }
@@ -328,7 +395,7 @@ impl Director {
         let now = reelway_clock::now();
         let parts = self.edges.iter().map(|edge| Part {
             weight: edge.config.weight,
-            share: edge.health.share(now, &self.config.health),
+            share: edge.share(now, &self.config.health),
             capacity: edge.capacity.filter(|_| self.config.weigh_by_capacity),
         });
         services::wanted(&self.config, &parts.collect::<Vec<_>>())

@@ -96,7 +96,7 @@ impl TryFrom<String> for Page {
 }
 
 /// How edges are checked.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HealthConfig {
     /// Seconds between two checks.
@@ -109,6 +109,14 @@ pub struct HealthConfig {
     pub fall: u32,
     /// Seconds over which an edge that has come back gets its weight.
     pub slow_start: u32,
+    /// An edge that takes so many times as long to answer as the others gets a quarter of its weight; 0: none does.
+    pub slow: f64,
+    /// Over the virtual address, by the way that viewers' packets take.
+    pub through: bool,
+    /// Whether RTSP must answer.
+    pub rtsp: bool,
+    /// What must be there over HTTP; empty: nothing.
+    pub path: String,
 }
 
 impl Default for HealthConfig {
@@ -119,6 +127,10 @@ impl Default for HealthConfig {
             rise: 4,
             fall: 3,
             slow_start: 30,
+            slow: 4.0,
+            through: true,
+            rtsp: true,
+            path: "/readyz".to_owned(),
         }
     }
 }

@@ -48,19 +48,20 @@ pub(crate) fn wanted(config: &Config, parts: &[Part]) -> anyhow::Result<Vec<Want
             destinations: destinations(config, parts, scheduler),
         });
     }
-    for (edge, part) in config.edge.iter().zip(parts) {
-        let Some(rtp) = edge.rtp else { continue };
-        let there = part.share > 0;
-        let destination = || Destination {
+    // What is for one edge alone: reports to its own ports, and checks, which it gets however it is.
+    let own = config.edge.iter().enumerate().map(|(number, edge)| Wanted {
+        service: service(
+            marks::edge(config.mark, number, edge.rtp),
+            Scheduler::RoundRobin,
+            None,
+        ),
+        destinations: vec![Destination {
             address: SocketAddr::new(edge.address, 0),
             method: config.method,
             weight: 1,
-        };
-        services.push(Wanted {
-            service: service(marks::edge(config.mark, rtp), Scheduler::RoundRobin, None),
-            destinations: there.then(destination).into_iter().collect(),
-        });
-    }
+        }],
+    });
+    services.extend(own);
     Ok(services)
 }
 
@@ -116,34 +117,36 @@ mod tests {
         shown.collect()
     }
 
-    #[test]
-    fn edges_that_share_their_ports_share_one_service() {
-        let config = config(&["10.0.0.2", "10.0.0.3=50"], None);
-        let one = |edges: &str| vec![(0x5ee1, edges.to_owned())];
-        assert_eq!(of(&config, &[1000, 1000]), one("10.0.0.2=100 10.0.0.3=50"));
-        assert_eq!(of(&config, &[0, 1000]), one("10.0.0.3=50"));
+    fn expected<const N: usize>(services: [(u32, &str); N]) -> Vec<(u32, String)> {
+        let services = services.map(|(mark, edges)| (mark, edges.to_owned()));
+        services.to_vec()
     }
 
     #[test]
-    fn what_is_sent_to_an_edge_s_own_port_reaches_it_even_while_it_is_drained() {
+    fn edges_share_one_service_for_viewers_and_each_has_one_of_its_own_whether_it_is_up_or_not() {
+        let config = config(&["10.0.0.2", "10.0.0.3=50"], None);
+        let all = |edges| {
+            expected([
+                (0x5ee1, edges),
+                (0x2_5ee1, "10.0.0.2=1"),
+                (0x3_5ee1, "10.0.0.3=1"),
+            ])
+        };
+        assert_eq!(of(&config, &[1000, 1000]), all("10.0.0.2=100 10.0.0.3=50"));
+        assert_eq!(of(&config, &[0, 1000]), all("10.0.0.3=50"));
+    }
+
+    #[test]
+    fn an_edge_s_own_service_is_that_of_its_own_port_and_stays_while_it_is_drained() {
         let config = config(&["10.0.0.2=0,8000", "10.0.0.3,8002"], Some("10.0.1.0/26"));
-        let services = of(&config, &[1000, 1000]);
-        let expected = [
+        let services = expected([
             (0x5ee1, "10.0.0.2=0 10.0.0.3=100"),
             // By a hash of the address: an edge without weight would be asked, and refuse.
             (0x1_5ee1, "10.0.0.3=100"),
             (8000 << 16 | 0x5ee1, "10.0.0.2=1"),
             (8002 << 16 | 0x5ee1, "10.0.0.3=1"),
-        ];
-        assert_eq!(
-            services,
-            expected.map(|(mark, edges)| (mark, edges.to_owned()))
-        );
-        // A service stays when its only edge is gone: its packets are for nobody else.
-        assert_eq!(
-            of(&config, &[1000, 0])[3],
-            (8002 << 16 | 0x5ee1, String::new())
-        );
+        ]);
+        assert_eq!(of(&config, &[1000, 1000]), services);
     }
 
     #[test]

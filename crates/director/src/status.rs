@@ -29,7 +29,9 @@ pub(crate) struct EdgeSeen {
     pub config: EdgeConfig,
     /// Of its weight, in thousandths; 0: it gets no viewers.
     pub share: u32,
-    /// Why not.
+    /// Its answers take much longer than those of others.
+    pub is_slow: bool,
+    /// Why it gets no viewers.
     pub trouble: Option<String>,
     pub capacity: Option<Capacity>,
 }
@@ -144,6 +146,7 @@ impl EdgeSeen {
         match (self.share, self.config.weight) {
             (0, _) => "down",
             (_, 0) => "drained",
+            _ if self.is_slow => "slow",
             (1000, _) => "up",
             _ => "returning",
         }
@@ -262,7 +265,10 @@ impl ServiceStatus {
             of: match (mark, marks::port(mark)) {
                 (mark, _) if mark == config.mark => "virtual address".to_owned(),
                 (mark, _) if mark == marks::films(config.mark) => "addresses of films".to_owned(),
-                (_, port) => format!("UDP ports {port} and {}", port.saturating_add(1)),
+                (_, Some(port)) => {
+                    format!("checks, UDP ports {port} and {}", port.saturating_add(1))
+                }
+                (_, None) => "checks".to_owned(),
             },
             scheduler: service.scheduler.clone(),
             persistence: service.persistence.map(|persistence| persistence.timeout),
@@ -306,6 +312,7 @@ mod tests {
         let edge = |edge: &EdgeConfig| EdgeSeen {
             config: *edge,
             share: 1000,
+            is_slow: false,
             trouble: None,
             capacity: None,
         };
@@ -404,7 +411,7 @@ mod tests {
             [
                 "virtual address",
                 "addresses of films",
-                "UDP ports 8002 and 8003"
+                "checks, UDP ports 8002 and 8003"
             ]
         );
         assert_eq!(shown["services"][0]["destinations"][0]["active"], 3);

@@ -90,6 +90,11 @@ pub fn for_director(config: &Config, address: IpAddr, interface: &str) -> Vec<St
         let of_interface = format!("net/ipv4/conf/{interface}/send_redirects");
         steps.push(setting(&of_interface, "0"));
     }
+    if !is_v6 && config.method != Method::Nat && config.health.through {
+        // What edges answer to checks comes from the virtual address, which is this machine's, too.
+        let of_interface = format!("net/ipv4/conf/{interface}/accept_local");
+        steps.push(setting(&of_interface, "1"));
+    }
     steps.push(marks_and_translations(config, address));
     // Where several directors share the addresses, they are keepalived's.
     if !config.failover.is_on() {
@@ -125,9 +130,18 @@ pub(crate) fn marks_and_translations(config: &Config, address: IpAddr) -> Step {
 fn rules(config: &Config, address: IpAddr) -> String {
     let marks = marking(config, address);
     let mut rules = String::new();
-    // Of viewers elsewhere, and on this machine.
-    for (hook, kind) in [("prerouting", "filter"), ("output", "route")] {
-        rules += &format!("chain {hook} {{ type {kind} hook {hook} priority mangle; {marks}}}\n");
+    // Of viewers elsewhere, and on this machine, whose checks have the mark of their edge.
+    let is_marked = format!(
+        "meta mark and {:#x} == {:#x} return; ",
+        marks::MOST,
+        config.mark
+    );
+    for (hook, kind, first) in [
+        ("prerouting", "filter", ""),
+        ("output", "route", &is_marked),
+    ] {
+        rules +=
+            &format!("chain {hook} {{ type {kind} hook {hook} priority mangle; {first}{marks}}}\n");
     }
     if config.method.answers_come_back() {
         let family = family(address);
@@ -167,7 +181,7 @@ fn marking(config: &Config, address: IpAddr) -> String {
     }
     for edge in own {
         let [rtp, rtcp] = config.ports.media(edge);
-        marks += &rule(&all, "udp", [rtp, rtcp], marks::edge(mark, rtp));
+        marks += &rule(&all, "udp", [rtp, rtcp], marks::edge(mark, 0, edge.rtp));
     }
     marks
 }
@@ -281,6 +295,8 @@ mod tests {
             assert_eq!(keys(&steps).contains(&"net.ipv4.ip_forward"), is_nat);
             let redirects = "net/ipv4/conf/eth0/send_redirects";
             assert_eq!(keys(&steps).contains(&redirects), method != Method::Direct);
+            let local = "net/ipv4/conf/eth0/accept_local";
+            assert_eq!(keys(&steps).contains(&local), !is_nat);
             assert_eq!(rules_of(&steps).contains("snat to 10.0.0.100"), is_nat);
         }
     }

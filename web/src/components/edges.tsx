@@ -6,7 +6,7 @@ import { count, rate, size, titleParts } from "../format";
 export function Figures({ status }: { status: Director }) {
   const reports = status.edges.flatMap(({ report }) => report ?? []);
   const sum = (of: (report: (typeof reports)[number]) => number) => reports.reduce((all, report) => all + of(report), 0);
-  const up = status.edges.filter((edge) => edge.state === "up" || edge.state === "returning").length;
+  const up = status.edges.filter((edge) => !["down", "drained"].includes(edge.state)).length;
   const [sent, came] = [sum((report) => report.sent), sum((report) => report.from_origins)];
   const figures: [name: string, value: string, more: string][] = [
     ["Edges that get viewers", String(up), `of ${status.edges.length}`],
@@ -101,6 +101,7 @@ function Row({ edge }: { edge: Edge }) {
 const states: Record<Edge["state"], string> = {
   up: "up",
   returning: "back, gets more viewers little by little",
+  slow: "slower than the others, gets fewer viewers",
   drained: "drained: gets no new viewers",
   down: "down",
 };
