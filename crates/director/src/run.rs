@@ -32,7 +32,7 @@ use crate::weight::{Capacity, Part};
 #[derive(Debug)]
 pub enum Order {
     /// To go on with this configuration, which has been checked.
-    Take(Config),
+    Take(Box<Config>),
     /// To end.
     Stop,
 }
@@ -228,7 +228,7 @@ impl Director {
             };
             match order {
                 Order::Take(config) => {
-                    if self.take(config) {
+                    if self.take(*config) {
                         self.turn().await;
                         self.renew_rules();
                         info!(

@@ -137,7 +137,7 @@ impl Director {
                         Ok(config)
                     });
                     match config {
-                        Ok(config) => return Order::Take(config),
+                        Ok(config) => return Order::Take(Box::new(config)),
                         Err(error) => warn!("the configuration is not taken: {error:#}"),
                     }
                 }
