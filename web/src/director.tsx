@@ -1,6 +1,6 @@
 // The director's page: its edges, where films are, and the kernel's table. A page of its own, as a director serves no films.
 import { render } from "preact";
-import { Edges, Figures } from "./components/edges";
+import { Edges, Totals } from "./components/edges";
 import { Mark } from "./components/icons";
 import { Notice } from "./components/notice";
 import { Services } from "./components/services";
@@ -47,7 +47,7 @@ function Page() {
                   <p>{status.trouble}</p>
                 </Notice>
               )}
-              <Figures status={status} />
+              <Totals status={status} />
               <Edges edges={status.edges} />
               <Whereabouts edges={status.edges} />
               <Services status={status} />

@@ -224,13 +224,13 @@ impl Config {
             return Ok(());
         };
         ensure!(
-            films.addr().is_ipv4() == address.is_ipv4(),
+            films.is_v6() == address.is_ipv6(),
             "films.addresses: {films} is of another family than the virtual address {address}"
         );
         let edges = self.edge.iter().map(|edge| edge.address);
         for taken in edges.chain(self.failover.gateway).chain([address]) {
             ensure!(
-                !films.contains(&taken),
+                !films.contains(taken),
                 "films.addresses: {films} contains {taken}, which is in use"
             );
         }

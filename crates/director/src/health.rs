@@ -77,6 +77,14 @@ impl Health {
         Some(Event::Down(self.trouble.clone().unwrap_or_default()))
     }
 
+    /// Whether the last check failed.
+    pub fn is_suspect(&self) -> bool {
+        match self.is_up {
+            true => self.against > 0,
+            false => self.against == 0,
+        }
+    }
+
     /// Why it gets no viewers, if that is so and known.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref().filter(|_| !self.is_up)
@@ -133,9 +141,16 @@ mod tests {
         assert_eq!(health.share(at(0), &config()), 1000);
         assert_eq!(changes(&mut health, 1, "-+--+"), vec![None; 5]);
         assert_eq!(health.trouble(), None);
+        assert!(!health.is_suspect());
+        changes(&mut health, 5, "-");
+        assert!(health.is_suspect());
+        changes(&mut health, 5, "+");
         let down = Some(Event::Down("silent".into()));
         assert_eq!(changes(&mut health, 6, "---"), [None, None, down]);
         assert_eq!(health.trouble(), Some("silent"));
+        assert!(health.is_suspect());
+        changes(&mut health, 9, "+");
+        assert!(!health.is_suspect());
         assert_eq!(health.share(at(9), &config()), 0);
     }
 

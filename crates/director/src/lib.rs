@@ -2,11 +2,12 @@
 //!
 //! Packets to the virtual address and Reelway's ports get a firewall mark, and one IPVS service takes all packets with it:
 //! so a viewer's RTSP, HTTP and RTCP go to the same edge. The director adds the edges that are well to that service, takes
-//! those out that are not, and leaves everything else in the kernel's table alone.
+//! those out that are not, and leaves other programs' services alone. Each edge also has a service of its own, through which
+//! it is checked by the way that viewers' packets take.
 //!
 //! Beside the virtual address, films may have addresses: edges send a viewer who begins to the one that belongs to their
 //! film, and all of these addresses are one more service, whose scheduler chooses the edge by the address that is asked for.
-//! Then each edge has UDP ports of its own, with a service each: a report reaches the edge that sends, whatever the
+//! Then each edge has UDP ports of its own, which lead to its own service: a report reaches the edge that sends, whatever the
 //! scheduler does meanwhile.
 //!
 //! | file | what lives there |
@@ -61,7 +62,7 @@ pub use journal::directory;
 pub use run::{Order, keepalived, run, steps};
 pub use sections::{
     EdgeConfig, FailoverConfig, FilmsConfig, HealthConfig, Page, Ports, parse_edge, parse_failover,
-    parse_film_addresses, parse_method,
+    parse_method,
 };
 pub use setup::{Setup, SetupError};
 pub use steps::{Step, for_director, for_edge};

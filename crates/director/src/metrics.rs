@@ -74,36 +74,10 @@ pub(crate) fn text(seen: &Seen, failover: Option<State>, table: &[Entry]) -> Str
 
 #[cfg(test)]
 mod tests {
-    use reelway_ipvs::{Counters, Method, ServiceState, Target};
-
     use super::*;
     use crate::sections::parse_edge;
     use crate::status::EdgeSeen;
-
-    fn entry(mark: u32) -> Entry {
-        let counters = Counters {
-            bytes_in: 50,
-            ..Counters::default()
-        };
-        let service = ServiceState {
-            target: Target::Mark { mark, v6: false },
-            scheduler: "wlc".into(),
-            persistence: None,
-            scheduler_flags: 0,
-            counters,
-        };
-        let destination = Destination {
-            address: ([10, 0, 0, 2], 0).into(),
-            method: Some(Method::Direct),
-            is_local: false,
-            weight: 100,
-            active: 3,
-            inactive: 1,
-            persistent: 2,
-            counters,
-        };
-        (service, vec![destination])
-    }
+    use crate::status::tests::entry;
 
     #[test]
     fn edges_and_services_are_named_and_other_programs_services_are_left_out() {

@@ -22,6 +22,8 @@ pub(crate) struct Check {
     pub own: [SocketAddr; 2],
     /// How viewers' packets reach it, if it is to be asked by that way.
     pub through: Option<Through>,
+    /// It has failed before: it is asked at its own address at the same time, so that one knows where the fault is.
+    pub is_suspect: bool,
     /// Whether RTSP must answer.
     pub rtsp: bool,
     /// What must be there over HTTP; empty: nothing.
@@ -46,17 +48,20 @@ impl Check {
         let Some(through) = self.through else {
             return self.ask_by(None).await;
         };
-        let trouble = match self.ask_by(Some(through)).await {
-            Ok(capacity) => return Ok(capacity),
-            Err(trouble) => trouble,
+        let own = async {
+            match self.is_suspect {
+                true => self.ask_by(None).await.is_ok(),
+                false => false,
+            }
         };
-        match self.ask_by(None).await {
-            Ok(_) => Err(format!(
+        let (answer, own) = tokio::join!(self.ask_by(Some(through)), own);
+        answer.map_err(|trouble| match own {
+            true => format!(
                 "{trouble} at {}, though it answers at its own address; does it have the settings of an edge?",
                 through.address
-            )),
-            Err(trouble) => Err(trouble),
-        }
+            ),
+            false => trouble,
+        })
     }
 
     async fn ask_by(&self, through: Option<Through>) -> Result<Option<Capacity>, String> {

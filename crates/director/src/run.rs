@@ -256,6 +256,8 @@ impl Director {
             let known = known.map_or_else(|| Edge::new(new), |known| before.swap_remove(known));
             Edge {
                 config: *new,
+                // Its mark may have become another one.
+                is_in_table: false,
                 ..known
             }
         });
@@ -325,6 +327,7 @@ impl Director {
             through: (config.address)
                 .filter(|_| health.through && edge.is_in_table)
                 .map(through),
+            is_suspect: edge.health.is_suspect(),
             rtsp: health.rtsp,
             path: health.path.clone(),
             within: Duration::from_secs_f64(health.timeout),

@@ -3,12 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use ipnet::{IpAddrRange, IpNet, Ipv4AddrRange, Ipv6AddrRange};
+use reelway_film_addresses::{self as film_addresses, FilmAddresses};
 use reelway_ipvs::{Method, Scheduler, Tunnel};
 use serde::{Deserialize, Deserializer};
-
-/// Most addresses of films: each is added to the edges' and the director's interfaces, and named by the edges' pages.
-const MOST_ADDRESSES: u128 = 64;
 
 /// Ports, TCP and UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -48,8 +45,8 @@ impl Ports {
 #[serde(default, deny_unknown_fields)]
 pub struct FilmsConfig {
     /// Each film belongs to one of these; `None`: there are none.
-    #[serde(deserialize_with = "film_addresses")]
-    pub addresses: Option<IpNet>,
+    #[serde(deserialize_with = "film_addresses::optional")]
+    pub addresses: Option<FilmAddresses>,
     /// Which edge such an address is sent to.
     #[serde(deserialize_with = "scheduler")]
     pub scheduler: Scheduler,
@@ -191,12 +188,6 @@ pub(crate) fn scheduler<'de, D: Deserializer<'de>>(from: D) -> Result<Scheduler,
     text.parse().map_err(serde::de::Error::custom)
 }
 
-fn film_addresses<'de, D: Deserializer<'de>>(from: D) -> Result<Option<IpNet>, D::Error> {
-    let text = String::deserialize(from)?;
-    let network = (!text.is_empty()).then(|| parse_film_addresses(&text));
-    network.transpose().map_err(serde::de::Error::custom)
-}
-
 /// A forwarding method as it is written.
 ///
 /// # Errors
@@ -233,28 +224,6 @@ pub fn parse_edge(text: &str) -> Result<EdgeConfig, String> {
         })
     };
     edge().ok_or_else(|| format!("'{text}' is no edge: ADDRESS[=WEIGHT][,RTP PORT]"))
-}
-
-/// Addresses of films as they are written: a network, such as 192.0.2.128/26.
-///
-/// # Errors
-/// It is none, or a large one.
-pub fn parse_film_addresses(text: &str) -> Result<IpNet, String> {
-    let network = text.parse::<IpNet>();
-    let network = network.map_err(|_| format!("'{text}' is no network such as 192.0.2.128/26"))?;
-    let bits = network.max_prefix_len() - network.prefix_len();
-    match 1u128.checked_shl(bits.into()) {
-        Some(count) if count <= MOST_ADDRESSES => Ok(network.trunc()),
-        _ => Err(format!("'{text}' has more than {MOST_ADDRESSES} addresses")),
-    }
-}
-
-/// All addresses of a network, its first and last among them.
-pub(crate) fn addresses(network: IpNet) -> IpAddrRange {
-    match network {
-        IpNet::V4(network) => Ipv4AddrRange::new(network.network(), network.broadcast()).into(),
-        IpNet::V6(network) => Ipv6AddrRange::new(network.network(), network.broadcast()).into(),
-    }
 }
 
 /// Several directors as they are written: ID or ID=PRIORITY.
@@ -294,23 +263,6 @@ mod tests {
         assert_eq!((both.weight, both.rtp), (50, Some(8002)));
         for wrong in ["edge1", "10.0.0.2=x", "10.0.0.2,", "10.0.0.2,65536"] {
             assert!(parse_edge(wrong).unwrap_err().contains(wrong));
-        }
-    }
-
-    #[test]
-    fn addresses_of_films_are_a_small_network() {
-        let of = |text: &str| -> Vec<String> {
-            let network = parse_film_addresses(text).unwrap();
-            addresses(network)
-                .map(|address| address.to_string())
-                .collect()
-        };
-        assert_eq!(of("192.0.2.131/31"), ["192.0.2.130", "192.0.2.131"]);
-        assert_eq!(of("fd00::/127"), ["fd00::", "fd00::1"]);
-        assert_eq!(of("192.0.2.7/32"), ["192.0.2.7"]);
-        assert_eq!(of("192.0.2.0/26").len(), 64);
-        for wrong in ["192.0.2.0/25", "::/0", "192.0.2.1", "films"] {
-            assert!(parse_film_addresses(wrong).unwrap_err().contains(wrong));
         }
     }
 

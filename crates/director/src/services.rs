@@ -85,7 +85,7 @@ fn destinations(config: &Config, parts: &[Part], scheduler: Scheduler) -> Vec<De
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sections::{parse_edge, parse_film_addresses};
+    use crate::sections::parse_edge;
 
     fn config(edges: &[&str], films: Option<&str>) -> Config {
         let mut config = Config {
@@ -93,7 +93,7 @@ mod tests {
             edge: edges.iter().map(|edge| parse_edge(edge).unwrap()).collect(),
             ..Config::default()
         };
-        config.films.addresses = films.map(|text| parse_film_addresses(text).unwrap());
+        config.films.addresses = films.map(|text| text.parse().unwrap());
         config.check().unwrap();
         config
     }

@@ -290,7 +290,7 @@ pub(crate) fn own_mark(config: &Config, target: &Target) -> Option<u32> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use reelway_ipvs::{Method, Persistence};
 
     use super::*;
@@ -298,7 +298,7 @@ mod tests {
         CacheReport, NetworkReport, NodeReport, PoolReport, SendingReport, ServerReport,
         SessionsReport,
     };
-    use crate::sections::{parse_edge, parse_film_addresses};
+    use crate::sections::parse_edge;
 
     fn seen() -> Seen {
         let mut config = Config {
@@ -308,7 +308,7 @@ mod tests {
                 .to_vec(),
             ..Config::default()
         };
-        config.films.addresses = parse_film_addresses("10.0.1.0/26").ok();
+        config.films.addresses = "10.0.1.0/26".parse().ok();
         let edge = |edge: &EdgeConfig| EdgeSeen {
             config: *edge,
             share: 1000,
@@ -349,7 +349,8 @@ mod tests {
         Some(Report { node, cache })
     }
 
-    fn entry(mark: u32) -> Entry {
+    /// A service with this mark, and one destination.
+    pub fn entry(mark: u32) -> Entry {
         let counters = Counters {
             connections: 4,
             bytes_in: 50,

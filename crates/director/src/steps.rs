@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use ipnet::IpNet;
+use reelway_film_addresses::FilmAddresses;
 use reelway_ipvs::{Method, Tunnel};
 
 use crate::config::Config;
 use crate::marks;
-use crate::sections::{EdgeConfig, addresses};
+use crate::sections::EdgeConfig;
 
 /// The director's table of firewall rules.
 const RULES: &str = "reelway_director";
@@ -106,10 +106,10 @@ pub fn for_director(config: &Config, address: IpAddr, interface: &str) -> Vec<St
 /// The virtual address and those of films on an interface.
 fn all_addresses(
     address: IpAddr,
-    films: Option<IpNet>,
+    films: Option<FilmAddresses>,
     interface: &str,
 ) -> impl Iterator<Item = Step> {
-    let films = films.into_iter().flat_map(addresses);
+    let films = films.into_iter().flat_map(|films| films.iter());
     let step = |address| Step::Address {
         address,
         interface: interface.to_owned(),
@@ -192,7 +192,7 @@ fn family(address: IpAddr) -> &'static str {
 }
 
 /// What an edge needs behind a director with this virtual address, and these of films.
-pub fn for_edge(method: Method, address: IpAddr, films: Option<IpNet>) -> Vec<Step> {
+pub fn for_edge(method: Method, address: IpAddr, films: Option<FilmAddresses>) -> Vec<Step> {
     let is_v6 = address.is_ipv6();
     let mut steps = Vec::new();
     if method == Method::Nat {
@@ -256,7 +256,7 @@ pub fn for_edge(method: Method, address: IpAddr, films: Option<IpNet>) -> Vec<St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sections::{parse_edge, parse_film_addresses};
+    use crate::sections::parse_edge;
 
     fn config(method: Method) -> Config {
         Config {
@@ -314,7 +314,7 @@ mod tests {
         config.edge = ["10.0.0.2,8000", "10.0.0.3,8002"]
             .map(|edge| parse_edge(edge).unwrap())
             .to_vec();
-        config.films.addresses = parse_film_addresses("10.0.0.128/26").ok();
+        config.films.addresses = "10.0.0.128/26".parse().ok();
         let own = rules_of(&for_director(&config, address, "eth0"));
         for rule in [
             "ip daddr 10.0.0.100 tcp dport { 8554, 8080 } meta mark set 0x5ee1;",
@@ -346,7 +346,7 @@ mod tests {
         assert!(keys(&gue).contains(&"net.ipv4.conf.reelway-gue.rp_filter"));
         let six = for_edge(Method::Direct, "fd00::100".parse().unwrap(), None);
         assert_eq!(six.len(), 1);
-        let films = parse_film_addresses("10.0.0.128/26").ok();
+        let films = "10.0.0.128/26".parse().ok();
         let with_films = for_edge(Method::Direct, address, films);
         assert_eq!(with_films.len(), direct.len() + 64);
     }

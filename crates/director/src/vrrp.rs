@@ -8,7 +8,6 @@ use reelway_ipvs::Method;
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::sections;
 
 /// Seconds between two advertisements. A director that says nothing for three of them is taken for dead.
 const INTERVAL: f64 = 0.25;
@@ -44,7 +43,7 @@ pub(crate) fn configuration(
     // An advertisement has no room for these.
     let films = match config.films.addresses {
         Some(films) => {
-            let lines: String = sections::addresses(films).map(line).collect();
+            let lines: String = films.iter().map(line).collect();
             format!("    virtual_ipaddress_excluded {{\n{lines}    }}\n")
         }
         None => String::new(),
@@ -77,7 +76,7 @@ pub(crate) fn state(line: &str) -> Option<State> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sections::{parse_failover, parse_film_addresses};
+    use crate::sections::parse_failover;
 
     #[test]
     fn the_gateway_moves_with_the_address_where_the_edges_need_one() {
@@ -99,7 +98,7 @@ mod tests {
     #[test]
     fn addresses_of_films_move_as_well() {
         let mut config = Config::default();
-        config.films.addresses = parse_film_addresses("192.0.2.128/31").ok();
+        config.films.addresses = "192.0.2.128/31".parse().ok();
         let address = IpAddr::from([192, 0, 2, 100]);
         let text = configuration(&config, address, "eth0", Path::new("/run/fifo"));
         let films = "    virtual_ipaddress_excluded {\n        192.0.2.128/32 dev eth0\n        192.0.2.129/32 dev eth0\n    }\n}\n";

@@ -1,6 +1,7 @@
 //! The director's page, API and metrics, over HTTP. They only show.
 
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,9 +32,9 @@ use crate::status::{Entry, Seen, Status, own_mark};
 
 /// Most connections, in all and from one address.
 const MOST: (usize, usize) = (256, 32);
-/// Time for a request's head.
+/// Time for a request's head, and for the last answer of a connection.
 const HEAD: Duration = Duration::from_secs(10);
-/// Longest life of a connection: who goes on looking connects again.
+/// After this a connection ends with the answer that is under way: who goes on looking connects again.
 const LIFE: Duration = Duration::from_secs(60);
 /// Edges are asked at most this often, however many look.
 const EVERY: Duration = Duration::from_secs(1);
@@ -123,7 +124,11 @@ pub(crate) async fn serve(listener: TcpListener, site: Site) {
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD)
                 .serve_connection(TokioIo::new(stream), service);
-            let _ = timeout(LIFE, connection).await;
+            let mut connection = pin!(connection);
+            if timeout(LIFE, connection.as_mut()).await.is_err() {
+                connection.as_mut().graceful_shutdown();
+                let _ = timeout(HEAD, connection).await;
+            }
         });
     }
 }

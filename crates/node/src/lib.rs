@@ -26,7 +26,7 @@ pub mod config;
 mod disks;
 pub mod edge;
 mod elsewhere;
-pub mod film_addresses;
+mod film_addresses;
 mod films;
 mod judging;
 mod keeping;

@@ -21,7 +21,7 @@ use tracing::warn;
 use crate::addresses::{Addresses, http_address, listen, media_addresses, reached_at};
 use crate::calibration::calibrated;
 use crate::config::{Config, Downloads};
-use crate::film_addresses::FilmAddresses;
+use crate::film_addresses::AtFilmAddresses;
 use crate::films::{Films, Opened};
 use crate::judging::{gate, links};
 use crate::kept::Kept;
@@ -80,15 +80,15 @@ impl Serving {
 
         let mut films = Library::new(library.clone(), store.clone());
         let placement = match config.film_addresses {
-            Some(network) => {
+            Some(addresses) => {
                 let port =
                     |listen: &[SocketAddr], port| listen.first().map_or(port, SocketAddr::port);
                 let ports = (
                     port(&rtsp_listen, config.rtsp.port),
                     port(&http_listen, config.http.port),
                 );
-                let addresses: Arc<dyn Placement> = Arc::new(FilmAddresses::new(network, ports));
-                Some(addresses)
+                let placement: Arc<dyn Placement> = Arc::new(AtFilmAddresses { addresses, ports });
+                Some(placement)
             }
             None => elsewhere.placement(&sessions),
         };

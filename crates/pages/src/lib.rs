@@ -58,7 +58,7 @@ impl Site<'_> {
             }
             None => text(
                 StatusCode::NOT_FOUND,
-                format!("there is no film and no page at {path}\n"),
+                format!("there is nothing at {path}\n"),
             ),
         }
     }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use ipnet::IpNet;
 
+use reelway_film_addresses::FilmAddresses;
 use reelway_node::config::{self, Config, Listen, LogFormat};
-use reelway_node::{Addresses, amounts, edge, film_addresses};
+use reelway_node::{Addresses, amounts, edge};
 use reelway_origin::Secret;
 use reelway_sys::pipes;
 
@@ -118,8 +118,8 @@ struct Flags {
     #[arg(long, value_name = "RTP,RTCP", env = "REELWAY_RTP_PORTS", value_parser = port_pair)]
     rtp_ports: Option<(u16, u16)>,
     /// Behind a director with the same: addresses of films; viewers who begin are sent to the one of their film
-    #[arg(long, value_name = "NETWORK", env = "REELWAY_FILM_ADDRESSES", value_parser = film_addresses::parse)]
-    film_addresses: Option<IpNet>,
+    #[arg(long, value_name = "NETWORK", env = "REELWAY_FILM_ADDRESSES")]
+    film_addresses: Option<FilmAddresses>,
     /// Directory for indexes and the API token [default: /var/lib/reelway for root]
     #[arg(long, value_name = "DIR", env = "REELWAY_STATE")]
     state: Option<PathBuf>,

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use ipnet::IpNet;
 use reelway_director::{
     self as director, Config, EdgeConfig, FailoverConfig, Order, Page, Setup, Step,
 };
+use reelway_film_addresses::FilmAddresses;
 use reelway_ipvs::{Method, Scheduler};
 use reelway_node::config::Config as NodeConfig;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -47,8 +47,8 @@ pub struct Director {
     persistence: Option<u32>,
     /// Addresses of films, beside the virtual address: edges with the same --film-addresses send each viewer to the one of
     /// their film
-    #[arg(long, value_name = "NETWORK", value_parser = director::parse_film_addresses)]
-    film_addresses: Option<IpNet>,
+    #[arg(long, value_name = "NETWORK")]
+    film_addresses: Option<FilmAddresses>,
     /// Which edge an address of films is sent to [default: dh]
     #[arg(long, value_name = "SCHEDULER")]
     film_scheduler: Option<Scheduler>,

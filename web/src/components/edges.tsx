@@ -1,14 +1,15 @@
 // A director's edges: how they are, what they save, and what happens if one fails.
 import type { Director, Edge, Without } from "../director-api";
 import { count, rate, size, titleParts } from "../format";
+import { Figures, type FigureText } from "./figures";
 
 /** All edges together. */
-export function Figures({ status }: { status: Director }) {
+export function Totals({ status }: { status: Director }) {
   const reports = status.edges.flatMap(({ report }) => report ?? []);
   const sum = (of: (report: (typeof reports)[number]) => number) => reports.reduce((all, report) => all + of(report), 0);
   const up = status.edges.filter((edge) => !["down", "drained"].includes(edge.state)).length;
   const [sent, came] = [sum((report) => report.sent), sum((report) => report.from_origins)];
-  const figures: [name: string, value: string, more: string][] = [
+  const figures: FigureText[] = [
     ["Edges that get viewers", String(up), `of ${status.edges.length}`],
     ["Sessions", String(sum((report) => report.sessions)), ""],
     ["Sending over RTP", rate(sum((report) => report.rate)), ""],
@@ -18,17 +19,7 @@ export function Figures({ status }: { status: Director }) {
       came > 0 ? `${size(came)} from origins for ${size(sent)} sent` : "",
     ],
   ];
-  return (
-    <section class="figures figures-even" aria-label="All edges">
-      {figures.map(([name, value, more]) => (
-        <div key={name} class="figure">
-          <h2>{name}</h2>
-          <p class="figure-value">{value}</p>
-          <p class="figure-more">{more || "\u00a0"}</p>
-        </div>
-      ))}
-    </section>
-  );
+  return <Figures label="All edges" of={figures} even />;
 }
 
 export function Edges({ edges }: { edges: Edge[] }) {

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import * as api from "../api";
 import { Booked } from "../components/booked";
 import { Cached } from "../components/cached";
+import { Figures as Cards, type FigureText } from "../components/figures";
 import { Notice } from "../components/notice";
 import { Remote } from "../components/remote";
 import { Sparkline } from "../components/sparkline";
@@ -99,7 +100,7 @@ function useSeconds(): number {
 function Figures({ node }: { node: api.Node | null }) {
   useSeconds();
   const asked = node ? node.pool.hits + node.pool.misses : 0;
-  const figures: [name: string, value: string, more: string][] = [
+  const figures: FigureText[] = [
     [
       "Playing",
       node ? String(node.sessions.playing) : "–",
@@ -120,21 +121,14 @@ function Figures({ node }: { node: api.Node | null }) {
     ["Up", node ? lasting(node.uptime) : "–", ""],
   ];
   return (
-    <section class="figures" aria-label="Server">
+    <Cards label="Server" of={figures}>
       <div class="figure figure-wide">
         <h2>Sending</h2>
         <p class="figure-value">{node ? rate(node.sending.rate) : "–"}</p>
         <p class="figure-more">{node ? `${count(Math.round(node.sending.packets_per_second), "packet")} a second` : "\u00a0"}</p>
         <Sparkline values={history} room={historySeconds} label={`Sending rate over the last ${historySeconds} seconds`} />
       </div>
-      {figures.map(([name, value, more]) => (
-        <div key={name} class="figure">
-          <h2>{name}</h2>
-          <p class="figure-value">{value}</p>
-          <p class="figure-more">{more || "\u00a0"}</p>
-        </div>
-      ))}
-    </section>
+    </Cards>
   );
 }
 

@@ -6,12 +6,11 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use bytesize::ByteSize;
-use ipnet::IpNet;
+use reelway_film_addresses::{self as film_addresses, FilmAddresses};
 use reelway_origin::Secret;
 use reelway_sender::BackendChoice;
 use serde::Deserialize;
 
-use crate::film_addresses;
 use crate::prefill::Hours;
 use crate::sources::{Siblings, Source};
 
@@ -23,8 +22,8 @@ pub struct Config {
     pub state: PathBuf,
     pub listen: Listen,
     pub names: Vec<String>,
-    #[serde(deserialize_with = "film_addresses::network")]
-    pub film_addresses: Option<IpNet>,
+    #[serde(deserialize_with = "film_addresses::optional")]
+    pub film_addresses: Option<FilmAddresses>,
     pub rtsp: Rtsp,
     pub rtp: Rtp,
     pub http: Http,
