@@ -14,7 +14,7 @@ ARGS ?=
 # has replaced a ~ behind a = by then.
 run: build
 	@case $$FILMS in "~/"*) FILMS=$$HOME/$${FILMS#"~/"} ;; esac; \
-	exec target/release/reelway serve --listen $(LISTEN) $(ARGS) -- "$$FILMS"
+	exec "$${CARGO_TARGET_DIR:-target}/release/reelway" serve --listen $(LISTEN) $(ARGS) -- "$$FILMS"
 
 build: web
 	@scripts/need cargo cc
