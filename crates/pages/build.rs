@@ -37,22 +37,24 @@ fn main() -> std::io::Result<()> {
             .unwrap_or(file)
             .to_string_lossy()
             .replace('\\', "/");
+        // A copy: the sources may be gone when another checkout shares the folder that cargo builds in.
+        let copy = out.join(format!("{number}.file"));
+        fs::write(&copy, &bytes)?;
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(&bytes)?;
         let compressed = encoder.finish()?;
         let pays = compressed.len() * 10 < bytes.len() * 9;
         let gzip = if pays {
-            let copy = out.join(format!("{number}.gz"));
-            fs::write(&copy, compressed)?;
-            format!("Some(include_bytes!({copy:?}))")
+            let small = out.join(format!("{number}.gz"));
+            fs::write(&small, compressed)?;
+            format!("Some(include_bytes!({small:?}))")
         } else {
             "None".into()
         };
         let _ = writeln!(
             code,
-            "    File {{ path: {path:?}, etag: \"\\\"{:016x}\\\"\", bytes: include_bytes!({:?}), gzip: {gzip} }},",
+            "    File {{ path: {path:?}, etag: \"\\\"{:016x}\\\"\", bytes: include_bytes!({copy:?}), gzip: {gzip} }},",
             hash(&bytes),
-            file.canonicalize()?,
         );
     }
     code.push_str("];\n");

@@ -93,6 +93,34 @@ fn many_viewers_pause_and_seek_and_each_gets_every_packet() {
 }
 
 #[test]
+fn viewers_of_several_addresses_begin_again_until_the_run_is_over() {
+    let films = library(&["progressive"]);
+    let server = Server::start(films.path());
+    for url in [
+        format!("rtsp://{}/progressive", server.rtsp),
+        format!("http://{}/progressive/hls/main.m3u8", server.http),
+    ] {
+        let (code, printed, story) = yardstick(&[
+            &url,
+            "--clients=2",
+            "--arrivals=burst:2",
+            "--sources=127.0.0.2-127.0.0.3",
+            "--watch=1s",
+            "--again",
+            "--duration=6",
+            "--buffer=60",
+        ]);
+        assert_eq!((code, count(&story, "refused")), (0, 0), "{printed}");
+        let each = story["each"].as_array().expect("stories");
+        for viewer in [1, 2] {
+            let films = each.iter().filter(|film| film["viewer"] == viewer).count();
+            assert!(films >= 2, "viewer {viewer}: {films} films: {story:#}");
+        }
+        assert!(each.iter().all(|film| film["viewer"].as_u64() <= Some(2)));
+    }
+}
+
+#[test]
 fn gstreamers_server_is_measured_like_any_other() {
     let (_server, url) = gstreamer(&film("progressive").path);
     let (code, printed, told) = yardstick(&[

@@ -15,6 +15,7 @@ mod ext3ns;
 pub mod film;
 mod http;
 mod index;
+mod lvscache;
 mod memory;
 mod mssc;
 mod pages;
@@ -226,6 +227,13 @@ const EXPERIMENTS: &[Experiment] = &[
             name: "vtime",
             args: &[],
         }],
+    },
+    Experiment {
+        name: "lvscache",
+        about: "the LVS-cache paper again: caches behind one virtual address, by forwarding method and scheduler, in the lab",
+        run: lvscache::run,
+        minutes: 150,
+        pages: &[],
     },
 ];
 

@@ -247,6 +247,7 @@ async fn over_hls(server: &Server, args: &Args) -> anyhow::Result<usize> {
         let (wait, _) = place(number, args);
         let url = format!("http://{}/{}/hls/main.m3u8", server.http, name(number));
         let options = http::Options {
+            source: None,
             duration: Some(Duration::from_secs(args.seconds.into())),
             depth: Duration::from_secs(2),
             patience: Duration::from_secs(10),

@@ -243,6 +243,8 @@ fn watching((urls, viewers): (&[String], u32), judging: Duration, cores: usize) 
         patience: Duration::from_secs(5),
         tcp: false,
         threads: cores.saturating_sub(1).max(1),
+        sources: None,
+        again: false,
     }
 }
 

@@ -55,6 +55,11 @@ impl Address {
         })
     }
 
+    /// Whether it is asked by HTTPS.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+
     /// Reads an address that may hold user and password.
     ///
     /// # Errors

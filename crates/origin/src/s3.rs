@@ -18,7 +18,7 @@ use crate::config::S3Config;
 use crate::fault::Fault;
 use crate::redirects::{Hosts, refused};
 use crate::version::Version;
-use crate::web::choose_cryptography;
+use crate::web::{build, choose_cryptography};
 
 /// A bucket, or what of it lies below a prefix.
 #[derive(Debug)]
@@ -34,16 +34,19 @@ pub(crate) struct S3 {
 struct Connector {
     hosts: Hosts,
     connect: Duration,
+    /// Whether the endpoint is asked without TLS.
+    plain: bool,
 }
 
 impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         // No time for a whole answer: whether bytes still come is watched here, byte by byte.
-        let client = reqwest::Client::builder()
-            .connect_timeout(self.connect)
-            .redirect(self.hosts.clone().policy())
-            .referer(false)
-            .build();
+        let client = build(self.plain, || {
+            reqwest::Client::builder()
+                .connect_timeout(self.connect)
+                .redirect(self.hosts.clone().policy())
+                .referer(false)
+        });
         let client = client.map_err(|error| Error::Generic {
             store: "S3",
             source: Box::new(error),
@@ -64,14 +67,19 @@ impl S3 {
         let secret = |secret: &crate::Secret| secret.resolve().map_err(|error| error.to_string());
         let (key, secret_key) = (secret(&config.access_key)?, secret(&config.secret_key)?);
         // What the configuration leaves out is taken from AWS_… of the environment.
+        let plain = config.endpoint.starts_with("http://");
         let mut builder = AmazonS3Builder::from_env()
             .with_bucket_name(address.host())
-            .with_allow_http(config.endpoint.starts_with("http://"))
+            .with_allow_http(plain)
             .with_retry(RetryConfig {
                 max_retries: 0,
                 ..RetryConfig::default()
             })
-            .with_http_connector(Connector { hosts, connect });
+            .with_http_connector(Connector {
+                hosts,
+                connect,
+                plain,
+            });
         if !config.endpoint.is_empty() {
             builder = builder.with_endpoint(config.endpoint.trim_end_matches('/'));
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::header::{
     ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE,
 };
-use reqwest::{Client, Response, StatusCode};
+use reqwest::{Client, ClientBuilder, Response, StatusCode};
 
 use crate::address::Address;
 use crate::check;
@@ -36,6 +36,15 @@ pub(crate) fn choose_cryptography() {
     });
 }
 
+/// A client by `builder`. For a `plain` address, one whose machine has no certificates of authorities will do: it trusts no
+/// server by HTTPS, where a redirect may still lead.
+pub(crate) fn build(plain: bool, builder: impl Fn() -> ClientBuilder) -> reqwest::Result<Client> {
+    match builder().build() {
+        Err(_) if plain => builder().tls_certs_only([]).build(),
+        built => built,
+    }
+}
+
 impl Web {
     /// A client for this endpoint. `token`: for `Authorization: Bearer`; neither it nor user and password go where
     /// another host is redirected to.
@@ -55,14 +64,15 @@ impl Web {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        let client = Client::builder()
-            .user_agent(concat!("Reelway/", env!("CARGO_PKG_VERSION"), " (edge)"))
-            .default_headers(headers)
-            .connect_timeout(connect)
-            .redirect(hosts.policy())
-            .referer(false)
-            .build()
-            .map_err(|error| told(&error))?;
+        let client = build(!address.is_encrypted(), || {
+            Client::builder()
+                .user_agent(concat!("Reelway/", env!("CARGO_PKG_VERSION"), " (edge)"))
+                .default_headers(headers.clone())
+                .connect_timeout(connect)
+                .redirect(hosts.clone().policy())
+                .referer(false)
+        })
+        .map_err(|error| told(&error))?;
         Ok(Web {
             client,
             address,

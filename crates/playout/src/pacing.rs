@@ -137,11 +137,7 @@ impl Window {
     /// nothing else leaves.
     pub fn opens_for(&self, now: u64, cap: u32, wanted: u32) -> u64 {
         let enough = |at: &u64| self.room(*at, cap) >= wanted.min(cap);
-        let times = self
-            .at
-            .iter()
-            .map(|at| at + TURN)
-            .filter(|opens| *opens > now);
+        let times = self.at.iter().map(|at| (at + TURN).max(now));
         std::iter::once(now)
             .chain(times)
             .filter(enough)

@@ -91,12 +91,11 @@ impl Wheel {
         // Word by word, beginning and ending within the word of the start.
         for step in 0..=TURNS / 64 {
             let word = (start / 64 + step) % (TURNS / 64);
-            let mask = match step {
-                0 => u64::MAX << (start % 64),
-                last if last == TURNS / 64 => !(u64::MAX << (start % 64)),
-                _ => u64::MAX,
-            };
-            let bits = self.filled[word] & mask;
+            let mut bits = self.filled[word];
+            if step == 0 {
+                // Those before the start come last, when this word comes again.
+                bits &= u64::MAX << (start % 64);
+            }
             if bits != 0 {
                 let slot = word * 64 + bits.trailing_zeros() as usize;
                 return Some(self.next + ((slot + TURNS - start) % TURNS) as u64);

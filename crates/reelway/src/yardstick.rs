@@ -203,6 +203,7 @@ impl Yardstick {
             depth: self.buffer,
             patience: self.patience,
             look: true,
+            source: None,
             progress: Arc::clone(&options.progress),
         };
         let viewer = async |url: &String| {

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod burst;
+mod connect;
 mod course;
 mod depacketise;
 pub mod film;

@@ -300,3 +300,14 @@ fn an_edge_that_starts_while_its_origin_is_away_plays_what_it_has() {
         );
     }
 }
+
+#[test]
+fn an_edge_on_a_machine_without_certificates_of_authorities_fetches_by_http() {
+    let (dir, film) = folder();
+    let origin = Server::start(dir.path());
+    let edge = Options::edge(&format!("http://{}/", origin.http))
+        .env("SSL_CERT_FILE", "/dev/null")
+        .start();
+    edge.wait_indexed();
+    assert!(edge.get(LONG).body == film);
+}

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use reelway_yardstick::load::{
-    self, Arrivals, Bisection, Choice, Habits, Limit, LoadStory, Options, Plan, Sample, Watch,
+    self, Arrivals, Bisection, Choice, Habits, Limit, LoadStory, Options, Plan, Sample, Sources,
+    Watch,
 };
 
 /// Flags of virtual viewers.
@@ -36,6 +37,17 @@ pub struct Load {
     /// Seed of all random numbers: the same seed gives the same run
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
+    /// Addresses of this machine that they come from, neighbours from the same: 10.0.0.1-10.0.0.38
+    #[arg(long, value_name = "ADDRESSES", requires = "clients")]
+    sources: Option<Sources>,
+    /// Viewers whose film has ended begin another one, until --duration is over
+    #[arg(
+        long,
+        requires = "clients",
+        requires = "duration",
+        conflicts_with = "find_limit"
+    )]
+    again: bool,
     /// Receiving threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     threads: u8,
@@ -95,6 +107,8 @@ impl Load {
             patience,
             tcp,
             threads: self.threads.into(),
+            sources: self.sources.clone(),
+            again: self.again,
         }
     }
 }

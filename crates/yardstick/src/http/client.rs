@@ -1,12 +1,14 @@
 //! The least of HTTP/1.1 that a player needs: GET over a connection that is kept. Everything that comes is
 //! bounded.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::connect::connect;
 use crate::trouble::Trouble;
 
 /// Longest head of an answer.
@@ -37,6 +39,8 @@ pub(super) struct Client {
     connection: Option<(String, TcpStream, Vec<u8>)>,
     /// Silence after which the server counts as dead.
     patience: Duration,
+    /// Address of this machine that it comes from.
+    source: Option<IpAddr>,
 }
 
 struct Head {
@@ -54,10 +58,11 @@ fn protocol(words: impl Into<String>) -> Trouble {
 
 impl Client {
     /// Waits so long for anything to come.
-    pub fn new(patience: Duration) -> Client {
+    pub fn new(patience: Duration, source: Option<IpAddr>) -> Client {
         Client {
             connection: None,
             patience,
+            source,
         }
     }
 
@@ -156,7 +161,7 @@ impl Client {
                     Some((_, port)) if port.parse::<u16>().is_ok() => authority.to_owned(),
                     _ => format!("{authority}:80"),
                 };
-                let stream = timeout(self.patience, TcpStream::connect(&with_port))
+                let stream = timeout(self.patience, connect(&with_port, self.source))
                     .await
                     .map_err(|_| silence)?
                     .map_err(|error| Trouble::Unreachable(with_port, error))?;

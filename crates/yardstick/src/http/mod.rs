@@ -20,5 +20,5 @@ pub(crate) async fn fetch_text(
     url: &str,
     patience: std::time::Duration,
 ) -> Result<String, crate::trouble::Trouble> {
-    Ok(client::Client::new(patience).text(url).await?.0)
+    Ok(client::Client::new(patience, None).text(url).await?.0)
 }

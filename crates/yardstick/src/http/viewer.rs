@@ -1,6 +1,7 @@
 //! A player over HTTP: fetches what its buffer has room for, shows it on time, and stalls when it
 //! is empty.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub struct Options {
     pub patience: Duration,
     /// Whether to look into the segments, or only to count and time them.
     pub look: bool,
+    /// Address of this machine that the player comes from.
+    pub source: Option<IpAddr>,
     /// Where it is told how far it is.
     pub progress: Arc<Progress>,
 }
@@ -71,7 +74,7 @@ pub async fn watch(
 ) -> Watched {
     let mut watched = Watched::default();
     let asked = reelway_clock::real().nanos();
-    let mut client = Client::new(options.patience);
+    let mut client = Client::new(options.patience, options.source);
     match begin(url, &mut client).await {
         Ok(mut tracks) => {
             let played = play(

@@ -9,6 +9,7 @@
 //! | `rtsp.rs` | one viewer's control connection |
 //! | `receiver.rs`, `viewing.rs` | threads that receive for thousands; what one viewer got |
 //! | `probe.rs` | how wrong the yardstick's own times are |
+//! | `sources.rs` | which addresses they come from; pure |
 //! | `limit.rs` | the search for the largest number; pure |
 //! | `sample.rs`, `story.rs` | what is told of each second, and in the end |
 
@@ -20,6 +21,7 @@ mod receiver;
 mod rtsp;
 mod run;
 pub(crate) mod sample;
+mod sources;
 mod story;
 mod viewing;
 
@@ -28,4 +30,5 @@ pub use limit::{Bisection, Limit};
 pub use plan::{Choice, Deed, Habits, Plan, Visit, Watch};
 pub use run::{Options, run};
 pub use sample::Sample;
+pub use sources::Sources;
 pub use story::{LoadStory, ViewerStory};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reelway_determinism::Random;
 
-use super::arrivals::{Arrivals, length};
+use super::arrivals::{Arrivals, Wish, length};
 
 /// Which film a viewer takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,11 +146,13 @@ impl Deed {
     }
 }
 
-/// A viewer.
+/// A viewer's film, from its beginning to where they leave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Visit {
-    /// Counted from 0.
+    /// Counted from 0, each by itself.
     pub number: usize,
+    /// Whose it is, counted from 0.
+    pub viewer: usize,
     /// When the viewer arrives.
     pub at: Duration,
     /// Which film, counted from 0.
@@ -205,10 +207,35 @@ impl Plan {
                 film + 1
             ));
         }
-        let (seed, watch, habits) = (self.seed, self.watch, self.habits);
-        let wishes = self.arrivals.wishes(seed);
+        let wishes = self.arrivals.wishes(self.seed);
         let wishes = wishes.take(self.viewers.unwrap_or(MOST).min(MOST));
-        Ok(wishes.enumerate().map(move |(number, wish)| {
+        let draw = self.draw(&weights);
+        Ok(wishes
+            .enumerate()
+            .map(move |(number, wish)| draw(number, number, &wish)))
+    }
+
+    /// What viewers see who begin again: by number of the visit, viewer, and time.
+    pub(super) fn further(
+        &self,
+        films: usize,
+    ) -> impl Fn(usize, usize, Duration) -> Visit + Send + use<> {
+        let draw = self.draw(&self.choice.weights(films));
+        move |number, viewer, at| {
+            let wish = Wish {
+                at,
+                film: None,
+                watch: None,
+            };
+            draw(number, viewer, &wish)
+        }
+    }
+
+    /// Draws visits of films with these weights, each from its number alone.
+    fn draw(&self, weights: &[f64]) -> impl Fn(usize, usize, &Wish) -> Visit + Send + use<> {
+        let (seed, watch, habits) = (self.seed, self.watch, self.habits);
+        let weights = weights.to_vec();
+        move |number, viewer, wish| {
             // Always drawn in this order, so that one viewer's habits do not change another's.
             let mut random = Random::nth(seed, number as u64 + 1);
             let film = random.pick(&weights);
@@ -232,12 +259,13 @@ impl Plan {
             deeds.sort_by_key(|deed| deed.0);
             Visit {
                 number,
+                viewer,
                 at: wish.at,
                 film: wish.film.unwrap_or(film),
                 watch,
                 deeds,
             }
-        }))
+        }
     }
 }
 

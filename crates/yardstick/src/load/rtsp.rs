@@ -1,6 +1,7 @@
 //! A virtual viewer's control connection over RTSP. The media comes over UDP to a [`Receiver`], or in
 //! this connection, and is handed on to it.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -75,10 +76,15 @@ pub(super) struct Told {
 const MOST_EVENTS: usize = 100;
 
 /// Plays as the visit has it.
-pub(super) async fn watch(visit: &Visit, url: &str, shared: &Shared) -> Told {
+pub(super) async fn watch(
+    visit: &Visit,
+    url: &str,
+    source: Option<IpAddr>,
+    shared: &Shared,
+) -> Told {
     let receiver = &shared.receivers[visit.number % shared.receivers.len()];
     let mut told = Told::default();
-    let mut viewer = match begin(visit.number, url, shared, receiver).await {
+    let mut viewer = match begin(visit.number, url, source, shared, receiver).await {
         Ok(viewer) => viewer,
         Err(trouble) => {
             told.seen = receiver.end(visit.number).await;
@@ -116,12 +122,13 @@ struct Viewer<'a> {
 async fn begin<'a>(
     number: usize,
     url: &str,
+    source: Option<IpAddr>,
     shared: &'a Shared,
     receiver: &'a Receiver,
 ) -> Result<Viewer<'a>, Trouble> {
     let mut own = shared.own.load(Ordering::Relaxed);
     loop {
-        if let Some(mut viewer) = set_up(number, url, own, shared, receiver).await? {
+        if let Some(mut viewer) = set_up(number, url, source, own, shared, receiver).await? {
             viewer.play(&["Range: npt=0.000-"], 0).await?;
             return Ok(viewer);
         }
@@ -134,6 +141,7 @@ async fn begin<'a>(
 async fn set_up<'a>(
     number: usize,
     url: &str,
+    source: Option<IpAddr>,
     own: bool,
     shared: &'a Shared,
     receiver: &'a Receiver,
@@ -142,7 +150,7 @@ async fn set_up<'a>(
         mut connection,
         base,
         sdp,
-    } = Connection::describe(url).await?;
+    } = Connection::describe_from(url, source).await?;
     let media: Vec<Media> = description::parse(&sdp, &base)?;
     let to = description::end(&sdp);
     let (mut ssrcs, mut pairs) = (Vec::new(), Vec::new());

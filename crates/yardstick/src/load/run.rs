@@ -1,6 +1,7 @@
 //! A run: viewers begin when they are due, and every second it is told how it goes.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use super::probe::Probe;
 use super::receiver::{Receiver, Sampled};
 use super::rtsp::{self, Shared, Told};
 use super::sample::Sample;
+use super::sources::Sources;
 use super::story::{LoadStory, ViewerStory};
 use crate::histogram::Histogram;
 use crate::http;
@@ -38,10 +40,25 @@ pub struct Options {
     pub tcp: bool,
     /// Receiving threads.
     pub threads: usize,
+    /// Addresses of this machine that viewers come from; the plan has a number of viewers then.
+    pub sources: Option<Sources>,
+    /// Viewers whose film has ended begin another one, until `duration` is over; the plan has a number of viewers then.
+    pub again: bool,
+}
+
+impl Options {
+    fn source(&self, viewer: usize) -> Option<IpAddr> {
+        let viewers = self.plan.viewers.unwrap_or(1);
+        self.sources
+            .as_ref()
+            .map(|sources| sources.of(viewer, viewers))
+    }
 }
 
 /// Most samples that are kept: of a longer run every second, fourth, … of them.
 const MOST_SAMPLES: usize = 3600;
+/// How long viewers who have seen less than this wait before they begin again.
+const REST: Duration = Duration::from_secs(1);
 
 /// Runs, telling `tell` every second how it goes.
 ///
@@ -57,7 +74,16 @@ pub async fn run(options: Options, mut tell: impl FnMut(&Sample)) -> io::Result<
             "viewers arrive without end: limit their number or the duration".to_owned(),
         ));
     }
+    if (options.again || options.sources.is_some()) && options.plan.viewers.is_none() {
+        return Err(invalid("the number of viewers is not given".to_owned()));
+    }
+    if options.again && options.duration.is_none() {
+        return Err(invalid(
+            "viewers begin again without end: limit the duration".to_owned(),
+        ));
+    }
     let visits = options.plan.visits(options.urls.len()).map_err(invalid)?;
+    let further = options.plan.further(options.urls.len());
     raise_descriptors();
     let receivers = (0..options.threads.max(1))
         .map(|_| Receiver::start())
@@ -74,6 +100,8 @@ pub async fn run(options: Options, mut tell: impl FnMut(&Sample)) -> io::Result<
     });
     let mut run = Run {
         visits: Box::new(visits),
+        further: Box::new(further),
+        numbered: options.plan.viewers.unwrap_or(0),
         options,
         shared: Arc::clone(&shared),
         viewers: JoinSet::new(),
@@ -123,9 +151,14 @@ async fn story_of(shared: &Shared) -> Sampled {
 
 struct Run {
     visits: Box<dyn Iterator<Item = Visit> + Send>,
+    /// Draws what those see who begin again: by number of the visit, viewer, and time.
+    further: Box<dyn Fn(usize, usize, Duration) -> Visit + Send>,
+    /// The next number for them.
+    numbered: usize,
     options: Options,
     shared: Arc<Shared>,
-    viewers: JoinSet<ViewerStory>,
+    /// Those who watch; who has ended is told by their number.
+    viewers: JoinSet<(usize, ViewerStory)>,
     came: usize,
     story: LoadStory,
     /// As of the sample before.
@@ -175,7 +208,13 @@ impl Run {
             tokio::select! {
                 () = time::sleep(wait) => {}
                 Some(ended) = self.viewers.join_next() => {
-                    self.story.add(ended.map_err(io::Error::other)?);
+                    let (viewer, story) = ended.map_err(io::Error::other)?;
+                    self.story.add(story);
+                    if self.options.again && !self.shared.over.load(Ordering::Relaxed) {
+                        let visit = (self.further)(self.numbered, viewer, passed);
+                        self.numbered += 1;
+                        self.begin(visit);
+                    }
                 }
             }
         }
@@ -192,19 +231,27 @@ impl Run {
         self.came += 1;
         let url = self.options.urls[visit.film].clone();
         let shared = Arc::clone(&self.shared);
+        let source = self.options.source(visit.viewer);
+        let again = self.options.again;
         self.viewers.spawn(async move {
             let came = shared.at();
-            if url.starts_with("http://") {
-                let watched = watch_http(&visit, &url, &shared).await;
-                return ViewerStory::of(
+            let story = if url.starts_with("http://") {
+                let watched = watch_http(&visit, &url, source, &shared).await;
+                ViewerStory::of(
                     &Outcome::of_http(&url, &watched),
-                    visit.number,
+                    visit.viewer,
                     came,
                     shared.at(),
-                );
+                )
+            } else {
+                let told = rtsp::watch(&visit, &url, source, &shared).await;
+                story(&visit, url, shared.tcp, came, shared.at(), told)
+            };
+            if again && shared.at() - came < REST.as_secs_f64() {
+                // Where nothing comes, they do not ask without a pause.
+                time::sleep(REST).await;
             }
-            let told = rtsp::watch(&visit, &url, &shared).await;
-            story(&visit, url, shared.tcp, came, shared.at(), told)
+            (visit.viewer, story)
         });
     }
 
@@ -251,12 +298,18 @@ impl Run {
 }
 
 /// A player over HTTP who only counts and times.
-async fn watch_http(visit: &Visit, url: &str, shared: &Shared) -> http::Watched {
+async fn watch_http(
+    visit: &Visit,
+    url: &str,
+    source: Option<IpAddr>,
+    shared: &Shared,
+) -> http::Watched {
     let options = http::Options {
         duration: visit.watch,
         depth: shared.depth,
         patience: shared.patience,
         look: false,
+        source,
         progress: Arc::default(),
     };
     let over = || shared.over.load(Ordering::Relaxed);
@@ -321,7 +374,7 @@ fn story(visit: &Visit, url: String, tcp: bool, came: f64, left: f64, told: Told
     }
     let verdict = Verdict::of(findings);
     ViewerStory {
-        viewer: visit.number + 1,
+        viewer: visit.viewer + 1,
         url,
         protocol: format!("RTSP over {}", if tcp { "TCP" } else { "UDP" }),
         came_s: came,

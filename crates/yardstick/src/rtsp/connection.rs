@@ -1,13 +1,14 @@
 //! One RTSP control connection, with the frames interleaved in it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::connect::connect;
 use crate::trouble::Trouble;
 
 /// Longest answer that is taken.
@@ -76,8 +77,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the server of an `rtsp://` URL.
-    pub async fn open(url: &str) -> Result<Connection, Trouble> {
+    /// Connects to the server of an `rtsp://` URL, from `source` if given.
+    async fn open(url: &str, source: Option<IpAddr>) -> Result<Connection, Trouble> {
         let rest = url
             .strip_prefix("rtsp://")
             .ok_or_else(|| Trouble::Protocol(format!("{url}: not an rtsp:// URL")))?;
@@ -90,7 +91,7 @@ impl Connection {
         } else {
             format!("{authority}:554")
         };
-        let stream = timeout(PATIENCE, TcpStream::connect(&authority))
+        let stream = timeout(PATIENCE, connect(&authority, source))
             .await
             .map_err(|_| Trouble::Silence(PATIENCE.as_secs()))?
             .map_err(|error| Trouble::Unreachable(authority, error))?;
@@ -109,10 +110,15 @@ impl Connection {
     /// Connects to the server that is to send what has this URL, which may be another one than the URL's own (RFC 2326
     /// section 11.3.3), and has it described.
     pub async fn describe(url: &str) -> Result<Described, Trouble> {
+        Connection::describe_from(url, None).await
+    }
+
+    /// The same from this address of this machine.
+    pub async fn describe_from(url: &str, source: Option<IpAddr>) -> Result<Described, Trouble> {
         let accept = "Accept: application/sdp";
         let mut url = url.to_owned();
         for _ in 0..MOST_REDIRECTS {
-            let mut connection = Connection::open(&url).await?;
+            let mut connection = Connection::open(&url, source).await?;
             let answer = connection.ask("DESCRIBE", &url, &[accept]).await?;
             match (answer.status, answer.header("location")) {
                 (200, _) => {

@@ -1,0 +1,113 @@
+//! Many films: how much the caches fetch from the origin together, behind one address by scheduler, with addresses of films, and
+//! with redirects to the cache that has the film.
+
+use super::lab::{Run, Setup};
+use super::text::{GUEST, lines, table};
+use crate::report::{Figure, Report};
+
+const SCHEDULERS: [&str; 11] = [
+    "rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh", "mh", "sed", "nq",
+];
+/// Schedulers of the addresses of films.
+const BY_FILM: [&str; 3] = ["dh", "lblc", "lblcr"];
+
+fn setup(locality: &str, scheduler: &str) -> Setup {
+    Setup::default()
+        .with("METHOD", "direct")
+        .with("LOCALITY", locality)
+        .with("SCHEDULER", scheduler)
+        .with("FILMS", 48)
+        .with("FILM", 60)
+        .with("ZIPF", 1)
+        .with("CACHE", "5MiB")
+        .with("FIRST", 38)
+        .with("MORE", 0)
+        .with("MOST", 38)
+        .with("STEP", 600)
+        .with("SECONDS", 300)
+}
+
+pub fn setups() -> Vec<Setup> {
+    let mut all: Vec<Setup> = SCHEDULERS.map(|name| setup("none", name)).into();
+    all.extend(BY_FILM.map(|name| setup("films", name)));
+    all.push(setup("redirect", "wlc"));
+    all
+}
+
+fn fetched(run: &Run) -> f64 {
+    run.done("origin").sent
+}
+
+pub fn report(runs: &[Run]) -> Report {
+    let mut report = Report::new("lvscache-films");
+    let of = |locality: &'static str| {
+        let is = move |run: &&Run| run.setup.get("LOCALITY") == locality;
+        runs.iter().filter(is)
+    };
+    let best = of("none").map(fetched).fold(f64::INFINITY, f64::min);
+    let by_hash = of("films").find(|run| run.setup.get("SCHEDULER") == "dh");
+    if let (Some(redirect), Some(by_hash)) = (of("redirect").next(), by_hash) {
+        let ours = fetched(redirect);
+        report.figures.extend([
+            Figure::at_most(
+                "fetched_against_best_scheduler",
+                ours / best,
+                "of its bytes from the origin",
+                0.8,
+            ),
+            Figure::at_most(
+                "fetched_against_dh_by_film",
+                ours / fetched(by_hash),
+                "of its bytes from the origin",
+                1.05,
+            ),
+            Figure::at_most(
+                "largest_cache",
+                redirect.unevenness(),
+                "× the mean of all caches",
+                1.25,
+            ),
+            Figure::without_goal(
+                "largest_cache_dh_by_film",
+                by_hash.unevenness(),
+                "× the mean of all caches",
+            ),
+        ]);
+    }
+    let rows = runs.iter().map(|run| {
+        let way = match run.setup.get("LOCALITY") {
+            "films" => "addresses of films, ",
+            "redirect" => "redirects; first contact ",
+            _ => "one address, ",
+        };
+        vec![
+            format!("{way}{}", run.setup.get("SCHEDULER")),
+            run.story.each.len().to_string(),
+            run.unwell().to_string(),
+            format!("{:.1}", fetched(run) / 1e6),
+            format!(
+                "{:.1}",
+                100.0 * (1.0 - fetched(run) / run.story.bytes.max(1) as f64)
+            ),
+            format!("{:.2}", run.unevenness()),
+        ]
+    });
+    let table = table(
+        &[
+            "viewers are sent by",
+            "films watched",
+            "not well",
+            "fetched from the origin, MB",
+            "saved, %",
+            "largest cache / mean",
+        ],
+        rows,
+    );
+    report.text = lines(&table);
+    report.page = format!(
+        "48 films of a minute, 25 MB in all, chosen by Zipf's law (exponent 1) by 114 viewers of 38 addresses, who begin another film when \
+         one ends, for five minutes; three caches of 5 MiB by direct routing. {GUEST} What siblings give each other counts as \
+         sent, too.\n\n{table}"
+    );
+    report
+}

@@ -1,0 +1,371 @@
+//! Runs in the lab's guest, several at a time: what is set there, and what each machine and all viewers did.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+/// What `lab/tests/lvscache/inside` is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Setup(BTreeMap<&'static str, String>);
+
+impl Setup {
+    /// With one more setting, or another one.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl ToString) -> Setup {
+        self.0.insert(name, value.to_string());
+        self
+    }
+
+    /// A setting; empty if the guest's default applies.
+    pub fn get(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    /// As the guest reads it.
+    fn words(&self) -> String {
+        let words: Vec<String> = self
+            .0
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        words.join(" ")
+    }
+
+    /// A name for its folder.
+    fn folder(&self) -> String {
+        self.words()
+            .to_lowercase()
+            .replace(|c: char| !c.is_ascii_alphanumeric() && c != '=', "-")
+    }
+}
+
+/// Instructions a second that a machine has: a tenth of the paper's 866 MHz, if each cycle does one. In millions.
+pub const POWER: f64 = 90.0;
+
+/// The paper's clients: 8 at first, 6 more at each step until there are 38, each with three streams of one film.
+pub fn clients(step: u32, seconds: u32, film: u32) -> Setup {
+    Setup::default()
+        .with("FIRST", 8)
+        .with("MORE", 6)
+        .with("MOST", 38)
+        .with("STEP", step)
+        .with("SECONDS", seconds)
+        .with("FILM", film)
+}
+
+/// What a machine had done at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Sample {
+    /// Seconds since the guest started.
+    pub at: f64,
+    /// Millions of instructions, its kernel's for the network included.
+    pub instructions: f64,
+    /// Bytes that it has received.
+    pub received: f64,
+    /// Bytes that it has sent.
+    pub sent: f64,
+}
+
+/// A virtual viewer, as the yardstick writes it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Viewer {
+    /// Seconds since the yardstick began.
+    pub came_s: f64,
+    pub verdict: String,
+}
+
+/// What all of them saw.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Story {
+    pub each: Vec<Viewer>,
+    pub bytes: u64,
+    pub harmed: u64,
+    pub refused: u64,
+}
+
+/// A run.
+#[derive(Debug)]
+pub struct Run {
+    pub setup: Setup,
+    /// When the first client came, seconds since the guest started.
+    pub begin: f64,
+    /// By name: `origin`, `cache1`, `director`, ….
+    pub machines: BTreeMap<String, Vec<Sample>>,
+    pub story: Story,
+    /// What the director's kernel has counted, if there is a director.
+    director: Option<Status>,
+}
+
+/// The director's own report.
+#[derive(Debug, Deserialize)]
+struct Status {
+    services: Vec<Service>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Service {
+    of: String,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+impl Run {
+    /// Reads what the guest has written.
+    fn read(setup: &Setup, results: &Path) -> anyhow::Result<Run> {
+        let text = |name: &str| {
+            let path = results.join(name);
+            std::fs::read_to_string(&path).with_context(|| path.display().to_string())
+        };
+        let story = serde_json::from_str(&text("viewers.json")?).context("viewers.json")?;
+        let director = match setup.get("METHOD") {
+            "none" => None,
+            _ => Some(serde_json::from_str(&text("director.json")?).context("director.json")?),
+        };
+        Ok(Run {
+            director,
+            setup: setup.clone(),
+            begin: text("begin")?.trim().parse().context("begin")?,
+            machines: machines(&text("samples")?)?,
+            story,
+        })
+    }
+
+    /// Bytes of viewers' packets that IPVS has forwarded to caches, and of caches' packets to viewers.
+    pub fn forwarded(&self) -> (u64, u64) {
+        let services = self.director.iter().flat_map(|status| &status.services);
+        services
+            // Checks have services of their own.
+            .filter(|service| !service.of.starts_with("checks"))
+            .fold((0, 0), |(to, from), service| {
+                (to + service.bytes_in, from + service.bytes_out)
+            })
+    }
+
+    /// The caches' names.
+    pub fn caches(&self) -> impl Iterator<Item = &str> {
+        let names = self.machines.keys().map(String::as_str);
+        names.filter(|name| name.starts_with("cache"))
+    }
+
+    /// What a machine did from the first client on, beyond what it did before in the same time (checks of health).
+    pub fn done(&self, machine: &str) -> Sample {
+        let samples = self.machines.get(machine).map_or(&[][..], Vec::as_slice);
+        let before: Vec<&Sample> = samples
+            .iter()
+            .filter(|sample| sample.at <= self.begin)
+            .collect();
+        let (Some(first), Some(last)) = (before.first(), samples.last()) else {
+            return Sample::default();
+        };
+        let start = before.last().map_or(**first, |last| **last);
+        let idle = (start.at - first.at).max(1.0);
+        let seconds = last.at - start.at;
+        let beyond = |of: fn(&Sample) -> f64| {
+            (of(last) - of(&start) - (of(&start) - of(first)) / idle * seconds).max(0.0)
+        };
+        Sample {
+            at: seconds,
+            instructions: beyond(|sample| sample.instructions),
+            received: beyond(|sample| sample.received),
+            sent: beyond(|sample| sample.sent),
+        }
+    }
+
+    /// What a machine did each `step` seconds, from the first client on: seconds, and `of` a second.
+    pub fn course(&self, machine: &str, step: f64, of: fn(&Sample) -> f64) -> Vec<(f64, f64)> {
+        let mut out = Vec::new();
+        let mut last: Option<&Sample> = None;
+        for sample in self.machines.get(machine).into_iter().flatten() {
+            match last {
+                Some(before) if sample.at - before.at >= step => {
+                    let rate = (of(sample) - of(before)) / (sample.at - before.at);
+                    out.push((sample.at - self.begin, rate));
+                    last = Some(sample);
+                }
+                None if sample.at >= self.begin => last = Some(sample),
+                _ => {}
+            }
+        }
+        out
+    }
+
+    /// The most that `of` was of a machine in a second, over `step` seconds.
+    pub fn peak(&self, machine: &str, step: f64, of: fn(&Sample) -> f64) -> f64 {
+        let course = self.course(machine, step, of).into_iter();
+        course.map(|point| point.1).fold(0.0, f64::max)
+    }
+
+    /// The largest cache's bytes to viewers against the mean of all.
+    pub fn unevenness(&self) -> f64 {
+        let sent: Vec<f64> = self.caches().map(|cache| self.done(cache).sent).collect();
+        let mean = sent.iter().sum::<f64>() / sent.len().max(1) as f64;
+        sent.into_iter().fold(0.0, f64::max) / mean.max(1.0)
+    }
+
+    /// Viewers whose film stood still, came with errors or not at all.
+    pub fn unwell(&self) -> u64 {
+        self.story.harmed + self.story.refused
+    }
+}
+
+/// Lines of seconds, name, microseconds (of a processor with an instruction a nanosecond), bytes in and out.
+fn machines(text: &str) -> anyhow::Result<BTreeMap<String, Vec<Sample>>> {
+    let mut all: BTreeMap<String, Vec<Sample>> = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [at, name, spent, received, sent] = words[..] else {
+            bail!("samples: {line:?}");
+        };
+        let number = |word: &str| word.parse::<f64>().with_context(|| line.to_owned());
+        all.entry(name.to_owned()).or_default().push(Sample {
+            at: number(at)?,
+            instructions: number(spent)? / 1e3,
+            received: number(received)?,
+            sent: number(sent)?,
+        });
+    }
+    Ok(all)
+}
+
+/// How runs are carried out.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    /// The lab's command.
+    pub command: String,
+    /// So many at a time.
+    pub jobs: usize,
+    /// Where results are kept; what is there already is not carried out again.
+    pub results: PathBuf,
+}
+
+impl Lab {
+    /// All runs, in the order of their setups.
+    pub fn run(&self, setups: &[Setup]) -> anyhow::Result<Vec<Run>> {
+        ensure!(
+            Path::new(&self.command).is_file(),
+            "{} is not there: start this in the repository",
+            self.command
+        );
+        let taken = AtomicUsize::new(0);
+        let take = || setups.get(taken.fetch_add(1, Ordering::Relaxed));
+        std::thread::scope(|scope| {
+            let work = || -> anyhow::Result<()> {
+                while let Some(setup) = take() {
+                    self.one(setup)?;
+                }
+                Ok(())
+            };
+            let workers: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+            workers
+                .into_iter()
+                .try_for_each(|worker| worker.join().unwrap_or_else(|_| bail!("a run panicked")))
+        })?;
+        let read = |setup| Run::read(setup, &self.folder(setup).join("lvscache"));
+        setups.iter().map(read).collect()
+    }
+
+    fn folder(&self, setup: &Setup) -> PathBuf {
+        self.results.join(setup.folder())
+    }
+
+    fn one(&self, setup: &Setup) -> anyhow::Result<()> {
+        let folder = self.folder(setup);
+        if Run::read(setup, &folder.join("lvscache")).is_ok() {
+            return Ok(());
+        }
+        eprintln!("lvscache: {}", setup.words());
+        std::fs::create_dir_all(&folder)?;
+        let log = std::fs::File::create(folder.join("log"))?;
+        let status = Command::new(&self.command)
+            .arg("lvscache")
+            .env("LVSCACHE", setup.words())
+            .env("LAB_RESULTS", &folder)
+            .env("REELWAY_BIN", std::env::current_exe()?)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .status()?;
+        ensure!(
+            status.success(),
+            "{} has failed: see {}",
+            setup.words(),
+            folder.join("log").display()
+        );
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> Run {
+        let samples = "10 cache1 1000 100 0\n20 cache1 2000 200 10\n30 cache1 9000 300 1020\n40 cache1 19000 400 3020\n\
+                       10 cache2 0 0 0\n20 cache2 0 0 0\n40 cache2 0 0 1000\n";
+        Run {
+            setup: Setup::default().with("METHOD", "nat"),
+            begin: 21.0,
+            machines: machines(samples).unwrap(),
+            story: serde_json::from_str(
+                r#"{"each": [{"came_s": 0, "left_s": 9, "bytes": 7, "verdict": "well", "stalls": 0, "lost": 0}],
+                    "bytes": 7, "harmed": 1, "refused": 2, "packets": 3}"#,
+            )
+            .unwrap(),
+            director: serde_json::from_str(
+                r#"{"services": [{"of": "virtual address", "bytes_in": 5, "bytes_out": 70, "mark": 1},
+                    {"of": "addresses of films", "bytes_in": 1, "bytes_out": 0},
+                    {"of": "checks", "bytes_in": 1000, "bytes_out": 1000}]}"#,
+            )
+            .unwrap(),
+        }
+    }
+
+    #[test]
+    fn what_checks_cause_is_not_counted_as_forwarded() {
+        assert_eq!(run().forwarded(), (6, 70));
+    }
+
+    #[test]
+    fn what_a_machine_does_without_viewers_is_subtracted() {
+        let done = run().done("cache1");
+        assert_eq!(done.at, 20.0);
+        // 17 in 20 seconds, of which 0.1 a second without viewers.
+        assert!((done.instructions - 15.0).abs() < 1e-9);
+        assert!((done.sent - (3010.0 - 20.0)).abs() < 1e-9);
+        assert_eq!(done.received, 0.0);
+        assert_eq!(run().done("director"), Sample::default());
+    }
+
+    #[test]
+    fn courses_begin_with_the_first_client() {
+        let course = run().course("cache1", 10.0, |sample| sample.sent);
+        assert_eq!(course, [(19.0, 200.0)]);
+        assert_eq!(
+            run().peak("cache1", 10.0, |sample| sample.instructions),
+            1.0
+        );
+    }
+
+    #[test]
+    fn the_largest_cache_is_compared_with_the_mean() {
+        let run = run();
+        assert_eq!(run.caches().collect::<Vec<_>>(), ["cache1", "cache2"]);
+        assert!((run.unevenness() - 2990.0 / 1995.0).abs() < 1e-9);
+        assert_eq!(run.unwell(), 3);
+    }
+
+    #[test]
+    fn a_setup_has_a_folder_of_its_own() {
+        let setup = Setup::default()
+            .with("METHOD", "gue:6080")
+            .with("CACHES", 3);
+        assert_eq!(setup.words(), "CACHES=3 METHOD=gue:6080");
+        assert_eq!(setup.folder(), "caches=3-method=gue-6080");
+        assert_eq!((setup.get("CACHES"), setup.get("SEED")), ("3", ""));
+        assert!(machines("10 cache1 1").is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! `reelway bench lvscache`: the LVS-cache paper again, in the lab's kernel: caches behind one virtual address, with ever more
+//! clients. An instruction takes a nanosecond there, so a run is the same on every machine, however busy.
+//!
+//! Machines are network namespaces. Rates, links and processors are a tenth of the paper's (10 Mbit/s, a film of 70 kbit/s, 90
+//! million instructions a second), so that the whole network fits into one emulated processor.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `lab.rs` | runs: what is set in the guest, and what each machine and all viewers did |
+//! | `text.rs` | what all pages have in common |
+//! | `drawn.rs` | Figures 2 to 5 |
+//! | `schedulers.rs` | every forwarding method with every scheduler; how much runs of other seeds differ |
+//! | `costs.rs` | what goes through the director, and what it costs there |
+//! | `films.rs` | many films: how much caches fetch, by scheduler and where films have their place |
+//! | `servers.rs` | Squid, Varnish and nginx as the caches |
+
+mod costs;
+mod drawn;
+mod films;
+mod lab;
+mod schedulers;
+mod servers;
+mod text;
+
+use clap::{Parser, ValueEnum};
+
+use self::lab::{Lab, Run, Setup};
+use crate::arguments::arguments;
+use crate::bed::{Folder, packages};
+use crate::report::Report;
+
+/// Its arguments.
+#[derive(Debug, Parser)]
+#[command(
+    name = "reelway bench lvscache",
+    about = "The LVS-cache paper again: caches behind one virtual address, with ever more clients"
+)]
+struct Args {
+    /// Which part of it
+    #[arg(long, default_value = "drawn")]
+    only: Part,
+    /// Runs at a time; each takes a core
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// The lab's command
+    #[arg(long, default_value = "lab/run")]
+    lab: String,
+    /// Keep what the guests write in this folder, and take from it runs that are there already
+    #[arg(long, value_name = "DIR")]
+    results: Option<std::path::PathBuf>,
+    /// Install the Debian packages of the servers that are missing (needs root)
+    #[arg(long)]
+    install: bool,
+}
+
+/// A part of the experiment, with a page of its own.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Part {
+    /// The paper's figures
+    Drawn,
+    /// Every method with every scheduler
+    Schedulers,
+    /// What the director carries, and what it costs
+    Costs,
+    /// Many films
+    Films,
+    /// Squid, Varnish and nginx
+    Servers,
+}
+
+impl Part {
+    fn setups(self) -> Vec<Setup> {
+        match self {
+            Part::Drawn => drawn::setups(),
+            Part::Schedulers => schedulers::setups(),
+            Part::Costs => costs::setups(),
+            Part::Films => films::setups(),
+            Part::Servers => servers::setups(),
+        }
+    }
+
+    fn report(self, runs: &[Run]) -> Report {
+        match self {
+            Part::Drawn => drawn::report(runs),
+            Part::Schedulers => schedulers::report(runs),
+            Part::Costs => costs::report(runs),
+            Part::Films => films::report(runs),
+            Part::Servers => servers::report(runs),
+        }
+    }
+}
+
+/// Runs the experiment with its own arguments.
+///
+/// # Errors
+/// The lab is not there, or a run has failed.
+pub fn run(args: &[String]) -> anyhow::Result<Report> {
+    let args: Args = arguments("lvscache", args);
+    if args.install {
+        packages::install(&["squid", "varnish", "nginx"])?;
+    }
+    let folder = Folder::make("lvscache")?;
+    let lab = Lab {
+        command: args.lab,
+        jobs: args.jobs,
+        results: args.results.unwrap_or_else(|| folder.path().to_owned()),
+    };
+    Ok(args.only.report(&lab.run(&args.only.setups())?))
+}

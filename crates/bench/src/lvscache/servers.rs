@@ -1,0 +1,98 @@
+//! Squid, Varnish and nginx as the caches, alone and behind a director: where each has had enough, and what a megabyte costs it.
+
+use super::lab::{POWER, Run, Setup, clients};
+use super::text::{GUEST, lines, table};
+use crate::report::{Figure, Report};
+
+const SERVERS: [&str; 4] = ["reelway", "squid", "varnish", "nginx"];
+
+fn setup(server: &str, caches: u32) -> Setup {
+    let method = if caches == 1 { "none" } else { "direct" };
+    clients(60, 420, 60)
+        .with("SERVER", server)
+        .with("METHOD", method)
+        .with("SCHEDULER", "wlc")
+        .with("CACHES", caches)
+}
+
+pub fn setups() -> Vec<Setup> {
+    let alone = SERVERS.map(|server| setup(server, 1));
+    let behind = SERVERS.map(|server| setup(server, 3));
+    alone.into_iter().chain(behind).collect()
+}
+
+/// Instructions of all caches a byte that viewers got.
+fn instructions(run: &Run) -> f64 {
+    let all: f64 = run.caches().map(|cache| run.done(cache).instructions).sum();
+    all * 1e6 / run.story.bytes.max(1) as f64
+}
+
+/// How many clients there were when the first film went wrong.
+fn enough(run: &Run) -> String {
+    let wrong = run
+        .story
+        .each
+        .iter()
+        .filter(|viewer| viewer.verdict != "well");
+    match wrong.map(|viewer| viewer.came_s).min_by(f64::total_cmp) {
+        Some(at) => (8 + 6 * (at / 60.0) as u32).min(38).to_string(),
+        None => "never".to_owned(),
+    }
+}
+
+pub fn report(runs: &[Run]) -> Report {
+    let mut report = Report::new("lvscache-servers");
+    let alone = |server: &str| {
+        runs.iter()
+            .find(|run| run.setup == setup(server, 1))
+            .map(instructions)
+    };
+    if let Some(ours) = alone("reelway") {
+        for (server, most) in [("squid", Some(0.2)), ("varnish", None), ("nginx", None)] {
+            let Some(theirs) = alone(server) else {
+                continue;
+            };
+            let id = format!("instructions_against_{server}");
+            let unit = "of its instructions a byte";
+            report.figures.push(match most {
+                Some(most) => Figure::at_most(&id, ours / theirs, unit, most),
+                None => Figure::without_goal(&id, ours / theirs, unit),
+            });
+        }
+    }
+    let busiest = |run: &Run| {
+        let peaks = run
+            .caches()
+            .map(|cache| run.peak(cache, 20.0, |sample| sample.instructions));
+        100.0 * peaks.fold(0.0, f64::max) / POWER
+    };
+    let rows = runs.iter().map(|run| {
+        vec![
+            format!("{} × {}", run.setup.get("CACHES"), run.setup.get("SERVER")),
+            run.story.each.len().to_string(),
+            run.unwell().to_string(),
+            enough(run),
+            format!("{:.1}", busiest(run)),
+            format!("{:.1}", instructions(run)),
+            format!("{:.2}", run.done("origin").sent / 1e6),
+        ]
+    });
+    let table = table(
+        &[
+            "caches",
+            "films watched",
+            "not well",
+            "clients at the first of them",
+            "busiest cache, % of its processor",
+            "instructions a byte",
+            "origin sent, MB",
+        ],
+        rows,
+    );
+    report.text = lines(&table);
+    report.page = format!(
+        "The paper's clients, with steps of a minute instead of ten and a film of a minute, before one cache alone and before three behind a \
+         director (direct routing, wlc). Each cache has 12 MiB for films. {GUEST}\n\n{table}"
+    );
+    report
+}

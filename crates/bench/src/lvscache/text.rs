@@ -1,0 +1,27 @@
+//! What all pages of the experiment have in common.
+
+/// What all pages say of the guest.
+pub const GUEST: &str = "All machines are network namespaces of one kernel in the lab's guest (`lab/tests/lvscache`), whose processor does \
+    an instruction in a nanosecond, so that a run is the same on every computer. Caches and director have a link of 10 Mbit/s and \
+    90 million instructions a second each, a tenth of the paper's; the film has 70 kbit/s. What a machine's kernel does for its network \
+    counts as its own.";
+
+/// A table in Markdown.
+pub fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut out = format!("| {} |\n|", head.join(" | "));
+    for number in 0..head.len() {
+        out += if number == 0 { "---|" } else { "---:|" };
+    }
+    out.push('\n');
+    for row in rows {
+        out += &format!("| {} |\n", row.join(" | "));
+    }
+    out
+}
+
+/// The same for the terminal.
+pub fn lines(table: &str) -> Vec<String> {
+    let rows = table.lines().enumerate().filter(|(number, _)| *number != 1);
+    rows.map(|(_, line)| format!("  {}", line.trim_matches(['|', ' '])))
+        .collect()
+}
