@@ -58,10 +58,16 @@ class Harness:
         return tuple(sum(end[place] for end in self.ends) for place in range(3))
 
 
+# How much of a failure's message is shown: what did not hold is in its first lines.
+LINES, CHARACTERS = 6, 600
+
+
 def cause(lines):
-    """The first failure in what a test printed: where, and its first line."""
+    """The first failure in what a test printed: where, and the beginning of its message."""
     for place, line in enumerate(lines):
         if found := PANIC.match(line):
-            message = next((line.strip() for line in lines[place + 1 :] if line.strip()), "")
-            return f"{found[1]}: {message}"
+            message = [line.strip() for line in lines[place + 1 :]]
+            end = next((at for at, line in enumerate(message) if line.startswith("note: ")), len(message))
+            shown = " | ".join([line for line in message[:end] if line][:LINES])
+            return f"{found[1]}: {shown}"[:CHARACTERS]
     return next((line.strip() for line in lines if line.strip()), "no message")

@@ -224,6 +224,20 @@ class Lists(unittest.TestCase):
         self.assertEqual(output.skip("test a ... SKIPPED b: c"), ("b", "c"))
         self.assertIsNone(output.skip("it SKIPPED nothing"))
 
+    def test_what_did_not_hold_is_shown(self):
+        said = [
+            "thread 'a' panicked at a.rs:7:5:",
+            "assertion `left == right` failed: 40 viewers: 1 harmed",
+            "  x 1 x lost",
+            "",
+            "  left: 1",
+            "note: run with `RUST_BACKTRACE=1`",
+            "later",
+        ]
+        shown = "a.rs:7:5: assertion `left == right` failed: 40 viewers: 1 harmed | x 1 x lost | left: 1"
+        self.assertEqual(output.cause(said), shown)
+        self.assertEqual(output.cause(["thread 'a' panicked at a.rs:7:5:", "x" * 10_000]), "a.rs:7:5: " + "x" * 589)
+
 
 def arguments(program):
     return ["--offline", *(["--test", program] if program else ["--lib"])]

@@ -132,16 +132,17 @@ impl Judge {
         } else {
             &mut self.aside
         };
-        let lost = tally.lost;
-        let closed = stream.meter.packet(&header, payload.len(), at, tally);
-        if judging {
-            let behind = closed.map(|unit| behind(&unit, stream.began));
-            if tally.lost > lost || behind.is_some_and(|behind| behind > PLAYER_BUFFER) {
-                self.broken.insert(header.ssrc);
+        stream.meter.packet(&header, payload.len(), at, tally);
+        while let Some(unit) = stream.meter.next() {
+            if judging {
+                let behind = behind(&unit, stream.began);
+                if unit.broken || behind > PLAYER_BUFFER {
+                    self.broken.insert(header.ssrc);
+                }
+                self.story.behind.add(behind);
             }
-            behind
-                .into_iter()
-                .for_each(|behind| self.story.behind.add(behind));
+        }
+        if judging {
             self.story.bursts[(stream.meter.within() as usize).min(MOST_BURST)] += 1;
         }
     }
@@ -149,8 +150,11 @@ impl Judge {
     /// All that was judged.
     fn finish(mut self) -> LightStory {
         if self.judging {
-            for stream in self.streams.values_mut() {
+            for (ssrc, stream) in &mut self.streams {
                 stream.meter.finish(&mut self.judged);
+                if std::iter::from_fn(|| stream.meter.next()).any(|unit| unit.broken) {
+                    self.broken.insert(*ssrc);
+                }
             }
         }
         let Tally {

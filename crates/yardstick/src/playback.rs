@@ -149,11 +149,10 @@ impl OnlinePlayer {
     }
 
     /// An access unit has come, as far as it comes at all.
-    pub fn unit(&mut self, unit: Option<Unit>) {
-        let Some((unit, base)) = unit.zip(self.base) else {
-            return;
-        };
-        self.show(unit.media, unit.last, !unit.broken, base);
+    pub fn unit(&mut self, unit: Unit) {
+        if let Some(base) = self.base {
+            self.show(unit.media, unit.last, !unit.broken, base);
+        }
     }
 
     /// The same of one that is kept.

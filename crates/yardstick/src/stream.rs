@@ -36,6 +36,17 @@ pub(crate) struct Tally {
     pub late: Histogram,
 }
 
+/// An access unit of which packets may still come.
+#[derive(Debug)]
+struct Open {
+    rtp_time: u32,
+    unit: Unit,
+    /// Sequence number of its last packet until now.
+    end: u16,
+    /// Packets before it and in it that are missing.
+    missing: u32,
+}
+
 /// What is known of a stream.
 #[derive(Debug)]
 pub(crate) struct StreamMeter {
@@ -50,8 +61,10 @@ pub(crate) struct StreamMeter {
     fresh: bool,
     /// Which of the packets before `expected` came: bit 0 is the one just before.
     came: u128,
-    gap: bool,
-    current: Option<(u32, Unit)>,
+    /// Access units that are open (the last one, with its RTP timestamp), or of which packets may still come.
+    open: VecDeque<Open>,
+    /// Access units that are whole, or that count as broken, in order of arrival.
+    done: VecDeque<Unit>,
     /// Not judged yet, in order of arrival, and their times in the film.
     waiting: Vec<Unit>,
     /// What lateness is measured from: arrival less time in the film, ns.
@@ -72,8 +85,8 @@ impl StreamMeter {
             expected: None,
             fresh: true,
             came: 0,
-            gap: false,
-            current: None,
+            open: VecDeque::new(),
+            done: VecDeque::new(),
             waiting: Vec::new(),
             base: None,
             recent: VecDeque::new(),
@@ -89,16 +102,14 @@ impl StreamMeter {
         rtp_time: Option<u32>,
         from: i64,
         tally: &mut Tally,
-    ) -> Option<Unit> {
-        let open = self.finish(tally);
+    ) {
+        self.finish(tally);
         self.base = None;
         self.rtp_from = rtp_time;
         self.from = from;
         self.expected = seq;
         self.fresh = true;
         self.came = u128::MAX;
-        self.gap = false;
-        open
     }
 
     /// The film's time of an RTP timestamp, ns.
@@ -108,15 +119,15 @@ impl StreamMeter {
         self.from + ticks * 1_000_000_000 / i64::from(self.rate)
     }
 
-    /// Takes a packet of `bytes` payload that came at `at` (ns since 1970); gives the access unit that it
-    /// closes.
+    /// Takes a packet of `bytes` payload that came at `at` (ns since 1970); gives the film's time (ns) of the access unit that
+    /// it closes. [`next`](Self::next) gives the unit itself when nothing more of it can come.
     pub fn packet(
         &mut self,
         header: &Header,
         bytes: usize,
         at: u64,
         tally: &mut Tally,
-    ) -> Option<Unit> {
+    ) -> Option<i64> {
         if std::mem::take(&mut self.fresh) {
             self.came = u128::MAX;
             let media = self.media(header.rtp_time);
@@ -135,6 +146,8 @@ impl StreamMeter {
                 self.came |= 1 << bit;
                 tally.lost = tally.lost.saturating_sub(1);
                 tally.reordered += 1;
+                self.came_after_all(header.seq, at);
+                self.close(tally);
             } else {
                 tally.repeated += 1;
             }
@@ -147,45 +160,84 @@ impl StreamMeter {
             | 1;
         self.expected = Some(header.seq.wrapping_add(1));
         tally.lost += u64::from(ahead);
-        self.gap |= ahead > 0;
-        if let Some((time, unit)) = &mut self.current
-            && *time == header.rtp_time
+        if let Some(open) = self.open.back_mut()
+            && open.rtp_time == header.rtp_time
         {
-            unit.last = at;
-            unit.packets += 1;
-            unit.broken |= std::mem::take(&mut self.gap);
+            open.unit.last = open.unit.last.max(at);
+            open.unit.packets += 1;
+            open.end = header.seq;
+            open.missing += u32::from(ahead);
             return None;
         }
-        let next = Unit {
+        let closed = self.open.back().map(|open| open.unit.media);
+        let unit = Unit {
             media: self.media(header.rtp_time),
             first: at,
             last: at,
             packets: 1,
-            broken: std::mem::take(&mut self.gap),
+            broken: false,
         };
-        let closed = self.current.replace((header.rtp_time, next))?.1;
-        self.close(closed, tally);
-        Some(closed)
+        self.open.push_back(Open {
+            rtp_time: header.rtp_time,
+            unit,
+            end: header.seq,
+            missing: u32::from(ahead),
+        });
+        self.close(tally);
+        closed
     }
 
-    fn close(&mut self, unit: Unit, tally: &mut Tally) {
+    /// A packet that was missing has come: a player would have waited for it.
+    fn came_after_all(&mut self, seq: u16, at: u64) {
+        let mut of = self.open.iter_mut();
+        // Packets are missed with the access unit that came after them.
+        if let Some(open) = of.find(|open| open.end.wrapping_sub(seq) < 0x8000) {
+            open.missing = open.missing.saturating_sub(1);
+            open.unit.last = open.unit.last.max(at);
+        }
+    }
+
+    /// Judges the access units of which nothing more can come, up to the first of which something can.
+    fn close(&mut self, tally: &mut Tally) {
+        let newest = self.expected.unwrap_or_default();
+        while self.open.len() > 1
+            && let Some(open) = self.open.pop_front_if(|open| {
+                open.missing == 0 || u32::from(newest.wrapping_sub(open.end)) > WINDOW
+            })
+        {
+            self.judge(open, tally);
+        }
+    }
+
+    fn judge(&mut self, open: Open, tally: &mut Tally) {
+        let unit = Unit {
+            broken: open.missing > 0,
+            ..open.unit
+        };
+        self.done.push_back(unit);
         self.waiting.push(unit);
         if self.waiting.len() >= BLOCK + REORDER {
             self.flush(BLOCK, tally);
         }
     }
 
-    /// Nothing more comes of this place: the access unit that was open.
-    pub fn finish(&mut self, tally: &mut Tally) -> Option<Unit> {
-        let open = self.current.take().map(|(_, unit)| unit);
-        self.waiting.extend(open);
+    /// The next access unit of which nothing more comes.
+    pub fn next(&mut self) -> Option<Unit> {
+        self.done.pop_front()
+    }
+
+    /// Nothing more comes of this place.
+    pub fn finish(&mut self, tally: &mut Tally) {
+        while let Some(open) = self.open.pop_front() {
+            self.judge(open, tally);
+        }
         self.flush(self.waiting.len(), tally);
-        open
     }
 
     /// Forgets what came and was not judged.
     pub fn forget(&mut self) {
         self.waiting.clear();
+        self.done.clear();
         self.base = None;
     }
 
@@ -303,11 +355,49 @@ mod tests {
     }
 
     #[test]
+    fn an_access_unit_whose_packets_come_in_another_order_is_whole_and_as_late_as_the_last_of_them()
+    {
+        let (mut meter, mut tally) = (StreamMeter::new(true, 90_000), Tally::default());
+        // Pictures of two packets each; 3 comes after 4, and 6 never.
+        for (at, seq) in [0, 1, 2, 4, 3, 5, 7, 8, 9].into_iter().enumerate() {
+            let picture = u32::from(seq) / 2;
+            meter.packet(&header(seq, picture * 3600), 1, at as u64, &mut tally);
+        }
+        let came: Vec<Unit> = std::iter::from_fn(|| meter.next()).collect();
+        let whole = |unit: &Unit| (unit.packets, unit.last, unit.broken);
+        // The second one's last packet was missed with the third.
+        let all: Vec<_> = came.iter().map(whole).collect();
+        assert_eq!(all, [(2, 1, false), (1, 2, false), (2, 5, false)]);
+        meter.finish(&mut tally);
+        assert_eq!(whole(&meter.next().unwrap()), (1, 6, true));
+        assert_eq!((tally.lost, tally.reordered), (1, 1));
+    }
+
+    #[test]
+    fn a_missing_packet_is_waited_for_as_long_as_it_may_come() {
+        let (mut meter, mut tally) = (StreamMeter::new(true, 90_000), Tally::default());
+        let mut closed = Vec::new();
+        for seq in (0..400).filter(|seq| *seq != 100) {
+            meter.packet(&header(seq, u32::from(seq) * 3600), 1, 0, &mut tally);
+            closed.extend(std::iter::from_fn(|| meter.next()).map(|unit| (seq, unit.broken)));
+            assert!(meter.open.len() <= WINDOW as usize + 1);
+        }
+        let broken: Vec<u16> = closed
+            .iter()
+            .filter(|(_, broken)| *broken)
+            .map(|(seq, _)| *seq)
+            .collect();
+        assert_eq!(broken, [101 + WINDOW as u16]);
+        assert_eq!(closed.len(), 398);
+    }
+
+    #[test]
     fn what_was_lost_before_the_first_packet_is_lost_where_it_was_announced() {
         let (mut meter, mut tally) = (StreamMeter::new(true, 90_000), Tally::default());
         meter.announce(Some(10), Some(0), 0, &mut tally);
         let _ = meter.packet(&header(13, 3600), 1, 0, &mut tally);
-        let unit = meter.finish(&mut tally).unwrap();
+        meter.finish(&mut tally);
+        let unit = meter.next().unwrap();
         assert_eq!((tally.lost, unit.media, unit.broken), (3, 40_000_000, true));
     }
 

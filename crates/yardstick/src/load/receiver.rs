@@ -198,6 +198,8 @@ struct State {
     viewers: HashMap<usize, (Viewing, Vec<u32>, Vec<u64>)>,
     /// Viewer and track of an SSRC on the shared pair.
     ssrcs: HashMap<u32, (usize, usize)>,
+    /// Goodbyes, when they came, and of whose stream: they count when everything that came before them has been taken.
+    byes: Vec<(u64, usize, usize)>,
     /// What those who left got.
     gone: Sampled,
 }
@@ -210,6 +212,7 @@ impl State {
             next_port: 0,
             viewers: HashMap::new(),
             ssrcs: HashMap::new(),
+            byes: Vec::new(),
             gone: Sampled::default(),
         };
         state.open(rtp, false, None)?;
@@ -253,9 +256,13 @@ impl State {
                 }
                 self.command(command)?;
             }
+            let mut behind = None;
             for event in &events[..ready] {
-                self.take(event.data(), &mut inbox)?;
+                if let Some(at) = self.take(event.data(), &mut inbox)? {
+                    behind = Some(behind.map_or(at, |behind: u64| behind.min(at)));
+                }
             }
+            self.say_goodbye(behind);
         }
     }
 
@@ -360,16 +367,17 @@ impl State {
         seen
     }
 
-    /// Takes what a socket has.
-    fn take(&mut self, port: u64, inbox: &mut Inbox) -> io::Result<()> {
+    /// Takes what a socket has. Where that is more than it may have in its turn: when the last came that was taken.
+    fn take(&mut self, port: u64, inbox: &mut Inbox) -> io::Result<Option<u64>> {
+        let mut latest = None;
         for _ in 0..TURN {
             let Some(open) = self.ports.get_mut(&port) else {
-                return Ok(());
+                return Ok(None);
             };
             let received = match inbox.receive(open.socket.as_raw_fd()) {
                 Ok(received) => received,
                 Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => return Ok(()),
+                    io::ErrorKind::WouldBlock => return Ok(None),
                     // Reports that nobody reads come back as refused.
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused => continue,
                     _ => return Err(error),
@@ -381,9 +389,10 @@ impl State {
             let (owner, is_rtcp) = (open.owner, open.is_rtcp);
             let mut datagrams = inbox.datagrams(&received);
             if is_rtcp {
-                datagrams.for_each(|datagram| self.report(datagram, owner));
+                datagrams.for_each(|datagram| self.report(datagram, owner, received.at));
                 continue;
             }
+            latest = Some(received.at);
             // The packets of a run are of one stream mostly: it is looked up when it changes.
             let mut run: Option<(u32, usize, &mut Viewing)> = None;
             for (header, payload) in datagrams.by_ref().filter_map(parse) {
@@ -399,10 +408,10 @@ impl State {
                 }
             }
         }
-        Ok(())
+        Ok(latest)
     }
 
-    fn report(&mut self, datagram: &[u8], owner: Option<(usize, usize)>) {
+    fn report(&mut self, datagram: &[u8], owner: Option<(usize, usize)>, at: u64) {
         // The sender of a compound is in its first packet, whatever that is (RFC 3550 section 6.4).
         let sender = datagram
             .get(4..8)
@@ -410,9 +419,25 @@ impl State {
         let whose = owner.or_else(|| self.ssrcs.get(&sender?).copied());
         if let (Some((viewer, track)), Ok(compound)) = (whose, reports::parse(datagram))
             && compound.bye
-            && let Some((viewing, ..)) = self.viewers.get_mut(&viewer)
+            && !self
+                .byes
+                .iter()
+                .any(|bye| (bye.1, bye.2) == (viewer, track))
         {
-            viewing.bye(track);
+            self.byes.push((at, viewer, track));
         }
+    }
+
+    /// Streams have ended whose goodbyes came before `behind`, up to which everything else was taken; `None`: up to now. After
+    /// a standstill of this thread, reports would overtake packets otherwise.
+    fn say_goodbye(&mut self, behind: Option<u64>) {
+        let State { byes, viewers, .. } = self;
+        byes.retain(|(at, viewer, track)| {
+            let waits = behind.is_some_and(|behind| behind <= *at);
+            if !waits && let Some((viewing, ..)) = viewers.get_mut(viewer) {
+                viewing.bye(*track);
+            }
+            waits
+        });
     }
 }

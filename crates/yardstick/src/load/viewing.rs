@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::packet::Header;
 use crate::playback::{OnlinePlayer, Playback};
 use crate::stream::{StreamMeter, Tally};
-use crate::unit::Unit;
 
 /// Most packets of a stream that are kept aside while it is not known which of them belong to what is
 /// asked for: some seconds.
@@ -113,8 +112,10 @@ impl Viewing {
         if !self.holding {
             self.holding = true;
             for stream in &mut self.streams {
-                let open = stream.meter.finish(&mut self.tally);
-                self.player.unit(open);
+                stream.meter.finish(&mut self.tally);
+                while let Some(unit) = stream.meter.next() {
+                    self.player.unit(unit);
+                }
             }
         }
     }
@@ -165,17 +166,19 @@ impl Viewing {
         let Some(stream) = self.streams.get_mut(number) else {
             return;
         };
-        let closed: Option<Unit> = stream.meter.packet(header, bytes, at, &mut self.tally);
+        let closed = stream.meter.packet(header, bytes, at, &mut self.tally);
         self.burst = self.burst.max(stream.meter.within());
         self.live.last.store(at, Ordering::Relaxed);
         self.player.came(at);
         if self.start.is_none() {
             self.start = Some(Duration::from_nanos(at.saturating_sub(self.asked)));
         }
-        if let Some(unit) = closed {
-            self.newest = self.newest.max(unit.media);
+        while let Some(unit) = stream.meter.next() {
+            self.player.unit(unit);
+        }
+        if let Some(media) = closed {
+            self.newest = self.newest.max(media);
             self.live.newest.store(self.newest, Ordering::Relaxed);
-            self.player.unit(Some(unit));
         }
     }
 
