@@ -236,7 +236,7 @@ class Lists(unittest.TestCase):
         ]
         shown = "a.rs:7:5: assertion `left == right` failed: 40 viewers: 1 harmed | x 1 x lost | left: 1"
         self.assertEqual(output.cause(said), shown)
-        self.assertEqual(output.cause(["thread 'a' panicked at a.rs:7:5:", "x" * 10_000]), "a.rs:7:5: " + "x" * 589)
+        self.assertEqual(output.cause(["thread 'a' panicked at a.rs:7:5:", "x" * 10_000]), "a.rs:7:5: " + "x" * 590)
 
 
 def arguments(program):

@@ -21,3 +21,8 @@ fn viewers_of_a_film_with_an_address_reach_one_edge_by_each_scheduler_that_goes_
 fn a_second_director_takes_over_while_films_play_and_all_settings_are_put_back() {
     lab::run("director-failover");
 }
+
+#[test]
+fn an_edge_with_twice_the_network_gets_twice_as_many_viewers() {
+    lab::run("director-weights");
+}

@@ -20,6 +20,7 @@
 //! | `journal.rs` | how settings are put back, kept in a file |
 //! | `marks.rs` | the firewall marks. Pure |
 //! | `metrics.rs` | the metrics. Pure |
+//! | `mtu.rs` | how large packets may be in a tunnel to an edge |
 //! | `plan.rs` | what is to be changed in the kernel's table. Pure |
 //! | `probe.rs` | checks of an edge: RTSP and HTTP |
 //! | `report.rs` | what edges say of themselves |
@@ -43,6 +44,7 @@ mod health;
 mod journal;
 mod marks;
 mod metrics;
+mod mtu;
 mod plan;
 mod probe;
 mod report;

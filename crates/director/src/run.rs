@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use reelway_clock::Monotonic;
-use reelway_ipvs::{Table, Target};
+use reelway_ipvs::{Method, Table, Target};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
@@ -16,6 +16,7 @@ use crate::failover::{Failover, Sync};
 use crate::health::{Event, Health};
 use crate::journal::directory;
 use crate::marks;
+use crate::mtu;
 use crate::plan::{self, Change};
 use crate::probe::{Check, Through};
 use crate::sections::{EdgeConfig, HealthConfig, Page};
@@ -362,7 +363,12 @@ impl Director {
                 pace.answered(took);
             }
             match health.checked(result, now, &self.config.health) {
-                Some(Event::Up) => info!("edge {} gets viewers", config.address),
+                Some(Event::Up) => {
+                    info!("edge {} gets viewers", config.address);
+                    if let Method::Tunnel(tunnel) = self.config.method {
+                        mtu::look(config.address, tunnel);
+                    }
+                }
                 Some(Event::Down(why)) => {
                     pace.forget();
                     warn!("edge {} gets no viewers: {why}", config.address);

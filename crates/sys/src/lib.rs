@@ -18,6 +18,7 @@
 //! - [`alloc`]: an allocator that counts, for tests
 //! - [`limits`]: descriptors, locked memory, priority and processor of a thread
 //! - [`children`]: programs that this one starts, and their end
+//! - [`path`]: packets that are never cut into fragments
 //! - [`pipes`]: what becomes of a program whose output nobody reads any more
 //! - [`netlink`]: by which interface packets leave, and through which queue
 //!
@@ -34,6 +35,7 @@ pub mod limits;
 pub mod marks;
 pub mod netlink;
 mod options;
+pub mod path;
 pub mod pipes;
 pub mod reads;
 pub mod region;
