@@ -218,3 +218,10 @@ interactive() {
     local limiter=()
     qemu "$1" -append "console=ttyS0 quiet panic=-1 lab.shell"
 }
+
+# forwarding WORK: the guest on this terminal, with its ports 8080 and 8090 at 127.0.0.1 of this machine.
+forwarding() {
+    local limiter=()
+    qemu "$1" -netdev "user,id=net,hostfwd=tcp:127.0.0.1:8090-:8090,hostfwd=tcp:127.0.0.1:8080-:8080" \
+        -device virtio-net-pci,netdev=net,romfile= -append "console=ttyS0 quiet panic=-1"
+}

@@ -23,6 +23,11 @@ fn a_second_director_takes_over_while_films_play_and_all_settings_are_put_back()
 }
 
 #[test]
+fn all_of_it_can_be_tried_in_one_command_and_nothing_is_left_of_it() {
+    lab::run("director-try");
+}
+
+#[test]
 fn an_edge_with_twice_the_network_gets_twice_as_many_viewers() {
     lab::run("director-weights");
 }

@@ -34,6 +34,7 @@
 //! | `web.rs` | the page, the API and the metrics, over HTTP |
 //! | `weight.rs` | how much of the newcomers each edge gets. Pure |
 //! | `run.rs` | the loop |
+//! | `trial/` | a whole network of namespaces to look at all of it |
 #![forbid(unsafe_code)]
 
 mod board;
@@ -55,6 +56,7 @@ mod setup;
 mod slow;
 mod status;
 mod steps;
+pub mod trial;
 mod vrrp;
 mod web;
 mod weight;

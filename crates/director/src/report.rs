@@ -108,7 +108,8 @@ async fn ask_one(at: SocketAddr) -> Option<Report> {
     })
 }
 
-async fn document<T: DeserializeOwned>(at: SocketAddr, path: &str) -> Option<T> {
+/// A JSON document of a server; `None`: it does not answer, or with something else.
+pub(crate) async fn document<T: DeserializeOwned>(at: SocketAddr, path: &str) -> Option<T> {
     let stream = TcpStream::connect(at).await.ok()?;
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await.ok()?;
     let request = Request::get(path).header(HOST, at.to_string());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, Subcommand};
 use reelway_director::{
     self as director, Config, EdgeConfig, FailoverConfig, Order, Page, Setup, Step,
 };
@@ -16,13 +16,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
 
 use crate::serve::{start_log, stop_signal};
+use crate::trial::Try;
 
 /// Addresses in a row that are all shown before they are made.
 const MOST_SHOWN: usize = 8;
 
 /// What `reelway director` takes.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Director {
+    #[command(subcommand)]
+    command: Option<Other>,
     /// Configuration file (see --print-config)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -76,9 +80,19 @@ pub struct Director {
     keep: bool,
 }
 
+/// What else it does.
+#[derive(Debug, Subcommand)]
+enum Other {
+    /// Try it on this machine: origin, edges, director and viewers in network namespaces (needs root)
+    Try(Try),
+}
+
 impl Director {
     /// Directs, or sets an edge up, until told to stop.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        if let Some(Other::Try(trial)) = self.command {
+            return trial.run();
+        }
         let config = self.config()?;
         let steps = match self.on_edge {
             true => {

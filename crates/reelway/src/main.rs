@@ -12,6 +12,7 @@ mod director;
 mod index;
 mod serve;
 mod sim;
+mod trial;
 mod yardstick;
 
 use std::process::ExitCode;
