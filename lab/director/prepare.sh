@@ -15,17 +15,19 @@ put_director() {
 
 # judge_methods METHOD...: what `methods` has found of each.
 judge_methods() {
-    local method run failed=0 through film
+    local method run failed=0 through back film
     film=$(stat -c %s "$overlay/film.mp4")
     for method in "$@"; do
         for run in udp tcp hls; do
             # Bytes that came into the director's machine from edges and viewers.
             through=$(cat "$results/$method.$run.through")
-            echo "$method $run: $(figure "$method.$run" verdict), $(figure "$method.$run" lost) lost, $through bytes through the director of a film of $film"
+            # Bytes that it has sent to viewers.
+            back=$(cat "$results/$method.$run.back")
+            echo "$method $run: $(figure "$method.$run" verdict), $(figure "$method.$run" lost) lost, $through bytes to the director and $back from it to viewers, of a film of $film"
             [ "$(figure "$method.$run" verdict), $(figure "$method.$run" lost)" = "well, 0" ] || failed=1
             case $method in
-            nat) [ "$through" -gt "$film" ] || failed=1 ;;
-            *) [ "$through" -lt $((film / 5)) ] || failed=1 ;;
+            nat) [ "$through" -gt "$film" ] && [ "$back" -gt "$film" ] || failed=1 ;;
+            *) [ "$through" -lt $((film / 5)) ] && [ "$back" = 0 ] || failed=1 ;;
             esac
         done
         # What was set has been put back.

@@ -11,7 +11,7 @@ use crate::players::{ffmpeg, ffprobe, run};
 /// A stream with its packets.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// track_ID of an MP4 film.
+    /// track_ID of an MP4 film; where ffprobe tells none, the stream's number from 1, as ffmpeg writes tracks of Matroska.
     pub id: u32,
     /// `video`, `audio`, …
     pub kind: String,
@@ -99,11 +99,12 @@ pub fn streams(film: &Path, edits: Edits) -> Vec<Stream> {
     let mut streams: Vec<Stream> = probed
         .streams
         .into_iter()
-        .map(|raw| Stream {
+        .zip(1..)
+        .map(|(raw, number)| Stream {
             id: raw
                 .id
                 .and_then(|id| u32::from_str_radix(id.trim_start_matches("0x"), 16).ok())
-                .unwrap_or(0),
+                .unwrap_or(number),
             kind: raw.codec_type,
             codec: raw.codec_name.unwrap_or_default(),
             tag: raw.codec_tag_string,
@@ -323,15 +324,20 @@ fn split_nals(stream: &[u8], hevc: bool) -> Vec<Vec<u8>> {
     nals
 }
 
-/// NAL units of an H.265 film without the SEI messages of its `hvcC` box: ffmpeg puts these before
-/// every key picture when it reads the file, whether they are in its samples or not.
+/// NAL units of an H.265 film without the SEI messages of its decoder configuration (`hvcC` in MP4, CodecPrivate in Matroska):
+/// ffmpeg puts these before every key picture when it reads the file, whether they are in its samples or not.
 pub fn without_declared_sei(nals: Vec<Vec<u8>>, film: &Path) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(film).expect("a film");
-    let Some(at) = bytes.windows(4).position(|window| window == b"hvcC") else {
-        return nals;
+    let find = |mark: &[u8]| bytes.windows(mark.len()).position(|window| window == mark);
+    let hvcc = match (find(b"hvcC"), find(b"\x63\xa2")) {
+        (Some(at), _) => {
+            let size = u32::from_be_bytes(bytes[at - 4..at].try_into().expect("four bytes"));
+            &bytes[at..at - 4 + size as usize]
+        }
+        // Its element begins there; no picture comes near it.
+        (None, Some(at)) => &bytes[at..bytes.len().min(at + 3000)],
+        (None, None) => return nals,
     };
-    let size = u32::from_be_bytes(bytes[at - 4..at].try_into().expect("four bytes")) as usize;
-    let hvcc = &bytes[at..at - 4 + size];
     let declared =
         |nal: &[u8]| nal[0] >> 1 == 39 && hvcc.windows(nal.len()).any(|window| window == nal);
     nals.into_iter().filter(|nal| !declared(nal)).collect()

@@ -138,7 +138,7 @@ fn what_is_wrong_is_named_by_box_and_byte() {
 fn what_is_no_film_is_said_to_be_none() {
     let text = b"This is a text about films. ".repeat(100);
     let error = index(&text).expect_err("a text file");
-    assert_eq!(error.kind, IndexErrorKind::NotMp4, "{error}");
+    assert_eq!(error.kind, IndexErrorKind::UnknownContainer, "{error}");
     assert!(
         error.to_string().contains("ffmpeg -i"),
         "says what to do: {error}"
@@ -148,7 +148,10 @@ fn what_is_no_film_is_said_to_be_none() {
     assert!(!error.problem.is_empty(), "{error}");
 
     let png = [&b"\x89PNG\r\n\x1a\n"[..], &[7; 500]].concat();
-    assert_eq!(index(&png).expect_err("a PNG").kind, IndexErrorKind::NotMp4);
+    assert_eq!(
+        index(&png).expect_err("a PNG").kind,
+        IndexErrorKind::UnknownContainer
+    );
     let zeros = vec![0; 4096];
     index(&zeros).expect_err("zeros");
 }

@@ -54,7 +54,7 @@ impl Case {
 
     fn check(&self, transport: &str) {
         let name = self.film.name;
-        let mut file = self.receive(&["-ignore_editlist", "1"], path_text(&self.film.path));
+        let mut file = self.receive(self.film.read_whole(), path_text(&self.film.path));
         let mut wire = self.receive(
             &["-rtsp_transport", transport, "-buffer_size", "4000000"],
             &self.url,

@@ -388,9 +388,6 @@ fn index_of_a_bad_film_names_file_box_and_byte_and_fails() {
 fn index_says_of_containers_that_are_not_read_what_the_server_says() {
     let dir = temp_dir("films");
     let containers = [
-        ("mkv", "Matroska"),
-        ("webm", "Matroska"),
-        ("mka", "Matroska"),
         ("ts", "MPEG transport stream"),
         ("m2ts", "MPEG transport stream"),
         ("mpg", "MPEG program stream"),
@@ -400,7 +397,7 @@ fn index_says_of_containers_that_are_not_read_what_the_server_says() {
     ];
     for (extension, _) in containers {
         let path = dir.path().join(format!("film-{extension}.{extension}"));
-        fs::write(path, b"\x1a\x45\xdf\xa3 whatever is in it").expect("a film");
+        fs::write(path, b"whatever is in it").expect("a film");
     }
     let server = Server::start(dir.path());
     server.wait_indexed();

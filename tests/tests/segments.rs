@@ -89,10 +89,7 @@ fn same(film: &Film, manifest: &str, url: &str) {
         })
     };
     let came: Received = get(&[], url);
-    let whole: Received = get(
-        &["-ignore_editlist", "1"],
-        film.path.to_str().expect("UTF-8"),
-    );
+    let whole: Received = get(film.read_whole(), film.path.to_str().expect("UTF-8"));
     let ends = [Kind::Video, Kind::Audio]
         .into_iter()
         .filter_map(|kind| times(&index, kind));

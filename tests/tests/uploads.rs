@@ -274,7 +274,7 @@ fn what_is_no_film_is_refused_and_leaves_nothing() {
 #[test]
 fn odd_requests_are_refused_in_words() {
     let library = films::library(&["tiny_sound"]);
-    fs::write(library.path().join("other.mkv"), b"\x1a\x45\xdf\xa3").unwrap();
+    fs::write(library.path().join("other.avi"), b"RIFF").unwrap();
     let server = Options::new(library.path())
         .set("http.uploads", true)
         .set("http.max_upload", "\"1MiB\"")

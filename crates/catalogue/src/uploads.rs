@@ -163,7 +163,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("a.mp4"), b"x").unwrap();
         fs::write(dir.path().join("a.mov"), b"x").unwrap();
-        fs::write(dir.path().join("b.mkv"), b"x").unwrap();
+        fs::write(dir.path().join("b.avi"), b"x").unwrap();
         let library = Directory::open(DirectoryConfig {
             films: vec![dir.path().to_owned()],
             ..DirectoryConfig::default()
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(place.present, None);
         let taken = |title: &str| matches!(library.place(title), Err(IntakeError::Taken { .. }));
         assert!(taken("a"), "a.mp4 is the film 'a.mp4' here");
-        assert!(taken("b"), "Matroska by its name");
+        assert!(taken("b"), "AVI by its name");
         assert!(library.place("a.mov").unwrap().present.is_some());
         let below = library.place("a.mp4/film").unwrap().folder.make();
         assert!(matches!(below, Err(IntakeError::Taken { .. })), "{below:?}");

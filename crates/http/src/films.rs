@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use reelway_catalogue::{CatalogueError, Film, Placement, State};
 use reelway_clock::Real;
 use reelway_library::{Library, OpenError, OpenFilm};
-use reelway_media::{Kind, SECOND};
+use reelway_media::{Container, Kind, SECOND};
 use reelway_package::{Options, Package, PackageError};
 use reelway_store::Source;
 use reelway_supervise as supervise;
@@ -73,13 +73,16 @@ impl Show {
         self.package.duration() as f64 / SECOND as f64
     }
 
-    /// Whether there is a picture: decides media types.
-    pub fn has_picture(&self) -> bool {
-        self.film
-            .title
-            .tracks
-            .iter()
-            .any(|track| track.kind == Kind::Video)
+    /// The media type of its file.
+    pub fn media_type(&self) -> &'static str {
+        let title = &self.film.title;
+        let has_picture = title.tracks.iter().any(|track| track.kind == Kind::Video);
+        match (title.container, has_picture) {
+            (Container::Mp4 | Container::FragmentedMp4, true) => "video/mp4",
+            (Container::Mp4 | Container::FragmentedMp4, false) => "audio/mp4",
+            (Container::Matroska, true) => "video/matroska",
+            (Container::Matroska, false) => "audio/matroska",
+        }
     }
 
     /// Bytes of the file that are not media: tables, mostly.

@@ -22,8 +22,8 @@ pub struct IndexError {
 pub enum IndexErrorKind {
     /// The file ends before the film does: it is still being copied or written, or was cut off.
     Incomplete,
-    /// This is no MP4 file.
-    NotMp4,
+    /// This is no container that is read.
+    UnknownContainer,
     /// The container contradicts itself.
     Damaged,
     /// It exceeds a limit of [`crate::IndexOptions`].
@@ -37,8 +37,8 @@ impl IndexErrorKind {
     pub fn advice(self) -> &'static str {
         match self {
             IndexErrorKind::Incomplete => "wait until it is copied whole, or copy it again",
-            IndexErrorKind::NotMp4 => {
-                "only MP4 films are served; remux it with `ffmpeg -i FILM -c copy FILM.mp4`"
+            IndexErrorKind::UnknownContainer => {
+                "only MP4 and Matroska films are served; remux it with `ffmpeg -i FILM -c copy FILM.mp4`"
             }
             IndexErrorKind::Damaged => {
                 "copy it again, or have it repaired with `ffmpeg -i FILM -c copy NEW.mp4`"

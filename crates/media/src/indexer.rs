@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::index::{Index, IndexOptions, Step};
 use crate::index_error::IndexError;
-use crate::mp4;
+use crate::{matroska, mp4};
 
 /// Turns a film file into an [`Index`] without reading it: it says which bytes it needs.
 ///
@@ -28,13 +28,23 @@ pub struct Indexer(Container);
 /// What a file is, as far as that is known.
 #[derive(Debug)]
 enum Container {
+    /// Its first bytes tell.
+    Unknown(u64, IndexOptions),
     Mp4(mp4::Reader),
+    Matroska(matroska::Reader),
 }
+
+/// Bytes that are asked for first, whatever the file is.
+const FIRST: u64 = 4 << 10;
 
 impl Indexer {
     /// For a file of `file_len` bytes.
     pub fn new(file_len: u64, options: IndexOptions) -> Self {
-        Indexer(Container::Mp4(mp4::Reader::new(file_len, options)))
+        Indexer(match file_len {
+            // That it is empty is said as of an MP4 file.
+            0 => Container::Mp4(mp4::Reader::new(file_len, options)),
+            _ => Container::Unknown(file_len, options),
+        })
     }
 
     /// What is wanted now. Repeats itself until fed; after `Done` there is no more to be had.
@@ -43,7 +53,9 @@ impl Indexer {
     /// The film is not as it should be.
     pub fn step(&mut self) -> Result<Step, IndexError> {
         match &mut self.0 {
+            Container::Unknown(len, _) => Ok(Step::Need(0..FIRST.min(*len))),
             Container::Mp4(reader) => reader.step(),
+            Container::Matroska(reader) => reader.step(),
         }
     }
 
@@ -52,8 +64,16 @@ impl Indexer {
     /// # Errors
     /// The film is not as it should be.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
+        if let Container::Unknown(len, options) = self.0 {
+            self.0 = match matroska::begins(bytes) {
+                true => Container::Matroska(matroska::Reader::new(len, options)),
+                false => Container::Mp4(mp4::Reader::new(len, options)),
+            };
+        }
         match &mut self.0 {
+            Container::Unknown(..) => Ok(()),
             Container::Mp4(reader) => reader.feed(bytes),
+            Container::Matroska(reader) => reader.feed(bytes),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! What lives here: the [`Title`] (tracks, samples, GOPs) and everything that makes one out of a
 //! film's bytes. The crate is pure and sans-IO: an indexer says which byte range it wants next and
 //! is fed it, so a film on another machine is indexed like a local one. Nothing here reads media
-//! data (`mdat`); all positions and times come from the container's tables.
+//! data but the first bytes of a sound whose container does not describe it; all positions and times come from the container.
 //!
 //! Times are presentation times of the film in nanoseconds ([`Nanos`]) where they leave the crate,
 //! and integer ticks of the track's timescale where exactness matters.
@@ -15,6 +15,7 @@ mod groups;
 mod index;
 mod index_error;
 mod indexer;
+mod matroska;
 mod mp4;
 mod naming;
 mod paged;

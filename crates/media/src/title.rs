@@ -45,6 +45,8 @@ pub enum Container {
     Mp4,
     /// MP4 with movie fragments (`moof`).
     FragmentedMp4,
+    /// Matroska or WebM.
+    Matroska,
 }
 
 /// Picture or sound.

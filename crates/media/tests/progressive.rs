@@ -268,10 +268,10 @@ fn a_file_that_is_no_film_or_not_yet_one_is_told_so() {
     assert_eq!(kind(&[0; 5000]), IndexErrorKind::Incomplete);
     assert_eq!(kind(&ftyp()), IndexErrorKind::Incomplete);
     assert_eq!(
-        kind(b"\x1aE\xdf\xa3\x01\0\0\0\0\0\0\x23"),
-        IndexErrorKind::NotMp4
+        kind(b"RIFF\x24\x08\0\0AVI LIST"),
+        IndexErrorKind::UnknownContainer
     );
-    assert_eq!(kind(b"#EXTM3U\n#EXTINF"), IndexErrorKind::NotMp4);
+    assert_eq!(kind(b"#EXTM3U\n#EXTINF"), IndexErrorKind::UnknownContainer);
 }
 
 #[test]

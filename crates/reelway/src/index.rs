@@ -195,6 +195,7 @@ fn print_table(path: &Path, size: u64, title: &Title) {
         match title.container {
             reelway_media::Container::Mp4 => "MP4",
             reelway_media::Container::FragmentedMp4 => "fragmented MP4",
+            reelway_media::Container::Matroska => "Matroska",
         }
     );
     if let Some(layout) = layout(path) {

@@ -30,6 +30,23 @@ pub struct Film {
     pub kind: FilmKind,
 }
 
+impl Film {
+    /// Whether it is an MP4 file, of which ffprobe tells where each sample lies.
+    pub fn is_mp4(&self) -> bool {
+        self.path
+            .extension()
+            .is_some_and(|extension| extension != "mkv")
+    }
+
+    /// Options by which ffmpeg reads all of its frames, whatever is to be shown of them.
+    pub fn read_whole(&self) -> &'static [&'static str] {
+        match self.is_mp4() {
+            true => &["-ignore_editlist", "1"],
+            false => &[],
+        }
+    }
+}
+
 /// What can be asked of a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilmKind {

@@ -41,6 +41,16 @@ const fn made(name: &'static str, what: &'static str, arguments: &'static str) -
     }
 }
 
+const fn matroska(name: &'static str, what: &'static str, arguments: &'static str) -> Recipe {
+    Recipe {
+        name,
+        what,
+        kind: Plain,
+        extension: "mkv",
+        make: Ffmpeg(arguments),
+    }
+}
+
 const fn rewrapped(
     name: &'static str,
     what: &'static str,
@@ -58,6 +68,27 @@ const fn rewrapped(
 
 /// All films.
 pub(super) const RECIPES: &[Recipe] = &[
+    // Matroska.
+    matroska(
+        "matroska",
+        "clusters with SimpleBlocks and cues",
+        "@both @plain",
+    ),
+    matroska(
+        "matroska_live",
+        "neither sizes nor cues, as recorders write it",
+        "@both @plain -f matroska -live 1",
+    ),
+    matroska(
+        "matroska_hevc_opus",
+        "H.265 with an open GOP, and Opus",
+        "@both @x265 @x265p -c:a libopus -b:a 64k",
+    ),
+    matroska(
+        "matroska_microseconds",
+        "times of pictures that do not fit milliseconds",
+        "-f lavfi -i testsrc2=size=320x180:rate=30000/1001:duration=5 @sound @x264 @aac -ar 44100",
+    ),
     // How the file is laid out.
     made("progressive", "moov after mdat", "@both @plain"),
     made(

@@ -66,7 +66,7 @@ pub fn report(runs: &[Run]) -> Report {
     let back: f64 = runs
         .iter()
         .filter(|run| run.setup.get("METHOD") != "nat")
-        .map(|run| run.forwarded().1 as f64)
+        .map(|run| run.back as f64)
         .sum();
     report.figures.push(Figure::at_most(
         "bytes_back_through_it",
@@ -76,7 +76,7 @@ pub fn report(runs: &[Run]) -> Report {
     ));
     for protocol in PROTOCOLS {
         if let Some(run) = find("direct", protocol, "yes") {
-            let of_film = 100.0 * share(run, run.forwarded().0);
+            let of_film = 100.0 * share(run, run.forwarded());
             let id = format!("from_viewers_{protocol}");
             report.figures.push(match protocol {
                 "udp" => Figure::at_most(&id, of_film, "% of the film's bytes", 0.1),
@@ -100,7 +100,6 @@ pub fn report(runs: &[Run]) -> Report {
         }
     }
     let rows = runs.iter().map(|run| {
-        let (to, from) = run.forwarded();
         let offloads = if run.setup.get("OFFLOADS") == "no" {
             "off"
         } else {
@@ -110,8 +109,8 @@ pub fn report(runs: &[Run]) -> Report {
             name(run.setup.get("PROTOCOL")).to_owned(),
             run.setup.get("METHOD").to_owned(),
             offloads.to_owned(),
-            format!("{:.2}", 100.0 * share(run, to)),
-            format!("{:.2}", 100.0 * share(run, from)),
+            format!("{:.2}", 100.0 * share(run, run.forwarded())),
+            format!("{:.2}", 100.0 * share(run, run.back)),
             format!("{:.3}", instructions(run)),
             run.unwell().to_string(),
         ]
@@ -130,8 +129,8 @@ pub fn report(runs: &[Run]) -> Report {
     );
     report.text = lines(&table);
     report.page = format!(
-        "Twelve viewers of a film of 700 kbit/s for a minute, at three caches behind a director (wlc, persistence). *From viewers* and *to \
-         viewers* are the bytes that IPVS has counted. From the director's instructions, those for checking its caches are \
+        "Twelve viewers of a film of 700 kbit/s for a minute, at three caches behind a director (wlc, persistence). *From viewers* is what IPVS \
+         has counted, *to viewers* what came from the director at the viewers' router. From the director's instructions, those for checking its caches are \
          subtracted. Without offloads (GSO, TSO, GRO) each packet is a packet everywhere. {GUEST} Links and processors are ten times \
          as large here.\n\n{table}"
     );

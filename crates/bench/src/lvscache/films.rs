@@ -27,10 +27,25 @@ fn setup(locality: &str, scheduler: &str) -> Setup {
         .with("SECONDS", 300)
 }
 
+/// The same with viewers of all kinds: over RTSP and HLS, who leave, seek and pause.
+fn mixed(locality: &str, scheduler: &str) -> Setup {
+    setup(locality, scheduler)
+        .with("PROTOCOL", "mixed")
+        .with("WATCH", "exp:30s")
+        .with("SEEK", 20)
+        .with("PAUSE", 20)
+}
+
+fn is_mixed(run: &Run) -> bool {
+    run.setup.get("PROTOCOL") == "mixed"
+}
+
 pub fn setups() -> Vec<Setup> {
     let mut all: Vec<Setup> = SCHEDULERS.map(|name| setup("none", name)).into();
     all.extend(BY_FILM.map(|name| setup("films", name)));
     all.push(setup("redirect", "wlc"));
+    let ways = [("none", "wlc"), ("films", "dh"), ("redirect", "wlc")];
+    all.extend(ways.map(|(locality, scheduler)| mixed(locality, scheduler)));
     all
 }
 
@@ -41,7 +56,7 @@ fn fetched(run: &Run) -> f64 {
 pub fn report(runs: &[Run]) -> Report {
     let mut report = Report::new("lvscache-films");
     let of = |locality: &'static str| {
-        let is = move |run: &&Run| run.setup.get("LOCALITY") == locality;
+        let is = move |run: &&Run| run.setup.get("LOCALITY") == locality && !is_mixed(run);
         runs.iter().filter(is)
     };
     let best = of("none").map(fetched).fold(f64::INFINITY, f64::min);
@@ -74,7 +89,7 @@ pub fn report(runs: &[Run]) -> Report {
             ),
         ]);
     }
-    let rows = runs.iter().map(|run| {
+    let row = |run: &Run| {
         let way = match run.setup.get("LOCALITY") {
             "films" => "addresses of films, ",
             "redirect" => "redirects; first contact ",
@@ -91,23 +106,26 @@ pub fn report(runs: &[Run]) -> Report {
             ),
             format!("{:.2}", run.unevenness()),
         ]
-    });
-    let table = table(
-        &[
-            "viewers are sent by",
-            "films watched",
-            "not well",
-            "fetched from the origin, MB",
-            "saved, %",
-            "largest cache / mean",
-        ],
-        rows,
-    );
-    report.text = lines(&table);
+    };
+    const HEAD: [&str; 6] = [
+        "viewers are sent by",
+        "films watched",
+        "not well",
+        "fetched from the origin, MB",
+        "saved, %",
+        "largest cache / mean",
+    ];
+    let (mixed, plain): (Vec<&Run>, Vec<&Run>) = runs.iter().partition(|run| is_mixed(run));
+    let plain = table(&HEAD, plain.into_iter().map(row));
+    let mixed = table(&HEAD, mixed.into_iter().map(row));
+    report.text = lines(&plain);
+    report.text.extend(lines(&mixed));
     report.page = format!(
         "48 films of a minute, 25 MB in all, chosen by Zipf's law (exponent 1) by 114 viewers of 38 addresses, who begin another film when \
          one ends, for five minutes; three caches of 5 MiB by direct routing. {GUEST} What siblings give each other counts as \
-         sent, too.\n\n{table}"
+         sent, too.\n\n{plain}\n\
+         The same with viewers of all kinds: half of them over RTSP (UDP), half over HLS, who watch half a minute on average; of those \
+         over RTSP a fifth seeks, and a fifth pauses.\n\n{mixed}"
     );
     report
 }

@@ -98,6 +98,8 @@ pub struct Run {
     pub story: Story,
     /// What the director's kernel has counted, if there is a director.
     director: Option<Status>,
+    /// Bytes that the director has sent to viewers, as their router has counted.
+    pub back: u64,
 }
 
 /// The director's own report.
@@ -110,7 +112,6 @@ struct Status {
 struct Service {
     of: String,
     bytes_in: u64,
-    bytes_out: u64,
 }
 
 impl Run {
@@ -125,8 +126,13 @@ impl Run {
             "none" => None,
             _ => Some(serde_json::from_str(&text("director.json")?).context("director.json")?),
         };
+        let back = match setup.get("METHOD") {
+            "none" => 0,
+            _ => text("back")?.trim().parse().context("back")?,
+        };
         Ok(Run {
             director,
+            back,
             setup: setup.clone(),
             begin: text("begin")?.trim().parse().context("begin")?,
             machines: machines(&text("samples")?)?,
@@ -134,15 +140,14 @@ impl Run {
         })
     }
 
-    /// Bytes of viewers' packets that IPVS has forwarded to caches, and of caches' packets to viewers.
-    pub fn forwarded(&self) -> (u64, u64) {
+    /// Bytes of viewers' packets that IPVS has forwarded to caches.
+    pub fn forwarded(&self) -> u64 {
         let services = self.director.iter().flat_map(|status| &status.services);
         services
             // Checks have services of their own.
             .filter(|service| !service.of.starts_with("checks"))
-            .fold((0, 0), |(to, from), service| {
-                (to + service.bytes_in, from + service.bytes_out)
-            })
+            .map(|service| service.bytes_in)
+            .sum()
     }
 
     /// The caches' names.
@@ -307,6 +312,7 @@ mod tests {
         let samples = "10 cache1 1000 100 0\n20 cache1 2000 200 10\n30 cache1 9000 300 1020\n40 cache1 19000 400 3020\n\
                        10 cache2 0 0 0\n20 cache2 0 0 0\n40 cache2 0 0 1000\n";
         Run {
+            back: 0,
             setup: Setup::default().with("METHOD", "nat"),
             begin: 21.0,
             machines: machines(samples).unwrap(),
@@ -326,7 +332,7 @@ mod tests {
 
     #[test]
     fn what_checks_cause_is_not_counted_as_forwarded() {
-        assert_eq!(run().forwarded(), (6, 70));
+        assert_eq!(run().forwarded(), 6);
     }
 
     #[test]

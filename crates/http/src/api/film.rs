@@ -133,6 +133,7 @@ fn describe(film: &Film) -> Result<Described, Failed> {
     let container = match film.title.container {
         Container::Mp4 => "mp4",
         Container::FragmentedMp4 => "fragmented mp4",
+        Container::Matroska => "matroska",
     };
     let tracks = film.title.tracks.iter().enumerate();
     let tracks = tracks

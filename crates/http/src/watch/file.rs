@@ -40,11 +40,7 @@ impl Files {
         let len = show.source.len();
         let media = Media {
             validators: show.validators(""),
-            media_type: if show.has_picture() {
-                "video/mp4"
-            } else {
-                "audio/mp4"
-            },
+            media_type: show.media_type(),
             len,
         };
         let (mut answer, range) = media.judge(request)?;

@@ -24,7 +24,12 @@ mod reader;
 mod tables;
 mod timeline;
 
+pub(crate) use bits::Bits;
 #[cfg(test)]
 pub(crate) use entry::opus_entry;
 pub(crate) use entry::{Entry, entry_of};
+pub(crate) use fragments::Gathered;
+pub(crate) use meta::language_tag;
+pub(crate) use moov::{Draft, Movie};
 pub(crate) use reader::Reader;
+pub(crate) use timeline::lay_out;

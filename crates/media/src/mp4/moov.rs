@@ -27,7 +27,9 @@ pub struct Movie {
 /// A track on its way to a [`crate::Track`].
 #[derive(Debug)]
 pub struct Draft {
-    /// First byte of its `trak` box.
+    /// How errors name it.
+    pub path: String,
+    /// First byte of where the file describes it.
     pub offset: u64,
     /// track_ID.
     pub id: u32,
@@ -149,6 +151,7 @@ impl Movie {
             .map(|sample| i64::from(sample.duration))
             .sum();
         self.tracks.push(Draft {
+            path: format!("moov/trak (track_ID {id})"),
             offset: trak.offset,
             id,
             kind,

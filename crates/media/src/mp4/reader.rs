@@ -129,7 +129,7 @@ impl Reader {
                     "the file begins with zeros".into(),
                 ),
                 false => (
-                    IndexErrorKind::NotMp4,
+                    IndexErrorKind::UnknownContainer,
                     format!("the file begins with `{}`", fourcc(header.kind)),
                 ),
             };

@@ -144,9 +144,8 @@ fn playable(movie: &mut Movie) -> Result<Vec<Draft>, IndexError> {
 
 impl Draft {
     fn damaged(&self, problem: String) -> IndexError {
-        let path = format!("moov/trak (track_ID {})", self.id);
         IndexError {
-            path,
+            path: self.path.clone(),
             offset: self.offset,
             problem,
             kind: IndexErrorKind::Damaged,

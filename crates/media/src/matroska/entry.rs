@@ -1,0 +1,343 @@
+//! What MP4 calls a sample entry, made of what Matroska says of a track: initialisation segments carry it on
+//! (ISO/IEC 14496-12 12.1.3, 12.2.3; 14496-1 7.2.6; ETSI TS 102 366 annex F; Encapsulation of Opus in ISOBMFF 4.3).
+
+use super::tracks::{Shape, Stated};
+use crate::mp4::{Bits, Entry, entry_of};
+use crate::title::Kind;
+
+/// Which frames a track's entry is made of, beside what its head says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// None.
+    Nothing,
+    /// The beginning of its first frame.
+    FirstFrame,
+}
+
+/// Bytes of a frame that are looked at.
+pub const FRAME_HEAD: u64 = 16;
+
+fn boxed(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
+    let body = parts.concat();
+    let size = (body.len() + 8) as u32;
+    [&size.to_be_bytes()[..], kind, &body].concat()
+}
+
+/// Whether the entry of a track with this codec is made of its frames.
+pub fn wants(codec: &str) -> Wants {
+    match codec {
+        "A_AC3" | "A_EAC3" => Wants::FirstFrame,
+        _ => Wants::Nothing,
+    }
+}
+
+/// The entry of a track; `frame` is the beginning of its first frame where that is wanted.
+///
+/// # Errors
+/// Why it cannot be played, in words.
+pub fn make(track: &Stated, frame: &[u8]) -> Result<Entry, String> {
+    let private = &track.private[..];
+    let missing = || format!("{} without its configuration", name(&track.codec));
+    let bytes = match track.codec.as_str() {
+        "V_MPEG4/ISO/AVC" if private.len() >= 7 => {
+            picture(b"avc1", track, &boxed(b"avcC", &[private]))
+        }
+        "V_MPEGH/ISO/HEVC" if private.len() >= 23 => {
+            picture(b"hvc1", track, &boxed(b"hvcC", &[private]))
+        }
+        "V_AV1" if private.len() >= 4 => picture(b"av01", track, &boxed(b"av1C", &[private])),
+        "V_MPEG4/ISO/AVC" | "V_MPEGH/ISO/HEVC" | "V_AV1" => return Err(missing()),
+        codec if codec == "A_AAC" || codec.starts_with("A_AAC/") => {
+            if private.is_empty() || private.len() > 64 {
+                return Err(missing());
+            }
+            sound(b"mp4a", track, &esds(private))
+        }
+        "A_OPUS" => sound(b"Opus", track, &dops(private).ok_or_else(missing)?),
+        "A_AC3" => sound(b"ac-3", track, &dac3(frame).ok_or_else(missing)?),
+        "A_EAC3" => sound(b"ec-3", track, &dec3(frame).ok_or_else(missing)?),
+        _ => return Err(name(&track.codec)),
+    };
+    let kind = match track.shape {
+        Shape::Picture { .. } => Kind::Video,
+        _ => Kind::Audio,
+    };
+    entry_of(&bytes, kind)
+}
+
+/// A codec in words.
+fn name(codec: &str) -> String {
+    let known = match codec {
+        "V_MPEG4/ISO/AVC" => "H.264 picture",
+        "V_MPEGH/ISO/HEVC" => "H.265 picture",
+        "V_AV1" => "AV1 picture",
+        "V_VP8" => "VP8 picture",
+        "V_VP9" => "VP9 picture",
+        "V_MPEG1" => "MPEG-1 picture",
+        "V_MPEG2" => "MPEG-2 picture",
+        "V_THEORA" => "Theora picture",
+        "V_PRORES" => "ProRes picture",
+        "V_FFV1" => "FFV1 picture",
+        "V_MS/VFW/FOURCC" => "picture as in AVI",
+        "A_OPUS" => "Opus sound",
+        "A_AC3" => "AC-3 sound",
+        "A_EAC3" => "E-AC-3 sound",
+        "A_MPEG/L3" => "MP3 sound",
+        "A_MPEG/L2" | "A_MPEG/L1" => "MPEG audio",
+        "A_VORBIS" => "Vorbis sound",
+        "A_FLAC" => "FLAC sound",
+        "A_TRUEHD" => "TrueHD sound",
+        "A_ALAC" => "Apple Lossless sound",
+        _ => "",
+    };
+    match codec {
+        _ if !known.is_empty() => known.to_owned(),
+        _ if codec.starts_with("V_MPEG4/ISO/") => "MPEG-4 Visual picture".to_owned(),
+        _ if codec.starts_with("A_AAC") => "AAC sound".to_owned(),
+        _ if codec.starts_with("A_DTS") => "DTS sound".to_owned(),
+        _ if codec.starts_with("A_PCM") => "uncompressed sound".to_owned(),
+        _ => format!(
+            "codec {}",
+            codec.escape_debug().take(40).collect::<String>()
+        ),
+    }
+}
+
+/// A visual sample entry.
+fn picture(kind: &[u8; 4], track: &Stated, config: &[u8]) -> Vec<u8> {
+    let Shape::Picture { size, aspect, .. } = track.shape else {
+        return Vec::new();
+    };
+    let pasp = match aspect {
+        (1, 1) => Vec::new(),
+        (wide, high) => boxed(b"pasp", &[&wide.to_be_bytes(), &high.to_be_bytes()]),
+    };
+    boxed(
+        kind,
+        &[
+            &[0, 0, 0, 0, 0, 0, 0, 1], // data_reference_index
+            &[0; 16],
+            &size.0.to_be_bytes(),
+            &size.1.to_be_bytes(),
+            &[0, 0x48, 0, 0, 0, 0x48, 0, 0], // 72 dpi
+            &[0, 0, 0, 0, 0, 1],             // frame_count
+            &[0; 32],
+            &[0, 0x18, 0xff, 0xff], // depth
+            config,
+            &pasp,
+        ],
+    )
+}
+
+/// An audio sample entry.
+fn sound(kind: &[u8; 4], track: &Stated, config: &[u8]) -> Vec<u8> {
+    let Shape::Sound { rate, channels } = track.shape else {
+        return Vec::new();
+    };
+    // A fraction of 16.16; higher rates are in the configuration only.
+    let rate = if rate <= 0xffff { rate << 16 } else { 0 };
+    boxed(
+        kind,
+        &[
+            &[0, 0, 0, 0, 0, 0, 0, 1],
+            &[0; 8],
+            &channels.to_be_bytes(),
+            &[0, 16, 0, 0, 0, 0],
+            &rate.to_be_bytes(),
+            config,
+        ],
+    )
+}
+
+/// `esds` around an AudioSpecificConfig of at most 64 bytes.
+fn esds(config: &[u8]) -> Vec<u8> {
+    let descriptor = |tag: u8, parts: &[&[u8]]| {
+        let body = parts.concat();
+        [&[tag, body.len() as u8][..], &body].concat()
+    };
+    let specific = descriptor(5, &[config]);
+    // MPEG-4 audio, an audio stream; buffer and bit rates are not known.
+    let decoder = descriptor(4, &[&[0x40, 0x15], &[0; 11], &specific]);
+    let stream = descriptor(3, &[&[0, 0, 0], &decoder, &descriptor(6, &[&[2]])]);
+    boxed(b"esds", &[&[0; 4], &stream])
+}
+
+/// `dOps` of an Opus identification header (RFC 7845 section 5.1), whose numbers have the other order of bytes.
+fn dops(head: &[u8]) -> Option<Vec<u8>> {
+    let (magic, head) = head.split_first_chunk::<8>()?;
+    let (fixed, mapping) = head.split_first_chunk::<11>()?;
+    let [
+        _,
+        channels,
+        skip0,
+        skip1,
+        rate0,
+        rate1,
+        rate2,
+        rate3,
+        gain0,
+        gain1,
+        family,
+    ] = *fixed;
+    if magic != b"OpusHead" || channels == 0 {
+        return None;
+    }
+    let mapping = match family {
+        0 => &[][..],
+        _ => mapping.get(..2 + usize::from(channels))?,
+    };
+    let body = [
+        0, channels, skip1, skip0, rate3, rate2, rate1, rate0, gain1, gain0, family,
+    ];
+    Some(boxed(b"dOps", &[&body, mapping]))
+}
+
+/// What a frame of AC-3 or E-AC-3 begins with.
+const SYNC: u32 = 0x0b77;
+
+/// `dac3` of a frame of AC-3 (ETSI TS 102 366 4.3, F.4).
+fn dac3(frame: &[u8]) -> Option<Vec<u8>> {
+    let mut bits = Bits::new(frame);
+    if bits.take(16)? != SYNC {
+        return None;
+    }
+    bits.take(16)?; // crc1
+    let (rate, size) = (bits.take(2)?, bits.take(6)?);
+    let (version, mode, coding) = (bits.take(5)?, bits.take(3)?, bits.take(3)?);
+    if version > 8 {
+        return None;
+    }
+    if coding & 1 != 0 && coding != 1 {
+        bits.take(2)?; // cmixlev
+    }
+    if coding & 4 != 0 {
+        bits.take(2)?; // surmixlev
+    }
+    if coding == 2 {
+        bits.take(2)?; // dsurmod
+    }
+    let low = bits.take(1)?;
+    let value =
+        rate << 22 | version << 17 | mode << 14 | coding << 11 | low << 10 | (size >> 1) << 5;
+    Some(boxed(b"dac3", &[&value.to_be_bytes()[1..]]))
+}
+
+/// `dec3` of a frame of E-AC-3 (ETSI TS 102 366 E.1.2, F.6), of its first independent substream.
+fn dec3(frame: &[u8]) -> Option<Vec<u8>> {
+    let mut bits = Bits::new(frame);
+    if bits.take(16)? != SYNC {
+        return None;
+    }
+    bits.take(2 + 3)?; // strmtyp, substreamid
+    let words = bits.take(11)? + 1;
+    let rate = bits.take(2)?;
+    let samples = match (rate, bits.take(2)?) {
+        (3, _) => 6 * 256, // it was fscod2
+        (_, 3) => 6 * 256,
+        (_, blocks) => (blocks + 1) * 256,
+    };
+    let (coding, low, version) = (bits.take(3)?, bits.take(1)?, bits.take(5)?);
+    if !(11..=16).contains(&version) {
+        return None;
+    }
+    let hertz = [48_000, 44_100, 32_000]
+        .get(rate as usize)
+        .copied()
+        .unwrap_or(24_000);
+    let kbits = u64::from(words) * 16 * hertz / u64::from(samples) / 1000;
+    let data_rate = (kbits as u32).min(0x1fff);
+    let head = (data_rate << 3) as u16; // and no more independent substreams
+    let rest = rate << 22 | version << 17 | coding << 9 | low << 8;
+    Some(boxed(
+        b"dec3",
+        &[&head.to_be_bytes(), &rest.to_be_bytes()[1..]],
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Codec;
+
+    fn stated(codec: &str, private: &[u8], shape: Shape) -> Stated {
+        Stated {
+            codec: codec.into(),
+            private: private.into(),
+            shape,
+            ..Stated::default()
+        }
+    }
+
+    const SOUND: Shape = Shape::Sound {
+        rate: 48_000,
+        channels: 2,
+    };
+
+    #[test]
+    fn sound_gets_the_entry_that_its_configuration_asks_for() {
+        let aac = make(&stated("A_AAC", &[0x11, 0x90], SOUND), &[]).unwrap();
+        let Codec::Aac(config) = &aac.codec else {
+            panic!("{aac:?}");
+        };
+        assert_eq!(
+            (config.object_type, config.rate, config.channels),
+            (2, 48_000, 2)
+        );
+        let head = *b"OpusHead\x01\x02\x38\x01\x80\xbb\0\0\0\0\0";
+        let opus = make(&stated("A_OPUS", &head, SOUND), &[]).unwrap();
+        let Codec::Opus(config) = &opus.codec else {
+            panic!("{opus:?}");
+        };
+        assert_eq!(
+            (config.channels, config.pre_skip, config.input_rate),
+            (2, 312, 48_000)
+        );
+    }
+
+    #[test]
+    fn dolby_sound_is_known_by_its_first_frame() {
+        // fscod 0, frmsizecod 30; bsid 8, bsmod 0, acmod 7, cmixlev, surmixlev, lfeon.
+        let frame = [0x0b, 0x77, 0, 0, 0x1e, 0x40, 0b1110_0001, 0];
+        let ac3 = make(&stated("A_AC3", &[], SOUND), &frame).unwrap();
+        assert_eq!((ac3.codec, ac3.sound.unwrap().channels), (Codec::Ac3, 6));
+        // 768 words at 48 kHz, six blocks, acmod 7, lfeon, bsid 16.
+        let frame = [0x0b, 0x77, 0x02, 0xff, 0x3f, 0x80, 0];
+        let eac3 = make(&stated("A_EAC3", &[], SOUND), &frame).unwrap();
+        assert_eq!((eac3.codec, eac3.sound.unwrap().channels), (Codec::Eac3, 6));
+        for codec in ["A_AC3", "A_EAC3"] {
+            let error = make(&stated(codec, &[], SOUND), &[0x0b, 0x77]).unwrap_err();
+            assert!(
+                error.ends_with("sound without its configuration"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn pictures_keep_size_and_aspect() {
+        let shape = Shape::Picture {
+            size: (720, 576),
+            aspect: (16, 15),
+            display: (768 << 16, 576 << 16),
+        };
+        let private = [
+            1, 100, 0, 31, 0xff, 0xe1, 0, 3, 0x67, 1, 2, 1, 0, 2, 0x68, 3,
+        ];
+        let entry = make(&stated("V_MPEG4/ISO/AVC", &private, shape), &[]).unwrap();
+        assert_eq!((entry.size, entry.pixel_aspect), ((720, 576), (16, 15)));
+        assert!(matches!(entry.codec, Codec::H264(_)));
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_named() {
+        let why = |codec: &str| make(&stated(codec, &[], SOUND), &[]).unwrap_err();
+        assert_eq!(why("V_VP9"), "VP9 picture");
+        assert_eq!(why("A_DTS/LOSSLESS"), "DTS sound");
+        assert_eq!(why("A_OPUS"), "Opus sound without its configuration");
+        assert_eq!(
+            why("V_MPEGH/ISO/HEVC"),
+            "H.265 picture without its configuration"
+        );
+        assert_eq!(why("X_\u{1}"), "codec X_\\u{1}");
+    }
+}

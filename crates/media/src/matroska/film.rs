@@ -1,0 +1,249 @@
+//! Tracks and frames become what the timeline is laid out of.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::entry;
+use super::times::{self, Times};
+use super::tracks::{Info, Shape, Stated};
+use crate::index::Index;
+use crate::index_error::{IndexError, IndexErrorKind};
+use crate::mp4::{Draft, Entry, Gathered, Movie, lay_out};
+use crate::samples::{Sample, SampleTable};
+use crate::time::{SECOND, rescale};
+use crate::title::{Container, Kind};
+use crate::{Codec, Sound};
+
+/// Ticks a second where the file's own cannot be counted in whole ones.
+const MICROSECONDS: u32 = 1_000_000;
+/// Pictures wait no longer than that for those which are shown before them, in seconds.
+const MOST_REORDERED: u32 = 10;
+/// No turn, and no other size (ISO/IEC 14496-12 8.3.2).
+const AS_IT_IS: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
+/// A frame that follows another one in its block has no time of its own.
+const FOLLOWS: i64 = i64::MIN;
+
+/// The frames of a track, in the order of the file.
+#[derive(Debug, Default)]
+pub struct Frames {
+    /// Where they are; their times are not known yet.
+    table: SampleTable,
+    /// When each is shown, in ticks of the file; [`FOLLOWS`].
+    shown: Vec<i64>,
+    /// Ticks of the last one, where its block says it.
+    last: Option<i64>,
+}
+
+impl Frames {
+    /// Number of frames.
+    pub fn len(&self) -> usize {
+        self.shown.len()
+    }
+
+    /// The first one's bytes.
+    pub fn first(&self) -> Option<Range<u64>> {
+        self.table.iter().next().map(|sample| sample.bytes())
+    }
+
+    /// Adds those of a block, the first of which is shown at `shown`; the block lasts `last` ticks.
+    pub fn add(&mut self, frames: &[Range<u64>], shown: i64, sync: bool, last: Option<i64>) {
+        for (number, frame) in frames.iter().enumerate() {
+            self.table.push(Sample {
+                offset: frame.start,
+                size: (frame.end - frame.start) as u32,
+                duration: 0,
+                cts: 0,
+                sync,
+            });
+            self.shown.push(if number == 0 { shown } else { FOLLOWS });
+        }
+        self.last = last.filter(|_| frames.len() == 1);
+    }
+
+    /// With these times.
+    fn timed(&self, times: &Times, sound: bool) -> SampleTable {
+        let mut table = SampleTable::with_capacity(self.len());
+        for (sample, (duration, cts)) in self.table.iter().zip(&times.steps) {
+            table.push(Sample {
+                duration: *duration,
+                cts: *cts,
+                sync: sample.sync || sound,
+                ..sample
+            });
+        }
+        table
+    }
+}
+
+/// Ticks of a file that are counted in a timescale.
+#[derive(Clone, Copy, Debug)]
+struct Ticks {
+    scale: u64,
+    timescale: u32,
+}
+
+impl Ticks {
+    /// For ticks of so many nanoseconds.
+    fn of(scale: u64) -> Ticks {
+        let whole = (SECOND as u64).is_multiple_of(scale);
+        let timescale = if whole {
+            SECOND as u64 / scale
+        } else {
+            MICROSECONDS.into()
+        };
+        Ticks {
+            scale,
+            timescale: timescale as u32,
+        }
+    }
+
+    fn count(self, ticks: i64) -> i64 {
+        match (SECOND as u64).is_multiple_of(self.scale) {
+            true => ticks,
+            false => (i128::from(ticks) * i128::from(self.scale) / 1000) as i64,
+        }
+    }
+}
+
+/// Everything that a file has said.
+#[derive(Debug, Default)]
+pub struct Film {
+    pub info: Info,
+    /// First byte of `Tracks`.
+    pub tracks_at: u64,
+    pub tracks: Vec<Stated>,
+    /// By the number of their track.
+    pub frames: BTreeMap<u64, Frames>,
+    /// How first frames begin, where somebody wants to know it.
+    pub heads: BTreeMap<u64, Vec<u8>>,
+    pub notes: Vec<String>,
+}
+
+impl Film {
+    /// The index of it.
+    pub fn index(mut self) -> Result<Index, IndexError> {
+        let mut movie = Movie {
+            timescale: 1000,
+            name: self.info.name.take(),
+            ..Movie::default()
+        };
+        for note in std::mem::take(&mut self.notes) {
+            movie.note(note);
+        }
+        for track in std::mem::take(&mut self.tracks) {
+            // A second one of the same number has no frames.
+            let frames = self.frames.remove(&track.number).unwrap_or_default();
+            match self.draft(&track, &frames) {
+                Ok(draft) => movie.tracks.push(draft),
+                Err(Passed::Over(reason)) => {
+                    movie.note(format!("track {} ({reason}) skipped", track.number));
+                }
+                Err(Passed::Wrong(error)) => return Err(*error),
+            }
+        }
+        lay_out(movie, Container::Matroska)
+    }
+
+    fn draft(&self, track: &Stated, frames: &Frames) -> Result<Draft, Passed> {
+        let (kind, display) = match track.shape {
+            Shape::Picture { display, .. } => (Kind::Video, display),
+            Shape::Sound { .. } => (Kind::Audio, (0, 0)),
+            Shape::Other => return Err(Passed::over("no picture and no sound")),
+        };
+        if let Some(reason) = track.refused {
+            return Err(Passed::over(reason));
+        }
+        let head = self.heads.get(&track.number).map_or(&[][..], Vec::as_slice);
+        let entry = entry::make(track, head).map_err(Passed::Over)?;
+        let (timescale, times) = self.times(track, &entry, frames)?;
+        let delay = rescale(track.delay as i64, SECOND as u32, timescale);
+        Ok(Draft {
+            path: format!("Segment/Tracks (track {})", track.number),
+            offset: self.tracks_at,
+            id: u32::try_from(track.number).unwrap_or(u32::MAX),
+            kind,
+            enabled: track.enabled,
+            timescale,
+            language: track.language.clone(),
+            name: track.name.clone(),
+            matrix: AS_IT_IS,
+            display,
+            edit: Default::default(),
+            entries: vec![Ok(entry)],
+            gathered: Gathered {
+                samples: frames.timed(&times, kind == Kind::Audio),
+                first_dts: times.first - delay,
+                end_dts: times.end - delay,
+                description: 1,
+                ..Gathered::default()
+            },
+        })
+    }
+
+    /// A track's ticks a second, and its times.
+    fn times(
+        &self,
+        track: &Stated,
+        entry: &Entry,
+        frames: &Frames,
+    ) -> Result<(u32, Times), Passed> {
+        let ticks = Ticks::of(self.info.scale);
+        let Some(Sound { rate, .. }) = entry.sound.clone().filter(|sound| sound.rate > 0) else {
+            let shown: Vec<i64> = self.shown_pictures(frames, ticks);
+            let last = frames.last.map(|last| ticks.count(last));
+            let own = track.frame.map(|frame| (frame as i64).min(SECOND * 60));
+            let last = last.or(own.map(|own| rescale(own, SECOND as u32, ticks.timescale)));
+            let most = i64::from(MOST_REORDERED) * i64::from(ticks.timescale);
+            let times = times::pictures(&shown, last, most);
+            return times.map(|times| (ticks.timescale, times)).ok_or_else(|| {
+                Passed::Wrong(Box::new(IndexError {
+                    path: format!("Segment/Cluster (track {})", track.number),
+                    offset: frames.first().map_or(0, |first| first.start),
+                    problem: format!("its times go back by more than {MOST_REORDERED} s"),
+                    kind: IndexErrorKind::Damaged,
+                }))
+            });
+        };
+        let (rate, frame) = match &entry.codec {
+            Codec::Aac(config) => (config.rate, Some(u32::from(config.frame_length))),
+            Codec::Ac3 => (rate, Some(1536)),
+            _ => (rate, None),
+        };
+        let own = track
+            .frame
+            .map(|own| rescale((own as i64).min(SECOND), SECOND as u32, rate) as u32);
+        let starts: Vec<Option<i64>> = frames
+            .shown
+            .iter()
+            .map(|shown| (*shown != FOLLOWS).then(|| ticks.count(*shown)))
+            .collect();
+        let frame = frame.or(own).filter(|frame| *frame > 0);
+        Ok((rate, times::sound(&starts, ticks.timescale, rate, frame)))
+    }
+
+    /// When pictures are shown; those that share a block, with the first of it.
+    fn shown_pictures(&self, frames: &Frames, ticks: Ticks) -> Vec<i64> {
+        let mut latest = 0;
+        let shown = frames.shown.iter().map(|shown| {
+            if *shown != FOLLOWS {
+                latest = ticks.count(*shown);
+            }
+            latest
+        });
+        shown.collect()
+    }
+}
+
+/// Why a track is none of the film's.
+enum Passed {
+    /// It cannot be played, in words.
+    Over(String),
+    /// The whole film cannot.
+    Wrong(Box<IndexError>),
+}
+
+impl Passed {
+    fn over(reason: &str) -> Passed {
+        Passed::Over(reason.to_owned())
+    }
+}

@@ -1,0 +1,19 @@
+//! Matroska and WebM (RFC 9559) become an [`crate::Index`].
+//!
+//! [`reader`] walks the elements of the file and asks for their heads, and for little more: `Info` and `Tracks` are read whole
+//! ([`tracks`]), of each block only its beginning ([`block`]). Frames lie in the file as they are played, so that everything after
+//! the index reads them there, as in MP4: [`entry`] makes the sample entries that MP4 would have. Matroska does not say when
+//! frames are decoded: [`times`] works it out. [`film`] puts all of it together.
+//!
+//! Tracks whose frames are not stored as they are (header stripping, compression, encryption) are passed over, and noted.
+
+mod block;
+mod ebml;
+mod entry;
+mod film;
+mod ids;
+mod reader;
+mod times;
+mod tracks;
+
+pub(crate) use reader::{Reader, begins};

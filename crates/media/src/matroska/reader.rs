@@ -1,0 +1,487 @@
+//! Which bytes of a file are needed next, until all of its blocks are known.
+
+use std::ops::Range;
+
+use super::block::{Block, BlockError};
+use super::ebml::{Element, Head, HeadError, LONGEST_HEAD};
+use super::entry::{FRAME_HEAD, Wants, wants};
+use super::film::Film;
+use super::ids::{
+    BLOCK, BLOCK_DURATION, BLOCK_GROUP, CLUSTER, EBML, INFO, REFERENCE, SEGMENT, SIMPLE_BLOCK,
+    TIMESTAMP, TRACKS, is_in_segment,
+};
+use super::tracks::{self, Info, MAX_TRACKS};
+use crate::index::{IndexOptions, Step};
+use crate::index_error::{IndexError, IndexErrorKind};
+use crate::time::{MAX_SECONDS, SECOND};
+
+/// Bytes asked for at an element that may be passed over: its head, and a block's.
+const WINDOW: u64 = 32;
+/// Bytes asked for at the beginning of the file, where small elements follow each other.
+const FIRST_WINDOW: u64 = 4 << 10;
+/// Longest beginning of a block: the sizes of 256 frames.
+const MAX_BLOCK_HEAD: u64 = 1 << 20;
+
+/// Whether a file that begins with these bytes is of this kind.
+pub fn begins(bytes: &[u8]) -> bool {
+    bytes.starts_with(&EBML.to_be_bytes())
+}
+
+#[derive(Debug)]
+struct Cluster {
+    end: Option<u64>,
+    /// Of its blocks, in ticks.
+    time: i64,
+}
+
+/// A block with what is said of it.
+#[derive(Debug)]
+struct Group {
+    end: u64,
+    block: Option<(Block, u64)>,
+    duration: Option<i64>,
+    is_referring: bool,
+}
+
+/// What is done next.
+#[derive(Debug)]
+enum Phase {
+    /// The elements are walked.
+    Walking,
+    /// These bytes of first frames are wanted, by track number.
+    Heads(Vec<(u64, Range<u64>)>),
+    /// All is known.
+    Known,
+}
+
+/// What comes of an element.
+enum Next {
+    /// The next one.
+    Element,
+    /// So many bytes of this one are wanted.
+    Bytes(u64),
+    /// Nothing: the film ends here.
+    End,
+}
+
+/// Walks the elements of a file: it says which bytes it needs, and is fed them.
+#[derive(Debug)]
+pub struct Reader {
+    len: u64,
+    options: IndexOptions,
+    phase: Phase,
+    /// First byte of the element that is next.
+    at: u64,
+    wanted: Range<u64>,
+    /// Where the segment ends, once it has begun.
+    segment: Option<u64>,
+    cluster: Option<Cluster>,
+    group: Option<Group>,
+    samples: u32,
+    film: Film,
+}
+
+impl Reader {
+    /// For a file of `file_len` bytes.
+    pub fn new(file_len: u64, options: IndexOptions) -> Self {
+        Reader {
+            len: file_len,
+            options,
+            phase: Phase::Walking,
+            at: 0,
+            wanted: 0..file_len.min(FIRST_WINDOW),
+            segment: None,
+            cluster: None,
+            group: None,
+            samples: options.max_samples,
+            film: Film::default(),
+        }
+    }
+
+    /// See [`crate::Indexer::step`].
+    pub fn step(&mut self) -> Result<Step, IndexError> {
+        match &self.phase {
+            Phase::Walking => Ok(Step::Need(self.wanted.clone())),
+            Phase::Heads(heads) if !heads.is_empty() => Ok(Step::Need(heads[0].1.clone())),
+            _ => std::mem::take(&mut self.film).index().map(Step::Done),
+        }
+    }
+
+    /// See [`crate::Indexer::feed`].
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
+        let wanted = match &self.phase {
+            Phase::Walking => self.wanted.clone(),
+            Phase::Heads(heads) if !heads.is_empty() => heads[0].1.clone(),
+            _ => return Ok(()),
+        };
+        let count = wanted.end - wanted.start;
+        if bytes.len() as u64 != count {
+            let problem = format!(
+                "{} of the {count} bytes at byte {} could be read",
+                bytes.len(),
+                wanted.start
+            );
+            return Err(self.error("", IndexErrorKind::Incomplete, problem));
+        }
+        match &mut self.phase {
+            Phase::Walking => self.walk(bytes),
+            Phase::Heads(heads) if !heads.is_empty() => {
+                let (track, _) = heads.remove(0);
+                self.film.heads.insert(track, bytes.to_vec());
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Deals with all elements that begin in these bytes.
+    fn walk(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
+        let start = self.wanted.start;
+        loop {
+            self.leave();
+            let have = self
+                .at
+                .checked_sub(start)
+                .and_then(|skipped| bytes.get(skipped as usize..));
+            let have = have.unwrap_or_default();
+            let left = self.len - self.at;
+            let next = match self.segment {
+                Some(end) if self.at >= end => Next::End,
+                _ if left == 0 => Next::End,
+                _ => self.element(have, left)?,
+            };
+            match next {
+                Next::Element => {}
+                Next::Bytes(wanted) if have.len() as u64 >= wanted.min(left) => {
+                    // It would go past the end of the file.
+                    self.note_cut();
+                    return self.end();
+                }
+                Next::Bytes(wanted) => {
+                    self.wanted = self.at..self.at + wanted.min(left);
+                    return Ok(());
+                }
+                Next::End => return self.end(),
+            }
+        }
+    }
+
+    /// Leaves what ends here.
+    fn leave(&mut self) {
+        if let Some(group) = self.group.take_if(|group| self.at >= group.end)
+            && let Some((block, from)) = group.block
+        {
+            self.add(&block, from, !group.is_referring, group.duration);
+        }
+        self.cluster
+            .take_if(|cluster| cluster.end.is_some_and(|end| self.at >= end));
+    }
+
+    /// Deals with the element at `self.at`, of which `have` is the beginning; the file has `left` bytes from there.
+    fn element(&mut self, have: &[u8], left: u64) -> Result<Next, IndexError> {
+        let head = match Head::parse(have) {
+            Ok(head) => head,
+            Err(HeadError::Short) => return Ok(Next::Bytes((have.len() as u64 + 1).max(WINDOW))),
+            Err(HeadError::Wrong) if self.has_frames() => {
+                self.note(format!(
+                    "{left} bytes from byte {} on are no elements; the film ends there",
+                    self.at
+                ));
+                return Ok(Next::End);
+            }
+            Err(HeadError::Wrong) => {
+                return Err(self.error(
+                    self.place(),
+                    IndexErrorKind::Damaged,
+                    "no element begins here".into(),
+                ));
+            }
+        };
+        debug_assert!(head.len <= LONGEST_HEAD);
+        let room = left - head.len as u64;
+        // Of what may have no size, only what has no end is longer than the file.
+        let size = head.size.unwrap_or(room);
+        let is_cut = size > room;
+        if self.segment.is_none() {
+            return self.before_segment(head, size, is_cut);
+        }
+        if head.id == EBML || head.id == SEGMENT {
+            self.note(format!(
+                "what follows another film from byte {} on is skipped",
+                self.at
+            ));
+            return Ok(Next::End);
+        }
+        if self.group.is_some() {
+            return self.in_group(head, size, have);
+        }
+        if self.cluster.is_some() {
+            if !is_in_segment(head.id) {
+                return self.in_cluster(head, size, have);
+            }
+            self.cluster = None;
+        }
+        match head.id {
+            CLUSTER => {
+                self.cluster = Some(Cluster {
+                    end: head
+                        .size
+                        .map(|size| self.at + (head.len as u64).saturating_add(size)),
+                    time: 0,
+                });
+                self.at += head.len as u64;
+                Ok(Next::Element)
+            }
+            INFO | TRACKS => self.whole(head, size, have),
+            _ => Ok(self.pass_over(head, size, is_cut)),
+        }
+    }
+
+    /// What comes before the segment.
+    fn before_segment(&mut self, head: Head, size: u64, is_cut: bool) -> Result<Next, IndexError> {
+        if head.id != SEGMENT {
+            return match is_cut || head.size.is_none() {
+                true => Err(self.error("EBML", IndexErrorKind::Incomplete, "is not whole".into())),
+                false => Ok(self.pass_over(head, size, is_cut)),
+            };
+        }
+        if is_cut {
+            let problem = format!("says it is {size} bytes long; the file ends before that");
+            return Err(self.error("Segment", IndexErrorKind::Incomplete, problem));
+        }
+        self.at += head.len as u64;
+        self.segment = Some(self.at + size);
+        Ok(Next::Element)
+    }
+
+    /// Goes behind an element.
+    fn pass_over(&mut self, head: Head, size: u64, is_cut: bool) -> Next {
+        if is_cut {
+            self.note_cut();
+            return Next::End;
+        }
+        self.at += head.len as u64 + size;
+        Next::Element
+    }
+
+    /// Reads an element as a whole.
+    fn whole(&mut self, head: Head, size: u64, have: &[u8]) -> Result<Next, IndexError> {
+        let name = if head.id == INFO {
+            "Segment/Info"
+        } else {
+            "Segment/Tracks"
+        };
+        if size > self.options.max_box {
+            let problem = format!("takes {size} bytes; {} are allowed", self.options.max_box);
+            return Err(self.error(name, IndexErrorKind::TooLarge, problem));
+        }
+        let Some(body) = have
+            .get(head.len..)
+            .and_then(|body| body.get(..size as usize))
+        else {
+            return Ok(Next::Bytes(head.len as u64 + size));
+        };
+        match head.id {
+            INFO => self.film.info = Info::parse(body),
+            // Some writers repeat them; the first are those that frames were written for.
+            _ if self.film.tracks.is_empty() => {
+                self.film.tracks = tracks::parse(body);
+                self.film.tracks_at = self.at;
+            }
+            _ => {}
+        }
+        self.at += head.len as u64 + size;
+        Ok(Next::Element)
+    }
+
+    fn in_cluster(&mut self, head: Head, size: u64, have: &[u8]) -> Result<Next, IndexError> {
+        match head.id {
+            TIMESTAMP => {
+                let Some(time) = number(head, size, have) else {
+                    return Ok(Next::Bytes(head.len as u64 + size.min(8)));
+                };
+                let seconds = u128::from(time) * u128::from(self.film.info.scale) / SECOND as u128;
+                if seconds > MAX_SECONDS as u128 {
+                    let problem = format!("begins after {seconds} s, which is no film");
+                    return Err(self.error("Segment/Cluster", IndexErrorKind::Damaged, problem));
+                }
+                if let Some(cluster) = &mut self.cluster {
+                    cluster.time = time as i64;
+                }
+            }
+            SIMPLE_BLOCK => {
+                let block = match self.block(head, size, have)? {
+                    Ok(block) => block,
+                    Err(wanted) => return Ok(wanted),
+                };
+                let keyframe = block.keyframe;
+                self.add(&block, self.at + head.len as u64, keyframe, None);
+            }
+            BLOCK_GROUP => {
+                self.group = Some(Group {
+                    end: self.at + head.len as u64 + size,
+                    block: None,
+                    duration: None,
+                    is_referring: false,
+                });
+                self.at += head.len as u64;
+                return Ok(Next::Element);
+            }
+            _ => {}
+        }
+        Ok(self.pass_over(head, size, self.at + head.len as u64 + size > self.len))
+    }
+
+    fn in_group(&mut self, head: Head, size: u64, have: &[u8]) -> Result<Next, IndexError> {
+        match head.id {
+            BLOCK => {
+                let block = match self.block(head, size, have)? {
+                    Ok(block) => block,
+                    Err(wanted) => return Ok(wanted),
+                };
+                let from = self.at + head.len as u64;
+                if let Some(group) = &mut self.group {
+                    group.block = Some((block, from));
+                }
+            }
+            BLOCK_DURATION => {
+                let Some(duration) = number(head, size, have) else {
+                    return Ok(Next::Bytes(head.len as u64 + size.min(8)));
+                };
+                if let Some(group) = &mut self.group {
+                    group.duration = Some(duration.min(1 << 40) as i64);
+                }
+            }
+            REFERENCE => {
+                if let Some(group) = &mut self.group {
+                    group.is_referring = true;
+                }
+            }
+            _ => {}
+        }
+        Ok(self.pass_over(head, size, self.at + head.len as u64 + size > self.len))
+    }
+
+    /// The beginning of a block, or what is wanted for it.
+    fn block(&self, head: Head, size: u64, have: &[u8]) -> Result<Result<Block, Next>, IndexError> {
+        let end = self.at + head.len as u64 + size;
+        if end > self.len {
+            return Ok(Err(Next::Bytes(u64::MAX)));
+        }
+        if size >= 1 << 31 || end >= 1 << 48 {
+            let problem = format!("has a block of {size} bytes up to byte {end}");
+            return Err(self.error("Segment/Cluster", IndexErrorKind::TooLarge, problem));
+        }
+        let body = &have[head.len.min(have.len())..];
+        let body = &body[..body.len().min(size as usize)];
+        match Block::parse(body, size) {
+            Ok(block) if u64::from(self.samples) < block.frames.len() as u64 => {
+                let problem = format!("brings more than {} samples", self.options.max_samples);
+                Err(self.error("Segment/Cluster", IndexErrorKind::TooLarge, problem))
+            }
+            Ok(block) => Ok(Ok(block)),
+            Err(BlockError::Short) if have.len() as u64 <= MAX_BLOCK_HEAD => {
+                let more = (2 * have.len() as u64).max(WINDOW);
+                Ok(Err(Next::Bytes(more.min(head.len as u64 + size))))
+            }
+            Err(BlockError::Short) => Err(self.error(
+                "Segment/Cluster",
+                IndexErrorKind::TooLarge,
+                "has a block with an endless beginning".into(),
+            )),
+            Err(BlockError::Wrong(problem)) => Err(self.error(
+                "Segment/Cluster",
+                IndexErrorKind::Damaged,
+                format!("has a block that {problem}"),
+            )),
+        }
+    }
+
+    /// Adds the frames of a block whose body begins at `from`.
+    fn add(&mut self, block: &Block, from: u64, sync: bool, duration: Option<i64>) {
+        let Some(cluster) = &self.cluster else {
+            return;
+        };
+        let all = &mut self.film.frames;
+        if all.len() >= MAX_TRACKS && !all.contains_key(&block.track) {
+            return;
+        }
+        let shown = cluster.time + i64::from(block.time);
+        let frames: Vec<Range<u64>> = block
+            .frames
+            .iter()
+            .map(|frame| from + frame.start..from + frame.end)
+            .collect();
+        self.samples = self.samples.saturating_sub(frames.len() as u32);
+        let of = all.entry(block.track).or_default();
+        of.add(&frames, shown, sync, duration);
+    }
+
+    /// All blocks are known.
+    fn end(&mut self) -> Result<(), IndexError> {
+        // A group that is cut off has its block all the same.
+        if let Some(group) = &mut self.group {
+            group.end = self.at;
+        }
+        self.leave();
+        let film = &self.film;
+        if film.tracks.is_empty() {
+            let (kind, problem) = match self.segment {
+                Some(_) => (IndexErrorKind::Damaged, "the film has no tracks"),
+                None => (IndexErrorKind::Incomplete, "the film has no segment"),
+            };
+            return Err(self.error(self.place(), kind, problem.into()));
+        }
+        let heads = film.tracks.iter().filter_map(|track| {
+            let first = film.frames.get(&track.number)?.first()?;
+            let head = first.start..first.end.min(first.start + FRAME_HEAD);
+            let is_wanted = wants(&track.codec) == Wants::FirstFrame && !head.is_empty();
+            is_wanted.then_some((track.number, head))
+        });
+        let heads: Vec<_> = heads.collect();
+        self.phase = match heads.is_empty() {
+            true => Phase::Known,
+            false => Phase::Heads(heads),
+        };
+        Ok(())
+    }
+
+    /// The element that everything else is in.
+    fn place(&self) -> &'static str {
+        match self.segment {
+            Some(_) => "Segment",
+            None => "EBML",
+        }
+    }
+
+    fn has_frames(&self) -> bool {
+        !self.film.tracks.is_empty() && !self.film.frames.is_empty()
+    }
+
+    fn note_cut(&mut self) {
+        self.note(format!(
+            "the element at byte {} is cut off; the film ends there",
+            self.at
+        ));
+    }
+
+    fn note(&mut self, note: String) {
+        self.film.notes.push(note);
+    }
+
+    /// An error of the element at `self.at`.
+    fn error(&self, path: &str, kind: IndexErrorKind, problem: String) -> IndexError {
+        IndexError {
+            path: path.to_owned(),
+            offset: self.at,
+            problem,
+            kind,
+        }
+    }
+}
+
+/// The number that an element's body is; `None`: it is not there yet.
+fn number(head: Head, size: u64, have: &[u8]) -> Option<u64> {
+    let body = have.get(head.len..)?.get(..size.min(8) as usize)?;
+    Some(Element { id: head.id, body }.unsigned())
+}

@@ -1,0 +1,282 @@
+//! `Info` and `Tracks`: what a Matroska file says of itself and of its tracks (RFC 9559 section 5.1).
+
+use super::ebml::{Element, children};
+use crate::time::SECOND;
+
+/// Tracks beyond this are no film's.
+pub const MAX_TRACKS: usize = 1024;
+/// Longest CodecPrivate that is kept.
+const MAX_PRIVATE: usize = 1 << 20;
+
+/// What `Info` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Nanoseconds of a tick.
+    pub scale: u64,
+    /// The film's name.
+    pub name: Option<String>,
+}
+
+impl Default for Info {
+    fn default() -> Info {
+        Info {
+            scale: 1_000_000,
+            name: None,
+        }
+    }
+}
+
+impl Info {
+    /// Reads the body of `Info`.
+    pub fn parse(body: &[u8]) -> Info {
+        let mut info = Info::default();
+        for child in children(body) {
+            match child.id {
+                // A tick of more than a second is none.
+                0x2a_d7b1 if (1..=SECOND as u64).contains(&child.unsigned()) => {
+                    info.scale = child.unsigned();
+                }
+                0x7ba9 => info.name = child.text(),
+                _ => {}
+            }
+        }
+        info
+    }
+}
+
+/// What a track is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// Pictures.
+    Picture {
+        /// Coded width and height in pixels.
+        size: (u16, u16),
+        /// Of a pixel, width to height.
+        aspect: (u32, u32),
+        /// Shown width and height, 16.16.
+        display: (u32, u32),
+    },
+    /// Sound.
+    Sound {
+        /// Samples a second.
+        rate: u32,
+        /// Channels.
+        channels: u16,
+    },
+    /// Something else: subtitles, buttons.
+    #[default]
+    Other,
+}
+
+/// A track as `Tracks` states it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stated {
+    /// By which blocks name it.
+    pub number: u64,
+    /// What it is.
+    pub shape: Shape,
+    /// CodecID.
+    pub codec: String,
+    /// CodecPrivate.
+    pub private: Vec<u8>,
+    /// Language, `None` for undetermined.
+    pub language: Option<String>,
+    /// Its own name.
+    pub name: Option<String>,
+    /// Whether players take it without being asked.
+    pub enabled: bool,
+    /// Nanoseconds of a frame, if all have the same.
+    pub frame: Option<u64>,
+    /// Nanoseconds by which its times are too late.
+    pub delay: u64,
+    /// Why it cannot be played, whatever its codec.
+    pub refused: Option<&'static str>,
+}
+
+/// Reads the body of `Tracks`.
+pub fn parse(body: &[u8]) -> Vec<Stated> {
+    let entries = children(body).filter(|child| child.id == 0xae);
+    entries
+        .take(MAX_TRACKS)
+        .map(|entry| track(&entry))
+        .collect()
+}
+
+fn track(entry: &Element) -> Stated {
+    let mut track = Stated {
+        enabled: true,
+        language: Some("eng".into()), // what no language means
+        ..Stated::default()
+    };
+    let (mut kind, mut tag) = (0, None);
+    for child in entry.children() {
+        match child.id {
+            0xd7 => track.number = child.unsigned(),
+            0x83 => kind = child.unsigned(),
+            0x86 => track.codec = child.text().unwrap_or_default(),
+            0x63a2 if child.body.len() <= MAX_PRIVATE => track.private = child.body.to_vec(),
+            0x22_b59c => track.language = language(&child),
+            0x22_b59d => tag = language(&child),
+            0x536e => track.name = child.text(),
+            0x88 | 0xb9 => track.enabled &= child.unsigned() != 0,
+            0x23_e383 => track.frame = Some(child.unsigned()).filter(|frame| *frame > 0),
+            0x56aa => track.delay = child.unsigned().min(SECOND as u64),
+            0x6d80 => track.refused = encoded(&child),
+            _ => {}
+        }
+    }
+    track.language = tag.or(track.language);
+    track.shape = match kind {
+        1 => picture(entry.children().first(0xe0)),
+        2 => sound(entry.children().first(0xe1)),
+        _ => Shape::Other,
+    };
+    track
+}
+
+fn language(child: &Element) -> Option<String> {
+    crate::mp4::language_tag(child.body)
+}
+
+/// Why frames that are encoded in these ways (ContentEncodings) cannot be played.
+fn encoded(encodings: &Element) -> Option<&'static str> {
+    let encoding = encodings.children().first(0x6240)?;
+    if encoding.children().first(0x5035).is_some() {
+        return Some("encrypted");
+    }
+    let how = encoding.children().first(0x5034)?;
+    Some(
+        match how.children().first(0x4254).map(|how| how.unsigned()) {
+            Some(3) => "its frames are stored without their beginnings (header stripping)",
+            _ => "its frames are compressed once more",
+        },
+    )
+}
+
+fn picture(video: Option<Element>) -> Shape {
+    let number = |id: u32| {
+        let child = video.as_ref().and_then(|video| video.children().first(id));
+        child.map_or(0, |child| child.unsigned())
+    };
+    let side = |id: u32| u16::try_from(number(id)).unwrap_or(0);
+    let size = (side(0xb0), side(0xba));
+    // In pixels; other units are of their ratio only.
+    let shown = |id: u32, own: u16| match number(id) {
+        0 => u32::from(own),
+        shown => shown.min(0xffff) as u32,
+    };
+    let display = (shown(0x54b0, size.0), shown(0x54ba, size.1));
+    let aspect = (display.0 * u32::from(size.1), display.1 * u32::from(size.0));
+    let common = common_divisor(aspect.0, aspect.1);
+    Shape::Picture {
+        size,
+        aspect: match common {
+            0 => (1, 1),
+            common => (aspect.0 / common, aspect.1 / common),
+        },
+        display: (display.0 << 16, display.1 << 16),
+    }
+}
+
+/// 0 if one of them is.
+fn common_divisor(a: u32, b: u32) -> u32 {
+    let (mut a, mut b) = if a == 0 { (0, 0) } else { (a, b) };
+    if b == 0 {
+        return 0;
+    }
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+fn sound(audio: Option<Element>) -> Shape {
+    let child = |id: u32| {
+        audio.as_ref().and_then(|audio| {
+            audio
+                .children()
+                .first(id)
+                .map(|child| (child.float(), child.unsigned()))
+        })
+    };
+    let rate = child(0xb5).map_or(8000.0, |(rate, _)| rate);
+    let channels = child(0x9f).map_or(1, |(_, channels)| channels);
+    Shape::Sound {
+        rate: rate.round().clamp(0.0, 768_000.0) as u32,
+        channels: channels.min(255) as u16,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn element(id: &[u8], body: &[u8]) -> Vec<u8> {
+        let size = 0x4000 | body.len() as u16;
+        [id, &size.to_be_bytes(), body].concat()
+    }
+
+    #[test]
+    fn what_is_not_said_has_its_default() {
+        assert_eq!(Info::parse(&[]), Info::default());
+        let info = element(&[0x2a, 0xd7, 0xb1], &[0x01, 0x86, 0xa0]);
+        assert_eq!(Info::parse(&info).scale, 100_000);
+        let zero = element(&[0x2a, 0xd7, 0xb1], &[0]);
+        assert_eq!(Info::parse(&zero).scale, 1_000_000);
+
+        let entry = element(
+            &[0xae],
+            &[element(&[0xd7], &[1]), element(&[0x83], &[2])].concat(),
+        );
+        let tracks = parse(&entry);
+        let expected = Shape::Sound {
+            rate: 8000,
+            channels: 1,
+        };
+        assert_eq!((tracks.len(), tracks[0].shape), (1, expected));
+        assert_eq!(tracks[0].language.as_deref(), Some("eng"));
+        assert!(tracks[0].enabled);
+    }
+
+    #[test]
+    fn pixels_have_the_shape_that_the_shown_size_gives_them() {
+        let video = |shown: &[(u8, u16)]| {
+            let mut body = [
+                element(&[0xb0], &720u16.to_be_bytes()),
+                element(&[0xba], &576u16.to_be_bytes()),
+            ]
+            .concat();
+            for (id, value) in shown {
+                body.extend(element(&[0x54, *id], &value.to_be_bytes()));
+            }
+            let entry = [element(&[0x83], &[1]), element(&[0xe0], &body)].concat();
+            match parse(&element(&[0xae], &entry))[0].shape {
+                Shape::Picture { aspect, .. } => aspect,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(video(&[]), (1, 1));
+        assert_eq!(video(&[(0xb0, 1024)]), (64, 45));
+        assert_eq!(common_divisor(0, 5), 0);
+        assert_eq!(common_divisor(5, 0), 0);
+    }
+
+    #[test]
+    fn frames_that_are_not_stored_as_they_are_cannot_be_played() {
+        let stripped = element(&[0x50, 0x34], &element(&[0x42, 0x54], &[3]));
+        let zlib = element(&[0x50, 0x34], &[]);
+        let encrypted = element(&[0x50, 0x35], &[]);
+        for (how, words) in [
+            (stripped, "header stripping"),
+            (zlib, "compressed"),
+            (encrypted, "encrypted"),
+        ] {
+            let encodings = element(&[0x6d, 0x80], &element(&[0x62, 0x40], &how));
+            let track = &parse(&element(&[0xae], &encodings))[0];
+            assert!(
+                track.refused.is_some_and(|why| why.contains(words)),
+                "{track:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Matroska films element by element: what the index makes of each way of writing them, and of damage.
+
+use std::ops::Range;
+
+use proptest::prelude::*;
+use reelway_media::{
+    Container, Index, IndexError, IndexErrorKind, IndexOptions, Indexer, Kind, Step,
+};
+
+/// An element with a size of four bytes.
+fn element(id: u32, body: &[u8]) -> Vec<u8> {
+    let size = 0x1000_0000 | body.len() as u32;
+    [number(id), size.to_be_bytes().to_vec(), body.to_vec()].concat()
+}
+
+/// An element whose end only what follows shows.
+fn endless(id: u32, body: &[u8]) -> Vec<u8> {
+    [number(id), vec![0xff], body.to_vec()].concat()
+}
+
+fn number(id: u32) -> Vec<u8> {
+    let bytes = id.to_be_bytes();
+    let first = bytes.iter().position(|byte| *byte > 0).unwrap_or(3);
+    bytes[first..].to_vec()
+}
+
+fn small(id: u32, value: u32) -> Vec<u8> {
+    element(id, &value.to_be_bytes())
+}
+
+const EBML: u32 = 0x1a45_dfa3;
+const SEGMENT: u32 = 0x1853_8067;
+const INFO: u32 = 0x1549_a966;
+const TRACKS: u32 = 0x1654_ae6b;
+const CLUSTER: u32 = 0x1f43_b675;
+const TIMESTAMP: u32 = 0xe7;
+const SIMPLE_BLOCK: u32 = 0xa3;
+const BLOCK_GROUP: u32 = 0xa0;
+
+fn header() -> Vec<u8> {
+    element(EBML, &element(0x4282, b"matroska"))
+}
+
+/// A track of pictures (H.264) with this number, and more elements.
+fn picture(number: u32, more: &[u8]) -> Vec<u8> {
+    let avcc = [
+        1, 100, 0, 31, 0xff, 0xe1, 0, 3, 0x67, 1, 2, 1, 0, 2, 0x68, 3,
+    ];
+    let video = [small(0xb0, 320), small(0xba, 180)].concat();
+    let body = [
+        small(0xd7, number),
+        small(0x83, 1),
+        element(0x86, b"V_MPEG4/ISO/AVC"),
+        element(0x63a2, &avcc),
+        element(0xe0, &video),
+        more.to_vec(),
+    ];
+    element(0xae, &body.concat())
+}
+
+/// A track of sound (AAC, 48 kHz) with this number.
+fn sound(number: u32, more: &[u8]) -> Vec<u8> {
+    let audio = [element(0xb5, &48_000f64.to_be_bytes()), small(0x9f, 2)].concat();
+    let body = [
+        small(0xd7, number),
+        small(0x83, 2),
+        element(0x86, b"A_AAC"),
+        element(0x63a2, &[0x11, 0x90]),
+        element(0xe1, &audio),
+        more.to_vec(),
+    ];
+    element(0xae, &body.concat())
+}
+
+/// A block: track, time in its cluster, flags, and what follows.
+fn block(track: u8, time: i16, flags: u8, rest: &[u8]) -> Vec<u8> {
+    let [high, low] = time.to_be_bytes();
+    [&[0x80 | track, high, low, flags][..], rest].concat()
+}
+
+fn cluster(time: u32, blocks: &[Vec<u8>]) -> Vec<u8> {
+    [small(TIMESTAMP, time), blocks.concat()].concat()
+}
+
+fn key(track: u8, time: i16, rest: &[u8]) -> Vec<u8> {
+    element(SIMPLE_BLOCK, &block(track, time, 0x80, rest))
+}
+
+fn other(track: u8, time: i16, rest: &[u8]) -> Vec<u8> {
+    element(SIMPLE_BLOCK, &block(track, time, 0, rest))
+}
+
+/// A film of these parts of the segment.
+fn film(parts: &[Vec<u8>]) -> Vec<u8> {
+    [header(), element(SEGMENT, &parts.concat())].concat()
+}
+
+/// Indexes it, and counts the bytes that were asked for.
+fn index_counting(film: &[u8], asked: &mut u64) -> Result<Index, IndexError> {
+    let mut indexer = Indexer::new(film.len() as u64, IndexOptions::default());
+    loop {
+        match indexer.step()? {
+            Step::Done(index) => return Ok(index),
+            Step::Need(range) => {
+                *asked += range.end - range.start;
+                indexer.feed(&film[range.start as usize..range.end as usize])?;
+            }
+        }
+    }
+}
+
+fn index(film: &[u8]) -> Result<Index, IndexError> {
+    index_counting(film, &mut 0)
+}
+
+/// The frames' bytes of a track.
+fn frames<'a>(film: &'a [u8], index: &Index, track: usize) -> Vec<&'a [u8]> {
+    let bytes = |range: Range<u64>| &film[range.start as usize..range.end as usize];
+    index.tables[track]
+        .iter()
+        .map(|sample| bytes(sample.bytes()))
+        .collect()
+}
+
+fn durations(index: &Index, track: usize) -> Vec<u32> {
+    index.tables[track]
+        .iter()
+        .map(|sample| sample.duration)
+        .collect()
+}
+
+#[test]
+fn blocks_of_all_clusters_become_samples() {
+    let film = film(&[
+        element(INFO, &element(0x7ba9, b"A film")),
+        element(TRACKS, &[picture(1, &[]), sound(2, &[])].concat()),
+        element(
+            CLUSTER,
+            &cluster(
+                1000,
+                &[
+                    key(1, 0, b"IIII"),
+                    key(2, 0, b"s1"),
+                    other(1, 80, b"PP"),
+                    other(1, 40, b"B"),
+                ],
+            ),
+        ),
+        element(0xec, &[0; 50]),
+        element(
+            CLUSTER,
+            &cluster(1120, &[key(1, 0, b"II"), key(2, -99, b"s2")]),
+        ),
+        element(0x1c53_bb6b, &[0; 30]),
+    ]);
+    let index = index(&film).unwrap();
+    assert_eq!(index.title.container, Container::Matroska);
+    assert_eq!(index.title.name.as_deref(), Some("A film"));
+    assert_eq!(frames(&film, &index, 0), [&b"IIII"[..], b"PP", b"B", b"II"]);
+    assert_eq!(frames(&film, &index, 1), [b"s1", b"s2"]);
+    let syncs: Vec<bool> = index.tables[0].iter().map(|sample| sample.sync).collect();
+    assert_eq!(syncs, [true, false, false, true]);
+    assert_eq!(durations(&index, 0), [40; 4]);
+    let waits: Vec<i32> = index.tables[0].iter().map(|sample| sample.cts).collect();
+    assert_eq!(waits, [40, 80, 0, 40]);
+    // The second block of sound begins 21 ms after the first: 1,024 samples.
+    assert_eq!(durations(&index, 1), [1024, 1024]);
+    assert_eq!(index.title.tracks[1].kind, Kind::Audio);
+}
+
+#[test]
+fn frames_that_share_a_block_are_samples_of_their_own() {
+    let xiph = block(1, 0, 0x82, &[&[2, 3, 2][..], b"aaabbcccc"].concat());
+    let fixed = block(1, 64, 0x84, &[&[1][..], b"ddee"].concat());
+    let ebml = block(1, 107, 0x86, &[&[2, 0x83, 0xbe][..], b"fffggh"].concat());
+    let blocks = [xiph, fixed, ebml].map(|body| element(SIMPLE_BLOCK, &body));
+    let film = film(&[
+        element(TRACKS, &sound(1, &[])),
+        element(CLUSTER, &cluster(0, &blocks)),
+    ]);
+    let index = index(&film).unwrap();
+    let expected: [&[u8]; 8] = [b"aaa", b"bb", b"cccc", b"dd", b"ee", b"fff", b"gg", b"h"];
+    assert_eq!(frames(&film, &index, 0), expected);
+    assert_eq!(durations(&index, 0), [1024; 8]);
+}
+
+#[test]
+fn groups_say_what_a_block_refers_to_and_how_long_it_lasts() {
+    let group = |time: i16, more: &[u8], rest: &[u8]| {
+        let block = element(0xa1, &block(1, time, 0, rest));
+        element(BLOCK_GROUP, &[block, more.to_vec()].concat())
+    };
+    let reference = element(0xfb, &[0xd8]);
+    let blocks = [
+        group(0, &[], b"I"),
+        group(40, &reference, b"P"),
+        group(80, &[reference.clone(), small(0x9b, 25)].concat(), b"P"),
+    ];
+    let film = film(&[
+        element(TRACKS, &picture(1, &[])),
+        element(CLUSTER, &cluster(0, &blocks)),
+    ]);
+    let index = index(&film).unwrap();
+    let syncs: Vec<bool> = index.tables[0].iter().map(|sample| sample.sync).collect();
+    assert_eq!(syncs, [true, false, false]);
+    assert_eq!(durations(&index, 0), [40, 40, 25]);
+}
+
+#[test]
+fn sizes_need_not_be_known_and_tracks_may_come_last() {
+    let clusters = [
+        endless(CLUSTER, &cluster(0, &[key(1, 0, b"I"), other(1, 40, b"P")])),
+        endless(CLUSTER, &cluster(80, &[other(1, 0, b"P")])),
+        element(TRACKS, &picture(1, &[])),
+    ];
+    let film = [header(), endless(SEGMENT, &clusters.concat())].concat();
+    let index = index(&film).unwrap();
+    assert_eq!(frames(&film, &index, 0), [b"I", b"P", b"P"]);
+}
+
+#[test]
+fn a_recording_that_is_cut_off_plays_to_its_last_whole_block() {
+    let clusters = [
+        element(TRACKS, &picture(1, &[])),
+        endless(
+            CLUSTER,
+            &cluster(0, &[key(1, 0, b"I"), other(1, 40, b"PPPPPPPP")]),
+        ),
+    ];
+    let film = [header(), endless(SEGMENT, &clusters.concat())].concat();
+    for cut in 1..8 {
+        let film = &film[..film.len() - cut];
+        let index = index(film).unwrap();
+        assert_eq!(frames(film, &index, 0), [b"I"]);
+        assert!(
+            index.title.notes[0].contains("cut off"),
+            "{:?}",
+            index.title.notes
+        );
+    }
+    // Where the whole length is known, it is still being copied.
+    let whole = self::film(&clusters);
+    let error = self::index(&whole[..whole.len() - 1]).unwrap_err();
+    assert_eq!(
+        (error.kind, error.path.as_str()),
+        (IndexErrorKind::Incomplete, "Segment")
+    );
+}
+
+#[test]
+fn what_cannot_be_played_is_passed_over_and_named() {
+    let stripped = element(
+        0x6d80,
+        &element(0x6240, &element(0x5034, &element(0x4254, &[3]))),
+    );
+    let subtitles = element(0xae, &[small(0xd7, 3), small(0x83, 17)].concat());
+    let film = film(&[
+        element(
+            TRACKS,
+            &[picture(1, &[]), sound(2, &stripped), subtitles].concat(),
+        ),
+        element(
+            CLUSTER,
+            &cluster(
+                0,
+                &[
+                    key(1, 0, b"I"),
+                    key(2, 0, b"s"),
+                    key(3, 0, b"t"),
+                    key(9, 0, b"?"),
+                ],
+            ),
+        ),
+    ]);
+    let index = index(&film).unwrap();
+    assert_eq!(index.title.tracks.len(), 1);
+    let notes = index.title.notes.join("\n");
+    assert!(
+        notes.contains("track 2 (its frames are stored without their beginnings"),
+        "{notes}"
+    );
+    assert!(
+        notes.contains("track 3 (no picture and no sound) skipped"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn damage_is_named_with_its_place() {
+    let tracks = element(TRACKS, &picture(1, &[]));
+    let lace = element(SIMPLE_BLOCK, &block(1, 0, 0x82, &[2, 200, 2, 0]));
+    let at = header().len() + 8 + tracks.len() + 8 + 9;
+    let damaged = film(&[tracks.clone(), element(CLUSTER, &cluster(0, &[lace]))]);
+    let error = index(&damaged).unwrap_err();
+    assert_eq!(
+        (error.kind, error.path.as_str(), error.offset),
+        (IndexErrorKind::Damaged, "Segment/Cluster", at as u64),
+        "{error}"
+    );
+    let late = film(&[
+        tracks.clone(),
+        element(CLUSTER, &element(TIMESTAMP, &[0xff; 8])),
+    ]);
+    assert!(
+        index(&late)
+            .unwrap_err()
+            .problem
+            .contains("which is no film")
+    );
+    let back = [key(1, 0, b"I"), key(1, 20_000, b"I"), other(1, 40, b"P")];
+    let back = film(&[tracks, element(CLUSTER, &cluster(0, &back))]);
+    assert!(index(&back).unwrap_err().problem.contains("go back"));
+    let bare = film(&[element(CLUSTER, &cluster(0, &[key(1, 0, b"I")]))]);
+    assert!(index(&bare).unwrap_err().problem.contains("no tracks"));
+}
+
+#[test]
+fn of_large_blocks_only_the_heads_are_read() {
+    let blocks: Vec<Vec<u8>> = (0..200)
+        .map(|number| key(1, number * 40, &vec![7; 20_000]))
+        .collect();
+    let film = film(&[
+        element(TRACKS, &picture(1, &[])),
+        element(CLUSTER, &cluster(0, &blocks)),
+    ]);
+    let mut asked = 0;
+    let index = index_counting(&film, &mut asked).unwrap();
+    assert_eq!(index.title.tracks[0].samples, 200);
+    assert!(
+        asked * 100 <= film.len() as u64,
+        "{asked} of {}",
+        film.len()
+    );
+}
+
+/// A film of everything.
+fn everything() -> Vec<u8> {
+    let xiph = element(
+        SIMPLE_BLOCK,
+        &block(2, 0, 0x82, &[&[2, 3, 2][..], b"aaabbcccc"].concat()),
+    );
+    let group = element(
+        BLOCK_GROUP,
+        &[
+            element(0xa1, &block(1, 80, 0, b"PP")),
+            element(0xfb, &[1]),
+            small(0x9b, 40),
+        ]
+        .concat(),
+    );
+    let blocks = [key(1, 0, b"IIII"), xiph, other(1, 40, b"P"), group];
+    let parts = [
+        element(INFO, &small(0x2a_d7b1, 1_000_000)),
+        element(
+            TRACKS,
+            &[picture(1, &small(0x23_e383, 40_000_000)), sound(2, &[])].concat(),
+        ),
+        endless(CLUSTER, &cluster(0, &blocks)),
+        endless(CLUSTER, &cluster(120, &[key(1, 0, b"I"), key(2, 0, b"s")])),
+    ];
+    [header(), endless(SEGMENT, &parts.concat())].concat()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn whatever_is_wrong_with_a_film_its_samples_lie_in_the_file(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        cut in any::<prop::sample::Index>(),
+        is_cut: bool,
+    ) {
+        let mut film = everything();
+        for (at, byte) in changes {
+            let at = at.index(film.len());
+            film[at] = byte;
+        }
+        if is_cut {
+            film.truncate(cut.index(film.len()));
+        }
+        if let Ok(index) = index(&film) {
+            for table in &index.tables {
+                prop_assert!(table.iter().all(|sample| sample.bytes().end <= film.len() as u64));
+            }
+            prop_assert!(!index.title.tracks.is_empty());
+        }
+    }
+}
