@@ -13,12 +13,12 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `desk.rs` | the desk: reservations, admitted viewers, who has to leave |
+//! | `desk/` | the desk: reservations, admitted viewers, who has to leave |
 //! | `curves.rs` | what films need, and what the policy makes of it |
 //! | `following.rs` | viewers who find in memory what another viewer had read |
 //! | `sharing.rs` | viewers who hold the same blocks |
 //! | `unplayed.rs` | viewers who have not asked for media yet: who is the first to leave |
-//! | `judge.rs` | the books: bookings, and whether there is room for one more |
+//! | `judge/` | the books: bookings, and whether there is room for one more |
 //! | `calendar.rs` | one resource, a number for each second to come |
 //! | `capacity.rs` | the resources of a machine and their limits |
 //! | `config.rs` | what a machine admits by |

@@ -273,6 +273,14 @@ impl fmt::Display for Report {
         for line in &self.text {
             writeln!(f, "{line}")?;
         }
+        // Where nothing sums the page's tables up, they are shown themselves.
+        let rows = self
+            .page
+            .lines()
+            .filter(|line| self.text.is_empty() && line.starts_with('|'));
+        for row in rows.filter(|row| !row.starts_with("|---")) {
+            writeln!(f, "  {}", row.trim_matches(['|', ' ']))?;
+        }
         Ok(())
     }
 }

@@ -21,7 +21,7 @@
 //! | `system.rs` | the clock of this process, as other crates use it |
 //! | `process.rs` | the same as the preload library uses it |
 //! | `trust.rs`, `cross.rs` | whether the counter can be trusted; the comparison of all processors' counters |
-//! | `track.rs` | following a clock of the kernel with the counter |
+//! | `track/` | following a clock of the kernel with the counter |
 //! | `ring.rs`, `piece.rs` | the pieces of the followed clock in shared memory: a sequence lock |
 //! | `kernel.rs` | the kernel's clock |
 //! | `reactor.rs` | how long tasks keep the reactor |

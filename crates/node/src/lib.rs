@@ -4,7 +4,7 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `serving.rs` | a machine that serves films: started, and stopped |
-//! | `config.rs`, `config/keys.rs`, `config.toml` | the configuration file: read and checked, its keys, its commented reference |
+//! | `config/`, `config.toml` | the configuration file: read and checked, its keys, its commented reference |
 //! | `sources.rs`, `films.rs` | which films: elsewhere as they are configured, and the libraries |
 //! | `edge.rs` | what is different for an edge, which serves films of other servers |
 //! | `addresses.rs`, `lan.rs` | where it listens, and what people are told of that |

@@ -13,11 +13,11 @@
 //! | `kept.rs` | plans of groups that nobody sends at the moment |
 //! | `cursor.rs` | where a viewer stands in a track |
 //! | `again.rs` | lost packets, found on the timetable |
-//! | `stream.rs`, `stream/` | a stream: all tracks of a viewer |
-//! | `lane.rs`, `lane/` | the streams of a thread, turn by turn |
+//! | `stream/` | a stream: all tracks of a viewer |
+//! | `lane/` | the streams of a thread, turn by turn |
 //! | `host.rs`, `effect.rs` | what the caller keeps, and does |
 //! | `play.rs`, `rules.rs`, `frames.rs`, `lateness.rs` | what goes in and out |
-//! | `link.rs`, `link/` | limited links: one pacer each, for all lanes |
+//! | `link/` | limited links: one pacer each, for all lanes |
 //! | `pacing.rs` | which packets may leave when |
 //! | `wheel.rs` | which streams are due in which turn |
 #![forbid(unsafe_code)]

@@ -18,7 +18,7 @@
 //! |---|---|
 //! | `world.rs` | what the pool leaves to its owner: memory, sources, tags, errors, files |
 //! | `request.rs` | requests, their answers, and reads |
-//! | `pool.rs` | requests find their blocks, and reads fill them |
+//! | `pool/` | requests find their blocks, and reads fill them |
 //! | `pool/queue.rs`, `pool/lines.rs` | a place's reads; who waits: for a lane's turn, for room, for a lane's part of the pool |
 //! | `pool/census.rs`, `pool/room.rs` | how many blocks are where; which blocks are free, made free and made ready |
 //! | `block.rs` | a block that holds bytes, and its pins |

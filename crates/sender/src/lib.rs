@@ -23,7 +23,7 @@
 //! | `streams.rs`, `path.rs`, `shared.rs` | what is kept with a stream; what others see of it |
 //! | `route.rs` | the way to a viewer |
 //! | `share.rs` | what viewers who do not read, or ask for lost packets, may pin |
-//! | `thread.rs`, `thread/`, `inbox.rs`, `counters.rs` | the turns, what a thread is told and has done |
+//! | `thread/`, `inbox.rs`, `counters.rs` | the turns, what a thread is told and has done |
 //! | `packets.rs`, `backend.rs` | packets put together, and the ways to the kernel |
 //! | `links.rs` | limited links: one pacer each, for all threads |
 //! | `departure.rs` | where the kernel holds packets until their time |

@@ -1,7 +1,7 @@
 //! What goes through the director, and how many instructions it takes there, by forwarding method and protocol.
 
 use super::lab::{Run, Setup};
-use super::text::{GUEST, lines, table};
+use super::text::{GUEST, table};
 use crate::report::{Figure, Report};
 
 const METHODS: [&str; 4] = ["direct", "ipip", "gue:6080", "nat"];
@@ -58,6 +58,7 @@ fn instructions(run: &Run) -> f64 {
 
 pub fn report(runs: &[Run]) -> Report {
     let mut report = Report::new("lvscache-costs");
+    report.title = "Caches behind a director: what passes through it".into();
     let find = |method: &str, protocol: &str, offloads: &str| {
         let is = |run: &&Run| run.setup == setup(method, protocol, offloads);
         runs.iter().find(is)
@@ -127,7 +128,6 @@ pub fn report(runs: &[Run]) -> Report {
         ],
         rows,
     );
-    report.text = lines(&table);
     report.page = format!(
         "Twelve viewers of a film of 700 kbit/s for a minute, at three caches behind a director (wlc, persistence). *From viewers* is what IPVS \
          has counted, *to viewers* what came from the director at the viewers' router. From the director's instructions, those for checking its caches are \

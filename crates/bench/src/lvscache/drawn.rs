@@ -1,7 +1,7 @@
 //! The paper's Figures 2 to 5: one cache alone; three behind a director, by direct routing and by NAT, with LBLC.
 
 use super::lab::{POWER, Run, Sample, Setup, clients};
-use super::text::{GUEST, lines, table};
+use super::text::{GUEST, table};
 use crate::chart::{Axis, Mark, Series, lines as chart, most};
 use crate::report::{Figure, Report};
 
@@ -105,6 +105,7 @@ pub fn report(runs: &[Run]) -> Report {
         unreachable!("one run for each setup");
     };
     let mut report = Report::new("lvscache");
+    report.title = "Caches behind a director: the paper's figures again".into();
     let caches = [
         ("cache1", "cache 1"),
         ("cache2", "cache 2"),
@@ -226,7 +227,6 @@ pub fn report(runs: &[Run]) -> Report {
         ],
         rows,
     );
-    report.text = lines(&table);
     report.page = format!(
         "The paper's measurement over its 90 minutes: 8 clients at first and 6 more every ten minutes, until there are 38; each plays \
          three streams of one film of five minutes (HLS), again and again; caches are empty at first. {GUEST} Rates of the busiest \

@@ -2,7 +2,7 @@
 //! with redirects to the cache that has the film.
 
 use super::lab::{Run, Setup};
-use super::text::{GUEST, lines, table};
+use super::text::{GUEST, table};
 use crate::report::{Figure, Report};
 
 const SCHEDULERS: [&str; 11] = [
@@ -55,6 +55,7 @@ fn fetched(run: &Run) -> f64 {
 
 pub fn report(runs: &[Run]) -> Report {
     let mut report = Report::new("lvscache-films");
+    report.title = "Caches behind a director: many films".into();
     let of = |locality: &'static str| {
         let is = move |run: &&Run| run.setup.get("LOCALITY") == locality && !is_mixed(run);
         runs.iter().filter(is)
@@ -118,8 +119,6 @@ pub fn report(runs: &[Run]) -> Report {
     let (mixed, plain): (Vec<&Run>, Vec<&Run>) = runs.iter().partition(|run| is_mixed(run));
     let plain = table(&HEAD, plain.into_iter().map(row));
     let mixed = table(&HEAD, mixed.into_iter().map(row));
-    report.text = lines(&plain);
-    report.text.extend(lines(&mixed));
     report.page = format!(
         "48 films of a minute, 25 MB in all, chosen by Zipf's law (exponent 1) by 114 viewers of 38 addresses, who begin another film when \
          one ends, for five minutes; three caches of 5 MiB by direct routing. {GUEST} What siblings give each other counts as \

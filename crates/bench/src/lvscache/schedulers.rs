@@ -2,7 +2,7 @@
 //! the kernel has got since; and how much a run differs from the same with another seed.
 
 use super::lab::{POWER, Run, Setup, clients};
-use super::text::{GUEST, lines, table};
+use super::text::{GUEST, table};
 use crate::report::{Figure, Report};
 use crate::stats::Spread;
 
@@ -36,6 +36,7 @@ pub fn setups() -> Vec<Setup> {
 
 pub fn report(runs: &[Run]) -> Report {
     let mut report = Report::new("lvscache-schedulers");
+    report.title = "Caches behind a director: every method and scheduler".into();
     let (all, _) = runs.split_at(METHODS.len() * SCHEDULERS.len() + NEWER.len());
     let busy = |run: &Run, machine: &str| {
         let done = run.done(machine);
@@ -114,8 +115,6 @@ pub fn report(runs: &[Run]) -> Report {
         unwell as f64,
         "films in all of them that stood still or broke off",
     ));
-    report.text = lines(&combinations);
-    report.text.extend(lines(&seeds));
     report.page = format!(
         "The paper's clients (8, and 6 more at each step, until there are 38 with three streams each) with the paper's 24 combinations of forwarding \
          method and scheduler, and the kernel's newer schedulers by direct routing, without persistence. Steps take 20 seconds instead of ten minutes, and the film 20 seconds instead \

@@ -1,7 +1,7 @@
 //! Squid, Varnish and nginx as the caches, alone and behind a director: where each has had enough, and what a megabyte costs it.
 
 use super::lab::{POWER, Run, Setup, clients};
-use super::text::{GUEST, lines, table};
+use super::text::{GUEST, table};
 use crate::report::{Figure, Report};
 
 const SERVERS: [&str; 4] = ["reelway", "squid", "varnish", "nginx"];
@@ -42,6 +42,7 @@ fn enough(run: &Run) -> String {
 
 pub fn report(runs: &[Run]) -> Report {
     let mut report = Report::new("lvscache-servers");
+    report.title = "Caches behind a director: Squid, Varnish and nginx".into();
     let alone = |server: &str| {
         runs.iter()
             .find(|run| run.setup == setup(server, 1))
@@ -89,7 +90,6 @@ pub fn report(runs: &[Run]) -> Report {
         ],
         rows,
     );
-    report.text = lines(&table);
     report.page = format!(
         "The paper's clients, with steps of a minute instead of ten and a film of a minute, before one cache alone and before three behind a \
          director (direct routing, wlc). Each cache has 12 MiB for films. {GUEST}\n\n{table}"

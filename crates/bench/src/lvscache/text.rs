@@ -18,10 +18,3 @@ pub fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Stri
     }
     out
 }
-
-/// The same for the terminal.
-pub fn lines(table: &str) -> Vec<String> {
-    let rows = table.lines().enumerate().filter(|(number, _)| *number != 1);
-    rows.map(|(_, line)| format!("  {}", line.trim_matches(['|', ' '])))
-        .collect()
-}

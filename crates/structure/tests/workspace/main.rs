@@ -58,6 +58,20 @@ fn no_file_grows_too_long() {
 }
 
 #[test]
+fn what_a_folder_holds_stands_in_its_mod_rs_and_not_beside_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let beside: Vec<&String> = found()
+        .lines
+        .keys()
+        .filter(|path| path.contains("/src/") && root.join(path).with_extension("").is_dir())
+        .collect();
+    assert!(
+        beside.is_empty(),
+        "move it to mod.rs of its folder: {beside:#?}"
+    );
+}
+
+#[test]
 fn no_more_files_use_the_machine() {
     let mut reports = String::new();
     for kind in KINDS {

@@ -20,7 +20,7 @@ const SHORTEST_TOKEN: usize = 16;
 
 /// The commented reference, printed by `reelway serve --print-config`; a test holds it equal to
 /// the defaults below.
-pub const REFERENCE: &str = include_str!("config.toml");
+pub const REFERENCE: &str = include_str!("../config.toml");
 
 impl keys::Rtp {
     /// Milliseconds that films are sent ahead over links without a limit, so that they are sent evenly.
