@@ -3,8 +3,6 @@
 use reelway_sys::tsc;
 use reelway_time::{Boot, Monotonic, Real};
 
-use crate::clock::Clock;
-
 /// The kernel's clock: a vDSO call where the machine has one, else a system call.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct KernelClock;
@@ -14,18 +12,19 @@ impl KernelClock {
     pub const fn new() -> KernelClock {
         KernelClock
     }
-}
 
-impl Clock for KernelClock {
-    fn now(&self) -> Monotonic {
+    /// `CLOCK_MONOTONIC`.
+    pub fn now(&self) -> Monotonic {
         Monotonic::from_nanos(tsc::kernel_nanos(tsc::MONOTONIC))
     }
 
-    fn real(&self) -> Real {
+    /// `CLOCK_REALTIME`.
+    pub fn real(&self) -> Real {
         Real::from_nanos(tsc::kernel_nanos(tsc::REALTIME))
     }
 
-    fn boot(&self) -> Boot {
+    /// `CLOCK_BOOTTIME`.
+    pub fn boot(&self) -> Boot {
         Boot::from_nanos(tsc::kernel_nanos(tsc::BOOTTIME))
     }
 }

@@ -1,9 +1,8 @@
 //! The time: the only place in Reelway that reads a clock.
 //!
-//! All other crates take [`now`], [`real`] or a [`Clock`] from here (a lint forbids
-//! `Instant::now` and `SystemTime::now` elsewhere), so that the sender's deadlines, admission's
-//! calendar and the yardstick's judgement are on one scale, and so that tests put a [`SimClock`]
-//! in its place.
+//! All other crates take [`now`] or [`real`] from here (a lint forbids `Instant::now` and `SystemTime::now` elsewhere), so that
+//! the sender's deadlines, admission's calendar and the yardstick's judgement are on one scale. What is to run on simulated time
+//! takes the time as an argument instead.
 //!
 //! The time is read from the processor's counter, without the kernel, and kept to the kernel's
 //! clock; if the counter cannot be trusted, it is the kernel's clock. Which read to use:
@@ -17,7 +16,6 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `clock.rs` | what a clock is |
 //! | `system.rs` | the clock of this process, as other crates use it |
 //! | `process.rs` | the same as the preload library uses it |
 //! | `trust.rs`, `cross.rs` | whether the counter can be trusted; the comparison of all processors' counters |
@@ -25,30 +23,25 @@
 //! | `ring.rs`, `piece.rs` | the pieces of the followed clock in shared memory: a sequence lock |
 //! | `kernel.rs` | the kernel's clock |
 //! | `reactor.rs` | how long tasks keep the reactor |
-//! | `sim.rs` | a clock that a test sets |
 //!
 //! The moments themselves are those of `reelway-time`. `docs/design/clock.md` explains how it works and how accurate it is.
 #![forbid(unsafe_code)]
 
-mod clock;
 mod cross;
 mod kernel;
 mod piece;
 pub mod process;
 pub mod reactor;
 mod ring;
-mod sim;
 mod system;
 mod track;
 pub mod trust;
 
-pub use clock::Clock;
 pub use cross::Crossing;
 pub use kernel::KernelClock;
 pub use reelway_time::{Boot, Monotonic, Real};
-pub use sim::SimClock;
 pub use system::{
-    Conversion, Report, SystemClock, Words, boot, coarse, now, now_unordered, now_with_error,
-    on_change, real, report, start, system, turn, words,
+    Conversion, Report, Words, boot, coarse, now, now_unordered, now_with_error, on_change, real,
+    report, start, turn, words,
 };
 pub use track::{Event, Statistics};

@@ -8,44 +8,10 @@ use std::time::Duration;
 use reelway_sys::tsc;
 use reelway_time::{Boot, Monotonic, Real};
 
-use crate::clock::Clock;
 use crate::cross::{self, Crossing};
 use crate::process::{self, BOOT, KernelClock, MONOTONIC, REAL};
 use crate::track::Event;
 use crate::trust::{self, Why, Wish};
-
-/// The clock of this process: the processor's counter, kept to the kernel's clock, or the
-/// kernel's clock where the counter is not to be trusted.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct SystemClock;
-
-impl Clock for SystemClock {
-    #[inline]
-    fn now(&self) -> Monotonic {
-        now()
-    }
-
-    #[inline]
-    fn now_unordered(&self) -> Monotonic {
-        now_unordered()
-    }
-
-    #[inline]
-    fn real(&self) -> Real {
-        real()
-    }
-
-    #[inline]
-    fn boot(&self) -> Boot {
-        boot()
-    }
-}
-
-/// The clock of this process.
-pub fn system() -> &'static dyn Clock {
-    static SYSTEM: SystemClock = SystemClock;
-    &SYSTEM
-}
 
 /// The monotonic time. *Ordered*: it is read after everything that this thread has done and seen
 /// before, so a time that was handed over from another thread is never later. The one to take.
@@ -149,13 +115,6 @@ impl Conversion {
     /// The monotonic time at a real one.
     pub fn monotonic(&self, real: Real) -> Monotonic {
         self.monotonic.offset(real.offset_from(self.real))
-    }
-
-    /// The monotonic time at a count; `None` where the counter is not used.
-    pub fn monotonic_at(&self, count: u64) -> Option<Monotonic> {
-        let away = i128::from(count.wrapping_sub(self.count) as i64) * 1_000_000_000;
-        let nanos = away.checked_div(i128::from(self.hertz))?;
-        Some(self.monotonic.offset(i64::try_from(nanos).ok()?))
     }
 
     /// The count at a monotonic time; `None` where the counter is not used.
@@ -369,9 +328,14 @@ mod tests {
         assert_eq!(conversion.monotonic(conversion.real(later)), later);
         if report().counter {
             let count = conversion.count_at(later).unwrap();
-            let back = conversion.monotonic_at(count).unwrap();
+            let moment = |count: u64| {
+                let away = i128::from(count.wrapping_sub(conversion.count) as i64) * 1_000_000_000;
+                let away = away / i128::from(conversion.hertz);
+                conversion.monotonic.offset(away as i64)
+            };
+            let back = moment(count);
             assert!(back.offset_from(later).abs() < 5, "{back:?} for {later:?}");
-            let here = conversion.monotonic_at(tsc::counter()).unwrap();
+            let here = moment(tsc::counter());
             assert!(here.offset_from(now()).abs() < 1_000_000);
         }
     }

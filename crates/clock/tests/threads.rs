@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use reelway_clock::{Clock, KernelClock, now, now_unordered, real};
+use reelway_clock::{KernelClock, now, now_unordered, real};
 
 #[test]
 fn ordered_readings_never_step_back_over_64_threads() {

@@ -84,7 +84,6 @@ impl Ended {
 struct Live {
     probe: Option<Probe>,
     on_end: Option<OnEnd>,
-    protocol: Option<Protocol>,
     /// What the probe said at the last tick.
     at_tick: Option<(Monotonic, u64)>,
     rate: u64,
@@ -148,12 +147,7 @@ impl Session {
 
     /// How the film is delivered.
     pub fn protocol(&self) -> Protocol {
-        self.live().protocol.unwrap_or(self.0.viewer.protocol)
-    }
-
-    /// Corrects the protocol once the viewer has chosen (RTSP over UDP or TCP).
-    pub fn set_protocol(&self, protocol: Protocol) {
-        self.live().protocol = Some(protocol);
+        self.0.viewer.protocol
     }
 
     /// How long the viewer is to wait before their film begins: 0, unless they came when there was no room and were
@@ -397,7 +391,7 @@ impl Session {
         let live = self.live();
         let progress = live.progress();
         Moment {
-            protocol: live.protocol.unwrap_or(self.0.viewer.protocol),
+            protocol: self.0.viewer.protocol,
             rate: match progress.state {
                 State::Playing => live.rate,
                 State::Ready | State::Paused => 0,

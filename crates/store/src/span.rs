@@ -168,11 +168,6 @@ impl Span {
             .collect()
     }
 
-    /// All its bytes as owned pieces; see [`Span::bytes`].
-    pub fn into_bytes_chunks(self) -> Vec<Bytes> {
-        self.bytes(self.range())
-    }
-
     /// Copies the film's bytes from `offset` on into all of `buf`; false if not all of them are here.
     pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> bool {
         let Some(end) = offset.checked_add(buf.len() as u64) else {

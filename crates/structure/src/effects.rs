@@ -2,7 +2,7 @@
 //! has channels and sockets; and how often tests sleep.
 //!
 //! Code counts that names such a thing, by whatever import: that a file says `Mutex` is enough. So does code
-//! that calls a function of one line which names it. Time from a `Clock` that is handed in does not count.
+//! that calls a function of one line which names it.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,6 @@ pub const KINDS: &[EffectKind] = &[
             "libc::clock_gettime",
             "libc::gettimeofday",
             "reelway_clock::KernelClock",
-            "reelway_clock::SystemClock",
             "reelway_clock::boot",
             "reelway_clock::coarse",
             "reelway_clock::now",
@@ -42,7 +41,6 @@ pub const KINDS: &[EffectKind] = &[
             "reelway_clock::process",
             "reelway_clock::reactor",
             "reelway_clock::real",
-            "reelway_clock::system",
             "reelway_clock::turn",
             "reelway_sys::time",
             "reelway_sys::tsc",

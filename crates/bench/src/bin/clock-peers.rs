@@ -11,7 +11,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use reelway_clock::{Clock, KernelClock, coarse, now, now_unordered, turn};
+use reelway_clock::{KernelClock, coarse, now, now_unordered, turn};
 
 /// What is read, in the order of a turn.
 const NAMES: [&str; 8] = [

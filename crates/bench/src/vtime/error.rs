@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use reelway_clock::{Clock, KernelClock, now, real};
+use reelway_clock::{KernelClock, now, real};
 use serde::Serialize;
 
 /// Bracketing readings that lie further apart say nothing: somebody was interrupted.

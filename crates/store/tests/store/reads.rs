@@ -56,7 +56,8 @@ fn owned_pieces_keep_their_blocks_and_are_not_copied() {
     let source = store.open(&path).unwrap();
     let span = get(&store, &source, 100..3 * BLOCK).unwrap();
     let addresses: Vec<_> = span.slices(100..3 * BLOCK).map(<[u8]>::as_ptr).collect();
-    let pieces = span.into_bytes_chunks();
+    let pieces = span.bytes(span.range());
+    drop(span);
     assert_eq!(
         pieces
             .iter()
