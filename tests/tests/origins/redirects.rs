@@ -218,3 +218,67 @@ fn viewers_are_not_sent_to_an_edge_that_ended() {
     assert_eq!(viewer.status, 200);
     drop(gone);
 }
+
+/// Fills an edge with viewers of a film for some seconds, over RTSP; how many were admitted, refused and harmed.
+fn fill(edge: &Server, title: &str) -> std::thread::JoinHandle<[u64; 3]> {
+    // They stay where they are.
+    let url = format!("{}?moved", edge.rtsp_url(title));
+    std::thread::spawn(move || {
+        let (_, printed, told) = yardstick(&[
+            &url,
+            "--clients=40",
+            "--arrivals=burst:40",
+            "--watch=12s",
+            "--buffer=200",
+        ]);
+        println!("{printed}");
+        ["admitted", "refused", "harmed"].map(|what| told[what].as_u64().expect("a number"))
+    })
+}
+
+#[test]
+fn a_full_edge_is_passed_over_its_viewers_play_on_and_only_where_all_are_full_a_newcomer_is_refused()
+ {
+    let (group, _origin) = edges(2, &["load"], |options| {
+        options.set("capacity.net", "'40Mbit'")
+    });
+    // Whoever only asks over RTSP what there is books nothing.
+    let sent = |edge: &Server| sent_over_rtsp(edge, &edge.rtsp_url("load"));
+    let home = wait::until(Duration::from_secs(20), || {
+        let homes: Vec<usize> = (0..2)
+            .filter(|at| sent(&group.edges[*at]).is_none())
+            .collect();
+        (homes.len() == 1).then(|| homes[0])
+    });
+    let home = home.expect("one edge serves it");
+    let (full, other) = (&group.edges[home], &group.edges[1 - home]);
+    let first = fill(full, "load");
+    let there = format!("{}?moved", other.rtsp_url("load"));
+    let passed = wait::until(Duration::from_secs(10), || {
+        (sent(full).as_ref() == Some(&there)).then_some(())
+    });
+    assert!(passed.is_some(), "a newcomer is sent to {there}");
+    let path = "/load/hls/main.m3u8";
+    let over_http = format!("http://{}{path}?moved", other.http);
+    assert_eq!(sent_to(full, path), Some(over_http));
+    // It learns within a second or two how full the other one is.
+    let serves = wait::until(Duration::from_secs(5), || {
+        sent(other).is_none().then_some(())
+    });
+    assert!(serves.is_some(), "the other one serves newcomers");
+    // Where both are full, there is no room anywhere.
+    let second = fill(other, "load");
+    let refused = wait::until(Duration::from_secs(8), || {
+        let answer = http::request(full.http, "GET", path, &[]).expect("an answer");
+        (answer.status == 503).then_some(answer)
+    });
+    assert!(refused.is_some_and(|answer| answer.headers.contains_key("retry-after")));
+    for viewers in [first, second] {
+        let [admitted, refused, harmed] = viewers.join().expect("the viewers");
+        assert!(
+            admitted > 0 && refused > 0,
+            "{admitted} admitted, {refused} refused"
+        );
+        assert_eq!(harmed, 0);
+    }
+}
