@@ -381,3 +381,29 @@ fn refuses_with(code: i32, options: Options) -> String {
     );
     server.log()
 }
+
+#[test]
+fn a_kernel_without_virtual_servers_is_told_with_its_module() {
+    if Path::new("/proc/net/ip_vs").exists() {
+        reelway_skip::skipped!("this kernel has IPVS");
+        return;
+    }
+    let film = films::film("progressive").path;
+    let film = film.to_str().expect("a path in UTF-8");
+    let direct = [
+        "director",
+        "--address",
+        "192.0.2.100",
+        "--edge",
+        "192.0.2.1",
+    ];
+    let nowhere = temp_dir("nowhere");
+    for arguments in [&direct[..], &["director", "try", film]] {
+        let mut command = Command::new(reelway_tests::server::binary());
+        // Not in the repository, where the lab would have such a kernel.
+        command.args(arguments).current_dir(nowhere.path());
+        let ran = reelway_tests::players::run(command, seconds(20));
+        assert_eq!(ran.status.and_then(|status| status.code()), Some(1));
+        says(&ran.err, &["this kernel has no IPVS", "modprobe ip_vs"]);
+    }
+}
