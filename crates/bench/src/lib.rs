@@ -232,8 +232,17 @@ const EXPERIMENTS: &[Experiment] = &[
         name: "lvscache",
         about: "the LVS-cache paper again: caches behind one virtual address, by forwarding method and scheduler, in the lab",
         run: lvscache::run,
-        minutes: 150,
-        pages: &[],
+        minutes: 80,
+        pages: &[
+            Page {
+                name: "lvscache-costs",
+                args: &["--only", "costs", "--results", "target/lvscache"],
+            },
+            Page {
+                name: "lvscache-films",
+                args: &["--only", "films", "--results", "target/lvscache"],
+            },
+        ],
     },
 ];
 
