@@ -72,6 +72,49 @@ fn what_a_folder_holds_stands_in_its_mod_rs_and_not_beside_it() {
 }
 
 #[test]
+fn the_architecture_page_says_which_crates_each_crate_needs() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ARCHITECTURE.md");
+    let page = std::fs::read_to_string(page).expect("ARCHITECTURE.md");
+    let names = |text: &str| -> Vec<String> {
+        let mut names: Vec<String> = text
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect();
+        names.sort();
+        names
+    };
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for (folder, needs) in &found().crates {
+        let name = folder.trim_start_matches("crates/");
+        let row = page
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{name}` |")));
+        let needed = row.and_then(|row| row.trim_end_matches(" |").rsplit(" | ").next());
+        // Those that may need everything say so.
+        let Some(needed) = needed.filter(|needed| !needed.contains("all")) else {
+            continue;
+        };
+        seen += 1;
+        let mut needs: Vec<String> = needs
+            .iter()
+            .map(|need| need.trim_start_matches("crates/").to_owned())
+            .collect();
+        needs.sort();
+        if names(needed) != needs {
+            wrong.push(format!("{name} needs {}", needs.join(", ")));
+        }
+    }
+    assert!(seen > 30, "{seen} rows");
+    assert!(
+        wrong.is_empty(),
+        "ARCHITECTURE.md, table of crates: {wrong:#?}"
+    );
+}
+
+#[test]
 fn no_more_files_use_the_machine() {
     let mut reports = String::new();
     for kind in KINDS {
