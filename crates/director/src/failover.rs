@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use tokio::process::{Child, Command};
 use tracing::{debug, info, warn};
 
 use crate::board::Board;
+use crate::child::attach;
 use crate::config::Config;
 use crate::setup::run as run_program;
 use crate::vrrp::{self, State};
@@ -184,12 +184,8 @@ fn keepalived(dir: &Path) -> anyhow::Result<Child> {
         .arg("--pid")
         .arg(dir.join("pid"))
         .arg("--vrrp_pid")
-        .arg(dir.join("vrrp.pid"))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    children::end_with_parent(command.as_std_mut());
-    let mut child = command
+        .arg(dir.join("vrrp.pid"));
+    let mut child = attach(&mut command)
         .spawn()
         .context("keepalived cannot be started (Debian's package keepalived)")?;
     show(child.stdout.take());

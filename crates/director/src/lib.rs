@@ -13,6 +13,7 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `board.rs` | what was found, for those who show it |
+//! | `child.rs` | programs that run beside this one |
 //! | `config.rs`, `config.toml` | the configuration file and its commented reference |
 //! | `failover.rs` | a second director: keepalived, and connections told to each other |
 //! | `forecast.rs` | what happens if an edge goes. Pure |
@@ -38,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 mod board;
+mod child;
 mod config;
 mod failover;
 mod forecast;

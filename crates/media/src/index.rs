@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::index_error::{IndexError, IndexErrorKind};
 use crate::samples::SampleTable;
 use crate::title::Title;
 
@@ -31,6 +32,27 @@ impl Default for IndexOptions {
             max_samples: 1 << 24,
         }
     }
+}
+
+/// Bytes that are wanted first, whatever the file is: they tell.
+pub(crate) const FIRST: u64 = 4 << 10;
+
+/// Checks that as much was fed as was wanted.
+pub(crate) fn check_whole(wanted: &Range<u64>, fed: &[u8]) -> Result<(), IndexError> {
+    let count = wanted.end - wanted.start;
+    if fed.len() as u64 == count {
+        return Ok(());
+    }
+    Err(IndexError {
+        path: String::new(),
+        offset: wanted.start,
+        problem: format!(
+            "{} of the {count} bytes at byte {} could be read",
+            fed.len(),
+            wanted.start
+        ),
+        kind: IndexErrorKind::Incomplete,
+    })
 }
 
 /// What an [`Indexer`](crate::Indexer) wants.

@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use crate::index::{Index, IndexOptions, Step};
+use crate::index::{FIRST, Index, IndexOptions, Step};
 use crate::index_error::IndexError;
 use crate::{matroska, mp4};
 
@@ -33,9 +33,6 @@ enum Container {
     Mp4(mp4::Reader),
     Matroska(matroska::Reader),
 }
-
-/// Bytes that are asked for first, whatever the file is.
-const FIRST: u64 = 4 << 10;
 
 impl Indexer {
     /// For a file of `file_len` bytes.

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -15,6 +14,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
 use super::network::namespace;
+use crate::child::attach;
 
 /// How long a program may take until it says that it is ready; emulated processors are slow.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -46,12 +46,8 @@ impl Program {
         command
             .args(["netns", "exec", &namespace(machine)])
             .arg(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        children::end_with_parent(command.as_std_mut());
-        let mut child = command
+            .args(arguments);
+        let mut child = attach(&mut command)
             .spawn()
             .context("ip cannot be started (Debian's package iproute2)")?;
         let (said, lines) = channel(WAITING);

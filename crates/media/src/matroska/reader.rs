@@ -11,14 +11,12 @@ use super::ids::{
     TIMESTAMP, TRACKS, is_in_segment,
 };
 use super::tracks::{self, Info, MAX_TRACKS};
-use crate::index::{IndexOptions, Step};
+use crate::index::{FIRST, IndexOptions, Step, check_whole};
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::time::{MAX_SECONDS, SECOND};
 
 /// Bytes asked for at an element that may be passed over: its head, and a block's.
 const WINDOW: u64 = 32;
-/// Bytes asked for at the beginning of the file, where small elements follow each other.
-const FIRST_WINDOW: u64 = 4 << 10;
 /// Longest beginning of a block: the sizes of 256 frames.
 const MAX_BLOCK_HEAD: u64 = 1 << 20;
 
@@ -89,7 +87,7 @@ impl Reader {
             options,
             phase: Phase::Walking,
             at: 0,
-            wanted: 0..file_len.min(FIRST_WINDOW),
+            wanted: 0..file_len.min(FIRST),
             segment: None,
             cluster: None,
             group: None,
@@ -109,24 +107,14 @@ impl Reader {
 
     /// See [`crate::Indexer::feed`].
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
-        let wanted = match &self.phase {
-            Phase::Walking => self.wanted.clone(),
-            Phase::Heads(heads) if !heads.is_empty() => heads[0].1.clone(),
-            _ => return Ok(()),
-        };
-        let count = wanted.end - wanted.start;
-        if bytes.len() as u64 != count {
-            let problem = format!(
-                "{} of the {count} bytes at byte {} could be read",
-                bytes.len(),
-                wanted.start
-            );
-            return Err(self.error("", IndexErrorKind::Incomplete, problem));
-        }
         match &mut self.phase {
-            Phase::Walking => self.walk(bytes),
+            Phase::Walking => {
+                check_whole(&self.wanted, bytes)?;
+                self.walk(bytes)
+            }
             Phase::Heads(heads) if !heads.is_empty() => {
-                let (track, _) = heads.remove(0);
+                let (track, wanted) = heads.remove(0);
+                check_whole(&wanted, bytes)?;
                 self.film.heads.insert(track, bytes.to_vec());
                 Ok(())
             }

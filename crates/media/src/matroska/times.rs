@@ -61,18 +61,18 @@ fn usual_step(sorted: &[i64]) -> i64 {
 }
 
 /// Times of sound frames at `rate` samples a second, each of `frame` samples where all have the same number; `starts` are their
-/// times in ticks of `timescale`, `None` for those that follow another one in its block. What is told is rounded, so a frame begins
-/// where the one before it ended, unless it is told to begin elsewhere by more than rounding explains.
+/// times in ticks of `timescale`, `None` for those that follow another one in its block. What is stated is rounded, so a frame begins
+/// where the one before it ended, unless its block states another time by more than rounding explains.
 pub fn sound(starts: &[Option<i64>], timescale: u32, rate: u32, frame: Option<u32>) -> Times {
     // Rounding to a tick, by writers that add up rounded times to two.
     let most_off = rescale(2, timescale, rate).max(1);
     let mut at: Vec<i64> = Vec::with_capacity(starts.len());
     for (number, start) in starts.iter().enumerate() {
-        let told = start.map(|start| rescale(start, timescale, rate));
+        let stated = start.map(|start| rescale(start, timescale, rate));
         let follows = match (at.last(), frame) {
             (Some(last), Some(frame)) => Some(last + i64::from(frame)),
             // Frames of different lengths in one block: until the next block, evenly.
-            (Some(last), None) if told.is_none() => {
+            (Some(last), None) if stated.is_none() => {
                 let apart = starts[number..].iter().position(Option::is_some);
                 let next = apart.and_then(|apart| Some((apart, starts[number + apart]?)));
                 next.map(|(apart, next)| {
@@ -83,9 +83,9 @@ pub fn sound(starts: &[Option<i64>], timescale: u32, rate: u32, frame: Option<u3
             _ => None,
         };
         let last = at.last().copied();
-        let begin = match (told, follows) {
-            (Some(told), Some(follows)) if (told - follows).abs() <= most_off => follows,
-            (Some(told), _) => told,
+        let begin = match (stated, follows) {
+            (Some(stated), Some(follows)) if (stated - follows).abs() <= most_off => follows,
+            (Some(stated), _) => stated,
             (None, follows) => follows.or(last).unwrap_or(0),
         };
         // Sound does not go back.

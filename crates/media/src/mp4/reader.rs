@@ -8,7 +8,7 @@ use super::moov::Movie;
 use super::tables::Limits;
 use super::timeline::lay_out;
 use crate::Container;
-use crate::index::{IndexOptions, Step};
+use crate::index::{FIRST, IndexOptions, Step, check_whole};
 use crate::index_error::{IndexError, IndexErrorKind};
 
 /// Walks the boxes of a file: it says which bytes it needs, and is fed them.
@@ -30,7 +30,7 @@ pub struct Reader {
 }
 
 /// Bytes asked for at a box that will probably be passed over.
-const SMALL_WINDOW: u64 = 4 << 10;
+const SMALL_WINDOW: u64 = FIRST;
 /// Bytes asked for where several small boxes follow each other.
 const LARGE_WINDOW: u64 = 64 << 10;
 /// A file of more boxes than this is not one of pictures and sound.
@@ -84,15 +84,7 @@ impl Reader {
         let Some(range) = self.wanted() else {
             return Ok(());
         };
-        let wanted = range.end - range.start;
-        if bytes.len() as u64 != wanted {
-            let problem = format!(
-                "{} of the {wanted} bytes at byte {} could be read",
-                bytes.len(),
-                range.start
-            );
-            return Err(self.error(IndexErrorKind::Incomplete, problem));
-        }
+        check_whole(&range, bytes)?;
         self.whole = None;
         while self.at < range.end && !self.done {
             let have = &bytes[(self.at - range.start) as usize..];
