@@ -236,6 +236,54 @@ fn a_stream_that_was_held_up_for_long_goes_on_later_and_does_not_hurry() {
     world.check(1).expect("by the rule");
 }
 
+/// How many frames were left out of a stream of 300 that nothing else needs, if this happens after half a second.
+fn left_out(happens: impl FnOnce(&mut World)) -> u64 {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.droppable = true;
+    world.add(1, 300, 10 * MS as Nanos);
+    world.run(world.now + 50 * MS);
+    world.go(1);
+    world.run(world.now + 500 * MS);
+    happens(&mut world);
+    // All that is owed leaves, some packets a millisecond, before the rest comes in its time.
+    let owed = world.now;
+    world.run(owed + 1_000 * MS);
+    let place = world.lane.place_of(1).expect("a place");
+    let mishaps = world.lane.stream(place).expect("a stream").mishaps();
+    assert_eq!(mishaps.shifts, 0);
+    mishaps.dropped
+}
+
+#[test]
+fn nothing_is_left_out_for_a_lane_that_was_woken_late() {
+    assert_eq!(left_out(|world| world.now += 240 * MS), 0);
+}
+
+#[test]
+fn frames_are_left_out_that_the_kernel_has_no_room_for_until_they_are_late() {
+    let no_room = |world: &mut World| {
+        world.kernel = vec![(0, 0)];
+        world.run(world.now + 240 * MS);
+        world.kernel.clear();
+    };
+    assert!(left_out(no_room) >= 3);
+}
+
+#[test]
+fn frames_are_left_out_of_a_lane_that_works_and_is_late() {
+    let mut works = |world: &mut World| {
+        // Turn after turn takes longer than what it sends lasts.
+        for _ in 0..9 {
+            world.lane.turn(world.now);
+            let mut jobs = Vec::new();
+            assert!(world.lane.poll(world.now, &mut jobs, &mut Vec::new()));
+            world.now += 30 * MS;
+            world.lane.settle(world.now);
+        }
+    };
+    assert!(left_out(&mut works) >= 3);
+}
+
 #[test]
 fn a_reader_who_takes_nothing_for_five_seconds_is_given_up_and_groups_that_come_later_change_nothing()
  {

@@ -32,6 +32,32 @@ pub(super) struct Walk {
     /// When the turn began, and when the streams at hand were looked at.
     pub began: u64,
     pub looked: u64,
+    /// When streams were last seen to.
+    pub settled: u64,
+    pub waking: Waking,
+}
+
+/// How late the lane was woken last. That is not for want of time to send: it catches up at once, and nothing need be left
+/// out for it.
+#[derive(Default)]
+pub(super) struct Waking {
+    late: u64,
+    until: u64,
+}
+
+impl Waking {
+    /// The lane slept, and was woken at `now` instead of `due`. Streams have as long again to catch up.
+    pub fn note(&mut self, due: u64, now: u64) {
+        let late = now.saturating_sub(due);
+        if late >= self.excused(now) {
+            (self.late, self.until) = (late, now + late);
+        }
+    }
+
+    /// Lateness that comes of it, ns.
+    pub fn excused(&self, now: u64) -> u64 {
+        if now < self.until { self.late } else { 0 }
+    }
 }
 
 /// Those who wait for one way.

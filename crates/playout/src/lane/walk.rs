@@ -27,6 +27,12 @@ pub struct Job {
 impl<H: Host> Lane<H> {
     /// Begins a turn: gathers the streams to walk now.
     pub fn turn(&mut self, now: u64) {
+        // What was due while it worked is late because there is much to do; it did not sleep.
+        if let Some(due) = self.next_turn(now)
+            && due > self.walk.settled
+        {
+            self.walk.waking.note(due, now);
+        }
         // What is due before the end of the turn in which the walk began leaves.
         self.walk.began = now;
         let mut entries = std::mem::take(&mut self.entries);
@@ -97,11 +103,12 @@ impl<H: Host> Lane<H> {
         walk.last = (walk.first + TOGETHER).min(walk.work.len());
         self.prefetch();
         let began = self.walk.began;
+        let excused = self.walk.waking.excused(now);
         for (_, place) in &self.walk.work[self.walk.first..self.walk.last] {
             let Some(stream) = self.streams[*place as usize].as_deref_mut() else {
                 continue;
             };
-            stream.look_after(now, &mut self.effects);
+            stream.look_after(now, excused, &mut self.effects);
             if stream.is_over(now) {
                 stream.end(&mut self.effects);
             } else if stream.is_tcp() {
@@ -194,6 +201,7 @@ impl<H: Host> Lane<H> {
             }
         }
         self.walk.first = self.walk.last;
+        self.walk.settled = now;
     }
 
     /// Puts a stream where it is to be looked at next; true if that is at once.

@@ -97,15 +97,15 @@ impl<H: Host> Stream<H> {
         self.tracks[track].cursor.skip()
     }
 
-    /// Sees to what is due beside packets.
-    pub(crate) fn look_after(&mut self, now: u64, effects: &mut Effects<H>) {
+    /// Sees to what is due beside packets. So much lateness (`excused`, ns) is no sign that there is too much to do.
+    pub(crate) fn look_after(&mut self, now: u64, excused: u64, effects: &mut Effects<H>) {
         if self.state != State::Playing {
             return;
         }
         let behind = self.behind(now);
         // A stall beyond this moves the timetable, and nothing need be left out.
         if behind <= self.rules.catch_up {
-            self.leave_out(now, effects);
+            self.leave_out(now.saturating_sub(excused), effects);
         }
         self.want(now, effects);
         let behind = self.behind(now);

@@ -112,6 +112,8 @@ pub struct World {
     pub room: u32,
     /// How many packets each write took.
     pub writes: Vec<(u64, u32)>,
+    /// No frame is needed by another one.
+    pub droppable: bool,
     /// Packets sent again: when, of which stream, and their numbers in their groups.
     pub again: Vec<(u64, StreamId, u32)>,
 }
@@ -147,6 +149,7 @@ impl World {
             jobs: 0,
             room: u32::MAX,
             writes: Vec::new(),
+            droppable: false,
             again: Vec::new(),
         }
     }
@@ -242,10 +245,13 @@ impl World {
         let script = self.lane.stream(place).expect("a stream").script().clone();
         let group = (0, want.group);
         let wanted = script.0.wanted(group).expect("what to read");
-        let plan = script
+        let mut plan = script
             .0
             .plan(group, &wanted.samples, &Nothing, wanted.range)
             .expect("a plan");
+        for frame in &mut Arc::make_mut(&mut plan.plan).frames {
+            frame.droppable |= self.droppable;
+        }
         let group = Arc::new(Group::new(plan, Nothing));
         let which = (want.epoch, want.track, want.group);
         self.lane.planned(id, which, Ok(group), self.now);
