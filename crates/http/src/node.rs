@@ -131,6 +131,10 @@ pub trait NodeView: Send + Sync {
     fn write_metrics(&self, out: &mut Exposition);
     /// Where viewers reach the server.
     fn addresses(&self) -> Addresses;
+    /// Viewers are sent to the sibling that has their film.
+    fn redirects(&self) -> bool {
+        false
+    }
     /// What is wrong at the moment.
     fn problems(&self) -> Vec<Problem> {
         Vec::new()

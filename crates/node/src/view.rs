@@ -148,6 +148,10 @@ impl NodeView for Node {
         self.addresses.clone()
     }
 
+    fn redirects(&self) -> bool {
+        self.elsewhere.redirects
+    }
+
     fn problems(&self) -> Vec<Problem> {
         let panics = supervise::problems().into_iter().map(Problem::from);
         let index = self.indexes.problem().map(|problem| Problem {

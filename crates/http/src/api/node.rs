@@ -38,6 +38,7 @@ pub(super) struct Node {
     http: Http,
     pool: Pool,
     network: Option<Network>,
+    redirects: bool,
     addresses: Addresses,
 }
 
@@ -110,6 +111,7 @@ impl Node {
             },
             network: (status.sessions.gate().network())
                 .map(|(total, free)| Network { total, free }),
+            redirects: status.node.redirects(),
             addresses: status.node.addresses(),
         }
     }

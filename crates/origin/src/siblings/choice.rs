@@ -2,8 +2,12 @@
 //!
 //! Each part of a film belongs to the edge with the highest score for it (rendezvous hashing: Thaler and Ravishankar,
 //! IEEE/ACM Transactions on Networking 6(1), 1998), so the parts are spread evenly, and one edge more or less moves only
-//! its own. An edge asks only siblings whose score is higher than its own. A request can therefore be passed on only to
-//! ever higher scores: it cannot return to where it came from, even if the edges know different siblings.
+//! its own. Where viewers of a film are sent to the edge with the highest score for the film, all parts of the film belong
+//! to that edge: others would keep parts that none of their viewers watch.
+//!
+//! An edge asks only siblings whose score is higher than its own. A request can therefore be passed on only to
+//! ever higher scores: it cannot return to where it came from, even if the edges know different siblings, or viewers are
+//! sent to some of them only.
 
 use std::time::Duration;
 
@@ -16,10 +20,34 @@ const LONGEST_REST: Duration = Duration::from_secs(30);
 /// Time between two questions to a sibling for its id.
 const UNMET: Duration = Duration::from_secs(5);
 
+/// The part of a film by which edges are ranked for its viewers.
+const WHOLE: u64 = u64::MAX - 1;
+
+/// An edge of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Edge {
+    /// Empty: not known yet.
+    pub id: String,
+    /// Viewers are sent to the edge that has their film.
+    pub redirects: bool,
+}
+
+impl Edge {
+    /// Edges are ranked by this. It depends on nothing but the edge, the film and the part.
+    fn score(&self, film: u128, part: u64) -> (u64, &str) {
+        let part = if self.redirects { WHOLE } else { part };
+        let mut hash = Xxh3::new();
+        hash.update(&film.to_le_bytes());
+        hash.update(&part.to_le_bytes());
+        hash.update(self.id.as_bytes());
+        (hash.digest(), &self.id)
+    }
+}
+
 /// The siblings, as far as they are known.
 #[derive(Debug)]
 pub(super) struct Choice {
-    own: String,
+    own: Edge,
     /// A sibling that has said its id is asked again after this time.
     again: Duration,
     siblings: Vec<Sibling>,
@@ -27,8 +55,7 @@ pub(super) struct Choice {
 
 #[derive(Clone, Debug, Default)]
 struct Sibling {
-    /// Empty: not known yet.
-    id: String,
+    edge: Edge,
     ask_at: Monotonic,
     faults: u32,
     rests_until: Monotonic,
@@ -44,11 +71,10 @@ pub(super) struct Candidate {
 }
 
 impl Choice {
-    /// So many siblings of the server with this id. None is known yet; one that has said its id is asked again after this
-    /// time.
-    pub fn new(own: &str, siblings: usize, again: Duration) -> Choice {
+    /// So many siblings of this server. None is known yet; one that has said what it is is asked again after this time.
+    pub fn new(own: Edge, siblings: usize, again: Duration) -> Choice {
         Choice {
-            own: own.to_owned(),
+            own,
             again,
             siblings: vec![Sibling::default(); siblings],
         }
@@ -56,20 +82,26 @@ impl Choice {
 
     /// The siblings that are well, the highest score for this part of the film first.
     pub fn candidates(&self, film: u128, part: u64, now: Monotonic) -> Vec<Candidate> {
-        let own = (score(&self.own, film, part), &self.own);
+        let own = self.own.score(film, part);
         let siblings = self.siblings.iter().enumerate();
         let well = siblings.filter(|(_, sibling)| {
-            !sibling.id.is_empty() && sibling.id != self.own && sibling.rests_until <= now
+            let id = &sibling.edge.id;
+            !id.is_empty() && *id != self.own.id && sibling.rests_until <= now
         });
         let mut scored: Vec<_> = well
             .map(|(number, sibling)| {
-                let score = (score(&sibling.id, film, part), &sibling.id);
+                let score = sibling.edge.score(film, part);
                 let is_above = score > own;
                 (score, Candidate { number, is_above })
             })
             .collect();
         scored.sort_by(|a, b| b.0.cmp(&a.0));
         scored.into_iter().map(|(_, candidate)| candidate).collect()
+    }
+
+    /// The siblings that are well, the first one for a film's viewers first.
+    pub fn for_viewers(&self, film: u128, now: Monotonic) -> Vec<Candidate> {
+        self.candidates(film, WHOLE, now)
     }
 
     /// The siblings that are to be asked for their id now; they count as asked.
@@ -83,14 +115,14 @@ impl Choice {
         .collect()
     }
 
-    /// A sibling has said its id. True where it is not the one it had.
-    pub fn met(&mut self, number: usize, id: &str, now: Monotonic) -> bool {
+    /// A sibling has said what it is. True where its id is not the one it had.
+    pub fn met(&mut self, number: usize, edge: Edge, now: Monotonic) -> bool {
         let Some(sibling) = self.siblings.get_mut(number) else {
             return false;
         };
         sibling.ask_at = now + self.again;
-        let is_new = sibling.id != id;
-        sibling.id = id.to_owned();
+        let is_new = sibling.edge.id != edge.id;
+        sibling.edge = edge;
         is_new
     }
 
@@ -124,22 +156,14 @@ impl Choice {
     /// Whether a sibling has said its id, and has answered as it should since it failed last.
     pub fn is_up(&self, number: usize) -> bool {
         let sibling = self.siblings.get(number);
-        sibling.is_some_and(|sibling| !sibling.id.is_empty() && sibling.faults == 0)
+        sibling.is_some_and(|sibling| !sibling.edge.id.is_empty() && sibling.faults == 0)
     }
 
     /// Whether a sibling is this server itself.
     pub fn is_own(&self, number: usize) -> bool {
         let sibling = self.siblings.get(number);
-        sibling.is_some_and(|sibling| !self.own.is_empty() && sibling.id == self.own)
+        sibling.is_some_and(|sibling| !self.own.id.is_empty() && sibling.edge.id == self.own.id)
     }
-}
-
-fn score(id: &str, film: u128, part: u64) -> u64 {
-    let mut hash = Xxh3::new();
-    hash.update(&film.to_le_bytes());
-    hash.update(&part.to_le_bytes());
-    hash.update(id.as_bytes());
-    hash.digest()
 }
 
 #[cfg(test)]
@@ -153,26 +177,40 @@ mod tests {
         Monotonic::from_nanos(1_000_000_000 + millis * 1_000_000)
     }
 
-    fn met(own: &str, ids: &[&str]) -> Choice {
-        let mut choice = Choice::new(own, ids.len(), MET);
+    fn edge(id: &str, redirects: bool) -> Edge {
+        let id = id.to_owned();
+        Edge { id, redirects }
+    }
+
+    /// Those whose names are in `redirect` send viewers to the edge that has their film.
+    fn met(own: &str, ids: &[&str], redirect: &[&str]) -> Choice {
+        let edge = |id: &str| edge(id, redirect.contains(&id));
+        let mut choice = Choice::new(edge(own), ids.len(), MET);
         for (number, id) in ids.iter().enumerate() {
-            choice.met(number, id, at(0));
+            choice.met(number, edge(id), at(0));
         }
         choice
     }
 
     /// The id of the first sibling above a server, or none: it asks the origin.
-    fn asked<'a>(own: &str, ids: &[&'a str], film: u128, part: u64) -> Option<&'a str> {
-        let candidates = met(own, ids).candidates(film, part, at(0));
+    fn asked<'a>(
+        own: &str,
+        ids: &[&'a str],
+        redirect: &[&str],
+        (film, part): (u128, u64),
+    ) -> Option<&'a str> {
+        let candidates = met(own, ids, redirect).candidates(film, part, at(0));
         let first = candidates.into_iter().next()?;
         first.is_above.then(|| ids[first.number])
     }
 
     proptest! {
-        /// Each server knows some of the others. The numbers are bits: whom server N knows.
+        /// Each server knows some of the others, and some of them send viewers on. The numbers are bits: whom server N
+        /// knows, and who does.
         #[test]
         fn a_request_never_returns_whomever_each_server_knows(
             knows in prop::collection::vec(0u8..32, 5),
+            redirect in 0u8..32,
             film: u128,
             part: u64,
         ) {
@@ -185,7 +223,11 @@ mod tests {
                         .filter(|bit| knows[number] >> bit & 1 == 1)
                         .map(|bit| IDS[bit])
                         .collect();
-                    let Some(next) = asked(server, &known, film, part) else { break };
+                    let redirect: Vec<&str> = (0..5)
+                        .filter(|bit| redirect >> bit & 1 == 1)
+                        .map(|bit| IDS[bit])
+                        .collect();
+                    let Some(next) = asked(server, &known, &redirect, (film, part)) else { break };
                     server = next;
                     hops += 1;
                     prop_assert!(hops < IDS.len());
@@ -200,7 +242,7 @@ mod tests {
         let mut parts = [0; 3];
         for part in 0..3000 {
             // The one that asks nobody.
-            let asked = IDS.map(|own| asked(own, &IDS, 7, part));
+            let asked = IDS.map(|own| asked(own, &IDS, &[], (7, part)));
             let owner = asked.iter().position(Option::is_none).expect("an owner");
             for (number, asked) in asked.iter().enumerate() {
                 assert_eq!(asked.is_none(), number == owner, "part {part}");
@@ -215,9 +257,28 @@ mod tests {
     }
 
     #[test]
+    fn all_parts_belong_to_the_edge_that_the_film_s_viewers_are_sent_to_if_they_are() {
+        const IDS: [&str; 3] = ["ann", "bob", "cid"];
+        let mut films = [0; 3];
+        for film in 0..300 {
+            let choice = met("ann", &IDS, &IDS);
+            let viewers = choice.for_viewers(film, at(0));
+            for part in 0..20 {
+                assert_eq!(choice.candidates(film, part, at(0)), viewers);
+            }
+            let owner = IDS.map(|own| asked(own, &IDS, &IDS, (film, 1)));
+            films[owner.iter().position(Option::is_none).expect("an owner")] += 1;
+        }
+        assert!(
+            films.iter().all(|films| (75..125).contains(films)),
+            "{films:?}"
+        );
+    }
+
+    #[test]
     fn one_edge_less_moves_only_its_own_parts() {
         let owner = |ids: &[&'static str], part| {
-            let choice = met("nobody", ids);
+            let choice = met("nobody", ids, &[]);
             ids[choice.candidates(7, part, at(0))[0].number]
         };
         for part in 0..300 {
@@ -229,20 +290,20 @@ mod tests {
 
     #[test]
     fn what_is_not_known_or_this_server_itself_is_not_asked() {
-        let mut choice = met("ann", &["ann", "bob"]);
+        let mut choice = met("ann", &["ann", "bob"], &[]);
         assert!(choice.is_own(0) && !choice.is_own(1));
         let numbers = |choice: &Choice| -> Vec<usize> {
             let candidates = choice.candidates(1, 1, at(0)).into_iter();
             candidates.map(|candidate| candidate.number).collect()
         };
         assert_eq!(numbers(&choice), [1]);
-        assert!(!choice.met(1, "bob", at(0)), "the same one");
-        assert!(numbers(&Choice::new("ann", 2, MET)).is_empty());
+        assert!(!choice.met(1, edge("bob", false), at(0)), "the same one");
+        assert!(numbers(&Choice::new(edge("ann", false), 2, MET)).is_empty());
     }
 
     #[test]
     fn a_sibling_that_failed_rests_twice_as_long_each_time_and_an_answer_ends_that() {
-        let mut choice = met("ann", &["bob"]);
+        let mut choice = met("ann", &["bob"], &[]);
         let rests = |choice: &Choice, millis| choice.candidates(1, 1, at(millis)).is_empty();
         assert!(choice.bad(0, at(0), 0), "it was well");
         assert!(!choice.bad(0, at(10), 0), "one fault with the first");
@@ -262,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_sibling_that_failed_is_asked_for_its_id_when_it_has_rested() {
-        let mut choice = met("ann", &["bob"]);
+        let mut choice = met("ann", &["bob"], &[]);
         choice.bad(0, at(1000), 0);
         assert!(choice.unmet(at(1499)).is_empty());
         assert_eq!(choice.unmet(at(1500)), [0]);
@@ -270,10 +331,10 @@ mod tests {
 
     #[test]
     fn ids_are_asked_for_every_five_seconds_until_known_and_then_as_often_as_configured() {
-        let mut choice = Choice::new("ann", 2, MET);
+        let mut choice = Choice::new(edge("ann", false), 2, MET);
         assert_eq!(choice.unmet(at(0)), [0, 1]);
         assert!(choice.unmet(at(4_999)).is_empty());
-        choice.met(1, "bob", at(100));
+        choice.met(1, edge("bob", false), at(100));
         assert_eq!(choice.unmet(at(5_000)), [0]);
         assert_eq!(choice.unmet(at(60_100)), [0, 1]);
     }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tracing::{debug, info, warn};
 
-use super::choice::{Candidate, Choice};
+use super::choice::{Candidate, Choice, Edge};
 use super::load::Load;
 use super::standing::{Standing, Standings};
 use super::titles::Titles;
@@ -98,8 +98,12 @@ impl Group {
         });
         let siblings = siblings.collect::<Result<Vec<_>, String>>()?;
         let again = if config.redirects { OFTEN } else { SELDOM };
+        let own = Edge {
+            id: config.own_id.clone(),
+            redirects: config.redirects,
+        };
         Ok(Arc::new(Group {
-            choice: Mutex::new(Choice::new(&config.own_id, siblings.len(), again)),
+            choice: Mutex::new(Choice::new(own, siblings.len(), again)),
             standings: Mutex::new(Standings::new(siblings.len())),
             titles: Mutex::default(),
             siblings,
@@ -153,6 +157,11 @@ impl Group {
         self.choice().candidates(film, part, reelway_clock::now())
     }
 
+    /// The siblings that are well, the first one for a film's viewers first.
+    pub(super) fn for_viewers(&self, film: u128) -> Vec<Candidate> {
+        self.choice().for_viewers(film, reelway_clock::now())
+    }
+
     /// Asks siblings for their ids, if it is time to.
     pub(super) async fn meet(&self) {
         let unmet = self.choice().unmet(reelway_clock::now());
@@ -176,7 +185,11 @@ impl Group {
                 self.standings().heard(number, node.standing(), asked);
                 let mut choice = self.choice();
                 choice.good(number);
-                let is_new = choice.met(number, &node.id, now);
+                let edge = Edge {
+                    id: node.id,
+                    redirects: node.redirects,
+                };
+                let is_new = choice.met(number, edge, now);
                 if is_new && !choice.is_own(number) {
                     info!("{}: a sibling", self.shown(number));
                 }
@@ -264,6 +277,9 @@ struct NodeDocument {
     id: String,
     state: String,
     sessions: SessionsDocument,
+    /// Missing: of a server that is older than this field, and ranks edges part by part.
+    #[serde(default)]
+    redirects: bool,
     /// Of servers that are older than this field: they have no limit.
     #[serde(default)]
     network: Option<NetworkDocument>,

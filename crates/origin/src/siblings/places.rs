@@ -10,8 +10,6 @@ use super::choice::Candidate;
 use super::group::Group;
 use super::load::{Load, choose};
 
-/// The part of a film by which edges are ranked for its viewers.
-const VIEWERS: u64 = u64::MAX - 1;
 /// Longest time for asking a sibling whether it has a film: a viewer waits.
 const ASKING: Duration = Duration::from_millis(300);
 /// Servers that a player is told of beside this one.
@@ -37,7 +35,7 @@ impl Places {
     /// This server (`None`) and the siblings that admit viewers, in the order of their rank for a film.
     fn ranked(&self, film: u128) -> Vec<(Option<usize>, Load)> {
         let now = reelway_clock::now();
-        let candidates = self.group.candidates(film, VIEWERS);
+        let candidates = self.group.for_viewers(film);
         let own = candidates.partition_point(|candidate| candidate.is_above);
         let standings = self.group.standings();
         let (above, below) = candidates.split_at(own);
