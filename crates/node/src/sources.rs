@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use reelway_origin::{
-    Address, GroupConfig, MOST_CONNECTIONS, Patience, S3Config, Secret, SourceConfig, Wanted,
-    is_host,
+    Address, GroupConfig, LONGEST_STALE, MOST_CONNECTIONS, Patience, S3Config, Secret,
+    SourceConfig, Wanted, is_host,
 };
 use serde::Deserialize;
 
@@ -39,6 +39,8 @@ pub struct Source {
     pub patience: u32,
     #[serde(default = "refresh")]
     pub refresh: u32,
+    #[serde(default = "stale")]
+    pub stale: u32,
     #[serde(default)]
     pub endpoint: String,
     #[serde(default)]
@@ -65,6 +67,10 @@ fn patience() -> u32 {
 
 fn refresh() -> u32 {
     60
+}
+
+fn stale() -> u32 {
+    LONGEST_STALE.as_secs() as u32
 }
 
 impl Source {
@@ -95,6 +101,7 @@ impl Source {
         range("stall", self.stall.into(), 1, 600)?;
         range("patience", self.patience.into(), 1, 3600)?;
         range("refresh", self.refresh.into(), 1, 86_400)?;
+        range("stale", self.stale.into(), 0, LONGEST_STALE.as_secs())?;
         ensure!(
             self.films.is_empty() || self.list.is_empty(),
             "{shown}: `films` and `list` exclude each other: use one"
@@ -138,6 +145,7 @@ impl Source {
                 ..Patience::default()
             },
             refresh: Duration::from_secs(self.refresh.into()),
+            stale: Duration::from_secs(self.stale.into()),
             ..config
         })
     }

@@ -36,7 +36,12 @@ pub struct SourceConfig {
     pub patience: Patience,
     /// Time between two looks at which films there are.
     pub refresh: Duration,
+    /// For so long after an endpoint answered last, the films that are known are listed.
+    pub stale: Duration,
 }
+
+/// Longest time for which films are listed that no endpoint answers for: a year.
+pub const LONGEST_STALE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Which films of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,6 +109,7 @@ impl SourceConfig {
             stall: Duration::from_secs(5),
             patience: Patience::default(),
             refresh: Duration::from_secs(60),
+            stale: LONGEST_STALE,
         }
     }
 }

@@ -30,7 +30,7 @@ mod version;
 mod web;
 
 pub use address::{Address, AddressError, Scheme};
-pub use config::{MOST_CONNECTIONS, S3Config, SourceConfig, Wanted};
+pub use config::{LONGEST_STALE, MOST_CONNECTIONS, S3Config, SourceConfig, Wanted};
 pub use fault::{Fault, Meaning};
 pub use origin::Origin;
 pub use redirects::is_host;

@@ -1,10 +1,13 @@
 //! What a source listed last, kept in a file. A server that starts while its origin is away knows its films by it: which
-//! there are, and in which versions, so that their indexes and what of them is in the tier can be found.
+//! there are, and in which versions, so that their indexes and what of them is in the tier can be found. The file's time is
+//! when the origin answered last.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
+use reelway_clock::Real;
 use reelway_sys::files;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
@@ -81,12 +84,19 @@ impl ListingFile {
         films
     }
 
-    /// Keeps what is listed now, if it is another list than before.
-    pub fn write(&mut self, films: Vec<Listed>) {
+    /// When the origin answered last, as far as the file tells.
+    pub fn answered(&self) -> Option<Real> {
+        let written = fs::metadata(self.path.as_ref()?).ok()?.modified().ok()?;
+        let since = written.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        Some(Real::from_nanos(since.as_nanos() as u64))
+    }
+
+    /// Keeps what is listed now.
+    pub fn write(&mut self, films: Vec<Listed>, now: Real) {
         let Some(path) = &self.path else {
             return;
         };
-        if self.written == films {
+        if self.written == films && set_time(path, now).is_ok() {
             return;
         }
         let content = Content {
@@ -109,6 +119,11 @@ impl ListingFile {
             }
         }
     }
+}
+
+fn set_time(path: &Path, now: Real) -> io::Result<()> {
+    let file = fs::OpenOptions::new().write(true).open(path)?;
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_nanos(now.nanos()))
 }
 
 fn read(path: &Path, source: &str) -> io::Result<Vec<Listed>> {
@@ -140,6 +155,10 @@ mod tests {
         }
     }
 
+    fn at(seconds: u64) -> Real {
+        Real::from_nanos(seconds * 1_000_000_000)
+    }
+
     fn file(dir: &Path, source: &str) -> ListingFile {
         ListingFile::new(Some(dir.join("below/list.json")), source)
     }
@@ -149,23 +168,34 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut first = file(dir.path(), "http://a/");
         assert_eq!(first.read(), []);
-        first.write(vec![listed("one.mp4"), listed("two.mp4")]);
-        first.write(vec![listed("two.mp4")]);
+        first.write(vec![listed("one.mp4"), listed("two.mp4")], at(1));
+        first.write(vec![listed("two.mp4")], at(1));
         assert_eq!(file(dir.path(), "http://a/").read(), [listed("two.mp4")]);
         assert_eq!(file(dir.path(), "http://b/").read(), []);
+    }
+
+    #[test]
+    fn when_the_origin_answered_last_is_known_after_a_restart_though_the_list_is_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut first = file(dir.path(), "http://a/");
+        assert_eq!(first.answered(), None);
+        first.write(vec![listed("one.mp4")], at(5));
+        first.write(vec![listed("one.mp4")], at(70));
+        assert_eq!(file(dir.path(), "http://a/").answered(), Some(at(70)));
+        assert_eq!(file(dir.path(), "http://a/").read(), [listed("one.mp4")]);
     }
 
     #[test]
     fn a_file_that_was_damaged_is_replaced_by_the_next_list() {
         let dir = tempfile::tempdir().unwrap();
         let mut first = file(dir.path(), "http://a/");
-        first.write(vec![listed("one.mp4")]);
+        first.write(vec![listed("one.mp4")], at(1));
         let path = dir.path().join("below/list.json");
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
         let mut second = file(dir.path(), "http://a/");
         assert_eq!(second.read(), []);
-        second.write(vec![listed("one.mp4")]);
+        second.write(vec![listed("one.mp4")], at(1));
         assert_eq!(file(dir.path(), "http://a/").read(), [listed("one.mp4")]);
     }
 
@@ -174,8 +204,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("below"), "a file").unwrap();
         let mut first = file(dir.path(), "http://a/");
-        first.write(vec![listed("one.mp4")]);
+        first.write(vec![listed("one.mp4")], at(1));
         assert_eq!(first.read(), []);
-        ListingFile::new(None, "http://a/").write(vec![listed("one.mp4")]);
+        ListingFile::new(None, "http://a/").write(vec![listed("one.mp4")], at(1));
     }
 }

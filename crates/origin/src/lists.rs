@@ -85,7 +85,7 @@ impl Told {
             (
                 path,
                 self.file.clone(),
-                format!("{} {}", self.size, self.modified),
+                format!("{} {} {}", self.size, self.modified, self.etag),
             )
         })
     }
@@ -211,7 +211,7 @@ mod tests {
     fn films_of_another_server_that_play_there_are_taken() {
         let page: Page = serde_json::from_str(
             r#"{"total": 2, "page": 1, "films": [
-            {"title": "a/b", "file": "a/b.mp4", "size": 7, "modified": "2026-01-01T00:00:00Z", "state": "ready", "more": 1},
+            {"title": "a/b", "file": "a/b.mp4", "size": 7, "modified": "2026-01-01T00:00:00Z", "state": "ready", "etag": "\"t\""},
             {"title": "c", "file": "c.mkv", "size": 7, "modified": "x", "state": "unplayable"},
             {"title": "../d", "file": "d.mp4", "size": 7, "modified": "x", "state": "ready"}]}"#,
         )
@@ -222,7 +222,7 @@ mod tests {
             [(
                 "a/b/file".into(),
                 "a/b.mp4".into(),
-                "7 2026-01-01T00:00:00Z".into()
+                "7 2026-01-01T00:00:00Z \"t\"".into()
             )]
         );
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::{StreamExt, stream};
 use reelway_catalogue::{Found, is_film};
@@ -43,7 +43,7 @@ struct Entry {
 
 impl Inner {
     /// Looks which films there are, at the first endpoint that tells. If none does, and none did since the start, they are
-    /// those that were listed before.
+    /// those that were listed before; if none did for too long, there are none.
     pub async fn look(&self) -> Result<Vec<Found>, String> {
         if let Some(siblings) = &self.source.siblings {
             siblings.meet().await;
@@ -52,9 +52,16 @@ impl Inner {
         for endpoint in 0..self.source.endpoints.len() {
             match self.list(endpoint).await {
                 Ok(listed) => {
-                    let found = self.take_in(endpoint, listed).await;
+                    let (found, has_answered) = self.take_in(endpoint, listed).await;
                     self.has_listed.store(true, Ordering::Relaxed);
-                    self.keep(endpoint);
+                    if has_answered {
+                        self.said_stale.store(false, Ordering::Relaxed);
+                        let now = reelway_clock::real().seconds();
+                        self.answered.store(now, Ordering::Relaxed);
+                        self.keep(endpoint);
+                    } else if let Some(silent) = self.silent() {
+                        return Ok(self.drop_all(silent));
+                    }
                     return Ok(found);
                 }
                 Err(why) => said.push(format!(
@@ -65,6 +72,11 @@ impl Inner {
         }
         let problem = format!("the list of films cannot be fetched; {}", said.join("; "));
         let known = self.known();
+        if !known.is_empty()
+            && let Some(silent) = self.silent()
+        {
+            return Ok(self.drop_all(silent));
+        }
         if known.is_empty() || self.has_listed.load(Ordering::Relaxed) {
             return Err(problem);
         }
@@ -76,6 +88,24 @@ impl Inner {
             warn!("{problem}; serving {films} that it listed before");
         }
         Ok(known)
+    }
+
+    /// For how long no endpoint has answered, in seconds, if that is too long.
+    fn silent(&self) -> Option<u64> {
+        let now = reelway_clock::real().seconds();
+        let silent = now.saturating_sub(self.answered.load(Ordering::Relaxed));
+        (silent >= self.source.config.stale.as_secs()).then_some(silent)
+    }
+
+    /// Lists no films any more, and says so.
+    fn drop_all(&self, silent: u64) -> Vec<Found> {
+        if !self.said_stale.swap(true, Ordering::Relaxed) {
+            warn!(
+                "{}: no answer for {silent} s; its films are not listed until it answers (`stale`)",
+                self.source.shown()
+            );
+        }
+        Vec::new()
     }
 
     /// All films that are known, as they were found.
@@ -213,9 +243,14 @@ impl Inner {
         Ok(listed)
     }
 
-    /// Finds out which version of each film is there, and remembers it.
-    async fn take_in(&self, endpoint: usize, listed: Vec<Entry>) -> Vec<Found> {
-        let taken = stream::iter(listed.into_iter().map(|listed| self.take(endpoint, listed)))
+    /// Finds out which version of each film is there, and remembers it. False: no answer came from the endpoint.
+    async fn take_in(&self, endpoint: usize, listed: Vec<Entry>) -> (Vec<Found>, bool) {
+        let has_answered = match self.source.config.films {
+            Wanted::These(_) => AtomicBool::new(false),
+            Wanted::Listed | Wanted::Document(_) => AtomicBool::new(true),
+        };
+        let take = |listed| self.take(endpoint, listed, &has_answered);
+        let taken = stream::iter(listed.into_iter().map(take))
             .buffer_unordered(PROBES)
             .collect::<Vec<_>>()
             .await;
@@ -223,11 +258,16 @@ impl Inner {
         found.sort_by(|a, b| a.file.cmp(&b.file));
         let present: HashSet<&PathBuf> = found.iter().map(|found| &found.path).collect();
         self.films().retain(|path, _| present.contains(path));
-        found
+        (found, has_answered.into_inner())
     }
 
     /// A film of the list as it was found; `None` where it is gone meanwhile.
-    async fn take(&self, endpoint: usize, listed: Entry) -> Option<Found> {
+    async fn take(
+        &self,
+        endpoint: usize,
+        listed: Entry,
+        has_answered: &AtomicBool,
+    ) -> Option<Found> {
         let address = self.source.address_of(&listed.path);
         let found = |identity, problem| {
             self.found(&address, (&listed.file, &listed.via), identity, problem)
@@ -246,6 +286,7 @@ impl Inner {
         };
         let judged = match version {
             Ok(version) => {
+                has_answered.store(true, Ordering::Relaxed);
                 self.judge(endpoint, &listed.path, &address, version, known.as_ref())
                     .await
             }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -40,7 +40,9 @@ pub(crate) struct Inner {
     listing: Mutex<ListingFile>,
     /// An endpoint has listed its films since the start.
     pub has_listed: AtomicBool,
-    /// It was logged that the films are those of before.
+    /// When an endpoint answered last, seconds since 1970.
+    pub answered: AtomicU64,
+    /// It was logged that the films are those of before, or that they are not listed any more.
     pub said_stale: AtomicBool,
     runtime: Handle,
     lane: Lane,
@@ -84,11 +86,13 @@ impl Origin {
         let file = listings.map(|directory| directory.join(format!("{}.json", folder(&name))));
         let mut listing = ListingFile::new(file, &name);
         let films = recall(&source, &mut listing);
+        let answered = listing.answered().unwrap_or_else(reelway_clock::real);
         let origin = Arc::new(Origin(Arc::new(Inner {
             source,
             films: Mutex::new(films),
             listing: Mutex::new(listing),
             has_listed: AtomicBool::new(false),
+            answered: AtomicU64::new(answered.seconds()),
             said_stale: AtomicBool::new(false),
             runtime,
             lane,
@@ -282,7 +286,7 @@ impl BlockSource for OpenFilm {
 impl Inner {
     /// These are listed now.
     pub fn keep_listed(&self, films: Vec<Listed>) {
-        lock(&self.listing).write(films);
+        lock(&self.listing).write(films, reelway_clock::real());
     }
 
     pub fn films(&self) -> MutexGuard<'_, HashMap<PathBuf, Known>> {

@@ -302,6 +302,44 @@ fn an_edge_that_starts_while_its_origin_is_away_plays_what_it_has() {
 }
 
 #[test]
+fn films_of_an_origin_that_does_not_answer_leave_the_list_after_the_time_that_is_set() {
+    let (dir, film) = folder();
+    let origin = nginx(dir.path());
+    let by_name = "films = ['a folder/long.mp4']";
+    for films in ["", by_name] {
+        let proxy = Spoiler::of(origin.at);
+        let source = format!(
+            "url = 'http://{}/', refresh = 1, stale = 2, {films}",
+            proxy.at
+        );
+        let edge = edge_of(source.trim_end_matches(", "));
+        let listed = || {
+            let list = edge.get("/api/films").json()["films"].clone();
+            let list = list.as_array().expect("films").iter();
+            list.filter(|film| film["title"] == "a folder/long").count()
+        };
+        assert!(edge.get(LONG).body == film);
+        let mut watching = http::begin(edge.http, "GET", LONG, &[], 0).expect("a connection");
+        let mut bytes = vec![0; 256 << 10];
+        watching.read_exact(&mut bytes).expect("the beginning");
+        proxy.spoil(|_, _| Spoil::Status(503));
+        let becomes = |count| {
+            let limit = Duration::from_secs(60);
+            wait::until(limit, || (listed() == count).then_some(())).is_some()
+        };
+        assert!(becomes(0), "{films}");
+        assert_eq!(edge.get(LONG).status, 404);
+        let mut rest = Vec::new();
+        watching.read_to_end(&mut rest).expect("the rest");
+        bytes.extend(rest);
+        assert!(bytes.ends_with(&film), "what was watched is the film");
+        proxy.spoil(|_, _| Spoil::Not);
+        assert!(becomes(1), "{films}");
+        assert!(edge.get(LONG).body == film);
+    }
+}
+
+#[test]
 fn an_edge_on_a_machine_without_certificates_of_authorities_fetches_by_http() {
     let (dir, film) = folder();
     let origin = Server::start(dir.path());
