@@ -23,6 +23,15 @@ pub struct Film {
     pub samples: Arc<dyn Samples>,
 }
 
+impl Film {
+    /// Bytes a second, on average.
+    pub fn rate(&self) -> u64 {
+        let bytes: u64 = self.title.tracks.iter().map(|track| track.bytes).sum();
+        let millis = (self.title.duration / 1_000_000).max(1) as u64;
+        bytes.saturating_mul(1000) / millis
+    }
+}
+
 /// A film in the list.
 #[derive(Clone, Debug)]
 pub struct Entry {

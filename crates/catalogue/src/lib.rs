@@ -38,7 +38,7 @@ pub use intake::{Destination, Intake};
 pub use intake_error::IntakeError;
 pub use library::Change;
 pub use naming::is_film;
-pub use placement::{Alone, Place, Placement, Soon};
+pub use placement::{Alone, MOST_WATCHED, Place, Placement, Soon, Watched};
 pub use several::Several;
 pub use shelf::{Found, Shelf};
 pub use unsaved::{IndexMemory, IndexProblem};

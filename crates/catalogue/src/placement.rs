@@ -16,6 +16,20 @@ pub struct Place {
     pub title: String,
 }
 
+/// A film, by what viewers of a server watch of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// The number of its version ([`reelway_sys::FileIdentity::number`]).
+    pub film: u128,
+    /// How many there are.
+    pub viewers: u64,
+    /// Bytes a second that they take together, on average.
+    pub rate: u64,
+}
+
+/// Films with the most viewers that a server tells others of.
+pub const MOST_WATCHED: usize = 32;
+
 /// What will be known of where films are.
 pub type Soon<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use reelway_catalogue::Placement;
+use reelway_catalogue::{Catalogue, MOST_WATCHED, Placement, Watched};
 use reelway_http::OtherServer;
 use reelway_metrics::Exposition;
-use reelway_origin::{Group, Load, Origin, Places};
+use reelway_origin::{Group, Load, Origin, Own, Places};
 use reelway_session::Sessions;
 
 /// Origins and siblings.
@@ -17,16 +17,36 @@ pub struct Elsewhere {
     pub(crate) redirects: bool,
 }
 
+/// The viewers of this server.
+struct Viewers {
+    sessions: Sessions,
+    catalogue: Arc<dyn Catalogue>,
+}
+
+impl Own for Viewers {
+    fn load(&self) -> Option<Load> {
+        (!self.sessions.is_draining()).then(|| Load {
+            viewers: self.sessions.len() as u64,
+            network: self.sessions.gate().network(),
+        })
+    }
+
+    fn watched(&self) -> Vec<Watched> {
+        self.sessions.watched(&*self.catalogue, MOST_WATCHED)
+    }
+}
+
 impl Elsewhere {
     /// Knows which server viewers are sent to, with these sessions here; `None`: they stay here.
-    pub fn placement(&self, sessions: &Sessions) -> Option<Arc<dyn Placement>> {
+    pub fn placement(
+        &self,
+        sessions: &Sessions,
+        catalogue: Arc<dyn Catalogue>,
+    ) -> Option<Arc<dyn Placement>> {
         let group = self.group.as_ref().filter(|_| self.redirects)?;
-        let sessions = sessions.clone();
-        let own = move || {
-            (!sessions.is_draining()).then(|| Load {
-                viewers: sessions.len() as u64,
-                network: sessions.gate().network(),
-            })
+        let own = Viewers {
+            sessions: sessions.clone(),
+            catalogue,
         };
         Some(Arc::new(Places::new(group.clone(), own)))
     }

@@ -90,7 +90,7 @@ impl Serving {
                 let placement: Arc<dyn Placement> = Arc::new(AtFilmAddresses { addresses, ports });
                 Some(placement)
             }
-            None => elsewhere.placement(&sessions),
+            None => elsewhere.placement(&sessions, library.clone()),
         };
         if let Some(placement) = placement {
             films = films.placed_by(placement);

@@ -36,6 +36,6 @@ pub use origin::Origin;
 pub use redirects::is_host;
 pub use retry::{Attempts, Health, Next, Patience};
 pub use secret::{Secret, SecretError};
-pub use siblings::{Group, GroupConfig, Load, Places, SiblingStats};
+pub use siblings::{Group, GroupConfig, Load, Own, Places, SiblingStats};
 pub use stats::OriginStats;
 pub use version::Version;

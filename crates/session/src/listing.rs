@@ -1,7 +1,10 @@
 //! What is shown of all sessions: pages of them in the order in which they began, and counts. None of it makes the texts of
 //! more sessions than are shown.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+use reelway_catalogue::{Catalogue, Watched};
 
 use crate::protocol::Protocol;
 use crate::session::Session;
@@ -50,6 +53,27 @@ impl Sessions {
             *tally.entry(of).or_default() += 1;
         }
         tally
+    }
+
+    /// The films with the most viewers, `most` at most. Films of which it could not be told whether two servers have the
+    /// same version are not among them.
+    pub fn watched(&self, catalogue: &dyn Catalogue, most: usize) -> Vec<Watched> {
+        let sessions = self.in_order();
+        let mut viewers: HashMap<&str, u64> = HashMap::new();
+        for session in &sessions {
+            *viewers.entry(session.title()).or_default() += 1;
+        }
+        let mut titles: Vec<(&str, u64)> = viewers.into_iter().collect();
+        titles.sort_by_key(|(title, viewers)| (Reverse(*viewers), *title));
+        let films = titles.into_iter().filter_map(|(title, viewers)| {
+            let film = catalogue.film(title).ok()?;
+            Some(Watched {
+                film: film.identity.number()?,
+                viewers,
+                rate: film.rate().saturating_mul(viewers),
+            })
+        });
+        films.take(most).collect()
     }
 }
 

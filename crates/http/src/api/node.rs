@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::extract::State;
-use reelway_catalogue::Catalogue;
+use reelway_catalogue::{Catalogue, MOST_WATCHED};
 use reelway_session::State as Doing;
 use reelway_store::Store;
 use serde::Serialize;
@@ -39,7 +39,17 @@ pub(super) struct Node {
     pool: Pool,
     network: Option<Network>,
     redirects: bool,
+    watched: Vec<Watched>,
     addresses: Addresses,
+}
+
+/// A film with many viewers.
+#[derive(Serialize)]
+struct Watched {
+    identity: String,
+    viewers: u64,
+    /// Bytes a second.
+    rate: u64,
 }
 
 #[derive(Serialize)]
@@ -70,6 +80,16 @@ struct Pool {
     misses: u64,
 }
 
+impl Watched {
+    fn of(film: reelway_catalogue::Watched) -> Watched {
+        Watched {
+            identity: format!("{:032x}", film.film),
+            viewers: film.viewers,
+            rate: film.rate,
+        }
+    }
+}
+
 impl Node {
     pub fn of(overview: &Overview) -> Node {
         let Overview {
@@ -85,6 +105,9 @@ impl Node {
         }
         let pool = store.stats();
         let block = u64::from(pool.block_bytes);
+        let redirects = status.node.redirects();
+        let most = if redirects { MOST_WATCHED } else { 0 };
+        let watched = status.sessions.watched(&**catalogue, most).into_iter();
         Node {
             id: status.node.id(),
             name: status.node.name(),
@@ -111,7 +134,8 @@ impl Node {
             },
             network: (status.sessions.gate().network())
                 .map(|(total, free)| Network { total, free }),
-            redirects: status.node.redirects(),
+            redirects,
+            watched: watched.map(Watched::of).collect(),
             addresses: status.node.addresses(),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use reelway_catalogue::{MOST_WATCHED, Watched};
 use reelway_supervise as supervise;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -284,6 +285,16 @@ struct NodeDocument {
     #[serde(default)]
     network: Option<NetworkDocument>,
     addresses: AddressesDocument,
+    /// Missing: of a server that is older than this field.
+    #[serde(default)]
+    watched: Vec<WatchedDocument>,
+}
+
+#[derive(Debug, Deserialize)]
+struct WatchedDocument {
+    identity: String,
+    viewers: u64,
+    rate: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -309,7 +320,15 @@ impl NodeDocument {
         // They become part of answers to viewers.
         let are_addresses =
             is_address(rtsp, &["rtsp://"]) && is_address(http, &["http://", "https://"]);
+        let watched = self.watched.iter().take(MOST_WATCHED).filter_map(|film| {
+            Some(Watched {
+                film: u128::from_str_radix(&film.identity, 16).ok()?,
+                viewers: film.viewers,
+                rate: film.rate,
+            })
+        });
         Standing {
+            watched: watched.collect(),
             load: Load {
                 viewers: self.sessions.total,
                 network: (self.network.as_ref()).map(|network| (network.total, network.free)),
@@ -335,7 +354,9 @@ mod tests {
     fn standing(rtsp: &str, http: &str, state: &str) -> Standing {
         let text = format!(
             r#"{{"id": "a", "state": "{state}", "sessions": {{"total": 7, "playing": 3}},
-                "network": {{"total": 100, "free": 30}}, "addresses": {{"rtsp": "{rtsp}", "http": "{http}"}}, "more": 1}}"#
+                "network": {{"total": 100, "free": 30}},
+                "watched": [{{"identity": "1f", "viewers": 5, "rate": 70}}, {{"identity": "x", "viewers": 1, "rate": 1}}],
+                "addresses": {{"rtsp": "{rtsp}", "http": "{http}"}}, "more": 1}}"#
         );
         serde_json::from_str::<NodeDocument>(&text)
             .expect("JSON")
@@ -354,6 +375,12 @@ mod tests {
             (standing.load.viewers, standing.load.network),
             (7, Some((100, 30)))
         );
+        let watched = Watched {
+            film: 31,
+            viewers: 5,
+            rate: 70,
+        };
+        assert_eq!(standing.watched, [watched]);
         assert_eq!(standing.rtsp, "rtsp://[2001:db8::1]:8554");
     }
 

@@ -2,8 +2,10 @@
 //!
 //! All edges rank each film in the same order (rendezvous hashing), and a viewer goes to the first edge of that order that
 //! is not loaded much more than the average (consistent hashing with bounded loads: Mirrokni, Thorup and Zadimoghaddam, SODA
-//! 2018). So viewers of one film meet on one edge, a film with many viewers is on as many edges as it needs, and no edge
-//! has much more to do than the others.
+//! 2018). Where that is too much for the first edge, the films with the most viewers go on to other edges, as many as it
+//! takes, and the rest stay: each copy of a film takes memory from others, and one film with many viewers weighs as much as
+//! many films with few. So viewers of most films meet on one edge, a film with many viewers is on as many edges as it needs,
+//! and no edge has much more to do than the others.
 
 /// What an edge may have of the average load, in percent.
 const BOUND: u128 = 125;
@@ -42,9 +44,22 @@ impl Load {
     }
 }
 
+/// What is watched of the films that have the same first edge: bytes a second, or viewers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Favourites {
+    /// Of all of them, wherever their viewers are, and what else the edge does.
+    pub all: u64,
+    /// Of those that are watched more than the film at hand.
+    pub hotter: u64,
+}
+
 /// Which of these edges, in the order of their rank for a film, takes a new viewer who needs so many bytes a second.
-/// `None`: none has room.
-pub(super) fn choose(edges: &[Load], rate: u64) -> Option<usize> {
+/// `None`: none has room. `favourites` are those of the first edge, in bytes a second if it is given `true`.
+pub(super) fn choose(
+    edges: &[Load],
+    rate: u64,
+    favourites: impl FnOnce(bool) -> Favourites,
+) -> Option<usize> {
     // How much an edge does, and how much it can do: in bytes a second where all of them know that, else in viewers.
     let are_limited = edges.iter().all(|edge| edge.network.is_some());
     let amounts = |edge: &Load| match edge.network {
@@ -57,12 +72,20 @@ pub(super) fn choose(edges: &[Load], rate: u64) -> Option<usize> {
         load += u128::from(used);
         room += u128::from(total);
     }
-    let mut with_room = (edges.iter().enumerate()).filter(|(_, edge)| edge.has_room(rate));
-    let is_within = |edge: &Load| {
-        let (used, total) = amounts(edge);
+    let is_within = |edge: &Load, used: u64| {
+        let (_, total) = amounts(edge);
         u128::from(used) * room * 100 < load * u128::from(total) * BOUND || edge.is_idle()
     };
-    let within = with_room.clone().find(|(_, edge)| is_within(edge));
+    let first = edges.first()?;
+    if first.has_room(rate) && !is_within(first, amounts(first).0) {
+        let Favourites { all, hotter } = favourites(are_limited);
+        // It is enough that those others leave.
+        if is_within(first, all.saturating_sub(hotter)) {
+            return Some(0);
+        }
+    }
+    let mut with_room = (edges.iter().enumerate()).filter(|(_, edge)| edge.has_room(rate));
+    let within = (with_room.clone()).find(|(_, edge)| is_within(edge, amounts(edge).0));
     // Those with room may all have more than their share, if the others are full.
     within
         .or_else(|| with_room.next())
@@ -73,6 +96,18 @@ pub(super) fn choose(edges: &[Load], rate: u64) -> Option<usize> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Nothing is known of films.
+    fn choose(edges: &[Load], rate: u64) -> Option<usize> {
+        super::choose(edges, rate, |in_bytes| {
+            let first = edges.first().expect("an edge");
+            let used = first.network.map_or(0, |(total, free)| total - free);
+            Favourites {
+                all: if in_bytes { used } else { first.viewers },
+                hotter: 0,
+            }
+        })
+    }
 
     fn viewers(counts: &[u64]) -> Vec<Load> {
         let load = |viewers: &u64| Load {
@@ -124,6 +159,37 @@ mod tests {
         assert_eq!(choose(&networks(&[(1000, 9), (50, 40)]), 11), Some(1));
         assert_eq!(choose(&networks(&[(40, 40), (1000, 9)]), 41), None);
         assert_eq!(choose(&[], 1), None);
+    }
+
+    #[test]
+    fn a_film_stays_if_it_is_enough_that_hotter_ones_leave() {
+        // With the newcomer 30, 10 each: 12.5 are its share.
+        let edges = viewers(&[17, 6, 6]);
+        let chosen = |all, hotter| {
+            let favourites = |in_bytes: bool| {
+                assert!(!in_bytes);
+                Favourites { all, hotter }
+            };
+            super::choose(&edges, 1, favourites)
+        };
+        assert_eq!(chosen(17, 5), Some(0));
+        assert_eq!(chosen(17, 4), Some(1));
+        // Others of its viewers are elsewhere already, and would come back.
+        assert_eq!(chosen(20, 5), Some(1));
+        assert_eq!(chosen(20, 8), Some(0));
+        // Without room it is passed over, whatever is watched there.
+        let full = networks(&[(100, 9), (100, 90)]);
+        let leave = |_: bool| Favourites {
+            all: 91,
+            hotter: 91,
+        };
+        assert_eq!(super::choose(&full, 10, leave), Some(1));
+    }
+
+    #[test]
+    fn an_edge_within_its_share_is_not_asked_what_is_watched_there() {
+        let favourites = |_: bool| -> Favourites { panic!("nobody needs to know") };
+        assert_eq!(super::choose(&viewers(&[3, 3, 3]), 1, favourites), Some(0));
     }
 
     proptest! {

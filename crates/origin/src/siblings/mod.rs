@@ -19,4 +19,4 @@ pub(crate) use asking::Siblings;
 pub use group::{Group, GroupConfig, SiblingStats};
 pub(crate) use held::AtSiblings;
 pub use load::Load;
-pub use places::Places;
+pub use places::{Own, Places};

@@ -1,14 +1,16 @@
 //! Viewers are sent to the sibling that has their film.
 
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_catalogue::{Film, Place, Placement, Soon};
+use reelway_catalogue::{Film, Place, Placement, Soon, Watched};
 use tokio::time::timeout;
 
 use super::choice::Candidate;
 use super::group::Group;
-use super::load::{Load, choose};
+use super::load::{Favourites, Load, choose};
 
 /// Longest time for asking a sibling whether it has a film: a viewer waits.
 const ASKING: Duration = Duration::from_millis(300);
@@ -18,16 +20,20 @@ const MOST_OTHERS: usize = 2;
 /// Places viewers at this server and its siblings.
 pub struct Places {
     group: Arc<Group>,
-    /// How busy this server is; `None`: it ends.
-    own: Box<dyn Fn() -> Option<Load> + Send + Sync>,
+    own: Box<dyn Own>,
+}
+
+/// This server, among its siblings.
+pub trait Own: Send + Sync {
+    /// How busy it is; `None`: it ends.
+    fn load(&self) -> Option<Load>;
+    /// Films with the most viewers here.
+    fn watched(&self) -> Vec<Watched>;
 }
 
 impl Places {
-    /// Of this server, which is as busy as `own` says, and its siblings. With `None` it takes no viewers any more.
-    pub fn new(
-        group: Arc<Group>,
-        own: impl Fn() -> Option<Load> + Send + Sync + 'static,
-    ) -> Places {
+    /// Of this server and its siblings.
+    pub fn new(group: Arc<Group>, own: impl Own + 'static) -> Places {
         let own = Box::new(own);
         Places { group, own }
     }
@@ -47,8 +53,70 @@ impl Places {
             });
             known.collect()
         };
-        let own = (self.own)().map(|load| (None, load));
+        let own = self.own.load().map(|load| (None, load));
         [loads(above), own.into_iter().collect(), loads(below)].concat()
+    }
+
+    /// What is watched of the films that have the same first edge as this one, which is so busy.
+    fn favourites(
+        &self,
+        film: u128,
+        (first, load): (Option<usize>, Load),
+        in_bytes: bool,
+    ) -> Favourites {
+        let now = reelway_clock::now();
+        let mut lists = vec![(None, self.own.watched())];
+        {
+            let standings = self.group.standings();
+            let siblings = (0..self.group.count()).filter(|number| !self.group.is_own(*number));
+            let known = siblings.filter_map(|number| {
+                let (standing, _) = standings.of(number, now)?;
+                Some((Some(number), standing.watched.clone()))
+            });
+            lists.extend(known);
+        }
+        let amount = |watched: &Watched| match in_bytes {
+            true => watched.rate,
+            false => watched.viewers,
+        };
+        let mut there: HashMap<u128, u64> = HashMap::new();
+        let mut elsewhere: HashMap<u128, u64> = HashMap::new();
+        for (edge, watched) in &lists {
+            let films = if *edge == first {
+                &mut there
+            } else {
+                &mut elsewhere
+            };
+            for watched in watched {
+                *films.entry(watched.film).or_default() += amount(watched);
+            }
+        }
+        let of = |film: u128| {
+            let both = [there.get(&film), elsewhere.get(&film)];
+            both.into_iter().flatten().sum::<u64>()
+        };
+        let heat = |film: u128| (of(film), Reverse(film));
+        let mut all = match load.network {
+            Some((total, free)) if in_bytes => total.saturating_sub(free),
+            _ => load.viewers,
+        };
+        let mut hotter = 0;
+        let films: HashSet<u128> = there.keys().chain(elsewhere.keys()).copied().collect();
+        for other in films {
+            let is_its = self
+                .ranked(other)
+                .first()
+                .is_some_and(|(edge, _)| *edge == first);
+            if is_its {
+                all += elsewhere.get(&other).copied().unwrap_or_default();
+                if heat(other) > heat(film) {
+                    hotter += of(other);
+                }
+            } else {
+                all = all.saturating_sub(there.get(&other).copied().unwrap_or_default());
+            }
+        }
+        Favourites { all, hotter }
     }
 
     /// Where viewers find a film at a sibling, if it plays there.
@@ -76,22 +144,17 @@ impl Places {
     }
 }
 
-/// Bytes a second of a film, on average.
-fn rate(film: &Film) -> u64 {
-    let bytes: u64 = film.title.tracks.iter().map(|track| track.bytes).sum();
-    let millis = (film.title.duration / 1_000_000).max(1) as u64;
-    bytes.saturating_mul(1000) / millis
-}
-
 impl Placement for Places {
     fn place<'a>(&'a self, film: &'a Arc<Film>) -> Soon<'a, Option<Place>> {
         Box::pin(async {
             let number = film.identity.number()?;
-            let rate = rate(film);
+            let rate = film.rate();
             let mut ranked = self.ranked(number);
             loop {
                 let loads: Vec<Load> = ranked.iter().map(|(_, load)| *load).collect();
-                let chosen = choose(&loads, rate)?;
+                let first = *ranked.first()?;
+                let favourites = |in_bytes| self.favourites(number, first, in_bytes);
+                let chosen = choose(&loads, rate, favourites)?;
                 let sibling = ranked[chosen].0?;
                 if let Some(place) = self.at(sibling, number).await {
                     let now = reelway_clock::now();

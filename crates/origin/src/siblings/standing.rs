@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use reelway_catalogue::Watched;
 use reelway_clock::Monotonic;
 
 use super::load::Load;
@@ -20,6 +21,8 @@ const MOST_SENT: usize = 4096;
 pub(super) struct Standing {
     /// How busy it is.
     pub load: Load,
+    /// Films with the most viewers there.
+    pub watched: Vec<Watched>,
     /// It admits viewers.
     pub is_serving: bool,
     /// Where viewers reach it: `rtsp://host:port`.
