@@ -242,6 +242,10 @@ const EXPERIMENTS: &[Experiment] = &[
                 name: "lvscache-films",
                 args: &["--only", "films", "--results", "target/lvscache"],
             },
+            Page {
+                name: "lvscache-servers",
+                args: &["--only", "servers", "--results", "target/lvscache"],
+            },
         ],
     },
 ];

@@ -55,9 +55,7 @@ impl Inner {
                     let (found, has_answered) = self.take_in(endpoint, listed).await;
                     self.has_listed.store(true, Ordering::Relaxed);
                     if has_answered {
-                        self.said_stale.store(false, Ordering::Relaxed);
-                        let now = reelway_clock::real().seconds();
-                        self.answered.store(now, Ordering::Relaxed);
+                        self.has_answered();
                         self.keep(endpoint);
                     } else if let Some(silent) = self.silent() {
                         return Ok(self.drop_all(silent));
@@ -88,13 +86,6 @@ impl Inner {
             warn!("{problem}; serving {films} that it listed before");
         }
         Ok(known)
-    }
-
-    /// For how long no endpoint has answered, in seconds, if that is too long.
-    fn silent(&self) -> Option<u64> {
-        let now = reelway_clock::real().seconds();
-        let silent = now.saturating_sub(self.answered.load(Ordering::Relaxed));
-        (silent >= self.source.config.stale.as_secs()).then_some(silent)
     }
 
     /// Lists no films any more, and says so.

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(crate) struct Inner {
     /// An endpoint has listed its films since the start.
     pub has_listed: AtomicBool,
     /// When an endpoint answered last, seconds since 1970.
-    pub answered: AtomicU64,
+    answered: AtomicU64,
     /// It was logged that the films are those of before, or that they are not listed any more.
     pub said_stale: AtomicBool,
     runtime: Handle,
@@ -287,6 +287,20 @@ impl Inner {
     /// These are listed now.
     pub fn keep_listed(&self, films: Vec<Listed>) {
         lock(&self.listing).write(films, reelway_clock::real());
+    }
+
+    /// An endpoint has answered.
+    pub fn has_answered(&self) {
+        let now = reelway_clock::real().seconds();
+        self.answered.store(now, Ordering::Relaxed);
+        self.said_stale.store(false, Ordering::Relaxed);
+    }
+
+    /// For how long no endpoint has answered, in seconds, if that is too long.
+    pub fn silent(&self) -> Option<u64> {
+        let now = reelway_clock::real().seconds();
+        let silent = now.saturating_sub(self.answered.load(Ordering::Relaxed));
+        (silent >= self.source.config.stale.as_secs()).then_some(silent)
     }
 
     pub fn films(&self) -> MutexGuard<'_, HashMap<PathBuf, Known>> {

@@ -271,7 +271,7 @@ fn frames_are_left_out_that_the_kernel_has_no_room_for_until_they_are_late() {
 
 #[test]
 fn frames_are_left_out_of_a_lane_that_works_and_is_late() {
-    let mut works = |world: &mut World| {
+    let works = |world: &mut World| {
         // Turn after turn takes longer than what it sends lasts.
         for _ in 0..9 {
             world.lane.turn(world.now);
@@ -281,7 +281,7 @@ fn frames_are_left_out_of_a_lane_that_works_and_is_late() {
             world.lane.settle(world.now);
         }
     };
-    assert!(left_out(&mut works) >= 3);
+    assert!(left_out(works) >= 3);
 }
 
 #[test]

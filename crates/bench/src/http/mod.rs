@@ -342,6 +342,7 @@ fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<R
         0.5,
     );
     ratio("memory_against_varnish", ServerKind::Varnish, false, 0.7);
+    ratio("memory_against_squid", ServerKind::Squid, false, 0.2);
     let mut table = String::from(
         "| server | segments | core, µs/MB | all cores, µs/MB | process, µs/MB | read from disk | late requests |\n|---|---|---:|---:|---:|---:|---:|\n",
     );

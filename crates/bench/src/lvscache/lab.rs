@@ -45,6 +45,8 @@ impl Setup {
 
 /// Instructions a second that a machine has: a tenth of the paper's 866 MHz, if each cycle does one. In millions.
 pub const POWER: f64 = 90.0;
+/// Bits a second that a cache's link carries.
+pub const LINK: f64 = 10e6;
 
 /// The paper's clients: 8 at first, 6 more at each step until there are 38, each with three streams of one film.
 pub fn clients(step: u32, seconds: u32, film: u32) -> Setup {
