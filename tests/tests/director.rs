@@ -18,6 +18,11 @@ fn viewers_of_a_film_with_an_address_reach_one_edge_by_each_scheduler_that_goes_
 }
 
 #[test]
+fn edges_are_added_drained_and_killed_while_viewers_play() {
+    lab::run("director-changes");
+}
+
+#[test]
 fn a_second_director_takes_over_while_films_play_and_all_settings_are_put_back() {
     lab::run("director-failover");
 }

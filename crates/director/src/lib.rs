@@ -31,6 +31,7 @@
 //! | `slow.rs` | edges that are much slower than others. Pure |
 //! | `status.rs` | what the page shows. Pure |
 //! | `steps.rs` | which of that is needed for which method, on directors and on edges. Pure |
+//! | `taken.rs` | whether another machine has the virtual address |
 //! | `vrrp.rs` | keepalived's configuration. Pure |
 //! | `web.rs` | the page, the API and the metrics, over HTTP |
 //! | `weight.rs` | how much of the newcomers each edge gets. Pure |
@@ -58,6 +59,7 @@ mod setup;
 mod slow;
 mod status;
 mod steps;
+mod taken;
 pub mod trial;
 mod vrrp;
 mod web;

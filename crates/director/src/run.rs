@@ -25,6 +25,7 @@ use crate::setup::{Setup, renew, run as run_program};
 use crate::slow::{self, Pace};
 use crate::status::{EdgeSeen, Seen, own_mark};
 use crate::steps::{Step, for_director, marks_and_translations};
+use crate::taken;
 use crate::vrrp;
 use crate::web::{self, Site};
 use crate::weight::{Capacity, Part};
@@ -52,6 +53,7 @@ pub async fn run(
     orders: impl AsyncFnMut() -> Order,
 ) -> anyhow::Result<()> {
     let table = Table::open()?;
+    taken::check(steps).await?;
     let board = Arc::new(Board::default());
     // Ends with this function.
     let mut page = JoinSet::new();
@@ -143,6 +145,13 @@ fn interface_to_edges(config: &Config) -> anyhow::Result<String> {
     name.with_context(|| format!("no interface leads to edge {edge}; set `interface`"))
 }
 
+fn edges(count: usize) -> String {
+    match count {
+        1 => "1 edge".to_owned(),
+        count => format!("{count} edges"),
+    }
+}
+
 /// An edge, and how it is.
 struct Edge {
     config: EdgeConfig,
@@ -210,9 +219,9 @@ impl Director {
     /// Directs until told to stop.
     async fn direct(&mut self, mut orders: impl AsyncFnMut() -> Order) -> anyhow::Result<()> {
         info!(
-            "{} directs viewers to {} edges ({}, {})",
+            "{} directs viewers to {} ({}, {})",
             self.config.virtual_address()?,
-            self.edges.len(),
+            edges(self.edges.len()),
             self.config.method,
             self.config.scheduler
         );
@@ -233,8 +242,8 @@ impl Director {
                         self.turn().await;
                         self.renew_rules();
                         info!(
-                            "the configuration has been read again: {} edges",
-                            self.edges.len()
+                            "the configuration has been read again: {}",
+                            edges(self.edges.len())
                         );
                     }
                 }
