@@ -273,5 +273,13 @@ const change = async (method: "PUT" | "DELETE", path: string, token: string): Pr
 export const endSession = (id: string, token: string) =>
   change("DELETE", `/api/sessions/${encodeURIComponent(id)}`, token);
 
+const cachePath = (title: string) => `/api/cache/${titlePath(title)}`;
+
+/** A remote film is fetched to the tier, and stays there. */
+export const keep = (title: string, token: string) => change("PUT", cachePath(title), token);
+
+/** What memory and tier hold of a film goes, and it is kept no longer. */
+export const drop = (title: string, token: string) => change("DELETE", cachePath(title), token);
+
 /** Films that were watched most are fetched to the tier now, or no longer. */
 export const prefill = (wanted: boolean, token: string) => change(wanted ? "PUT" : "DELETE", "/api/prefill", token);

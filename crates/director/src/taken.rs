@@ -9,10 +9,9 @@ use anyhow::bail;
 use crate::setup::run;
 use crate::steps::Step;
 
-/// Longest wait for another machine to say that it has an address …
-const WAIT: Duration = Duration::from_millis(500);
-/// … and time between two looks.
-const LOOK: Duration = Duration::from_millis(100);
+/// Looks whether another machine has said that it has an address, and the time before each.
+const LOOKS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Looks whether other machines have the addresses that these steps add.
 ///
@@ -33,9 +32,8 @@ pub(crate) async fn check(steps: &[Step]) -> anyhow::Result<()> {
     if asked.is_empty() {
         return Ok(());
     }
-    let end = reelway_clock::now() + WAIT;
-    while reelway_clock::now() < end {
-        tokio::time::sleep(LOOK).await;
+    for _ in 0..LOOKS {
+        tokio::time::sleep(PAUSE).await;
         for (address, interface) in &asked {
             let told = run(&words("show", *address, interface), "").unwrap_or_default();
             if let Some(machine) = hardware_address(&told) {

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod api;
 mod check;
 mod config;
 mod endpoint;
@@ -30,6 +31,7 @@ mod version;
 mod web;
 
 pub use address::{Address, AddressError, Scheme};
+pub use api::Api;
 pub use config::{LONGEST_STALE, MOST_CONNECTIONS, S3Config, SourceConfig, Wanted};
 pub use fault::{Fault, Meaning};
 pub use origin::Origin;

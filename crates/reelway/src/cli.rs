@@ -16,7 +16,7 @@ use reelway_origin::Secret;
 use reelway_sys::pipes;
 
 use crate::yardstick::Yardstick;
-use crate::{bench, cachesim, calibrate, check, director, index, serve, sim};
+use crate::{bench, cache, cachesim, calibrate, check, director, index, serve, sim};
 
 /// Serves films over RTSP, HLS and DASH, without transcoding, every packet on time.
 ///
@@ -36,6 +36,8 @@ enum Command {
     Edge(Box<Edge>),
     /// Put several edges behind one virtual address, with the kernel's IPVS
     Director(Box<director::Director>),
+    /// See what a server holds of films in memory and on disk, and keep or drop it
+    Cache(cache::Flags),
     /// Index films and print what was found: tracks, GOPs, bit rates, problems
     Index(index::Flags),
     /// Play films as viewers do, and check that every packet arrives, on time and unchanged
@@ -198,6 +200,7 @@ impl Cli {
                 flags.start(config)
             }
             Command::Director(director) => director.run(),
+            Command::Cache(flags) => cache::run(&flags),
             Command::Index(flags) => index::run(&flags),
             Command::Yardstick(yardstick) => yardstick.run(),
             Command::Cachesim(flags) => cachesim::simulate(&flags),
@@ -221,7 +224,7 @@ impl Command {
             Command::Index(_) | Command::Cachesim(_) | Command::Sim(_) | Command::Check { .. } => {
                 true
             }
-            Command::Yardstick(_) | Command::Bench(_) => false,
+            Command::Yardstick(_) | Command::Bench(_) | Command::Cache(_) => false,
         }
     }
 

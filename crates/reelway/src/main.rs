@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod cache;
 mod cachesim;
 mod calibrate;
 mod check;

@@ -4,11 +4,13 @@ use std::fs;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reelway_tests::elsewhere::{Spoil, Spoiler, nginx};
-use reelway_tests::server::{Options, Server};
+use reelway_tests::players::run;
+use reelway_tests::server::{Options, Server, binary};
 use reelway_tests::{films, http, tier, wait};
 
 use crate::{LONG, edge_of, folder};
@@ -178,15 +180,26 @@ fn a_kept_film_is_fetched_whole_and_plays_while_its_origin_is_away() {
     let state = films::temp_dir("kept");
     let start = || small_edge(spoiler.at, state.path());
     let edge = start();
-    let put = |title: &str| {
-        let bearer = format!("Bearer {}", edge.token());
-        let headers = [("Authorization", bearer.as_str())];
-        http::request(edge.http, "PUT", title, &headers)
-            .expect("an answer")
-            .status
+    let cache = |words: &[&str]| {
+        let mut command = Command::new(binary());
+        command
+            .args([
+                "cache",
+                "--server",
+                &format!("http://{}/", edge.http),
+                "--state",
+            ])
+            .arg(state.path())
+            .args(words);
+        run(command, Duration::from_secs(60))
     };
-    assert_eq!(put("/api/cache/nothing"), 404);
-    assert_eq!(put("/api/cache/a%20folder/long"), 204);
+    let unknown = cache(&["keep", "nothing", "a folder/long"]);
+    assert_eq!(unknown.status.and_then(|status| status.code()), Some(1));
+    assert!(
+        unknown.err.contains("there is no film 'nothing'"),
+        "{}",
+        unknown.err
+    );
     let lacks = |edge: &Server| {
         let cache = edge.get("/api/cache").json();
         cache["tier"]["kept"][0]["lacking"].as_u64()
@@ -195,6 +208,15 @@ fn a_kept_film_is_fetched_whole_and_plays_while_its_origin_is_away() {
     let whole = wait::until(Duration::from_secs(60), || is_whole(&edge));
     assert!(whole.is_some(), "{:?} bytes are lacking", lacks(&edge));
     assert!(tier::held(&edge) >= film.len() as f64);
+    let shown = cache(&["show"]).expect("cache show");
+    let shown = String::from_utf8_lossy(&shown.out).into_owned();
+    assert!(shown.contains("a folder/long  complete"), "{shown}");
+    let refused = cache(&["--token", "guessed", "drop", "a folder/long"]);
+    assert!(
+        refused.err.contains("this is not its token"),
+        "{}",
+        refused.err
+    );
     drop(edge);
     spoiler.spoil(|_, first| match first {
         Some(_) => Spoil::Status(503),

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api";
 import { Address } from "../components/address";
+import { Kept } from "../components/kept";
 import { Notice } from "../components/notice";
 import { feed } from "../feed";
 import { channels, clock, frameRate, language, rate, size, titleParts } from "../format";
@@ -56,6 +57,7 @@ export function FilmPage({ title }: { title: string }) {
         <div class="film-columns">
           <Addresses film={film} />
           <Keys />
+          <Kept title={film.title} />
           <Tracks film={film} />
         </div>
       )}

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { browser, edges, elsewhere, recipes, reelway, visit, type Reelway } from "./harness";
+import { browser, edges, elsewhere, keepingEdge, recipes, reelway, screenshot, visit, type Reelway } from "./harness";
+import { stumbles } from "./stumbles";
 import { playedWell, Viewer } from "./watching";
 
 let origin: Reelway;
@@ -46,6 +47,30 @@ async function home(asked: Reelway, title: string): Promise<string> {
 }
 
 describe("edges", () => {
+  test("the page of a film keeps it on the disk and drops it, for who has the token", async () => {
+    const edge = await keepingEdge(origin);
+    const kept = async () => (await edge.json<{ tier: { used: number; kept: { lacking: number | null }[] } }>("/api/cache")).tier;
+    const { page, complaints, close } = await visit(chromium, `${edge.http}/#/film/demo`);
+    try {
+      const section = page.getByRole("region", { name: "On disk" });
+      await section.getByRole("button", { name: "Keep on disk" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Token").fill(edge.token);
+      await dialog.getByRole("button", { name: "Go on" }).click();
+      await section.getByText("Kept: all of it is on the server's disk.").waitFor();
+      assert.equal((await kept()).kept[0]?.lacking, 0);
+      assert.deepEqual(await stumbles(page), []);
+      await screenshot(page, "film-kept");
+      await section.getByRole("button", { name: "Drop" }).click();
+      await section.getByRole("button", { name: "Keep on disk" }).waitFor();
+      assert.deepEqual(await kept().then(({ used, kept }) => [used, kept.length]), [0, 0]);
+      assert.deepEqual(complaints, []);
+    } finally {
+      await close();
+      await edge.stop();
+    }
+  });
+
   test("the page of any edge plays a film from the edge that has it", async () => {
     const at = await home(all[0] as Reelway, "demo");
     const asked = all.find((edge) => edge.http !== at) as Reelway;

@@ -145,6 +145,13 @@ export async function edges(origin: Reelway, count: number): Promise<Reelway[]> 
   return all;
 }
 
+/** An edge of another server, which keeps films on its disk. */
+export async function keepingEdge(origin: Reelway): Promise<Reelway> {
+  const { films } = await origin.json<{ films: unknown[] }>("/api/films?per_page=200");
+  const home = await mkdtemp(join(tmpdir(), "reelway-web-"));
+  return launch(home, ["edge", origin.http, "--tier", "64MiB"], films.length);
+}
+
 /** Starts a server by this command, with its state below `home`, and waits until it has so many films. */
 async function launch(home: string, command: string[], films: number, port?: number): Promise<Reelway> {
   const binary = process.env["REELWAY_BIN"];

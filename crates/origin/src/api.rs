@@ -1,0 +1,98 @@
+//! The control API of a server (docs/reference/api.md), for programs that steer it.
+
+use std::time::Duration;
+
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use serde::Deserialize;
+
+use crate::address::Address;
+use crate::secret::Secret;
+use crate::web::{build, choose_cryptography, told};
+
+/// Longest wait for an answer.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// A server, by its control API.
+#[derive(Debug)]
+pub struct Api {
+    client: Client,
+    address: Address,
+    token: Secret,
+}
+
+/// What an answer with an error says.
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
+}
+
+impl Api {
+    /// The server at an address, whose token is this.
+    ///
+    /// # Errors
+    /// In words: why there is no client for it.
+    pub fn new(address: Address, token: Secret) -> Result<Api, String> {
+        choose_cryptography();
+        let client = build(!address.is_encrypted(), || {
+            Client::builder()
+                .user_agent(concat!("Reelway/", env!("CARGO_PKG_VERSION")))
+                .timeout(WAIT)
+        });
+        Ok(Api {
+            client: client.map_err(|error| told(&error))?,
+            address,
+            token,
+        })
+    }
+
+    /// A document.
+    ///
+    /// # Errors
+    /// In words: the server does not answer, or refuses.
+    pub async fn get(&self, path: &str) -> Result<String, String> {
+        let request = self.client.get(self.address.below(path, ""));
+        self.ask(request).await
+    }
+
+    /// Puts something.
+    ///
+    /// # Errors
+    /// As [`Api::get`].
+    pub async fn put(&self, path: &str) -> Result<(), String> {
+        self.change(Method::PUT, path).await
+    }
+
+    /// Takes something away.
+    ///
+    /// # Errors
+    /// As [`Api::get`].
+    pub async fn delete(&self, path: &str) -> Result<(), String> {
+        self.change(Method::DELETE, path).await
+    }
+
+    async fn change(&self, method: Method, path: &str) -> Result<(), String> {
+        let address = self.address.below(path, "");
+        let request = self.client.request(method, address);
+        let request = request.bearer_auth(self.token.tell());
+        self.ask(request).await.map(drop)
+    }
+
+    async fn ask(&self, request: RequestBuilder) -> Result<String, String> {
+        let shown = self.address.shown();
+        let failed = |error| format!("{shown}: {}", told(&error));
+        let answer = request.send().await.map_err(failed)?;
+        let status = answer.status();
+        let text = answer.text().await.map_err(failed)?;
+        if status.is_success() {
+            return Ok(text);
+        }
+        let why = serde_json::from_str::<Refusal>(&text).map(|refusal| refusal.error);
+        Err(match (status, why) {
+            (StatusCode::UNAUTHORIZED, _) => {
+                format!("{shown}: this is not its token (the file `token` in its state directory)")
+            }
+            (_, Ok(why)) => format!("{shown}: {why}"),
+            (status, Err(_)) => format!("{shown}: status {status}"),
+        })
+    }
+}
