@@ -324,6 +324,11 @@ fn an_edge_that_starts_while_its_origin_is_away_plays_what_it_has() {
 }
 
 #[test]
+fn what_an_edge_holds_plays_after_an_hour_without_its_origin_and_a_restart() {
+    reelway_tests::lab::run("edge-hour");
+}
+
+#[test]
 fn films_of_an_origin_that_does_not_answer_leave_the_list_after_the_time_that_is_set() {
     let (dir, film) = folder();
     let origin = nginx(dir.path());
