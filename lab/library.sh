@@ -165,6 +165,24 @@ put_c() {
     put_program "$work/program" "$path"
 }
 
+# put_players TREE: ffmpeg and GStreamer with all that they need, as a file system of their own, which is too large for the
+# guest's memory. `attach_players TREE` makes a disk of it, /dev/vdb.
+put_players() {
+    local plugins name
+    "$root/scripts/need" ffmpeg gst-launch-1.0 mke2fs
+    mkdir -p "$1"/{dev,proc,sys,tmp,results}
+    plugins=$(dirname "$(echo /usr/lib/*/gstreamer-1.0/libgstrtsp.so)")
+    overlay=$1 put_program "$(command -v ffmpeg)" /bin/ffmpeg
+    overlay=$1 put_program "$(command -v gst-launch-1.0)" /bin/gst-launch-1.0
+    for name in coreelements rtsp rtp rtpmanager udp tcp videoparsersbad; do
+        overlay=$1 put_program "$plugins/libgst$name.so" "/plugins/libgst$name.so"
+    done
+}
+attach_players() {
+    mke2fs -q -t ext4 -d "$1" "$work/players.img" 768M >/dev/null
+    DISKS+=(-drive "file=$work/players.img,format=raw,if=none,id=players,readonly=on" -device virtio-blk-pci,drive=players)
+}
+
 # put_modules NAME...: kernel modules that are loaded at start, in this order, with what they need.
 put_modules() {
     local modules=$tree/lib/modules/$version name line part
@@ -204,7 +222,7 @@ qemu() {
         -kernel "$kernel" -initrd "$work/initrd" \
         -drive "file=$work/results.img,format=raw,if=none,id=results" \
         -device virtio-blk-pci,drive=results \
-        "${counting[@]}" "$@"
+        "${DISKS[@]}" "${counting[@]}" "$@"
 }
 
 # boot WORK RESULTS KERNEL_ARGS LIMIT: runs the guest to its end, for LIMIT seconds at most.

@@ -23,6 +23,11 @@ fn edges_are_added_drained_and_killed_while_viewers_play() {
 }
 
 #[test]
+fn players_of_others_play_through_the_virtual_address_directly_and_by_nat() {
+    lab::run("director-players");
+}
+
+#[test]
 fn a_second_director_takes_over_while_films_play_and_all_settings_are_put_back() {
     lab::run("director-failover");
 }
