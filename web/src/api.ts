@@ -205,6 +205,7 @@ export interface OtherServer {
   address: string;
   sibling: boolean;
   up: boolean;
+  version: string | null; // of another Reelway
   requests: number;
   bytes: number;
   faults: number;

@@ -83,6 +83,8 @@ pub struct OtherServer {
     pub sibling: bool,
     /// It has not failed since it answered last.
     pub up: bool,
+    /// The version of Reelway that it is; `None`: it has not said one, as it is another program.
+    pub version: Option<String>,
     /// Requests since the start.
     pub requests: u64,
     /// Bytes that came since the start.

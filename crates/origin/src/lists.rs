@@ -30,12 +30,20 @@ pub(crate) struct Told {
     etag: String,
 }
 
+/// A version as another server says it; `None` where that cannot be one.
+pub(crate) fn known_version(said: &str) -> Option<String> {
+    let is_sound = |c: char| c.is_ascii_alphanumeric() || "-.+".contains(c);
+    ((1..=40).contains(&said.len()) && said.chars().all(is_sound)).then(|| said.to_owned())
+}
+
 /// A page of `/api/films`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Page {
     /// The server's id; servers before version 0.2 have none.
     #[serde(default)]
     pub node: String,
+    #[serde(default)]
+    pub version: String,
     pub total: usize,
     pub films: Vec<Told>,
 }

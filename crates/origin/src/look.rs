@@ -215,12 +215,10 @@ impl Inner {
                         .map(plain)
                         .collect()
                 }
-                (Wanted::Listed, Endpoint::Web(web)) => {
-                    match told_by_reelway(web, &self.source.config.own_id).await? {
-                        Some(listed) => listed,
-                        None => films(folders(web).await?),
-                    }
-                }
+                (Wanted::Listed, Endpoint::Web(web)) => match self.told_by_reelway(web).await? {
+                    Some(listed) => listed,
+                    None => films(folders(web).await?),
+                },
             };
         if listed.len() > MOST_FILMS {
             warn!(
@@ -340,47 +338,49 @@ impl Inner {
         self.source.look_at_spots(&film, endpoint).await?;
         Ok(Arc::new(film))
     }
-}
 
-/// The films of another Reelway server; `None` where the server is something else.
-async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<Vec<Entry>>, String> {
-    let mut listed = Vec::new();
-    for page in 1.. {
-        let query = format!("per_page={}&page={page}", lists::PER_PAGE);
-        let text = match web
-            .document("api/films", &query, "application/json", MOST_LIST)
-            .await
-        {
-            Ok(Some(text)) => text,
-            Ok(None) => return Ok(None),
-            // It may guard what it has not.
-            Err(Fault::Forbidden(_) | Fault::Gone(_) | Fault::Wrong(_)) if page == 1 => {
+    /// The films of another Reelway server; `None` where the server is something else.
+    async fn told_by_reelway(&self, web: &Web) -> Result<Option<Vec<Entry>>, String> {
+        let own_id = &self.source.config.own_id;
+        let mut listed = Vec::new();
+        for page in 1.. {
+            let query = format!("per_page={}&page={page}", lists::PER_PAGE);
+            let text = match web
+                .document("api/films", &query, "application/json", MOST_LIST)
+                .await
+            {
+                Ok(Some(text)) => text,
+                Ok(None) => return Ok(None),
+                // It may guard what it has not.
+                Err(Fault::Forbidden(_) | Fault::Gone(_) | Fault::Wrong(_)) if page == 1 => {
+                    return Ok(None);
+                }
+                Err(fault) => return Err(fault.to_string()),
+            };
+            let Ok(told) = serde_json::from_str::<Page>(&text) else {
                 return Ok(None);
+            };
+            if !own_id.is_empty() && told.node == *own_id {
+                return Err("that is this server itself".to_owned());
             }
-            Err(fault) => return Err(fault.to_string()),
-        };
-        let Ok(told) = serde_json::from_str::<Page>(&text) else {
-            return Ok(None);
-        };
-        if !own_id.is_empty() && told.node == own_id {
-            return Err("that is this server itself".to_owned());
+            self.note_version(&told.version);
+            let films = told.films.iter().filter_map(|film| {
+                let via = film.via(&told.node, own_id)?;
+                Some((film.film()?, via))
+            });
+            listed.extend(films.map(|((path, file, hint), via)| Entry {
+                path,
+                file,
+                hint: Some(hint),
+                via,
+                version: None,
+            }));
+            if told.films.is_empty() || page * lists::PER_PAGE >= told.total.min(MOST_FILMS) {
+                break;
+            }
         }
-        let films = told.films.iter().filter_map(|film| {
-            let via = film.via(&told.node, own_id)?;
-            Some((film.film()?, via))
-        });
-        listed.extend(films.map(|((path, file, hint), via)| Entry {
-            path,
-            file,
-            hint: Some(hint),
-            via,
-            version: None,
-        }));
-        if told.films.is_empty() || page * lists::PER_PAGE >= told.total.min(MOST_FILMS) {
-            break;
-        }
+        Ok(Some(listed))
     }
-    Ok(Some(listed))
 }
 
 /// All paths that the pages of a web server's folders lead to.

@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 use crate::config::SourceConfig;
 use crate::fault::Fault;
 use crate::listing::{Listed, ListingFile};
+use crate::lists::known_version;
 use crate::siblings::Group;
 use crate::source::{Film, Source};
 use crate::stats::OriginStats;
@@ -40,6 +41,8 @@ pub(crate) struct Inner {
     listing: Mutex<ListingFile>,
     /// An endpoint has listed its films since the start.
     pub has_listed: AtomicBool,
+    /// The version of Reelway that listed its films.
+    version: Mutex<Option<String>>,
     /// When an endpoint answered last, seconds since 1970.
     answered: AtomicU64,
     /// It was logged that the films are those of before, or that they are not listed any more.
@@ -92,6 +95,7 @@ impl Origin {
             films: Mutex::new(films),
             listing: Mutex::new(listing),
             has_listed: AtomicBool::new(false),
+            version: Mutex::default(),
             answered: AtomicU64::new(answered.seconds()),
             said_stale: AtomicBool::new(false),
             runtime,
@@ -120,6 +124,11 @@ impl Origin {
     /// Whether an endpoint of it is well.
     pub fn is_up(&self) -> bool {
         self.0.source.is_up()
+    }
+
+    /// The version of Reelway that listed its films last; `None`: another program did, or none.
+    pub fn version(&self) -> Option<String> {
+        lock(&self.0.version).clone()
     }
 
     /// What it has done.
@@ -287,6 +296,11 @@ impl Inner {
     /// These are listed now.
     pub fn keep_listed(&self, films: Vec<Listed>) {
         lock(&self.listing).write(films, reelway_clock::real());
+    }
+
+    /// The server that lists its films says that it is a Reelway of this version.
+    pub fn note_version(&self, said: &str) {
+        *lock(&self.version) = known_version(said);
     }
 
     /// An endpoint has answered.

@@ -34,6 +34,12 @@ fn the_films_of_another_reelway_are_its_own_to_the_byte() {
     let origin = Server::start(dir.path());
     let edge = edge_of(&format!("url = 'http://{}/'", origin.http));
     assert!(edge.get(LONG).body == film);
+    let servers = edge.get("/api/cache").json()["servers"].clone();
+    assert_eq!(
+        servers[0]["version"],
+        env!("CARGO_PKG_VERSION"),
+        "{servers}"
+    );
     let told = |server: &Server| {
         let films = server.get("/api/films").json();
         let list = films["films"].as_array().expect("films").clone();

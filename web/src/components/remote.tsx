@@ -48,6 +48,7 @@ function Servers({ servers }: { servers: api.OtherServer[] }) {
               <th scope="row">{server.address}</th>
               <td data-bad={!server.up}>
                 {server.sibling ? "sibling" : "origin"}
+                {server.version && `, Reelway ${server.version}`}
                 {!server.up && ", does not answer"}
               </td>
               <td class="number">{size(server.bytes)}</td>

@@ -63,6 +63,8 @@ enum Sort {
 #[derive(Serialize)]
 struct List {
     node: String,
+    /// Servers tell each other apart by it.
+    version: &'static str,
     total: usize,
     page: usize,
     per_page: usize,
@@ -324,6 +326,7 @@ impl List {
             .collect();
         List {
             node: status.node.id(),
+            version: env!("CARGO_PKG_VERSION"),
             total: found.len(),
             page,
             per_page,

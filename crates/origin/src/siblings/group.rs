@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use reelway_catalogue::{MOST_WATCHED, Watched};
-use reelway_supervise as supervise;
+use reelway_supervise::{self as supervise, lock};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tracing::{debug, info, warn};
@@ -17,7 +17,7 @@ use super::standing::{Standing, Standings};
 use super::titles::Titles;
 use crate::address::{Address, Scheme};
 use crate::fault::Fault;
-use crate::lists::{Page, Told};
+use crate::lists::{Page, Told, known_version};
 use crate::redirects::Hosts;
 use crate::secret::Secret;
 use crate::web::Web;
@@ -58,6 +58,7 @@ pub struct Group {
 #[derive(Debug)]
 struct Sibling {
     web: Web,
+    version: Mutex<Option<String>>,
     requests: AtomicU64,
     bytes: AtomicU64,
     faults: AtomicU64,
@@ -72,6 +73,8 @@ pub struct SiblingStats {
     pub is_up: bool,
     /// It is this server itself.
     pub is_own: bool,
+    /// Its version, once it has said that.
+    pub version: Option<String>,
     /// Requests for films and parts of them.
     pub requests: u64,
     /// Bytes of films and indexes that came.
@@ -92,6 +95,7 @@ impl Group {
             let web = web.map_err(|error| format!("{}: {error}", address.shown()))?;
             Ok(Sibling {
                 web,
+                version: Mutex::default(),
                 requests: AtomicU64::new(0),
                 bytes: AtomicU64::new(0),
                 faults: AtomicU64::new(0),
@@ -130,6 +134,7 @@ impl Group {
                 address: sibling.web.address().shown().to_owned(),
                 is_up: choice.is_up(number),
                 is_own: choice.is_own(number),
+                version: lock(&sibling.version).clone(),
                 requests: sibling.requests.load(Ordering::Relaxed),
                 bytes: sibling.bytes.load(Ordering::Relaxed),
                 faults: sibling.faults.load(Ordering::Relaxed),
@@ -184,6 +189,7 @@ impl Group {
             Ok(node) if !node.id.is_empty() => {
                 let now = reelway_clock::now();
                 self.standings().heard(number, node.standing(), asked);
+                *lock(&self.siblings[number].version) = known_version(&node.version);
                 let mut choice = self.choice();
                 choice.good(number);
                 let edge = Edge {
@@ -276,6 +282,8 @@ impl Group {
 #[derive(Debug, Deserialize)]
 struct NodeDocument {
     id: String,
+    #[serde(default)]
+    version: String,
     state: String,
     sessions: SessionsDocument,
     /// Missing: of a server that is older than this field, and ranks edges part by part.
