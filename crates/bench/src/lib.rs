@@ -232,7 +232,7 @@ const EXPERIMENTS: &[Experiment] = &[
         name: "lvscache",
         about: "the LVS-cache paper again: caches behind one virtual address, by forwarding method and scheduler, in the lab",
         run: lvscache::run,
-        minutes: 80,
+        minutes: 200,
         pages: &[
             Page {
                 name: "lvscache-costs",
@@ -241,6 +241,10 @@ const EXPERIMENTS: &[Experiment] = &[
             Page {
                 name: "lvscache-films",
                 args: &["--only", "films", "--results", "target/lvscache"],
+            },
+            Page {
+                name: "lvscache-schedulers",
+                args: &["--only", "schedulers", "--results", "target/lvscache"],
             },
             Page {
                 name: "lvscache-servers",
