@@ -7,6 +7,8 @@
 //! many films with few. So viewers of most films meet on one edge, a film with many viewers is on as many edges as it needs,
 //! and no edge has much more to do than the others.
 
+use super::favourites::Favourites;
+
 /// What an edge may have of the average load, in percent.
 const BOUND: u128 = 125;
 /// Up to this part of what its network carries an edge takes every viewer of its films.
@@ -42,15 +44,6 @@ impl Load {
         self.network
             .is_some_and(|(total, free)| total.saturating_sub(free) < total / IDLE)
     }
-}
-
-/// What is watched of the films that have the same first edge: bytes a second, or viewers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Favourites {
-    /// Of all of them, wherever their viewers are, and what else the edge does.
-    pub all: u64,
-    /// Of those that are watched more than the film at hand.
-    pub hotter: u64,
 }
 
 /// Which of these edges, in the order of their rank for a film, takes a new viewer who needs so many bytes a second.

@@ -2,11 +2,12 @@
 //!
 //! What lives here: the choice of the sibling for each part of a film (`choice.rs`), how long siblings take compared
 //! with the origin (`pace.rs`), what is known of a film at each (`held.rs`), the connections to them (`group.rs`), a
-//! source's reads from them (`asking.rs`), and to which of them viewers are sent (`load.rs`, `standing.rs`,
-//! `titles.rs`, `places.rs`).
+//! source's reads from them (`asking.rs`), and to which of them viewers are sent (`load.rs`,
+//! `favourites.rs`, `standing.rs`, `titles.rs`, `places.rs`).
 
 mod asking;
 mod choice;
+mod favourites;
 mod group;
 mod held;
 mod load;

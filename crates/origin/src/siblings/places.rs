@@ -1,7 +1,5 @@
 //! Viewers are sent to the sibling that has their film.
 
-use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +7,9 @@ use reelway_catalogue::{Film, Place, Placement, Soon, Watched};
 use tokio::time::timeout;
 
 use super::choice::Candidate;
+use super::favourites::Favourites;
 use super::group::Group;
-use super::load::{Favourites, Load, choose};
+use super::load::{Load, choose};
 
 /// Longest time for asking a sibling whether it has a film: a viewer waits.
 const ASKING: Duration = Duration::from_millis(300);
@@ -79,44 +78,12 @@ impl Places {
             true => watched.rate,
             false => watched.viewers,
         };
-        let mut there: HashMap<u128, u64> = HashMap::new();
-        let mut elsewhere: HashMap<u128, u64> = HashMap::new();
-        for (edge, watched) in &lists {
-            let films = if *edge == first {
-                &mut there
-            } else {
-                &mut elsewhere
-            };
-            for watched in watched {
-                *films.entry(watched.film).or_default() += amount(watched);
-            }
-        }
-        let of = |film: u128| {
-            let both = [there.get(&film), elsewhere.get(&film)];
-            both.into_iter().flatten().sum::<u64>()
-        };
-        let heat = |film: u128| (of(film), Reverse(film));
-        let mut all = match load.network {
+        let used = match load.network {
             Some((total, free)) if in_bytes => total.saturating_sub(free),
             _ => load.viewers,
         };
-        let mut hotter = 0;
-        let films: HashSet<u128> = there.keys().chain(elsewhere.keys()).copied().collect();
-        for other in films {
-            let is_its = self
-                .ranked(other)
-                .first()
-                .is_some_and(|(edge, _)| *edge == first);
-            if is_its {
-                all += elsewhere.get(&other).copied().unwrap_or_default();
-                if heat(other) > heat(film) {
-                    hotter += of(other);
-                }
-            } else {
-                all = all.saturating_sub(there.get(&other).copied().unwrap_or_default());
-            }
-        }
-        Favourites { all, hotter }
+        let home = |film| self.ranked(film).first().map(|(edge, _)| *edge);
+        Favourites::of(film, (first, used), lists, amount, home)
     }
 
     /// Where viewers find a film at a sibling, if it plays there.
