@@ -195,7 +195,7 @@ const EXPERIMENTS: &[Experiment] = &[
                 args: &[
                     "--install",
                     "--rounds",
-                    "3",
+                    "5",
                     "--seconds",
                     "3",
                     "--tries",
