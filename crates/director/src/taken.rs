@@ -24,7 +24,7 @@ pub(crate) async fn check(steps: &[Step]) -> anyhow::Result<()> {
             continue;
         };
         // What was known of it may be years old.
-        let _ = run(&words("flush", *address, interface), "");
+        let _ = run(&flush(*address, interface), "");
         if ask(*address).is_ok() {
             asked.push((*address, interface.as_str()));
         }
@@ -34,9 +34,10 @@ pub(crate) async fn check(steps: &[Step]) -> anyhow::Result<()> {
     }
     for _ in 0..LOOKS {
         tokio::time::sleep(PAUSE).await;
+        let known =
+            run(&["ip", "-o", "neighbor", "show"].map(str::to_owned), "").unwrap_or_default();
         for (address, interface) in &asked {
-            let told = run(&words("show", *address, interface), "").unwrap_or_default();
-            if let Some(machine) = hardware_address(&told) {
+            if let Some(machine) = hardware_address(&known, *address, interface) {
                 bail!(
                     "{address} is taken: the machine with the hardware address {machine} answers for it on {interface}. If it \
                      is an edge, it lacks the settings of one (reelway director --on-edge)"
@@ -47,8 +48,8 @@ pub(crate) async fn check(steps: &[Step]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn words(what: &str, address: IpAddr, interface: &str) -> Vec<String> {
-    let text = format!("ip -o neighbor {what} to {address} dev {interface}");
+fn flush(address: IpAddr, interface: &str) -> Vec<String> {
+    let text = format!("ip neighbor flush to {address} dev {interface}");
     text.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -63,11 +64,11 @@ fn ask(address: IpAddr) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The hardware address of a neighbor that is there, from what `ip neighbor` says.
-fn hardware_address(told: &str) -> Option<&str> {
-    let mut words = told.split_whitespace();
-    words.find(|word| *word == "lladdr")?;
-    words.next()
+/// The hardware address of the neighbor that has an address, by what `ip neighbor` says of all of them.
+fn hardware_address<'a>(known: &'a str, address: IpAddr, interface: &str) -> Option<&'a str> {
+    let of = format!("{address} dev {interface} lladdr ");
+    let line = known.lines().find_map(|line| line.strip_prefix(&of))?;
+    line.split_whitespace().next()
 }
 
 #[cfg(test)]
@@ -76,10 +77,14 @@ mod tests {
 
     #[test]
     fn a_neighbor_that_is_there_has_a_hardware_address() {
-        let there = "10.1.0.100 lladdr 02:42:0a:01:00:01 REACHABLE\n";
-        assert_eq!(hardware_address(there), Some("02:42:0a:01:00:01"));
-        for told in ["", "10.1.0.100  INCOMPLETE\n", "10.1.0.100  FAILED\n"] {
-            assert_eq!(hardware_address(told), None, "{told}");
-        }
+        let known = "10.1.0.10 dev eth0 lladdr 02:42:0a:01:00:0a STALE\n10.1.0.101 dev eth0 FAILED\n\
+            10.1.0.100 dev eth0 lladdr 02:42:0a:01:00:01 REACHABLE\nfd00::1 dev eth0 lladdr 02:42:0a:01:00:02 router DELAY\n";
+        let machine =
+            |address: &str, interface| hardware_address(known, address.parse().unwrap(), interface);
+        assert_eq!(machine("10.1.0.100", "eth0"), Some("02:42:0a:01:00:01"));
+        assert_eq!(machine("fd00::1", "eth0"), Some("02:42:0a:01:00:02"));
+        assert_eq!(machine("10.1.0.100", "eth1"), None);
+        assert_eq!(machine("10.1.0.101", "eth0"), None);
+        assert_eq!(machine("10.1.0.1", "eth0"), None);
     }
 }

@@ -57,8 +57,8 @@ impl Inner {
                     if has_answered {
                         self.has_answered();
                         self.keep(endpoint);
-                    } else if let Some(silent) = self.silent() {
-                        return Ok(self.drop_all(silent));
+                    } else if self.is_stale() {
+                        return Ok(Vec::new());
                     }
                     return Ok(found);
                 }
@@ -70,10 +70,8 @@ impl Inner {
         }
         let problem = format!("the list of films cannot be fetched; {}", said.join("; "));
         let known = self.known();
-        if !known.is_empty()
-            && let Some(silent) = self.silent()
-        {
-            return Ok(self.drop_all(silent));
+        if self.is_stale() {
+            return Ok(Vec::new());
         }
         if known.is_empty() || self.has_listed.load(Ordering::Relaxed) {
             return Err(problem);
@@ -88,15 +86,18 @@ impl Inner {
         Ok(known)
     }
 
-    /// Lists no films any more, and says so.
-    fn drop_all(&self, silent: u64) -> Vec<Found> {
+    /// Whether no endpoint has answered for too long for the films that are known to be listed; says so once.
+    fn is_stale(&self) -> bool {
+        let Some(silent) = self.silent().filter(|_| !self.films().is_empty()) else {
+            return false;
+        };
         if !self.said_stale.swap(true, Ordering::Relaxed) {
             warn!(
                 "{}: no answer for {silent} s; its films are not listed until it answers (`stale`)",
                 self.source.shown()
             );
         }
-        Vec::new()
+        true
     }
 
     /// All films that are known, as they were found.
@@ -215,10 +216,14 @@ impl Inner {
                         .map(plain)
                         .collect()
                 }
-                (Wanted::Listed, Endpoint::Web(web)) => match self.told_by_reelway(web).await? {
-                    Some(listed) => listed,
-                    None => films(folders(web).await?),
-                },
+                (Wanted::Listed, Endpoint::Web(web)) => {
+                    let told = told_by_reelway(web, &self.source.config.own_id).await?;
+                    self.note_version(told.as_ref().map(|(_, version)| version.as_str()));
+                    match told {
+                        Some((listed, _)) => listed,
+                        None => films(folders(web).await?),
+                    }
+                }
             };
         if listed.len() > MOST_FILMS {
             warn!(
@@ -273,9 +278,12 @@ impl Inner {
             Some(version) => Ok(version),
             None => self.source.probe(endpoint, &listed.path).await,
         };
+        // That a film is gone or refused is an answer, too.
+        if !matches!(&version, Err(fault) if fault.meaning() == Meaning::Passing) {
+            has_answered.store(true, Ordering::Relaxed);
+        }
         let judged = match version {
             Ok(version) => {
-                has_answered.store(true, Ordering::Relaxed);
                 self.judge(endpoint, &listed.path, &address, version, known.as_ref())
                     .await
             }
@@ -338,49 +346,48 @@ impl Inner {
         self.source.look_at_spots(&film, endpoint).await?;
         Ok(Arc::new(film))
     }
+}
 
-    /// The films of another Reelway server; `None` where the server is something else.
-    async fn told_by_reelway(&self, web: &Web) -> Result<Option<Vec<Entry>>, String> {
-        let own_id = &self.source.config.own_id;
-        let mut listed = Vec::new();
-        for page in 1.. {
-            let query = format!("per_page={}&page={page}", lists::PER_PAGE);
-            let text = match web
-                .document("api/films", &query, "application/json", MOST_LIST)
-                .await
-            {
-                Ok(Some(text)) => text,
-                Ok(None) => return Ok(None),
-                // It may guard what it has not.
-                Err(Fault::Forbidden(_) | Fault::Gone(_) | Fault::Wrong(_)) if page == 1 => {
-                    return Ok(None);
-                }
-                Err(fault) => return Err(fault.to_string()),
-            };
-            let Ok(told) = serde_json::from_str::<Page>(&text) else {
+/// The films of another Reelway server, and its version; `None` where the server is something else.
+async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<(Vec<Entry>, String)>, String> {
+    let (mut listed, mut version) = (Vec::new(), String::new());
+    for page in 1.. {
+        let query = format!("per_page={}&page={page}", lists::PER_PAGE);
+        let text = match web
+            .document("api/films", &query, "application/json", MOST_LIST)
+            .await
+        {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(None),
+            // It may guard what it has not.
+            Err(Fault::Forbidden(_) | Fault::Gone(_) | Fault::Wrong(_)) if page == 1 => {
                 return Ok(None);
-            };
-            if !own_id.is_empty() && told.node == *own_id {
-                return Err("that is this server itself".to_owned());
             }
-            self.note_version(&told.version);
-            let films = told.films.iter().filter_map(|film| {
-                let via = film.via(&told.node, own_id)?;
-                Some((film.film()?, via))
-            });
-            listed.extend(films.map(|((path, file, hint), via)| Entry {
-                path,
-                file,
-                hint: Some(hint),
-                via,
-                version: None,
-            }));
-            if told.films.is_empty() || page * lists::PER_PAGE >= told.total.min(MOST_FILMS) {
-                break;
-            }
+            Err(fault) => return Err(fault.to_string()),
+        };
+        let Ok(told) = serde_json::from_str::<Page>(&text) else {
+            return Ok(None);
+        };
+        if !own_id.is_empty() && told.node == own_id {
+            return Err("that is this server itself".to_owned());
         }
-        Ok(Some(listed))
+        version = told.version;
+        let films = told.films.iter().filter_map(|film| {
+            let via = film.via(&told.node, own_id)?;
+            Some((film.film()?, via))
+        });
+        listed.extend(films.map(|((path, file, hint), via)| Entry {
+            path,
+            file,
+            hint: Some(hint),
+            via,
+            version: None,
+        }));
+        if told.films.is_empty() || page * lists::PER_PAGE >= told.total.min(MOST_FILMS) {
+            break;
+        }
     }
+    Ok(Some((listed, version)))
 }
 
 /// All paths that the pages of a web server's folders lead to.

@@ -298,9 +298,9 @@ impl Inner {
         lock(&self.listing).write(films, reelway_clock::real());
     }
 
-    /// The server that lists its films says that it is a Reelway of this version.
-    pub fn note_version(&self, said: &str) {
-        *lock(&self.version) = known_version(said);
+    /// The server that lists its films says that it is a Reelway of this version; `None`: it is something else.
+    pub fn note_version(&self, said: Option<&str>) {
+        *lock(&self.version) = said.and_then(known_version);
     }
 
     /// An endpoint has answered.

@@ -106,8 +106,11 @@ impl Node {
         let pool = store.stats();
         let block = u64::from(pool.block_bytes);
         let redirects = status.node.redirects();
-        let most = if redirects { MOST_WATCHED } else { 0 };
-        let watched = status.sessions.watched(&**catalogue, most).into_iter();
+        // Only siblings that send viewers to each other need it.
+        let watched = match redirects {
+            true => status.sessions.watched(&**catalogue, MOST_WATCHED),
+            false => Vec::new(),
+        };
         Node {
             id: status.node.id(),
             name: status.node.name(),
@@ -135,7 +138,7 @@ impl Node {
             network: (status.sessions.gate().network())
                 .map(|(total, free)| Network { total, free }),
             redirects,
-            watched: watched.map(Watched::of).collect(),
+            watched: watched.into_iter().map(Watched::of).collect(),
             addresses: status.node.addresses(),
         }
     }

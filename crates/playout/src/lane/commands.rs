@@ -126,6 +126,7 @@ impl<H: Host> Lane<H> {
 
     /// Everything stood still for `nanos`, which is nobody's fault: all streams go on that much later. How many do.
     pub fn stood_still(&mut self, nanos: u64) -> usize {
+        self.walk.stood_still = true;
         let streams = self.streams.iter_mut().flatten();
         let playing = streams.filter(|stream| stream.state() == State::Playing);
         playing.map(|stream| stream.shift(nanos)).count()

@@ -34,6 +34,8 @@ pub(super) struct Walk {
     pub looked: u64,
     /// When streams were last seen to.
     pub settled: u64,
+    /// What was late has been moved since.
+    pub stood_still: bool,
     pub waking: Waking,
 }
 

@@ -28,8 +28,10 @@ impl<H: Host> Lane<H> {
     /// Begins a turn: gathers the streams to walk now.
     pub fn turn(&mut self, now: u64) {
         // What was due while it worked is late because there is much to do; it did not sleep.
+        let stood_still = std::mem::take(&mut self.walk.stood_still);
         if let Some(due) = self.next_turn(now)
             && due > self.walk.settled
+            && !stood_still
         {
             self.walk.waking.note(due, now);
         }
