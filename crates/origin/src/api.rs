@@ -32,6 +32,12 @@ impl Api {
     /// # Errors
     /// In words: why there is no client for it.
     pub fn new(address: Address, token: Secret) -> Result<Api, String> {
+        if !address.is_web() {
+            return Err(format!(
+                "{}: must begin with http:// or https://",
+                address.shown()
+            ));
+        }
         choose_cryptography();
         let client = build(!address.is_encrypted(), || {
             Client::builder()

@@ -113,7 +113,7 @@ pub fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let address = Address::parse(&flags.server)?;
+    let address = Address::parse(&flags.server).context("--server")?;
     let token = match &flags.command {
         Command::Show { .. } => Secret::default(),
         _ => token(flags)?,
