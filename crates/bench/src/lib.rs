@@ -235,6 +235,10 @@ const EXPERIMENTS: &[Experiment] = &[
         minutes: 200,
         pages: &[
             Page {
+                name: "lvscache",
+                args: &["--only", "drawn", "--results", "target/lvscache"],
+            },
+            Page {
                 name: "lvscache-costs",
                 args: &["--only", "costs", "--results", "target/lvscache"],
             },
