@@ -10,11 +10,12 @@
 //! 40  brief: file identity and Summary (postcard), all that a list of films needs
 //! …   Title (postcard), the records of its groups left out
 //! …   packed records of every track's groups in order
+//! …   packed records of every track's places in order
 //! …   sample records of every track in order, 18 bytes each
 //! ```
 //!
 //! A start of the server reads the briefs alone. The title, some kilobytes, is held in memory while a
-//! film is in use; groups and sample records are read where they are needed, so that the kernel's page
+//! film is in use; groups, places and sample records are read where they are needed, so that the kernel's page
 //! cache is their cache. A file with another version, a wrong checksum or another film's identity
 //! is made anew.
 
@@ -36,7 +37,7 @@ use crate::Summary;
 
 const MAGIC: [u8; 8] = *b"RWINDEX\0";
 /// Goes up whenever the format or the meaning of anything in it changes.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const PREFIX_BYTES: usize = 40;
 /// A longer brief is not ours: a film has a handful of tracks.
 const MAX_BRIEF_BYTES: u64 = 1 << 20;
@@ -172,10 +173,14 @@ impl IndexFile {
         let groups: Vec<Vec<u8>> = (title.tracks.iter_mut())
             .map(|track| track.groups.detach())
             .collect();
+        let places: Vec<Vec<u8>> = (title.tracks.iter_mut())
+            .map(|track| track.places.detach())
+            .collect();
+        let packed = [groups, places].concat();
         let title = postcard::to_stdvec(&title).map_err(io::Error::other)?;
         let mut rest = Xxh3Default::new();
         rest.write(&title);
-        groups.iter().for_each(|groups| rest.write(groups));
+        packed.iter().for_each(|records| rest.write(records));
         for table in tables {
             rest.write(table.as_bytes());
         }
@@ -191,8 +196,8 @@ impl IndexFile {
             out.write_all(&prefix.to_bytes())?;
             out.write_all(&brief)?;
             out.write_all(&title)?;
-            for groups in &groups {
-                out.write_all(groups)?;
+            for records in &packed {
+                out.write_all(records)?;
             }
             for table in tables {
                 out.write_all(table.as_bytes())?;
@@ -245,6 +250,14 @@ impl IndexFile {
         for track in &mut title.tracks {
             let bytes = u64::from(track.groups.bytes());
             track.groups.attach(Arc::new(Part {
+                file: Arc::clone(&file),
+                start: at,
+            }));
+            at += bytes;
+        }
+        for track in &mut title.tracks {
+            let bytes = u64::from(track.places.bytes());
+            track.places.attach(Arc::new(Part {
                 file: Arc::clone(&file),
                 start: at,
             }));

@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use reelway_clock::Monotonic;
-use reelway_store::{ReadError, Span, Store};
+use reelway_store::{ReadError, Source, Span, Store};
 use reelway_viewing::{COPIED, WIDE, Window};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -55,6 +55,7 @@ impl Bodies {
         let mut producer = Producer {
             store: self.store.clone(),
             budget: self.budget.clone(),
+            source: pieces.source(&show).clone(),
             show,
             flow,
             pieces,
@@ -86,6 +87,8 @@ struct Producer {
     store: Store,
     budget: Budget,
     show: Arc<Show>,
+    /// Where what is sent of it is read.
+    source: Arc<Source>,
     flow: Flow,
     pieces: Pieces,
     ahead: Option<Coming>,
@@ -110,7 +113,7 @@ impl Producer {
     /// last one than a read may last. Whoever is slower would only keep a block from others.
     fn is_fast(&self) -> bool {
         let took = self.handed.map(|handed| reelway_clock::now().since(handed));
-        took.is_some_and(|took| took < self.show.source.lead())
+        took.is_some_and(|took| took < self.source.lead())
     }
 
     /// Asks the store for the next window, due when the viewer will have played what is ahead.
@@ -128,12 +131,12 @@ impl Producer {
             return Ok(None);
         };
         let span = window.film.clone().map(|range| {
-            self.flow.comes_to(&self.show.source, range.start);
+            self.flow.comes_to(&self.source, range.start);
             let (sender, receiver) = oneshot::channel();
             let deadline: Monotonic =
                 reelway_clock::now() + Duration::from_secs_f64(ahead.clamp(0.0, 3600.0));
             self.store
-                .fetch(&self.show.source, range, deadline, move |span| {
+                .fetch(&self.source, range, deadline, move |span| {
                     // Nobody waits any more when the connection was closed.
                     let _ = sender.send(span);
                 });
@@ -186,7 +189,7 @@ impl Producer {
                 });
             }
             // While these are written the next are read, unless they would be kept while the viewer waits for them.
-            if fast && may_ask && self.flow.wait_after(bytes) < self.show.source.lead() {
+            if fast && may_ask && self.flow.wait_after(bytes) < self.source.lead() {
                 let wide = self.flow.wait_after(bytes + WIDE).is_zero();
                 self.ahead = self.ask(&turn, wide)?;
             }

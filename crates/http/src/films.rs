@@ -33,6 +33,8 @@ pub(crate) struct Show {
     /// Where it is cut.
     pub package: Package,
     /// The open file: the one that was indexed.
+    pub file: Arc<Source>,
+    /// Where its samples are: the file, or a view of it.
     pub source: Arc<Source>,
     /// Names this very file cut this very way, in entity tags and in segments' addresses: a segment
     /// of another version is another segment.
@@ -50,14 +52,15 @@ pub(crate) enum ShowError {
 
 impl Show {
     fn new(opened: &OpenFilm, options: Options) -> Result<Show, ShowError> {
-        let (film, source) = (opened.film().clone(), opened.source().clone());
+        let (film, file) = (opened.film().clone(), opened.file().clone());
         let package = Package::new(film.title.clone(), &*film.samples, options)
             .map_err(|error| ShowError::Package(film.name.clone(), error))?;
         let version = version(&film.identity, options);
         Ok(Show {
             film,
             package,
-            source,
+            file,
+            source: opened.source().clone(),
             version,
         })
     }
@@ -82,13 +85,15 @@ impl Show {
             (Container::Mp4 | Container::FragmentedMp4, false) => "audio/mp4",
             (Container::Matroska, true) => "video/matroska",
             (Container::Matroska, false) => "audio/matroska",
+            // For sound alone, too (RFC 3551 and the registry of media types have no other).
+            (Container::TransportStream, _) => "video/mp2t",
         }
     }
 
     /// Bytes of the file that are not media: tables, mostly.
     pub fn overhead(&self) -> u64 {
         let media: u64 = self.film.title.tracks.iter().map(|track| track.bytes).sum();
-        self.source.len().saturating_sub(media)
+        self.file.len().saturating_sub(media)
     }
 
     /// Validators of a part of the film; `part` tells parts apart.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use reelway_media::SamplesError;
 use reelway_package::{Part, Slices};
-use reelway_store::Span;
+use reelway_store::{Source, Span};
 use reelway_viewing::{Gather, Next, Window, Windows};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
@@ -35,6 +35,14 @@ impl Pieces {
         Pieces {
             windows: Windows::of_parts(),
             segment: Some((show, track, slices)),
+        }
+    }
+
+    /// Where its windows are read.
+    pub fn source<'a>(&self, show: &'a Show) -> &'a Arc<Source> {
+        match &self.segment {
+            None => &show.file,
+            Some(_) => &show.source,
         }
     }
 

@@ -8,6 +8,7 @@
 
 mod library;
 mod open;
+mod view;
 
 pub use library::Library;
 pub use open::{OpenError, OpenFilm};

@@ -7,10 +7,13 @@ use std::time::Duration;
 use reelway_catalogue::{CatalogueError, Film};
 use reelway_store::{Source, Store};
 
+use crate::view::FilmView;
+
 /// A film and its open file, which is the one that was indexed. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct OpenFilm {
     film: Arc<Film>,
+    file: Arc<Source>,
     source: Arc<Source>,
 }
 
@@ -37,15 +40,18 @@ impl OpenFilm {
     /// # Errors
     /// Its file cannot be opened, or is another than the one that was indexed.
     pub fn open(film: Arc<Film>, store: &Store) -> Result<OpenFilm, OpenError> {
-        let source = store
-            .open(&film.path)
-            .map_err(|error| OpenError::Open(film.name.clone(), error))?;
-        if source.identity() != film.identity {
+        let failed = |error| OpenError::Open(film.name.clone(), error);
+        let file = store.open(&film.path).map_err(failed)?;
+        if file.identity() != film.identity {
             return Err(OpenError::Replaced(film.name.clone()));
         }
+        let source = match FilmView::of(&film) {
+            Some(view) => store.open_view(&file, Arc::new(view)).map_err(failed)?,
+            None => Arc::clone(&file),
+        };
         let length = u64::try_from(film.title.duration).unwrap_or(0);
         store.film(&source, Duration::from_nanos(length));
-        Ok(OpenFilm { film, source })
+        Ok(OpenFilm { film, file, source })
     }
 
     /// What the catalogue knows of it.
@@ -54,6 +60,11 @@ impl OpenFilm {
     }
 
     /// Its open file.
+    pub fn file(&self) -> &Arc<Source> {
+        &self.file
+    }
+
+    /// Where its samples are: its file, or a view of it.
     pub fn source(&self) -> &Arc<Source> {
         &self.source
     }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::index::{Index, IndexOptions};
 use crate::mp4::entry_of;
+use crate::places::{Place, STEP, View};
 use crate::samples::{RECORD_BYTES, Sample, SampleTable};
 use crate::time::{MAX_SECONDS, ticks_to_nanos};
 use crate::title::{Container, Title, Track};
@@ -23,7 +24,7 @@ use crate::track_head::TrackHead;
 
 const MAGIC: [u8; 8] = *b"RWSHARED";
 /// Goes up whenever the format or the meaning of anything in it changes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const PREFIX: usize = 24;
 /// A longer head is no film's: a hundred tracks with their sample entries take less.
 const MOST_HEAD: usize = 16 << 20;
@@ -44,6 +45,7 @@ fn wrong(words: impl Into<String>) -> ExchangeError {
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     container: Container,
+    view: Option<View>,
     name: Option<String>,
     notes: Vec<String>,
     tracks: Vec<Part>,
@@ -54,6 +56,7 @@ struct Part {
     head: TrackHead,
     samples: u32,
     sample_entry: Vec<u8>,
+    places: Vec<Place>,
 }
 
 impl Part {
@@ -74,11 +77,12 @@ impl Part {
             },
             samples: track.samples,
             sample_entry: track.sample_entry.clone(),
+            places: track.places.iter().collect(),
         }
     }
 
-    /// What is wrong with it.
-    fn problem(&self) -> Option<&'static str> {
+    /// What is wrong with it, as a track of a view of so many bytes and a file of `len`.
+    fn problem(&self, view: u64, len: u64) -> Option<&'static str> {
         let TrackHead {
             timescale,
             shift,
@@ -90,6 +94,16 @@ impl Part {
         match self {
             _ if timescale == 0 => Some("a second without ticks"),
             _ if self.samples == 0 => Some("no samples"),
+            _ if self.places.len() as u64 != view.div_ceil(STEP) => {
+                Some("places that are not those of the view")
+            }
+            _ if self
+                .places
+                .iter()
+                .any(|place| place.file > len || place.sample > self.samples) =>
+            {
+                Some("a place that is none")
+            }
             _ if is_long(shift) || is_long(dts) => Some("a time that is none"),
             _ => None,
         }
@@ -100,6 +114,7 @@ impl Part {
 pub fn head(title: &Title, len: u64) -> Vec<u8> {
     let head = Head {
         container: title.container,
+        view: title.view,
         name: title.name.clone(),
         notes: title.notes.clone(),
         tracks: title.tracks.iter().map(Part::of).collect(),
@@ -169,12 +184,8 @@ impl Incoming {
         }
         let (records, part) = rest.as_chunks::<RECORD_BYTES>();
         for record in records {
-            add(
-                &mut self.tables,
-                head,
-                self.len,
-                Sample::from_record(record),
-            )?;
+            let sample = Sample::from_record(record);
+            add(&mut self.tables, head, self.len, sample)?;
         }
         self.bytes.extend(part);
         Ok(())
@@ -228,10 +239,15 @@ impl Incoming {
             let most = self.most_samples;
             return Err(wrong(format!("has {samples} samples; {most} are allowed")));
         }
+        let bytes = head.view.map_or(0, |view| view.bytes);
+        // A view adds a byte to a unit of some at most.
+        if bytes > self.len.saturating_mul(2) {
+            return Err(wrong(format!("has a view of {bytes} bytes")));
+        }
         let problems = head
             .tracks
             .iter()
-            .map(|track| (track.head.id, track.problem()));
+            .map(|track| (track.head.id, track.problem(bytes, self.len)));
         for (number, (id, problem)) in problems.enumerate() {
             if let Some(problem) = problem {
                 return Err(wrong(format!("has {problem} in track {id}")));
@@ -268,6 +284,7 @@ impl Incoming {
         }
         let title = Title {
             container: head.container,
+            view: head.view,
             name: head.name,
             tracks,
             duration,
@@ -297,6 +314,7 @@ fn add(
         tables.push(SampleTable::default());
     }
     let number = tables.len() - 1;
+    let len = head.view.map_or(len, |view| view.bytes);
     if sample.bytes().end > len {
         let (id, after) = (head.tracks[number].head.id, tables[number].len());
         let words = format!("has a sample {after} of track {id} that lies behind the film's end");
@@ -309,7 +327,10 @@ fn add(
 /// The track, and the media time at which the last of its samples ends.
 fn finish(part: Part, table: &SampleTable) -> Result<(Track, i64), ExchangeError> {
     let Part {
-        head, sample_entry, ..
+        head,
+        sample_entry,
+        places,
+        ..
     } = part;
     let (id, shift, timescale) = (head.id, head.shift, i64::from(head.timescale));
     let entry = entry_of(&sample_entry, head.kind)
@@ -317,7 +338,8 @@ fn finish(part: Part, table: &SampleTable) -> Result<(Track, i64), ExchangeError
     if !table.iter().any(|sample| sample.sync) {
         return Err(wrong(format!("has no sync sample in track {id}")));
     }
-    let (track, end) = head.track(entry, table);
+    let (mut track, end) = head.track(entry, table);
+    track.places = places.into_iter().collect();
     if (end + shift) / timescale > MAX_SECONDS {
         return Err(wrong(format!("has a track {id} that lasts too long")));
     }
@@ -328,6 +350,7 @@ fn finish(part: Part, table: &SampleTable) -> Result<(Track, i64), ExchangeError
 mod tests {
     use super::*;
     use crate::groups::group;
+    use crate::places::Places;
     use crate::title::Kind;
 
     /// A minute of sound in frames of 1,024 samples.
@@ -357,6 +380,7 @@ mod tests {
             bytes: 281_200,
             duration: 2812 * 1024,
             groups: group(table.iter(), Kind::Audio, 512, 48_000),
+            places: Places::default(),
             picture: None,
             sound: entry.sound,
             sample_entry,
@@ -364,6 +388,7 @@ mod tests {
         let end = 512 + 2812 * 1024 - 312;
         let title = Title {
             container: Container::Mp4,
+            view: None,
             name: Some("Sound".into()),
             duration: ticks_to_nanos(end, 48_000),
             tracks: vec![track],

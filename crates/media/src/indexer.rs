@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::index::{FIRST, Index, IndexOptions, Step};
 use crate::index_error::IndexError;
-use crate::{matroska, mp4};
+use crate::{matroska, mp4, mpeg};
 
 /// Turns a film file into an [`Index`] without reading it: it says which bytes it needs.
 ///
@@ -32,6 +32,7 @@ enum Container {
     Unknown(u64, IndexOptions),
     Mp4(mp4::Reader),
     Matroska(matroska::Reader),
+    TransportStream(Box<mpeg::Reader>),
 }
 
 impl Indexer {
@@ -53,6 +54,7 @@ impl Indexer {
             Container::Unknown(len, _) => Ok(Step::Need(0..FIRST.min(*len))),
             Container::Mp4(reader) => reader.step(),
             Container::Matroska(reader) => reader.step(),
+            Container::TransportStream(reader) => reader.step(),
         }
     }
 
@@ -62,15 +64,24 @@ impl Indexer {
     /// The film is not as it should be.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
         if let Container::Unknown(len, options) = self.0 {
-            self.0 = match matroska::begins(bytes) {
-                true => Container::Matroska(matroska::Reader::new(len, options)),
-                false => Container::Mp4(mp4::Reader::new(len, options)),
-            };
+            let stream = mpeg::packet_bytes(bytes, len);
+            match stream.and_then(|packet| mpeg::Reader::new(len, packet, options)) {
+                Some(reader) => {
+                    // It wants more of the beginning.
+                    self.0 = Container::TransportStream(Box::new(reader));
+                    return Ok(());
+                }
+                None if matroska::begins(bytes) => {
+                    self.0 = Container::Matroska(matroska::Reader::new(len, options));
+                }
+                None => self.0 = Container::Mp4(mp4::Reader::new(len, options)),
+            }
         }
         match &mut self.0 {
             Container::Unknown(..) => Ok(()),
             Container::Mp4(reader) => reader.feed(bytes),
             Container::Matroska(reader) => reader.feed(bytes),
+            Container::TransportStream(reader) => reader.feed(bytes),
         }
     }
 }

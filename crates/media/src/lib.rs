@@ -4,6 +4,7 @@
 //! film's bytes. The crate is pure and sans-IO: an indexer says which byte range it wants next and
 //! is fed it, so a film on another machine is indexed like a local one. Nothing here reads media
 //! data but the first bytes of a sound whose container does not describe it; all positions and times come from the container.
+//! Transport streams are read whole, since their containers tell neither.
 //!
 //! Times are presentation times of the film in nanoseconds ([`Nanos`]) where they leave the crate,
 //! and integer ticks of the track's timescale where exactness matters.
@@ -17,8 +18,11 @@ mod index_error;
 mod indexer;
 mod matroska;
 mod mp4;
+mod mpeg;
 mod naming;
 mod paged;
+mod places;
+mod sample_entry;
 mod samples;
 mod time;
 mod title;
@@ -28,7 +32,9 @@ pub use codec::{AacConfig, Codec, H264Config, H265Config, OpusConfig};
 pub use index::{Index, IndexOptions, Step};
 pub use index_error::{IndexError, IndexErrorKind};
 pub use indexer::{Indexer, ReadIndexError, index_with};
+pub use mpeg::{Filled, Filling};
 pub use paged::{Paged, Record, Stored, WORDS};
+pub use places::{Place, Places, STEP, View};
 pub use samples::{RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, TimedSample};
 pub use time::{Nanos, SECOND, nanos_to_ticks, rescale, ticks_to_nanos};
 pub use title::{Container, Group, Groups, Kind, Picture, Sound, SyncSample, Title, Track};

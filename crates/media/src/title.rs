@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::places::{Places, View};
 use crate::{
     Codec, Nanos, Paged, Record, Sample, Samples, SamplesError, TimedSample, WORDS, ticks_to_nanos,
 };
@@ -11,6 +12,8 @@ use crate::{
 pub struct Title {
     /// How the file is laid out.
     pub container: Container,
+    /// What samples' offsets count, where that is not the file.
+    pub view: Option<View>,
     /// The title the file itself carries (`©nam`), if any.
     pub name: Option<String>,
     /// Tracks that can be played by at least one protocol, in file order.
@@ -30,6 +33,7 @@ impl Title {
             .map(|track| track.decode(track.duration as i64));
         Title {
             container: Container::Mp4,
+            view: None,
             name: None,
             duration: ends.max().unwrap_or(0).max(0),
             tracks,
@@ -47,6 +51,8 @@ pub enum Container {
     FragmentedMp4,
     /// Matroska or WebM.
     Matroska,
+    /// MPEG transport stream.
+    TransportStream,
 }
 
 /// Picture or sound.
@@ -91,6 +97,8 @@ pub struct Track {
     pub duration: u64,
     /// GOPs, or parts of such as are too long to be held at once; see [`Group`].
     pub groups: Groups,
+    /// Where its samples are found in the file, where they lie in a view.
+    pub places: Places,
     /// For video.
     pub picture: Option<Picture>,
     /// For audio.
@@ -115,6 +123,7 @@ impl Track {
             bytes: 0,
             duration: 0,
             groups: Groups::default(),
+            places: Places::default(),
             picture: None,
             sound: None,
             sample_entry: Vec::new(),

@@ -118,7 +118,7 @@ impl Keeper {
     async fn bring(&mut self, title: &str, node: &Node, library: &Library) -> Result<bool, String> {
         let film = library.open(title).await;
         let film = film.map_err(|error| error.to_string())?;
-        let (store, source) = (library.store(), film.source());
+        let (store, source) = (library.store(), film.file());
         let Some(lacks) = store.lacks(source) else {
             return Err("it is on a local disk, or there is no tier for it".to_owned());
         };

@@ -16,7 +16,7 @@ use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use reelway_sys::region::{Page, Paging};
 
-use crate::block_source::Opener;
+use crate::block_source::{BlockSource, Opener};
 use crate::config::{ReadBy, StoreConfig};
 use crate::disk::{self, Disk, OnDisk};
 use crate::error::ReadError;
@@ -30,6 +30,7 @@ use crate::source::{Closed, Source};
 use crate::span::Owner;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence, lock};
 use crate::tier::Tier;
+use crate::view::{Files, Makers, View, Viewed};
 
 /// What the handles share.
 pub(crate) struct Inner {
@@ -53,6 +54,8 @@ pub(crate) struct Inner {
     pub ahead: SyncSender<()>,
     pub paging: Paging,
     pub tier: Option<(Arc<Tier>, Lane)>,
+    /// Started with the first view.
+    makers: Mutex<Option<Arc<Makers>>>,
 }
 
 /// News that wait for the pool to be changed, at most.
@@ -120,6 +123,7 @@ impl Inner {
             ahead: wake,
             paging,
             tier,
+            makers: Mutex::default(),
         };
         (Arc::new(inner), woken)
     }
@@ -287,6 +291,29 @@ impl Inner {
         let lane = self.lane(&name, self.config.depth, false);
         disks.insert(name, (Arc::clone(&disk), lane.clone()));
         Ok((disk, lane))
+    }
+
+    /// A view of an open file.
+    pub fn open_view(
+        self: &Arc<Self>,
+        file: &Arc<Source>,
+        view: Arc<dyn View>,
+    ) -> io::Result<Source> {
+        let makers = {
+            let mut makers = lock(&self.makers);
+            match &*makers {
+                Some(makers) => Arc::clone(makers),
+                None => {
+                    let lane = self.lane("views", Makers::depth(), false);
+                    Arc::clone(makers.insert(Arc::new(Makers::start(lane)?)))
+                }
+            }
+        };
+        let files = Arc::downgrade(self) as Weak<dyn Files>;
+        let view = Viewed::new(view, Arc::clone(file), &makers, files);
+        let number = self.opened(view.identity());
+        let lane = makers.lane.clone();
+        Ok(Source::new(Arc::new(view), lane, number, None))
     }
 
     pub fn open(self: &Arc<Self>, path: &Path) -> io::Result<Source> {

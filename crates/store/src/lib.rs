@@ -15,6 +15,7 @@
 //! |---|---|
 //! | `draft.rs` | a film file in the making |
 //! | `store.rs`, `inner.rs` | what others see; what their handles share |
+//! | `fetch.rs` | how bytes are asked for |
 //! | `live.rs` | what the pool's blocks, sources and answers are here |
 //! | `ahead.rs` | the thread that makes memory ready before it is used |
 //! | `sync.rs`, `orders.rs` | the locks, and the store under threads whose steps come in any order |
@@ -25,6 +26,7 @@
 //! | `config.rs`, `observer.rs` | how a store is to be; who looks on |
 //! | `metrics.rs` | what it counts, as metrics |
 //! | `tier/` | blocks from afar on a local disk, below memory |
+//! | `view.rs` | films whose samples do not lie in their files as they are played |
 //! | `local.rs`, `disk.rs` | local files, and the thread of each disk |
 #![forbid(unsafe_code)]
 
@@ -35,6 +37,7 @@ mod config;
 mod disk;
 mod draft;
 mod error;
+mod fetch;
 mod fill;
 mod inner;
 mod landing;
@@ -50,6 +53,7 @@ mod span;
 mod store;
 mod sync;
 mod tier;
+mod view;
 mod watcher;
 
 pub use block_source::{BlockSource, Opener};
@@ -65,4 +69,5 @@ pub use source::Source;
 pub use span::Span;
 pub use store::{Store, StoreStats};
 pub use tier::TierConfig;
+pub use view::{Making, View};
 pub use watcher::Watcher;

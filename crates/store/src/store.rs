@@ -25,9 +25,10 @@ use crate::lane::{Lane, LaneState, LaneStats};
 use crate::live::{Given, Pool, Request};
 use crate::observer::Observer;
 use crate::source::Source;
-use crate::span::{Pin, Span};
+use crate::span::Span;
 use crate::sync::lock;
 use crate::tier::{READERS, Tier};
+use crate::view::View;
 use crate::watcher::Watcher;
 
 /// In how much time a block must come that is brought to the tier: later than those of all who watch.
@@ -185,6 +186,19 @@ impl Store {
     /// film's index was made from.
     pub fn open(&self, path: &Path) -> io::Result<Arc<Source>> {
         let source = self.0.0.open(path)?;
+        Ok(self.share(source))
+    }
+
+    /// Opens a view of an open film file, or gives the one that is open.
+    ///
+    /// # Errors
+    /// The threads that make views cannot be started.
+    pub fn open_view(&self, file: &Arc<Source>, view: Arc<dyn View>) -> io::Result<Arc<Source>> {
+        Ok(self.share(self.0.0.open_view(file, view)?))
+    }
+
+    /// The source that is open already of the same bytes, or this one.
+    fn share(&self, source: Source) -> Arc<Source> {
         let mut sources = lock(&self.0.0.sources);
         let identity = source.identity();
         if let Some(open) = sources
@@ -192,23 +206,23 @@ impl Store {
             .and_then(Weak::upgrade)
             .filter(|open| !open.is_changed())
         {
-            return Ok(open);
+            return open;
         }
         sources.retain(|_, source| source.strong_count() > 0);
         let source = Arc::new(source);
         sources.insert(identity, Arc::downgrade(&source));
-        Ok(source)
+        source
     }
 
     /// Most blocks of one request: a quarter of the pool, so that four can always be served at once.
     pub fn most_blocks(&self) -> u64 {
-        (self.0.0.config.pool_bytes / 4 / self.0.0.block_bytes()).max(2)
+        self.0.0.most_blocks()
     }
 
     /// Most bytes of one request: [`Store::most_blocks`] less one, since a range of this length may touch
     /// one block more than it fills.
     pub fn most_bytes(&self) -> u64 {
-        (self.most_blocks() - 1) * self.0.0.block_bytes()
+        self.0.0.most_bytes()
     }
 
     /// Bytes of a block.
@@ -280,61 +294,7 @@ impl Store {
         deadline: Monotonic,
         done: impl FnOnce(Result<Span, ReadError>) + Send + 'static,
     ) {
-        let path = || source.path().to_path_buf();
-        if source.is_changed() {
-            return done(Err(ReadError::Changed { path: path() }));
-        }
-        if range.start > range.end || range.end > source.len() {
-            return done(Err(ReadError::OutOfRange {
-                path: path(),
-                range,
-                len: source.len(),
-            }));
-        }
-        let most = self.most_bytes();
-        if range.end - range.start > most {
-            return done(Err(ReadError::TooLarge {
-                path: path(),
-                range,
-                most,
-            }));
-        }
-        let block_bytes = self.0.0.block_bytes();
-        let first = range.start / block_bytes;
-        let numbers = (
-            u32::try_from(first),
-            u32::try_from(range.end.div_ceil(block_bytes).max(first)),
-        );
-        let (Ok(first), Ok(end)) = numbers else {
-            // Blocks are counted in 32 bits: 1 PiB of 256 KiB each.
-            let error = io::Error::new(io::ErrorKind::FileTooLarge, "more blocks than are counted");
-            return done(Err(ReadError::Io {
-                path: path(),
-                offset: range.start,
-                error: Arc::new(error),
-            }));
-        };
-        // What is still to be read must not keep the store open.
-        let inner = Arc::downgrade(&self.0.0);
-        let done = Box::new(move |result: Result<Given, ReadError>| {
-            let span = match (result, inner.upgrade()) {
-                (Ok(Given::Blocks(blocks)), Some(inner)) => {
-                    let pins = blocks
-                        .into_iter()
-                        .map(|block| Pin::new(block, inner.clone()))
-                        .collect();
-                    Ok(Span::new(pins, range, block_bytes))
-                }
-                (Ok(_), _) => Err(ReadError::Closed),
-                (Err(error), _) => Err(error),
-            };
-            done(span);
-        });
-        self.0.0.ask(Request {
-            what: What::Blocks(Arc::clone(source), first..end),
-            deadline,
-            tag: done,
-        });
+        self.0.0.fetch(source, range, deadline, done);
     }
 
     /// Gets `count` blocks of the pool to write into, at most [`Store::most_blocks`], and calls `done`

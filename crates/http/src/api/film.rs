@@ -134,6 +134,7 @@ fn describe(film: &Film) -> Result<Described, Failed> {
         Container::Mp4 => "mp4",
         Container::FragmentedMp4 => "fragmented mp4",
         Container::Matroska => "matroska",
+        Container::TransportStream => "transport stream",
     };
     let tracks = film.title.tracks.iter().enumerate();
     let tracks = tracks

@@ -37,7 +37,7 @@ impl Files {
 
     /// Answers a request for a film's file, or a range of it.
     pub async fn answer(&self, show: Arc<Show>, request: &Parts, caller: Caller) -> Answered {
-        let len = show.source.len();
+        let len = show.file.len();
         let media = Media {
             validators: show.validators(""),
             media_type: show.media_type(),

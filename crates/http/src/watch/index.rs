@@ -34,7 +34,7 @@ impl Indexes {
 
     /// Answers a request for a film's index, or a range of it.
     pub async fn answer(&self, show: Arc<Show>, request: &Parts, caller: Caller) -> Answered {
-        let head = exchange::head(&show.film.title, show.source.len());
+        let head = exchange::head(&show.film.title, show.file.len());
         let media = Media {
             // The film's: an index belongs to one version of it.
             validators: show.validators(""),

@@ -1,8 +1,8 @@
-//! What MP4 calls a sample entry, made of what Matroska says of a track: initialisation segments carry it on
-//! (ISO/IEC 14496-12 12.1.3, 12.2.3; 14496-1 7.2.6; ETSI TS 102 366 annex F; Encapsulation of Opus in ISOBMFF 4.3).
+//! The sample entry of a track, made of what Matroska says of it (Encapsulation of Opus in ISOBMFF 4.3).
 
 use super::tracks::{Shape, Stated};
-use crate::mp4::{Bits, Entry, entry_of};
+use crate::mp4::{Entry, entry_of};
+use crate::sample_entry::{boxed, dac3, dec3, esds, picture, sound};
 use crate::title::Kind;
 
 /// Which frames a track's entry is made of, beside what its head says.
@@ -16,12 +16,6 @@ pub enum Wants {
 
 /// Bytes of a frame that are looked at.
 pub const FRAME_HEAD: u64 = 16;
-
-fn boxed(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
-    let body = parts.concat();
-    let size = (body.len() + 8) as u32;
-    [&size.to_be_bytes()[..], kind, &body].concat()
-}
 
 /// Whether the entry of a track with this codec is made of its frames.
 pub fn wants(codec: &str) -> Wants {
@@ -38,24 +32,28 @@ pub fn wants(codec: &str) -> Wants {
 pub fn make(track: &Stated, frame: &[u8]) -> Result<Entry, String> {
     let private = &track.private[..];
     let missing = || format!("{} without its configuration", name(&track.codec));
+    let shown = |kind, config: &[u8]| match track.shape {
+        Shape::Picture { size, aspect, .. } => picture(kind, size, aspect, config),
+        _ => Vec::new(),
+    };
+    let heard = |kind, config: &[u8]| match track.shape {
+        Shape::Sound { rate, channels } => sound(kind, rate, channels, config),
+        _ => Vec::new(),
+    };
     let bytes = match track.codec.as_str() {
-        "V_MPEG4/ISO/AVC" if private.len() >= 7 => {
-            picture(b"avc1", track, &boxed(b"avcC", &[private]))
-        }
-        "V_MPEGH/ISO/HEVC" if private.len() >= 23 => {
-            picture(b"hvc1", track, &boxed(b"hvcC", &[private]))
-        }
-        "V_AV1" if private.len() >= 4 => picture(b"av01", track, &boxed(b"av1C", &[private])),
+        "V_MPEG4/ISO/AVC" if private.len() >= 7 => shown(b"avc1", &boxed(b"avcC", &[private])),
+        "V_MPEGH/ISO/HEVC" if private.len() >= 23 => shown(b"hvc1", &boxed(b"hvcC", &[private])),
+        "V_AV1" if private.len() >= 4 => shown(b"av01", &boxed(b"av1C", &[private])),
         "V_MPEG4/ISO/AVC" | "V_MPEGH/ISO/HEVC" | "V_AV1" => return Err(missing()),
         codec if codec == "A_AAC" || codec.starts_with("A_AAC/") => {
             if private.is_empty() || private.len() > 64 {
                 return Err(missing());
             }
-            sound(b"mp4a", track, &esds(private))
+            heard(b"mp4a", &esds(private))
         }
-        "A_OPUS" => sound(b"Opus", track, &dops(private).ok_or_else(missing)?),
-        "A_AC3" => sound(b"ac-3", track, &dac3(frame).ok_or_else(missing)?),
-        "A_EAC3" => sound(b"ec-3", track, &dec3(frame).ok_or_else(missing)?),
+        "A_OPUS" => heard(b"Opus", &dops(private).ok_or_else(missing)?),
+        "A_AC3" => heard(b"ac-3", &dac3(frame).ok_or_else(missing)?),
+        "A_EAC3" => heard(b"ec-3", &dec3(frame).ok_or_else(missing)?),
         _ => return Err(name(&track.codec)),
     };
     let kind = match track.shape {
@@ -103,65 +101,6 @@ fn name(codec: &str) -> String {
     }
 }
 
-/// A visual sample entry.
-fn picture(kind: &[u8; 4], track: &Stated, config: &[u8]) -> Vec<u8> {
-    let Shape::Picture { size, aspect, .. } = track.shape else {
-        return Vec::new();
-    };
-    let pasp = match aspect {
-        (1, 1) => Vec::new(),
-        (wide, high) => boxed(b"pasp", &[&wide.to_be_bytes(), &high.to_be_bytes()]),
-    };
-    boxed(
-        kind,
-        &[
-            &[0, 0, 0, 0, 0, 0, 0, 1], // data_reference_index
-            &[0; 16],
-            &size.0.to_be_bytes(),
-            &size.1.to_be_bytes(),
-            &[0, 0x48, 0, 0, 0, 0x48, 0, 0], // 72 dpi
-            &[0, 0, 0, 0, 0, 1],             // frame_count
-            &[0; 32],
-            &[0, 0x18, 0xff, 0xff], // depth
-            config,
-            &pasp,
-        ],
-    )
-}
-
-/// An audio sample entry.
-fn sound(kind: &[u8; 4], track: &Stated, config: &[u8]) -> Vec<u8> {
-    let Shape::Sound { rate, channels } = track.shape else {
-        return Vec::new();
-    };
-    // A fraction of 16.16; higher rates are in the configuration only.
-    let rate = if rate <= 0xffff { rate << 16 } else { 0 };
-    boxed(
-        kind,
-        &[
-            &[0, 0, 0, 0, 0, 0, 0, 1],
-            &[0; 8],
-            &channels.to_be_bytes(),
-            &[0, 16, 0, 0, 0, 0],
-            &rate.to_be_bytes(),
-            config,
-        ],
-    )
-}
-
-/// `esds` around an AudioSpecificConfig of at most 64 bytes.
-fn esds(config: &[u8]) -> Vec<u8> {
-    let descriptor = |tag: u8, parts: &[&[u8]]| {
-        let body = parts.concat();
-        [&[tag, body.len() as u8][..], &body].concat()
-    };
-    let specific = descriptor(5, &[config]);
-    // MPEG-4 audio, an audio stream; buffer and bit rates are not known.
-    let decoder = descriptor(4, &[&[0x40, 0x15], &[0; 11], &specific]);
-    let stream = descriptor(3, &[&[0, 0, 0], &decoder, &descriptor(6, &[&[2]])]);
-    boxed(b"esds", &[&[0; 4], &stream])
-}
-
 /// `dOps` of an Opus identification header (RFC 7845 section 5.1), whose numbers have the other order of bytes.
 fn dops(head: &[u8]) -> Option<Vec<u8>> {
     let (magic, head) = head.split_first_chunk::<8>()?;
@@ -190,68 +129,6 @@ fn dops(head: &[u8]) -> Option<Vec<u8>> {
         0, channels, skip1, skip0, rate3, rate2, rate1, rate0, gain1, gain0, family,
     ];
     Some(boxed(b"dOps", &[&body, mapping]))
-}
-
-/// What a frame of AC-3 or E-AC-3 begins with.
-const SYNC: u32 = 0x0b77;
-
-/// `dac3` of a frame of AC-3 (ETSI TS 102 366 4.3, F.4).
-fn dac3(frame: &[u8]) -> Option<Vec<u8>> {
-    let mut bits = Bits::new(frame);
-    if bits.take(16)? != SYNC {
-        return None;
-    }
-    bits.take(16)?; // crc1
-    let (rate, size) = (bits.take(2)?, bits.take(6)?);
-    let (version, mode, coding) = (bits.take(5)?, bits.take(3)?, bits.take(3)?);
-    if version > 8 {
-        return None;
-    }
-    if coding & 1 != 0 && coding != 1 {
-        bits.take(2)?; // cmixlev
-    }
-    if coding & 4 != 0 {
-        bits.take(2)?; // surmixlev
-    }
-    if coding == 2 {
-        bits.take(2)?; // dsurmod
-    }
-    let low = bits.take(1)?;
-    let value =
-        rate << 22 | version << 17 | mode << 14 | coding << 11 | low << 10 | (size >> 1) << 5;
-    Some(boxed(b"dac3", &[&value.to_be_bytes()[1..]]))
-}
-
-/// `dec3` of a frame of E-AC-3 (ETSI TS 102 366 E.1.2, F.6), of its first independent substream.
-fn dec3(frame: &[u8]) -> Option<Vec<u8>> {
-    let mut bits = Bits::new(frame);
-    if bits.take(16)? != SYNC {
-        return None;
-    }
-    bits.take(2 + 3)?; // strmtyp, substreamid
-    let words = bits.take(11)? + 1;
-    let rate = bits.take(2)?;
-    let samples = match (rate, bits.take(2)?) {
-        (3, _) => 6 * 256, // it was fscod2
-        (_, 3) => 6 * 256,
-        (_, blocks) => (blocks + 1) * 256,
-    };
-    let (coding, low, version) = (bits.take(3)?, bits.take(1)?, bits.take(5)?);
-    if !(11..=16).contains(&version) {
-        return None;
-    }
-    let hertz = [48_000, 44_100, 32_000]
-        .get(rate as usize)
-        .copied()
-        .unwrap_or(24_000);
-    let kbits = u64::from(words) * 16 * hertz / u64::from(samples) / 1000;
-    let data_rate = (kbits as u32).min(0x1fff);
-    let head = (data_rate << 3) as u16; // and no more independent substreams
-    let rest = rate << 22 | version << 17 | coding << 9 | low << 8;
-    Some(boxed(
-        b"dec3",
-        &[&head.to_be_bytes(), &rest.to_be_bytes()[1..]],
-    ))
 }
 
 #[cfg(test)]

@@ -76,6 +76,7 @@ pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexErr
     }
     let title = Title {
         container,
+        view: None,
         name: movie.name,
         tracks,
         duration,

@@ -1,0 +1,69 @@
+//! The view of a film whose samples do not lie in its file as they are played, for the store.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use reelway_catalogue::Film;
+use reelway_media::{Filled, Filling};
+use reelway_store::{Making, View};
+
+/// A film with a view.
+#[derive(Debug)]
+pub(crate) struct FilmView {
+    film: Arc<Film>,
+    bytes: u64,
+}
+
+impl FilmView {
+    /// `None`: the film has none, its samples lie in its file.
+    pub fn of(film: &Arc<Film>) -> Option<FilmView> {
+        let bytes = film.title.view?.bytes;
+        Some(FilmView {
+            film: Arc::clone(film),
+            bytes,
+        })
+    }
+}
+
+impl View for FilmView {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn make(&self, range: Range<u64>) -> io::Result<Box<dyn Making>> {
+        let Film {
+            title,
+            samples,
+            identity,
+            ..
+        } = &*self.film;
+        let filling = Filling::new(title, &**samples, identity.size, range);
+        let filling = filling.map_err(io::Error::other)?;
+        Ok(Box::new(Part(filling.ok_or_else(different)?)))
+    }
+}
+
+/// A part of it in the making.
+struct Part(Filling);
+
+impl Making for Part {
+    fn wanted(&self) -> Range<u64> {
+        self.0.wanted()
+    }
+
+    fn make(&mut self, file: &[u8], into: &mut [u8]) -> io::Result<bool> {
+        match self.0.fill(file, into) {
+            Filled::Whole => Ok(true),
+            Filled::More => Ok(false),
+            Filled::Different => Err(different()),
+        }
+    }
+}
+
+fn different() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "the film is not as its index says; remove the index file, and it is indexed again",
+    )
+}

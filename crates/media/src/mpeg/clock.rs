@@ -1,0 +1,94 @@
+//! Times of all streams on one line: stamps wrap after 26.5 hours, and jump where recordings were spliced.
+
+use super::pes::Stamp;
+
+/// Ticks a second of stamps.
+pub const RATE: u32 = 90_000;
+/// Stamps begin again after so many ticks.
+const WRAP: i64 = 1 << 33;
+/// Streams lie no further apart than that; beyond it the time has jumped.
+const MOST_APART: i64 = 10 * RATE as i64;
+/// What a picture is taken to last before a jump.
+const STEP: i64 = RATE as i64 / 25;
+
+/// Lays stamps on one line.
+#[derive(Debug, Default)]
+pub struct Clock {
+    /// What is added to stamps, and what was before the last jump: other streams follow later.
+    offset: i64,
+    before: i64,
+    latest: Option<i64>,
+    /// How often the time has jumped.
+    pub jumps: u32,
+}
+
+impl Clock {
+    /// The ticks of a stamp, on the line.
+    pub fn place(&mut self, stamp: u64) -> i64 {
+        let stamp = stamp as i64;
+        let Some(latest) = self.latest else {
+            self.latest = Some(stamp);
+            return stamp;
+        };
+        let near = |offset: i64| {
+            let at = stamp + offset;
+            at + (latest - at + WRAP / 2).div_euclid(WRAP) * WRAP
+        };
+        for offset in [self.offset, self.before] {
+            let at = near(offset);
+            if (at - latest).abs() <= MOST_APART {
+                self.latest = Some(latest.max(at));
+                return at;
+            }
+        }
+        self.jumps += 1;
+        self.before = self.offset;
+        self.offset = latest + STEP - stamp;
+        self.latest = Some(latest + STEP);
+        latest + STEP
+    }
+}
+
+/// Ticks from when it is decoded until it is shown; 0 if that cannot be.
+pub fn wait(stamp: Stamp) -> i32 {
+    let apart = stamp.shown as i64 - stamp.decoded as i64;
+    let apart = (apart + WRAP / 2).rem_euclid(WRAP) - WRAP / 2;
+    match apart.abs() <= MOST_APART {
+        true => apart as i32,
+        false => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_that_begin_again_go_on() {
+        let mut clock = Clock::default();
+        assert_eq!(clock.place((1 << 33) - 3600), WRAP - 3600);
+        assert_eq!(clock.place(0), WRAP);
+        assert_eq!(clock.place((1 << 33) - 1800), WRAP - 1800, "another stream");
+        assert_eq!(clock.place(90_000), WRAP + 90_000);
+        assert_eq!(clock.jumps, 0);
+    }
+
+    #[test]
+    fn a_jump_is_closed_for_all_streams() {
+        let mut clock = Clock::default();
+        clock.place(1_000_000);
+        let picture = clock.place(500_000_000);
+        assert_eq!((picture, clock.jumps), (1_003_600, 1));
+        // Sound from before the jump, then from behind it.
+        assert_eq!(clock.place(990_000), 990_000);
+        assert_eq!(clock.place(500_001_000), 1_004_600);
+        assert_eq!(clock.jumps, 1);
+    }
+
+    #[test]
+    fn pictures_wait_across_the_wrap() {
+        let stamp = |decoded, shown| Stamp { decoded, shown };
+        assert_eq!(wait(stamp((1 << 33) - 1, 3599)), 3600);
+        assert_eq!(wait(stamp(0, 1 << 32)), 0);
+    }
+}

@@ -1,0 +1,329 @@
+//! A stream that is put together again of what packets carry, and the samples in it.
+
+use std::collections::VecDeque;
+
+use super::clock::{Clock, RATE, wait};
+use super::nal::Family;
+use super::pes::{Carried, Stamp, Stream};
+use super::pictures::Pictures;
+use super::psi::{Coding, Stated};
+use super::sounds::{Frames, Framing, Kind};
+use crate::places::{Place, STEP};
+use crate::samples::{Sample, SampleTable};
+use crate::time::rescale;
+
+/// Samples are looked for when so many bytes have come, or a PES packet begins.
+const LOOK: usize = 16 << 10;
+/// No sample is longer.
+pub const LONGEST: usize = 64 << 20;
+/// Bytes that are not needed any more are thrown away when they are so many.
+const SPENT: usize = 256 << 10;
+/// Sound whose stamp says that it is off by more than this part of a second begins when the stamp says.
+const OFF: u32 = 1000;
+/// What a picture lasts while nothing is known.
+const PICTURE: u32 = RATE / 25;
+
+/// What finds samples.
+#[derive(Debug)]
+enum Finder {
+    Pictures(Box<Pictures>),
+    Sounds(Frames, Framing, Option<Kind>),
+}
+
+/// A sample that was found.
+struct Found {
+    start: usize,
+    size: u32,
+    sync: bool,
+}
+
+/// A stream of the film.
+#[derive(Debug)]
+pub struct Elementary {
+    pub stated: Stated,
+    packets: Stream,
+    finder: Finder,
+    buffer: Vec<u8>,
+    /// Bytes of the stream before the buffer.
+    gone: u64,
+    /// Bytes that came since samples were looked for.
+    fresh: usize,
+    /// Where in the stream packets begin, and where they lie in the file.
+    packets_at: VecDeque<(u64, u64)>,
+    stamps: VecDeque<(u64, Stamp)>,
+    /// Whether a PES packet has begun, and a sample that can be decoded.
+    started: bool,
+    /// Packets that are missing.
+    pub missing: u64,
+    /// Packets that are scrambled.
+    pub scrambled: u64,
+    pub table: SampleTable,
+    pub places: Vec<Place>,
+    /// Of the first sample, and of the last one.
+    pub first: i64,
+    last: i64,
+    /// Samples before one that can be decoded.
+    pub dropped: u32,
+    /// Pictures whose time is not stated.
+    pub untimed: u32,
+}
+
+impl Elementary {
+    /// A stream of a known coding.
+    pub fn new(stated: Stated) -> Option<Elementary> {
+        let pictures = |family| Finder::Pictures(Box::new(Pictures::new(family)));
+        let sounds = |framing| Finder::Sounds(Frames::new(framing), framing, None);
+        let finder = match stated.coding {
+            Coding::H264 => pictures(Family::H264),
+            Coding::H265 => pictures(Family::H265),
+            Coding::Adts => sounds(Framing::Adts),
+            Coding::Ac3 => sounds(Framing::Ac3),
+            Coding::Eac3 => sounds(Framing::Eac3),
+            Coding::Other(_) => return None,
+        };
+        Some(Elementary {
+            stated,
+            packets: Stream::default(),
+            finder,
+            buffer: Vec::new(),
+            gone: 0,
+            fresh: 0,
+            packets_at: VecDeque::new(),
+            stamps: VecDeque::new(),
+            started: false,
+            missing: 0,
+            scrambled: 0,
+            table: SampleTable::default(),
+            places: Vec::new(),
+            first: 0,
+            last: 0,
+            dropped: 0,
+            untimed: 0,
+        })
+    }
+
+    /// Whether it is picture.
+    pub fn is_picture(&self) -> bool {
+        matches!(self.finder, Finder::Pictures(_))
+    }
+
+    /// Ticks a second of its samples' times.
+    pub fn timescale(&self) -> u32 {
+        match &self.finder {
+            Finder::Sounds(_, _, Some(kind)) => kind.rate,
+            _ => RATE,
+        }
+    }
+
+    /// The sample entry; `None`: what it is set up by has not come.
+    pub fn entry(&self) -> Option<Vec<u8>> {
+        match &self.finder {
+            Finder::Pictures(pictures) => pictures.parameters.entry(),
+            Finder::Sounds(_, _, kind) => kind.as_ref().map(|kind| kind.entry.clone()),
+        }
+    }
+
+    /// When its last sample ends.
+    pub fn end(&self) -> i64 {
+        self.last + self.table.last().map_or(0, |last| i64::from(last.duration))
+    }
+
+    /// Takes a packet at byte `at` of the file. Whether samples should be looked for.
+    pub fn take(&mut self, at: u64, packet: &super::ts::Packet) -> bool {
+        if packet.scrambled {
+            self.scrambled += 1;
+            return false;
+        }
+        let Some(Carried {
+            bytes,
+            starts,
+            stamp,
+            missing,
+        }) = self.packets.take(packet)
+        else {
+            return false;
+        };
+        self.missing += u64::from(missing);
+        self.started |= starts;
+        if !self.started {
+            return false;
+        }
+        let here = self.gone + self.buffer.len() as u64;
+        self.packets_at.push_back((here, at));
+        if let Some(stamp) = stamp {
+            self.stamps.push_back((here, stamp));
+        }
+        self.buffer.extend_from_slice(bytes);
+        self.fresh += bytes.len();
+        starts || self.fresh >= LOOK
+    }
+
+    /// Bytes that wait for their sample to be whole.
+    pub fn waiting(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Finds the samples that are whole, and adds them at the end of the view, which is `view` bytes long. `is_end`: nothing
+    /// follows.
+    pub fn look(&mut self, clock: &mut Clock, view: &mut u64, is_end: bool) {
+        self.fresh = 0;
+        while let Some(found) = self.find(is_end) {
+            self.add(found, clock, view);
+        }
+        let needed = match &self.finder {
+            Finder::Pictures(pictures) => pictures.needed(),
+            Finder::Sounds(frames, ..) => Some(frames.needed()),
+        };
+        let spent = needed.unwrap_or_else(|| self.buffer.len().saturating_sub(2));
+        if spent >= SPENT || (spent > 0 && spent * 2 > self.buffer.len()) {
+            let spent = spent.min(self.buffer.len());
+            self.buffer.drain(..spent);
+            self.gone += spent as u64;
+            match &mut self.finder {
+                Finder::Pictures(pictures) => pictures.forget(spent),
+                Finder::Sounds(frames, ..) => frames.forget(spent),
+            }
+            while self.stamps.get(1).is_some_and(|(at, _)| *at <= self.gone) {
+                self.stamps.pop_front();
+            }
+            // The packet in which the rest begins is still needed.
+            while self
+                .packets_at
+                .get(1)
+                .is_some_and(|(start, _)| *start <= self.gone)
+            {
+                self.packets_at.pop_front();
+            }
+        }
+    }
+
+    /// The next whole sample.
+    fn find(&mut self, is_end: bool) -> Option<Found> {
+        match &mut self.finder {
+            Finder::Pictures(pictures) => {
+                let picture = pictures.next(&self.buffer, is_end)?;
+                Some(Found {
+                    start: picture.start,
+                    size: picture.size,
+                    sync: picture.sync && pictures.parameters.are_known(),
+                })
+            }
+            Finder::Sounds(frames, framing, kind) => {
+                let frame = frames.next(&self.buffer, is_end)?;
+                if kind.is_none() {
+                    *kind = framing.kind(&self.buffer[frame.start..frame.end]);
+                }
+                Some(Found {
+                    start: frame.start,
+                    size: (frame.end - frame.body) as u32,
+                    sync: kind.is_some(),
+                })
+            }
+        }
+    }
+
+    /// The stamp of the sample that begins at this byte of the stream, if it is the first of its PES packet.
+    fn stamp(&mut self, start: u64) -> Option<Stamp> {
+        let mut stamp = None;
+        while let Some((_, own)) = self.stamps.pop_front_if(|(at, _)| *at <= start) {
+            stamp = Some(own);
+        }
+        stamp
+    }
+
+    fn add(&mut self, found: Found, clock: &mut Clock, view: &mut u64) {
+        let start = self.gone + found.start as u64;
+        let stamp = self.stamp(start);
+        if self.table.is_empty() && (!found.sync || stamp.is_none()) {
+            self.dropped += 1;
+            return;
+        }
+        let (at, cts) = match self.is_picture() {
+            true => self.picture_time(stamp, clock),
+            false => (self.sound_time(stamp, clock), 0),
+        };
+        if self.table.is_empty() {
+            self.first = at;
+        } else {
+            self.table.set_last_duration((at - self.last) as u32);
+        }
+        let usual = match &self.finder {
+            Finder::Pictures(_) => self.table.last().map_or(PICTURE, |last| last.duration),
+            Finder::Sounds(_, _, kind) => kind.as_ref().map_or(0, |kind| kind.length),
+        };
+        self.last = at;
+        self.mark(start, *view + u64::from(found.size));
+        self.table.push(Sample {
+            offset: *view,
+            size: found.size,
+            duration: usual,
+            cts,
+            sync: found.sync,
+        });
+        *view += u64::from(found.size);
+    }
+
+    /// When a picture is decoded, and how long it waits until it is shown.
+    fn picture_time(&mut self, stamp: Option<Stamp>, clock: &mut Clock) -> (i64, i32) {
+        let last = self.table.last();
+        let Some(stamp) = stamp else {
+            self.untimed += 1;
+            return (self.end(), last.map_or(0, |last| last.cts));
+        };
+        let at = clock.place(stamp.decoded);
+        // Two are not decoded at once.
+        let at = if last.is_some() {
+            at.max(self.last + 1)
+        } else {
+            at
+        };
+        (at, wait(stamp))
+    }
+
+    /// When a frame of sound begins.
+    fn sound_time(&self, stamp: Option<Stamp>, clock: &mut Clock) -> i64 {
+        let rate = self.timescale();
+        let stated = stamp.map(|stamp| rescale(clock.place(stamp.shown), RATE, rate));
+        match (stated, self.table.is_empty()) {
+            (Some(stated), true) => stated,
+            (Some(stated), false) if (stated - self.end()).abs() > i64::from(rate / OFF) => {
+                // Sound does not go back.
+                stated.max(self.last)
+            }
+            _ => self.end(),
+        }
+    }
+
+    /// Notes where the sample begins, which ends at byte `end` of the view.
+    fn mark(&mut self, start: u64, end: u64) {
+        if self.places.len() as u64 * STEP >= end {
+            return;
+        }
+        let after = self.packets_at.partition_point(|(at, _)| *at <= start);
+        let Some((at, file)) = after
+            .checked_sub(1)
+            .and_then(|nth| self.packets_at.get(nth))
+        else {
+            return;
+        };
+        let place = Place {
+            file: *file,
+            skip: (start - at) as u32,
+            sample: self.table.len(),
+        };
+        while (self.places.len() as u64 * STEP) < end {
+            self.places.push(place);
+        }
+    }
+
+    /// Ends the marks: nothing comes up to byte `view` of the view, where it ends; the file has `len` bytes.
+    pub fn close(&mut self, view: u64, len: u64) {
+        while (self.places.len() as u64 * STEP) < view {
+            self.places.push(Place {
+                file: len,
+                skip: 0,
+                sample: self.table.len(),
+            });
+        }
+    }
+}

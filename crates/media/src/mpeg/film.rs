@@ -1,0 +1,137 @@
+//! Streams become tracks.
+
+use super::elementary::Elementary;
+use super::streams::Streams;
+use crate::index::Index;
+use crate::index_error::{IndexError, IndexErrorKind};
+use crate::mp4::{Draft, Gathered, Movie, entry_of, lay_out};
+use crate::places::{Place, View};
+use crate::title::{Container, Kind};
+
+/// No turn, and no other size (ISO/IEC 14496-12 8.3.2).
+const AS_IT_IS: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
+
+/// The index of a film of these streams; packets lie `packet` bytes apart in its file of `len` bytes.
+pub fn index(streams: Streams, packet: u8, len: u64) -> Result<Index, IndexError> {
+    let mut movie = Movie {
+        timescale: 1000,
+        ..Movie::default()
+    };
+    for note in streams.notes {
+        movie.note(note);
+    }
+    let mut places = Vec::new();
+    for mut stream in streams.all {
+        let pid = stream.stated.pid;
+        for note in notes(&stream) {
+            movie.note(format!("track {pid}: {note}"));
+        }
+        let Some(entry) = stream.entry().filter(|_| !stream.table.is_empty()) else {
+            let why = match stream.scrambled {
+                0 => "nothing that can be decoded",
+                _ => "encrypted",
+            };
+            movie.note(format!("track {pid} ({why}) skipped"));
+            continue;
+        };
+        places.push((
+            u32::from(pid),
+            stream.table.len(),
+            std::mem::take(&mut stream.places),
+        ));
+        movie.tracks.push(draft(stream, streams.programme, &entry));
+    }
+    let mut index = lay_out(movie, Container::TransportStream)?;
+    index.title.view = Some(View {
+        bytes: streams.view,
+        packet,
+    });
+    for track in &mut index.title.tracks {
+        let own = places.iter().position(|(pid, ..)| *pid == track.id);
+        let Some((pid, samples, places)) = own.map(|own| places.swap_remove(own)) else {
+            continue;
+        };
+        if track.samples != samples {
+            // Places count all samples.
+            return Err(IndexError {
+                path: format!("PID {pid}"),
+                offset: 0,
+                problem: format!(
+                    "has {samples} samples, of which {} are on the timeline",
+                    track.samples
+                ),
+                kind: IndexErrorKind::Damaged,
+            });
+        }
+        track.places = places.iter().copied().collect();
+        debug_assert!(places.iter().all(|place: &Place| place.file <= len));
+    }
+    Ok(index)
+}
+
+fn notes(stream: &Elementary) -> Vec<String> {
+    let mut notes = Vec::new();
+    if stream.missing > 0 {
+        notes.push(format!("packets are missing in {} places", stream.missing));
+    }
+    if stream.dropped > 0 {
+        let what = if stream.is_picture() {
+            "pictures"
+        } else {
+            "sound frames"
+        };
+        notes.push(format!(
+            "{} {what} before the first that can be decoded are skipped",
+            stream.dropped
+        ));
+    }
+    if stream.untimed > 0 {
+        notes.push(format!(
+            "{} pictures have no time of their own",
+            stream.untimed
+        ));
+    }
+    if stream.scrambled > 0 {
+        notes.push(format!(
+            "{} packets are encrypted and skipped",
+            stream.scrambled
+        ));
+    }
+    notes
+}
+
+fn draft(stream: Elementary, programme: u16, entry: &[u8]) -> Draft {
+    let kind = match stream.is_picture() {
+        true => Kind::Video,
+        false => Kind::Audio,
+    };
+    let pid = stream.stated.pid;
+    let known = entry_of(entry, kind);
+    let side = |side: u16| u32::from(side) << 16;
+    let display = known.as_ref().map_or((0, 0), |entry| {
+        let (wide, high) = entry.pixel_aspect;
+        let shown = u64::from(entry.size.0) * u64::from(wide) / u64::from(high.max(1));
+        (side(shown.min(0xffff) as u16), side(entry.size.1))
+    });
+    Draft {
+        path: format!("programme {programme}, PID {pid}"),
+        offset: 0,
+        id: pid.into(),
+        kind,
+        enabled: true,
+        timescale: stream.timescale(),
+        language: stream.stated.language.clone(),
+        name: None,
+        matrix: AS_IT_IS,
+        display: if kind == Kind::Video { display } else { (0, 0) },
+        edit: Default::default(),
+        entries: vec![known],
+        gathered: Gathered {
+            first_dts: stream.first,
+            end_dts: stream.end(),
+            samples: stream.table,
+            description: 1,
+            ..Gathered::default()
+        },
+    }
+}

@@ -1,0 +1,123 @@
+//! What PES packets begin with (ISO/IEC 13818-1 2.4.3.6): when what follows is decoded and shown.
+
+/// When the sample that begins next is decoded and shown: ticks of 90 kHz, modulo 2^33.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    pub decoded: u64,
+    pub shown: u64,
+}
+
+/// The head of a PES packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Bytes until what it carries.
+    pub len: usize,
+    /// If it says it.
+    pub stamp: Option<Stamp>,
+    /// Whether what it carries is scrambled.
+    pub scrambled: bool,
+}
+
+impl Head {
+    /// `None`: it is none.
+    pub fn parse(bytes: &[u8]) -> Option<Head> {
+        let fixed = bytes.first_chunk::<9>()?;
+        let [0, 0, 1, _, _, _, flags, times, length] = *fixed else {
+            return None;
+        };
+        if flags >> 6 != 2 {
+            return None;
+        }
+        let shown = match times >> 6 {
+            2 | 3 => stamp(bytes.get(9..)?),
+            _ => None,
+        };
+        let decoded = match times >> 6 {
+            3 => stamp(bytes.get(14..)?),
+            _ => None,
+        };
+        Some(Head {
+            len: 9 + usize::from(length),
+            stamp: shown.map(|shown| Stamp {
+                decoded: decoded.unwrap_or(shown),
+                shown,
+            }),
+            scrambled: flags >> 4 & 3 != 0,
+        })
+    }
+}
+
+/// The 33 bits of a time.
+fn stamp(bytes: &[u8]) -> Option<u64> {
+    let [a, b, c, d, e] = bytes.first_chunk::<5>()?.map(u64::from);
+    Some((a >> 1 & 7) << 30 | b << 22 | (c >> 1) << 15 | d << 7 | e >> 1)
+}
+
+/// A stream's PES packets, put together of packets.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    /// Of the head, bytes still to come.
+    head_left: usize,
+    counter: Option<u8>,
+}
+
+/// What a packet is to its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carried<'a> {
+    /// What it adds.
+    pub bytes: &'a [u8],
+    /// Whether a PES packet begins here.
+    pub starts: bool,
+    /// When the sample that begins next is decoded and shown.
+    pub stamp: Option<Stamp>,
+    /// Whether packets are missing before it.
+    pub missing: bool,
+}
+
+impl Stream {
+    /// What this packet carries. `None`: nothing, or the same as the one before it.
+    pub fn take<'a>(&mut self, packet: &super::ts::Packet<'a>) -> Option<Carried<'a>> {
+        let before = self.counter.replace(packet.counter);
+        if before == Some(packet.counter) && !packet.jumps {
+            return None;
+        }
+        let missing =
+            !packet.jumps && before.is_some_and(|before| (before + 1) & 0xf != packet.counter);
+        let (mut bytes, mut stamp) = (packet.payload, None);
+        if packet.starts {
+            let head = Head::parse(bytes)?;
+            if head.scrambled {
+                return None;
+            }
+            stamp = head.stamp;
+            self.head_left = head.len;
+        }
+        let head = self.head_left.min(bytes.len());
+        self.head_left -= head;
+        bytes = &bytes[head..];
+        Some(Carried {
+            bytes,
+            starts: packet.starts,
+            stamp,
+            missing,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_whole() {
+        let head = [
+            0, 0, 1, 0xe0, 0, 0, 0x80, 0xc0, 10, 0x3f, 0xff, 0xff, 0xff, 0xff, 0x11, 0, 1, 0, 3,
+        ];
+        let parsed = Head::parse(&head).unwrap();
+        assert_eq!(parsed.len, 19);
+        let stamp = parsed.stamp.unwrap();
+        assert_eq!((stamp.shown, stamp.decoded), ((1 << 33) - 1, 1));
+        assert_eq!(Head::parse(&head[..12]), None);
+        assert_eq!(Head::parse(&[0; 9]), None);
+    }
+}

@@ -1,0 +1,245 @@
+//! Pictures in a stream of NAL units (ITU-T H.264 7.4.1.2.3, H.265 7.4.2.4.4). Two fields of a frame are one picture.
+
+use std::ops::Range;
+
+use super::nal::{Family, LENGTH, START, Units};
+use super::parameters::{Golomb, Parameters, without_escapes};
+
+/// Bytes of a slice that are looked at.
+const SLICE_HEAD: usize = 24;
+
+/// A picture that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// Where it begins, with a start code.
+    pub start: usize,
+    /// Bytes of its units with their lengths.
+    pub size: u32,
+    /// A decoder may start here.
+    pub sync: bool,
+}
+
+/// A field of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Field {
+    frame: u32,
+    bottom: bool,
+}
+
+/// A picture on its way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Open {
+    start: Option<usize>,
+    size: u64,
+    /// Whether a slice has come.
+    pictured: bool,
+    sync: bool,
+    /// Whether something says that decoders may start at a picture that is all intra.
+    entry: bool,
+    field: Option<Field>,
+}
+
+/// What a unit is to pictures.
+enum Role {
+    /// It stands before a picture.
+    Ahead { entry: bool },
+    /// The first slice of a picture.
+    First {
+        sync: bool,
+        intra: bool,
+        field: Option<Field>,
+    },
+    /// It belongs to the picture that has begun.
+    More,
+}
+
+/// Finds pictures in bytes that come one after the other.
+#[derive(Debug)]
+pub struct Pictures {
+    family: Family,
+    units: Units,
+    pub parameters: Parameters,
+    open: Open,
+    /// What has come since, and may belong to the next one.
+    next: Open,
+}
+
+impl Pictures {
+    pub fn new(family: Family) -> Pictures {
+        Pictures {
+            family,
+            units: Units::default(),
+            parameters: Parameters::new(family),
+            open: Open::default(),
+            next: Open::default(),
+        }
+    }
+
+    /// The next whole picture in `bytes`, which are those of the last call and more. `is_end`: nothing follows.
+    pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Picture> {
+        while let Some(unit) = self.units.next(bytes, is_end) {
+            if let Some(whole) = self.take(bytes, unit) {
+                return Some(whole);
+            }
+        }
+        is_end.then(|| self.finish(Open::default())).flatten()
+    }
+
+    /// The first `gone` bytes are given no more.
+    pub fn forget(&mut self, gone: usize) {
+        self.units.forget(gone);
+        for open in [&mut self.open, &mut self.next] {
+            open.start = open.start.map(|start| start.saturating_sub(gone));
+        }
+    }
+
+    /// From where on bytes are still needed.
+    pub fn needed(&self) -> Option<usize> {
+        self.open.start.or(self.next.start)
+    }
+
+    /// The picture that has come, if any; the next one is `next`.
+    fn finish(&mut self, next: Open) -> Option<Picture> {
+        let whole = std::mem::replace(&mut self.open, next);
+        self.next = Open::default();
+        let start = whole.start.filter(|_| whole.pictured)?;
+        Some(Picture {
+            start,
+            size: u32::try_from(whole.size)
+                .ok()
+                .filter(|size| *size < 1 << 31)?,
+            sync: whole.sync,
+        })
+    }
+
+    fn take(&mut self, bytes: &[u8], range: Range<usize>) -> Option<Picture> {
+        let unit = &bytes[range.clone()];
+        let role = self.role(unit)?;
+        let size = match self.family.keeps(unit) {
+            true => (unit.len() + LENGTH) as u64,
+            false => 0,
+        };
+        let ahead = |open: &mut Open, entry: bool| {
+            open.start.get_or_insert(range.start - START);
+            open.size += size;
+            open.entry |= entry;
+        };
+        match role {
+            Role::Ahead { entry } if self.open.pictured => ahead(&mut self.next, entry),
+            Role::Ahead { entry } => ahead(&mut self.open, entry),
+            Role::More => {
+                // What stood ahead of it was no beginning.
+                let next = std::mem::take(&mut self.next);
+                self.open.size += next.size + size;
+                self.open.start = self.open.start.or(Some(range.start - START));
+            }
+            Role::First { sync, intra, field } => {
+                let second = self.open.pictured
+                    && field.zip(self.open.field).is_some_and(|(own, first)| {
+                        own.frame == first.frame && own.bottom != first.bottom
+                    });
+                if second {
+                    let next = std::mem::take(&mut self.next);
+                    self.open.size += next.size + size;
+                    self.open.field = None;
+                    return None;
+                }
+                let mut open = match self.open.pictured {
+                    true => self.next,
+                    false => self.open,
+                };
+                ahead(&mut open, false);
+                open.pictured = true;
+                open.sync = sync || (intra && open.entry);
+                open.field = field;
+                if self.open.pictured {
+                    return self.finish(open);
+                }
+                self.open = open;
+            }
+        }
+        None
+    }
+
+    /// `None`: it is empty.
+    fn role(&mut self, unit: &[u8]) -> Option<Role> {
+        let kind = self.family.kind(unit)?;
+        Some(match self.family {
+            Family::H264 => match kind {
+                1 | 2 | 5 if unit.get(1).is_some_and(|head| head & 0x80 != 0) => {
+                    let (intra, field) = self.slice(unit).unwrap_or_default();
+                    Role::First {
+                        sync: kind == 5,
+                        intra,
+                        field,
+                    }
+                }
+                6 => Role::Ahead {
+                    entry: has_recovery_point(unit),
+                },
+                7 | 8 => {
+                    self.parameters.take(unit);
+                    Role::Ahead { entry: kind == 7 }
+                }
+                9 | 14..=18 => Role::Ahead { entry: false },
+                _ => Role::More,
+            },
+            Family::H265 => match kind {
+                0..=31 if unit.get(2).is_some_and(|head| head & 0x80 != 0) => Role::First {
+                    sync: (16..=21).contains(&kind),
+                    intra: false,
+                    field: None,
+                },
+                32..=34 => {
+                    self.parameters.take(unit);
+                    Role::Ahead { entry: false }
+                }
+                35 | 39 | 41..=44 | 48..=55 => Role::Ahead { entry: false },
+                _ => Role::More,
+            },
+        })
+    }
+
+    /// Whether the picture that begins with this slice is all intra, by what its first slice is; which field it is.
+    fn slice(&self, unit: &[u8]) -> Option<(bool, Option<Field>)> {
+        let plain = without_escapes(&unit[..unit.len().min(SLICE_HEAD)]);
+        let mut bits = Golomb::new(plain.get(1..)?);
+        bits.number()?;
+        let kind = bits.number()?;
+        let intra = kind % 5 == 2;
+        bits.number()?;
+        let field = self.parameters.shape.and_then(|shape| {
+            let frame = bits.0.take(shape.fields?)?;
+            let is_field = bits.0.flag()?;
+            let bottom = is_field && bits.0.flag()?;
+            is_field.then_some(Field { frame, bottom })
+        });
+        Some((intra, field))
+    }
+}
+
+/// Whether an SEI unit says that decoders may start here (H.264 D.1.8).
+fn has_recovery_point(unit: &[u8]) -> bool {
+    let plain = without_escapes(unit);
+    let mut rest = plain.get(1..).unwrap_or_default();
+    let number = |rest: &mut &[u8]| {
+        let mut sum = 0;
+        while let Some((byte, more)) = rest.split_first() {
+            *rest = more;
+            sum += usize::from(*byte);
+            if *byte != 255 {
+                break;
+            }
+        }
+        sum
+    };
+    while rest.len() > 2 {
+        let kind = number(&mut rest);
+        let size = number(&mut rest);
+        if kind == 6 {
+            return true;
+        }
+        rest = rest.get(size..).unwrap_or_default();
+    }
+    false
+}

@@ -1,0 +1,338 @@
+//! Which streams a transport stream has: PAT and PMT (ISO/IEC 13818-1 2.4.4), with what DVB and ATSC add (ETSI EN 300 468
+//! annex D, ETSI TS 101 154; ATSC A/52 annex A).
+
+use std::collections::BTreeMap;
+
+use super::ts::Packet;
+use crate::mp4::language_tag;
+
+/// The PID of the PAT.
+pub const PAT: u16 = 0;
+/// Programmes beyond this are not looked at.
+const MAX_PROGRAMMES: usize = 128;
+/// Streams of a programme beyond this are not looked at.
+const MAX_STREAMS: usize = 64;
+/// Longest section, with its head.
+const MAX_SECTION: usize = 3 + 1021;
+
+/// What a stream is coded in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Coding {
+    /// H.264.
+    H264,
+    /// H.265.
+    H265,
+    /// AAC with ADTS headers.
+    Adts,
+    /// AC-3.
+    Ac3,
+    /// Enhanced AC-3.
+    Eac3,
+    /// What cannot be played, in words.
+    Other(&'static str),
+}
+
+impl Coding {
+    /// Whether it is picture that can be played.
+    pub fn is_picture(&self) -> bool {
+        matches!(self, Coding::H264 | Coding::H265)
+    }
+
+    /// Whether it can be played.
+    pub fn is_known(&self) -> bool {
+        !matches!(self, Coding::Other(_))
+    }
+}
+
+/// A stream of a programme.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stated {
+    /// Its packets.
+    pub pid: u16,
+    /// What it is coded in.
+    pub coding: Coding,
+    /// ISO 639-2 language.
+    pub language: Option<String>,
+}
+
+/// A section on its way.
+#[derive(Debug, Default)]
+struct Section {
+    bytes: Vec<u8>,
+    began: bool,
+}
+
+impl Section {
+    /// Takes a packet; the whole section, when its end has come.
+    fn take(&mut self, packet: &Packet) -> Option<Vec<u8>> {
+        let mut payload = packet.payload;
+        if packet.starts {
+            let (pointer, rest) = payload.split_first()?;
+            payload = rest.get(usize::from(*pointer)..)?;
+            self.bytes.clear();
+            self.began = true;
+        }
+        if !self.began {
+            return None;
+        }
+        let room = MAX_SECTION.saturating_sub(self.bytes.len());
+        self.bytes.extend(&payload[..payload.len().min(room)]);
+        let length = usize::from(self.bytes.get(1)? & 0xf) << 8 | usize::from(*self.bytes.get(2)?);
+        if self.bytes.len() < 3 + length {
+            return None;
+        }
+        self.began = false;
+        self.bytes.truncate(3 + length);
+        Some(std::mem::take(&mut self.bytes))
+    }
+}
+
+/// The programmes of a stream, as far as they are known.
+#[derive(Debug, Default)]
+pub struct Programmes {
+    pat: Section,
+    /// By the PID of their PMT: the number.
+    numbers: BTreeMap<u16, u16>,
+    sections: BTreeMap<u16, Section>,
+    /// By the PID of their PMT: the streams.
+    maps: BTreeMap<u16, Vec<Stated>>,
+}
+
+impl Programmes {
+    /// Takes a packet of any stream; the PID of the programme map that it completes.
+    pub fn take(&mut self, packet: &Packet) -> Option<u16> {
+        if packet.pid == PAT {
+            let section = self.pat.take(packet)?;
+            self.list(&section);
+            return None;
+        }
+        if !self.numbers.contains_key(&packet.pid) {
+            return None;
+        }
+        let section = self.sections.entry(packet.pid).or_default();
+        let section = section.take(packet)?;
+        let streams = map(&section)?;
+        self.maps.insert(packet.pid, streams);
+        Some(packet.pid)
+    }
+
+    /// Takes a PAT.
+    fn list(&mut self, section: &[u8]) {
+        let Some(body) = body(section, 0, 8) else {
+            return;
+        };
+        for entry in body.as_chunks::<4>().0 {
+            let number = u16::from_be_bytes([entry[0], entry[1]]);
+            let pid = u16::from_be_bytes([entry[2] & 0x1f, entry[3]]);
+            // Number 0 is the network's.
+            if number != 0 && self.numbers.len() < MAX_PROGRAMMES {
+                self.numbers.entry(pid).or_insert(number);
+            }
+        }
+    }
+
+    /// Whether all maps of the programmes that are listed are known.
+    pub fn are_known(&self) -> bool {
+        !self.numbers.is_empty() && self.numbers.len() == self.maps.len()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// The programme that is played: the first with picture, else the first with sound, else the first. The PID of its map, its
+    /// number and its streams.
+    pub fn chosen(&self) -> Option<(u16, u16, &[Stated])> {
+        let mut all: Vec<(u16, u16, &[Stated])> = self
+            .maps
+            .iter()
+            .filter_map(|(pid, streams)| Some((*pid, *self.numbers.get(pid)?, &streams[..])))
+            .collect();
+        all.sort_by_key(|(_, number, streams)| {
+            let has_picture = streams.iter().any(|stream| stream.coding.is_picture());
+            let has_any = streams.iter().any(|stream| stream.coding.is_known());
+            (!has_picture, !has_any, *number)
+        });
+        all.first().copied()
+    }
+
+    /// The streams of a programme.
+    pub fn streams(&self, map: u16) -> &[Stated] {
+        self.maps.get(&map).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What lies between the `head` first bytes of a whole section of table `table`, and its checksum. Sections that announce what is
+/// to come are none.
+fn body(section: &[u8], table: u8, head: usize) -> Option<&[u8]> {
+    let is_current = section.get(5)? & 1 == 1;
+    if section[0] != table || !is_current || checksum(section) != 0 {
+        return None;
+    }
+    section.get(head..section.len().checked_sub(4)?)
+}
+
+/// 0 over a section with its checksum (ISO/IEC 13818-1 annex A).
+fn checksum(section: &[u8]) -> u32 {
+    section.iter().fold(u32::MAX, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte) << 24, |sum, _| {
+            sum << 1 ^ if sum >> 31 == 1 { 0x04c1_1db7 } else { 0 }
+        })
+    })
+}
+
+/// The streams in a PMT.
+fn map(section: &[u8]) -> Option<Vec<Stated>> {
+    let body = body(section, 2, 10)?;
+    let length =
+        |bytes: &[u8]| Some(usize::from(bytes.first()? & 0xf) << 8 | usize::from(*bytes.get(1)?));
+    let mut rest = body.get(2 + length(body)?..)?;
+    let mut streams = Vec::new();
+    while let (Some((head, more)), true) =
+        (rest.split_first_chunk::<3>(), streams.len() < MAX_STREAMS)
+    {
+        let [kind, high, low] = *head;
+        let length = length(more)?;
+        let about = more.get(2..2 + length)?;
+        rest = &more[2 + length..];
+        let descriptors: Vec<(u8, &[u8])> = descriptors(about);
+        let language = descriptors
+            .iter()
+            .find(|(tag, _)| *tag == 0x0a)
+            .and_then(|(_, body)| language_tag(body.get(..3)?));
+        streams.push(Stated {
+            pid: u16::from_be_bytes([high & 0x1f, low]),
+            coding: coding(kind, &descriptors),
+            language,
+        });
+    }
+    Some(streams)
+}
+
+fn descriptors(mut bytes: &[u8]) -> Vec<(u8, &[u8])> {
+    let mut all = Vec::new();
+    while let Some(([tag, length], rest)) = bytes.split_first_chunk::<2>() {
+        let Some(body) = rest.get(..usize::from(*length)) else {
+            break;
+        };
+        all.push((*tag, body));
+        bytes = &rest[body.len()..];
+    }
+    all
+}
+
+/// What a stream of this type is coded in (ISO/IEC 13818-1 table 2-34).
+fn coding(kind: u8, descriptors: &[(u8, &[u8])]) -> Coding {
+    let registered = |name: &[u8; 4]| {
+        descriptors
+            .iter()
+            .any(|(tag, body)| *tag == 0x05 && body.starts_with(name))
+    };
+    let described = |wanted: u8| descriptors.iter().any(|(tag, _)| *tag == wanted);
+    match kind {
+        0x01 => Coding::Other("MPEG-1 picture"),
+        0x02 => Coding::Other("MPEG-2 picture"),
+        0x03 | 0x04 => Coding::Other("MPEG audio"),
+        0x0f => Coding::Adts,
+        0x10 => Coding::Other("MPEG-4 Visual picture"),
+        0x11 => Coding::Other("AAC sound in LATM"),
+        0x15 => Coding::Other("metadata"),
+        0x1b => Coding::H264,
+        0x24 => Coding::H265,
+        0x33 => Coding::Other("H.266 picture"),
+        0x80 => Coding::Other("uncompressed sound"),
+        0x81 => Coding::Ac3,
+        0x82 | 0x85 | 0x86 | 0x8a => Coding::Other("DTS sound"),
+        0x83 => Coding::Other("TrueHD sound"),
+        0x84 | 0x87 => Coding::Eac3,
+        0x90 | 0x92 => Coding::Other("subtitles as pictures"),
+        0xea => Coding::Other("VC-1 picture"),
+        0x06 if described(0x6a) || registered(b"AC-3") => Coding::Ac3,
+        0x06 if described(0x7a) || registered(b"EAC3") => Coding::Eac3,
+        0x06 if registered(b"HEVC") => Coding::H265,
+        0x06 if registered(b"Opus") => Coding::Other("Opus sound"),
+        0x06 if registered(b"AV01") => Coding::Other("AV1 picture"),
+        0x06 if described(0x7b) => Coding::Other("DTS sound"),
+        0x06 if described(0x56) => Coding::Other("teletext"),
+        0x06 if described(0x59) => Coding::Other("subtitles as pictures"),
+        0x05 | 0x06 | 0x0b..=0x0d | 0x86..=0x89 => Coding::Other("private data"),
+        _ => Coding::Other("a stream of an unknown type"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(table: u8, number: u16, body: &[u8]) -> Vec<u8> {
+        let length = 5 + body.len() + 4;
+        let mut section = vec![table, 0xb0 | (length >> 8) as u8, length as u8];
+        section.extend(number.to_be_bytes());
+        section.extend([0xc1, 0, 0]);
+        section.extend(body);
+        let sum = checksum(&section);
+        section.extend(sum.to_be_bytes());
+        section
+    }
+
+    fn packets(pid: u16, section: &[u8]) -> Vec<(u16, bool, Vec<u8>)> {
+        let whole = [&[0], section].concat();
+        let pieces = whole.chunks(184).enumerate();
+        pieces
+            .map(|(nth, piece)| (pid, nth == 0, piece.to_vec()))
+            .collect()
+    }
+
+    fn feed(programmes: &mut Programmes, packets: &[(u16, bool, Vec<u8>)]) {
+        for (pid, starts, payload) in packets {
+            programmes.take(&Packet {
+                pid: *pid,
+                starts: *starts,
+                scrambled: false,
+                counter: 0,
+                jumps: false,
+                payload,
+            });
+        }
+    }
+
+    #[test]
+    fn the_programme_with_picture_is_chosen_and_its_streams_are_known() {
+        let mut programmes = Programmes::default();
+        let pat = [0, 1, 0xe1, 0x00, 0, 2, 0xe2, 0x00];
+        feed(&mut programmes, &packets(PAT, &section(0, 1, &pat)));
+        assert!(!programmes.are_known());
+        let radio = [0xe1, 1, 0xf0, 0, 0x0f, 0xe1, 1, 0xf0, 0];
+        feed(&mut programmes, &packets(0x100, &section(2, 1, &radio)));
+        let mut film = vec![0xe2, 1, 0xf0, 2, 0x09, 0];
+        film.extend([0x1b, 0xe2, 1, 0xf0, 0]);
+        film.extend([
+            0x06, 0xe2, 2, 0xf0, 8, 0x6a, 0, 0x0a, 4, b'd', b'e', b'u', 0,
+        ]);
+        // So many subtitles that the map takes more than one packet.
+        for pid in 3..40 {
+            film.extend([0x06, 0xe2, pid, 0xf0, 2, 0x59, 0]);
+        }
+        let mut announced = section(2, 2, &[0xe2, 1, 0xf0, 0]);
+        announced[5] &= !1;
+        feed(&mut programmes, &packets(0x200, &announced));
+        feed(&mut programmes, &packets(0x200, &section(2, 2, &film)));
+        assert!(programmes.are_known());
+        let (map, number, streams) = programmes.chosen().unwrap();
+        assert_eq!((map, number, streams.len()), (0x200, 2, 39));
+        assert_eq!((streams[0].pid, &streams[0].coding), (0x201, &Coding::H264));
+        assert_eq!(streams[1].coding, Coding::Ac3);
+        assert_eq!(streams[1].language.as_deref(), Some("deu"));
+        assert!(!streams[2].coding.is_known());
+    }
+
+    #[test]
+    fn a_damaged_section_is_none() {
+        let mut programmes = Programmes::default();
+        let mut pat = section(0, 1, &[0, 1, 0xe1, 0]);
+        pat[9] ^= 1;
+        feed(&mut programmes, &packets(PAT, &pat));
+        assert_eq!(programmes.count(), 0);
+    }
+}

@@ -1,0 +1,238 @@
+//! Frames of sound in a stream: AAC with ADTS headers (ISO/IEC 14496-3 1.A.2.2), AC-3 and E-AC-3 (ETSI TS 102 366 4.3, E.1.2).
+
+use crate::sample_entry::{dac3, dec3, esds, sound};
+
+/// Bytes of a frame that its length is in.
+const HEAD: usize = 9;
+/// Samples of a frame of AC-3, and of a whole set of frames of E-AC-3.
+const DOLBY: u32 = 1536;
+const RATES: [u32; 13] = [
+    96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000,
+    7350,
+];
+/// Kilobits a second by frmsizecod (table 4.13).
+const AC3_RATES: [usize; 19] = [
+    32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640,
+];
+
+/// How sound is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    Adts,
+    Ac3,
+    Eac3,
+}
+
+/// A frame that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Where it begins.
+    pub start: usize,
+    /// Where what is played of it begins.
+    pub body: usize,
+    /// Where it ends.
+    pub end: usize,
+}
+
+/// What the first frame says of all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Samples a second.
+    pub rate: u32,
+    /// Samples of a frame.
+    pub length: u32,
+    /// The sample entry.
+    pub entry: Vec<u8>,
+}
+
+/// A frame by its head.
+struct Head {
+    /// Bytes, head and all.
+    len: usize,
+    /// Bytes before what is played.
+    before: usize,
+    /// Whether it goes with the frame before it.
+    joins: bool,
+    /// 256 samples each, of those that a set of E-AC-3 has six of.
+    blocks: u32,
+}
+
+/// Finds frames in bytes that come one after the other.
+#[derive(Clone, Debug)]
+pub struct Frames {
+    framing: Framing,
+    /// The next frame begins here or later.
+    at: usize,
+    /// Bytes that are in no frame.
+    pub lost: u64,
+}
+
+impl Frames {
+    pub fn new(framing: Framing) -> Frames {
+        Frames {
+            framing,
+            at: 0,
+            lost: 0,
+        }
+    }
+
+    /// The next whole frame in `bytes`, which are those of the last call and more. `is_end`: nothing follows.
+    pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Frame> {
+        loop {
+            let start = self.at;
+            let rest = bytes.get(start..)?;
+            if rest.len() < HEAD {
+                return None;
+            }
+            let Some(head) = self.framing.head(rest) else {
+                self.skip();
+                continue;
+            };
+            let mut end = start + head.len;
+            let mut blocks = head.blocks;
+            // What follows tells whether it is a frame, and whether more belongs to it.
+            loop {
+                let next = bytes.get(end..).unwrap_or_default();
+                if next.len() < HEAD && !is_end {
+                    return None;
+                }
+                if bytes.len() < end {
+                    return None;
+                }
+                let follows = self.framing.head(next);
+                match follows {
+                    Some(follows) if follows.joins || blocks < 6 => {
+                        end += follows.len;
+                        blocks += if follows.joins { 0 } else { follows.blocks };
+                    }
+                    Some(_) => break,
+                    None if next.len() < HEAD => break,
+                    None => {
+                        end = start;
+                        break;
+                    }
+                }
+            }
+            if end == start {
+                self.skip();
+                continue;
+            }
+            self.at = end;
+            return Some(Frame {
+                start,
+                body: start + head.before,
+                end,
+            });
+        }
+    }
+
+    fn skip(&mut self) {
+        self.at += 1;
+        self.lost += 1;
+    }
+
+    /// The first `gone` bytes are given no more.
+    pub fn forget(&mut self, gone: usize) {
+        self.at = self.at.saturating_sub(gone);
+    }
+
+    /// From where on bytes are still needed.
+    pub fn needed(&self) -> usize {
+        self.at
+    }
+}
+
+impl Framing {
+    fn head(self, bytes: &[u8]) -> Option<Head> {
+        let head = bytes.first_chunk::<HEAD>()?;
+        match self {
+            Framing::Adts => {
+                if head[0] != 0xff || head[1] & 0xf6 != 0xf0 {
+                    return None;
+                }
+                let before = if head[1] & 1 == 1 { 7 } else { 9 };
+                let len = usize::from(head[3] & 3) << 11
+                    | usize::from(head[4]) << 3
+                    | usize::from(head[5] >> 5);
+                (len > before).then_some(Head {
+                    len,
+                    before,
+                    joins: false,
+                    blocks: 6,
+                })
+            }
+            Framing::Ac3 => {
+                if head[..2] != [0x0b, 0x77] || head[5] >> 3 > 10 {
+                    return None;
+                }
+                let code = usize::from(head[4] & 0x3f);
+                let rate = *AC3_RATES.get(code / 2)?;
+                let words = match head[4] >> 6 {
+                    0 => rate * 2,
+                    1 => rate * 320 / 147 + code % 2,
+                    2 => rate * 3,
+                    _ => return None,
+                };
+                Some(Head {
+                    len: words * 2,
+                    before: 0,
+                    joins: false,
+                    blocks: 6,
+                })
+            }
+            Framing::Eac3 => {
+                if head[..2] != [0x0b, 0x77] {
+                    return None;
+                }
+                if head[5] >> 3 <= 10 {
+                    return Framing::Ac3.head(bytes);
+                }
+                let words = usize::from(head[2] & 7) << 8 | usize::from(head[3]);
+                let blocks = match (head[4] >> 6, head[4] >> 4 & 3) {
+                    (3, _) | (_, 3) => 6,
+                    (_, blocks) => u32::from(blocks) + 1,
+                };
+                Some(Head {
+                    len: (words + 1) * 2,
+                    before: 0,
+                    joins: head[2] >> 6 == 1 || head[2] >> 3 & 7 != 0,
+                    blocks,
+                })
+            }
+        }
+    }
+
+    /// What a frame says of all frames; `None`: it is none that can be played.
+    pub fn kind(self, frame: &[u8]) -> Option<Kind> {
+        let entry = |code: &[u8; 4], rate: u32, length: u32, channels: u8, config: &[u8]| Kind {
+            rate,
+            length,
+            entry: sound(code, rate, channels.into(), config),
+        };
+        match self {
+            Framing::Adts => {
+                let head = frame.first_chunk::<HEAD>()?;
+                let object = (head[2] >> 6) + 1;
+                let index = head[2] >> 2 & 0xf;
+                let channels = (head[2] & 1) << 2 | head[3] >> 6;
+                let rate = *RATES.get(usize::from(index))?;
+                let config =
+                    u16::from(object) << 11 | u16::from(index) << 7 | u16::from(channels) << 3;
+                // A channel configuration of 0 is in the frames, several of one head are not told apart.
+                let is_plain = channels > 0 && head[6] & 3 == 0;
+                is_plain.then(|| entry(b"mp4a", rate, 1024, channels, &esds(&config.to_be_bytes())))
+            }
+            Framing::Eac3 if frame.get(5)? >> 3 > 10 => {
+                let rate = [48_000, 44_100, 32_000]
+                    .get(usize::from(frame[4] >> 6))
+                    .copied();
+                let rate = rate.unwrap_or(24_000);
+                Some(entry(b"ec-3", rate, DOLBY, 2, &dec3(frame)?))
+            }
+            Framing::Ac3 | Framing::Eac3 => {
+                let rate = *[48_000, 44_100, 32_000].get(usize::from(frame.get(4)? >> 6))?;
+                Some(entry(b"ac-3", rate, DOLBY, 2, &dac3(frame)?))
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The streams of the programme that is played.
+
+use super::clock::Clock;
+use super::elementary::{Elementary, LONGEST};
+use super::psi::{Coding, Programmes, Stated};
+use super::ts::Packet;
+use crate::index::IndexOptions;
+use crate::index_error::{IndexError, IndexErrorKind};
+
+/// No stream has this number.
+const NONE: u8 = u8::MAX;
+
+/// The streams of the programme that is played.
+#[derive(Debug)]
+pub struct Streams {
+    /// The PID of its map, and its number.
+    map: u16,
+    pub programme: u16,
+    pub all: Vec<Elementary>,
+    /// By PID: the number in `all`.
+    by_pid: Vec<u8>,
+    clock: Clock,
+    /// Bytes of the view so far.
+    pub view: u64,
+    /// What was passed over or put right.
+    pub notes: Vec<String>,
+    changed: bool,
+}
+
+impl Streams {
+    /// Those of a programme that are `stated`, of a file that has so many others.
+    pub fn new(map: u16, programme: u16, stated: &[Stated], others: usize) -> Streams {
+        let mut notes = Vec::new();
+        if others > 0 {
+            notes.push(format!(
+                "programme {programme} is played; {others} others are not"
+            ));
+        }
+        let mut all: Vec<Elementary> = Vec::new();
+        let mut by_pid = vec![NONE; 1 << 13];
+        for stream in stated {
+            let words = match &stream.coding {
+                Coding::Other(words) => *words,
+                coding if coding.is_picture() && all.iter().any(Elementary::is_picture) => {
+                    "a second picture"
+                }
+                _ => {
+                    by_pid[usize::from(stream.pid)] = all.len() as u8;
+                    all.extend(Elementary::new(stream.clone()));
+                    continue;
+                }
+            };
+            notes.push(format!("track {} ({words}) skipped", stream.pid));
+        }
+        Streams {
+            map,
+            programme,
+            all,
+            by_pid,
+            clock: Clock::default(),
+            view: 0,
+            notes,
+            changed: false,
+        }
+    }
+
+    /// Takes the packet at byte `at` of the file.
+    pub fn take(&mut self, at: u64, packet: &Packet, programmes: &mut Programmes) {
+        let number = self.by_pid[usize::from(packet.pid)];
+        let Some(stream) = self.all.get_mut(usize::from(number)) else {
+            if programmes.take(packet) == Some(self.map) {
+                self.look_at(programmes, at);
+            }
+            return;
+        };
+        if stream.take(at, packet) {
+            stream.look(&mut self.clock, &mut self.view, false);
+        }
+    }
+
+    /// The programme's map has come again.
+    fn look_at(&mut self, programmes: &Programmes, at: u64) {
+        let known = |pid: u16| self.all.iter().any(|stream| stream.stated.pid == pid);
+        let new = programmes
+            .streams(self.map)
+            .iter()
+            .find(|stream| stream.coding.is_known() && !known(stream.pid));
+        if let (Some(new), false) = (new, self.changed) {
+            self.changed = true;
+            let words = format!(
+                "from byte {at} on the programme has other streams (such as {}), which are not played",
+                new.pid
+            );
+            self.notes.push(words);
+        }
+    }
+
+    pub fn check(&self, options: &IndexOptions) -> Result<(), IndexError> {
+        let samples: u64 = self
+            .all
+            .iter()
+            .map(|stream| u64::from(stream.table.len()))
+            .sum();
+        let error = |stream: Option<&Elementary>, problem: String| IndexError {
+            path: stream.map_or(String::new(), |stream| format!("PID {}", stream.stated.pid)),
+            offset: 0,
+            problem,
+            kind: IndexErrorKind::TooLarge,
+        };
+        if samples > u64::from(options.max_samples) {
+            let most = options.max_samples;
+            return Err(error(
+                None,
+                format!("has more than the {most} samples that are allowed"),
+            ));
+        }
+        match self.all.iter().find(|stream| stream.waiting() > LONGEST) {
+            Some(stream) => {
+                let problem = format!("has no sample in {} MiB", LONGEST >> 20);
+                Err(error(Some(stream), problem))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub fn end(&mut self, lost: u64, len: u64) {
+        for stream in &mut self.all {
+            stream.look(&mut self.clock, &mut self.view, true);
+        }
+        for stream in &mut self.all {
+            stream.close(self.view, len);
+        }
+        if lost > 0 {
+            self.notes
+                .push(format!("{lost} bytes between packets are passed over"));
+        }
+        if self.clock.jumps > 0 {
+            let words = format!(
+                "its time jumps {} times; it is played without gaps",
+                self.clock.jumps
+            );
+            self.notes.push(words);
+        }
+    }
+}

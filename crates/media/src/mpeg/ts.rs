@@ -1,0 +1,160 @@
+//! Packets of a transport stream (ISO/IEC 13818-1 2.4.3.2), 188 bytes each, in files also 192 (a time before each, as on
+//! Blu-ray discs) or 204 (16 bytes of error correction after each).
+
+use std::ops::Range;
+
+/// Bytes of a packet itself.
+const PACKET: usize = 188;
+const SYNC: u8 = 0x47;
+/// So many packets in a row make a transport stream.
+const ENOUGH: usize = 8;
+/// Where the first packet must begin.
+const MOST_BEFORE: usize = 4096;
+
+/// How packets lie in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// From one to the next, bytes.
+    pub stride: usize,
+    /// Bytes before each.
+    before: usize,
+}
+
+impl Layout {
+    /// Of packets that lie so many bytes apart.
+    pub fn of(stride: u8) -> Option<Layout> {
+        let before = match stride {
+            188 | 204 => 0,
+            192 => 4,
+            _ => return None,
+        };
+        Some(Layout {
+            stride: stride.into(),
+            before,
+        })
+    }
+}
+
+/// How far the packets of a transport stream lie apart that begins with these bytes, of a file of `len` bytes; `None`: it is none.
+pub fn packet_bytes(head: &[u8], len: u64) -> Option<u8> {
+    [188u8, 192, 204].into_iter().find(|stride| {
+        let Some(layout) = Layout::of(*stride) else {
+            return false;
+        };
+        let most = MOST_BEFORE.min(head.len());
+        // A short file has fewer packets.
+        let enough = ENOUGH.min((len / layout.stride as u64) as usize).max(2);
+        (0..most.min(layout.stride * 4)).any(|start| {
+            let marks = head
+                .get(start + layout.before..)
+                .into_iter()
+                .flat_map(|rest| rest.iter().step_by(layout.stride));
+            marks.clone().count() >= enough && marks.take(enough).all(|mark| *mark == SYNC)
+        })
+    })
+}
+
+/// A packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// Which stream it belongs to.
+    pub pid: u16,
+    /// Whether a PES packet or a section begins in it.
+    pub starts: bool,
+    /// Whether its payload is scrambled.
+    pub scrambled: bool,
+    /// Counts packets of the stream that have a payload, modulo 16.
+    pub counter: u8,
+    /// Whether the counter may jump here.
+    pub jumps: bool,
+    /// What it carries, without adaptation field.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Packet<'a> {
+    /// `None`: it is damaged, or carries nothing.
+    fn parse(bytes: &'a [u8]) -> Option<Packet<'a>> {
+        let (head, rest) = bytes.split_first_chunk::<4>()?;
+        let [_, high, low, flags] = *head;
+        if high & 0x80 != 0 || flags & 0x10 == 0 {
+            return None;
+        }
+        let (mut payload, mut jumps) = (rest, false);
+        if flags & 0x20 != 0 {
+            let (length, rest) = rest.split_first()?;
+            jumps = *length > 0 && rest[0] & 0x80 != 0;
+            payload = rest.get(usize::from(*length)..)?;
+        }
+        Some(Packet {
+            pid: u16::from(high & 0x1f) << 8 | u16::from(low),
+            starts: high & 0x40 != 0,
+            scrambled: flags & 0xc0 != 0,
+            counter: flags & 0xf,
+            jumps,
+            payload,
+        })
+    }
+}
+
+/// Walks packets one after the other.
+#[derive(Clone, Debug)]
+pub struct Walker {
+    layout: Layout,
+    /// Whether the next byte is where a packet should begin.
+    in_step: bool,
+    /// Bytes so far that belong to no packet.
+    pub lost: u64,
+}
+
+impl Walker {
+    /// From where a packet should begin, as it does at the places in an index.
+    pub fn new(layout: Layout) -> Walker {
+        Walker {
+            layout,
+            in_step: true,
+            lost: 0,
+        }
+    }
+
+    /// Gives every packet in `bytes` that carries something to `sink`, with where it begins in them. How many bytes need not be
+    /// seen again: the others are to be the first next time, and more after them, unless they are the file's last (`is_end`).
+    pub fn walk<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        is_end: bool,
+        mut sink: impl FnMut(usize, Packet<'a>),
+    ) -> usize {
+        let Layout { stride, before } = self.layout;
+        let mut at = 0;
+        loop {
+            let body: Range<usize> = at + before..at + before + PACKET;
+            let next = at + stride + before;
+            // Where it is not known that one begins here, the next one tells.
+            let have = match is_end {
+                true => body.end,
+                false if self.in_step => at + stride,
+                false => next + 1,
+            };
+            if bytes.len() < have {
+                if is_end {
+                    self.lost += (bytes.len() - at) as u64;
+                    at = bytes.len();
+                }
+                return at;
+            }
+            let is_one = bytes[body.start] == SYNC
+                && (self.in_step || bytes.get(next).is_none_or(|mark| *mark == SYNC));
+            self.in_step = is_one;
+            if !is_one {
+                at += 1;
+                self.lost += 1;
+                continue;
+            }
+            if let Some(packet) = Packet::parse(&bytes[body]) {
+                sink(at, packet);
+            }
+            // Behind the last packet may be fewer bytes than lie between two.
+            at = (at + stride).min(bytes.len());
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! A part of a view is made of the file.
+
+use std::ops::Range;
+
+use super::nal::{Family, LENGTH, Units};
+use super::pes::Stream;
+use super::sounds::{Frames, Framing};
+use super::ts::{Layout, Walker};
+use crate::places::{Place, STEP};
+use crate::samples::{Sample, Samples, SamplesError};
+use crate::title::{Title, Track};
+use crate::{Codec, Kind};
+
+/// Samples that are looked up at once.
+const AT_ONCE: u32 = 64;
+/// Bytes of the file that are wanted beyond where the next part begins.
+const MORE: u64 = 64 << 10;
+
+/// How samples lie in their stream.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    Units(Family),
+    Frames(Framing),
+}
+
+impl How {
+    fn of(track: &Track) -> Option<How> {
+        Some(match (&track.codec, track.kind) {
+            (Codec::H264(_), _) => How::Units(Family::H264),
+            (Codec::H265(_), _) => How::Units(Family::H265),
+            (Codec::Aac(_), _) => How::Frames(Framing::Adts),
+            (Codec::Ac3, _) => How::Frames(Framing::Ac3),
+            (Codec::Eac3, _) => How::Frames(Framing::Eac3),
+            (_, Kind::Video | Kind::Audio) => return None,
+        })
+    }
+}
+
+/// What is taken out of one stream.
+#[derive(Debug)]
+struct Part {
+    pid: u16,
+    how: How,
+    from: Place,
+    samples: Vec<Sample>,
+}
+
+/// What came of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filled {
+    /// All bytes are there.
+    Whole,
+    /// More bytes of the file are wanted: [`Filling::wanted`] has them.
+    More,
+    /// The file is another than the one that was indexed.
+    Different,
+}
+
+/// The making of some bytes of a view.
+#[derive(Debug)]
+pub struct Filling {
+    layout: Layout,
+    len: u64,
+    range: Range<u64>,
+    parts: Vec<Part>,
+    wanted: Range<u64>,
+}
+
+impl Filling {
+    /// Of the bytes `range` of the view of a film whose file has `len` bytes. `None`: the film has no view.
+    ///
+    /// # Errors
+    /// The film's sample records cannot be read.
+    pub fn new(
+        title: &Title,
+        samples: &dyn Samples,
+        len: u64,
+        range: Range<u64>,
+    ) -> Result<Option<Filling>, SamplesError> {
+        let Some(layout) = title.view.and_then(|view| Layout::of(view.packet)) else {
+            return Ok(None);
+        };
+        let place = |track: &Track, at: u64| track.places.get(usize::try_from(at).ok()?);
+        let mut parts = Vec::new();
+        let mut wanted = len..0;
+        for (number, track) in title.tracks.iter().enumerate() {
+            let (Some(how), Ok(pid)) = (How::of(track), u16::try_from(track.id)) else {
+                continue;
+            };
+            let Some(from) = place(track, range.start / STEP) else {
+                continue;
+            };
+            let samples = overlapping(track, number, samples, &from, &range)?;
+            let Some(last) = samples.last() else {
+                continue;
+            };
+            let next = place(track, range.end.div_ceil(STEP)).map_or(len, |next| next.file);
+            wanted.start = wanted.start.min(from.file);
+            wanted.end = wanted
+                .end
+                .max(next + u64::from(last.size))
+                .saturating_add(MORE);
+            parts.push(Part {
+                pid,
+                how,
+                from,
+                samples,
+            });
+        }
+        wanted.end = wanted.end.min(len);
+        wanted.start = wanted.start.min(wanted.end);
+        Ok(Some(Filling {
+            layout,
+            len,
+            range,
+            parts,
+            wanted,
+        }))
+    }
+
+    /// Bytes of the file that are needed.
+    pub fn wanted(&self) -> Range<u64> {
+        self.wanted.clone()
+    }
+
+    /// Makes the bytes, of those that are wanted of the file.
+    pub fn fill(&mut self, file: &[u8], into: &mut [u8]) -> Filled {
+        let is_end = self.wanted.end == self.len;
+        let size = self.wanted.end - self.wanted.start;
+        if file.len() as u64 != size || into.len() as u64 != self.range.end - self.range.start {
+            return Filled::Different;
+        }
+        // What belongs to no track must not show what the memory held before.
+        into.fill(0);
+        let mut streams: Vec<(Stream, Vec<u8>)> = self
+            .parts
+            .iter()
+            .map(|part| {
+                let bytes: u64 = part
+                    .samples
+                    .iter()
+                    .map(|sample| u64::from(sample.size))
+                    .sum();
+                (Stream::default(), Vec::with_capacity(bytes as usize + 4096))
+            })
+            .collect();
+        let start = self.wanted.start;
+        Walker::new(self.layout).walk(file, is_end, |within, packet| {
+            let at = start + within as u64;
+            for (part, (stream, bytes)) in self.parts.iter().zip(&mut streams) {
+                if part.pid != packet.pid || at < part.from.file || packet.scrambled {
+                    continue;
+                }
+                let Some(carried) = stream.take(&packet) else {
+                    continue;
+                };
+                let skip = match at == part.from.file {
+                    true => part.from.skip as usize,
+                    false => 0,
+                };
+                bytes.extend_from_slice(carried.bytes.get(skip..).unwrap_or_default());
+            }
+        });
+        for (part, (_, bytes)) in self.parts.iter().zip(&streams) {
+            let mut out = Out {
+                range: &self.range,
+                into,
+                samples: part.samples.iter(),
+                left: 0..0,
+            };
+            let whole = match part.how {
+                How::Units(family) => out.units(family, bytes, is_end),
+                How::Frames(framing) => out.frames(framing, bytes, is_end),
+            };
+            match whole {
+                Some(true) => {}
+                Some(false) if !is_end => {
+                    self.wanted.end = (self.wanted.end + STEP).min(self.len);
+                    return Filled::More;
+                }
+                _ => return Filled::Different,
+            }
+        }
+        Filled::Whole
+    }
+}
+
+/// The samples of a track from this place on that have bytes before the end of the range.
+fn overlapping(
+    track: &Track,
+    number: usize,
+    from: &dyn Samples,
+    place: &Place,
+    range: &Range<u64>,
+) -> Result<Vec<Sample>, SamplesError> {
+    let mut samples = Vec::new();
+    let mut next = place.sample;
+    while next < track.samples {
+        let end = (next + AT_ONCE).min(track.samples);
+        from.read(number, next..end, &mut samples)?;
+        next = end;
+        if samples.last().is_some_and(|last| last.offset >= range.end) {
+            break;
+        }
+    }
+    samples.retain(|sample| sample.offset < range.end);
+    Ok(samples)
+}
+
+/// Where the samples of a stream go.
+struct Out<'a> {
+    range: &'a Range<u64>,
+    into: &'a mut [u8],
+    samples: std::slice::Iter<'a, Sample>,
+    /// What is still to come of the current sample.
+    left: Range<u64>,
+}
+
+impl Out<'_> {
+    /// Goes on to the next sample where the current one is whole; false: there is none, or it is of no interest.
+    fn has_more(&mut self) -> bool {
+        while self.left.is_empty() {
+            match self.samples.next() {
+                Some(sample) => self.left = sample.bytes(),
+                None => return false,
+            }
+        }
+        self.left.start < self.range.end
+    }
+
+    /// Puts bytes where they belong; false: the sample has no room for them.
+    fn put(&mut self, bytes: &[u8]) -> bool {
+        let at = self.left.start;
+        let end = at + bytes.len() as u64;
+        if end > self.left.end {
+            return false;
+        }
+        self.left.start = end;
+        let (from, to) = (at.max(self.range.start), end.min(self.range.end));
+        if from < to {
+            let within = |offset: u64| (offset - self.range.start) as usize;
+            let bytes = &bytes[(from - at) as usize..(to - at) as usize];
+            self.into[within(from)..within(to)].copy_from_slice(bytes);
+        }
+        true
+    }
+
+    /// Takes NAL units, with their lengths. Whether nothing is missing; `None`: they are others than those in the index.
+    fn units(&mut self, family: Family, bytes: &[u8], is_end: bool) -> Option<bool> {
+        let mut units = Units::default();
+        while self.has_more() {
+            let Some(range) = units.next(bytes, is_end) else {
+                return Some(false);
+            };
+            let unit = &bytes[range];
+            if !family.keeps(unit) {
+                continue;
+            }
+            let length: [u8; LENGTH] = (unit.len() as u32).to_be_bytes();
+            if !self.put(&length) || !self.put(unit) {
+                return None;
+            }
+        }
+        Some(true)
+    }
+
+    /// Takes frames, without their heads.
+    fn frames(&mut self, framing: Framing, bytes: &[u8], is_end: bool) -> Option<bool> {
+        let mut frames = Frames::new(framing);
+        while self.has_more() {
+            let Some(frame) = frames.next(bytes, is_end) else {
+                return Some(false);
+            };
+            let size = (frame.end - frame.body) as u64;
+            if size != self.left.end - self.left.start || !self.put(&bytes[frame.body..frame.end]) {
+                return None;
+            }
+        }
+        Some(true)
+    }
+}

@@ -1,0 +1,51 @@
+//! Where in a film's file the samples are that do not lie there as they are played.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Paged, Record, WORDS};
+
+/// Bytes of a view from one [`Place`] to the next.
+pub const STEP: u64 = 256 << 10;
+
+/// What a view is made of, beside the places in [`Track::places`](crate::Track::places).
+///
+/// A view is all samples of a film, one after the other. Offsets of samples count its bytes, not the file's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    /// Bytes of all samples.
+    pub bytes: u64,
+    /// Bytes from one packet of the file to the next.
+    pub packet: u8,
+}
+
+/// The first sample of a track that ends behind a multiple of [`STEP`] bytes of the view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// First byte in the file of the packet in which it begins.
+    pub file: u64,
+    /// Bytes of the stream in that packet before it.
+    pub skip: u32,
+    /// Its number; the number of samples where none follows.
+    pub sample: u32,
+}
+
+/// A track's places, for each multiple of [`STEP`] one.
+pub type Places = Paged<Place>;
+
+impl Record for Place {
+    const USED: usize = 3;
+
+    fn words(&self) -> [i64; WORDS] {
+        let mut words = [0; WORDS];
+        words[..3].copy_from_slice(&[self.file as i64, self.skip.into(), self.sample.into()]);
+        words
+    }
+
+    fn of(words: &[i64; WORDS]) -> Place {
+        Place {
+            file: words[0] as u64,
+            skip: words[1] as u32,
+            sample: words[2] as u32,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What MP4 calls a sample entry, made of what other containers say of a track: initialisation segments carry it on
+//! (ISO/IEC 14496-12 12.1.3, 12.2.3; 14496-1 7.2.6; ETSI TS 102 366 annex F).
+
+use crate::mp4::Bits;
+
+/// A box around these parts.
+pub(crate) fn boxed(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
+    let body = parts.concat();
+    let size = (body.len() + 8) as u32;
+    [&size.to_be_bytes()[..], kind, &body].concat()
+}
+
+/// A visual sample entry of pictures of this size in pixels, each of which has this aspect ratio; `config`: the box with what
+/// decoders are set up by.
+pub(crate) fn picture(
+    kind: &[u8; 4],
+    size: (u16, u16),
+    aspect: (u32, u32),
+    config: &[u8],
+) -> Vec<u8> {
+    let pasp = match aspect {
+        (1, 1) => Vec::new(),
+        (wide, high) => boxed(b"pasp", &[&wide.to_be_bytes(), &high.to_be_bytes()]),
+    };
+    boxed(
+        kind,
+        &[
+            &[0, 0, 0, 0, 0, 0, 0, 1], // data_reference_index
+            &[0; 16],
+            &size.0.to_be_bytes(),
+            &size.1.to_be_bytes(),
+            &[0, 0x48, 0, 0, 0, 0x48, 0, 0], // 72 dpi
+            &[0, 0, 0, 0, 0, 1],             // frame_count
+            &[0; 32],
+            &[0, 0x18, 0xff, 0xff], // depth
+            config,
+            &pasp,
+        ],
+    )
+}
+
+/// An audio sample entry.
+pub(crate) fn sound(kind: &[u8; 4], rate: u32, channels: u16, config: &[u8]) -> Vec<u8> {
+    // A fraction of 16.16; higher rates are in the configuration only.
+    let rate = if rate <= 0xffff { rate << 16 } else { 0 };
+    boxed(
+        kind,
+        &[
+            &[0, 0, 0, 0, 0, 0, 0, 1],
+            &[0; 8],
+            &channels.to_be_bytes(),
+            &[0, 16, 0, 0, 0, 0],
+            &rate.to_be_bytes(),
+            config,
+        ],
+    )
+}
+
+/// `esds` around an AudioSpecificConfig of at most 64 bytes.
+pub(crate) fn esds(config: &[u8]) -> Vec<u8> {
+    let descriptor = |tag: u8, parts: &[&[u8]]| {
+        let body = parts.concat();
+        [&[tag, body.len() as u8][..], &body].concat()
+    };
+    let specific = descriptor(5, &[config]);
+    // MPEG-4 audio, an audio stream; buffer and bit rates are not known.
+    let decoder = descriptor(4, &[&[0x40, 0x15], &[0; 11], &specific]);
+    let stream = descriptor(3, &[&[0, 0, 0], &decoder, &descriptor(6, &[&[2]])]);
+    boxed(b"esds", &[&[0; 4], &stream])
+}
+
+/// What a frame of AC-3 or E-AC-3 begins with.
+const SYNC: u32 = 0x0b77;
+
+/// `dac3` of a frame of AC-3 (ETSI TS 102 366 4.3, F.4).
+pub(crate) fn dac3(frame: &[u8]) -> Option<Vec<u8>> {
+    let mut bits = Bits::new(frame);
+    if bits.take(16)? != SYNC {
+        return None;
+    }
+    bits.take(16)?; // crc1
+    let (rate, size) = (bits.take(2)?, bits.take(6)?);
+    let (version, mode, coding) = (bits.take(5)?, bits.take(3)?, bits.take(3)?);
+    if version > 8 {
+        return None;
+    }
+    if coding & 1 != 0 && coding != 1 {
+        bits.take(2)?; // cmixlev
+    }
+    if coding & 4 != 0 {
+        bits.take(2)?; // surmixlev
+    }
+    if coding == 2 {
+        bits.take(2)?; // dsurmod
+    }
+    let low = bits.take(1)?;
+    let value =
+        rate << 22 | version << 17 | mode << 14 | coding << 11 | low << 10 | (size >> 1) << 5;
+    Some(boxed(b"dac3", &[&value.to_be_bytes()[1..]]))
+}
+
+/// `dec3` of a frame of E-AC-3 (ETSI TS 102 366 E.1.2, F.6), of its first independent substream.
+pub(crate) fn dec3(frame: &[u8]) -> Option<Vec<u8>> {
+    let mut bits = Bits::new(frame);
+    if bits.take(16)? != SYNC {
+        return None;
+    }
+    bits.take(2 + 3)?; // strmtyp, substreamid
+    let words = bits.take(11)? + 1;
+    let rate = bits.take(2)?;
+    let samples = match (rate, bits.take(2)?) {
+        (3, _) => 6 * 256, // it was fscod2
+        (_, 3) => 6 * 256,
+        (_, blocks) => (blocks + 1) * 256,
+    };
+    let (coding, low, version) = (bits.take(3)?, bits.take(1)?, bits.take(5)?);
+    if !(11..=16).contains(&version) {
+        return None;
+    }
+    let hertz = [48_000, 44_100, 32_000]
+        .get(rate as usize)
+        .copied()
+        .unwrap_or(24_000);
+    let kbits = u64::from(words) * 16 * hertz / u64::from(samples) / 1000;
+    let data_rate = (kbits as u32).min(0x1fff);
+    let head = (data_rate << 3) as u16; // and no more independent substreams
+    let rest = rate << 22 | version << 17 | coding << 9 | low << 8;
+    Some(boxed(
+        b"dec3",
+        &[&head.to_be_bytes(), &rest.to_be_bytes()[1..]],
+    ))
+}

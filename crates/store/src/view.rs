@@ -1,0 +1,221 @@
+//! Films whose samples do not lie in their files as they are played: a view of the file has them, and its blocks are made of the
+//! file's.
+//!
+//! A block of a view is read like any other. Its source asks the store for the bytes of the file that it is made of, by the same
+//! deadline, and a thread takes the samples out of them. So a disk, an origin and the tier know of files only, and what one block
+//! leaves of the file's blocks is in memory for the next.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Weak};
+
+use reelway_clock::Monotonic;
+use reelway_supervise as supervise;
+use reelway_sys::FileIdentity;
+
+use crate::block_source::BlockSource;
+use crate::error::ReadError;
+use crate::fill::Fill;
+use crate::lane::Lane;
+use crate::source::Source;
+use crate::span::Span;
+use crate::sync::{Mutex, lock};
+
+/// Threads that make blocks.
+const MAKERS: usize = 2;
+/// Blocks that are made at once; each keeps some of the file's in memory meanwhile.
+const DEPTH: usize = 8;
+
+/// How a view is made of a file.
+pub trait View: Send + Sync + std::fmt::Debug + 'static {
+    /// Bytes of the view.
+    fn bytes(&self) -> u64;
+
+    /// Begins to make some bytes of it. May block for a read of the film's index.
+    ///
+    /// # Errors
+    /// What is needed for it cannot be read.
+    fn make(&self, range: Range<u64>) -> io::Result<Box<dyn Making>>;
+}
+
+/// Bytes of a view in the making.
+pub trait Making: Send {
+    /// Which bytes of the file are needed for them.
+    fn wanted(&self) -> Range<u64>;
+
+    /// Makes them of those bytes; false: [`Making::wanted`] has become more.
+    ///
+    /// # Errors
+    /// The file is not the one that the view is of.
+    fn make(&mut self, file: &[u8], into: &mut [u8]) -> io::Result<bool>;
+}
+
+/// Who is told of bytes that were asked for.
+pub(crate) type Got = Box<dyn FnOnce(Result<Span, ReadError>) + Send>;
+
+/// Where bytes of files come from.
+pub(crate) trait Files: Send + Sync {
+    /// Gets bytes of a file (see [`crate::Store::fetch`]).
+    fn fetch(self: Arc<Self>, file: &Arc<Source>, range: Range<u64>, deadline: Monotonic, got: Got);
+}
+
+/// The threads that make blocks of views.
+pub(crate) struct Makers {
+    jobs: Sender<Job>,
+    pub lane: Lane,
+}
+
+impl Makers {
+    /// Starts them.
+    pub fn start(lane: Lane) -> io::Result<Makers> {
+        let (jobs, taken) = channel();
+        let taken = Arc::new(Mutex::new(taken));
+        for number in 0..MAKERS {
+            let taken = Arc::clone(&taken);
+            supervise::thread(format!("view-{number}"), move || work(&taken))?;
+        }
+        Ok(Makers { jobs, lane })
+    }
+
+    /// What its lane may have under way.
+    pub fn depth() -> usize {
+        DEPTH
+    }
+}
+
+/// A block that is to be made, and how far it is.
+struct Job {
+    fill: Fill,
+    source: Arc<Viewed>,
+    /// What is made, and what of the file has come for it.
+    begun: Option<(Box<dyn Making>, Span)>,
+}
+
+fn work(jobs: &Mutex<Receiver<Job>>) {
+    let mut bytes = Vec::new();
+    loop {
+        let job = lock(jobs).recv();
+        let Ok(job) = job else {
+            return;
+        };
+        supervise::inject("view");
+        job.go_on(&mut bytes);
+    }
+}
+
+/// A view of an open file.
+pub(crate) struct Viewed {
+    view: Arc<dyn View>,
+    file: Arc<Source>,
+    jobs: Sender<Job>,
+    files: Weak<dyn Files>,
+}
+
+impl std::fmt::Debug for Viewed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Viewed({:?})", self.file)
+    }
+}
+
+impl Viewed {
+    pub fn new(
+        view: Arc<dyn View>,
+        file: Arc<Source>,
+        makers: &Makers,
+        files: Weak<dyn Files>,
+    ) -> Viewed {
+        Viewed {
+            view,
+            file,
+            jobs: makers.jobs.clone(),
+            files,
+        }
+    }
+
+    fn error(&self, offset: u64, error: io::Error) -> ReadError {
+        ReadError::Io {
+            path: self.path().to_path_buf(),
+            offset,
+            error: Arc::new(error),
+        }
+    }
+}
+
+impl BlockSource for Viewed {
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    fn identity(&self) -> FileIdentity {
+        let file = self.file.identity();
+        FileIdentity {
+            // No file is on such a device.
+            device: !file.device,
+            size: self.view.bytes(),
+            ..file
+        }
+    }
+
+    fn read(self: Arc<Self>, fill: Fill) {
+        let jobs = self.jobs.clone();
+        // Without threads it is dropped, which tells those who wait.
+        let _ = jobs.send(Job {
+            fill,
+            source: self,
+            begun: None,
+        });
+    }
+}
+
+impl Job {
+    /// Takes the next step; `bytes` is room for those of the file.
+    fn go_on(mut self, bytes: &mut Vec<u8>) {
+        let offset = self.fill.offset();
+        let making = match self.begun.take() {
+            None => self.source.view.make(self.fill.range()),
+            Some((mut making, span)) => {
+                bytes.clear();
+                span.slices(span.range())
+                    .for_each(|slice| bytes.extend_from_slice(slice));
+                drop(span);
+                let len = self.fill.len();
+                match making.make(bytes, &mut self.fill.buffer()[..len]) {
+                    Ok(true) => return self.fill.finish(Ok(())),
+                    Ok(false) => Ok(making),
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        match making {
+            Ok(making) => self.wait_for(making),
+            Err(error) => {
+                let error = self.source.error(offset, error);
+                self.fill.finish(Err(error));
+            }
+        }
+    }
+
+    /// Has the bytes of the file fetched, and goes on when they are there.
+    fn wait_for(self, making: Box<dyn Making>) {
+        let Some(files) = self.source.files.upgrade() else {
+            return self.fill.finish(Err(ReadError::Closed));
+        };
+        let Job { fill, source, .. } = self;
+        let (file, deadline) = (Arc::clone(&source.file), fill.deadline());
+        let wanted = making.wanted();
+        let got = move |span: Result<Span, ReadError>| match span {
+            Ok(span) => {
+                let jobs = source.jobs.clone();
+                let _ = jobs.send(Job {
+                    fill,
+                    source,
+                    begun: Some((making, span)),
+                });
+            }
+            Err(error) => fill.finish(Err(error)),
+        };
+        files.fetch(&file, wanted, deadline, Box::new(got));
+    }
+}
