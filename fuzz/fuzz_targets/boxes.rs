@@ -1,8 +1,41 @@
-//! Any bytes as a film: an index whose samples lie in the file, or an error; bounded memory.
+//! Any bytes as a film: an index whose samples lie in the file or its view, and a view that can be made, or an error; bounded
+//! memory.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use reelway_media::{IndexErrorKind, IndexOptions, Indexer, Step};
+use reelway_media::{Filled, Filling, Index, IndexErrorKind, IndexOptions, Indexer, Step};
+
+/// Bytes of a view that are made at once, or more.
+const BLOCK: u64 = 4096;
+/// Parts of a view that are made.
+const PARTS: u64 = 16;
+
+/// The view that was indexed is the view that can be made, from wherever on.
+fn make_view(film: &[u8], index: &Index) {
+    let Some(view) = index.title.view else {
+        return;
+    };
+    let len = film.len() as u64;
+    let block = BLOCK.max(view.bytes / PARTS);
+    let mut at = 0;
+    while at < view.bytes {
+        let end = (at + block).min(view.bytes);
+        let filling = Filling::new(&index.title, &index.tables, len, at..end);
+        let mut filling = filling.expect("samples").expect("a view");
+        let mut into = vec![0; (end - at) as usize];
+        loop {
+            let wanted = filling.wanted();
+            assert!(wanted.end <= len);
+            let bytes = &film[wanted.start as usize..wanted.end as usize];
+            match filling.fill(bytes, &mut into) {
+                Filled::Whole => break,
+                Filled::More => assert!(filling.wanted().end > wanted.end),
+                Filled::Different => panic!("bytes {at} to {end} of the view are different"),
+            }
+        }
+        at = end;
+    }
+}
 
 fuzz_target!(|film: &[u8]| {
     let len = film.len();
@@ -33,6 +66,8 @@ fuzz_target!(|film: &[u8]| {
         }
     };
     assert!(!index.title.tracks.is_empty());
+    make_view(film, &index);
+    let end = index.title.view.map_or(len as u64, |view| view.bytes);
     for (number, track) in index.title.tracks.iter().enumerate() {
         let mut first = 0;
         for group in &track.groups {
@@ -43,7 +78,7 @@ fuzz_target!(|film: &[u8]| {
         assert!(
             index.tables[number]
                 .iter()
-                .all(|sample| sample.bytes().end <= len as u64)
+                .all(|sample| sample.bytes().end <= end)
         );
         let bytes = index.tables[number].as_bytes().len();
         assert!(bytes <= 3 * 18 * len, "{bytes} bytes of records from {len}");

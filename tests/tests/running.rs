@@ -388,8 +388,6 @@ fn index_of_a_bad_film_names_file_box_and_byte_and_fails() {
 fn index_says_of_containers_that_are_not_read_what_the_server_says() {
     let dir = temp_dir("films");
     let containers = [
-        ("ts", "MPEG transport stream"),
-        ("m2ts", "MPEG transport stream"),
         ("mpg", "MPEG program stream"),
         ("mpeg", "MPEG program stream"),
         ("avi", "AVI"),

@@ -23,7 +23,7 @@ pub struct View {
 pub struct Place {
     /// First byte in the file of the packet in which it begins.
     pub file: u64,
-    /// Bytes of the stream in that packet before it.
+    /// Bytes that the packet carries before it.
     pub skip: u32,
     /// Its number; the number of samples where none follows.
     pub sample: u32,

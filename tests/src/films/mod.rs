@@ -7,6 +7,7 @@
 
 mod custom;
 mod recipes;
+mod transport;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -33,9 +34,11 @@ pub struct Film {
 impl Film {
     /// Whether it is an MP4 file, of which ffprobe tells where each sample lies.
     pub fn is_mp4(&self) -> bool {
-        self.path
-            .extension()
-            .is_some_and(|extension| extension != "mkv")
+        self.path.extension().is_some_and(|extension| {
+            !["mkv", "ts", "m2ts"]
+                .iter()
+                .any(|other| extension == *other)
+        })
     }
 
     /// Options by which ffmpeg reads all of its frames, whatever is to be shown of them.
@@ -54,6 +57,8 @@ pub enum FilmKind {
     Plain,
     /// A codec of it has no RTP payload format here yet: HLS and DASH only.
     NotRtp,
+    /// Its samples do not lie in the file as they are played: an MPEG transport stream.
+    Viewed,
     /// Too long or too big for a test that plays it through.
     Big,
 }
@@ -78,8 +83,9 @@ enum Make {
 }
 
 /// Changes of these files make the films anew that they make.
-const WRITER: [&str; 5] = [
+const WRITER: [&str; 6] = [
     include_str!("custom.rs"),
+    include_str!("transport.rs"),
     include_str!("../boxes/tree.rs"),
     include_str!("../boxes/movie.rs"),
     include_str!("../boxes/write.rs"),
@@ -109,12 +115,18 @@ pub fn all() -> Vec<Film> {
     names.into_iter().map(film).collect()
 }
 
-/// All films that are neither too long nor too big to be played through.
+/// All films whose samples lie in the file as they are played, and that are neither too long nor too big to be played through.
 pub fn playable() -> Vec<Film> {
-    all()
-        .into_iter()
-        .filter(|film| film.kind != FilmKind::Big)
-        .collect()
+    let mut films = all();
+    films.retain(|film| !matches!(film.kind, FilmKind::Big | FilmKind::Viewed));
+    films
+}
+
+/// All films whose samples do not lie in the file as they are played.
+pub fn viewed() -> Vec<Film> {
+    let mut films = all();
+    films.retain(|film| film.kind == FilmKind::Viewed);
+    films
 }
 
 /// A directory with these films under their names, by hard link, for a server to serve; it is

@@ -3,9 +3,9 @@
 //! Words in ffmpeg's arguments: those of [`SHORT`] stand for what is beside them, `@film:NAME` is the
 //! path of another film, `@data:FILE` that of a file in `tests/data`.
 
-use super::FilmKind::{Big, NotRtp, Plain};
+use super::FilmKind::{Big, NotRtp, Plain, Viewed};
 use super::Make::{Data, Ffmpeg, Rewrap};
-use super::{Recipe, custom};
+use super::{Recipe, custom, transport};
 
 /// Abbreviations.
 pub(super) const SHORT: [(&str, &str); 8] = [
@@ -51,6 +51,31 @@ const fn matroska(name: &'static str, what: &'static str, arguments: &'static st
     }
 }
 
+const fn streamed(name: &'static str, what: &'static str, arguments: &'static str) -> Recipe {
+    Recipe {
+        name,
+        what,
+        kind: Viewed,
+        extension: "ts",
+        make: Ffmpeg(arguments),
+    }
+}
+
+const fn relaid(
+    name: &'static str,
+    what: &'static str,
+    extension: &'static str,
+    with: super::custom::With,
+) -> Recipe {
+    Recipe {
+        name,
+        what,
+        kind: Viewed,
+        extension,
+        make: Rewrap("transport", with),
+    }
+}
+
 const fn rewrapped(
     name: &'static str,
     what: &'static str,
@@ -88,6 +113,46 @@ pub(super) const RECIPES: &[Recipe] = &[
         "matroska_microseconds",
         "times of pictures that do not fit milliseconds",
         "-f lavfi -i testsrc2=size=320x180:rate=30000/1001:duration=5 @sound @x264 @aac -ar 44100",
+    ),
+    // Transport streams.
+    streamed("transport", "H.264 and AAC", "@both @plain -f mpegts"),
+    relaid(
+        "transport_timed",
+        "packets of 192 bytes",
+        "m2ts",
+        transport::timed,
+    ),
+    relaid(
+        "transport_corrected",
+        "packets of 204 bytes",
+        "ts",
+        transport::corrected,
+    ),
+    relaid(
+        "transport_cut",
+        "begins and ends in the middle of a picture",
+        "ts",
+        transport::cut,
+    ),
+    streamed(
+        "transport_hevc",
+        "H.265 with an open GOP",
+        "@both @x265 @x265p @aac -f mpegts",
+    ),
+    streamed(
+        "transport_dolby",
+        "fields, and sound in AC-3 and E-AC-3",
+        "@both @sound -map 0 -map 1 -map 2 @x264 -flags +ildct+ilme -x264-params interlaced=1:slices=4 -c:a:0 ac3 -c:a:1 eac3 -metadata:s:a:1 language=deu -f mpegts",
+    ),
+    streamed(
+        "transport_programmes",
+        "two programmes, the second of which has picture",
+        "@both @sound -map 1 -map 0 -map 2 -program title=radio:st=0 -program title=film:st=1:st=2 @plain -f mpegts",
+    ),
+    streamed(
+        "transport_wrapped",
+        "times that begin again after 26.5 hours",
+        "@both @plain -f mpegts -output_ts_offset 95441",
     ),
     // How the file is laid out.
     made("progressive", "moov after mdat", "@both @plain"),

@@ -2,6 +2,7 @@
 
 mod codecs;
 mod matroska;
+mod transport;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -11,7 +12,7 @@ use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
 use reelway_media::{Group, Index, IndexOptions, Kind, ReadIndexError, Track, index_with};
-use reelway_tests::films::{self, Film};
+use reelway_tests::films::{self, Film, FilmKind};
 use reelway_tests::probe::{self, Edits, Stream};
 
 fn index(path: &Path) -> Result<Index, ReadIndexError> {
@@ -354,7 +355,10 @@ fn a_film_begins_with_its_first_picture_and_lasts_as_long_as_ffprobe_says() {
 
 #[test]
 fn indexing_reads_no_media() {
-    for_each(&films::all(), |film| {
+    // Of transport streams all is read.
+    let mut films = films::all();
+    films.retain(|film| film.kind != FilmKind::Viewed);
+    for_each(&films, |film| {
         let mut read = 0;
         let index = index_reading(&film.path, |range| read += range.end - range.start)
             .map_err(|error| error.to_string())?;

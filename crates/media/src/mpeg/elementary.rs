@@ -30,6 +30,17 @@ enum Finder {
     Sounds(Frames, Framing, Option<Kind>),
 }
 
+/// Where a packet carries the stream on.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    /// Bytes of the stream before it.
+    stream: u64,
+    /// Where it lies in the file.
+    file: u64,
+    /// Bytes of it that belong to no sample.
+    head: usize,
+}
+
 /// A sample that was found.
 struct Found {
     start: usize,
@@ -48,8 +59,7 @@ pub struct Elementary {
     gone: u64,
     /// Bytes that came since samples were looked for.
     fresh: usize,
-    /// Where in the stream packets begin, and where they lie in the file.
-    packets_at: VecDeque<(u64, u64)>,
+    packets_at: VecDeque<At>,
     stamps: VecDeque<(u64, Stamp)>,
     /// Whether a PES packet has begun, and a sample that can be decoded.
     started: bool,
@@ -77,8 +87,7 @@ impl Elementary {
             Coding::H264 => pictures(Family::H264),
             Coding::H265 => pictures(Family::H265),
             Coding::Adts => sounds(Framing::Adts),
-            Coding::Ac3 => sounds(Framing::Ac3),
-            Coding::Eac3 => sounds(Framing::Eac3),
+            Coding::Dolby => sounds(Framing::Dolby),
             Coding::Other(_) => return None,
         };
         Some(Elementary {
@@ -136,6 +145,7 @@ impl Elementary {
         }
         let Some(Carried {
             bytes,
+            head,
             starts,
             stamp,
             missing,
@@ -149,7 +159,11 @@ impl Elementary {
             return false;
         }
         let here = self.gone + self.buffer.len() as u64;
-        self.packets_at.push_back((here, at));
+        self.packets_at.push_back(At {
+            stream: here,
+            file: at,
+            head,
+        });
         if let Some(stamp) = stamp {
             self.stamps.push_back((here, stamp));
         }
@@ -190,7 +204,7 @@ impl Elementary {
             while self
                 .packets_at
                 .get(1)
-                .is_some_and(|(start, _)| *start <= self.gone)
+                .is_some_and(|at| at.stream <= self.gone)
             {
                 self.packets_at.pop_front();
             }
@@ -299,16 +313,16 @@ impl Elementary {
         if self.places.len() as u64 * STEP >= end {
             return;
         }
-        let after = self.packets_at.partition_point(|(at, _)| *at <= start);
-        let Some((at, file)) = after
+        let after = self.packets_at.partition_point(|at| at.stream <= start);
+        let Some(at) = after
             .checked_sub(1)
             .and_then(|nth| self.packets_at.get(nth))
         else {
             return;
         };
         let place = Place {
-            file: *file,
-            skip: (start - at) as u32,
+            file: at.file,
+            skip: (start - at.stream) as u32 + at.head as u32,
             sample: self.table.len(),
         };
         while (self.places.len() as u64 * STEP) < end {

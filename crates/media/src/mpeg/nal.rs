@@ -57,6 +57,11 @@ impl Units {
         }
     }
 
+    /// From where on bytes are still needed: the start code of the unit that has not ended.
+    pub fn needed(&self) -> Option<usize> {
+        self.open.map(|open| open - START)
+    }
+
     /// The first `gone` bytes are given no more.
     pub fn forget(&mut self, gone: usize) {
         self.seen = self.seen.saturating_sub(gone);

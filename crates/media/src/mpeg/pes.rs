@@ -66,6 +66,8 @@ pub struct Stream {
 pub struct Carried<'a> {
     /// What it adds.
     pub bytes: &'a [u8],
+    /// Bytes of a head before it.
+    pub head: usize,
     /// Whether a PES packet begins here.
     pub starts: bool,
     /// When the sample that begins next is decoded and shown.
@@ -75,6 +77,14 @@ pub struct Carried<'a> {
 }
 
 impl Stream {
+    /// From after this packet on.
+    pub fn after(packet: &super::ts::Packet) -> Stream {
+        Stream {
+            head_left: 0,
+            counter: Some(packet.counter),
+        }
+    }
+
     /// What this packet carries. `None`: nothing, or the same as the one before it.
     pub fn take<'a>(&mut self, packet: &super::ts::Packet<'a>) -> Option<Carried<'a>> {
         let before = self.counter.replace(packet.counter);
@@ -97,6 +107,7 @@ impl Stream {
         bytes = &bytes[head..];
         Some(Carried {
             bytes,
+            head,
             starts: packet.starts,
             stamp,
             missing,

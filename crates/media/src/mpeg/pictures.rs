@@ -95,7 +95,7 @@ impl Pictures {
 
     /// From where on bytes are still needed.
     pub fn needed(&self) -> Option<usize> {
-        self.open.start.or(self.next.start)
+        self.open.start.or_else(|| self.units.needed())
     }
 
     /// The picture that has come, if any; the next one is `next`.

@@ -24,10 +24,8 @@ pub enum Coding {
     H265,
     /// AAC with ADTS headers.
     Adts,
-    /// AC-3.
-    Ac3,
-    /// Enhanced AC-3.
-    Eac3,
+    /// AC-3 or E-AC-3.
+    Dolby,
     /// What cannot be played, in words.
     Other(&'static str),
 }
@@ -242,14 +240,13 @@ fn coding(kind: u8, descriptors: &[(u8, &[u8])]) -> Coding {
         0x24 => Coding::H265,
         0x33 => Coding::Other("H.266 picture"),
         0x80 => Coding::Other("uncompressed sound"),
-        0x81 => Coding::Ac3,
+        0x81 | 0x84 | 0x87 => Coding::Dolby,
         0x82 | 0x85 | 0x86 | 0x8a => Coding::Other("DTS sound"),
         0x83 => Coding::Other("TrueHD sound"),
-        0x84 | 0x87 => Coding::Eac3,
         0x90 | 0x92 => Coding::Other("subtitles as pictures"),
         0xea => Coding::Other("VC-1 picture"),
-        0x06 if described(0x6a) || registered(b"AC-3") => Coding::Ac3,
-        0x06 if described(0x7a) || registered(b"EAC3") => Coding::Eac3,
+        0x06 if described(0x6a) || described(0x7a) => Coding::Dolby,
+        0x06 if registered(b"AC-3") || registered(b"EAC3") => Coding::Dolby,
         0x06 if registered(b"HEVC") => Coding::H265,
         0x06 if registered(b"Opus") => Coding::Other("Opus sound"),
         0x06 if registered(b"AV01") => Coding::Other("AV1 picture"),
@@ -322,7 +319,7 @@ mod tests {
         let (map, number, streams) = programmes.chosen().unwrap();
         assert_eq!((map, number, streams.len()), (0x200, 2, 39));
         assert_eq!((streams[0].pid, &streams[0].coding), (0x201, &Coding::H264));
-        assert_eq!(streams[1].coding, Coding::Ac3);
+        assert_eq!(streams[1].coding, Coding::Dolby);
         assert_eq!(streams[1].language.as_deref(), Some("deu"));
         assert!(!streams[2].coding.is_known());
     }

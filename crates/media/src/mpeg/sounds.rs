@@ -18,9 +18,10 @@ const AC3_RATES: [usize; 19] = [
 /// How sound is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
+    /// AAC.
     Adts,
-    Ac3,
-    Eac3,
+    /// AC-3 and E-AC-3, which begin alike.
+    Dolby,
 }
 
 /// A frame that was found.
@@ -161,31 +162,12 @@ impl Framing {
                     blocks: 6,
                 })
             }
-            Framing::Ac3 => {
-                if head[..2] != [0x0b, 0x77] || head[5] >> 3 > 10 {
-                    return None;
-                }
-                let code = usize::from(head[4] & 0x3f);
-                let rate = *AC3_RATES.get(code / 2)?;
-                let words = match head[4] >> 6 {
-                    0 => rate * 2,
-                    1 => rate * 320 / 147 + code % 2,
-                    2 => rate * 3,
-                    _ => return None,
-                };
-                Some(Head {
-                    len: words * 2,
-                    before: 0,
-                    joins: false,
-                    blocks: 6,
-                })
-            }
-            Framing::Eac3 => {
+            Framing::Dolby => {
                 if head[..2] != [0x0b, 0x77] {
                     return None;
                 }
                 if head[5] >> 3 <= 10 {
-                    return Framing::Ac3.head(bytes);
+                    return ac3(head);
                 }
                 let words = usize::from(head[2] & 7) << 8 | usize::from(head[3]);
                 let blocks = match (head[4] >> 6, head[4] >> 4 & 3) {
@@ -222,17 +204,33 @@ impl Framing {
                 let is_plain = channels > 0 && head[6] & 3 == 0;
                 is_plain.then(|| entry(b"mp4a", rate, 1024, channels, &esds(&config.to_be_bytes())))
             }
-            Framing::Eac3 if frame.get(5)? >> 3 > 10 => {
-                let rate = [48_000, 44_100, 32_000]
-                    .get(usize::from(frame[4] >> 6))
-                    .copied();
-                let rate = rate.unwrap_or(24_000);
+            Framing::Dolby if frame.get(5)? >> 3 > 10 => {
+                let rate = [48_000, 44_100, 32_000].get(usize::from(frame[4] >> 6));
+                let rate = rate.copied().unwrap_or(24_000);
                 Some(entry(b"ec-3", rate, DOLBY, 2, &dec3(frame)?))
             }
-            Framing::Ac3 | Framing::Eac3 => {
-                let rate = *[48_000, 44_100, 32_000].get(usize::from(frame.get(4)? >> 6))?;
+            Framing::Dolby => {
+                let rate = *[48_000, 44_100, 32_000].get(usize::from(frame[4] >> 6))?;
                 Some(entry(b"ac-3", rate, DOLBY, 2, &dac3(frame)?))
             }
         }
     }
+}
+
+/// A frame of AC-3.
+fn ac3(head: &[u8; HEAD]) -> Option<Head> {
+    let code = usize::from(head[4] & 0x3f);
+    let rate = *AC3_RATES.get(code / 2)?;
+    let words = match head[4] >> 6 {
+        0 => rate * 2,
+        1 => rate * 320 / 147 + code % 2,
+        2 => rate * 3,
+        _ => return None,
+    };
+    Some(Head {
+        len: words * 2,
+        before: 0,
+        joins: false,
+        blocks: 6,
+    })
 }

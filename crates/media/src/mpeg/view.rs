@@ -29,8 +29,7 @@ impl How {
             (Codec::H264(_), _) => How::Units(Family::H264),
             (Codec::H265(_), _) => How::Units(Family::H265),
             (Codec::Aac(_), _) => How::Frames(Framing::Adts),
-            (Codec::Ac3, _) => How::Frames(Framing::Ac3),
-            (Codec::Eac3, _) => How::Frames(Framing::Eac3),
+            (Codec::Ac3 | Codec::Eac3, _) => How::Frames(Framing::Dolby),
             (_, Kind::Video | Kind::Audio) => return None,
         })
     }
@@ -151,14 +150,13 @@ impl Filling {
                 if part.pid != packet.pid || at < part.from.file || packet.scrambled {
                     continue;
                 }
-                let Some(carried) = stream.take(&packet) else {
-                    continue;
+                let fresh = if at == part.from.file {
+                    *stream = Stream::after(&packet);
+                    packet.payload.get(part.from.skip as usize..)
+                } else {
+                    stream.take(&packet).map(|carried| carried.bytes)
                 };
-                let skip = match at == part.from.file {
-                    true => part.from.skip as usize,
-                    false => 0,
-                };
-                bytes.extend_from_slice(carried.bytes.get(skip..).unwrap_or_default());
+                bytes.extend_from_slice(fresh.unwrap_or_default());
             }
         });
         for (part, (_, bytes)) in self.parts.iter().zip(&streams) {

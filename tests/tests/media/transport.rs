@@ -1,0 +1,167 @@
+//! Films in transport streams have the units and frames that ffmpeg finds in them, at the same times.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+
+use reelway_media::{Codec, Filled, Filling, Index, Kind, ticks_to_nanos};
+use reelway_tests::films::{self, Film, temp_dir};
+use reelway_tests::players::{ffmpeg, run};
+use reelway_tests::probe::{Edits, Wanted, receive};
+
+use super::{for_each, index, playable, samples, track_of};
+
+/// Bytes of a view that are made at once.
+const BLOCK: u64 = 100_000;
+
+/// The whole view of a film.
+fn view(path: &Path, index: &Index) -> Vec<u8> {
+    let file = File::open(path).expect("the film");
+    let len = file.metadata().expect("its length").len();
+    let bytes = index.title.view.expect("a view").bytes;
+    let mut all = Vec::new();
+    while (all.len() as u64) < bytes {
+        let at = all.len() as u64;
+        let range = at..(at + BLOCK).min(bytes);
+        let mut into = vec![0; (range.end - range.start) as usize];
+        let filling = Filling::new(&index.title, &index.tables, len, range);
+        let mut filling = filling.expect("samples").expect("a view");
+        loop {
+            let wanted = filling.wanted();
+            let mut raw = vec![0; (wanted.end - wanted.start) as usize];
+            file.read_exact_at(&mut raw, wanted.start)
+                .expect("its bytes");
+            match filling.fill(&raw, &mut into) {
+                Filled::Whole => break,
+                Filled::More => {}
+                Filled::Different => panic!("another film from byte {at} of the view on"),
+            }
+        }
+        all.extend(into);
+    }
+    all
+}
+
+/// The bytes of a track's samples.
+fn bodies<'a>(view: &'a [u8], index: &Index, track: usize) -> Vec<&'a [u8]> {
+    let all = samples(index, track).into_iter();
+    all.map(|sample| &view[sample.0 as usize..sample.0 as usize + sample.1 as usize])
+        .collect()
+}
+
+/// NAL units of samples, without delimiters and parameter sets.
+fn units(samples: &[&[u8]], hevc: bool) -> Vec<Vec<u8>> {
+    let mut units = Vec::new();
+    for sample in samples {
+        let mut rest = *sample;
+        while let Some((length, more)) = rest.split_first_chunk::<4>() {
+            let (unit, more) = more.split_at(u32::from_be_bytes(*length) as usize);
+            let is_set = match hevc {
+                true => (32..=35).contains(&(unit[0] >> 1 & 0x3f)),
+                false => matches!(unit[0] & 0x1f, 7..=9),
+            };
+            if !is_set {
+                units.push(unit.to_vec());
+            }
+            rest = more;
+        }
+    }
+    units
+}
+
+#[test]
+fn units_and_frames_are_those_that_ffmpeg_finds() {
+    let films = films::viewed();
+    assert!(films.len() >= 8);
+    for_each(&films, |film| {
+        let index = index(&film.path).map_err(|error| error.to_string())?;
+        let view = view(&film.path, &index);
+        for stream in playable(film, Edits::Apply) {
+            // The sound of the programme that is not played.
+            let Ok((number, track)) = track_of(&index, &stream) else {
+                let note = index.title.notes.join("; ");
+                match note.contains("programme 2 is played") {
+                    true => continue,
+                    false => return Err(format!("track {} is missing: {note}", stream.id)),
+                }
+            };
+            let mine = bodies(&view, &index, number);
+            let same = match track.kind {
+                Kind::Video => pictures(film, &stream.codec, &mine),
+                Kind::Audio => sounds(film, stream.id, matches!(track.codec, Codec::Aac(_)), &mine),
+            };
+            if !same {
+                return Err(format!("track {} differs", stream.id));
+            }
+        }
+        Ok(())
+    });
+}
+
+fn pictures(film: &Film, codec: &str, mine: &[&[u8]]) -> bool {
+    let theirs = receive(&Wanted {
+        before: &[],
+        input: film.path.to_str().expect("UTF-8"),
+        picture: Some(codec),
+        sound: false,
+        decode: false,
+        limit: Duration::from_secs(60),
+    });
+    let mine = units(mine, codec == "hevc");
+    // ffmpeg gives pictures that cannot be decoded, too.
+    let skipped = theirs.nals.len().saturating_sub(mine.len());
+    assert!(skipped == 0 || film.name == "transport_cut");
+    mine == theirs.nals[skipped..]
+}
+
+/// Whether the frames of the sound with this PID are these.
+fn sounds(film: &Film, pid: u32, aac: bool, mine: &[&[u8]]) -> bool {
+    let dir = temp_dir("frames");
+    let path = dir.path().join("frames");
+    let map = format!("0:i:{pid}");
+    let filter = if aac { "aac_adtstoasc" } else { "null" };
+    let input = film.path.to_str().expect("UTF-8");
+    let to = path.to_str().expect("UTF-8");
+    let arguments = [
+        "-i", input, "-map", &map, "-c", "copy", "-bsf", filter, "-f", "data", to,
+    ];
+    run(ffmpeg(arguments), Duration::from_secs(60)).expect(film.name);
+    let theirs = std::fs::read(&path).expect("frames");
+    let mine = mine.concat();
+    let skipped = theirs.len().saturating_sub(mine.len());
+    assert!(skipped == 0 || film.name == "transport_cut");
+    theirs[skipped..].starts_with(&mine)
+}
+
+#[test]
+fn pictures_and_sound_have_the_times_that_ffprobe_sees() {
+    for_each(&films::viewed(), |film| {
+        let index = index(&film.path).map_err(|error| error.to_string())?;
+        let mut apart: Vec<f64> = Vec::new();
+        for stream in playable(film, Edits::Apply) {
+            let Ok((number, track)) = track_of(&index, &stream) else {
+                continue;
+            };
+            let mine = samples(&index, number);
+            let skipped = stream.packets.len() - mine.len();
+            let ms = |ticks: i64| ticks_to_nanos(ticks, track.timescale) as f64 / 1e6;
+            for (sample, packet) in mine.iter().zip(&stream.packets[skipped..]) {
+                let theirs = packet.pts as f64 * 1e3 / f64::from(stream.timescale);
+                apart.push(theirs - ms(sample.3));
+                if track.kind == Kind::Video && packet.key != sample.4 {
+                    return Err(format!("key picture at {theirs} ms: {}", sample.4));
+                }
+            }
+        }
+        let first = *apart.first().ok_or("no samples")?;
+        let most = apart
+            .iter()
+            .map(|apart| (apart - first).abs())
+            .fold(0.0, f64::max);
+        match most < 1.0 {
+            true => Ok(()),
+            false => Err(format!("times are off by {most} ms")),
+        }
+    });
+}

@@ -1,0 +1,167 @@
+//! Films whose samples do not lie in their files as they are played arrive as they are, over every protocol: decoded pictures and
+//! sound, and the times of both.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use reelway_tests::films::{self, Film};
+use reelway_tests::players::{ffmpeg, run};
+use reelway_tests::server::{Options, Server};
+
+/// Decoded pictures and samples of sound of each stream: hashes with times in seconds.
+type Decoded = BTreeMap<u32, Vec<(f64, String)>>;
+
+/// Decodes picture and the first sound.
+fn decode(before: &[&str], input: &str, map: &[&str]) -> Decoded {
+    let mut arguments = before.to_vec();
+    arguments.extend(["-i", input]);
+    arguments.extend(map);
+    arguments.extend([
+        "-fps_mode",
+        "passthrough",
+        "-copyts",
+        "-f",
+        "framehash",
+        "-hash",
+        "md5",
+        "-",
+    ]);
+    let ran = run(ffmpeg(arguments), Duration::from_secs(100)).expect(input);
+    let (mut bases, mut decoded) = (BTreeMap::new(), Decoded::new());
+    for line in String::from_utf8_lossy(&ran.out).lines() {
+        if let Some(base) = line.strip_prefix("#tb ") {
+            let (stream, base) = base.split_once(": ").expect("a time base");
+            let (above, below) = base.split_once('/').expect("a fraction");
+            let base = above.parse::<f64>().unwrap() / below.parse::<f64>().unwrap();
+            bases.insert(stream.parse::<u32>().unwrap(), base);
+        }
+        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+        if let [stream, _, pts, .., hash] = fields[..]
+            && !line.starts_with('#')
+        {
+            let stream = stream.parse().unwrap();
+            let at = pts.parse::<f64>().unwrap() * bases[&stream];
+            decoded
+                .entry(stream)
+                .or_default()
+                .push((at, hash.to_owned()));
+        }
+    }
+    decoded
+}
+
+/// What a film's file gives.
+fn file(film: &Film) -> Decoded {
+    // The programme that is played is the second one.
+    let map: &[&str] = match film.name {
+        "transport_programmes" => &["-map", "0:v:0", "-map", "0:a:1"],
+        _ => &["-map", "0:v:0", "-map", "0:a:0"],
+    };
+    decode(&[], film.path.to_str().expect("UTF-8"), map)
+}
+
+/// Fails unless the same was received; ffmpeg leaves out or mistimes what it must not decode at both ends.
+fn same(film: &Film, received: &Decoded, edge: usize) {
+    let mut apart = Vec::new();
+    for (stream, theirs) in file(film) {
+        let mine = &received[&stream];
+        let hashes = |frames: &[(f64, String)]| -> Vec<String> {
+            frames.iter().map(|(_, hash)| hash.clone()).collect()
+        };
+        let (all, have) = (hashes(&theirs), hashes(mine));
+        let from = edge.min(have.len() / 4);
+        let to = have.len() - from;
+        let start = all
+            .windows(to - from)
+            .position(|window| window == &have[from..to]);
+        let start = start.unwrap_or_else(|| panic!("{}: stream {stream} differs", film.name));
+        assert!(
+            start <= 2 * edge && all.len() - (to - from) <= 4 * edge,
+            "{}: of {} frames of stream {stream} {} came",
+            film.name,
+            all.len(),
+            have.len(),
+        );
+        let times = theirs[start..].iter().zip(&mine[from..to]);
+        apart.extend(times.map(|(theirs, mine)| theirs.0 - mine.0));
+    }
+    // Where the first pictures cannot be decoded, or times begin again, ffmpeg's decoders count otherwise than its
+    // demultiplexer. `media/transport.rs` compares times of packets.
+    if ["transport_cut", "transport_wrapped"].contains(&film.name) {
+        return;
+    }
+    let first = apart[0];
+    let most = apart
+        .iter()
+        .map(|apart| (apart - first).abs())
+        .fold(0.0, f64::max);
+    assert!(most < 0.002, "{}: times are off by {most} s", film.name);
+}
+
+fn every_film(
+    films: Vec<Film>,
+    at_once: usize,
+    edge: usize,
+    before: &[&str],
+    url: impl Fn(&Server, &Film) -> String + Sync,
+) {
+    let names: Vec<&str> = films.iter().map(|film| film.name).collect();
+    let library = films::library(&names);
+    let server = Options::new(library.path()).set("http.ahead", 3600).start();
+    server.wait_indexed();
+    let (left, failed) = (Mutex::new(films), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| {
+                while let Some(film) = { left.lock().unwrap().pop() } {
+                    let checked = catch_unwind(AssertUnwindSafe(|| {
+                        let map = ["-map", "0:v:0", "-map", "0:a:0"];
+                        same(&film, &decode(before, &url(&server, &film), &map), edge);
+                    }));
+                    if checked.is_err() {
+                        failed.lock().unwrap().push(film.name);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "not as in the file: {failed:?}");
+}
+
+#[test]
+fn viewed_films_arrive_over_hls() {
+    every_film(films::viewed(), 2, 2, &[], |server, film| {
+        server.http_url(&format!("{}/hls/main.m3u8", film.name))
+    });
+}
+
+#[test]
+fn viewed_films_arrive_over_dash() {
+    every_film(films::viewed(), 2, 2, &[], |server, film| {
+        server.http_url(&format!("{}/dash/main.mpd", film.name))
+    });
+}
+
+#[test]
+fn viewed_films_arrive_over_rtsp() {
+    let mut films = films::viewed();
+    // AC-3 does not go over RTP yet.
+    films.retain(|film| film.name != "transport_dolby");
+    every_film(films, 8, 4, &["-rtsp_transport", "tcp"], |server, film| {
+        server.rtsp_url(film.name)
+    });
+}
+
+#[test]
+fn the_file_of_a_viewed_film_is_served_as_it_is() {
+    let film = films::film("transport_timed");
+    let library = films::library(&[film.name]);
+    let server = Server::start(library.path());
+    server.wait_indexed();
+    let answer = server.get(&format!("/{}/file", film.name));
+    assert_eq!(answer.headers["content-type"], "video/mp2t");
+    assert_eq!(answer.body, std::fs::read(&film.path).expect("the film"));
+}
