@@ -30,8 +30,10 @@ pub struct Stream {
 /// A packet: a sample of an MP4 film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Presentation time in ticks.
+    /// Presentation time in ticks; the decode time where ffprobe has none.
     pub pts: i64,
+    /// Whether ffprobe has a presentation time.
+    pub has_pts: bool,
     /// Decode time in ticks.
     pub dts: i64,
     /// Ticks it lasts.
@@ -121,6 +123,7 @@ pub fn streams(film: &Path, edits: Edits) -> Vec<Stream> {
     for raw in probed.packets {
         streams[raw.stream_index].packets.push(Packet {
             pts: raw.pts.or(raw.dts).expect("a time"),
+            has_pts: raw.pts.is_some(),
             dts: raw.dts.or(raw.pts).expect("a time"),
             duration: raw.duration.unwrap_or(0),
             pos: raw.pos.and_then(|pos| pos.parse().ok()),

@@ -136,7 +136,6 @@ pub(crate) fn index_file(file: &File, path: &Path) -> Result<(FileIdentity, Inde
 pub(crate) fn foreign_container(path: &Path) -> Option<String> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     let name = match extension.as_str() {
-        "mpg" | "mpeg" => "MPEG program stream",
         "avi" => "AVI",
         "flv" => "Flash video",
         _ => return None,

@@ -87,6 +87,7 @@ impl Show {
             (Container::Matroska, false) => "audio/matroska",
             // For sound alone, too (RFC 3551 and the registry of media types have no other).
             (Container::TransportStream, _) => "video/mp2t",
+            (Container::ProgramStream, _) => "video/mpeg",
         }
     }
 

@@ -20,6 +20,33 @@ pub enum Codec {
     Eac3,
     /// Opus (`Opus`).
     Opus(OpusConfig),
+    /// MPEG-1 or MPEG-2 picture (`mp4v` with one of their object types).
+    MpegVideo(MpegVideo),
+    /// MPEG-1 or MPEG-2 sound of layer I, II or III (`mp4a` with one of their object types).
+    MpegAudio(MpegAudio),
+}
+
+/// What is known of MPEG-1 or MPEG-2 picture (ISO/IEC 11172-2, 13818-2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MpegVideo {
+    /// objectTypeIndication (ISO/IEC 14496-1 table 5): 0x60 to 0x65 MPEG-2 by profile, 0x6a MPEG-1.
+    pub object_type: u8,
+    /// The sequence header with its extension, start codes included; empty where it is in the samples only.
+    pub sequence: Vec<u8>,
+}
+
+impl MpegVideo {
+    /// Whether it is MPEG-1.
+    pub fn is_mpeg1(&self) -> bool {
+        self.object_type == 0x6a
+    }
+}
+
+/// What is known of MPEG-1 or MPEG-2 sound (ISO/IEC 11172-3, 13818-3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MpegAudio {
+    /// objectTypeIndication: 0x69 for the lower sampling rates of MPEG-2, 0x6b for MPEG-1.
+    pub object_type: u8,
 }
 
 /// `avcC` (ISO/IEC 14496-15 5.3.3.1).

@@ -38,7 +38,7 @@ impl IndexErrorKind {
         match self {
             IndexErrorKind::Incomplete => "wait until it is copied whole, or copy it again",
             IndexErrorKind::UnknownContainer => {
-                "only MP4, Matroska and MPEG transport streams are served; remux it with `ffmpeg -i FILM -c copy FILM.mp4`"
+                "only MP4, Matroska, and MPEG transport and program streams are served; remux it with `ffmpeg -i FILM -c copy FILM.mp4`"
             }
             IndexErrorKind::Damaged => {
                 "copy it again, or have it repaired with `ffmpeg -i FILM -c copy NEW.mp4`"

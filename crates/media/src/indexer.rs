@@ -32,7 +32,7 @@ enum Container {
     Unknown(u64, IndexOptions),
     Mp4(mp4::Reader),
     Matroska(matroska::Reader),
-    TransportStream(Box<mpeg::Reader>),
+    Mpeg(Box<mpeg::Reader>),
 }
 
 impl Indexer {
@@ -54,7 +54,7 @@ impl Indexer {
             Container::Unknown(len, _) => Ok(Step::Need(0..FIRST.min(*len))),
             Container::Mp4(reader) => reader.step(),
             Container::Matroska(reader) => reader.step(),
-            Container::TransportStream(reader) => reader.step(),
+            Container::Mpeg(reader) => reader.step(),
         }
     }
 
@@ -64,24 +64,22 @@ impl Indexer {
     /// The film is not as it should be.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
         if let Container::Unknown(len, options) = self.0 {
-            let stream = mpeg::packet_bytes(bytes, len);
-            match stream.and_then(|packet| mpeg::Reader::new(len, packet, options)) {
-                Some(reader) => {
-                    // It wants more of the beginning.
-                    self.0 = Container::TransportStream(Box::new(reader));
-                    return Ok(());
-                }
-                None if matroska::begins(bytes) => {
-                    self.0 = Container::Matroska(matroska::Reader::new(len, options));
-                }
-                None => self.0 = Container::Mp4(mp4::Reader::new(len, options)),
+            let packet = mpeg::packet_bytes(bytes, len);
+            if packet.is_some() || mpeg::is_program_stream(bytes) {
+                // It wants more of the beginning.
+                self.0 = Container::Mpeg(Box::new(mpeg::Reader::new(len, packet, options)));
+                return Ok(());
             }
+            self.0 = match matroska::begins(bytes) {
+                true => Container::Matroska(matroska::Reader::new(len, options)),
+                false => Container::Mp4(mp4::Reader::new(len, options)),
+            };
         }
         match &mut self.0 {
             Container::Unknown(..) => Ok(()),
             Container::Mp4(reader) => reader.feed(bytes),
             Container::Matroska(reader) => reader.feed(bytes),
-            Container::TransportStream(reader) => reader.feed(bytes),
+            Container::Mpeg(reader) => reader.feed(bytes),
         }
     }
 }

@@ -28,7 +28,7 @@ mod time;
 mod title;
 mod track_head;
 
-pub use codec::{AacConfig, Codec, H264Config, H265Config, OpusConfig};
+pub use codec::{AacConfig, Codec, H264Config, H265Config, MpegAudio, MpegVideo, OpusConfig};
 pub use index::{Index, IndexOptions, Step};
 pub use index_error::{IndexError, IndexErrorKind};
 pub use indexer::{Indexer, ReadIndexError, index_with};

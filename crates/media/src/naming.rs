@@ -22,6 +22,8 @@ impl Codec {
             Codec::Ac3 => "ac-3".into(),
             Codec::Eac3 => "ec-3".into(),
             Codec::Opus(_) => "opus".into(),
+            Codec::MpegVideo(video) => format!("mp4v.{:02X}", video.object_type),
+            Codec::MpegAudio(audio) => format!("mp4a.{:02X}", audio.object_type),
         }
     }
 
@@ -35,6 +37,9 @@ impl Codec {
             Codec::Ac3 => ("AC-3", None),
             Codec::Eac3 => ("E-AC-3", None),
             Codec::Opus(_) => ("Opus", None),
+            Codec::MpegVideo(video) if video.is_mpeg1() => ("MPEG-1", None),
+            Codec::MpegVideo(_) => ("MPEG-2", None),
+            Codec::MpegAudio(_) => ("MPEG audio", None),
         };
         profile.map_or(codec.into(), |profile| format!("{codec} {profile}"))
     }

@@ -58,13 +58,24 @@ pub(crate) fn sound(kind: &[u8; 4], rate: u32, channels: u16, config: &[u8]) -> 
 
 /// `esds` around an AudioSpecificConfig of at most 64 bytes.
 pub(crate) fn esds(config: &[u8]) -> Vec<u8> {
+    decoder(0x40, 0x15, config)
+}
+
+/// `esds` of this objectTypeIndication and streamType (ISO/IEC 14496-1 tables 5 and 6), around at most 90 bytes by which a decoder
+/// is set up.
+pub(crate) fn decoder(object_type: u8, stream_type: u8, config: &[u8]) -> Vec<u8> {
     let descriptor = |tag: u8, parts: &[&[u8]]| {
         let body = parts.concat();
         [&[tag, body.len() as u8][..], &body].concat()
     };
     let specific = descriptor(5, &[config]);
-    // MPEG-4 audio, an audio stream; buffer and bit rates are not known.
-    let decoder = descriptor(4, &[&[0x40, 0x15], &[0; 11], &specific]);
+    let specific = if config.is_empty() {
+        Vec::new()
+    } else {
+        specific
+    };
+    // Buffer and bit rates are not known.
+    let decoder = descriptor(4, &[&[object_type, stream_type], &[0; 11], &specific]);
     let stream = descriptor(3, &[&[0, 0, 0], &decoder, &descriptor(6, &[&[2]])]);
     boxed(b"esds", &[&[0; 4], &stream])
 }

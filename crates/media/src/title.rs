@@ -53,6 +53,8 @@ pub enum Container {
     Matroska,
     /// MPEG transport stream.
     TransportStream,
+    /// MPEG program stream, or system stream of MPEG-1.
+    ProgramStream,
 }
 
 /// Picture or sound.

@@ -137,8 +137,8 @@ fn a_single_picture_with_sound_is_a_film() {
 #[test]
 fn codecs_that_are_not_known_are_named_in_a_note() {
     assert_eq!(
-        with_sound(audio(b"mp4a", &esds(0x6b, &[]))).notes,
-        ["track 2 (MP3 sound) skipped"]
+        with_sound(audio(b"mp4a", &esds(0xa9, &[]))).notes,
+        ["track 2 (DTS sound) skipped"]
     );
     assert_eq!(
         with_sound(audio(b"alac", &[])).notes,

@@ -197,6 +197,7 @@ fn print_table(path: &Path, size: u64, title: &Title) {
             reelway_media::Container::FragmentedMp4 => "fragmented MP4",
             reelway_media::Container::Matroska => "Matroska",
             reelway_media::Container::TransportStream => "MPEG transport stream",
+            reelway_media::Container::ProgramStream => "MPEG program stream",
         }
     );
     if let Some(layout) = layout(path) {

@@ -13,9 +13,11 @@
 mod aac;
 mod bytes;
 mod error;
+mod frames;
 mod h264;
 mod h265;
 mod header;
+mod mpeg;
 mod nal;
 mod options;
 mod opus;

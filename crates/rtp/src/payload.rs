@@ -8,7 +8,7 @@ use crate::options::PayloadOptions;
 use crate::plan::Plan;
 use crate::sdp::SdpMedia;
 use crate::timing::Timing;
-use crate::{aac, h264, h265, opus};
+use crate::{aac, frames, h264, h265, mpeg, opus};
 
 /// The packetiser of one track.
 ///
@@ -29,14 +29,22 @@ enum Format {
     H265(h265::H265),
     Aac(aac::Aac),
     Opus,
+    MpegVideo(mpeg::MpegVideo),
+    Frames(frames::Frames),
 }
 
 impl Payload {
     /// Whether there is a payload format for a codec. A track of it may still have something that the format cannot carry.
     pub fn carries(codec: &Codec) -> bool {
         match codec {
-            Codec::H264(_) | Codec::H265(_) | Codec::Aac(_) | Codec::Opus(_) => true,
-            Codec::Av1(_) | Codec::Ac3 | Codec::Eac3 => false,
+            Codec::H264(_)
+            | Codec::H265(_)
+            | Codec::Aac(_)
+            | Codec::Opus(_)
+            | Codec::Ac3
+            | Codec::MpegVideo(_)
+            | Codec::MpegAudio(_) => true,
+            Codec::Av1(_) | Codec::Eac3 => false,
         }
     }
 
@@ -61,8 +69,13 @@ impl Payload {
                 opus::check(config)?;
                 (Format::Opus, opus::CLOCK_RATE)
             }
+            Codec::MpegVideo(config) => (
+                Format::MpegVideo(mpeg::MpegVideo::new(config)),
+                mpeg::CLOCK_RATE,
+            ),
+            Codec::MpegAudio(_) => (Format::Frames(frames::Frames::Mpeg), mpeg::CLOCK_RATE),
+            Codec::Ac3 => (Format::Frames(frames::Frames::Ac3), frames::rate(track)),
             Codec::Av1(_) => return later("AV1"),
-            Codec::Ac3 => return later("AC-3"),
             Codec::Eac3 => return later("Enhanced AC-3"),
         };
         let timing = Timing {
@@ -73,13 +86,16 @@ impl Payload {
         let preface = match &format {
             Format::H264(h264) => h264.preface(max_payload),
             Format::H265(h265) => h265.preface(max_payload),
-            Format::Aac(_) | Format::Opus => Plan::default(),
+            Format::MpegVideo(video) => video.preface(max_payload),
+            Format::Aac(_) | Format::Opus | Format::Frames(_) => Plan::default(),
         };
         let (encoding, fmtp) = match &format {
             Format::H264(h264) => h264.sdp(),
             Format::H265(h265) => h265.sdp(),
             Format::Aac(aac) => aac.sdp(),
             Format::Opus => opus::sdp(track),
+            Format::MpegVideo(_) => mpeg::sdp(),
+            Format::Frames(frames) => frames.sdp(track),
         };
         let media = match track.kind {
             Kind::Video => "video",
@@ -98,6 +114,15 @@ impl Payload {
     /// Ticks a second of RTP timestamps.
     pub fn clock_rate(&self) -> u32 {
         self.timing.clock_rate
+    }
+
+    /// The payload type that the format has for good (RFC 3551 section 6), which some players know it by only.
+    pub fn static_type(&self) -> Option<u8> {
+        match self.format {
+            Format::MpegVideo(_) => Some(32),
+            Format::Frames(frames::Frames::Mpeg) => Some(14),
+            _ => None,
+        }
     }
 
     /// Most bytes of a packet after its RTP header.
@@ -119,6 +144,8 @@ impl Payload {
             Format::H265(h265) => h265.plan(samples, bytes, self.timing, self.max_payload),
             Format::Aac(aac) => aac.plan(samples, bytes, self.timing, self.max_payload),
             Format::Opus => opus::plan(samples, bytes, self.timing, self.max_payload),
+            Format::MpegVideo(_) => mpeg::plan(samples, bytes, self.timing, self.max_payload),
+            Format::Frames(frames) => Ok(frames.plan(samples, self.timing, self.max_payload)),
         }
     }
 

@@ -54,7 +54,7 @@ impl Profile {
 pub struct Section<'a> {
     /// The track, from [`crate::Payload::sdp`].
     pub media: &'a SdpMedia,
-    /// Payload type it will be sent with, 96 to 127.
+    /// Payload type it will be sent with: 96 to 127, or one that the format has for good.
     pub payload_type: u8,
     /// Its URL relative to the film's, such as `track=1`.
     pub control: &'a str,

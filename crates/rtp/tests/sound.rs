@@ -250,13 +250,26 @@ fn a_payload_takes_what_one_datagram_holds_and_no_less_than_the_formats_need() {
 
 #[test]
 fn the_codecs_with_a_payload_format_are_those_that_can_be_sent() {
-    use reelway_media::Codec;
-    let codecs = [common::h264(4), common::h265(4), aac(48_000, 2), opus(2)];
+    use reelway_media::{Codec, MpegAudio, MpegVideo};
+    let audio = MpegAudio { object_type: 0x6b };
+    let picture = MpegVideo {
+        object_type: 0x61,
+        sequence: Vec::new(),
+    };
+    let codecs = [
+        common::h264(4),
+        common::h265(4),
+        aac(48_000, 2),
+        opus(2),
+        Codec::Ac3,
+        Codec::MpegVideo(picture),
+        Codec::MpegAudio(audio),
+    ];
     for codec in codecs {
         assert!(Payload::carries(&codec));
         assert!(Payload::new(&track(codec, 48_000), PayloadOptions::default()).is_ok());
     }
-    for codec in [Codec::Av1(vec![]), Codec::Ac3, Codec::Eac3] {
+    for codec in [Codec::Av1(vec![]), Codec::Eac3] {
         assert!(!Payload::carries(&codec));
         assert!(Payload::new(&track(codec, 48_000), PayloadOptions::default()).is_err());
     }

@@ -39,15 +39,10 @@ pub struct FilmTrack {
     pub number: u32,
     /// RTP payload type.
     pub payload_type: u8,
+    /// RTP payload type of what is sent again (RFC 4588): another than the track's own.
+    pub rtx_type: u8,
     /// Ticks a second of its RTP timestamps.
     pub clock_rate: u32,
-}
-
-impl FilmTrack {
-    /// RTP payload type of what is sent again (RFC 4588): another than the track's own.
-    pub fn rtx_type(&self) -> u8 {
-        self.payload_type ^ 16
-    }
 }
 
 /// Why a film cannot be had.
@@ -91,12 +86,13 @@ impl<F> Film<F> {
         for (number, track) in (1u32..).zip(&file.tracks) {
             match Payload::new(track, options) {
                 Ok(payload) => {
-                    let Some(payload_type) = payload_types.next() else {
+                    let Some(dynamic) = payload_types.next() else {
                         break;
                     };
                     tracks.push(FilmTrack {
                         number,
-                        payload_type,
+                        payload_type: payload.static_type().unwrap_or(dynamic),
+                        rtx_type: dynamic ^ 16,
                         clock_rate: payload.clock_rate(),
                     });
                     media.push(payload.sdp().clone());
@@ -136,7 +132,7 @@ impl<F> Film<F> {
                 media,
                 payload_type: track.payload_type,
                 control,
-                rtx: Some(track.rtx_type()),
+                rtx: Some(track.rtx_type),
             })
             .collect();
         Description {

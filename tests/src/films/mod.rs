@@ -35,7 +35,7 @@ impl Film {
     /// Whether it is an MP4 file, of which ffprobe tells where each sample lies.
     pub fn is_mp4(&self) -> bool {
         self.path.extension().is_some_and(|extension| {
-            !["mkv", "ts", "m2ts"]
+            !["mkv", "ts", "m2ts", "mpg"]
                 .iter()
                 .any(|other| extension == *other)
         })

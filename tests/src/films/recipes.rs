@@ -61,6 +61,16 @@ const fn streamed(name: &'static str, what: &'static str, arguments: &'static st
     }
 }
 
+const fn program(name: &'static str, what: &'static str, arguments: &'static str) -> Recipe {
+    Recipe {
+        name,
+        what,
+        kind: Viewed,
+        extension: "mpg",
+        make: Ffmpeg(arguments),
+    }
+}
+
 const fn relaid(
     name: &'static str,
     what: &'static str,
@@ -153,6 +163,31 @@ pub(super) const RECIPES: &[Recipe] = &[
         "transport_wrapped",
         "times that begin again after 26.5 hours",
         "@both @plain -f mpegts -output_ts_offset 95441",
+    ),
+    streamed(
+        "transport_mpeg2",
+        "MPEG-2 picture in fields, and sound of layer II",
+        "@both -c:v mpeg2video -flags +ildct+ilme -g 12 -bf 2 -b:v 1M -aspect 16:9 -c:a mp2 -b:a 128k -f mpegts",
+    ),
+    streamed(
+        "transport_mp3",
+        "sound of layer III, beside which packets lie apart in time",
+        "@both @x264 -c:a libmp3lame -b:a 96k -f mpegts -muxdelay 2",
+    ),
+    program(
+        "program",
+        "MPEG-2 picture and sound of layer II",
+        "@both -c:v mpeg2video -g 12 -bf 2 -b:v 1M -c:a mp2 -b:a 128k -f vob",
+    ),
+    program(
+        "program_dvd",
+        "as on a DVD: MPEG-2 picture, AC-3 in a private stream",
+        "@picture @sound -s 720x576 -c:v mpeg2video -g 15 -bf 2 -b:v 3M -aspect 4:3 -c:a ac3 -b:a 192k -f dvd",
+    ),
+    program(
+        "system",
+        "the packets of MPEG-1, and the paper's picture: 352 × 288, 25 a second",
+        "@picture @sound -s 352x288 -c:v mpeg1video -g 12 -bf 2 -b:v 1150k -c:a mp2 -b:a 224k -f mpeg",
     ),
     // How the file is laid out.
     made("progressive", "moov after mdat", "@both @plain"),
@@ -425,7 +460,7 @@ pub(super) const RECIPES: &[Recipe] = &[
     Recipe {
         name: "ac3",
         what: "AC-3",
-        kind: NotRtp,
+        kind: Plain,
         extension: "mp4",
         make: Ffmpeg("@both @x264 -c:a ac3"),
     },

@@ -27,6 +27,9 @@ fn containers_and_codecs_are_told_apart() {
                 Codec::Ac3 => ("ac3", "ac-3"),
                 Codec::Eac3 => ("eac3", "ec-3"),
                 Codec::Opus(_) => ("opus", "Opus"),
+                Codec::MpegVideo(video) if video.is_mpeg1() => ("mpeg1video", "mp4v"),
+                Codec::MpegVideo(_) => ("mpeg2video", "mp4v"),
+                Codec::MpegAudio(_) => (stream.codec.as_str(), "mp4a"),
             };
             assert_eq!(codec.0, stream.codec, "{}", film.name);
             // Matroska has no such codes.
@@ -35,7 +38,7 @@ fn containers_and_codecs_are_told_apart() {
         let rtp = title
             .tracks
             .iter()
-            .all(|track| !matches!(track.codec, Codec::Av1(_) | Codec::Ac3 | Codec::Eac3));
+            .all(|track| !matches!(track.codec, Codec::Av1(_) | Codec::Eac3));
         assert_eq!(rtp, film.kind == FilmKind::Plain, "{}", film.name);
     }
 }

@@ -74,7 +74,19 @@ fn playable(film: &Film, edits: Edits) -> Vec<Stream> {
     let key = (film.name, edits == Edits::Apply);
     let known = PROBED.lock().unwrap().get(&key).cloned();
     known.unwrap_or_else(|| {
-        let codecs = ["h264", "hevc", "av1", "aac", "ac3", "eac3", "opus"];
+        let codecs = [
+            "h264",
+            "hevc",
+            "av1",
+            "aac",
+            "ac3",
+            "eac3",
+            "opus",
+            "mpeg1video",
+            "mpeg2video",
+            "mp2",
+            "mp3",
+        ];
         let mut streams = probe::streams(&film.path, edits);
         streams.retain(|stream| codecs.contains(&stream.codec.as_str()));
         PROBED.lock().unwrap().insert(key, streams.clone());

@@ -1,14 +1,14 @@
-//! Films in transport streams have the units and frames that ffmpeg finds in them, at the same times.
+//! Films in transport and program streams have the units and frames that ffmpeg finds in them, at the same times.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
-use reelway_media::{Codec, Filled, Filling, Index, Kind, ticks_to_nanos};
+use reelway_media::{Codec, Filled, Filling, Index, Kind, Track, ticks_to_nanos};
 use reelway_tests::films::{self, Film, temp_dir};
 use reelway_tests::players::{ffmpeg, run};
-use reelway_tests::probe::{Edits, Wanted, receive};
+use reelway_tests::probe::{Edits, Stream, Wanted, receive};
 
 use super::{for_each, index, playable, samples, track_of};
 
@@ -50,6 +50,22 @@ fn bodies<'a>(view: &'a [u8], index: &Index, track: usize) -> Vec<&'a [u8]> {
         .collect()
 }
 
+/// The track of a stream. ffprobe numbers those of program streams otherwise.
+fn track<'a>(index: &'a Index, film: &Film, stream: &Stream) -> Result<(usize, &'a Track), String> {
+    let mut stream = stream.clone();
+    if film
+        .path
+        .extension()
+        .is_some_and(|extension| extension == "mpg")
+    {
+        stream.id = match stream.id {
+            private @ 0x80..0x90 => 0xbd00 | private,
+            other => other & 0xff,
+        };
+    }
+    track_of(index, &stream)
+}
+
 /// NAL units of samples, without delimiters and parameter sets.
 fn units(samples: &[&[u8]], hevc: bool) -> Vec<Vec<u8>> {
     let mut units = Vec::new();
@@ -79,7 +95,7 @@ fn units_and_frames_are_those_that_ffmpeg_finds() {
         let view = view(&film.path, &index);
         for stream in playable(film, Edits::Apply) {
             // The sound of the programme that is not played.
-            let Ok((number, track)) = track_of(&index, &stream) else {
+            let Ok((number, track)) = track(&index, film, &stream) else {
                 let note = index.title.notes.join("; ");
                 match note.contains("programme 2 is played") {
                     true => continue,
@@ -88,6 +104,9 @@ fn units_and_frames_are_those_that_ffmpeg_finds() {
             };
             let mine = bodies(&view, &index, number);
             let same = match track.kind {
+                Kind::Video if matches!(track.codec, Codec::MpegVideo(_)) => {
+                    bytes(film, stream.id, "null", &mine)
+                }
                 Kind::Video => pictures(film, &stream.codec, &mine),
                 Kind::Audio => sounds(film, stream.id, matches!(track.codec, Codec::Aac(_)), &mine),
             };
@@ -117,10 +136,14 @@ fn pictures(film: &Film, codec: &str, mine: &[&[u8]]) -> bool {
 
 /// Whether the frames of the sound with this PID are these.
 fn sounds(film: &Film, pid: u32, aac: bool, mine: &[&[u8]]) -> bool {
+    bytes(film, pid, if aac { "aac_adtstoasc" } else { "null" }, mine)
+}
+
+/// Whether all samples of the stream with this PID are these, after a bitstream filter.
+fn bytes(film: &Film, pid: u32, filter: &str, mine: &[&[u8]]) -> bool {
     let dir = temp_dir("frames");
     let path = dir.path().join("frames");
     let map = format!("0:i:{pid}");
-    let filter = if aac { "aac_adtstoasc" } else { "null" };
     let input = film.path.to_str().expect("UTF-8");
     let to = path.to_str().expect("UTF-8");
     let arguments = [
@@ -140,7 +163,7 @@ fn pictures_and_sound_have_the_times_that_ffprobe_sees() {
         let index = index(&film.path).map_err(|error| error.to_string())?;
         let mut apart: Vec<f64> = Vec::new();
         for stream in playable(film, Edits::Apply) {
-            let Ok((number, track)) = track_of(&index, &stream) else {
+            let Ok((number, track)) = track(&index, film, &stream) else {
                 continue;
             };
             let mine = samples(&index, number);
@@ -148,7 +171,10 @@ fn pictures_and_sound_have_the_times_that_ffprobe_sees() {
             let ms = |ticks: i64| ticks_to_nanos(ticks, track.timescale) as f64 / 1e6;
             for (sample, packet) in mine.iter().zip(&stream.packets[skipped..]) {
                 let theirs = packet.pts as f64 * 1e3 / f64::from(stream.timescale);
-                apart.push(theirs - ms(sample.3));
+                // Program streams need not say it of each picture.
+                if packet.has_pts {
+                    apart.push(theirs - ms(sample.3));
+                }
                 if track.kind == Kind::Video && packet.key != sample.4 {
                     return Err(format!("key picture at {theirs} ms: {}", sample.4));
                 }

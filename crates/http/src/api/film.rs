@@ -135,6 +135,7 @@ fn describe(film: &Film) -> Result<Described, Failed> {
         Container::FragmentedMp4 => "fragmented mp4",
         Container::Matroska => "matroska",
         Container::TransportStream => "transport stream",
+        Container::ProgramStream => "program stream",
     };
     let tracks = film.title.tracks.iter().enumerate();
     let tracks = tracks

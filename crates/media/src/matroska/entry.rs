@@ -2,7 +2,7 @@
 
 use super::tracks::{Shape, Stated};
 use crate::mp4::{Entry, entry_of};
-use crate::sample_entry::{boxed, dac3, dec3, esds, picture, sound};
+use crate::sample_entry::{boxed, dac3, dec3, decoder, esds, picture, sound};
 use crate::title::Kind;
 
 /// Which frames a track's entry is made of, beside what its head says.
@@ -52,6 +52,9 @@ pub fn make(track: &Stated, frame: &[u8]) -> Result<Entry, String> {
             heard(b"mp4a", &esds(private))
         }
         "A_OPUS" => heard(b"Opus", &dops(private).ok_or_else(missing)?),
+        "V_MPEG1" => shown(b"mp4v", &decoder(0x6a, 0x11, sequence(private))),
+        "V_MPEG2" => shown(b"mp4v", &decoder(0x61, 0x11, sequence(private))),
+        "A_MPEG/L2" | "A_MPEG/L3" => heard(b"mp4a", &decoder(mpeg_audio(track), 0x15, &[])),
         "A_AC3" => heard(b"ac-3", &dac3(frame).ok_or_else(missing)?),
         "A_EAC3" => heard(b"ec-3", &dec3(frame).ok_or_else(missing)?),
         _ => return Err(name(&track.codec)),
@@ -61,6 +64,22 @@ pub fn make(track: &Stated, frame: &[u8]) -> Result<Entry, String> {
         _ => Kind::Audio,
     };
     entry_of(&bytes, kind)
+}
+
+/// The sequence header of MPEG-1 or MPEG-2 picture, if it is as short as such are.
+fn sequence(private: &[u8]) -> &[u8] {
+    match private.len() <= 90 {
+        true => private,
+        false => &[],
+    }
+}
+
+/// objectTypeIndication of MPEG audio (ISO/IEC 14496-1 table 5): MPEG-2 has the lower sampling rates.
+fn mpeg_audio(track: &Stated) -> u8 {
+    match track.shape {
+        Shape::Sound { rate, .. } if rate < 32_000 => 0x69,
+        _ => 0x6b,
+    }
 }
 
 /// A codec in words.

@@ -207,6 +207,8 @@ impl Film {
         let (rate, frame) = match &entry.codec {
             Codec::Aac(config) => (config.rate, Some(u32::from(config.frame_length))),
             Codec::Ac3 => (rate, Some(1536)),
+            // Layers II and III; layer I is not found in Matroska.
+            Codec::MpegAudio(audio) if audio.object_type == 0x6b => (rate, Some(1152)),
             _ => (rate, None),
         };
         let own = track

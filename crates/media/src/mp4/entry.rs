@@ -4,7 +4,7 @@ use super::audio_config::{Esds, audio_config};
 use super::boxes::{Boxed, Header, fourcc};
 use super::config;
 use crate::index_error::{IndexError, IndexErrorKind};
-use crate::{AacConfig, Codec, Kind, Sound};
+use crate::{Codec, Kind, MpegAudio, MpegVideo, Sound};
 
 /// A sample entry that can be played.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,16 +131,21 @@ fn picture(entry: &Boxed) -> Result<Known, IndexError> {
             .filter(|av1c| av1c.body.len() >= 4)
             .map(|av1c| Codec::Av1(av1c.body.to_vec())),
         b"mp4v" => {
-            let object_type = find(b"esds")?
-                .map(|esds| Esds::parse(&esds))
-                .transpose()?
-                .map(|esds| esds.object_type);
-            return Ok(Err(match object_type {
-                Some(0x6c..=0x6e) => "cover art".into(),
-                Some(0x60..=0x65) => "MPEG-2 picture".into(),
-                Some(0x6a) => "MPEG-1 picture".into(),
-                _ => "MPEG-4 Visual picture".into(),
-            }));
+            let esds = find(b"esds")?;
+            let esds = esds.as_ref().map(Esds::parse).transpose()?;
+            match esds {
+                Some(Esds {
+                    object_type: object_type @ (0x60..=0x65 | 0x6a),
+                    specific,
+                }) => Some(Codec::MpegVideo(MpegVideo {
+                    object_type,
+                    sequence: specific.to_vec(),
+                })),
+                Some(esds) if (0x6c..=0x6e).contains(&esds.object_type) => {
+                    return Ok(Err("cover art".into()));
+                }
+                _ => return Ok(Err("MPEG-4 Visual picture".into())),
+            }
         }
         other => return Ok(Err(unknown_picture(*other))),
     };
@@ -211,14 +216,14 @@ fn sound(entry: &Boxed, stsd_version: u8) -> Result<Known, IndexError> {
             let Some(esds) = esds else {
                 return Ok(Err("mp4a sound without its configuration".into()));
             };
-            let (aac, sound) = match mp4a(&esds, said)? {
+            let (codec, sound) = match mp4a(&esds, said)? {
                 Ok(known) => known,
                 Err(reason) => return Ok(Err(reason)),
             };
             if version > 0 {
                 bytes = iso_entry(entry, &sound, &esds);
             }
-            (Codec::Aac(aac), sound)
+            (codec, sound)
         }
         b"ac-3" => (
             Codec::Ac3,
@@ -276,11 +281,13 @@ fn iso_entry(entry: &Boxed, sound: &Sound, esds: &Boxed) -> Vec<u8> {
 }
 
 /// What an `mp4a` entry with this `esds` holds (14496-1 table 5), or why it cannot be played.
-fn mp4a(esds_box: &Boxed, said: Sound) -> Result<Result<(AacConfig, Sound), String>, IndexError> {
+fn mp4a(esds_box: &Boxed, said: Sound) -> Result<Result<(Codec, Sound), String>, IndexError> {
     let esds = Esds::parse(esds_box)?;
+    if let object_type @ (0x69 | 0x6b) = esds.object_type {
+        return Ok(Ok((Codec::MpegAudio(MpegAudio { object_type }), said)));
+    }
     let other = match esds.object_type {
         0x40 | 0x66..=0x68 => None,
-        0x69 | 0x6b => Some("MP3 sound"),
         0xa5 => Some("AC-3 sound in mp4a"),
         0xa6 => Some("E-AC-3 sound in mp4a"),
         0xa9..=0xac => Some("DTS sound"),
@@ -304,7 +311,7 @@ fn mp4a(esds_box: &Boxed, said: Sound) -> Result<Result<(AacConfig, Sound), Stri
         said.channels
     };
     Ok(Ok((
-        config.aac,
+        Codec::Aac(config.aac),
         Sound {
             rate: config.rate,
             channels,

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::clock::{Clock, RATE, wait};
+use super::coded::{Coded, Order};
 use super::nal::Family;
 use super::pes::{Carried, Stamp, Stream};
 use super::pictures::Pictures;
@@ -27,6 +28,7 @@ const PICTURE: u32 = RATE / 25;
 #[derive(Debug)]
 enum Finder {
     Pictures(Box<Pictures>),
+    Coded(Box<Coded>),
     Sounds(Frames, Framing, Option<Kind>),
 }
 
@@ -46,6 +48,7 @@ struct Found {
     start: usize,
     size: u32,
     sync: bool,
+    order: Option<Order>,
 }
 
 /// A stream of the film.
@@ -76,6 +79,8 @@ pub struct Elementary {
     pub dropped: u32,
     /// Pictures whose time is not stated.
     pub untimed: u32,
+    /// When the first picture of the group is shown, and how many have come of it.
+    group: (i64, u16),
 }
 
 impl Elementary {
@@ -86,6 +91,8 @@ impl Elementary {
         let finder = match stated.coding {
             Coding::H264 => pictures(Family::H264),
             Coding::H265 => pictures(Family::H265),
+            Coding::MpegVideo => Finder::Coded(Box::default()),
+            Coding::MpegAudio => sounds(Framing::Mpeg),
             Coding::Adts => sounds(Framing::Adts),
             Coding::Dolby => sounds(Framing::Dolby),
             Coding::Other(_) => return None,
@@ -108,12 +115,13 @@ impl Elementary {
             last: 0,
             dropped: 0,
             untimed: 0,
+            group: (0, 0),
         })
     }
 
     /// Whether it is picture.
     pub fn is_picture(&self) -> bool {
-        matches!(self.finder, Finder::Pictures(_))
+        matches!(self.finder, Finder::Pictures(_) | Finder::Coded(_))
     }
 
     /// Ticks a second of its samples' times.
@@ -128,6 +136,7 @@ impl Elementary {
     pub fn entry(&self) -> Option<Vec<u8>> {
         match &self.finder {
             Finder::Pictures(pictures) => pictures.parameters.entry(),
+            Finder::Coded(coded) => coded.entry(),
             Finder::Sounds(_, _, kind) => kind.as_ref().map(|kind| kind.entry.clone()),
         }
     }
@@ -143,16 +152,21 @@ impl Elementary {
             self.scrambled += 1;
             return false;
         }
-        let Some(Carried {
+        match self.packets.take(packet) {
+            Some(carried) => self.carry(at, carried),
+            None => false,
+        }
+    }
+
+    /// Takes what a packet at byte `at` of the file carries. Whether samples should be looked for.
+    pub fn carry(&mut self, at: u64, carried: Carried) -> bool {
+        let Carried {
             bytes,
             head,
             starts,
             stamp,
             missing,
-        }) = self.packets.take(packet)
-        else {
-            return false;
-        };
+        } = carried;
         self.missing += u64::from(missing);
         self.started |= starts;
         if !self.started {
@@ -186,6 +200,7 @@ impl Elementary {
         }
         let needed = match &self.finder {
             Finder::Pictures(pictures) => pictures.needed(),
+            Finder::Coded(coded) => coded.needed(),
             Finder::Sounds(frames, ..) => Some(frames.needed()),
         };
         let spent = needed.unwrap_or_else(|| self.buffer.len().saturating_sub(2));
@@ -195,6 +210,7 @@ impl Elementary {
             self.gone += spent as u64;
             match &mut self.finder {
                 Finder::Pictures(pictures) => pictures.forget(spent),
+                Finder::Coded(coded) => coded.forget(spent),
                 Finder::Sounds(frames, ..) => frames.forget(spent),
             }
             while self.stamps.get(1).is_some_and(|(at, _)| *at <= self.gone) {
@@ -220,6 +236,16 @@ impl Elementary {
                     start: picture.start,
                     size: picture.size,
                     sync: picture.sync && pictures.parameters.are_known(),
+                    order: None,
+                })
+            }
+            Finder::Coded(coded) => {
+                let picture = coded.next(&self.buffer, is_end)?;
+                Some(Found {
+                    start: picture.start,
+                    size: picture.size,
+                    sync: picture.sync,
+                    order: Some(picture.order),
                 })
             }
             Finder::Sounds(frames, framing, kind) => {
@@ -231,6 +257,7 @@ impl Elementary {
                     start: frame.start,
                     size: (frame.end - frame.body) as u32,
                     sync: kind.is_some(),
+                    order: None,
                 })
             }
         }
@@ -253,7 +280,7 @@ impl Elementary {
             return;
         }
         let (at, cts) = match self.is_picture() {
-            true => self.picture_time(stamp, clock),
+            true => self.picture_time(stamp, found.order, clock),
             false => (self.sound_time(stamp, clock), 0),
         };
         if self.table.is_empty() {
@@ -262,7 +289,10 @@ impl Elementary {
             self.table.set_last_duration((at - self.last) as u32);
         }
         let usual = match &self.finder {
-            Finder::Pictures(_) => self.table.last().map_or(PICTURE, |last| last.duration),
+            Finder::Pictures(_) | Finder::Coded(_) => match found.order {
+                Some(order) => order.ticks,
+                None => self.table.last().map_or(PICTURE, |last| last.duration),
+            },
             Finder::Sounds(_, _, kind) => kind.as_ref().map_or(0, |kind| kind.length),
         };
         self.last = at;
@@ -278,13 +308,33 @@ impl Elementary {
     }
 
     /// When a picture is decoded, and how long it waits until it is shown.
-    fn picture_time(&mut self, stamp: Option<Stamp>, clock: &mut Clock) -> (i64, i32) {
+    fn picture_time(
+        &mut self,
+        stamp: Option<Stamp>,
+        order: Option<Order>,
+        clock: &mut Clock,
+    ) -> (i64, i32) {
         let last = self.table.last();
+        if let Some(order) = order.filter(|order| order.begins) {
+            self.group.0 += i64::from(self.group.1) * i64::from(order.period);
+            self.group.1 = 0;
+        }
+        let number = order.map_or(0, |order| i64::from(order.number) * i64::from(order.period));
+        self.group.1 = order.map_or(0, |order| self.group.1.max(order.number + 1));
         let Some(stamp) = stamp else {
-            self.untimed += 1;
-            return (self.end(), last.map_or(0, |last| last.cts));
+            // Decoded after the one before, and shown where it stands in its group.
+            let at = self.end();
+            let waits = match order {
+                Some(_) => (self.group.0 + number - at).clamp(0, i64::from(RATE)) as i32,
+                None => {
+                    self.untimed += 1;
+                    last.map_or(0, |last| last.cts)
+                }
+            };
+            return (at, waits);
         };
         let at = clock.place(stamp.decoded);
+        self.group.0 = at + i64::from(wait(stamp)) - number;
         // Two are not decoded at once.
         let at = if last.is_some() {
             at.max(self.last + 1)

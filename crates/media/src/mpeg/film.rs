@@ -2,6 +2,7 @@
 
 use super::elementary::Elementary;
 use super::streams::Streams;
+use super::ts::Layout;
 use crate::index::Index;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::mp4::{Draft, Gathered, Movie, entry_of, lay_out};
@@ -11,8 +12,8 @@ use crate::title::{Container, Kind};
 /// No turn, and no other size (ISO/IEC 14496-12 8.3.2).
 const AS_IT_IS: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
-/// The index of a film of these streams; packets lie `packet` bytes apart in its file of `len` bytes.
-pub fn index(streams: Streams, packet: u8, len: u64) -> Result<Index, IndexError> {
+/// The index of a film of these streams, whose packets lie like this in its file of `len` bytes; `None`: it is a program stream.
+pub fn index(streams: Streams, layout: Option<Layout>, len: u64) -> Result<Index, IndexError> {
     let mut movie = Movie {
         timescale: 1000,
         ..Movie::default()
@@ -41,10 +42,14 @@ pub fn index(streams: Streams, packet: u8, len: u64) -> Result<Index, IndexError
         ));
         movie.tracks.push(draft(stream, streams.programme, &entry));
     }
-    let mut index = lay_out(movie, Container::TransportStream)?;
+    let container = match layout {
+        Some(_) => Container::TransportStream,
+        None => Container::ProgramStream,
+    };
+    let mut index = lay_out(movie, container)?;
     index.title.view = Some(View {
         bytes: streams.view,
-        packet,
+        packet: layout.map_or(0, |layout| layout.stride as u8),
     });
     for track in &mut index.title.tracks {
         let own = places.iter().position(|(pid, ..)| *pid == track.id);

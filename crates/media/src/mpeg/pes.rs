@@ -48,7 +48,7 @@ impl Head {
 }
 
 /// The 33 bits of a time.
-fn stamp(bytes: &[u8]) -> Option<u64> {
+pub fn stamp(bytes: &[u8]) -> Option<u64> {
     let [a, b, c, d, e] = bytes.first_chunk::<5>()?.map(u64::from);
     Some((a >> 1 & 7) << 30 | b << 22 | (c >> 1) << 15 | d << 7 | e >> 1)
 }

@@ -22,6 +22,10 @@ pub enum Coding {
     H264,
     /// H.265.
     H265,
+    /// MPEG-1 or MPEG-2 picture.
+    MpegVideo,
+    /// MPEG-1 or MPEG-2 sound.
+    MpegAudio,
     /// AAC with ADTS headers.
     Adts,
     /// AC-3 or E-AC-3.
@@ -33,7 +37,7 @@ pub enum Coding {
 impl Coding {
     /// Whether it is picture that can be played.
     pub fn is_picture(&self) -> bool {
-        matches!(self, Coding::H264 | Coding::H265)
+        matches!(self, Coding::H264 | Coding::H265 | Coding::MpegVideo)
     }
 
     /// Whether it can be played.
@@ -229,9 +233,8 @@ fn coding(kind: u8, descriptors: &[(u8, &[u8])]) -> Coding {
     };
     let described = |wanted: u8| descriptors.iter().any(|(tag, _)| *tag == wanted);
     match kind {
-        0x01 => Coding::Other("MPEG-1 picture"),
-        0x02 => Coding::Other("MPEG-2 picture"),
-        0x03 | 0x04 => Coding::Other("MPEG audio"),
+        0x01 | 0x02 => Coding::MpegVideo,
+        0x03 | 0x04 => Coding::MpegAudio,
         0x0f => Coding::Adts,
         0x10 => Coding::Other("MPEG-4 Visual picture"),
         0x11 => Coding::Other("AAC sound in LATM"),

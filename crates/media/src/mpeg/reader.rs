@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::film;
+use super::ps;
 use super::psi::Programmes;
 use super::streams::Streams;
 use super::ts::{Layout, Walker};
@@ -24,16 +25,18 @@ enum Phase {
     Done,
 }
 
-/// Reads a transport stream: it says which bytes it needs, and is fed them.
+/// Reads a transport or program stream: it says which bytes it needs, and is fed them.
 #[derive(Debug)]
 pub struct Reader {
     len: u64,
-    packet: u8,
-    layout: Layout,
+    /// How packets lie; `None`: it is a program stream.
+    layout: Option<Layout>,
     options: IndexOptions,
     phase: Phase,
     programmes: Programmes,
-    walker: Walker,
+    walker: Option<Walker>,
+    /// Bytes that belong to no packet.
+    lost: u64,
     /// Bytes that were read but not dealt with, and where they lie.
     rest: Vec<u8>,
     at: u64,
@@ -41,21 +44,24 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// For a file of `len` bytes whose packets lie `packet` bytes apart; `None`: they cannot.
-    pub fn new(len: u64, packet: u8, options: IndexOptions) -> Option<Reader> {
-        let layout = Layout::of(packet)?;
-        Some(Reader {
+    /// For a file of `len` bytes whose packets lie `packet` bytes apart, or that is a program stream.
+    pub fn new(len: u64, packet: Option<u8>, options: IndexOptions) -> Reader {
+        let layout = packet.and_then(Layout::of);
+        Reader {
             len,
-            packet,
             layout,
             options,
-            phase: Phase::Looking,
+            phase: match layout {
+                Some(_) => Phase::Looking,
+                None => Phase::Reading(Streams::of_program_stream()),
+            },
             programmes: Programmes::default(),
-            walker: Walker::new(layout),
+            walker: layout.map(Walker::new),
+            lost: 0,
             rest: Vec::new(),
             at: 0,
             wanted: 0..CHUNK.min(len),
-        })
+        }
     }
 
     /// See [`crate::Indexer::step`].
@@ -63,7 +69,7 @@ impl Reader {
         if self.wanted.is_empty()
             && let Phase::Reading(streams) = std::mem::replace(&mut self.phase, Phase::Done)
         {
-            return film::index(streams, self.packet, self.len).map(Step::Done);
+            return film::index(streams, self.layout, self.len).map(Step::Done);
         }
         Ok(Step::Need(self.wanted.clone()))
     }
@@ -76,23 +82,27 @@ impl Reader {
         self.rest.extend_from_slice(bytes);
         let rest = std::mem::take(&mut self.rest);
         let at = self.at;
-        let mut walker = self.walker.clone();
-        let taken = match &mut self.phase {
-            Phase::Looking => {
-                let programmes = &mut self.programmes;
-                walker.walk(&rest, is_end, |_, packet| {
-                    programmes.take(&packet);
-                })
-            }
-            Phase::Reading(streams) => {
-                let programmes = &mut self.programmes;
-                walker.walk(&rest, is_end, |within, packet| {
+        let programmes = &mut self.programmes;
+        let taken = match (&mut self.phase, &mut self.walker) {
+            (Phase::Looking, Some(walker)) => walker.walk(&rest, is_end, |_, packet| {
+                programmes.take(&packet);
+            }),
+            (Phase::Reading(streams), Some(walker)) => {
+                let taken = walker.walk(&rest, is_end, |within, packet| {
                     streams.take(at + within as u64, &packet, programmes);
-                })
+                });
+                self.lost = walker.lost;
+                taken
             }
-            Phase::Done => return Ok(()),
+            (Phase::Reading(streams), None) => {
+                let (taken, lost) = ps::walk(&rest, is_end, |within, packet| {
+                    streams.take_program(at + within as u64, &packet);
+                });
+                self.lost += lost;
+                taken
+            }
+            (Phase::Looking | Phase::Done, _) => return Ok(()),
         };
-        self.walker = walker;
         self.rest = rest;
         self.rest.drain(..taken);
         self.at += taken as u64;
@@ -106,7 +116,7 @@ impl Reader {
             Phase::Reading(streams) => {
                 streams.check(&self.options)?;
                 if is_end {
-                    streams.end(self.walker.lost, self.len);
+                    streams.end(self.lost, self.len);
                 }
                 Ok(())
             }
@@ -127,7 +137,7 @@ impl Reader {
         };
         let others = self.programmes.count() - 1;
         self.phase = Phase::Reading(Streams::new(map, programme, stated, others));
-        self.walker = Walker::new(self.layout);
+        self.walker = self.layout.map(Walker::new);
         self.rest.clear();
         self.at = 0;
         self.wanted = 0..CHUNK.min(self.len);

@@ -1,6 +1,7 @@
-//! Frames of sound in a stream: AAC with ADTS headers (ISO/IEC 14496-3 1.A.2.2), AC-3 and E-AC-3 (ETSI TS 102 366 4.3, E.1.2).
+//! Frames of sound in a stream: AAC with ADTS headers (ISO/IEC 14496-3 1.A.2.2), AC-3 and E-AC-3 (ETSI TS 102 366 4.3, E.1.2),
+//! MPEG-1 and MPEG-2 (ISO/IEC 11172-3 2.4.2.3, 13818-3 2.4.2.3).
 
-use crate::sample_entry::{dac3, dec3, esds, sound};
+use crate::sample_entry::{dac3, dec3, decoder, esds, sound};
 
 /// Bytes of a frame that its length is in.
 const HEAD: usize = 9;
@@ -15,6 +16,25 @@ const AC3_RATES: [usize; 19] = [
     32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640,
 ];
 
+/// Kilobits a second by bitrate_index: layers I, II and III of MPEG-1, layer I, layers II and III of MPEG-2.
+const MPEG_RATES: [[usize; 14]; 5] = [
+    [
+        32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448,
+    ],
+    [
+        32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384,
+    ],
+    [
+        32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320,
+    ],
+    [
+        32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256,
+    ],
+    [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
+];
+/// streamType of sound with its reserved bit (ISO/IEC 14496-1 table 6).
+const AUDIO: u8 = 0x15;
+
 /// How sound is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
@@ -22,6 +42,8 @@ pub enum Framing {
     Adts,
     /// AC-3 and E-AC-3, which begin alike.
     Dolby,
+    /// MPEG-1 and MPEG-2, all layers.
+    Mpeg,
 }
 
 /// A frame that was found.
@@ -162,6 +184,12 @@ impl Framing {
                     blocks: 6,
                 })
             }
+            Framing::Mpeg => mpeg(head).map(|(len, ..)| Head {
+                len,
+                before: 0,
+                joins: false,
+                blocks: 6,
+            }),
             Framing::Dolby => {
                 if head[..2] != [0x0b, 0x77] {
                     return None;
@@ -204,6 +232,17 @@ impl Framing {
                 let is_plain = channels > 0 && head[6] & 3 == 0;
                 is_plain.then(|| entry(b"mp4a", rate, 1024, channels, &esds(&config.to_be_bytes())))
             }
+            Framing::Mpeg => {
+                let (_, rate, length, object_type) = mpeg(frame.first_chunk()?)?;
+                let channels = if frame[3] >> 6 == 3 { 1 } else { 2 };
+                Some(entry(
+                    b"mp4a",
+                    rate,
+                    length,
+                    channels,
+                    &decoder(object_type, AUDIO, &[]),
+                ))
+            }
             Framing::Dolby if frame.get(5)? >> 3 > 10 => {
                 let rate = [48_000, 44_100, 32_000].get(usize::from(frame[4] >> 6));
                 let rate = rate.copied().unwrap_or(24_000);
@@ -233,4 +272,34 @@ fn ac3(head: &[u8; HEAD]) -> Option<Head> {
         joins: false,
         blocks: 6,
     })
+}
+
+/// Of a frame of MPEG audio: its bytes, samples a second, samples, and objectTypeIndication (ISO/IEC 14496-1 table 5).
+fn mpeg(head: &[u8; HEAD]) -> Option<(usize, u32, u32, u8)> {
+    if head[0] != 0xff || head[1] & 0xe0 != 0xe0 {
+        return None;
+    }
+    // Version 3 is MPEG-1, 2 is MPEG-2, 0 is its extension to lower rates.
+    let (version, layer) = (head[1] >> 3 & 3, 4 - (head[1] >> 1 & 3));
+    let lower = match version {
+        3 => 1,
+        2 => 2,
+        0 => 4,
+        _ => return None,
+    };
+    let rates = match (version, layer) {
+        (3, 1..=3) => MPEG_RATES[usize::from(layer) - 1],
+        (_, 1) => MPEG_RATES[3],
+        (_, 2 | 3) => MPEG_RATES[4],
+        _ => return None,
+    };
+    let kilobits = *rates.get(usize::from(head[2] >> 4).checked_sub(1)?)?;
+    let rate = *[44_100, 48_000, 32_000].get(usize::from(head[2] >> 2 & 3))? / lower;
+    let padding = usize::from(head[2] >> 1 & 1);
+    let (length, len) = match layer {
+        1 => (384, (12_000 * kilobits / rate as usize + padding) * 4),
+        3 if version != 3 => (576, 72_000 * kilobits / rate as usize + padding),
+        _ => (1152, 144_000 * kilobits / rate as usize + padding),
+    };
+    Some((len, rate, length, if version == 3 { 0x6b } else { 0x69 }))
 }

@@ -2,11 +2,15 @@
 
 use super::clock::Clock;
 use super::elementary::{Elementary, LONGEST};
+use super::pes::Carried;
+use super::ps;
 use super::psi::{Coding, Programmes, Stated};
 use super::ts::Packet;
 use crate::index::IndexOptions;
 use crate::index_error::{IndexError, IndexErrorKind};
 
+/// Streams of a program stream that are played, at most.
+const MAX_STREAMS: usize = 32;
 /// No stream has this number.
 const NONE: u8 = u8::MAX;
 
@@ -25,9 +29,70 @@ pub struct Streams {
     /// What was passed over or put right.
     pub notes: Vec<String>,
     changed: bool,
+    /// Streams of a program stream that are not played.
+    passed: Vec<u16>,
 }
 
 impl Streams {
+    /// Those of a program stream, which are known when they come.
+    pub fn of_program_stream() -> Streams {
+        Streams::new(0, 0, &[], 0)
+    }
+
+    /// Takes the packet of a program stream at byte `at` of the file.
+    pub fn take_program(&mut self, at: u64, packet: &ps::Packet) {
+        let known = |stream: &Elementary| stream.stated.pid == packet.stream;
+        let number = match self.all.iter().position(known) {
+            Some(number) => number,
+            None if self.passed.contains(&packet.stream) => return,
+            None => match self.add(packet) {
+                Some(number) => number,
+                None => {
+                    self.passed.push(packet.stream);
+                    return;
+                }
+            },
+        };
+        let stream = &mut self.all[number];
+        if packet.scrambled {
+            stream.scrambled += 1;
+            return;
+        }
+        let carried = Carried {
+            bytes: packet.body(),
+            head: packet.head,
+            starts: true,
+            stamp: packet.stamp,
+            missing: false,
+        };
+        if stream.carry(at, carried) {
+            stream.look(&mut self.clock, &mut self.view, false);
+        }
+    }
+
+    /// A stream of which the first packet has come; `None`: it is not played.
+    fn add(&mut self, packet: &ps::Packet) -> Option<usize> {
+        let stated = Stated {
+            pid: packet.stream,
+            coding: packet.coding(),
+            language: None,
+        };
+        let words = match &stated.coding {
+            Coding::Other(words) => *words,
+            coding if coding.is_picture() && self.all.iter().any(Elementary::is_picture) => {
+                "a second picture"
+            }
+            _ if self.all.len() >= MAX_STREAMS => "too many streams",
+            _ => {
+                self.all.extend(Elementary::new(stated));
+                return self.all.len().checked_sub(1);
+            }
+        };
+        let note = format!("track {} ({words}) skipped", packet.stream);
+        self.notes.push(note);
+        None
+    }
+
     /// Those of a programme that are `stated`, of a file that has so many others.
     pub fn new(map: u16, programme: u16, stated: &[Stated], others: usize) -> Streams {
         let mut notes = Vec::new();
@@ -61,6 +126,7 @@ impl Streams {
             view: 0,
             notes,
             changed: false,
+            passed: Vec::new(),
         }
     }
 

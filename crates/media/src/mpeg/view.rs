@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use super::nal::{Family, LENGTH, Units};
 use super::pes::Stream;
+use super::ps;
 use super::sounds::{Frames, Framing};
-use super::ts::{Layout, Walker};
+use super::ts::{self, Layout, Walker};
 use crate::places::{Place, STEP};
 use crate::samples::{Sample, Samples, SamplesError};
 use crate::title::{Title, Track};
@@ -20,6 +21,7 @@ const MORE: u64 = 64 << 10;
 #[derive(Clone, Copy, Debug)]
 enum How {
     Units(Family),
+    Bytes,
     Frames(Framing),
 }
 
@@ -28,6 +30,8 @@ impl How {
         Some(match (&track.codec, track.kind) {
             (Codec::H264(_), _) => How::Units(Family::H264),
             (Codec::H265(_), _) => How::Units(Family::H265),
+            (Codec::MpegVideo(_), _) => How::Bytes,
+            (Codec::MpegAudio(_), _) => How::Frames(Framing::Mpeg),
             (Codec::Aac(_), _) => How::Frames(Framing::Adts),
             (Codec::Ac3 | Codec::Eac3, _) => How::Frames(Framing::Dolby),
             (_, Kind::Video | Kind::Audio) => return None,
@@ -58,7 +62,8 @@ pub enum Filled {
 /// The making of some bytes of a view.
 #[derive(Debug)]
 pub struct Filling {
-    layout: Layout,
+    /// `None`: it is a program stream.
+    layout: Option<Layout>,
     len: u64,
     range: Range<u64>,
     parts: Vec<Part>,
@@ -76,9 +81,10 @@ impl Filling {
         len: u64,
         range: Range<u64>,
     ) -> Result<Option<Filling>, SamplesError> {
-        let Some(layout) = title.view.and_then(|view| Layout::of(view.packet)) else {
+        let Some(view) = title.view else {
             return Ok(None);
         };
+        let layout = Layout::of(view.packet);
         let place = |track: &Track, at: u64| track.places.get(usize::try_from(at).ok()?);
         let mut parts = Vec::new();
         let mut wanted = len..0;
@@ -144,21 +150,18 @@ impl Filling {
             })
             .collect();
         let start = self.wanted.start;
-        Walker::new(self.layout).walk(file, is_end, |within, packet| {
-            let at = start + within as u64;
-            for (part, (stream, bytes)) in self.parts.iter().zip(&mut streams) {
-                if part.pid != packet.pid || at < part.from.file || packet.scrambled {
-                    continue;
-                }
-                let fresh = if at == part.from.file {
-                    *stream = Stream::after(&packet);
-                    packet.payload.get(part.from.skip as usize..)
-                } else {
-                    stream.take(&packet).map(|carried| carried.bytes)
-                };
-                bytes.extend_from_slice(fresh.unwrap_or_default());
+        match self.layout {
+            Some(layout) => {
+                Walker::new(layout).walk(file, is_end, |within, packet| {
+                    self.take(start + within as u64, &packet, &mut streams);
+                });
             }
-        });
+            None => {
+                ps::walk(file, is_end, |within, packet| {
+                    self.take_program(start + within as u64, &packet, &mut streams);
+                });
+            }
+        }
         for (part, (_, bytes)) in self.parts.iter().zip(&streams) {
             let mut out = Out {
                 range: &self.range,
@@ -168,6 +171,7 @@ impl Filling {
             };
             let whole = match part.how {
                 How::Units(family) => out.units(family, bytes, is_end),
+                How::Bytes => Some(out.bytes(bytes)),
                 How::Frames(framing) => out.frames(framing, bytes, is_end),
             };
             match whole {
@@ -180,6 +184,38 @@ impl Filling {
             }
         }
         Filled::Whole
+    }
+}
+
+impl Filling {
+    /// Takes the packet of a transport stream at byte `at` of the file.
+    fn take(&self, at: u64, packet: &ts::Packet, streams: &mut [(Stream, Vec<u8>)]) {
+        for (part, (stream, bytes)) in self.parts.iter().zip(streams) {
+            if part.pid != packet.pid || at < part.from.file || packet.scrambled {
+                continue;
+            }
+            let fresh = if at == part.from.file {
+                *stream = Stream::after(packet);
+                packet.payload.get(part.from.skip as usize..)
+            } else {
+                stream.take(packet).map(|carried| carried.bytes)
+            };
+            bytes.extend_from_slice(fresh.unwrap_or_default());
+        }
+    }
+
+    /// Takes the packet of a program stream at byte `at` of the file.
+    fn take_program(&self, at: u64, packet: &ps::Packet, streams: &mut [(Stream, Vec<u8>)]) {
+        for (part, (_, bytes)) in self.parts.iter().zip(streams) {
+            if part.pid != packet.stream || at < part.from.file || packet.scrambled {
+                continue;
+            }
+            let skip = match at == part.from.file {
+                true => part.from.skip as usize,
+                false => packet.head,
+            };
+            bytes.extend_from_slice(packet.whole.get(skip..).unwrap_or_default());
+        }
     }
 }
 
@@ -260,6 +296,21 @@ impl Out<'_> {
             }
         }
         Some(true)
+    }
+
+    /// Takes bytes as they are. Whether nothing is missing.
+    fn bytes(&mut self, mut bytes: &[u8]) -> bool {
+        while self.has_more() {
+            let size = self.left.end - self.left.start;
+            let Some((sample, rest)) = bytes.split_at_checked(size as usize) else {
+                // What is there of it may be enough.
+                let wanted = self.range.end.saturating_sub(self.left.start);
+                return bytes.len() as u64 >= wanted && self.put(bytes);
+            };
+            self.put(sample);
+            bytes = rest;
+        }
+        true
     }
 
     /// Takes frames, without their heads.

@@ -317,7 +317,7 @@ impl<W: Clone, F> Machine<W, F> {
                 Agreed::Tcp { .. } => false,
             };
             let again = feedback.then(|| Again {
-                payload_type: track.rtx_type(),
+                payload_type: track.rtx_type,
                 ssrc: self.free_ssrc(),
                 seq: (self.settings.random)() as u16,
             });

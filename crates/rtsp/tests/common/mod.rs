@@ -124,6 +124,7 @@ impl Server {
         let track = |number, clock_rate| FilmTrack {
             number,
             payload_type: 95 + number as u8,
+            rtx_type: 111 + number as u8,
             clock_rate,
         };
         let film = |title: &str, tracks: &[FilmTrack]| (title.to_owned(), Ok(film(title, tracks)));

@@ -1,0 +1,231 @@
+//! MPEG-1 and MPEG-2 picture over RTP (RFC 2250 section 3): slices are kept whole where they fit a packet.
+
+use reelway_media::{MpegVideo as Config, TimedSample};
+
+use crate::bytes::Bytes;
+use crate::error::PlanError;
+use crate::plan::{Builder, FrameInfo, Plan};
+use crate::timing::Timing;
+
+/// Ticks a second (RFC 2250 section 3.3).
+pub(crate) const CLOCK_RATE: u32 = 90_000;
+
+/// Bytes of the header ahead of each packet's part of the stream.
+const HEAD: usize = 4;
+
+/// Start codes (ISO/IEC 13818-2 table 6-1).
+const PICTURE: u8 = 0;
+const SLICES: std::ops::RangeInclusive<u8> = 1..=0xaf;
+const SEQUENCE: u8 = 0xb3;
+
+#[derive(Clone, Debug)]
+pub(crate) struct MpegVideo {
+    sequence: Vec<u8>,
+}
+
+impl MpegVideo {
+    pub fn new(config: &Config) -> MpegVideo {
+        MpegVideo {
+            sequence: config.sequence.clone(),
+        }
+    }
+
+    /// The sequence header, which not every picture has that decoders may start at.
+    pub fn preface(&self, max_payload: usize) -> Plan {
+        let mut out = Builder::default();
+        let whole = &self.sequence[..];
+        if whole.is_empty() || whole.len() + HEAD > max_payload {
+            return Plan::default();
+        }
+        out.inline(&head(&PictureHead::default(), true, false, false));
+        out.inline(whole);
+        out.end_packet(false);
+        out.end_frame(FrameInfo {
+            sync: true,
+            ..FrameInfo::default()
+        });
+        out.finish()
+    }
+}
+
+/// Encoding name and format parameters.
+pub(crate) fn sdp() -> (String, String) {
+    (format!("MPV/{CLOCK_RATE}"), String::new())
+}
+
+/// What a picture's header says.
+#[derive(Clone, Copy, Debug, Default)]
+struct PictureHead {
+    temporal_reference: u16,
+    /// picture_coding_type: 1 I, 2 P, 3 B.
+    kind: u8,
+    /// full_pel_backward_vector, backward_f_code, full_pel_forward_vector, forward_f_code.
+    vectors: u8,
+}
+
+impl PictureHead {
+    /// Of what follows the start code.
+    fn parse(bytes: &[u8]) -> PictureHead {
+        let word = |at: usize| u64::from(bytes.get(at).copied().unwrap_or(0));
+        let bits = (0..6).fold(0, |bits, at| bits << 8 | word(at));
+        let take = |from: u32, count: u32| (bits >> (48 - from - count)) & ((1 << count) - 1);
+        let kind = take(10, 3) as u8;
+        // temporal_reference 10, picture_coding_type 3, vbv_delay 16.
+        let forward = if matches!(kind, 2 | 3) {
+            take(29, 4)
+        } else {
+            0
+        };
+        let backward = if kind == 3 { take(33, 4) } else { 0 };
+        PictureHead {
+            temporal_reference: take(0, 10) as u16,
+            kind,
+            vectors: (backward << 4 | forward) as u8,
+        }
+    }
+}
+
+/// The header of a packet: whether a sequence header is in it, and whether a slice begins and ends in it.
+fn head(picture: &PictureHead, sequence: bool, begins: bool, ends: bool) -> [u8; HEAD] {
+    let [high, low] = picture.temporal_reference.to_be_bytes();
+    let flags = u8::from(sequence) << 5 | u8::from(begins) << 4 | u8::from(ends) << 3;
+    [high & 3, low, flags | picture.kind & 7, picture.vectors]
+}
+
+/// Bytes of a picture that stay together: all headers, or a slice.
+struct Chunk {
+    start: usize,
+    end: usize,
+    is_slice: bool,
+}
+
+/// The parts of a picture, and what its header says.
+fn chunks(bytes: &[u8]) -> (Vec<Chunk>, PictureHead, bool) {
+    let (mut chunks, mut picture, mut sequence): (Vec<Chunk>, _, _) =
+        (Vec::new(), PictureHead::default(), false);
+    let mut at = 0;
+    while let Some(found) = bytes
+        .get(at..)
+        .and_then(|rest| rest.windows(4).position(|code| code[..3] == [0, 0, 1]))
+    {
+        let start = at + found;
+        let code = bytes[start + 3];
+        at = start + 4;
+        match code {
+            PICTURE => picture = PictureHead::parse(&bytes[at..]),
+            SEQUENCE => sequence = true,
+            _ => {}
+        }
+        let is_slice = SLICES.contains(&code);
+        match chunks.last_mut() {
+            // Headers stay together; those of a second field follow slices.
+            Some(last) if !last.is_slice && !is_slice => {}
+            Some(last) => {
+                last.end = start;
+                chunks.push(Chunk {
+                    start,
+                    end: bytes.len(),
+                    is_slice,
+                });
+            }
+            None => chunks.push(Chunk {
+                start: 0,
+                end: bytes.len(),
+                is_slice,
+            }),
+        }
+    }
+    if chunks.is_empty() && !bytes.is_empty() {
+        chunks.push(Chunk {
+            start: 0,
+            end: bytes.len(),
+            is_slice: false,
+        });
+    }
+    (chunks, picture, sequence)
+}
+
+pub(crate) fn plan(
+    samples: &[TimedSample],
+    bytes: &dyn Bytes,
+    timing: Timing,
+    max_payload: usize,
+) -> Result<Plan, PlanError> {
+    let mut out = Builder::default();
+    let mut own = Vec::new();
+    for sample in samples {
+        let offset = sample.sample.offset;
+        own.resize(sample.sample.size as usize, 0);
+        if !bytes.read_at(offset, &mut own) {
+            return Err(PlanError::Missing { offset });
+        }
+        let (chunks, picture, sequence) = chunks(&own);
+        packets(
+            &mut out,
+            offset,
+            &chunks,
+            &picture,
+            sequence,
+            max_payload - HEAD,
+        );
+        out.mark_last();
+        let due = timing.due(sample);
+        out.end_frame(FrameInfo {
+            due,
+            duration: timing.end(sample).saturating_sub(due).max(0),
+            shown: timing.shown(sample),
+            rtp_time: timing.rtp(sample) as u32,
+            sync: sample.sample.sync,
+            droppable: picture.kind == 3,
+        });
+    }
+    Ok(out.finish())
+}
+
+/// The packets of a picture whose first byte is at `offset` of the film; each takes `room` bytes of it.
+fn packets(
+    out: &mut Builder,
+    offset: u64,
+    chunks: &[Chunk],
+    picture: &PictureHead,
+    sequence: bool,
+    room: usize,
+) {
+    let mut put = |range: std::ops::Range<usize>, begins: bool, ends: bool| {
+        let has_sequence = sequence && range.start == 0;
+        out.inline(&head(picture, has_sequence, begins, ends));
+        out.film(
+            offset + range.start as u64,
+            (range.end - range.start) as u32,
+        );
+        out.end_packet(false);
+    };
+    // What waits to be sent: whole chunks, and whether slices are among them.
+    let (mut start, mut end, mut slices) = (0, 0, false);
+    for chunk in chunks {
+        if end > start && chunk.end - start > room {
+            put(start..end, slices, slices);
+            (start, slices) = (chunk.start, false);
+        }
+        if chunk.end - chunk.start > room {
+            // Too long for a packet: what follows begins a new one (section 3.1).
+            let mut at = start;
+            while at < chunk.end {
+                let to = (at + room).min(chunk.end);
+                put(
+                    at..to,
+                    chunk.is_slice && at == chunk.start,
+                    chunk.is_slice && to == chunk.end,
+                );
+                at = to;
+            }
+            (start, end) = (chunk.end, chunk.end);
+            continue;
+        }
+        end = chunk.end;
+        slices |= chunk.is_slice;
+    }
+    if end > start {
+        put(start..end, slices, slices);
+    }
+}
