@@ -244,7 +244,7 @@ function Empty() {
   return (
     <div class="empty">
       <h2>No films yet</h2>
-      <p>Put films (MP4 or Matroska) into the directory that this server watches. They will appear here.</p>
+      <p>Put films (MP4, Matroska, MPEG) into the directory that this server watches. They will appear here.</p>
       <p>To serve another directory, start the server with it:</p>
       <pre>
         <code>reelway serve /path/to/films</code>

@@ -128,7 +128,7 @@ pub fn payload(track: &Track, max_payload: usize) -> Payload {
 /// A track with nothing but its codec and timescale.
 pub fn track(codec: Codec, timescale: u32) -> Track {
     let kind = match codec {
-        Codec::H264(_) | Codec::H265(_) | Codec::Av1(_) => Kind::Video,
+        Codec::H264(_) | Codec::H265(_) | Codec::Av1(_) | Codec::MpegVideo(_) => Kind::Video,
         _ => Kind::Audio,
     };
     Track {
