@@ -241,7 +241,8 @@ impl Incoming {
         }
         let bytes = head.view.map_or(0, |view| view.bytes);
         // A view adds a byte to a unit of some at most.
-        if bytes > self.len.saturating_mul(2) {
+        let is_other = head.view.is_some_and(|view| view.file != self.len);
+        if is_other || bytes > self.len.saturating_mul(2) {
             return Err(wrong(format!("has a view of {bytes} bytes")));
         }
         let problems = head
@@ -320,6 +321,14 @@ fn add(
         let words = format!("has a sample {after} of track {id} that lies behind the film's end");
         return Err(wrong(words));
     }
+    // Who makes a part of a view looks for its samples from a place on, and trusts their order.
+    let before = tables[number].last().map_or(0, |last| last.bytes().end);
+    if head.view.is_some() && (sample.size == 0 || sample.offset < before) {
+        let (id, after) = (head.tracks[number].head.id, tables[number].len());
+        return Err(wrong(format!(
+            "has a sample {after} of track {id} out of order"
+        )));
+    }
     tables[number].push(sample);
     Ok(())
 }
@@ -337,6 +346,20 @@ fn finish(part: Part, table: &SampleTable) -> Result<(Track, i64), ExchangeError
         .map_err(|why| wrong(format!("has a track {id} that cannot be played: {why}")))?;
     if !table.iter().any(|sample| sample.sync) {
         return Err(wrong(format!("has no sync sample in track {id}")));
+    }
+    let (mut samples, mut number) = (table.iter().peekable(), 0);
+    for (place, nth) in places.iter().zip(0..) {
+        while samples
+            .next_if(|sample| sample.bytes().end <= nth * STEP)
+            .is_some()
+        {
+            number += 1;
+        }
+        if place.sample != number {
+            return Err(wrong(format!(
+                "has a place {nth} in track {id} that is none of its sample's"
+            )));
+        }
     }
     let (mut track, end) = head.track(entry, table);
     track.places = places.into_iter().collect();

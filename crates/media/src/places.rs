@@ -14,6 +14,8 @@ pub const STEP: u64 = 256 << 10;
 pub struct View {
     /// Bytes of all samples.
     pub bytes: u64,
+    /// Bytes of the file.
+    pub file: u64,
     /// Bytes from one packet of the file to the next; 0 where packets tell their own length.
     pub packet: u8,
 }

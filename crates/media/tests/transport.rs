@@ -3,7 +3,11 @@
 use std::ops::Range;
 
 use proptest::prelude::*;
-use reelway_media::{Codec, Container, Filled, Filling, Index, IndexOptions, Samples, index_with};
+use reelway_media::exchange::{self, Incoming};
+use reelway_media::{
+    Codec, Container, Filled, Filling, Index, IndexOptions, Place, Sample, SampleTable, Samples,
+    index_with,
+};
 
 /// Parameter sets of 320 × 180 pixels, Constrained Baseline.
 const SPS: &[u8] = &[
@@ -317,6 +321,55 @@ fn a_part_in_the_middle_needs_little_of_the_file() {
     assert!(wanted.end - wanted.start < 600 << 10, "{wanted:?} of {len}");
     let (_, reads) = view(&file, &index, at..at + (256 << 10));
     assert_eq!(reads, 1);
+}
+
+/// The index as another server gets it.
+fn sent(index: &Index, len: u64, change: impl FnOnce(&mut Index)) -> Result<Index, String> {
+    let mut index = index.clone();
+    change(&mut index);
+    let mut bytes = exchange::head(&index.title, len);
+    for table in &index.tables {
+        bytes.extend(table.as_bytes());
+    }
+    let mut incoming = Incoming::new(len, IndexOptions::default());
+    incoming.feed(&bytes).map_err(|error| error.to_string())?;
+    incoming.finish().map_err(|error| error.to_string())
+}
+
+#[test]
+fn another_server_gets_an_index_with_which_it_makes_the_same_view() {
+    let (file, units) = film(&vec![vec![9000]; 50], &[90; 94], 5, &[1, 0], (0, 0));
+    let (index, len) = (index(&file), file.len() as u64);
+    let theirs = sent(&index, len, |_| ()).unwrap();
+    assert_eq!(theirs, index);
+    is_whole(&file, &theirs, &units, 100_000);
+
+    let places = |index: &mut Index| {
+        let places = index.title.tracks[0].places.iter();
+        let later = places.map(|place| Place {
+            sample: place.sample + 1,
+            ..place
+        });
+        index.title.tracks[0].places = later.collect();
+    };
+    let error = sent(&index, len, places).unwrap_err();
+    assert!(error.contains("a place 0 in track 256"), "{error}");
+    let order = |index: &mut Index| {
+        let mut samples: Vec<Sample> = index.tables[1].iter().collect();
+        samples.swap(3, 4);
+        index.tables[1] = SampleTable::with_capacity(0);
+        samples
+            .into_iter()
+            .for_each(|sample| index.tables[1].push(sample));
+    };
+    let error = sent(&index, len, order).unwrap_err();
+    assert!(
+        error.contains("sample 4 of track 257 out of order"),
+        "{error}"
+    );
+    let view = |index: &mut Index| index.title.view.as_mut().unwrap().bytes *= 3;
+    let error = sent(&index, len, view).unwrap_err();
+    assert!(error.contains("a view of"), "{error}");
 }
 
 #[test]

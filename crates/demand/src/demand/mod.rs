@@ -115,6 +115,8 @@ pub struct Demand {
     held: Arc<Curve>,
     /// Bytes of the largest GOP.
     largest: u32,
+    /// Bytes of the file, and of the tracks, where these do not lie in it as they are played: all of it is read for them.
+    of_file: Option<(u64, u64)>,
     /// The tracks a player takes that says nothing: the first picture, the first sound.
     usual: Vec<usize>,
     /// What has been asked for, for all who watch.
@@ -239,6 +241,10 @@ impl Demand {
             curves: Mutex::default(),
             held: Arc::new(held.curve()),
             largest,
+            of_file: title.view.map(|view| {
+                let bytes = title.tracks.iter().map(|track| track.bytes);
+                (view.file, bytes.sum::<u64>().max(1))
+            }),
         }
     }
 
@@ -261,6 +267,7 @@ impl Demand {
             span,
             held: Arc::new(Curve::of_runs(held, span, self.bins)),
             largest: self.largest,
+            of_file: self.of_file,
             usual: self.usual.clone(),
             curves: Mutex::default(),
         }
@@ -308,6 +315,12 @@ impl Demand {
                     .1
                     .map_or(bytes, |carriage| carriage.wire(bytes, packets));
                 *sum = sum.saturating_add(need);
+            }
+        }
+        if let (None, Some((file, bytes))) = (wish.1, self.of_file) {
+            for sum in &mut sums {
+                let read = u128::from(*sum) * u128::from(file) / u128::from(bytes);
+                *sum = u32::try_from(read).unwrap_or(u32::MAX);
             }
         }
         let curve = Arc::new(match self.span {

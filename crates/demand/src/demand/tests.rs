@@ -237,3 +237,40 @@ fn a_film_whose_index_is_short_of_samples_is_told() {
         .is_err()
     );
 }
+
+#[test]
+fn all_of_a_file_is_read_whose_view_is_smaller() {
+    let sample = |nth: u64| Sample {
+        offset: nth * 1000,
+        size: 1000,
+        duration: 3600,
+        cts: 0,
+        sync: true,
+    };
+    let mut table = SampleTable::default();
+    (0..100).for_each(|nth| table.push(sample(nth)));
+    let group = |nth: u32| Group {
+        first: nth * 25,
+        count: 25,
+        dts: i64::from(nth) * 90_000,
+        cts: 0,
+        bytes: 25_000,
+        sync: true,
+    };
+    let track = FilmTrack {
+        samples: 100,
+        bytes: 100_000,
+        duration: 360_000,
+        groups: (0..4).map(group).collect(),
+        ..FilmTrack::new(256, Kind::Audio, Codec::Eac3, 90_000)
+    };
+    let mut title = Title::new(vec![track]);
+    title.view = Some(reelway_media::View {
+        bytes: 100_000,
+        file: 400_000,
+        packet: 188,
+    });
+    let demand = Demand::of(&title, &vec![table], PayloadOptions::default(), READING).unwrap();
+    assert_eq!(demand.disk().total(), 400_000);
+    assert_eq!(demand.coarse(4).disk().total(), 400_000);
+}

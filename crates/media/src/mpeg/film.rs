@@ -49,6 +49,7 @@ pub fn index(streams: Streams, layout: Option<Layout>, len: u64) -> Result<Index
     let mut index = lay_out(movie, container)?;
     index.title.view = Some(View {
         bytes: streams.view,
+        file: len,
         packet: layout.map_or(0, |layout| layout.stride as u8),
     });
     for track in &mut index.title.tracks {

@@ -146,7 +146,9 @@ impl Filling {
                     .iter()
                     .map(|sample| u64::from(sample.size))
                     .sum();
-                (Stream::default(), Vec::with_capacity(bytes as usize + 4096))
+                // Of samples as others say they are, no more than the file can have.
+                let most = (self.wanted.end - self.wanted.start).min(bytes);
+                (Stream::default(), Vec::with_capacity(most as usize))
             })
             .collect();
         let start = self.wanted.start;
