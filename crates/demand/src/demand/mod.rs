@@ -1,12 +1,17 @@
 //! What a film's tracks need, from the sample table alone: known as soon as the film is indexed.
 
+mod held;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use reelway_media::{Kind, Nanos, Samples, SamplesError, TimedSample, Title};
 use reelway_rtp::{Bytes, Payload, PayloadOptions};
 
-use crate::curve::{BIN, BINS, Counted, Curve, runs};
+use self::held::{Held, SideBySide};
+use crate::curve::{BIN, Counted, Curve, runs};
+
+pub use self::held::Reading;
 
 /// What a frame of Ethernet takes beside the IP packet: header 14, check sequence 4, preamble 8, and the
 /// gap to the next, 12 (IEEE 802.3). Counted so that a link of 100 Mbit/s is full at 100 Mbit/s.
@@ -92,15 +97,6 @@ impl Packed {
             u32::from_le_bytes(number)
         })
     }
-}
-
-/// How a film is read for its viewers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
-    /// Bytes of a block of the pool, all of which are held while any are.
-    pub block: u64,
-    /// How long before it is due a group is read at most; never before the group before it is being sent.
-    pub ahead: Nanos,
 }
 
 /// What a film needs. Made once for a film, by one pass over its sample table.
@@ -332,122 +328,6 @@ impl Demand {
         }
         curves.insert(wish, curve.clone());
         curve
-    }
-}
-
-/// Memory held along a film's time.
-struct Held {
-    /// Quarter seconds of the film.
-    bins: usize,
-    reading: Reading,
-    /// What is held when.
-    all: Vec<Hold>,
-}
-
-/// Blocks that are held for a group.
-struct Hold {
-    /// Quarter seconds, from the first to before the last.
-    from: u32,
-    to: u32,
-    /// Blocks of the file, from the first to before the last.
-    low: u32,
-    high: u32,
-}
-
-impl Held {
-    fn new(bins: usize, reading: Reading) -> Held {
-        let block = reading.block.max(1);
-        Held {
-            bins,
-            reading: Reading { block, ..reading },
-            all: Vec::new(),
-        }
-    }
-
-    /// A group is held from when it is read to its own end.
-    fn group(&mut self, begins: &[Nanos], group: usize, samples: &[TimedSample]) {
-        let filled = || {
-            let all = samples.iter().map(|sample| sample.sample.bytes());
-            all.filter(|bytes| !bytes.is_empty())
-        };
-        let (Some(low), Some(high)) = (
-            filled().map(|bytes| bytes.start).min(),
-            filled().map(|bytes| bytes.end).max(),
-        ) else {
-            return;
-        };
-        self.hold(begins, group, (low, high));
-    }
-
-    /// These bytes of the file are held for a group.
-    fn hold(&mut self, begins: &[Nanos], group: usize, (low, high): (u64, u64)) {
-        let of = |number: usize| begins.get(number).copied();
-        let before = of(group.saturating_sub(1)).unwrap_or(0);
-        let read = of(group).unwrap_or(0).saturating_sub(self.reading.ahead);
-        let start = read.max(before).max(0) / BIN;
-        let end = of(group + 1).map_or(self.bins, |end| (end.max(0) / BIN) as usize + 1);
-        let end = end.min(self.bins);
-        let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        self.all.push(Hold {
-            from: small(start as u64),
-            to: small(end as u64),
-            low: small(low / self.reading.block),
-            high: small(high.div_ceil(self.reading.block)),
-        });
-    }
-
-    fn curve(&mut self) -> Curve {
-        self.all.sort_unstable_by_key(|hold| hold.from);
-        let quarter = |level: u64| u32::try_from(level.div_ceil(BINS as u64)).unwrap_or(u32::MAX);
-        let mut coming = self.all.iter().peekable();
-        let mut here: Vec<&Hold> = Vec::new();
-        let bins = (0..self.bins as u32).map(|bin| {
-            here.retain(|hold| bin < hold.to);
-            while let Some(hold) = coming.next_if(|hold| hold.from <= bin) {
-                if bin < hold.to {
-                    here.push(hold);
-                }
-            }
-            here.sort_unstable_by_key(|hold| hold.low);
-            let (mut blocks, mut end) = (0, 0);
-            for hold in &here {
-                blocks += u64::from(hold.high.saturating_sub(hold.low.max(end)));
-                end = end.max(hold.high);
-            }
-            quarter(blocks * self.reading.block)
-        });
-        Curve::new(bins.collect())
-    }
-}
-
-/// Where groups lie in a file in which what is due at the same time lies side by side, as in nearly all.
-struct SideBySide {
-    /// When groups of any track begin, and the bytes of all before each.
-    begins: Vec<(Nanos, u64)>,
-    all: u64,
-}
-
-impl SideBySide {
-    fn of(title: &Title) -> SideBySide {
-        let groups = title.tracks.iter().flat_map(|track| {
-            let groups = track.groups.iter();
-            groups.map(|group| (track.decode(group.dts), u64::from(group.bytes)))
-        });
-        let mut begins: Vec<(Nanos, u64)> = groups.collect();
-        begins.sort_unstable();
-        let mut all = 0;
-        for (_, bytes) in &mut begins {
-            all += std::mem::replace(bytes, all);
-        }
-        SideBySide { begins, all }
-    }
-
-    /// Bytes of groups that begin before `at`.
-    fn before(&self, at: Nanos) -> u64 {
-        let next = self.begins.partition_point(|(begin, _)| *begin < at);
-        self.begins
-            .get(next)
-            .map_or(self.all, |(_, before)| *before)
     }
 }
 
