@@ -29,6 +29,7 @@ fn film() -> Film<()> {
     let track = |number| FilmTrack {
         number,
         payload_type: 95 + number as u8,
+        rtx_type: 127,
         clock_rate: 90_000,
     };
     let media = SdpMedia {

@@ -213,10 +213,10 @@ fn head(whole: &[u8]) -> Option<Head> {
 mod tests {
     use super::*;
 
-    fn walked(
-        bytes: &[u8],
-        is_end: bool,
-    ) -> (Vec<(usize, u16, Option<u64>, Vec<u8>)>, (usize, u64)) {
+    /// Where a packet begins, its stream, when it is shown, and what it carries.
+    type Found = (usize, u16, Option<u64>, Vec<u8>);
+
+    fn walked(bytes: &[u8], is_end: bool) -> (Vec<Found>, (usize, u64)) {
         let mut packets = Vec::new();
         let walked = walk(bytes, is_end, |at, packet| {
             let shown = packet.stamp.map(|stamp| stamp.shown);
