@@ -26,6 +26,7 @@ mod serve;
 mod stamp;
 mod start;
 mod stats;
+mod streams;
 pub mod summary;
 mod vtime;
 mod yardstick;
@@ -61,6 +62,16 @@ const EXPERIMENTS: &[Experiment] = &[
         minutes: 1,
         pages: &[Page {
             name: "index",
+            args: &[],
+        }],
+    },
+    Experiment {
+        name: "streams",
+        about: "how fast transport and program streams are indexed, beside ffprobe",
+        run: streams::run,
+        minutes: 4,
+        pages: &[Page {
+            name: "streams",
             args: &[],
         }],
     },

@@ -1,5 +1,7 @@
 //! MPEG-1 and MPEG-2 picture over RTP (RFC 2250 section 3): slices are kept whole where they fit a packet.
 
+use std::ops::Range;
+
 use reelway_media::{MpegVideo as Config, TimedSample};
 
 use crate::bytes::Bytes;
@@ -97,10 +99,12 @@ struct Chunk {
     start: usize,
     end: usize,
     is_slice: bool,
+    /// Of the picture, or the field, that it belongs to.
+    picture: PictureHead,
 }
 
-/// The parts of a picture, and what its header says.
-fn chunks(bytes: &[u8]) -> (Vec<Chunk>, PictureHead, bool) {
+/// The parts of a picture, and whether a sequence header is ahead of it.
+fn chunks(bytes: &[u8]) -> (Vec<Chunk>, bool) {
     let (mut chunks, mut picture, mut sequence): (Vec<Chunk>, _, _) =
         (Vec::new(), PictureHead::default(), false);
     let mut at = 0;
@@ -119,20 +123,18 @@ fn chunks(bytes: &[u8]) -> (Vec<Chunk>, PictureHead, bool) {
         let is_slice = SLICES.contains(&code);
         match chunks.last_mut() {
             // Headers stay together; those of a second field follow slices.
-            Some(last) if !last.is_slice && !is_slice => {}
-            Some(last) => {
-                last.end = start;
+            Some(last) if !last.is_slice && !is_slice => last.picture = picture,
+            last => {
+                if let Some(last) = last {
+                    last.end = start;
+                }
                 chunks.push(Chunk {
-                    start,
+                    start: if chunks.is_empty() { 0 } else { start },
                     end: bytes.len(),
                     is_slice,
+                    picture,
                 });
             }
-            None => chunks.push(Chunk {
-                start: 0,
-                end: bytes.len(),
-                is_slice,
-            }),
         }
     }
     if chunks.is_empty() && !bytes.is_empty() {
@@ -140,9 +142,10 @@ fn chunks(bytes: &[u8]) -> (Vec<Chunk>, PictureHead, bool) {
             start: 0,
             end: bytes.len(),
             is_slice: false,
+            picture,
         });
     }
-    (chunks, picture, sequence)
+    (chunks, sequence)
 }
 
 pub(crate) fn plan(
@@ -159,15 +162,8 @@ pub(crate) fn plan(
         if !bytes.read_at(offset, &mut own) {
             return Err(PlanError::Missing { offset });
         }
-        let (chunks, picture, sequence) = chunks(&own);
-        packets(
-            &mut out,
-            offset,
-            &chunks,
-            &picture,
-            sequence,
-            max_payload - HEAD,
-        );
+        let (chunks, sequence) = chunks(&own);
+        packets(&mut out, offset, &chunks, sequence, max_payload - HEAD);
         out.mark_last();
         let due = timing.due(sample);
         out.end_frame(FrameInfo {
@@ -176,56 +172,52 @@ pub(crate) fn plan(
             shown: timing.shown(sample),
             rtp_time: timing.rtp(sample) as u32,
             sync: sample.sample.sync,
-            droppable: picture.kind == 3,
+            droppable: chunks.iter().all(|chunk| chunk.picture.kind == 3),
         });
     }
     Ok(out.finish())
 }
 
 /// The packets of a picture whose first byte is at `offset` of the film; each takes `room` bytes of it.
-fn packets(
-    out: &mut Builder,
-    offset: u64,
-    chunks: &[Chunk],
-    picture: &PictureHead,
-    sequence: bool,
-    room: usize,
-) {
-    let mut put = |range: std::ops::Range<usize>, begins: bool, ends: bool| {
+fn packets(out: &mut Builder, offset: u64, chunks: &[Chunk], sequence: bool, room: usize) {
+    let mut put = |range: Range<usize>, picture: &PictureHead, begins: bool, ends: bool| {
         let has_sequence = sequence && range.start == 0;
         out.inline(&head(picture, has_sequence, begins, ends));
-        out.film(
-            offset + range.start as u64,
-            (range.end - range.start) as u32,
-        );
+        let len = (range.end - range.start) as u32;
+        out.film(offset + range.start as u64, len);
         out.end_packet(false);
     };
-    // What waits to be sent: whole chunks, and whether slices are among them.
-    let (mut start, mut end, mut slices) = (0, 0, false);
+    // Whole chunks that wait to be sent, and whether a slice is the last of them.
+    let (mut waits, mut slices, mut picture) = (0..0, false, PictureHead::default());
     for chunk in chunks {
-        if end > start && chunk.end - start > room {
-            put(start..end, slices, slices);
-            (start, slices) = (chunk.start, false);
+        // Headers are the first in their packet (section 3.1), and those of a second field have their own.
+        let is_full = chunk.end - waits.start > room;
+        if !waits.is_empty() && (is_full || (slices && !chunk.is_slice)) {
+            put(waits.clone(), &picture, slices, slices);
+            (waits, slices) = (chunk.start..chunk.start, false);
         }
+        picture = chunk.picture;
         if chunk.end - chunk.start > room {
-            // Too long for a packet: what follows begins a new one (section 3.1).
-            let mut at = start;
+            // Too long for a packet: what follows begins a new one.
+            let mut at = chunk.start;
             while at < chunk.end {
                 let to = (at + room).min(chunk.end);
+                let (begins, ends) = (at == chunk.start, to == chunk.end);
                 put(
                     at..to,
-                    chunk.is_slice && at == chunk.start,
-                    chunk.is_slice && to == chunk.end,
+                    &picture,
+                    chunk.is_slice && begins,
+                    chunk.is_slice && ends,
                 );
                 at = to;
             }
-            (start, end) = (chunk.end, chunk.end);
+            waits = chunk.end..chunk.end;
             continue;
         }
-        end = chunk.end;
+        waits.end = chunk.end;
         slices |= chunk.is_slice;
     }
-    if end > start {
-        put(start..end, slices, slices);
+    if !waits.is_empty() {
+        put(waits, &picture, slices, slices);
     }
 }

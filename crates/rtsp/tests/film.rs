@@ -62,7 +62,9 @@ fn a_film_without_such_a_track_says_why() {
     let Err(FilmError::Unplayable(words)) = film(&[Codec::Eac3]) else {
         panic!("AC-3 does not go over RTP")
     };
-    assert!(words.starts_with("film 'concerts/first' does not play over RTSP: AC-3 cannot"));
+    assert!(
+        words.starts_with("film 'concerts/first' does not play over RTSP: Enhanced AC-3 cannot")
+    );
 }
 
 #[test]

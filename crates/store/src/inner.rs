@@ -55,7 +55,7 @@ pub(crate) struct Inner {
     pub paging: Paging,
     pub tier: Option<(Arc<Tier>, Lane)>,
     /// Started with the first view.
-    makers: Mutex<Option<Arc<Makers>>>,
+    makers: Mutex<Option<Makers>>,
 }
 
 /// News that wait for the pool to be changed, at most.
@@ -299,20 +299,17 @@ impl Inner {
         file: &Arc<Source>,
         view: Arc<dyn View>,
     ) -> io::Result<Source> {
-        let makers = {
-            let mut makers = lock(&self.makers);
-            match &*makers {
-                Some(makers) => Arc::clone(makers),
-                None => {
-                    let lane = self.lane("views", Makers::depth(), false);
-                    Arc::clone(makers.insert(Arc::new(Makers::start(lane)?)))
-                }
-            }
+        let mut makers = lock(&self.makers);
+        let makers = match &mut *makers {
+            Some(makers) => makers,
+            none => none.insert(Makers::start()?),
         };
+        // A block of a view waits for blocks of the file with its memory in hand. As those from afar, they get a part of the
+        // pool only, so that there is always room for what they wait for.
+        let lane = makers.lane(file.lane(), |name, depth| self.lane(name, depth, true));
         let files = Arc::downgrade(self) as Weak<dyn Files>;
-        let view = Viewed::new(view, Arc::clone(file), &makers, files);
+        let view = Viewed::new(view, Arc::clone(file), makers, files);
         let number = self.opened(view.identity());
-        let lane = makers.lane.clone();
         Ok(Source::new(Arc::new(view), lane, number, None))
     }
 

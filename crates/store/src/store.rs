@@ -28,7 +28,7 @@ use crate::source::Source;
 use crate::span::Span;
 use crate::sync::lock;
 use crate::tier::{READERS, Tier};
-use crate::view::View;
+use crate::view::{self, View};
 use crate::watcher::Watcher;
 
 /// In how much time a block must come that is brought to the tier: later than those of all who watch.
@@ -343,13 +343,15 @@ impl Store {
         receiver.await.unwrap_or(Err(ReadError::Closed))
     }
 
-    /// Forgets the blocks of a file that is no more (deleted, or replaced by another) and leaves all
+    /// Forgets the blocks of a file, and of its view, that is no more (deleted, or replaced by another) and leaves all
     /// others; how many blocks became free. Those that somebody still plays from go when the viewer is
     /// done and their memory is needed.
     pub fn forget(&self, file: FileIdentity) -> usize {
+        let mut files = view::of(file, lock(&self.0.0.sources).keys());
+        files.push(file);
         let mut freed = 0;
         self.0.0.with_pool(|pool, now, finished| {
-            freed = pool.forget(file, now);
+            freed = files.iter().map(|file| pool.forget(*file, now)).sum();
             pool.dispatch(now, finished);
         });
         freed

@@ -5,6 +5,7 @@
 //! deadline, and a thread takes the samples out of them. So a disk, an origin and the tier know of files only, and what one block
 //! leaves of the file's blocks is in memory for the next.
 
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -27,6 +28,9 @@ use crate::sync::{Mutex, lock};
 const MAKERS: usize = 2;
 /// Blocks that are made at once; each keeps some of the file's in memory meanwhile.
 const DEPTH: usize = 8;
+
+/// Room for bytes of a file that a thread keeps for the next block.
+const MOST_KEPT: usize = 4 << 20;
 
 /// How a view is made of a file.
 pub trait View: Send + Sync + std::fmt::Debug + 'static {
@@ -52,6 +56,17 @@ pub trait Making: Send {
     fn make(&mut self, file: &[u8], into: &mut [u8]) -> io::Result<bool>;
 }
 
+/// Which of these are views of a file.
+pub(crate) fn of<'a>(
+    file: FileIdentity,
+    all: impl Iterator<Item = &'a FileIdentity>,
+) -> Vec<FileIdentity> {
+    let known = |other: &&FileIdentity| {
+        (other.device, other.inode, other.mtime_ns) == (!file.device, file.inode, file.mtime_ns)
+    };
+    all.filter(known).copied().collect()
+}
+
 /// Who is told of bytes that were asked for.
 pub(crate) type Got = Box<dyn FnOnce(Result<Span, ReadError>) + Send>;
 
@@ -64,24 +79,30 @@ pub(crate) trait Files: Send + Sync {
 /// The threads that make blocks of views.
 pub(crate) struct Makers {
     jobs: Sender<Job>,
-    pub lane: Lane,
+    /// By the number of the lane of their files: a place that does not answer stops its own views only.
+    lanes: HashMap<usize, Lane>,
 }
 
 impl Makers {
     /// Starts them.
-    pub fn start(lane: Lane) -> io::Result<Makers> {
+    pub fn start() -> io::Result<Makers> {
         let (jobs, taken) = channel();
         let taken = Arc::new(Mutex::new(taken));
         for number in 0..MAKERS {
             let taken = Arc::clone(&taken);
             supervise::thread(format!("view-{number}"), move || work(&taken))?;
         }
-        Ok(Makers { jobs, lane })
+        Ok(Makers {
+            jobs,
+            lanes: HashMap::new(),
+        })
     }
 
-    /// What its lane may have under way.
-    pub fn depth() -> usize {
-        DEPTH
+    /// The lane of views of files that this lane reads; `make` adds one of this name and depth.
+    pub fn lane(&mut self, file: &Lane, make: impl FnOnce(&str, usize) -> Lane) -> Lane {
+        let name = format!("views of {}", file.0.name);
+        let lane = self.lanes.entry(file.0.number);
+        lane.or_insert_with(|| make(&name, DEPTH)).clone()
     }
 }
 
@@ -102,6 +123,9 @@ fn work(jobs: &Mutex<Receiver<Job>>) {
         };
         supervise::inject("view");
         job.go_on(&mut bytes);
+        if bytes.capacity() > MOST_KEPT {
+            bytes = Vec::new();
+        }
     }
 }
 

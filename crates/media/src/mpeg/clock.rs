@@ -8,6 +8,8 @@ pub const RATE: u32 = 90_000;
 const WRAP: i64 = 1 << 33;
 /// Streams lie no further apart than that; beyond it the time has jumped.
 const MOST_APART: i64 = 10 * RATE as i64;
+/// A stream does not go back by more; beyond it the time has jumped.
+const MOST_BACK: i64 = RATE as i64;
 /// What a picture is taken to last before a jump.
 const STEP: i64 = RATE as i64 / 25;
 
@@ -23,8 +25,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The ticks of a stamp, on the line.
-    pub fn place(&mut self, stamp: u64) -> i64 {
+    /// The ticks of a stamp, on the line; the stream's own last sample is at `own`.
+    pub fn place(&mut self, stamp: u64, own: Option<i64>) -> i64 {
         let stamp = stamp as i64;
         let Some(latest) = self.latest else {
             self.latest = Some(stamp);
@@ -34,12 +36,14 @@ impl Clock {
             let at = stamp + offset;
             at + (latest - at + WRAP / 2).div_euclid(WRAP) * WRAP
         };
-        for offset in [self.offset, self.before] {
-            let at = near(offset);
-            if (at - latest).abs() <= MOST_APART {
-                self.latest = Some(latest.max(at));
-                return at;
-            }
+        let goes_on = |at: &i64| {
+            (at - latest).abs() <= MOST_APART && own.is_none_or(|own| *at >= own - MOST_BACK)
+        };
+        let places = [self.offset, self.before].map(near).into_iter();
+        let place = places.filter(goes_on).min_by_key(|at| (at - latest).abs());
+        if let Some(at) = place {
+            self.latest = Some(latest.max(at));
+            return at;
         }
         self.jumps += 1;
         self.before = self.offset;
@@ -66,23 +70,43 @@ mod tests {
     #[test]
     fn stamps_that_begin_again_go_on() {
         let mut clock = Clock::default();
-        assert_eq!(clock.place((1 << 33) - 3600), WRAP - 3600);
-        assert_eq!(clock.place(0), WRAP);
-        assert_eq!(clock.place((1 << 33) - 1800), WRAP - 1800, "another stream");
-        assert_eq!(clock.place(90_000), WRAP + 90_000);
+        assert_eq!(clock.place((1 << 33) - 3600, None), WRAP - 3600);
+        assert_eq!(clock.place(0, Some(WRAP - 3600)), WRAP);
+        assert_eq!(
+            clock.place((1 << 33) - 1800, None),
+            WRAP - 1800,
+            "another stream"
+        );
+        assert_eq!(clock.place(90_000, Some(WRAP)), WRAP + 90_000);
         assert_eq!(clock.jumps, 0);
     }
 
     #[test]
     fn a_jump_is_closed_for_all_streams() {
         let mut clock = Clock::default();
-        clock.place(1_000_000);
-        let picture = clock.place(500_000_000);
+        clock.place(1_000_000, None);
+        let picture = clock.place(500_000_000, Some(1_000_000));
         assert_eq!((picture, clock.jumps), (1_003_600, 1));
         // Sound from before the jump, then from behind it.
-        assert_eq!(clock.place(990_000), 990_000);
-        assert_eq!(clock.place(500_001_000), 1_004_600);
+        assert_eq!(clock.place(990_000, Some(988_000)), 990_000);
+        assert_eq!(clock.place(500_001_000, Some(990_000)), 1_004_600);
         assert_eq!(clock.jumps, 1);
+    }
+
+    #[test]
+    fn pieces_that_each_begin_anew_follow_each_other() {
+        let mut clock = Clock::default();
+        let mut last = None;
+        let mut all = Vec::new();
+        for _ in 0..3 {
+            for nth in 0..100 {
+                let at = clock.place(126_000 + nth * 3600, last);
+                last = Some(at);
+                all.push(at);
+            }
+        }
+        assert_eq!(clock.jumps, 2);
+        assert!(all.windows(2).all(|pair| pair[1] - pair[0] == 3600));
     }
 
     #[test]

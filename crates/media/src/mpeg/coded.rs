@@ -13,6 +13,9 @@ const PICTURE: u8 = 0;
 const SEQUENCE: u8 = 0xb3;
 const EXTENSION: u8 = 0xb5;
 const GROUP: u8 = 0xb8;
+/// Bytes of a sequence header without matrices, and of its extension, from the last byte of their start codes on.
+const SEQUENCE_BYTES: usize = 9;
+const EXTENSION_BYTES: usize = 7;
 /// A longer sequence header with its extension is none.
 const MAX_SEQUENCE: usize = 90;
 /// objectTypeIndication of MPEG-1 picture, of MPEG-2 picture of the simple profile (ISO/IEC 14496-1 table 5), and the streamType of
@@ -53,6 +56,13 @@ pub struct Picture {
     pub order: Order,
 }
 
+/// A unit with its start code behind other bytes; it has so many bytes at least, of which zeros at its end are not seen.
+fn with_zeros(before: &[u8], unit: &[u8], least: usize) -> Vec<u8> {
+    let mut bytes = [before, &[0, 0, 1], unit].concat();
+    bytes.resize(bytes.len().max(before.len() + 3 + least), 0);
+    bytes
+}
+
 /// What a sequence header says.
 #[derive(Clone, Debug, Default)]
 struct Sequence {
@@ -74,7 +84,7 @@ impl Sequence {
         let (aspect, rate) = (bits.take(4)? as u8, bits.take(4)? as usize);
         let period = *PERIODS.get(rate.checked_sub(1)?)?;
         (size.0 > 0 && size.1 > 0).then(|| Sequence {
-            bytes: [&[0, 0, 1], unit].concat(),
+            bytes: with_zeros(&[], unit, SEQUENCE_BYTES),
             size,
             aspect,
             period,
@@ -92,8 +102,7 @@ impl Sequence {
         self.size.0 |= wide << 12;
         self.size.1 |= high << 12;
         self.profile = Some(profile as u8);
-        self.bytes.extend([0, 0, 1]);
-        self.bytes.extend(unit);
+        self.bytes = with_zeros(&self.bytes, unit, EXTENSION_BYTES);
         Some(())
     }
 
@@ -266,7 +275,8 @@ impl Coded {
                     self.sequence.as_mut()?.extend(unit)?;
                 }
                 8 => {
-                    let (structure, flags) = (unit.get(3)? & 3, unit.get(4)?);
+                    // Zeros at the end of a unit are not seen as part of it.
+                    let (structure, flags) = (unit.get(3)? & 3, unit.get(4).unwrap_or(&0));
                     open.structure = structure;
                     open.fields = if flags & 2 != 0 { 3 } else { 2 };
                 }
@@ -332,5 +342,29 @@ mod tests {
         assert_eq!(found[0].order.period, 3600);
         let entry = coded.entry().unwrap();
         assert!(entry.windows(4).any(|kind| kind == b"esds"));
+    }
+
+    #[test]
+    fn two_fields_are_one_picture() {
+        let mut bytes = stream();
+        bytes.truncate(20);
+        let mut picture = |kind: u8, structure: u8| {
+            bytes.extend([0, 0, 1, PICTURE, 0, 0x40 | kind << 3, 0xff, 0xf8]);
+            bytes.extend([0, 0, 1, EXTENSION, 0x8f, 0xff, 0xf0 | structure, 0x42, 0x80]);
+            bytes.extend([0, 0, 1, 1, 0x12, 0x34, 0x80]);
+        };
+        for (kind, structure) in [(1, 1), (2, 2), (2, 2), (2, 1), (2, 3), (3, 1), (3, 1)] {
+            picture(kind, structure);
+        }
+        let mut coded = Coded::default();
+        let found: Vec<Picture> = std::iter::from_fn(|| coded.next(&bytes, true)).collect();
+        // Top and bottom, bottom and top, a frame, and two that do not belong together.
+        let sizes: Vec<u32> = found.iter().map(|picture| picture.size).collect();
+        assert_eq!(sizes, [20 + 48, 48, 24, 24, 24]);
+        let ticks: Vec<u32> = found.iter().map(|picture| picture.order.ticks).collect();
+        assert!(
+            ticks.iter().all(|ticks| *ticks == 5400),
+            "a field is shown again: {ticks:?}"
+        );
     }
 }

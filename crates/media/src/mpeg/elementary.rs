@@ -79,8 +79,38 @@ pub struct Elementary {
     pub dropped: u32,
     /// Pictures whose time is not stated.
     pub untimed: u32,
-    /// When the first picture of the group is shown, and how many have come of it.
-    group: (i64, u16),
+    group: Group,
+}
+
+/// A group of pictures in which not all have stamps.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    /// When its first picture is shown.
+    shown: i64,
+    /// Its pictures so far, and ticks of them.
+    count: u32,
+    ticks: u32,
+    /// Ticks of a picture, in the mean of the group before it: where fields are shown again they are more than those of one.
+    mean: u32,
+}
+
+impl Group {
+    /// Takes the next picture; how long after the group's first it is shown.
+    fn take(&mut self, order: Order) -> i64 {
+        if order.begins && self.count > 0 {
+            self.shown += i64::from(self.ticks);
+            self.mean = self.ticks / self.count;
+            (self.count, self.ticks) = (0, 0);
+        }
+        self.count = self.count.saturating_add(1);
+        self.ticks = self.ticks.saturating_add(order.ticks);
+        let mean = if self.mean > 0 {
+            self.mean
+        } else {
+            order.period
+        };
+        i64::from(order.number) * i64::from(mean)
+    }
 }
 
 impl Elementary {
@@ -115,7 +145,7 @@ impl Elementary {
             last: 0,
             dropped: 0,
             untimed: 0,
-            group: (0, 0),
+            group: Group::default(),
         })
     }
 
@@ -173,12 +203,15 @@ impl Elementary {
             return false;
         }
         let here = self.gone + self.buffer.len() as u64;
-        self.packets_at.push_back(At {
-            stream: here,
-            file: at,
-            head,
-        });
+        if !bytes.is_empty() {
+            self.packets_at.push_back(At {
+                stream: here,
+                file: at,
+                head,
+            });
+        }
         if let Some(stamp) = stamp {
+            self.stamps.pop_back_if(|(at, _)| *at == here);
             self.stamps.push_back((here, stamp));
         }
         self.buffer.extend_from_slice(bytes);
@@ -186,9 +219,11 @@ impl Elementary {
         starts || self.fresh >= LOOK
     }
 
-    /// Bytes that wait for their sample to be whole.
+    /// Bytes of memory that wait for their sample to be whole.
     pub fn waiting(&self) -> usize {
         self.buffer.len()
+            + self.packets_at.len() * size_of::<At>()
+            + self.stamps.len() * size_of::<(u64, Stamp)>()
     }
 
     /// Finds the samples that are whole, and adds them at the end of the view, which is `view` bytes long. `is_end`: nothing
@@ -315,17 +350,12 @@ impl Elementary {
         clock: &mut Clock,
     ) -> (i64, i32) {
         let last = self.table.last();
-        if let Some(order) = order.filter(|order| order.begins) {
-            self.group.0 += i64::from(self.group.1) * i64::from(order.period);
-            self.group.1 = 0;
-        }
-        let number = order.map_or(0, |order| i64::from(order.number) * i64::from(order.period));
-        self.group.1 = order.map_or(0, |order| self.group.1.max(order.number + 1));
+        let number = order.map_or(0, |order| self.group.take(order));
         let Some(stamp) = stamp else {
             // Decoded after the one before, and shown where it stands in its group.
             let at = self.end();
             let waits = match order {
-                Some(_) => (self.group.0 + number - at).clamp(0, i64::from(RATE)) as i32,
+                Some(_) => (self.group.shown + number - at).clamp(0, i64::from(RATE)) as i32,
                 None => {
                     self.untimed += 1;
                     last.map_or(0, |last| last.cts)
@@ -333,21 +363,22 @@ impl Elementary {
             };
             return (at, waits);
         };
-        let at = clock.place(stamp.decoded);
-        self.group.0 = at + i64::from(wait(stamp)) - number;
-        // Two are not decoded at once.
-        let at = if last.is_some() {
-            at.max(self.last + 1)
-        } else {
-            at
+        let stated = clock.place(stamp.decoded, last.map(|_| self.last));
+        let shown = stated + i64::from(wait(stamp));
+        self.group.shown = shown - number;
+        // Two are not decoded at once, whatever is stated. When they are shown stays.
+        let at = match last {
+            Some(_) => stated.max(self.last + 1),
+            None => stated,
         };
-        (at, wait(stamp))
+        (at, i32::try_from(shown - at).unwrap_or(0))
     }
 
     /// When a frame of sound begins.
     fn sound_time(&self, stamp: Option<Stamp>, clock: &mut Clock) -> i64 {
         let rate = self.timescale();
-        let stated = stamp.map(|stamp| rescale(clock.place(stamp.shown), RATE, rate));
+        let own = (!self.table.is_empty()).then(|| rescale(self.last, rate, RATE));
+        let stated = stamp.map(|stamp| rescale(clock.place(stamp.shown, own), RATE, rate));
         match (stated, self.table.is_empty()) {
             (Some(stated), true) => stated,
             (Some(stated), false) if (stated - self.end()).abs() > i64::from(rate / OFF) => {

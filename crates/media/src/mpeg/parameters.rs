@@ -303,7 +303,7 @@ fn h264(sps: &[u8]) -> Option<Shape> {
             }
         }
     }
-    let frame_bits = bits.number()? + 4;
+    let frame_bits = bits.number()?.checked_add(4)?;
     match bits.number()? {
         0 => {
             bits.number()?;
@@ -360,7 +360,7 @@ fn scaling_list(bits: &mut Golomb, size: usize) -> Option<()> {
     let (mut last, mut next) = (8, 8);
     for _ in 0..size {
         if next != 0 {
-            next = (last + bits.signed()? + 256) & 0xff;
+            next = (last + (bits.signed()? & 0xff)) & 0xff;
         }
         last = if next == 0 { last } else { next };
     }
@@ -411,7 +411,7 @@ fn h265(sps: &[u8]) -> Option<Shape> {
 
 /// The aspect ratio, of what follows the bit depths.
 fn h265_aspect(bits: &mut Golomb, layers: u8) -> Option<(u32, u32)> {
-    let order_bits = bits.number()? + 4;
+    let order_bits = bits.number()?.checked_add(4)?;
     let each = bits.flag()?;
     for _ in 0..if each { layers + 1 } else { 1 } {
         for _ in 0..3 {

@@ -243,3 +243,133 @@ fn has_recovery_point(unit: &[u8]) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bits, most significant first.
+    #[derive(Default)]
+    struct Bits(Vec<bool>);
+
+    impl Bits {
+        fn put(mut self, value: u32, count: u32) -> Bits {
+            self.0
+                .extend((0..count).rev().map(|bit| value >> bit & 1 == 1));
+            self
+        }
+
+        /// ue(v).
+        fn number(self, value: u32) -> Bits {
+            let length = (value + 1).ilog2();
+            self.put(value + 1, 2 * length + 1)
+        }
+
+        fn bytes(self, head: &[u8]) -> Vec<u8> {
+            let bits = self.put(1, 1).0;
+            let bytes = bits.chunks(8).map(|bits| {
+                (0..8).fold(0, |byte, at| {
+                    byte << 1 | u8::from(bits.get(at) == Some(&true))
+                })
+            });
+            head.iter().copied().chain(bytes).collect()
+        }
+    }
+
+    /// A sequence whose pictures may be fields, with four bits of frame_num.
+    fn sps() -> Vec<u8> {
+        let bits = Bits::default()
+            .number(0)
+            .number(0)
+            .number(2)
+            .number(1)
+            .put(0, 1);
+        let size = bits.number(3).number(1).put(0, 1).put(0, 1).put(1, 1);
+        size.put(0, 2).bytes(&[0x67, 77, 0, 30])
+    }
+
+    /// The first slice of a field of frame `frame`.
+    fn field(head: u8, kind: u32, frame: u32, bottom: bool) -> Vec<u8> {
+        let bits = Bits::default()
+            .number(0)
+            .number(kind)
+            .number(0)
+            .put(frame, 4);
+        bits.put(1, 1)
+            .put(bottom.into(), 1)
+            .put(0x5a5a, 16)
+            .bytes(&[head])
+    }
+
+    fn stream(units: &[Vec<u8>]) -> Vec<u8> {
+        units
+            .iter()
+            .flat_map(|unit| [&[0, 0, 1][..], unit].concat())
+            .collect()
+    }
+
+    fn found(bytes: &[u8]) -> Vec<Picture> {
+        let mut pictures = Pictures::new(Family::H264);
+        std::iter::from_fn(|| pictures.next(bytes, true)).collect()
+    }
+
+    #[test]
+    fn two_fields_are_one_picture_also_with_delimiters_between_them() {
+        let delimiter = || vec![9, 0x10];
+        let pps = vec![0x68, 0xce, 0x38, 0x80];
+        let mut units = vec![delimiter(), sps(), pps.clone()];
+        for frame in 0..3 {
+            if frame > 0 {
+                units.push(delimiter());
+            }
+            let key = frame == 0;
+            units.push(field(
+                if key { 0x65 } else { 0x41 },
+                if key { 7 } else { 5 },
+                frame,
+                false,
+            ));
+            units.push(delimiter());
+            units.push(field(0x41, 5, frame, true));
+        }
+        let pictures = found(&stream(&units));
+        let size = |units: &[&Vec<u8>]| units.iter().map(|unit| unit.len() as u32 + 4).sum::<u32>();
+        assert_eq!(pictures.len(), 3);
+        assert!(pictures[0].sync && !pictures[1].sync);
+        assert_eq!(
+            pictures[0].size,
+            size(&[&units[1], &units[2], &units[3], &units[5]])
+        );
+        assert_eq!(pictures[1].size, size(&[&units[7], &units[9]]));
+        // Two top fields of the same number are no frame.
+        let apart = [
+            sps(),
+            pps,
+            field(0x65, 7, 0, false),
+            field(0x41, 5, 0, false),
+        ];
+        assert_eq!(found(&stream(&apart)).len(), 2);
+    }
+
+    #[test]
+    fn decoders_start_at_intra_pictures_that_are_marked() {
+        let pps = vec![0x68, 0xce, 0x38, 0x80];
+        let point = vec![6, 6, 1, 0x80, 0x80];
+        let intra = |frame| field(0x41, 7, frame, false);
+        let units = [
+            sps(),
+            pps,
+            intra(0),
+            intra(1),
+            point,
+            intra(2),
+            field(0x41, 5, 3, false),
+        ];
+        let sync: Vec<bool> = found(&stream(&units))
+            .iter()
+            .map(|picture| picture.sync)
+            .collect();
+        // Parameter sets before it, nothing, a recovery point; no intra picture.
+        assert_eq!(sync, [true, false, true, false]);
+    }
+}

@@ -12,8 +12,8 @@ pub const PAT: u16 = 0;
 const MAX_PROGRAMMES: usize = 128;
 /// Streams of a programme beyond this are not looked at.
 const MAX_STREAMS: usize = 64;
-/// Longest section, with its head.
-const MAX_SECTION: usize = 3 + 1021;
+/// What fills the rest of a packet.
+const STUFFING: u8 = 0xff;
 
 /// What a stream is coded in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,27 +65,44 @@ struct Section {
 }
 
 impl Section {
-    /// Takes a packet; the whole section, when its end has come.
-    fn take(&mut self, packet: &Packet) -> Option<Vec<u8>> {
+    /// Takes a packet; the whole sections whose ends have come.
+    fn take(&mut self, packet: &Packet) -> Vec<Vec<u8>> {
+        let mut whole = Vec::new();
         let mut payload = packet.payload;
         if packet.starts {
-            let (pointer, rest) = payload.split_first()?;
-            payload = rest.get(usize::from(*pointer)..)?;
+            let Some((pointer, rest)) = payload.split_first() else {
+                return whole;
+            };
+            let (before, after) = rest.split_at(usize::from(*pointer).min(rest.len()));
+            self.add(before, &mut whole);
             self.bytes.clear();
             self.began = true;
+            payload = after;
         }
-        if !self.began {
-            return None;
+        self.add(payload, &mut whole);
+        whole
+    }
+
+    fn add(&mut self, mut payload: &[u8], whole: &mut Vec<Vec<u8>>) {
+        while self.began && !payload.is_empty() {
+            let length = match self.bytes[..] {
+                [] if payload[0] == STUFFING => return self.began = false,
+                [_, high, low, ..] => 3 + (usize::from(high & 0xf) << 8) + usize::from(low),
+                _ => self.bytes.len() + 1,
+            };
+            let wanted = length.saturating_sub(self.bytes.len()).min(payload.len());
+            let (more, rest) = payload.split_at(wanted);
+            self.bytes.extend_from_slice(more);
+            payload = rest;
+            if self.bytes.len() >= 3 && self.bytes.len() >= self.length() {
+                whole.push(std::mem::take(&mut self.bytes));
+            }
         }
-        let room = MAX_SECTION.saturating_sub(self.bytes.len());
-        self.bytes.extend(&payload[..payload.len().min(room)]);
-        let length = usize::from(self.bytes.get(1)? & 0xf) << 8 | usize::from(*self.bytes.get(2)?);
-        if self.bytes.len() < 3 + length {
-            return None;
-        }
-        self.began = false;
-        self.bytes.truncate(3 + length);
-        Some(std::mem::take(&mut self.bytes))
+    }
+
+    /// Bytes of the section whose head has come.
+    fn length(&self) -> usize {
+        3 + (usize::from(self.bytes[1] & 0xf) << 8) + usize::from(self.bytes[2])
     }
 }
 
@@ -104,16 +121,20 @@ impl Programmes {
     /// Takes a packet of any stream; the PID of the programme map that it completes.
     pub fn take(&mut self, packet: &Packet) -> Option<u16> {
         if packet.pid == PAT {
-            let section = self.pat.take(packet)?;
-            self.list(&section);
+            for section in self.pat.take(packet) {
+                self.list(&section);
+            }
             return None;
         }
         if !self.numbers.contains_key(&packet.pid) {
             return None;
         }
         let section = self.sections.entry(packet.pid).or_default();
-        let section = section.take(packet)?;
-        let streams = map(&section)?;
+        // Other programmes may have theirs in the same packets.
+        let number = self.numbers.get(&packet.pid)?.to_be_bytes();
+        let sections = section.take(packet).into_iter();
+        let own = sections.filter(|section| section.get(3..5) == Some(&number));
+        let streams = own.filter_map(|section| map(&section)).last()?;
         self.maps.insert(packet.pid, streams);
         Some(packet.pid)
     }

@@ -5,6 +5,8 @@ use crate::sample_entry::{dac3, dec3, decoder, esds, sound};
 
 /// Bytes of a frame that its length is in.
 const HEAD: usize = 9;
+/// A set of frames of E-AC-3 has no more: eight substreams with as many that depend on each, in six parts.
+const MOST_PARTS: u32 = 8 * 9 * 6;
 /// Samples of a frame of AC-3, and of a whole set of frames of E-AC-3.
 const DOLBY: u32 = 1536;
 const RATES: [u32; 13] = [
@@ -104,7 +106,7 @@ impl Frames {
         loop {
             let start = self.at;
             let rest = bytes.get(start..)?;
-            if rest.len() < HEAD {
+            if rest.is_empty() || (rest.len() < HEAD && !is_end) {
                 return None;
             }
             let Some(head) = self.framing.head(rest) else {
@@ -112,7 +114,7 @@ impl Frames {
                 continue;
             };
             let mut end = start + head.len;
-            let mut blocks = head.blocks;
+            let (mut blocks, mut parts) = (head.blocks, 1);
             // What follows tells whether it is a frame, and whether more belongs to it.
             loop {
                 let next = bytes.get(end..).unwrap_or_default();
@@ -124,7 +126,12 @@ impl Frames {
                 }
                 let follows = self.framing.head(next);
                 match follows {
+                    Some(_) if parts >= MOST_PARTS => {
+                        end = start;
+                        break;
+                    }
                     Some(follows) if follows.joins || blocks < 6 => {
+                        parts += 1;
                         end += follows.len;
                         blocks += if follows.joins { 0 } else { follows.blocks };
                     }
@@ -167,7 +174,7 @@ impl Frames {
 
 impl Framing {
     fn head(self, bytes: &[u8]) -> Option<Head> {
-        let head = bytes.first_chunk::<HEAD>()?;
+        let head = &beginning(bytes);
         match self {
             Framing::Adts => {
                 if head[0] != 0xff || head[1] & 0xf6 != 0xf0 {
@@ -221,7 +228,7 @@ impl Framing {
         };
         match self {
             Framing::Adts => {
-                let head = frame.first_chunk::<HEAD>()?;
+                let head = beginning(frame);
                 let object = (head[2] >> 6) + 1;
                 let index = head[2] >> 2 & 0xf;
                 let channels = (head[2] & 1) << 2 | head[3] >> 6;
@@ -233,8 +240,8 @@ impl Framing {
                 is_plain.then(|| entry(b"mp4a", rate, 1024, channels, &esds(&config.to_be_bytes())))
             }
             Framing::Mpeg => {
-                let (_, rate, length, object_type) = mpeg(frame.first_chunk()?)?;
-                let channels = if frame[3] >> 6 == 3 { 1 } else { 2 };
+                let (_, rate, length, object_type) = mpeg(&beginning(frame))?;
+                let channels = if frame.get(3)? >> 6 == 3 { 1 } else { 2 };
                 Some(entry(
                     b"mp4a",
                     rate,
@@ -254,6 +261,14 @@ impl Framing {
             }
         }
     }
+}
+
+/// The first bytes of a frame; the shortest frames have fewer.
+fn beginning(frame: &[u8]) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    let len = frame.len().min(HEAD);
+    head[..len].copy_from_slice(&frame[..len]);
+    head
 }
 
 /// A frame of AC-3.

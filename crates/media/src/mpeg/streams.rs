@@ -180,7 +180,9 @@ impl Streams {
                 format!("has more than the {most} samples that are allowed"),
             ));
         }
-        match self.all.iter().find(|stream| stream.waiting() > LONGEST) {
+        let waiting: usize = self.all.iter().map(Elementary::waiting).sum();
+        let longest = self.all.iter().max_by_key(|stream| stream.waiting());
+        match longest.filter(|_| waiting > LONGEST) {
             Some(stream) => {
                 let problem = format!("has no sample in {} MiB", LONGEST >> 20);
                 Err(error(Some(stream), problem))

@@ -99,12 +99,15 @@ impl Filling {
             let Some(last) = samples.last() else {
                 continue;
             };
-            let next = place(track, range.end.div_ceil(STEP)).map_or(len, |next| next.file);
+            let next = place(track, range.end.div_ceil(STEP));
+            // A stream that ends here is looked for as far as its bytes reach; where it goes on tells of all others.
+            let next = next.filter(|next| next.sample < track.samples);
+            let bytes: u64 = samples.iter().map(|sample| u64::from(sample.size)).sum();
+            let end = next.map_or(from.file.saturating_add(bytes), |next| {
+                next.file.saturating_add(last.size.into())
+            });
             wanted.start = wanted.start.min(from.file);
-            wanted.end = wanted
-                .end
-                .max(next + u64::from(last.size))
-                .saturating_add(MORE);
+            wanted.end = wanted.end.max(end);
             parts.push(Part {
                 pid,
                 how,
@@ -112,7 +115,7 @@ impl Filling {
                 samples,
             });
         }
-        wanted.end = wanted.end.min(len);
+        wanted.end = wanted.end.saturating_add(MORE).min(len);
         wanted.start = wanted.start.min(wanted.end);
         Ok(Some(Filling {
             layout,
@@ -179,7 +182,9 @@ impl Filling {
             match whole {
                 Some(true) => {}
                 Some(false) if !is_end => {
-                    self.wanted.end = (self.wanted.end + STEP).min(self.len);
+                    // Twice as much, so that it does not take many attempts.
+                    let more = (self.wanted.end - self.wanted.start).max(STEP);
+                    self.wanted.end = self.wanted.end.saturating_add(more).min(self.len);
                     return Filled::More;
                 }
                 _ => return Filled::Different,
