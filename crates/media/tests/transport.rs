@@ -449,3 +449,41 @@ proptest! {
         is_whole(&file, &index, &units, block);
     }
 }
+
+#[test]
+fn sound_that_is_silent_for_long_is_never_looked_for_far_away() {
+    let mut mux = Mux {
+        bytes: Vec::new(),
+        counters: [0; 2],
+        around: (0, 0),
+    };
+    mux.tables();
+    let mut units = [Vec::new(), Vec::new()];
+    for nth in 0..160 {
+        let shown = picture(nth, &[90_000]);
+        let packets = mux.pes(PICTURE, 90_000 + nth as u64 * 3600, &shown.stream);
+        // Sound is there at the beginning, in the middle and not at the end; a frame is cut off where it ends.
+        let mut sound = Vec::new();
+        if nth < 10 || (90..100).contains(&nth) {
+            let heard = frame(nth, 500);
+            let mut bytes = heard.stream.clone();
+            units[1].push(heard);
+            if nth == 9 {
+                bytes.extend(&frame(nth, 600).stream[..300]);
+            }
+            sound = mux.pes(SOUND, 90_000 + nth as u64 * 3600, &bytes);
+        }
+        units[0].push(shown);
+        mux.interleave(packets, sound, &[1, 0]);
+    }
+    let file = mux.bytes;
+    let index = index(&file);
+    is_whole(&file, &index, &units, 256 << 10);
+    let bytes = index.title.view.expect("a view").bytes;
+    for at in (0..bytes).step_by(256 << 10) {
+        let range = at..(at + (256 << 10)).min(bytes);
+        let filling = Filling::new(&index.title, &index.tables, file.len() as u64, range);
+        let wanted = filling.unwrap().unwrap().wanted();
+        assert!(wanted.end - wanted.start < 10 << 20, "{wanted:?} at {at}");
+    }
+}

@@ -8,7 +8,7 @@ use super::nal::Family;
 use super::pes::{Carried, Stamp, Stream};
 use super::pictures::Pictures;
 use super::psi::{Coding, Stated};
-use super::sounds::{Frames, Framing, Kind};
+use super::sounds::{Frames, Framing, GAP, Kind};
 use crate::places::{Place, STEP};
 use crate::samples::{Sample, SampleTable};
 use crate::time::rescale;
@@ -62,6 +62,8 @@ pub struct Elementary {
     gone: u64,
     /// Bytes that came since samples were looked for.
     fresh: usize,
+    /// Where in the file the packet lies that was the last to carry something.
+    latest: u64,
     packets_at: VecDeque<At>,
     stamps: VecDeque<(u64, Stamp)>,
     /// Whether a PES packet has begun, and a sample that can be decoded.
@@ -134,6 +136,7 @@ impl Elementary {
             buffer: Vec::new(),
             gone: 0,
             fresh: 0,
+            latest: 0,
             packets_at: VecDeque::new(),
             stamps: VecDeque::new(),
             started: false,
@@ -176,20 +179,43 @@ impl Elementary {
         self.last + self.table.last().map_or(0, |last| i64::from(last.duration))
     }
 
-    /// Takes a packet at byte `at` of the file. Whether samples should be looked for.
-    pub fn take(&mut self, at: u64, packet: &super::ts::Packet) -> bool {
+    /// Takes a packet at byte `at` of the file; what is whole then goes to the end of the view, which is `view` bytes long.
+    pub fn take(&mut self, at: u64, packet: &super::ts::Packet, clock: &mut Clock, view: &mut u64) {
         if packet.scrambled {
             self.scrambled += 1;
-            return false;
-        }
-        match self.packets.take(packet) {
-            Some(carried) => self.carry(at, carried),
-            None => false,
+        } else if let Some(carried) = self.packets.take(packet) {
+            self.carry(at, carried, clock, view);
         }
     }
 
-    /// Takes what a packet at byte `at` of the file carries. Whether samples should be looked for.
-    pub fn carry(&mut self, at: u64, carried: Carried) -> bool {
+    /// Takes what a packet at byte `at` of the file carries; see [`Elementary::take`].
+    pub fn carry(&mut self, at: u64, carried: Carried, clock: &mut Clock, view: &mut u64) {
+        if !carried.bytes.is_empty() {
+            self.rest(at, clock, view);
+            self.latest = at;
+        }
+        if self.add_packet(at, carried) {
+            self.look(clock, view, false);
+        }
+    }
+
+    /// Ends what has come of sound, where that is long before byte `now` of the file.
+    pub fn rest(&mut self, now: u64, clock: &mut Clock, view: &mut u64) {
+        if self.buffer.is_empty() || now <= self.latest + GAP || self.is_picture() {
+            return;
+        }
+        self.look(clock, view, true);
+        if let Finder::Sounds(frames, framing, _) = &mut self.finder {
+            *frames = Frames::new(*framing);
+        }
+        self.gone += self.buffer.len() as u64;
+        self.buffer.clear();
+        self.packets_at.clear();
+        self.stamps.clear();
+    }
+
+    /// Adds what a packet carries. Whether samples should be looked for.
+    fn add_packet(&mut self, at: u64, carried: Carried) -> bool {
         let Carried {
             bytes,
             head,
@@ -228,7 +254,7 @@ impl Elementary {
 
     /// Finds the samples that are whole, and adds them at the end of the view, which is `view` bytes long. `is_end`: nothing
     /// follows.
-    pub fn look(&mut self, clock: &mut Clock, view: &mut u64, is_end: bool) {
+    fn look(&mut self, clock: &mut Clock, view: &mut u64, is_end: bool) {
         self.fresh = 0;
         while let Some(found) = self.find(is_end) {
             self.add(found, clock, view);
@@ -409,6 +435,11 @@ impl Elementary {
         while (self.places.len() as u64 * STEP) < end {
             self.places.push(place);
         }
+    }
+
+    /// Finds the samples that are whole at the end of the file.
+    pub fn finish(&mut self, clock: &mut Clock, view: &mut u64) {
+        self.look(clock, view, true);
     }
 
     /// Ends the marks: nothing comes up to byte `view` of the view, where it ends; the file has `len` bytes.

@@ -114,7 +114,7 @@ impl Reader {
                 self.begin()
             }
             Phase::Reading(streams) => {
-                streams.check(&self.options)?;
+                streams.check(self.at, &self.options)?;
                 if is_end {
                     streams.end(self.lost, self.len);
                 }

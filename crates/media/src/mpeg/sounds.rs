@@ -37,6 +37,10 @@ const MPEG_RATES: [[usize; 14]; 5] = [
 /// streamType of sound with its reserved bit (ISO/IEC 14496-1 table 6).
 const AUDIO: u8 = 0x15;
 
+/// Sound that is silent for so many bytes of the file ends there, and begins anew: nothing of a frame lies on both sides. So a frame
+/// is never looked for far from where it begins. (Films of fuzzers are shorter.)
+pub const GAP: u64 = if cfg!(fuzzing) { 2 << 10 } else { 4 << 20 };
+
 /// How sound is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {

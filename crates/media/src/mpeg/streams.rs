@@ -65,9 +65,7 @@ impl Streams {
             stamp: packet.stamp,
             missing: false,
         };
-        if stream.carry(at, carried) {
-            stream.look(&mut self.clock, &mut self.view, false);
-        }
+        stream.carry(at, carried, &mut self.clock, &mut self.view);
     }
 
     /// A stream of which the first packet has come; `None`: it is not played.
@@ -139,9 +137,7 @@ impl Streams {
             }
             return;
         };
-        if stream.take(at, packet) {
-            stream.look(&mut self.clock, &mut self.view, false);
-        }
+        stream.take(at, packet, &mut self.clock, &mut self.view);
     }
 
     /// The programme's map has come again.
@@ -161,7 +157,14 @@ impl Streams {
         }
     }
 
-    pub fn check(&self, options: &IndexOptions) -> Result<(), IndexError> {
+    /// Looks after them when all up to byte `now` of the file has been read.
+    ///
+    /// # Errors
+    /// They take too much memory.
+    pub fn check(&mut self, now: u64, options: &IndexOptions) -> Result<(), IndexError> {
+        for stream in &mut self.all {
+            stream.rest(now, &mut self.clock, &mut self.view);
+        }
         let samples: u64 = self
             .all
             .iter()
@@ -193,7 +196,7 @@ impl Streams {
 
     pub fn end(&mut self, lost: u64, len: u64) {
         for stream in &mut self.all {
-            stream.look(&mut self.clock, &mut self.view, true);
+            stream.finish(&mut self.clock, &mut self.view);
         }
         for stream in &mut self.all {
             stream.close(self.view, len);

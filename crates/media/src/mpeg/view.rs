@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::nal::{Family, LENGTH, Units};
 use super::pes::Stream;
 use super::ps;
-use super::sounds::{Frames, Framing};
+use super::sounds::{Frames, Framing, GAP};
 use super::ts::{self, Layout, Walker};
 use crate::places::{Place, STEP};
 use crate::samples::{Sample, Samples, SamplesError};
@@ -14,6 +14,8 @@ use crate::{Codec, Kind};
 
 /// Samples that are looked up at once.
 const AT_ONCE: u32 = 64;
+/// No packet is longer.
+const LONGEST_PACKET: u64 = 128 << 10;
 /// Bytes of the file that are wanted beyond where the next part begins.
 const MORE: u64 = 64 << 10;
 
@@ -103,9 +105,10 @@ impl Filling {
             // A stream that ends here is looked for as far as its bytes reach; where it goes on tells of all others.
             let next = next.filter(|next| next.sample < track.samples);
             let bytes: u64 = samples.iter().map(|sample| u64::from(sample.size)).sum();
-            let end = next.map_or(from.file.saturating_add(bytes), |next| {
-                next.file.saturating_add(last.size.into())
-            });
+            let near = from.file.saturating_add(bytes).saturating_add(GAP);
+            let end = next.map_or(near, |next| next.file.saturating_add(last.size.into()));
+            // It may go on much later than what is wanted of it ends.
+            let end = end.min(near);
             wanted.start = wanted.start.min(from.file);
             wanted.end = wanted.end.max(end);
             parts.push(Part {
@@ -140,7 +143,7 @@ impl Filling {
         }
         // What belongs to no track must not show what the memory held before.
         into.fill(0);
-        let mut streams: Vec<(Stream, Vec<u8>)> = self
+        let mut streams: Vec<Gathered> = self
             .parts
             .iter()
             .map(|part| {
@@ -151,7 +154,12 @@ impl Filling {
                     .sum();
                 // Of samples as others say they are, no more than the file can have.
                 let most = (self.wanted.end - self.wanted.start).min(bytes);
-                (Stream::default(), Vec::with_capacity(most as usize))
+                Gathered {
+                    stream: Stream::default(),
+                    bytes: Vec::with_capacity(most as usize),
+                    ends: Vec::new(),
+                    latest: part.from.file,
+                }
             })
             .collect();
         let start = self.wanted.start;
@@ -167,7 +175,8 @@ impl Filling {
                 });
             }
         }
-        for (part, (_, bytes)) in self.parts.iter().zip(&streams) {
+        for (part, gathered) in self.parts.iter().zip(&streams) {
+            let bytes = &gathered.bytes[..];
             let mut out = Out {
                 range: &self.range,
                 into,
@@ -177,7 +186,7 @@ impl Filling {
             let whole = match part.how {
                 How::Units(family) => out.units(family, bytes, is_end),
                 How::Bytes => Some(out.bytes(bytes)),
-                How::Frames(framing) => out.frames(framing, bytes, is_end),
+                How::Frames(framing) => out.frames(framing, gathered, self.wanted.end, is_end),
             };
             match whole {
                 Some(true) => {}
@@ -196,24 +205,24 @@ impl Filling {
 
 impl Filling {
     /// Takes the packet of a transport stream at byte `at` of the file.
-    fn take(&self, at: u64, packet: &ts::Packet, streams: &mut [(Stream, Vec<u8>)]) {
-        for (part, (stream, bytes)) in self.parts.iter().zip(streams) {
+    fn take(&self, at: u64, packet: &ts::Packet, streams: &mut [Gathered]) {
+        for (part, gathered) in self.parts.iter().zip(streams) {
             if part.pid != packet.pid || at < part.from.file || packet.scrambled {
                 continue;
             }
             let fresh = if at == part.from.file {
-                *stream = Stream::after(packet);
+                gathered.stream = Stream::after(packet);
                 packet.payload.get(part.from.skip as usize..)
             } else {
-                stream.take(packet).map(|carried| carried.bytes)
+                gathered.stream.take(packet).map(|carried| carried.bytes)
             };
-            bytes.extend_from_slice(fresh.unwrap_or_default());
+            gathered.add(at, fresh.unwrap_or_default());
         }
     }
 
     /// Takes the packet of a program stream at byte `at` of the file.
-    fn take_program(&self, at: u64, packet: &ps::Packet, streams: &mut [(Stream, Vec<u8>)]) {
-        for (part, (_, bytes)) in self.parts.iter().zip(streams) {
+    fn take_program(&self, at: u64, packet: &ps::Packet, streams: &mut [Gathered]) {
+        for (part, gathered) in self.parts.iter().zip(streams) {
             if part.pid != packet.stream || at < part.from.file || packet.scrambled {
                 continue;
             }
@@ -221,7 +230,7 @@ impl Filling {
                 true => part.from.skip as usize,
                 false => packet.head,
             };
-            bytes.extend_from_slice(packet.whole.get(skip..).unwrap_or_default());
+            gathered.add(at, packet.whole.get(skip..).unwrap_or_default());
         }
     }
 }
@@ -246,6 +255,30 @@ fn overlapping(
     }
     samples.retain(|sample| sample.offset < range.end);
     Ok(samples)
+}
+
+/// What was gathered of a stream.
+struct Gathered {
+    stream: Stream,
+    bytes: Vec<u8>,
+    /// Where it was silent for so long that it began anew.
+    ends: Vec<usize>,
+    /// Where in the file the packet lies that was the last to carry something.
+    latest: u64,
+}
+
+impl Gathered {
+    /// Adds what a packet at byte `at` of the file carries.
+    fn add(&mut self, at: u64, fresh: &[u8]) {
+        if fresh.is_empty() {
+            return;
+        }
+        if at > self.latest + GAP && !self.bytes.is_empty() {
+            self.ends.push(self.bytes.len());
+        }
+        self.latest = at;
+        self.bytes.extend_from_slice(fresh);
+    }
 }
 
 /// Where the samples of a stream go.
@@ -320,18 +353,33 @@ impl Out<'_> {
         true
     }
 
-    /// Takes frames, without their heads.
-    fn frames(&mut self, framing: Framing, bytes: &[u8], is_end: bool) -> Option<bool> {
-        let mut frames = Frames::new(framing);
-        while self.has_more() {
-            let Some(frame) = frames.next(bytes, is_end) else {
-                return Some(false);
-            };
-            let size = (frame.end - frame.body) as u64;
-            if size != self.left.end - self.left.start || !self.put(&bytes[frame.body..frame.end]) {
-                return None;
+    /// Takes frames, without their heads, of what was gathered up to byte `now` of the file.
+    fn frames(
+        &mut self,
+        framing: Framing,
+        gathered: &Gathered,
+        now: u64,
+        is_end: bool,
+    ) -> Option<bool> {
+        let mut start = 0;
+        let rests = is_end || now > gathered.latest + GAP + LONGEST_PACKET;
+        let runs = gathered.ends.iter().map(|end| (*end, true));
+        for (end, is_whole) in runs.chain([(gathered.bytes.len(), rests)]) {
+            let bytes = &gathered.bytes[start..end];
+            let mut frames = Frames::new(framing);
+            start = end;
+            while self.has_more() {
+                let Some(frame) = frames.next(bytes, is_whole) else {
+                    break;
+                };
+                let size = (frame.end - frame.body) as u64;
+                if size != self.left.end - self.left.start
+                    || !self.put(&bytes[frame.body..frame.end])
+                {
+                    return None;
+                }
             }
         }
-        Some(true)
+        Some(!self.has_more())
     }
 }
