@@ -36,5 +36,33 @@ judge_methods() {
     return $failed
 }
 
+# put_failover: the same for two directors.
+put_failover() {
+    put_director 14
+    put_tools keepalived
+    cp "$lab/director/failover" "$overlay/"
+}
+
+# judge_failover: what `failover` has found.
+judge_failover() {
+    local method run failed=0 lost verdict
+    for method in direct nat; do
+        echo "$method: a director died: the address answers again after $(cat "$results/$method.died") ms; one ended: after $(cat "$results/$method.ended") ms"
+        [ "$(cat "$results/$method.died")" -le 3000 ] || failed=1
+        [ "$(cat "$results/$method.ended")" -le 1000 ] || failed=1
+        for run in udp tcp hls; do
+            lost=$(figure "$method.$run" lost) verdict=$(figure "$method.$run" verdict)
+            echo "$method $run: $verdict, $lost lost of $(figure "$method.$run" packets)"
+            case $method.$run in
+            # Media comes through the director: what is sent while there is none is lost.
+            nat.udp) [ "$verdict" = lost ] && [ "$lost" -gt 0 ] && [ "$lost" -lt $(($(figure "$method.$run" packets) / 4)) ] || failed=1 ;;
+            *) [ "$verdict, $lost" = "well, 0" ] || failed=1 ;;
+            esac
+        done
+        cmp "$results/before" "$results/$method.after" || failed=1
+    done
+    return $failed
+}
+
 # figure FILE NAME: what the yardstick saw.
 figure() { sed -n "s/^  \"$2\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$results/$1.json" | head -n 1; }

@@ -11,8 +11,8 @@ Writes JSON, one object a line:
     {"step": "seek:2", "run": 1}                                 a step begins
     {"end": true, "run": 1}                                       the film's end was reached
 `run` counts the seeks; `at` is the film's time in seconds (null where there is none). `hashes` are
-length and CRC-32 of the NAL units without access unit delimiters and parameter sets, or of the
-sound's access unit. LATENCY_MS in the environment is what it waits for late packets, 200 by
+length and CRC-32 of the NAL units without access unit delimiters and parameter sets, or of the whole
+picture or the sound's access unit where there are none. LATENCY_MS in the environment is what it waits for late packets, 200 by
 default. Ends with 1 and words on standard error when something fails.
 """
 
@@ -47,6 +47,10 @@ BRANCHES = {
     " ! h265parse ! avdec_h265",
     "MPEG4-GENERIC": "rtpmp4gdepay name=depay ! aacparse ! avdec_aac",
     "OPUS": "rtpopusdepay name=depay ! opusparse ! avdec_opus",
+    # This depayloader gives what a packet carries, not a whole picture.
+    "MPV": "rtpmpvdepay ! mpegvideoparse name=depay ! avdec_mpeg2video",
+    "MPA": "rtpmpadepay name=depay ! mpegaudioparse ! mpg123audiodec",
+    "AC3": "rtpac3depay name=depay ! ac3parse ! avdec_ac3",
 }
 
 
@@ -116,8 +120,8 @@ class Viewer:
                 return PASS
             buffer = info.get_buffer()
             data = buffer.extract_dup(0, buffer.get_size())
-            video = kind == "video"
-            hashes = nal_hashes(data, encoding) if video else [hashed(data)]
+            has_nals = encoding in ("H264", "H265")
+            hashes = nal_hashes(data, encoding) if has_nals else [hashed(data)]
             self.say(unit=kind, **place("unit", buffer), hashes=hashes)
             return PASS
 

@@ -137,6 +137,8 @@ pub enum Spoil {
     Cut(usize),
     /// Nothing comes after so many bytes of the body, as long as this is wanted.
     Stall(usize),
+    /// It takes so long until anything comes.
+    Slow(Duration),
     /// The range is told, and sent, one byte too early.
     WrongRange,
     /// All of the film, with status 200.
@@ -279,6 +281,9 @@ impl Shared {
         );
         for (name, value) in &answer.headers {
             head += &format!("{name}: {value}\r\n");
+        }
+        if let Spoil::Slow(time) = spoil {
+            std::thread::sleep(time);
         }
         let mut stream = reader.into_inner();
         stream.write_all(format!("{head}\r\n").as_bytes())?;

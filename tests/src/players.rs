@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -176,13 +177,17 @@ pub fn ffprobe<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Comma
     command
 }
 
-/// A GStreamer pipeline of `gst-launch-1.0`, which ends with the stream.
-pub fn gstreamer(pipeline: &str) -> Command {
-    let mut command = Command::new("gst-launch-1.0");
+/// A viewer of `tests/players`, which takes these steps. Not `gst-launch-1.0`: it ends with an error where it is told to end
+/// in the moment in which rtspsrc sends PAUSE.
+pub fn scripted(script: &str, url: &str, protocol: &str, steps: &[&str]) -> Command {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("players")
+        .join(script);
+    let mut command = Command::new("/usr/bin/python3");
     command
-        .arg("-q")
-        .args(pipeline.split_whitespace())
-        .env("GST_DEBUG", "1")
+        .arg(path)
+        .args([url, protocol])
+        .args(steps)
         .env("GST_REGISTRY_FORK", "no");
     command
 }

@@ -33,6 +33,11 @@ fn a_second_director_takes_over_while_films_play_and_all_settings_are_put_back()
 }
 
 #[test]
+fn a_second_director_takes_over_an_address_of_ipv6() {
+    lab::run("director-failover-v6");
+}
+
+#[test]
 fn all_of_it_can_be_tried_in_one_command_and_nothing_is_left_of_it() {
     lab::run("director-try");
 }

@@ -33,6 +33,7 @@
 //! | `steps.rs` | which of that is needed for which method, on directors and on edges. Pure |
 //! | `taken.rs` | whether another machine has the virtual address |
 //! | `vrrp.rs` | keepalived's configuration. Pure |
+//! | `ways.rs` | which ways packets take between this machine and others |
 //! | `web.rs` | the page, the API and the metrics, over HTTP |
 //! | `weight.rs` | how much of the newcomers each edge gets. Pure |
 //! | `run.rs` | the loop |
@@ -62,6 +63,7 @@ mod steps;
 mod taken;
 pub mod trial;
 mod vrrp;
+mod ways;
 mod web;
 mod weight;
 
@@ -74,3 +76,4 @@ pub use sections::{
 };
 pub use setup::{Setup, SetupError};
 pub use steps::{Step, for_director, for_edge};
+pub use ways::say_way_back;

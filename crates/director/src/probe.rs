@@ -57,7 +57,8 @@ impl Check {
         let (answer, own) = tokio::join!(self.ask_by(Some(through)), own);
         answer.map_err(|trouble| match own {
             true => format!(
-                "{trouble} at {}, though it answers at its own address; does it have the settings of an edge?",
+                "{trouble} at {}, though it answers at its own address; does it have the settings of an edge, and is there no NAT \
+                 on the way?",
                 through.address
             ),
             false => trouble,

@@ -27,6 +27,7 @@ use crate::status::{EdgeSeen, Seen, own_mark};
 use crate::steps::{Step, for_director, marks_and_translations};
 use crate::taken;
 use crate::vrrp;
+use crate::ways;
 use crate::web::{self, Site};
 use crate::weight::{Capacity, Part};
 
@@ -53,6 +54,7 @@ pub async fn run(
     orders: impl AsyncFnMut() -> Order,
 ) -> anyhow::Result<()> {
     let table = Table::open()?;
+    ways::check(&config)?;
     taken::check(steps).await?;
     let board = Arc::new(Board::default());
     // Ends with this function.
@@ -256,6 +258,10 @@ impl Director {
     fn take(&mut self, config: Config) -> bool {
         if let Some(what) = self.config.differs_too_much(&config) {
             warn!("the configuration is not taken: another `{what}` needs a new start");
+            return false;
+        }
+        if let Err(error) = ways::check(&config) {
+            warn!("the configuration is not taken: {error}");
             return false;
         }
         let mut before = std::mem::take(&mut self.edges);

@@ -124,7 +124,11 @@ impl Director {
             .context("tokio")?;
         runtime.block_on(async {
             match self.on_edge {
-                true => set_edge_up(&steps, config.virtual_address()?, self.keep).await,
+                true => {
+                    let address = config.virtual_address()?;
+                    director::say_way_back(&config, address);
+                    set_edge_up(&steps, address, self.keep).await
+                }
                 false => {
                     let mut hangup = signal(SignalKind::hangup())?;
                     let orders = async || self.order(&mut hangup).await;

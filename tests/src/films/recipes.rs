@@ -472,6 +472,16 @@ pub(super) const RECIPES: &[Recipe] = &[
         make: Ffmpeg("@both @x264 -c:a eac3"),
     },
     made(
+        "mpeg2",
+        "MPEG-2 picture of fields and MP2",
+        "@both -c:v mpeg2video -flags +ildct+ilme -g 12 -bf 2 -b:v 1M -c:a mp2 -b:a 128k",
+    ),
+    made(
+        "mpeg1",
+        "MPEG-1 picture and MP3",
+        "@both -c:v mpeg1video -g 12 -bf 2 -b:v 1M -c:a libmp3lame -b:a 96k",
+    ),
+    made(
         "surround",
         "AAC in 5.1",
         "@both @x264 -ac 6 -c:a aac -b:a 256k",

@@ -11,8 +11,10 @@ use std::time::Duration;
 use reelway_tests::elsewhere::{Spoil, Spoiler, nginx};
 use reelway_tests::players::run;
 use reelway_tests::server::{Options, Server, binary};
+use reelway_tests::yardstick::yardstick;
 use reelway_tests::{films, http, tier, wait};
 
+use crate::group::sum;
 use crate::{LONG, edge_of, folder};
 
 /// An edge of this origin with a tier, a pool that the long film fills, and small blocks.
@@ -302,6 +304,44 @@ fn a_purged_film_is_fetched_anew_and_who_watches_it_goes_on() {
     assert!(first.ends_with(&film), "what was watched is the film");
     assert!(edge.get(LONG).body == film);
     assert!(read() - before >= film.len() as f64 / 2.0);
+}
+
+#[test]
+fn a_film_may_be_purged_while_it_is_played() {
+    let dir = films::library(&["faststart"]);
+    let origin = nginx(dir.path());
+    let edge = Options::edge(&format!("http://{}/", origin.at)).start();
+    edge.wait_indexed();
+    let path = films::film("faststart").path;
+    let against = path.to_str().expect("UTF-8");
+    let (rtsp, hls) = (
+        edge.rtsp_url("faststart"),
+        edge.http_url("faststart/hls/main.m3u8"),
+    );
+    let watched: [&[&str]; 3] = [&[&rtsp], &[&rtsp, "--tcp"], &[&hls]];
+    let playing = || sum(&edge, "reelway_sessions");
+    let ended = std::thread::scope(|scope| {
+        let viewers = watched.map(|arguments| {
+            let arguments = [arguments, &["--against", against]].concat();
+            scope.spawn(move || yardstick(&arguments))
+        });
+        let all = wait::until(Duration::from_secs(10), || (playing() >= 3.0).then_some(()));
+        assert!(all.is_some(), "{} of them play", playing());
+        let bearer = format!("Bearer {}", edge.token());
+        let headers = [("Authorization", bearer.as_str())];
+        let mut purged = 0;
+        while playing() >= 3.0 {
+            let answer = http::request(edge.http, "DELETE", "/api/cache/faststart", &headers);
+            assert_eq!(answer.expect("an answer").status, 204);
+            purged += 1;
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        assert!(purged > 3, "purged {purged} times");
+        viewers.map(|viewer| viewer.join().expect("a viewer"))
+    });
+    for (code, printed, told) in ended {
+        assert_eq!((code, &told["lost"]), (0, &0.into()), "{printed}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reelway_tests::players::{gstreamer, run, vlc};
+use reelway_tests::players::{run, scripted, vlc};
 use reelway_tests::probe::{Wanted, receive};
 use reelway_tests::rtsp::Client;
 use reelway_tests::server::{Options, Server};
@@ -145,9 +145,11 @@ fn players_follow_to_the_edge_that_has_the_film() {
             "ffmpeg over {transport}"
         );
     }
-    let pipeline = format!("rtspsrc location={rtsp} ! identity eos-after=200 ! fakesink");
-    run(gstreamer(&pipeline), Duration::from_secs(60)).expect("GStreamer");
     let seconds = Duration::from_secs(60);
+    let ran = run(scripted("rtspsrc.py", &rtsp, "udp", &["play:3"]), seconds).expect("GStreamer");
+    let told = String::from_utf8_lossy(&ran.out).into_owned();
+    let shown = told.matches("\"frame\": \"video\"").count();
+    assert!(shown > 20, "GStreamer showed {shown} pictures\n{told}");
     run(vlc(["--stop-time=3", "--sout", "#dummy", &rtsp]), seconds).expect("VLC");
     let (code, printed, told) = yardstick(&[&rtsp, "--duration", "3"]);
     assert_eq!((code, &told["lost"]), (0, &0.into()), "{printed}");

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use reelway_tests::elsewhere::{Spoil, Spoiler, nginx};
 use reelway_tests::server::{Options, Server};
@@ -98,6 +99,39 @@ fn whatever_a_sibling_does_viewers_get_the_film() {
             "{spoil:?}: no sibling was asked"
         );
     }
+}
+
+#[test]
+fn a_sibling_that_is_slower_than_the_origin_is_left_out() {
+    let dir = films::library(&[]);
+    let film = long_film();
+    let origin = nginx(dir.path());
+    put(dir.path(), "first", &film);
+    let group = Group::with(2, &format!("http://{}/", origin.at), |options| {
+        options
+            .set("pool.size", "'8MiB'")
+            .set("pool.block", "'64KiB'")
+    });
+    let asked = Arc::new(AtomicUsize::new(0));
+    for proxy in &group.proxies {
+        let counted = asked.clone();
+        proxy.spoil(move |path, _| match path.ends_with("/file") {
+            true => {
+                counted.fetch_add(1, Ordering::SeqCst);
+                Spoil::Slow(Duration::from_millis(700))
+            }
+            false => Spoil::Not,
+        });
+    }
+    group.have("first");
+    group.play(1, "first", &film);
+    let left_out = |edge: &Server| edge.log().contains("slower than the origin; left out");
+    assert!(group.edges.iter().all(left_out), "{}", group.edges[0].log());
+    let before = asked.load(Ordering::SeqCst);
+    put(dir.path(), "second", &film);
+    group.have("second");
+    group.play(1, "second", &film);
+    assert_eq!(asked.load(Ordering::SeqCst), before, "it is asked no more");
 }
 
 #[test]

@@ -3,12 +3,11 @@
 
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use reelway_tests::boxes::Movie;
 use reelway_tests::films::{film, library};
-use reelway_tests::players::run;
+use reelway_tests::players::{run, scripted};
 use reelway_tests::probe::{Edits, streams};
 use reelway_tests::server::Options;
 use serde::Deserialize;
@@ -54,7 +53,11 @@ impl Expected {
                 "{kind} of {}",
                 path.display()
             );
-            let hevc = stream.codec == "hevc";
+            let parts = |sample: &[u8]| match stream.codec.as_str() {
+                "h264" => nals(sample, false),
+                "hevc" => nals(sample, true),
+                _ => vec![sample.to_vec()],
+            };
             let scale = f64::from(track.timescale);
             let samples = track.samples.iter().zip(&stream.packets);
             samples
@@ -62,11 +65,7 @@ impl Expected {
                     at: packet.pts as f64 / scale,
                     duration: f64::from(sample.duration) / scale,
                     sync: sample.sync,
-                    parts: if kind == "video" {
-                        nals(&sample.data, hevc)
-                    } else {
-                        vec![sample.data.clone()]
-                    },
+                    parts: parts(&sample.data),
                 })
                 .collect()
         };
@@ -151,16 +150,8 @@ pub fn watch_with(
     steps: &[&str],
     environment: &[(&str, &str)],
 ) -> Vec<Line> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("players")
-        .join(script);
-    let mut command = Command::new("/usr/bin/python3");
-    command
-        .arg(path)
-        .args([url, protocol])
-        .args(steps)
-        .envs(environment.iter().copied())
-        .env("GST_REGISTRY_FORK", "no");
+    let mut command = scripted(script, url, protocol, steps);
+    command.envs(environment.iter().copied());
     let ran = run(command, Duration::from_secs(90)).expect(script);
     let text = String::from_utf8(ran.out.clone()).unwrap();
     let lines: Vec<Line> = text

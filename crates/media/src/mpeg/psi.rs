@@ -134,7 +134,7 @@ impl Programmes {
         let number = self.numbers.get(&packet.pid)?.to_be_bytes();
         let sections = section.take(packet).into_iter();
         let own = sections.filter(|section| section.get(3..5) == Some(&number));
-        let streams = own.filter_map(|section| map(&section)).last()?;
+        let streams = own.filter_map(|section| map(&section)).next_back()?;
         self.maps.insert(packet.pid, streams);
         Some(packet.pid)
     }

@@ -1,0 +1,97 @@
+//! Which ways packets take between this machine and others, as far as its routes tell: where a method of forwarding cannot work
+//! by them, that is said before viewers find out.
+
+use std::net::IpAddr;
+
+use anyhow::bail;
+use reelway_ipvs::Method;
+use tracing::{info, warn};
+
+use crate::config::Config;
+use crate::setup::run;
+
+/// Looks whether each edge can be reached by the method.
+///
+/// # Errors
+/// An edge is to be forwarded to directly, and behind a gateway.
+pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
+    if config.method != Method::Direct {
+        return Ok(());
+    }
+    for edge in &config.edge {
+        let edge = edge.address;
+        let words = ["ip", "-o", "route", "get", &edge.to_string()].map(str::to_owned);
+        // Without a route, or without the program, the checks of the edge tell.
+        let route = run(&words, "").unwrap_or_default();
+        if let Some(gateway) = gateway(&route) {
+            bail!(
+                "edge {edge} is behind the gateway {gateway}: direct routing needs edges on a network of this machine. A tunnel \
+                 (--method ipip or gue:PORT) reaches others, unless there is a NAT on the way"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Says which way an edge's packets to viewers take, where that must be through the director: with NAT. `virtual_address` is of
+/// the edges' family.
+pub fn say_way_back(config: &Config, virtual_address: IpAddr) {
+    if config.method != Method::Nat {
+        return;
+    }
+    let family = if virtual_address.is_ipv6() {
+        "-6"
+    } else {
+        "-4"
+    };
+    let words = ["ip", family, "-o", "route", "show", "default"].map(str::to_owned);
+    let is = match run(&words, "") {
+        Ok(routes) => gateway(&routes),
+        Err(error) => {
+            warn!("which gateway this machine has is not known: {error}");
+            return;
+        }
+    };
+    match (is, config.failover.gateway) {
+        (None, _) => warn!(
+            "this machine has no gateway: with NAT the director must be it, or viewers get nothing"
+        ),
+        (Some(is), Some(wanted)) if is != wanted => warn!(
+            "this machine's gateway is {is}: with NAT it must be that of the directors, {wanted}, or viewers get nothing"
+        ),
+        (Some(is), _) => {
+            info!("this machine's gateway is {is}: with NAT that must be the director");
+        }
+    }
+}
+
+/// The gateway in what `ip route` says.
+fn gateway(route: &str) -> Option<IpAddr> {
+    let mut words = route.split_whitespace();
+    words.find(|word| *word == "via")?;
+    let word = words.next()?;
+    // Where it is of the other family, a word says so.
+    let word = match word {
+        "inet" | "inet6" => words.next()?,
+        word => word,
+    };
+    word.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gateway_is_what_follows_via() {
+        let near = "10.1.0.11 dev eth0 src 10.1.0.3 uid 0 \\    cache ";
+        assert_eq!(gateway(near), None);
+        let far = "10.9.0.11 via 10.1.0.1 dev eth0 src 10.1.0.3 uid 0 \\    cache ";
+        assert_eq!(gateway(far), Some("10.1.0.1".parse().unwrap()));
+        let default = "default via fd00:1::1 dev eth0 metric 1024 pref medium";
+        assert_eq!(gateway(default), Some("fd00:1::1".parse().unwrap()));
+        let other = "default via inet6 fe80::1 dev eth0";
+        assert_eq!(gateway(other), Some("fe80::1".parse().unwrap()));
+        assert_eq!(gateway("default via"), None);
+    }
+}
