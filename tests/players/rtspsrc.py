@@ -49,6 +49,9 @@ BRANCHES = {
     "OPUS": "rtpopusdepay name=depay ! opusparse ! avdec_opus",
     # This depayloader gives what a packet carries, not a whole picture.
     "MPV": "rtpmpvdepay ! mpegvideoparse name=depay ! avdec_mpeg2video",
+    "MP4V-ES": "rtpmp4vdepay name=depay ! mpeg4videoparse ! avdec_mpeg4",
+    "VP8": "rtpvp8depay name=depay ! vp8dec",
+    "VP9": "rtpvp9depay name=depay ! vp9dec",
     "MPA": "rtpmpadepay name=depay ! mpegaudioparse ! mpg123audiodec",
     "AC3": "rtpac3depay name=depay ! ac3parse ! avdec_ac3",
 }

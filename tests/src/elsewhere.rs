@@ -282,10 +282,14 @@ impl Shared {
         for (name, value) in &answer.headers {
             head += &format!("{name}: {value}\r\n");
         }
-        if let Spoil::Slow(time) = spoil {
-            std::thread::sleep(time);
-        }
         let mut stream = reader.into_inner();
+        if let Spoil::Slow(time) = spoil {
+            // Or until the other side has enough of it.
+            stream.set_read_timeout(Some(time))?;
+            if let Ok(0) = stream.read(&mut [0]) {
+                return Ok(());
+            }
+        }
         stream.write_all(format!("{head}\r\n").as_bytes())?;
         let sent = match spoil {
             Spoil::Cut(bytes) | Spoil::Stall(bytes) => bytes.min(answer.body.len()),

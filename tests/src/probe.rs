@@ -199,7 +199,8 @@ impl Hashes {
 /// What one pass of ffmpeg over a film or an address got from it.
 #[derive(Clone, Debug, Default)]
 pub struct Received {
-    /// NAL units of the picture in order, without access unit delimiters and parameter sets.
+    /// NAL units of the picture in order, without access unit delimiters and parameter sets; hashes of whole pictures where a
+    /// codec has no form in which its pictures follow each other.
     pub nals: Vec<Vec<u8>>,
     /// Packets of the picture as they came: times of access units.
     pub pictures: Hashes,
@@ -216,7 +217,7 @@ pub struct Wanted<'a> {
     pub before: &'a [&'a str],
     /// What to read.
     pub input: &'a str,
-    /// `h264` or `hevc`; `None` without a picture that is asked for as NAL units.
+    /// Its codec as ffmpeg names it, for those of H.264, H.265, MPEG-1 and MPEG-2; `None`: its parts are not wanted.
     pub picture: Option<&'a str>,
     /// Whether there is sound.
     pub sound: bool,
@@ -237,14 +238,20 @@ pub fn receive(wanted: &Wanted) -> Received {
         arguments.extend(options.iter().map(OsString::from));
         arguments.push(path(name).into());
     };
-    if let Some(codec) = wanted.picture {
+    let has_stream = ["h264", "hevc", "mpeg1video", "mpeg2video"];
+    let stream = wanted.picture.filter(|codec| has_stream.contains(codec));
+    if let Some(codec) = stream {
         output(&["-map", "0:v:0", "-c", "copy", "-f", codec], "nals");
+    }
+    if wanted.picture.is_some() {
+        // ffmpeg does not see where decoders of VP9 over RTP may start.
         output(
             &[
                 "-map",
                 "0:v:0",
                 "-c",
                 "copy",
+                "-copyinkf",
                 "-copyts",
                 "-f",
                 "framehash",
@@ -287,10 +294,16 @@ pub fn receive(wanted: &Wanted) -> Received {
     }
     run(ffmpeg(arguments), wanted.limit).expect(wanted.input);
     let text = |name: &str| std::fs::read_to_string(path(name)).unwrap_or_default();
-    let hevc = wanted.picture == Some("hevc");
+    let pictures = Hashes::parse(&text("pictures"));
     Received {
-        nals: split_nals(&std::fs::read(path("nals")).unwrap_or_default(), hevc),
-        pictures: Hashes::parse(&text("pictures")),
+        nals: match stream {
+            Some(codec) => split_nals(
+                &std::fs::read(path("nals")).unwrap_or_default(),
+                codec == "hevc",
+            ),
+            None => pictures.hashes().into_iter().map(Into::into).collect(),
+        },
+        pictures,
         frames: Hashes::parse(&text("frames")),
         sound: Hashes::parse(&text("sound")),
     }

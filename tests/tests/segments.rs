@@ -74,7 +74,7 @@ fn same(film: &Film, manifest: &str, url: &str) {
     let picture = index.title.video().map(|(_, track)| match track.codec {
         reelway_media::Codec::H264(_) => "h264",
         reelway_media::Codec::H265(_) => "hevc",
-        _ => "obu",
+        _ => "other",
     });
     let sound = index.title.audio().next().is_some();
     let limit = Duration::from_secs(60);

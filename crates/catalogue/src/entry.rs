@@ -199,7 +199,7 @@ impl Protocols {
                     .any(|track| track.kind == odd.kind && Payload::carries(&track.codec));
                 (!left).then(|| {
                     format!(
-                        "{} cannot be sent over RTP yet; use HLS, DASH or the file",
+                        "{} cannot be sent over RTP; use HLS, DASH or the file",
                         odd.codec.name()
                     )
                 })

@@ -24,6 +24,41 @@ pub enum Codec {
     MpegVideo(MpegVideo),
     /// MPEG-1 or MPEG-2 sound of layer I, II or III (`mp4a` with one of their object types).
     MpegAudio(MpegAudio),
+    /// VP8 (`vp08`).
+    Vp8(VpConfig),
+    /// VP9 (`vp09`).
+    Vp9(VpConfig),
+    /// MPEG-4 Visual (`mp4v` with its object type).
+    Mpeg4Visual(Mpeg4Visual),
+    /// FLAC (`fLaC`).
+    Flac,
+}
+
+/// What is known of MPEG-4 Visual (ISO/IEC 14496-2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mpeg4Visual {
+    /// The headers of its configuration, start codes included; empty where they are in the samples only.
+    pub headers: Vec<u8>,
+}
+
+impl Mpeg4Visual {
+    /// profile_and_level_indication (annex G); 1, simple profile, where the headers have none.
+    pub fn profile(&self) -> u8 {
+        let mut codes = self.headers.windows(5);
+        let sequence = codes.find(|bytes| bytes[..4] == [0, 0, 1, 0xb0]);
+        sequence.map_or(1, |bytes| bytes[4])
+    }
+}
+
+/// `vpcC` (VP Codec ISO Media File Format Binding 1.0, section 2.2), as far as it names the codec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VpConfig {
+    /// Profile: 0 to 3.
+    pub profile: u8,
+    /// Ten times the level; 0: not known.
+    pub level: u8,
+    /// Bits of a sample: 8, 10 or 12.
+    pub depth: u8,
 }
 
 /// What is known of MPEG-1 or MPEG-2 picture (ISO/IEC 11172-2, 13818-2).

@@ -27,8 +27,12 @@ mod samples;
 mod time;
 mod title;
 mod track_head;
+mod vp;
 
-pub use codec::{AacConfig, Codec, H264Config, H265Config, MpegAudio, MpegVideo, OpusConfig};
+pub use codec::{
+    AacConfig, Codec, H264Config, H265Config, Mpeg4Visual, MpegAudio, MpegVideo, OpusConfig,
+    VpConfig,
+};
 pub use index::{Index, IndexOptions, Step};
 pub use index_error::{IndexError, IndexErrorKind};
 pub use indexer::{Indexer, ReadIndexError, index_with};

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::{Codec, H264Config, H265Config};
+use crate::{Codec, H264Config, H265Config, VpConfig};
 
 impl Codec {
     /// The `codecs` parameter of RFC 6381: `avc1.64001f`, `hvc1.1.6.L93.B0`, `av01.0.04M.08`,
-    /// `mp4a.40.2`, `ac-3`, `ec-3`, `opus`.
+    /// `vp09.00.31.08`, `mp4a.40.2`, `ac-3`, `ec-3`, `opus`, `fLaC`.
     pub fn rfc6381(&self) -> String {
         match self {
             Codec::H264(config) => {
@@ -24,6 +24,10 @@ impl Codec {
             Codec::Opus(_) => "opus".into(),
             Codec::MpegVideo(video) => format!("mp4v.{:02X}", video.object_type),
             Codec::MpegAudio(audio) => format!("mp4a.{:02X}", audio.object_type),
+            Codec::Vp8(config) => vp("vp08", config),
+            Codec::Vp9(config) => vp("vp09", config),
+            Codec::Mpeg4Visual(video) => format!("mp4v.20.{}", video.profile()),
+            Codec::Flac => "fLaC".into(),
         }
     }
 
@@ -40,6 +44,10 @@ impl Codec {
             Codec::MpegVideo(video) if video.is_mpeg1() => ("MPEG-1", None),
             Codec::MpegVideo(_) => ("MPEG-2", None),
             Codec::MpegAudio(_) => ("MPEG audio", None),
+            Codec::Vp8(_) => ("VP8", None),
+            Codec::Vp9(config) => ("VP9", vp9_profile(config.profile)),
+            Codec::Mpeg4Visual(_) => ("MPEG-4 Visual", None),
+            Codec::Flac => ("FLAC", None),
         };
         profile.map_or(codec.into(), |profile| format!("{codec} {profile}"))
     }
@@ -90,6 +98,28 @@ fn av1_profile(config: &[u8]) -> Option<&'static str> {
     ["Main", "High", "Professional"]
         .get(usize::from(config.get(1)? >> 5))
         .copied()
+}
+
+/// Profiles of VP9 other than the first, which most have.
+fn vp9_profile(profile: u8) -> Option<&'static str> {
+    [
+        None,
+        Some("Profile 1"),
+        Some("Profile 2"),
+        Some("Profile 3"),
+    ]
+    .get(usize::from(profile))
+    .copied()?
+}
+
+/// VP Codec ISO Media File Format Binding 1.0, section 5.
+fn vp(fourcc: &str, config: &VpConfig) -> String {
+    let VpConfig {
+        profile,
+        level,
+        depth,
+    } = config;
+    format!("{fourcc}.{profile:02}.{level:02}.{depth:02}")
 }
 
 /// Audio object types of ISO/IEC 14496-3 table 1.17.

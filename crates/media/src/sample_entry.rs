@@ -61,12 +61,16 @@ pub(crate) fn esds(config: &[u8]) -> Vec<u8> {
     decoder(0x40, 0x15, config)
 }
 
-/// `esds` of this objectTypeIndication and streamType (ISO/IEC 14496-1 tables 5 and 6), around at most 90 bytes by which a decoder
-/// is set up.
+/// `esds` of this objectTypeIndication and streamType (ISO/IEC 14496-1 tables 5 and 6), around at most 16,000 bytes by which a
+/// decoder is set up.
 pub(crate) fn decoder(object_type: u8, stream_type: u8, config: &[u8]) -> Vec<u8> {
     let descriptor = |tag: u8, parts: &[&[u8]]| {
         let body = parts.concat();
-        [&[tag, body.len() as u8][..], &body].concat()
+        let [high, low] = [body.len() >> 7, body.len() & 0x7f].map(|part| part as u8);
+        match high {
+            0 => [&[tag, low][..], &body].concat(),
+            _ => [&[tag, 0x80 | high, low][..], &body].concat(),
+        }
     };
     let specific = descriptor(5, &[config]);
     let specific = if config.is_empty() {
@@ -78,6 +82,15 @@ pub(crate) fn decoder(object_type: u8, stream_type: u8, config: &[u8]) -> Vec<u8
     let decoder = descriptor(4, &[&[object_type, stream_type], &[0; 11], &specific]);
     let stream = descriptor(3, &[&[0, 0, 0], &decoder, &descriptor(6, &[&[2]])]);
     boxed(b"esds", &[&[0; 4], &stream])
+}
+
+/// `dfLa` of a FLAC stream's beginning (RFC 9639 section 8): its marker and metadata, of which a decoder needs the first block.
+pub(crate) fn dfla(head: &[u8]) -> Option<Vec<u8>> {
+    let blocks = head.strip_prefix(b"fLaC")?;
+    let mut first: [u8; 38] = *blocks.first_chunk()?;
+    // The last one.
+    first[0] |= 0x80;
+    Some(boxed(b"dfLa", &[&[0; 4], &first]))
 }
 
 /// What a frame of AC-3 or E-AC-3 begins with.

@@ -1,4 +1,5 @@
-//! Frames of sound over RTP, one in each packet or several packets for one: MPEG audio (RFC 2250), AC-3 (RFC 4184).
+//! Frames of sound over RTP, one in each packet or several packets for one: MPEG audio (RFC 2250), AC-3 (RFC 4184), E-AC-3
+//! (RFC 4598).
 
 use reelway_media::{TimedSample, Track};
 
@@ -13,9 +14,11 @@ pub(crate) enum Frames {
     Mpeg,
     /// AC-3 (RFC 4184 section 4.1.1).
     Ac3,
+    /// E-AC-3 (RFC 4598 section 4.1.1).
+    Eac3,
 }
 
-/// The track's sampling rate: ticks a second of AC-3 (RFC 4184 section 3).
+/// The track's sampling rate: ticks a second of AC-3 and E-AC-3 (RFC 4184 section 3, RFC 4598 section 3).
 pub(crate) fn rate(track: &Track) -> u32 {
     track
         .sound
@@ -24,13 +27,17 @@ pub(crate) fn rate(track: &Track) -> u32 {
 }
 
 impl Frames {
-    /// Encoding name and format parameters (RFC 3555 section 4.1.17, RFC 4184 section 5.1).
+    /// Encoding name and format parameters (RFC 3555 section 4.1.17, RFC 4184 section 5.1, RFC 4598 section 5.1).
     pub fn sdp(self, track: &Track) -> (String, String) {
         let encoding = match self {
             Frames::Mpeg => format!("MPA/{CLOCK_RATE}"),
-            Frames::Ac3 => {
+            Frames::Ac3 | Frames::Eac3 => {
+                let name = match self {
+                    Frames::Eac3 => "eac3",
+                    _ => "AC3",
+                };
                 let channels = track.sound.as_ref().map_or(2, |sound| sound.channels);
-                format!("AC3/{}/{channels}", rate(track))
+                format!("{name}/{}/{channels}", rate(track))
             }
         };
         (encoding, String::new())
@@ -39,7 +46,7 @@ impl Frames {
     fn head_len(self) -> usize {
         match self {
             Frames::Mpeg => 4,
-            Frames::Ac3 => 2,
+            Frames::Ac3 | Frames::Eac3 => 2,
         }
     }
 
@@ -58,6 +65,8 @@ impl Frames {
                 };
                 vec![kind, parts.min(255) as u8]
             }
+            // Whether it is a fragment; of how many, or how many frames there are.
+            Frames::Eac3 => vec![u8::from(parts > 1), parts.min(255) as u8],
         }
     }
 
@@ -71,18 +80,13 @@ impl Frames {
                 let at = part * room;
                 out.inline(&self.head(at, size, room.min(size), parts));
                 out.film(offset + u64::from(at), room.min(size - at));
-                // AC-3 marks the end of a frame, MPEG audio the beginning of sound after silence.
+                // AC-3 and E-AC-3 mark the end of a frame, MPEG audio the beginning of sound after silence.
                 let is_last = part + 1 == parts;
-                out.end_packet(is_last && matches!(self, Frames::Ac3));
+                out.end_packet(is_last && !matches!(self, Frames::Mpeg));
             }
-            let due = timing.due(sample);
             out.end_frame(FrameInfo {
-                due,
-                duration: timing.end(sample).saturating_sub(due).max(0),
-                shown: timing.shown(sample),
-                rtp_time: timing.rtp(sample) as u32,
                 sync: true,
-                droppable: false,
+                ..timing.frame(sample)
             });
         }
         out.finish()

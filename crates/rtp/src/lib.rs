@@ -1,6 +1,6 @@
 //! What goes out over RTP, decided before any viewer comes.
 //!
-//! What lives here: payload formats ([`Payload`]: H.264, H.265, AAC, Opus), the packet plan of a
+//! What lives here: payload formats ([`Payload`]), the packet plan of a
 //! group of samples ([`Plan`]), the RTP header ([`Header`]), RTCP ([`rtcp`]) and SDP ([`sdp`]). The
 //! crate is pure: it opens nothing, sends nothing, and knows no clock.
 //!
@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod aac;
+mod av1;
 mod bytes;
 mod error;
 mod frames;
@@ -18,6 +19,7 @@ mod h264;
 mod h265;
 mod header;
 mod mpeg;
+mod mpeg4;
 mod nal;
 mod options;
 mod opus;
@@ -26,6 +28,7 @@ mod plan;
 pub mod rtcp;
 pub mod sdp;
 mod timing;
+mod vp;
 
 pub use bytes::Bytes;
 pub use error::{PlanError, Unsupported};

@@ -165,14 +165,9 @@ pub(crate) fn plan(
         let (chunks, sequence) = chunks(&own);
         packets(&mut out, offset, &chunks, sequence, max_payload - HEAD);
         out.mark_last();
-        let due = timing.due(sample);
         out.end_frame(FrameInfo {
-            due,
-            duration: timing.end(sample).saturating_sub(due).max(0),
-            shown: timing.shown(sample),
-            rtp_time: timing.rtp(sample) as u32,
-            sync: sample.sample.sync,
             droppable: chunks.iter().all(|chunk| chunk.picture.kind == 3),
+            ..timing.frame(sample)
         });
     }
     Ok(out.finish())

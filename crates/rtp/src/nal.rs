@@ -82,14 +82,9 @@ pub(crate) fn plan<F: NalFormat>(
         packer.flush();
         // Last packet of the access unit (RFC 6184 section 5.1, RFC 7798 section 4.1).
         packer.out.mark_last();
-        let due = timing.due(sample);
         packer.out.end_frame(FrameInfo {
-            due,
-            duration: timing.end(sample).saturating_sub(due).max(0),
-            shown: timing.shown(sample),
-            rtp_time: timing.rtp(sample) as u32,
-            sync: sample.sample.sync,
             droppable: picture && !reference,
+            ..timing.frame(sample)
         });
     }
     Ok(packer.out.finish())

@@ -44,14 +44,9 @@ pub(crate) fn plan(
     let mut out = Builder::default();
     for sample in samples {
         let (offset, size) = (sample.sample.offset, sample.sample.size);
-        let due = timing.due(sample);
         let whole = FrameInfo {
-            due,
-            duration: timing.end(sample).saturating_sub(due).max(0),
-            shown: timing.shown(sample),
-            rtp_time: timing.rtp(sample) as u32,
             sync: true,
-            droppable: false,
+            ..timing.frame(sample)
         };
         if size as usize > max_payload {
             split(&mut out, sample, bytes, whole, max_payload)?;

@@ -1,6 +1,6 @@
 //! The packetiser of one track: which payload format, and what a run of samples becomes in it.
 
-use reelway_media::{Codec, Kind, Nanos, TimedSample, Track};
+use reelway_media::{Codec, Kind, Mpeg4Visual, Nanos, TimedSample, Track};
 
 use crate::bytes::Bytes;
 use crate::error::{PlanError, Unsupported};
@@ -8,7 +8,7 @@ use crate::options::PayloadOptions;
 use crate::plan::Plan;
 use crate::sdp::SdpMedia;
 use crate::timing::Timing;
-use crate::{aac, frames, h264, h265, mpeg, opus};
+use crate::{aac, av1, frames, h264, h265, mpeg, mpeg4, opus, vp};
 
 /// The packetiser of one track.
 ///
@@ -30,6 +30,10 @@ enum Format {
     Aac(aac::Aac),
     Opus,
     MpegVideo(mpeg::MpegVideo),
+    Mpeg4Visual(Mpeg4Visual),
+    Vp(vp::Vp),
+    /// Its `av1C`.
+    Av1(Vec<u8>),
     Frames(frames::Frames),
 }
 
@@ -42,9 +46,14 @@ impl Payload {
             | Codec::Aac(_)
             | Codec::Opus(_)
             | Codec::Ac3
+            | Codec::Eac3
             | Codec::MpegVideo(_)
-            | Codec::MpegAudio(_) => true,
-            Codec::Av1(_) | Codec::Eac3 => false,
+            | Codec::MpegAudio(_)
+            | Codec::Mpeg4Visual(_)
+            | Codec::Vp8(_)
+            | Codec::Vp9(_)
+            | Codec::Av1(_) => true,
+            Codec::Flac => false,
         }
     }
 
@@ -53,10 +62,6 @@ impl Payload {
         let max_payload = options
             .max_payload
             .clamp(PayloadOptions::LEAST, PayloadOptions::MOST);
-        let later = |codec| {
-            let words = format!("{codec} cannot be sent over RTP yet; HLS and DASH play this film");
-            Err(Unsupported::new(words))
-        };
         let (format, clock_rate) = match &track.codec {
             Codec::H264(config) => (Format::H264(h264::H264::new(config)?), h264::CLOCK_RATE),
             Codec::H265(config) => (Format::H265(h265::H265::new(config)?), h265::CLOCK_RATE),
@@ -75,8 +80,15 @@ impl Payload {
             ),
             Codec::MpegAudio(_) => (Format::Frames(frames::Frames::Mpeg), mpeg::CLOCK_RATE),
             Codec::Ac3 => (Format::Frames(frames::Frames::Ac3), frames::rate(track)),
-            Codec::Av1(_) => return later("AV1"),
-            Codec::Eac3 => return later("Enhanced AC-3"),
+            Codec::Eac3 => (Format::Frames(frames::Frames::Eac3), frames::rate(track)),
+            Codec::Mpeg4Visual(config) => (Format::Mpeg4Visual(config.clone()), mpeg4::CLOCK_RATE),
+            Codec::Vp8(_) => (Format::Vp(vp::Vp::Vp8), vp::CLOCK_RATE),
+            Codec::Vp9(config) => (Format::Vp(vp::Vp::vp9(config)), vp::CLOCK_RATE),
+            Codec::Av1(config) => (Format::Av1(config.clone()), av1::CLOCK_RATE),
+            Codec::Flac => {
+                let words = "there is no RTP payload format for FLAC; HLS and DASH play this film";
+                return Err(Unsupported::new(words));
+            }
         };
         let timing = Timing {
             timescale: track.timescale.max(1),
@@ -87,7 +99,12 @@ impl Payload {
             Format::H264(h264) => h264.preface(max_payload),
             Format::H265(h265) => h265.preface(max_payload),
             Format::MpegVideo(video) => video.preface(max_payload),
-            Format::Aac(_) | Format::Opus | Format::Frames(_) => Plan::default(),
+            Format::Av1(config) => av1::preface(config, max_payload),
+            Format::Aac(_)
+            | Format::Opus
+            | Format::Mpeg4Visual(_)
+            | Format::Vp(_)
+            | Format::Frames(_) => Plan::default(),
         };
         let (encoding, fmtp) = match &format {
             Format::H264(h264) => h264.sdp(),
@@ -95,6 +112,9 @@ impl Payload {
             Format::Aac(aac) => aac.sdp(),
             Format::Opus => opus::sdp(track),
             Format::MpegVideo(_) => mpeg::sdp(),
+            Format::Mpeg4Visual(config) => mpeg4::sdp(config),
+            Format::Vp(vp) => vp.sdp(),
+            Format::Av1(config) => av1::sdp(config),
             Format::Frames(frames) => frames.sdp(track),
         };
         let media = match track.kind {
@@ -145,6 +165,9 @@ impl Payload {
             Format::Aac(aac) => aac.plan(samples, bytes, self.timing, self.max_payload),
             Format::Opus => opus::plan(samples, bytes, self.timing, self.max_payload),
             Format::MpegVideo(_) => mpeg::plan(samples, bytes, self.timing, self.max_payload),
+            Format::Av1(_) => av1::plan(samples, bytes, self.timing, self.max_payload),
+            Format::Mpeg4Visual(_) => Ok(mpeg4::plan(samples, self.timing, self.max_payload)),
+            Format::Vp(vp) => Ok(vp.plan(samples, self.timing, self.max_payload)),
             Format::Frames(frames) => Ok(frames.plan(samples, self.timing, self.max_payload)),
         }
     }

@@ -2,6 +2,8 @@
 
 use reelway_media::{Nanos, TimedSample, rescale, ticks_to_nanos};
 
+use crate::plan::FrameInfo;
+
 /// From a track's ticks to the film's timeline and to RTP ticks, always from absolute values so
 /// that no rounding adds up.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +35,19 @@ impl Timing {
     /// Presentation time on the film's timeline.
     pub fn shown(&self, sample: &TimedSample) -> Nanos {
         ticks_to_nanos(self.presented(sample), self.timescale)
+    }
+
+    /// What a frame that is a whole sample says of itself; other frames may be decoded from it.
+    pub fn frame(&self, sample: &TimedSample) -> FrameInfo {
+        let due = self.due(sample);
+        FrameInfo {
+            due,
+            duration: self.end(sample).saturating_sub(due).max(0),
+            shown: self.shown(sample),
+            rtp_time: self.rtp(sample) as u32,
+            sync: sample.sample.sync,
+            droppable: false,
+        }
     }
 
     /// Presentation time in ticks of the clock rate, before it wraps.

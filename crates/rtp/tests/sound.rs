@@ -4,6 +4,7 @@ mod common;
 
 use common::{Film, aac, opus, payload, receive, send, track};
 use proptest::prelude::*;
+use reelway_media::{Codec, Mpeg4Visual, MpegAudio, MpegVideo, VpConfig};
 use reelway_rtp::{Payload, PayloadOptions, PlanError};
 
 proptest! {
@@ -168,7 +169,7 @@ fn an_access_unit_that_is_off_by_more_than_the_jitter_of_ticks_begins_a_packet()
 /// What the `fmtp` line says the profile and level of this sound are.
 fn profile_level(object_type: u8, rate: u32, channels: u8) -> u8 {
     let mut codec = aac(rate, object_type);
-    if let reelway_media::Codec::Aac(config) = &mut codec {
+    if let Codec::Aac(config) = &mut codec {
         config.channels = channels;
     }
     let payload = payload(&track(codec, rate), 1440);
@@ -250,11 +251,15 @@ fn a_payload_takes_what_one_datagram_holds_and_no_less_than_the_formats_need() {
 
 #[test]
 fn the_codecs_with_a_payload_format_are_those_that_can_be_sent() {
-    use reelway_media::{Codec, MpegAudio, MpegVideo};
     let audio = MpegAudio { object_type: 0x6b };
     let picture = MpegVideo {
         object_type: 0x61,
         sequence: Vec::new(),
+    };
+    let vp = VpConfig {
+        profile: 0,
+        level: 31,
+        depth: 8,
     };
     let codecs = [
         common::h264(4),
@@ -262,17 +267,20 @@ fn the_codecs_with_a_payload_format_are_those_that_can_be_sent() {
         aac(48_000, 2),
         opus(2),
         Codec::Ac3,
+        Codec::Eac3,
         Codec::MpegVideo(picture),
         Codec::MpegAudio(audio),
+        Codec::Mpeg4Visual(Mpeg4Visual { headers: vec![] }),
+        Codec::Vp8(vp),
+        Codec::Vp9(vp),
+        Codec::Av1(vec![]),
     ];
     for codec in codecs {
         assert!(Payload::carries(&codec));
         assert!(Payload::new(&track(codec, 48_000), PayloadOptions::default()).is_ok());
     }
-    for codec in [Codec::Av1(vec![]), Codec::Eac3] {
-        assert!(!Payload::carries(&codec));
-        assert!(Payload::new(&track(codec, 48_000), PayloadOptions::default()).is_err());
-    }
+    assert!(!Payload::carries(&Codec::Flac));
+    assert!(Payload::new(&track(Codec::Flac, 48_000), PayloadOptions::default()).is_err());
 }
 
 #[test]
@@ -283,12 +291,30 @@ fn what_rtp_cannot_carry_is_refused_with_words_that_say_what_to_use() {
             .to_string()
     };
     assert_eq!(
-        reason(reelway_media::Codec::Av1(vec![])),
-        "AV1 cannot be sent over RTP yet; HLS and DASH play this film"
-    );
-    assert!(
-        reason(reelway_media::Codec::Eac3).starts_with("Enhanced AC-3 cannot be sent over RTP yet")
+        reason(Codec::Flac),
+        "there is no RTP payload format for FLAC; HLS and DASH play this film"
     );
     assert!(reason(opus(6)).starts_with("Opus with 6 channels"));
     assert!(reason(aac(48_000, 42)).starts_with("MPEG-4 audio object type 42"));
+}
+
+#[test]
+fn enhanced_ac3_says_whether_a_packet_has_a_whole_frame_or_a_part_of_how_many() {
+    let units = [common::noise(1, 90), common::noise(2, 250)];
+    let film = Film::of(&units, 1536);
+    let payload = payload(&track(Codec::Eac3, 48_000), 102);
+    assert_eq!(payload.sdp().encoding, "eac3/48000/2");
+    let plan = payload.plan(&film.samples, &film.bytes.as_slice()).unwrap();
+    let came = send(&plan, &film.bytes);
+    let heads: Vec<_> = came
+        .iter()
+        .map(|packet| (&packet.payload[..2], packet.marker))
+        .collect();
+    let (whole, part) = (&[0u8, 1][..], &[1u8, 3][..]);
+    assert_eq!(
+        heads,
+        [(whole, true), (part, false), (part, false), (part, true)]
+    );
+    let bodies = came.iter().flat_map(|packet| &packet.payload[2..]);
+    assert!(bodies.eq(units.iter().flatten()));
 }

@@ -55,7 +55,7 @@ impl Film {
 pub enum FilmKind {
     /// Every track goes over every protocol.
     Plain,
-    /// A codec of it has no RTP payload format here yet: HLS and DASH only.
+    /// A codec of it has no RTP payload format, or one that ffmpeg does not know.
     NotRtp,
     /// Its samples do not lie in the file as they are played: an MPEG transport stream.
     Viewed,

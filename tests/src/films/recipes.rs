@@ -8,7 +8,7 @@ use super::Make::{Data, Ffmpeg, Rewrap};
 use super::{Recipe, custom, transport};
 
 /// Abbreviations.
-pub(super) const SHORT: [(&str, &str); 8] = [
+pub(super) const SHORT: [(&str, &str); 9] = [
     (
         "@picture",
         "-f lavfi -i testsrc2=size=320x180:rate=25:duration=5",
@@ -26,6 +26,10 @@ pub(super) const SHORT: [(&str, &str); 8] = [
     (
         "@x265p",
         "-x265-params log-level=error:keyint=25:bframes=3:pools=1:frame-threads=1",
+    ),
+    (
+        "@vp9",
+        "-c:v libvpx-vp9 -b:v 500k -g 25 -deadline realtime -cpu-used 8 -threads 1",
     ),
     ("@aac", "-c:a aac -b:a 96k"),
     ("@plain", "@x264 @aac"),
@@ -124,6 +128,28 @@ pub(super) const RECIPES: &[Recipe] = &[
         "times of pictures that do not fit milliseconds",
         "-f lavfi -i testsrc2=size=320x180:rate=30000/1001:duration=5 @sound @x264 @aac -ar 44100",
     ),
+    matroska(
+        "matroska_vp9_opus",
+        "VP9 and Opus, as WebM has them",
+        "@both @vp9 -c:a libopus -b:a 64k",
+    ),
+    matroska(
+        "matroska_vp8_opus",
+        "VP8 and Opus, as WebM has them",
+        "@both -c:v libvpx -b:v 500k -g 25 -deadline realtime -cpu-used 8 -threads 1 -c:a libopus -b:a 64k",
+    ),
+    matroska(
+        "matroska_mpeg4",
+        "MPEG-4 Visual with pictures that are shown in another order",
+        "@both -c:v mpeg4 -bf 2 -g 25 -b:v 800k @aac",
+    ),
+    Recipe {
+        name: "matroska_flac",
+        what: "FLAC",
+        kind: NotRtp,
+        extension: "mkv",
+        make: Ffmpeg("@both @x264 -c:a flac"),
+    },
     // Transport streams.
     streamed("transport", "H.264 and AAC", "@both @plain -f mpegts"),
     relaid(
@@ -481,6 +507,19 @@ pub(super) const RECIPES: &[Recipe] = &[
         "MPEG-1 picture and MP3",
         "@both -c:v mpeg1video -g 12 -bf 2 -b:v 1M -c:a libmp3lame -b:a 96k",
     ),
+    made("vp9", "VP9", "@both @vp9 @aac"),
+    made(
+        "mpeg4",
+        "MPEG-4 Visual",
+        "@both -c:v mpeg4 -g 25 -b:v 800k @aac",
+    ),
+    Recipe {
+        name: "flac",
+        what: "FLAC",
+        kind: NotRtp,
+        extension: "mp4",
+        make: Ffmpeg("@both @x264 -c:a flac -strict -2"),
+    },
     made(
         "surround",
         "AAC in 5.1",

@@ -186,7 +186,7 @@ fn a_film_without_a_track_to_play_is_listed_with_the_reason() {
 
 #[test]
 fn a_codec_without_payload_format_is_told_by_protocol() {
-    let library = films::library(&["av1", "eac3"]);
+    let library = films::library(&["flac", "matroska_flac"]);
     let server = Server::start(library.path());
     for film in shown(&server) {
         assert_eq!(film["state"], "ready", "{film}");

@@ -29,16 +29,21 @@ fn containers_and_codecs_are_told_apart() {
                 Codec::Opus(_) => ("opus", "Opus"),
                 Codec::MpegVideo(video) if video.is_mpeg1() => ("mpeg1video", "mp4v"),
                 Codec::MpegVideo(_) => ("mpeg2video", "mp4v"),
+                Codec::Mpeg4Visual(_) => ("mpeg4", "mp4v"),
+                Codec::Vp8(_) => ("vp8", "vp08"),
+                Codec::Vp9(_) => ("vp9", "vp09"),
+                Codec::Flac => ("flac", "fLaC"),
                 Codec::MpegAudio(_) => (stream.codec.as_str(), "mp4a"),
             };
             assert_eq!(codec.0, stream.codec, "{}", film.name);
             // Matroska has no such codes.
             assert!(!film.is_mp4() || codec.1 == stream.tag, "{}", film.name);
         }
+        // FLAC has no payload format, the others one that ffmpeg does not know.
         let rtp = title
             .tracks
             .iter()
-            .all(|track| !matches!(track.codec, Codec::Av1(_) | Codec::Eac3));
+            .all(|track| !matches!(track.codec, Codec::Av1(_) | Codec::Eac3 | Codec::Flac));
         assert_eq!(rtp, film.kind == FilmKind::Plain, "{}", film.name);
     }
 }

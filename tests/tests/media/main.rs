@@ -86,6 +86,10 @@ fn playable(film: &Film, edits: Edits) -> Vec<Stream> {
             "mpeg2video",
             "mp2",
             "mp3",
+            "mpeg4",
+            "vp8",
+            "vp9",
+            "flac",
         ];
         let mut streams = probe::streams(&film.path, edits);
         streams.retain(|stream| codecs.contains(&stream.codec.as_str()));

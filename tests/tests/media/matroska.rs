@@ -82,10 +82,13 @@ fn times(index: &Index, number: usize) -> Vec<(f64, f64)> {
 
 #[test]
 fn times_are_those_of_the_same_streams_in_mp4_within_a_millisecond() {
-    for_each(&matroska(), |film| {
+    let mut films = matroska();
+    // ffmpeg writes no VP8 into MP4.
+    films.retain(|film| film.name != "matroska_vp8_opus");
+    for_each(&films, |film| {
         let dir = temp_dir("remuxed");
         let path = dir.path().join("same.mp4");
-        remux(film, &[], &path);
+        remux(film, &["-strict", "-2"], &path);
         let mine = index(&film.path).map_err(|error| error.to_string())?;
         let same = index(&path).map_err(|error| error.to_string())?;
         for (number, track) in mine.title.tracks.iter().enumerate() {

@@ -2,8 +2,9 @@
 
 use super::tracks::{Shape, Stated};
 use crate::mp4::{Entry, entry_of};
-use crate::sample_entry::{boxed, dac3, dec3, decoder, esds, picture, sound};
+use crate::sample_entry::{boxed, dac3, dec3, decoder, dfla, esds, picture, sound};
 use crate::title::Kind;
+use crate::vp;
 
 /// Which frames a track's entry is made of, beside what its head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub const FRAME_HEAD: u64 = 16;
 /// Whether the entry of a track with this codec is made of its frames.
 pub fn wants(codec: &str) -> Wants {
     match codec {
-        "A_AC3" | "A_EAC3" => Wants::FirstFrame,
+        "A_AC3" | "A_EAC3" | "V_VP8" | "V_VP9" => Wants::FirstFrame,
         _ => Wants::Nothing,
     }
 }
@@ -52,6 +53,12 @@ pub fn make(track: &Stated, frame: &[u8]) -> Result<Entry, String> {
             heard(b"mp4a", &esds(private))
         }
         "A_OPUS" => heard(b"Opus", &dops(private).ok_or_else(missing)?),
+        "A_FLAC" => heard(b"fLaC", &dfla(private).ok_or_else(missing)?),
+        "V_VP8" => shown(b"vp08", &vp::vp8(frame).ok_or_else(missing)?),
+        "V_VP9" => shown(b"vp09", &vp9(track, frame).ok_or_else(missing)?),
+        "V_MPEG4/ISO/SP" | "V_MPEG4/ISO/ASP" | "V_MPEG4/ISO/AP" if !private.is_empty() => {
+            shown(b"mp4v", &decoder(0x20, 0x11, headers(private)))
+        }
         "V_MPEG1" => shown(b"mp4v", &decoder(0x6a, 0x11, sequence(private))),
         "V_MPEG2" => shown(b"mp4v", &decoder(0x61, 0x11, sequence(private))),
         "A_MPEG/L2" | "A_MPEG/L3" => heard(b"mp4a", &decoder(mpeg_audio(track), 0x15, &[])),
@@ -64,6 +71,24 @@ pub fn make(track: &Stated, frame: &[u8]) -> Result<Entry, String> {
         _ => Kind::Audio,
     };
     entry_of(&bytes, kind)
+}
+
+/// `vpcC` of VP9; where its rate is not stated it counts as 30 pictures a second.
+fn vp9(track: &Stated, frame: &[u8]) -> Option<Vec<u8>> {
+    let Shape::Picture { size, .. } = track.shape else {
+        return None;
+    };
+    let rate = track.frame.filter(|nanos| *nanos > 0);
+    let rate = rate.map_or(30, |nanos| (1_000_000_000u64.div_ceil(nanos)) as u32);
+    vp::vp9(frame, size, rate)
+}
+
+/// The headers of MPEG-4 Visual, if they are as short as such are.
+fn headers(private: &[u8]) -> &[u8] {
+    match private.len() <= 16_000 {
+        true => private,
+        false => &[],
+    }
 }
 
 /// The sequence header of MPEG-1 or MPEG-2 picture, if it is as short as such are.
@@ -227,7 +252,7 @@ mod tests {
     #[test]
     fn what_cannot_be_played_is_named() {
         let why = |codec: &str| make(&stated(codec, &[], SOUND), &[]).unwrap_err();
-        assert_eq!(why("V_VP9"), "VP9 picture");
+        assert_eq!(why("V_THEORA"), "Theora picture");
         assert_eq!(why("A_DTS/LOSSLESS"), "DTS sound");
         assert_eq!(why("A_OPUS"), "Opus sound without its configuration");
         assert_eq!(

@@ -98,6 +98,22 @@ pub fn ac3(dac3: &[u8]) -> Option<Sound> {
     Some(Sound { rate, channels })
 }
 
+/// `dfLa` (Encapsulation of FLAC in ISO Base Media File Format 3.3.2); `None` where it does not begin with STREAMINFO (RFC 9639
+/// section 8.2).
+pub fn flac(dfla: &[u8]) -> Option<Sound> {
+    let mut bits = Bits::new(dfla.get(4..)?);
+    bits.take(1)?; // last metadata block
+    if (bits.take(7)?, bits.take(24)?) != (0, 34) {
+        return None;
+    }
+    bits.take(16 + 16)?; // block sizes
+    bits.take(24)?; // frame sizes
+    bits.take(24)?;
+    let rate = bits.take(20)?;
+    let channels = bits.take(3)? as u16 + 1;
+    (rate > 0).then_some(Sound { rate, channels })
+}
+
 /// `dec3` (ETSI TS 102 366 F.6), of its first independent substream and what depends on it.
 pub fn eac3(dec3: &[u8]) -> Option<Sound> {
     let mut bits = Bits::new(dec3);

@@ -4,7 +4,7 @@ use super::audio_config::{Esds, audio_config};
 use super::boxes::{Boxed, Header, fourcc};
 use super::config;
 use crate::index_error::{IndexError, IndexErrorKind};
-use crate::{Codec, Kind, MpegAudio, MpegVideo, Sound};
+use crate::{Codec, Kind, Mpeg4Visual, MpegAudio, MpegVideo, Sound, VpConfig};
 
 /// A sample entry that can be played.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,6 +130,8 @@ fn picture(entry: &Boxed) -> Result<Known, IndexError> {
         b"av01" => find(b"av1C")?
             .filter(|av1c| av1c.body.len() >= 4)
             .map(|av1c| Codec::Av1(av1c.body.to_vec())),
+        b"vp08" => find(b"vpcC")?.and_then(|vpcc| vp(&vpcc)).map(Codec::Vp8),
+        b"vp09" => find(b"vpcC")?.and_then(|vpcc| vp(&vpcc)).map(Codec::Vp9),
         b"mp4v" => {
             let esds = find(b"esds")?;
             let esds = esds.as_ref().map(Esds::parse).transpose()?;
@@ -141,10 +143,16 @@ fn picture(entry: &Boxed) -> Result<Known, IndexError> {
                     object_type,
                     sequence: specific.to_vec(),
                 })),
+                Some(Esds {
+                    object_type: 0x20,
+                    specific,
+                }) => Some(Codec::Mpeg4Visual(Mpeg4Visual {
+                    headers: specific.to_vec(),
+                })),
                 Some(esds) if (0x6c..=0x6e).contains(&esds.object_type) => {
                     return Ok(Err("cover art".into()));
                 }
-                _ => return Ok(Err("MPEG-4 Visual picture".into())),
+                _ => return Ok(Err("picture of an unknown kind in mp4v".into())),
             }
         }
         other => return Ok(Err(unknown_picture(*other))),
@@ -172,11 +180,21 @@ fn picture(entry: &Boxed) -> Result<Known, IndexError> {
     }))
 }
 
+/// What `vpcC` says (VP Codec ISO Media File Format Binding 1.0, section 2.2); its first form was never in use for long.
+fn vp(vpcc: &Boxed) -> Option<VpConfig> {
+    match vpcc.body {
+        [1, _, _, _, profile, level, depth, ..] => Some(VpConfig {
+            profile: *profile,
+            level: *level,
+            depth: depth >> 4,
+        }),
+        _ => None,
+    }
+}
+
 fn unknown_picture(kind: [u8; 4]) -> String {
     match &kind {
         b"jpeg" | b"mjpa" | b"mjpb" | b"png " | b"mjp2" => "cover art".into(),
-        b"vp08" => "VP8 picture".into(),
-        b"vp09" => "VP9 picture".into(),
         b"vvc1" | b"vvi1" => "H.266 picture".into(),
         b"dvh1" | b"dvhe" | b"dva1" | b"dvav" => "Dolby Vision picture of its own kind".into(),
         b"apch" | b"apcn" | b"apcs" | b"apco" | b"ap4h" | b"ap4x" => "ProRes picture".into(),
@@ -247,6 +265,13 @@ fn sound(entry: &Boxed, stsd_version: u8) -> Result<Known, IndexError> {
                 channels: config.channels.into(),
             };
             (Codec::Opus(config), sound)
+        }
+        b"fLaC" => {
+            let stream = find(b"dfLa")?.and_then(|dfla| config::flac(dfla.body));
+            let Some(sound) = stream else {
+                return Ok(Err("FLAC sound without its configuration".into()));
+            };
+            (Codec::Flac, sound)
         }
         other => return Ok(Err(unknown_sound(*other))),
     };
@@ -323,7 +348,6 @@ fn unknown_sound(kind: [u8; 4]) -> String {
     match &kind {
         b".mp3" => "MP3 sound".into(),
         b"alac" => "Apple Lossless sound".into(),
-        b"fLaC" => "FLAC sound".into(),
         b"ac-4" => "AC-4 sound".into(),
         b"dtsc" | b"dtsh" | b"dtsl" | b"dtse" | b"dtsx" => "DTS sound".into(),
         b"mlpa" => "TrueHD sound".into(),

@@ -128,8 +128,13 @@ pub fn payload(track: &Track, max_payload: usize) -> Payload {
 /// A track with nothing but its codec and timescale.
 pub fn track(codec: Codec, timescale: u32) -> Track {
     let kind = match codec {
-        Codec::H264(_) | Codec::H265(_) | Codec::Av1(_) | Codec::MpegVideo(_) => Kind::Video,
-        _ => Kind::Audio,
+        Codec::Aac(_)
+        | Codec::Ac3
+        | Codec::Eac3
+        | Codec::Opus(_)
+        | Codec::MpegAudio(_)
+        | Codec::Flac => Kind::Audio,
+        _ => Kind::Video,
     };
     Track {
         picture: (kind == Kind::Video).then_some(Picture {

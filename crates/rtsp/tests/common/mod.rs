@@ -141,9 +141,9 @@ impl Server {
                 )),
             ),
             (
-                "av1".to_owned(),
+                "flac".to_owned(),
                 Err(FilmError::Unplayable(
-                    "AV1 cannot be sent over RTP yet".to_owned(),
+                    "FLAC cannot be sent over RTP".to_owned(),
                 )),
             ),
         ]);

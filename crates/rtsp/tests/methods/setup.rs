@@ -92,7 +92,7 @@ fn a_film_that_cannot_be_had_says_why() {
     for (film, code, words) in [
         ("nothing", 404, "there is no film 'nothing'"),
         ("copying", 503, "still growing"),
-        ("av1", 415, "AV1 cannot be sent over RTP yet"),
+        ("flac", 415, "FLAC cannot be sent over RTP"),
         ("", 404, "the address names no film"),
     ] {
         let answer = server.ask(conn, &format!("DESCRIBE rtsp://h/{film}"));

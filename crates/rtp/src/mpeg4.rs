@@ -1,0 +1,40 @@
+//! MPEG-4 Visual over RTP (RFC 6416 section 5): a picture in as many packets as it needs, with nothing ahead of its parts. What
+//! decoders are set up by stands in the session description.
+
+use std::fmt::Write;
+
+use reelway_media::{Mpeg4Visual, TimedSample};
+
+use crate::plan::{Builder, Plan};
+use crate::timing::Timing;
+
+/// Ticks a second (RFC 6416 section 5.1: where the rate of the times in the stream is not used).
+pub(crate) const CLOCK_RATE: u32 = 90_000;
+
+/// Encoding name and format parameters (RFC 6416 section 7.1).
+pub(crate) fn sdp(config: &Mpeg4Visual) -> (String, String) {
+    let mut fmtp = format!("profile-level-id={}", config.profile());
+    if !config.headers.is_empty() {
+        fmtp += ";config=";
+    }
+    for byte in &config.headers {
+        let _ = write!(fmtp, "{byte:02X}");
+    }
+    (format!("MP4V-ES/{CLOCK_RATE}"), fmtp)
+}
+
+pub(crate) fn plan(samples: &[TimedSample], timing: Timing, max_payload: usize) -> Plan {
+    let room = max_payload as u32;
+    let mut out = Builder::default();
+    for sample in samples {
+        let (offset, size) = (sample.sample.offset, sample.sample.size);
+        let parts = size.div_ceil(room);
+        for part in 0..parts {
+            let at = part * room;
+            out.film(offset + u64::from(at), room.min(size - at));
+            out.end_packet(part + 1 == parts);
+        }
+        out.end_frame(timing.frame(sample));
+    }
+    out.finish()
+}
