@@ -154,11 +154,15 @@ fn codecs_that_are_not_known_are_named_in_a_note() {
     );
     assert_eq!(
         with_picture(visual(b"vp09", &[])).notes,
-        ["track 1 (VP9 picture) skipped"]
+        ["track 1 (vp09 picture without its configuration) skipped"]
     );
     assert_eq!(
-        with_picture(visual(b"mp4v", &esds(0x20, &[]))).notes,
-        ["track 1 (MPEG-4 Visual picture) skipped"]
+        with_picture(visual(b"vvc1", &[])).notes,
+        ["track 1 (H.266 picture) skipped"]
+    );
+    assert_eq!(
+        with_picture(visual(b"mp4v", &esds(0x21, &[]))).notes,
+        ["track 1 (picture of an unknown kind in mp4v) skipped"]
     );
     assert_eq!(
         with_picture(visual(b"avc1", &[])).notes,
@@ -176,7 +180,7 @@ fn a_film_without_a_track_that_can_be_played_says_why() {
     assert_eq!(error.kind, IndexErrorKind::Unplayable);
     assert_eq!(
         error.problem,
-        "no track can be played: track 1 (encrypted) skipped; track 2 (FLAC sound) skipped"
+        "no track can be played: track 1 (encrypted) skipped; track 2 (FLAC sound without its configuration) skipped"
     );
     assert_eq!(title_of(&[]).unwrap_err().problem, "no track can be played");
 }
@@ -209,6 +213,12 @@ fn every_known_codec_is_told_by_its_sample_entry() {
         picture(visual(b"av01", &boxed(b"av1C", &[&[0x81, 4, 0x0c, 0]]))),
         "av01.0.04M.08"
     );
+    let vpcc = boxed(b"vpcC", &[&[1, 0, 0, 0, 2, 41, 0xa2, 9, 14, 9, 0, 0]]);
+    assert_eq!(picture(visual(b"vp09", &vpcc)), "vp09.02.41.10");
+    let vpcc = boxed(b"vpcC", &[&[1, 0, 0, 0, 0, 0, 0x82, 2, 2, 2, 0, 0]]);
+    assert_eq!(picture(visual(b"vp08", &vpcc)), "vp08.00.00.08");
+    let simple = esds(0x20, &[0, 0, 1, 0xb0, 3]);
+    assert_eq!(picture(visual(b"mp4v", &simple)), "mp4v.20.3");
 
     let sound = |entry: Vec<u8>| {
         let track = with_sound(entry).tracks.remove(1);
@@ -224,6 +234,19 @@ fn every_known_codec_is_told_by_its_sample_entry() {
                 channels: 2
             }
         )
+    );
+    // STREAMINFO of 96 kHz and 6 channels.
+    let mut dfla = vec![0, 0, 0, 0, 0x80, 0, 0, 34];
+    dfla.extend([0; 10]);
+    dfla.extend((96_000u64 << 44 | 5 << 41 | 23 << 36).to_be_bytes());
+    dfla.extend([0; 16]);
+    let flac = Sound {
+        rate: 96_000,
+        channels: 6,
+    };
+    assert_eq!(
+        sound(audio(b"fLaC", &boxed(b"dfLa", &[&dfla]))),
+        ("FLAC".into(), flac)
     );
     assert_eq!(
         sound(mp4a(&[0x2b, 0x11, 0x88, 0])),

@@ -55,6 +55,18 @@ export const recipes = {
       ...["-g", "10", "-pix_fmt", "yuv420p", path],
     ),
 
+  webm: (path: string) =>
+    ffmpeg(
+      ...["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=10", "-f", "lavfi", "-i", "sine=f=330:r=48000:d=10"],
+      ...["-c:v", "libvpx-vp9", "-b:v", "300k", "-g", "50", "-deadline", "realtime", "-cpu-used", "8", "-c:a", "libopus", path],
+    ),
+
+  flac: (path: string) =>
+    ffmpeg(
+      ...["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=10", "-f", "lavfi", "-i", "sine=f=330:r=48000:d=10"],
+      ...["-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-c:a", "flac", path],
+    ),
+
   soundOnly: (path: string) => ffmpeg("-f", "lavfi", "-i", "sine=f=330:d=8", "-c:a", "aac", path),
 
   h265: (path: string) =>

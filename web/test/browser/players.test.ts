@@ -21,6 +21,8 @@ before(async () => {
     "demo.mp4": recipes.demo,
     "series/B-frames & two tongues.mp4": recipes.bFrames,
     "turned.mp4": recipes.turned,
+    "modern/VP9 and Opus.webm": recipes.webm,
+    "modern/FLAC.mkv": recipes.flac,
   });
   chromium = await browser();
   other = await elsewhere();
@@ -43,8 +45,32 @@ async function address(title: string, kind: "hls" | "dash" | "file"): Promise<st
 /** Complaints but for the one that all of another's pages earn: they ask our server. */
 const own = (complaints: string[]) => complaints.filter((said) => !said.startsWith(`asked elsewhere: ${server.http}/`));
 
+/** Films whose codecs are what is new about them: each is played once by each kind of player. */
+const codecs: Record<string, Expected> = {
+  "modern/VP9 and Opus": { duration: 10, width: 320, height: 180 },
+  "modern/FLAC": { duration: 10, width: 320, height: 180 },
+};
+
 // Four at a time: playing takes its time, but little of the machine.
 describe("players", { concurrency: 4 }, () => {
+  for (const [title, expected] of Object.entries(codecs)) {
+    test(`our page plays “${title}” by hls.js from start to end`, async () => {
+      const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/${titlePath(title)}`);
+      await page.getByRole("button", { name: "Play", exact: true }).first().click();
+      await playsThrough(await Viewer.of(page), expected);
+      assert.deepEqual(complaints, []);
+      await close();
+    });
+
+    test(`dash.js on another's page plays “${title}” from start to end`, async () => {
+      const url = `${other.base}/dashjs.html?${encodeURIComponent(await address(title, "dash"))}`;
+      const { page, complaints, close } = await visit(chromium, url);
+      await playsThrough(await Viewer.of(page), expected);
+      assert.deepEqual(own(complaints), []);
+      await close();
+    });
+  }
+
   for (const [title, expected] of Object.entries(films)) {
     test(`our page plays “${title}” by hls.js from start to end`, async () => {
       const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/${titlePath(title)}`);
