@@ -60,10 +60,22 @@ export interface Track {
   gops: { count: number; seconds: Spread; bytes: Spread } | null;
 }
 
+export interface Subtitles {
+  number: number;
+  label: string;
+  language: string | null;
+  forced: boolean;
+  default: boolean;
+  sdh: boolean;
+  file: string;
+  url: string; // WebVTT
+}
+
 export interface FilmDetail extends Film {
   container: string;
   notes: string[];
   tracks: Track[];
+  subtitles: Subtitles[]; // files beside the film
   urls: Partial<Record<Protocol, string>>;
 }
 

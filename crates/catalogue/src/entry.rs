@@ -8,6 +8,8 @@ use reelway_rtp::Payload;
 use reelway_sys::FileIdentity;
 use serde::{Deserialize, Serialize};
 
+use crate::subtitles::SubtitleFile;
+
 /// A film ready to be played.
 #[derive(Debug)]
 pub struct Film {
@@ -45,6 +47,8 @@ pub struct Entry {
     pub identity: FileIdentity,
     /// By which servers it comes here, the nearest first: their ids.
     pub via: Vec<String>,
+    /// Files of subtitles beside it.
+    pub subtitles: Vec<SubtitleFile>,
     /// Whether it plays.
     pub state: State,
 }

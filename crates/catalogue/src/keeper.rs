@@ -117,7 +117,10 @@ impl Keeper {
                 {
                     // Still being indexed: a panic ended the look that was to do it.
                     let open = matches!(old.state, State::NotReady { .. } | State::Indexing);
-                    let is_as_before = old.via == found.via;
+                    let is_as_before = old.via == found.via && old.subtitles == found.subtitles;
+                    if old.subtitles != found.subtitles {
+                        change.changed.push(name.clone());
+                    }
                     let entry = match is_as_before {
                         true => old,
                         false => Arc::new(new_entry(&name, &found, old.state.clone())),
@@ -270,6 +273,7 @@ fn new_entry(name: &str, found: &Found, state: State) -> Entry {
         file: found.file.clone(),
         identity: found.identity,
         via: found.via.clone(),
+        subtitles: found.subtitles.clone(),
         state,
     }
 }

@@ -151,6 +151,7 @@ impl Shared {
             file: entry.file.clone(),
             identity: entry.identity,
             via: entry.via.clone(),
+            subtitles: entry.subtitles.clone(),
             problem: None,
         };
         let indexed = self.shelf.index(&found).ok();

@@ -10,6 +10,7 @@ use tracing::warn;
 
 use crate::naming::{is_film, path_text};
 use crate::shelf::Found;
+use crate::subtitles::{self, is_subtitles};
 
 /// Deepest nesting of folders that is followed.
 const MAX_DEPTH: usize = 64;
@@ -36,11 +37,14 @@ pub(crate) fn scan(roots: &[PathBuf]) -> Scan {
             Ok(metadata) if metadata.is_dir() => walk(root, root, 0, &mut passed, &mut scan),
             Ok(metadata) => {
                 let file = path_text(Path::new(root.file_name().unwrap_or(root.as_os_str())));
+                let beside = root.parent().map(beside).unwrap_or_default();
+                let only = subtitles::of_folder([root.as_path()].into_iter(), beside);
                 scan.films.push(Found {
                     path: root.clone(),
                     file,
                     identity: FileIdentity::from(&metadata),
                     via: Vec::new(),
+                    subtitles: only.into_values().next().unwrap_or_default(),
                     problem: None,
                 });
             }
@@ -77,6 +81,8 @@ fn walk(
         Err(error) => return scan.problems.push((folder.to_owned(), error.to_string())),
     };
     scan.folders.push(folder.to_owned());
+    let mut beside = Vec::new();
+    let mut films = Vec::new();
     for entry in entries.flatten() {
         let path = entry.path();
         // Hidden files are half-written downloads, resource forks, trash: not films.
@@ -96,20 +102,37 @@ fn walk(
         if metadata.is_dir() {
             walk(root, &path, depth + 1, passed, scan);
         } else if metadata.is_file() && is_film(&path) {
-            if scan.films.len() >= MAX_FILMS {
+            if scan.films.len() + films.len() >= MAX_FILMS {
                 warn!(folder = %folder.display(), "more than {MAX_FILMS} films: the rest is skipped");
-                return;
+                break;
             }
             let file = path_text(path.strip_prefix(root).unwrap_or(&path));
-            scan.films.push(Found {
+            films.push(Found {
                 path,
                 file,
                 identity: FileIdentity::from(&metadata),
                 via: Vec::new(),
+                subtitles: Vec::new(),
                 problem: None,
             });
+        } else if metadata.is_file() && is_subtitles(&path) {
+            beside.push(path);
         }
     }
+    let of_films = subtitles::of_folder(films.iter().map(|film| film.path.as_path()), beside);
+    for (place, files) in of_films {
+        films[place].subtitles = files;
+    }
+    scan.films.append(&mut films);
+}
+
+/// The files of subtitles in a folder.
+fn beside(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths
+        .filter(|path| is_subtitles(path) && path.is_file())
+        .collect()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use reelway_media::Index;
 use reelway_sys::FileIdentity;
 
 use crate::indexing::IndexingError;
+use crate::subtitles::SubtitleFile;
 
 /// A film that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Found {
     /// By which servers it comes here, the nearest first: their ids. Empty: from a disk of this machine, or a server that
     /// does not say.
     pub via: Vec<String>,
+    /// Files of subtitles beside it.
+    pub subtitles: Vec<SubtitleFile>,
     /// Why it cannot be read now, in words.
     pub problem: Option<String>,
 }

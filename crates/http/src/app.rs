@@ -44,6 +44,7 @@ use crate::watch::file::Files;
 use crate::watch::index::Indexes;
 use crate::watch::playlist::Playlists;
 use crate::watch::segment::Segments;
+use crate::watch::subtitles::SubtitleTexts;
 
 /// Texts of the API, and playlists, that are made at once.
 const MAKING: usize = 2;
@@ -190,6 +191,7 @@ fn watch(config: &HttpConfig, parts: &Parts, playlists: Arc<Desk>) -> Watch {
     );
     Watch {
         films: parts.films.clone(),
+        subtitles: SubtitleTexts::new(playlists.clone()),
         playlists: Playlists::new(viewers.clone(), playlists, config.tokens_in_segments),
         segments: Segments::new(viewers.clone(), bodies.clone()),
         files: Files::new(viewers, bodies, downloads.clone()),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use reelway_catalogue::{CatalogueError, Film, Placement, State};
+use reelway_catalogue::{CatalogueError, Film, Placement, State, SubtitleFile};
 use reelway_clock::Real;
 use reelway_library::{Library, OpenError, OpenFilm};
 use reelway_media::{Container, Kind, SECOND};
@@ -177,6 +177,12 @@ impl Films {
     /// Whether the catalogue knows a film of this name, whether it plays or not.
     pub fn has(&self, name: &str) -> bool {
         self.library.catalogue().entry(name).is_some()
+    }
+
+    /// Files of subtitles beside a film.
+    pub fn subtitles(&self, name: &str) -> Vec<SubtitleFile> {
+        let entry = self.library.catalogue().entry(name);
+        entry.map_or_else(Vec::new, |entry| entry.subtitles.clone())
     }
 
     /// Lets go of the blocks of a file that is no film any more.

@@ -160,9 +160,12 @@ impl Front {
 /// What a request for a film is counted under.
 fn route_of(target: Target) -> Route {
     match target {
-        Target::Multivariant | Target::Steering | Target::Playlist(_) | Target::Mpd => {
-            Route::Playlist
-        }
+        Target::Multivariant
+        | Target::Steering
+        | Target::Playlist(_)
+        | Target::SubtitlePlaylist(_)
+        | Target::Subtitles(_)
+        | Target::Mpd => Route::Playlist,
         Target::Init(_) | Target::Segment(..) => Route::Segment,
         Target::File | Target::Index => Route::File,
     }

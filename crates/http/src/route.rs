@@ -1,7 +1,7 @@
 //! Addresses of films. A TITLE may hold slashes, so an address is read from its end.
 //!
 //! `TITLE/hls/main.m3u8`, `TITLE/hls/steering.json`, `TITLE/hls/ID.m3u8`, `TITLE/dash/main.mpd`, `TITLE/seg/ID/init.mp4`,
-//! `TITLE/seg/ID/N.m4s`, `TITLE/file`, `TITLE/index`.
+//! `TITLE/seg/ID/N.m4s`, `TITLE/hls/subtitles-N.m3u8`, `TITLE/subtitles/N.vtt`, `TITLE/file`, `TITLE/index`.
 
 use axum::http::request::Parts;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -21,11 +21,18 @@ pub(crate) enum Target {
     Init(u32),
     /// Segment of a track by number.
     Segment(u32, u32),
+    /// HLS playlist of subtitles by number.
+    SubtitlePlaylist(u32),
+    /// Subtitles as WebVTT by number.
+    Subtitles(u32),
     /// The film file itself.
     File,
     /// Its index, for edges.
     Index,
 }
+
+/// What the names of subtitles' playlists begin with.
+const SUBTITLES: &str = "subtitles-";
 
 /// TITLE and target of a path as it stands in the request, or `None` where it names no film.
 pub(crate) fn film(path: &str) -> Option<(String, Target)> {
@@ -34,6 +41,15 @@ pub(crate) fn film(path: &str) -> Option<(String, Target)> {
         [title @ .., "hls", "main.m3u8"] => (Target::Multivariant, title),
         [title @ .., "hls", "steering.json"] => (Target::Steering, title),
         [title @ .., "dash", "main.mpd"] => (Target::Mpd, title),
+        [title @ .., "hls", playlist] if playlist.starts_with(SUBTITLES) => {
+            let rest = playlist.strip_prefix(SUBTITLES)?;
+            let number = number(rest.strip_suffix(".m3u8")?)?;
+            (Target::SubtitlePlaylist(number), title)
+        }
+        [title @ .., "subtitles", file] if file.ends_with(".vtt") => (
+            Target::Subtitles(number(file.strip_suffix(".vtt")?)?),
+            title,
+        ),
         [title @ .., "hls", playlist] if playlist.ends_with(".m3u8") => (
             Target::Playlist(number(playlist.strip_suffix(".m3u8")?)?),
             title,

@@ -157,6 +157,7 @@ impl Inner {
             },
             identity,
             via: via.to_vec(),
+            subtitles: Vec::new(),
             problem,
         }
     }

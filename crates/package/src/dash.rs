@@ -5,7 +5,7 @@ use std::fmt::Write;
 use reelway_media::{Codec, Kind, Nanos, SECOND};
 
 use crate::language::bcp47;
-use crate::package::{Links, Package, PackagedTrack};
+use crate::package::{Links, Package, PackagedTrack, Subtitles};
 
 /// The media presentation description.
 pub fn mpd(package: &Package, links: Links<'_>) -> String {
@@ -50,8 +50,37 @@ pub fn mpd(package: &Package, links: Links<'_>) -> String {
         };
         adaptation_set(&mut out, package, track, main, links);
     }
+    for subtitles in links.subtitles {
+        subtitle_set(&mut out, subtitles);
+    }
     out.push_str("  </Period>\n</MPD>\n");
     out
+}
+
+/// Subtitles, as a file beside the segments (section 5.3.9.1), which is small beside the bit rate that is stated.
+/// It has no query: ffmpeg takes no `&` there.
+fn subtitle_set(out: &mut String, subtitles: &Subtitles<'_>) {
+    let number = subtitles.number;
+    out.push_str("    <AdaptationSet contentType=\"text\" mimeType=\"text/vtt\"");
+    if let Some(language) = subtitles.language {
+        let _ = write!(out, " lang=\"{}\"", xml_escape(language));
+    }
+    let role = match (subtitles.forced, subtitles.sdh) {
+        (true, _) => "forced-subtitle",
+        (_, true) => "caption",
+        _ => "subtitle",
+    };
+    let main = match subtitles.default {
+        true => "      <Role schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"main\"/>\n",
+        false => "",
+    };
+    let _ = writeln!(
+        out,
+        ">\n      <Label>{}</Label>\n{main}      <Role schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"{role}\"/>\n      \
+         <Representation id=\"subtitles-{number}\" bandwidth=\"1000\">\n        \
+         <BaseURL>../subtitles/{number}.vtt</BaseURL>\n      </Representation>\n    </AdaptationSet>",
+        xml_escape(subtitles.label),
+    );
 }
 
 fn main_sound(package: &Package) -> Option<u32> {

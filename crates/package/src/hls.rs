@@ -7,7 +7,7 @@ use std::fmt::Write;
 use reelway_media::{Nanos, SECOND};
 
 use crate::language::bcp47;
-use crate::package::{Links, Package, PackagedTrack};
+use crate::package::{Links, Package, PackagedTrack, Subtitles};
 use crate::rate::target_duration;
 
 /// fMP4 segments and `EXT-X-MAP` outside I-frame playlists (RFC 8216 7).
@@ -15,6 +15,13 @@ const VERSION: u32 = 7;
 
 /// Every segment can be decoded by itself (RFC 8216 4.3.5.1).
 const INDEPENDENT: &str = "#EXT-X-INDEPENDENT-SEGMENTS\n";
+
+/// Name of the group of subtitles.
+const SUBTITLES: &str = "subtitles";
+
+/// What subtitles for people who do not hear well have (RFC 8216 4.3.4.1).
+const SDH: &str =
+    "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound";
 
 /// Sound tracks of one codec: what a player may change between while it plays.
 struct AudioGroup<'a> {
@@ -44,6 +51,9 @@ pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
         for group in &groups {
             renditions(&mut out, package, group, &names, links);
         }
+    }
+    for subtitles in links.subtitles {
+        subtitle_rendition(&mut out, subtitles, links);
     }
     for (main, group) in variants(package, &groups) {
         let others = || {
@@ -85,6 +95,9 @@ pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
         }
         if let Some(group) = group.filter(|_| !alone || package.sound().count() > 1) {
             let _ = write!(out, ",AUDIO=\"{}\"", group.id);
+        }
+        if !links.subtitles.is_empty() {
+            let _ = write!(out, ",SUBTITLES=\"{SUBTITLES}\"");
         }
         if links.steering.is_some() {
             let _ = write!(out, ",STABLE-VARIANT-ID=\"{}\"", stable_id(main, group));
@@ -143,6 +156,17 @@ fn stable_id(main: &PackagedTrack, group: Option<&AudioGroup<'_>>) -> String {
         Some(group) => format!("{}-{}", main.id, group.id),
         None => main.id.to_string(),
     }
+}
+
+/// The playlist of subtitles: one segment, which is the whole file.
+pub fn subtitle_playlist(package: &Package, number: u32) -> String {
+    let duration = package.duration();
+    format!(
+        "#EXTM3U\n#EXT-X-VERSION:{VERSION}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:1\n\
+         #EXT-X-PLAYLIST-TYPE:VOD\n#EXTINF:{},\n../subtitles/{number}.vtt\n#EXT-X-ENDLIST\n",
+        target_duration(duration),
+        seconds(duration),
+    )
 }
 
 /// The playlist of one track's segments.
@@ -267,6 +291,30 @@ fn renditions(
         let uri = with_query(&format!("{}.m3u8", track.id), links.playlists);
         let _ = writeln!(out, ",URI=\"{uri}\"");
     }
+}
+
+fn subtitle_rendition(out: &mut String, subtitles: &Subtitles<'_>, links: Links<'_>) {
+    let word = |is: bool| if is { "YES" } else { "NO" };
+    let _ = write!(
+        out,
+        "#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"{SUBTITLES}\",NAME=\"{}\"",
+        quoted(subtitles.label)
+    );
+    if let Some(language) = subtitles.language {
+        let _ = write!(out, ",LANGUAGE=\"{}\"", quoted(language));
+    }
+    // A player that shows forced subtitles by itself chooses them by language (RFC 8216 4.3.4.1).
+    let _ = write!(
+        out,
+        ",DEFAULT={},AUTOSELECT=YES,FORCED={}",
+        word(subtitles.default),
+        word(subtitles.forced)
+    );
+    if subtitles.sdh {
+        let _ = write!(out, ",CHARACTERISTICS=\"{SDH}\"");
+    }
+    let path = format!("subtitles-{}.m3u8", subtitles.number);
+    let _ = writeln!(out, ",URI=\"{}\"", with_query(&path, links.playlists));
 }
 
 fn with_query(path: &str, query: Option<&str>) -> String {

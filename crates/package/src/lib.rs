@@ -25,9 +25,9 @@ mod segment;
 mod timeline;
 
 pub use dash::{mpd, xml_escape};
-pub use hls::{StableIds, media_playlist, multivariant_playlist, stable_ids};
+pub use hls::{StableIds, media_playlist, multivariant_playlist, stable_ids, subtitle_playlist};
 pub use language::bcp47;
-pub use package::{Links, Options, Package, PackageError, PackagedTrack, Slices};
+pub use package::{Links, Options, Package, PackageError, PackagedTrack, Slices, Subtitles};
 pub use picture::FrameRate;
 pub use rate::BitRate;
 pub use segment::{Part, Segment};

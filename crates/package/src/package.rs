@@ -50,6 +50,25 @@ pub struct Links<'a> {
     /// Where this film lies, as `http://host:port/TITLE`, already percent-encoded: at this server, and at others where a
     /// player goes on if this one fails. Empty: only here, wherever that is.
     pub servers: &'a [String],
+    /// Subtitles that players may show.
+    pub subtitles: &'a [Subtitles<'a>],
+}
+
+/// Subtitles that players may show: a WebVTT file of the whole film, at `TITLE/subtitles/NUMBER.vtt`.
+#[derive(Clone, Copy, Debug)]
+pub struct Subtitles<'a> {
+    /// By which addresses name them.
+    pub number: u32,
+    /// What people call them; no others of the film have this name.
+    pub label: &'a str,
+    /// BCP 47 tag.
+    pub language: Option<&'a str>,
+    /// Shown where no subtitles are asked for: what is spoken in another language than the film's.
+    pub forced: bool,
+    /// Shown unless others are asked for, or none.
+    pub default: bool,
+    /// For people who do not hear well: sounds are described.
+    pub sdh: bool,
 }
 
 /// A film cut into segments.

@@ -5,8 +5,8 @@ mod common;
 use common::{Made, even, film, gops, picture, sound};
 use reelway_media::Codec;
 use reelway_package::{
-    FrameRate, Links, Options, Package, StableIds, media_playlist, mpd, multivariant_playlist,
-    stable_ids,
+    FrameRate, Links, Options, Package, StableIds, Subtitles, media_playlist, mpd,
+    multivariant_playlist, stable_ids, subtitle_playlist,
 };
 
 const LINKS: Links = Links {
@@ -14,6 +14,7 @@ const LINKS: Links = Links {
     segments: Some("v=1&s=TOKEN"),
     steering: None,
     servers: &[],
+    subtitles: &[],
 };
 
 fn package(tracks: Vec<Made>) -> Package {
@@ -427,4 +428,68 @@ fn segments_of_open_gops_are_not_called_independent() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn subtitles_are_renditions_of_hls_and_adaptation_sets_of_dash() {
+    let subtitles = [
+        Subtitles {
+            number: 1,
+            label: "en",
+            language: Some("en"),
+            forced: false,
+            default: true,
+            sdh: false,
+        },
+        Subtitles {
+            number: 2,
+            label: "de \"SDH\" & more",
+            language: Some("de"),
+            forced: false,
+            default: false,
+            sdh: true,
+        },
+    ];
+    let links = Links {
+        subtitles: &subtitles,
+        ..LINKS
+    };
+    let package = usual();
+    let playlist = multivariant_playlist(&package, links);
+    let lines: Vec<&str> = playlist
+        .lines()
+        .filter(|line| line.contains("SUBTITLES"))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            r#"#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="subtitles",NAME="en",LANGUAGE="en",DEFAULT=YES,AUTOSELECT=YES,FORCED=NO,URI="subtitles-1.m3u8?s=TOKEN""#,
+            r#"#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="subtitles",NAME="de 'SDH' & more",LANGUAGE="de",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,CHARACTERISTICS="public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound",URI="subtitles-2.m3u8?s=TOKEN""#,
+            r#"#EXT-X-STREAM-INF:BANDWIDTH=365963,AVERAGE-BANDWIDTH=365688,CODECS="avc1.64001f,mp4a.40.2",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO="sound-mp4a",SUBTITLES="subtitles""#,
+        ]
+    );
+    assert_eq!(
+        subtitle_playlist(&package, 2),
+        "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:14\n#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-PLAYLIST-TYPE:VOD\n\
+         #EXTINF:14.0,\n../subtitles/2.vtt\n#EXT-X-ENDLIST\n"
+    );
+    let sets = r#"    <AdaptationSet contentType="text" mimeType="text/vtt" lang="en">
+      <Label>en</Label>
+      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="main"/>
+      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="subtitle"/>
+      <Representation id="subtitles-1" bandwidth="1000">
+        <BaseURL>../subtitles/1.vtt</BaseURL>
+      </Representation>
+    </AdaptationSet>
+    <AdaptationSet contentType="text" mimeType="text/vtt" lang="de">
+      <Label>de &quot;SDH&quot; &amp; more</Label>
+      <Role schemeIdUri="urn:mpeg:dash:role:2011" value="caption"/>
+      <Representation id="subtitles-2" bandwidth="1000">
+        <BaseURL>../subtitles/2.vtt</BaseURL>
+      </Representation>
+    </AdaptationSet>
+  </Period>
+"#;
+    let manifest = mpd(&package, links);
+    assert!(manifest.contains(sets), "{manifest}");
 }

@@ -148,7 +148,7 @@ function Addresses({ film }: { film: api.FilmDetail }) {
 }
 
 function Tracks({ film }: { film: api.FilmDetail }) {
-  if (film.tracks.length === 0 && film.notes.length === 0) return null;
+  if (film.tracks.length === 0 && film.notes.length === 0 && film.subtitles.length === 0) return null;
   return (
     <section class="film-tracks" aria-labelledby="tracks">
       <h2 id="tracks">Tracks</h2>
@@ -182,6 +182,17 @@ function Tracks({ film }: { film: api.FilmDetail }) {
           </tbody>
         </table>
       </div>
+      {film.subtitles.length > 0 && (
+        <p class="film-subtitles">
+          Subtitles beside the film:{" "}
+          {film.subtitles.map((one, index) => (
+            <>
+              {index > 0 && ", "}
+              <a href={one.url}>{one.file}</a>
+            </>
+          ))}
+        </p>
+      )}
       {film.notes.length > 0 && (
         <ul class="film-notes">
           {film.notes.map((note) => (

@@ -34,6 +34,7 @@ async function byHlsJs(video: HTMLVideoElement, address: string, listener: Liste
     enableWorker: false, // segments are fMP4 already; a worker from a blob would need a wider security policy
     maxBufferLength: 30,
     backBufferLength: 30,
+    renderTextTracksNatively: false, // subtitles are <track>s of the player's
     // Films are as long as they are: a failed request is tried again for a while, then said.
     fragLoadPolicy: {
       default: {

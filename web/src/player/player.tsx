@@ -1,6 +1,6 @@
 // The player: a <video> with controls of our own, so that they look and behave alike everywhere.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { FilmDetail } from "../api";
+import type { FilmDetail, Subtitles } from "../api";
 import {
   FullscreenIcon,
   LeaveFullscreenIcon,
@@ -10,7 +10,7 @@ import {
   ReplayIcon,
   SoundIcon,
 } from "../components/icons";
-import { clock } from "../format";
+import { clock, language } from "../format";
 import type { Way } from "../playable";
 import { play, type Playback, type SoundTrack } from "./playback";
 import { Seekbar } from "./seekbar";
@@ -83,6 +83,7 @@ export function Player({ film, way, duration }: PlayerProps) {
   const playback = useRef<Playback | null>(null);
   const [shown, setShown] = useState<Shown | null>(null);
   const [sounds, setSounds] = useState<{ tracks: SoundTrack[]; current: number }>({ tracks: [], current: 0 });
+  const [subtitles, setSubtitles] = useState(() => film.subtitles.findIndex((one) => one.default));
   const [failure, setFailure] = useState<string | null>(null);
   const [attempt, setAttempt] = useState(0);
   const [whole, setWhole] = useState(false);
@@ -122,6 +123,18 @@ export function Player({ film, way, duration }: PlayerProps) {
       for (const name of watched) element.removeEventListener(name, update);
     };
   }, []);
+
+  // Of the browser's own HLS, which has them in the playlist, as of our <track>s: they stand in one order.
+  useEffect(() => {
+    const tracks = video.current?.textTracks;
+    if (!tracks) return;
+    const show = () => {
+      Array.from(tracks).forEach((track, index) => (track.mode = index === subtitles ? "showing" : "disabled"));
+    };
+    show();
+    tracks.addEventListener("addtrack", show);
+    return () => tracks.removeEventListener("addtrack", show);
+  }, [film.urls.hls, subtitles]);
 
   useEffect(() => {
     const follow = () => setWhole(document.fullscreenElement === frame.current);
@@ -174,12 +187,18 @@ export function Player({ film, way, duration }: PlayerProps) {
           element.playbackRate = nextSpeed(element.playbackRate, wanted.do === "faster" ? 1 : -1);
           setSaid(`Speed ${element.playbackRate}×`);
           break;
+        case "subtitles": {
+          const next = subtitles + 1 < film.subtitles.length ? subtitles + 1 : -1;
+          setSubtitles(next);
+          setSaid(film.subtitles[next] ? `Subtitles: ${subtitleLabel(film.subtitles[next])}` : "Subtitles off");
+          break;
+        }
         case "fullscreen":
           toggleFullscreen(frame.current, element);
           break;
       }
     },
-    [duration, film.video?.frame_rate, seek],
+    [duration, film.video?.frame_rate, film.subtitles, seek, subtitles],
   );
 
   useEffect(() => {
@@ -204,7 +223,18 @@ export function Player({ film, way, duration }: PlayerProps) {
         preload="auto"
         onClick={() => perform({ do: "toggle" })}
         onDblClick={() => perform({ do: "fullscreen" })}
-      />
+      >
+        {way === "mse" &&
+          film.subtitles.map((one) => (
+            <track
+              key={one.number}
+              kind={one.sdh ? "captions" : "subtitles"}
+              src={one.url}
+              srcLang={one.language ?? "und"}
+              label={subtitleLabel(one)}
+            />
+          ))}
+      </video>
       {shown?.waiting && !failure && <div class="player-wait" role="status" aria-label="Loading" />}
       {shown?.paused && shown.position === 0 && !failure && (
         <button type="button" class="player-start" aria-label="Play" onClick={() => perform({ do: "toggle" })}>
@@ -269,6 +299,19 @@ export function Player({ film, way, duration }: PlayerProps) {
                 </select>
               </label>
             )}
+            {film.subtitles.length > 0 && (
+              <label class="choice">
+                <span class="visually-hidden">Subtitles</span>
+                <select value={subtitles} onChange={(event) => setSubtitles(Number(event.currentTarget.value))}>
+                  <option value={-1}>No subtitles</option>
+                  {film.subtitles.map((one, index) => (
+                    <option key={one.number} value={index}>
+                      {subtitleLabel(one)}
+                    </option>
+                  ))}
+                </select>
+              </label>
+            )}
             <label class="choice">
               <span class="visually-hidden">Speed</span>
               <select
@@ -301,6 +344,12 @@ export function Player({ film, way, duration }: PlayerProps) {
       </p>
     </section>
   );
+}
+
+/** The language in words, and what else the file's name says. */
+function subtitleLabel({ label, language: code }: Subtitles): string {
+  const words = language(code);
+  return words && code ? label.replace(code, words) : label;
 }
 
 function toggleFullscreen(frame: HTMLElement | null, video: HTMLVideoElement) {

@@ -9,6 +9,7 @@ export type Action =
   | { do: "faster" }
   | { do: "slower" }
   | { do: "mute" }
+  | { do: "subtitles" }
   | { do: "fullscreen" };
 
 /** What the help on the page says. */
@@ -20,6 +21,7 @@ export const help: readonly (readonly [keys: string, what: string])[] = [
   ["0 … 9", "to a tenth of the film"],
   ["↑ ↓", "louder, softer"],
   ["M", "sound off, on"],
+  ["C", "next subtitles, off"],
   ["< >", "slower, faster"],
   ["F", "whole screen"],
 ];
@@ -49,6 +51,8 @@ export function action(key: string): Action | null {
       return { do: "volume", by: 0.1 };
     case "ArrowDown":
       return { do: "volume", by: -0.1 };
+    case "c":
+      return { do: "subtitles" };
     case "m":
       return { do: "mute" };
     case ">":

@@ -34,6 +34,17 @@ export async function ffmpeg(...args: string[]): Promise<string> {
 /** What of a film can be made: the name below the film directory gives the path. */
 export type Recipe = (path: string) => Promise<unknown>;
 
+/** A cue each second, whose %s is the second. */
+export const subtitles =
+  (words: string): Recipe =>
+  (path: string) => {
+    const cue = (second: number) => {
+      const time = `00:00:${String(second).padStart(2, "0")}`;
+      return `${time},000 --> ${time},900\n${words.replace("%s", `<i>${second}</i>`)}\n`;
+    };
+    return writeFile(path, Array.from({ length: 24 }, (_, second) => cue(second)).join("\n"));
+  };
+
 export const recipes = {
   demo: (path: string) => copyFile(demo, path),
 
@@ -135,7 +146,8 @@ export async function reelway(films: Record<string, Recipe>, { withoutIndexFiles
     await mkdir(join(home, "state"));
     await writeFile(join(home, "state/index"), "");
   }
-  const server = await launch(home, ["serve", directory], Object.keys(films).length);
+  const listed = Object.keys(films).filter((name) => !name.endsWith(".srt"));
+  const server = await launch(home, ["serve", directory], listed.length);
   return { ...server, films: directory };
 }
 

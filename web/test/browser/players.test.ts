@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
 import type { FilmDetail } from "../../src/api";
 import { titlePath } from "../../src/routes";
-import { browser, elsewhere, recipes, reelway, visit, type Reelway } from "./harness";
+import { browser, elsewhere, recipes, reelway, screenshot, subtitles, visit, type Reelway } from "./harness";
 import { playedWell, playsThrough, playsWithSeeks, Viewer, type Expected } from "./watching";
 
 let server: Reelway;
@@ -23,6 +23,9 @@ before(async () => {
     "turned.mp4": recipes.turned,
     "modern/VP9 and Opus.webm": recipes.webm,
     "modern/FLAC.mkv": recipes.flac,
+    "told.mp4": recipes.demo,
+    "told.en.srt": subtitles("Hello, %s"),
+    "told.de.srt": subtitles("Guten Tag, %s"),
   });
   chromium = await browser();
   other = await elsewhere();
@@ -51,8 +54,63 @@ const codecs: Record<string, Expected> = {
   "modern/FLAC": { duration: 10, width: 320, height: 180 },
 };
 
+/** The cues that are shown now, and the second of the film. */
+const shownNow = () => {
+  const video = document.querySelector("video");
+  const tracks = Array.from(video?.textTracks ?? []).filter((track) => track.mode === "showing");
+  const cues = tracks.flatMap((track) => Array.from(track.activeCues ?? []));
+  return { second: Math.floor(video?.currentTime ?? 0), cues: cues.map((cue) => (cue as VTTCue).text.replace(/<[^>]*>/g, "")) };
+};
+
+/** Cues are shown, some seconds into the film. */
+const someAreShown = () => {
+  const tracks = Array.from(document.querySelector("video")?.textTracks ?? []);
+  const isShown = tracks.some((track) => track.mode === "showing" && track.activeCues?.length);
+  return isShown && (document.querySelector("video")?.currentTime ?? 0) > 2;
+};
+
 // Four at a time: playing takes its time, but little of the machine.
 describe("players", { concurrency: 4 }, () => {
+  test("our page shows the subtitles that are chosen", async () => {
+    const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/told`);
+    await page.getByRole("button", { name: "Play", exact: true }).first().click();
+    await page.getByLabel("Subtitles").selectOption({ label: "German" });
+    await page.waitForFunction(someAreShown);
+    const { second, cues } = await page.evaluate(shownNow);
+    assert.deepEqual(cues, [`Guten Tag, ${second}`]);
+    await screenshot(page, "subtitles");
+    await page.getByLabel("Subtitles").selectOption({ label: "No subtitles" });
+    assert.deepEqual((await page.evaluate(shownNow)).cues, []);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  const german = {
+    hlsjs: 'hls.subtitleTrack = hls.subtitleTracks.findIndex((track) => track.lang === "de")',
+    shaka:
+      'player.selectTextTrack(player.getTextTracks().find((track) => track.language === "de")); player.setTextTrackVisibility?.(true)',
+    dashjs: 'player.setTextTrack(player.getTracksFor("text").findIndex((track) => track.lang === "de"))',
+  };
+  for (const [name, file, kind] of [
+    ["hls.js", "hlsjs", "hls"],
+    ["Shaka Player", "shaka", "hls"],
+    ["Shaka Player", "shaka", "dash"],
+    ["dash.js", "dashjs", "dash"],
+  ] as const) {
+    test(`${name} on another's page shows subtitles over ${kind.toUpperCase()}`, async () => {
+      const url = `${other.base}/${file}.html?${encodeURIComponent(await address("told", kind))}`;
+      const { page, complaints, close } = await visit(chromium, url);
+      const viewer = await Viewer.of(page);
+      await page.evaluate(german[file]);
+      await viewer.play(1);
+      await page.waitForFunction(someAreShown);
+      const { second, cues } = await page.evaluate(shownNow);
+      assert.deepEqual(cues, [`Guten Tag, ${second}`]);
+      assert.deepEqual(own(complaints), []);
+      await close();
+    });
+  }
+
   for (const [title, expected] of Object.entries(codecs)) {
     test(`our page plays “${title}” by hls.js from start to end`, async () => {
       const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/${titlePath(title)}`);

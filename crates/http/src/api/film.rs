@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{StatusCode, Uri, request::Parts};
-use reelway_catalogue::{Catalogue, CatalogueError, Entry, Film, State as FilmState};
+use reelway_catalogue::{Catalogue, CatalogueError, Entry, Film, State as FilmState, SubtitleFile};
 use reelway_media::Container;
 use reelway_store::Store;
 use reelway_sys::extents::Layout;
@@ -27,7 +27,38 @@ struct FullFilm {
     notes: Vec<String>,
     tracks: Vec<TrackJson>,
     layout: Option<LayoutJson>,
+    subtitles: Vec<SubtitleJson>,
     urls: Urls,
+}
+
+/// A file of subtitles beside the film.
+#[derive(Serialize)]
+struct SubtitleJson {
+    number: u32,
+    label: String,
+    language: Option<String>,
+    forced: bool,
+    default: bool,
+    sdh: bool,
+    file: String,
+    url: String,
+}
+
+impl SubtitleJson {
+    fn of(subtitles: &SubtitleFile, path: &str) -> SubtitleJson {
+        let file = subtitles.path.file_name().unwrap_or_default();
+        let (number, named) = (subtitles.number, subtitles.named.clone());
+        SubtitleJson {
+            number,
+            label: subtitles.label.clone(),
+            language: named.language,
+            forced: named.forced,
+            default: named.default,
+            sdh: named.sdh,
+            file: file.to_string_lossy().into_owned(),
+            url: format!("/{path}/subtitles/{number}.vtt"),
+        }
+    }
 }
 
 /// How a film's file lies on its disk.
@@ -116,12 +147,17 @@ impl FullFilm {
             (container, notes, tracks) = describe(&film)?;
             layout = LayoutJson::of(&film, block);
         }
+        let path = route::encode(&entry.name);
+        let subtitles = (entry.subtitles.iter())
+            .map(|subtitles| SubtitleJson::of(subtitles, &path))
+            .collect();
         Ok(FullFilm {
             film,
             container,
             notes,
             tracks,
             layout,
+            subtitles,
             urls,
         })
     }

@@ -6,6 +6,7 @@
 //! | `segment.rs` | segments and initialisation segments |
 //! | `file.rs` | film files by byte ranges |
 //! | `index.rs` | films' indexes, for edges |
+//! | `subtitles.rs` | subtitles as WebVTT |
 //! | `elsewhere.rs` | viewers who are sent to another server |
 //! | `steering.rs` | which server an HLS player is to use (content steering) |
 //! | `refused.rs` | why a player does not get what it asked for |
@@ -17,6 +18,7 @@ pub(crate) mod playlist;
 mod refused;
 pub(crate) mod segment;
 mod steering;
+pub(crate) mod subtitles;
 
 use std::sync::Arc;
 
@@ -30,6 +32,7 @@ use self::playlist::{Elsewhere, Playlists};
 use self::refused::{Answered, no_film};
 use self::segment::Segments;
 use self::steering::Servers;
+use self::subtitles::SubtitleTexts;
 use crate::answer::{self, Answer};
 use crate::films::{Films, Show};
 use crate::node::Addresses;
@@ -48,6 +51,7 @@ pub(crate) struct Watch {
     pub segments: Segments,
     pub files: Files,
     pub indexes: Indexes,
+    pub subtitles: SubtitleTexts,
     pub status: Arc<Status>,
 }
 
@@ -108,12 +112,15 @@ impl Watch {
             return Ok(elsewhere::redirect(&show, &place, target, request));
         }
         match target {
-            Target::Multivariant | Target::Playlist(_) | Target::Mpd => {
+            Target::Multivariant
+            | Target::Playlist(_)
+            | Target::SubtitlePlaylist(_)
+            | Target::Mpd => {
                 let elsewhere = match target {
-                    Target::Playlist(_) => Elsewhere::default(),
-                    _ => self.elsewhere(&show).await,
+                    Target::Multivariant | Target::Mpd => self.elsewhere(&show).await,
+                    _ => Elsewhere::default(),
                 };
-                let film = (show, elsewhere);
+                let film = (show, self.films.subtitles(title), elsewhere);
                 self.playlists.answer(film, target, request, caller).await
             }
             Target::Steering => {
@@ -136,6 +143,10 @@ impl Watch {
             Target::Segment(id, number) => {
                 let segment = (id, number);
                 self.segments.answer(show, segment, request, caller).await
+            }
+            Target::Subtitles(number) => {
+                let film = (show, self.films.subtitles(title));
+                self.subtitles.answer(film, number, request).await
             }
             Target::File => self.files.answer(show, request, caller).await,
             Target::Index => self.indexes.answer(show, request, caller).await,

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use axum::http::{Method, header, request::Parts};
-use reelway_package::{Links, media_playlist, mpd, multivariant_playlist};
+use reelway_catalogue::SubtitleFile;
+use reelway_package::{Links, media_playlist, mpd, multivariant_playlist, subtitle_playlist};
 use reelway_viewing::{Caller, Delivery, TOKEN_LENGTH};
 
 use super::refused::{Answered, denied, no_track};
+use super::subtitles;
 use crate::answer::{self, Answer};
 use crate::desk::{Asker, Desk, Text};
 use crate::films::Show;
@@ -36,7 +38,7 @@ impl Playlists {
     /// Answers a request for one of this film, which may be at other servers, too.
     pub async fn answer(
         &self,
-        (show, elsewhere): (Arc<Show>, Elsewhere),
+        (show, subtitles, elsewhere): (Arc<Show>, Vec<SubtitleFile>, Elsewhere),
         target: Target,
         request: &Parts,
         caller: Caller,
@@ -45,6 +47,9 @@ impl Playlists {
             && show.package.track(id).is_none()
         {
             return Err(no_track(&show.film.name, id));
+        }
+        if let Target::SubtitlePlaylist(number) = target {
+            subtitles::find(&subtitles, &show, number)?;
         }
         let delivery = if target == Target::Mpd {
             Delivery::Dash
@@ -68,6 +73,7 @@ impl Playlists {
         };
         let of = Asked {
             show,
+            subtitles,
             elsewhere,
             target,
             token,
@@ -98,6 +104,7 @@ pub(crate) struct Elsewhere {
 /// A playlist that a viewer has asked for.
 struct Asked {
     show: Arc<Show>,
+    subtitles: Vec<SubtitleFile>,
     elsewhere: Elsewhere,
     target: Target,
     token: String,
@@ -115,11 +122,13 @@ impl Asked {
         };
         let steering = self.elsewhere.steering.as_ref();
         let steering = steering.map(|address| format!("{address}&{playlists}"));
+        let subtitles = subtitles::said(&self.subtitles);
         let links = Links {
             playlists: Some(&playlists),
             segments: Some(&segments),
             steering: steering.as_deref(),
             servers: &self.elsewhere.films,
+            subtitles: &subtitles,
         };
         let (media_type, text) = match self.target {
             Target::Mpd => (DASH, mpd(&show.package, links)),
@@ -130,6 +139,7 @@ impl Asked {
                     .map(|track| media_playlist(track, links));
                 (HLS, text.unwrap_or_default())
             }
+            Target::SubtitlePlaylist(number) => (HLS, subtitle_playlist(&show.package, number)),
             _ => (HLS, multivariant_playlist(&show.package, links)),
         };
         reelway_clock::reactor::worked_on(text.len());

@@ -1,0 +1,39 @@
+//! Forms of files.
+
+/// Which form a file of subtitles has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// SubRip, `.srt`: nobody has specified it.
+    SubRip,
+    /// WebVTT, `.vtt`: <https://www.w3.org/TR/webvtt1/>.
+    WebVtt,
+    /// (Advanced) SubStation Alpha, `.ass` and `.ssa`.
+    Ass,
+}
+
+impl Format {
+    /// By the file's extension, in any case: srt, vtt, ass, ssa.
+    pub fn of_extension(extension: &str) -> Option<Format> {
+        Some(match extension.to_ascii_lowercase().as_str() {
+            "srt" => Format::SubRip,
+            "vtt" => Format::WebVtt,
+            "ass" | "ssa" => Format::Ass,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_are_known_in_any_case() {
+        assert_eq!(Format::of_extension("SRT"), Some(Format::SubRip));
+        assert_eq!(Format::of_extension("vtt"), Some(Format::WebVtt));
+        assert_eq!(Format::of_extension("Ass"), Some(Format::Ass));
+        assert_eq!(Format::of_extension("ssa"), Some(Format::Ass));
+        assert_eq!(Format::of_extension("sub"), None);
+        assert_eq!(Format::of_extension(""), None);
+    }
+}
