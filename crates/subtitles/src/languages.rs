@@ -1,175 +1,32 @@
 //! Codes of languages: ISO 639-1 with those of ISO 639-2, of which some languages have two, B and T.
 
-/// Two letters, three (T), and three (B) where they differ; empty where there are none. Languages with which subtitles
-/// are found; others whose three letters are a word that names of files have, such as `run`, are left out.
-const LANGUAGES: [(&str, &str, &str); 145] = [
-    ("aa", "aar", ""),
-    ("af", "afr", ""),
-    ("am", "amh", ""),
-    ("an", "arg", ""),
-    ("ar", "ara", ""),
-    ("as", "asm", ""),
-    ("ay", "aym", ""),
-    ("az", "aze", ""),
-    ("ba", "bak", ""),
-    ("be", "bel", ""),
-    ("bg", "bul", ""),
-    ("bn", "ben", ""),
-    ("bo", "bod", "tib"),
-    ("br", "bre", ""),
-    ("bs", "bos", ""),
-    ("ca", "cat", ""),
-    ("ce", "che", ""),
-    ("co", "cos", ""),
-    ("cs", "ces", "cze"),
-    ("cv", "chv", ""),
-    ("cy", "cym", "wel"),
-    ("da", "dan", ""),
-    ("de", "deu", "ger"),
-    ("dv", "div", ""),
-    ("dz", "dzo", ""),
-    ("el", "ell", "gre"),
-    ("en", "eng", ""),
-    ("eo", "epo", ""),
-    ("es", "spa", ""),
-    ("et", "est", ""),
-    ("eu", "eus", "baq"),
-    ("fa", "fas", "per"),
-    ("fi", "fin", ""),
-    ("fo", "fao", ""),
-    ("fr", "fra", "fre"),
-    ("fy", "fry", ""),
-    ("ga", "gle", ""),
-    ("gd", "gla", ""),
-    ("gl", "glg", ""),
-    ("gn", "grn", ""),
-    ("gu", "guj", ""),
-    ("ha", "hau", ""),
-    ("he", "heb", ""),
-    ("hi", "hin", ""),
-    ("hr", "hrv", ""),
-    ("ht", "hat", ""),
-    ("hu", "hun", ""),
-    ("hy", "hye", "arm"),
-    ("ia", "ina", ""),
-    ("id", "ind", ""),
-    ("ig", "ibo", ""),
-    ("is", "isl", "ice"),
-    ("it", "ita", ""),
-    ("iu", "iku", ""),
-    ("ja", "jpn", ""),
-    ("jv", "jav", ""),
-    ("ka", "kat", "geo"),
-    ("kk", "kaz", ""),
-    ("kl", "kal", ""),
-    ("km", "khm", ""),
-    ("kn", "kan", ""),
-    ("ko", "kor", ""),
-    ("ks", "kas", ""),
-    ("ku", "kur", ""),
-    ("ky", "kir", ""),
-    ("la", "lat", ""),
-    ("lb", "ltz", ""),
-    ("ln", "lin", ""),
-    ("lo", "lao", ""),
-    ("lt", "lit", ""),
-    ("lv", "lav", ""),
-    ("mg", "mlg", ""),
-    ("mi", "mri", "mao"),
-    ("mk", "mkd", "mac"),
-    ("ml", "mal", ""),
-    ("mn", "mon", ""),
-    ("mr", "mar", ""),
-    ("ms", "msa", "may"),
-    ("mt", "mlt", ""),
-    ("my", "mya", "bur"),
-    ("nb", "nob", ""),
-    ("ne", "nep", ""),
-    ("nl", "nld", "dut"),
-    ("nn", "nno", ""),
-    ("no", "nor", ""),
-    ("ny", "nya", ""),
-    ("oc", "oci", ""),
-    ("om", "orm", ""),
-    ("or", "ori", ""),
-    ("os", "oss", ""),
-    ("pa", "pan", ""),
-    ("pl", "pol", ""),
-    ("ps", "pus", ""),
-    ("pt", "por", ""),
-    ("qu", "que", ""),
-    ("rm", "roh", ""),
-    ("ro", "ron", "rum"),
-    ("ru", "rus", ""),
-    ("rw", "kin", ""),
-    ("sa", "san", ""),
-    ("sc", "srd", ""),
-    ("sd", "snd", ""),
-    ("se", "sme", ""),
-    ("si", "sin", ""),
-    ("sk", "slk", "slo"),
-    ("sl", "slv", ""),
-    ("sm", "smo", ""),
-    ("sn", "sna", ""),
-    ("so", "som", ""),
-    ("sq", "sqi", "alb"),
-    ("sr", "srp", ""),
-    ("su", "sun", ""),
-    ("sv", "swe", ""),
-    ("sw", "swa", ""),
-    ("ta", "tam", ""),
-    ("te", "tel", ""),
-    ("tg", "tgk", ""),
-    ("th", "tha", ""),
-    ("ti", "tir", ""),
-    ("tk", "tuk", ""),
-    ("tl", "tgl", ""),
-    ("tr", "tur", ""),
-    ("tt", "tat", ""),
-    ("ug", "uig", ""),
-    ("uk", "ukr", ""),
-    ("ur", "urd", ""),
-    ("uz", "uzb", ""),
-    ("vi", "vie", ""),
-    ("wo", "wol", ""),
-    ("xh", "xho", ""),
-    ("yi", "yid", ""),
-    ("yo", "yor", ""),
-    ("zh", "zho", "chi"),
-    ("zu", "zul", ""),
-    ("", "ast", ""),
-    ("", "ckb", ""),
-    ("", "cmn", ""),
-    ("", "dsb", ""),
-    ("", "fil", ""),
-    ("", "gsw", ""),
-    ("", "haw", ""),
-    ("", "hsb", ""),
-    ("", "nan", ""),
-    ("", "nds", ""),
-    ("", "yue", ""),
-];
+/// Two letters, or `-`, three (T), and three (B) where they differ. Languages with which subtitles are found; others whose three
+/// letters are a word that names of files have, such as `run`, are left out.
+const LANGUAGES: &str = "aa:aar af:afr am:amh an:arg ar:ara as:asm ay:aym az:aze ba:bak be:bel bg:bul bn:ben bo:bod:tib br:bre bs:bos ca:cat \
+ce:che co:cos cs:ces:cze cv:chv cy:cym:wel da:dan de:deu:ger dv:div dz:dzo el:ell:gre en:eng eo:epo es:spa et:est \
+eu:eus:baq fa:fas:per fi:fin fo:fao fr:fra:fre fy:fry ga:gle gd:gla gl:glg gn:grn gu:guj ha:hau he:heb hi:hin hr:hrv \
+ht:hat hu:hun hy:hye:arm ia:ina id:ind ig:ibo is:isl:ice it:ita iu:iku ja:jpn jv:jav ka:kat:geo kk:kaz kl:kal km:khm \
+kn:kan ko:kor ks:kas ku:kur ky:kir la:lat lb:ltz ln:lin lo:lao lt:lit lv:lav mg:mlg mi:mri:mao mk:mkd:mac ml:mal \
+mn:mon mr:mar ms:msa:may mt:mlt my:mya:bur nb:nob ne:nep nl:nld:dut nn:nno no:nor ny:nya oc:oci om:orm or:ori os:oss \
+pa:pan pl:pol ps:pus pt:por qu:que rm:roh ro:ron:rum ru:rus rw:kin sa:san sc:srd sd:snd se:sme si:sin sk:slk:slo \
+sl:slv sm:smo sn:sna so:som sq:sqi:alb sr:srp su:sun sv:swe sw:swa ta:tam te:tel tg:tgk th:tha ti:tir tk:tuk tl:tgl \
+tr:tur tt:tat ug:uig uk:ukr ur:urd uz:uzb vi:vie wo:wol xh:xho yi:yid yo:yor zh:zho:chi zu:zul -:ast -:ckb -:cmn -:dsb \
+-:fil -:gsw -:haw -:hsb -:nan -:nds -:yue";
 
-/// Words that programs write instead of a tag.
-const OTHERS: [(&str, &str); 4] = [
-    ("pob", "pt-BR"),
-    ("chs", "zh-Hans"),
-    ("cht", "zh-Hant"),
-    // Renamed in 1989, and still written.
-    ("iw", "he"),
-];
+/// Words that programs write instead of a tag; the code of Hebrew was another one until 1989, and is still written.
+const OTHERS: &str = "pob:pt-BR chs:zh-Hans cht:zh-Hant iw:he";
 
 /// The shortest code of a language given by two or three letters, in lower case: its two-letter one, where it has one.
 pub fn shortest(code: &str) -> Option<&'static str> {
-    if code.is_empty() {
+    if code.is_empty() || code == "-" {
         return None;
     }
-    let other = OTHERS.iter().find(|(other, _)| *other == code);
-    other.map(|(_, tag)| *tag).or_else(|| {
-        let (two, three, _) = LANGUAGES
-            .iter()
-            .find(|(two, t, b)| [*two, *t, *b].contains(&code))?;
-        Some(if two.is_empty() { *three } else { *two })
+    let mut others = OTHERS.split(' ').filter_map(|pair| pair.split_once(':'));
+    let other = others.find(|(other, _)| *other == code);
+    other.map(|(_, tag)| tag).or_else(|| {
+        let mut languages = LANGUAGES.split(' ');
+        let language = languages.find(|language| language.split(':').any(|own| own == code))?;
+        language.split(':').find(|own| *own != "-")
     })
 }
 
@@ -197,11 +54,11 @@ mod tests {
 
     #[test]
     fn no_code_is_there_twice() {
+        let others = OTHERS.split(' ').filter_map(|pair| pair.split(':').next());
         let mut codes: Vec<&str> = LANGUAGES
-            .iter()
-            .flat_map(|(two, t, b)| [*two, *t, *b])
-            .chain(OTHERS.iter().map(|(other, _)| *other))
-            .filter(|code| !code.is_empty())
+            .split([' ', ':'])
+            .filter(|code| *code != "-")
+            .chain(others)
             .collect();
         let count = codes.len();
         codes.sort_unstable();
