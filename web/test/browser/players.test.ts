@@ -80,6 +80,7 @@ describe("players", { concurrency: 4 }, () => {
     assert.deepEqual(cues, [`Guten Tag, ${second}`]);
     await screenshot(page, "subtitles");
     await page.getByLabel("Subtitles").selectOption({ label: "No subtitles" });
+    await page.waitForFunction(() => Array.from(document.querySelector("video")?.textTracks ?? []).every((track) => track.mode === "disabled"));
     assert.deepEqual((await page.evaluate(shownNow)).cues, []);
     assert.deepEqual(complaints, []);
     await close();

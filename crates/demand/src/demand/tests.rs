@@ -263,7 +263,7 @@ fn all_of_a_file_is_read_whose_view_is_smaller() {
         bytes: 100_000,
         duration: 360_000,
         groups: (0..4).map(group).collect(),
-        ..FilmTrack::new(256, Kind::Audio, Codec::Eac3, 90_000)
+        ..FilmTrack::new(256, Kind::Audio, Codec::Flac, 90_000)
     };
     let mut title = Title::new(vec![track]);
     title.view = Some(reelway_media::View {
