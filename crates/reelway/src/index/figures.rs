@@ -1,0 +1,148 @@
+//! What a film needs of a server, in figures: how large its groups of pictures and the pictures that begin them are, and its bit
+//! rate over time.
+
+use reelway_media::{SampleTable, Title, Track, ticks_to_nanos};
+
+use super::seconds;
+
+/// Columns of the bit rate over time, at most.
+const COLUMNS: usize = 60;
+/// What stands for none to most.
+const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The least, mean and largest of some values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    pub min: f64,
+    pub mean: f64,
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of these values; all 0 where there are none.
+    pub fn of(values: &[f64]) -> Spread {
+        let fold = |with: fn(f64, f64) -> f64| values.iter().copied().reduce(with).unwrap_or(0.0);
+        Spread {
+            min: fold(f64::min),
+            mean: values.iter().sum::<f64>() / values.len().max(1) as f64,
+            max: fold(f64::max),
+        }
+    }
+}
+
+/// What GOPs a picture track has: from one picture at which a decoder may start to the next.
+#[derive(Debug)]
+pub struct Gops {
+    pub count: usize,
+    pub seconds: Spread,
+    pub bytes: Spread,
+    /// Bytes of the pictures that begin them.
+    pub key_bytes: Spread,
+}
+
+impl Gops {
+    pub fn of(track: &Track, table: &SampleTable) -> Gops {
+        let (mut starts, mut bytes) = (Vec::new(), Vec::new());
+        for group in &track.groups {
+            if group.sync || starts.is_empty() {
+                starts.push(group.dts);
+                bytes.push(0.0);
+            }
+            if let Some(bytes) = bytes.last_mut() {
+                *bytes += f64::from(group.bytes);
+            }
+        }
+        let first = track.groups.first().map_or(0, |group| group.dts);
+        starts.push(first + track.duration as i64);
+        let lengths: Vec<f64> = starts
+            .windows(2)
+            .map(|pair| seconds(ticks_to_nanos(pair[1] - pair[0], track.timescale)))
+            .collect();
+        let keys = table.iter().filter(|sample| sample.sync);
+        let keys: Vec<f64> = keys.map(|sample| f64::from(sample.size)).collect();
+        Gops {
+            count: bytes.len(),
+            seconds: Spread::of(&lengths),
+            bytes: Spread::of(&bytes),
+            key_bytes: Spread::of(&keys),
+        }
+    }
+}
+
+/// The bit rate over time.
+#[derive(Debug)]
+pub struct Rates {
+    /// Seconds of a column.
+    pub step: f64,
+    /// Bits a second in each.
+    pub columns: Vec<f64>,
+    /// The most bits in any whole second.
+    pub peak: f64,
+}
+
+impl Rates {
+    /// Of all tracks, by when their samples are decoded.
+    pub fn of(title: &Title, tables: &[SampleTable]) -> Rates {
+        let whole = (seconds(title.duration).ceil() as usize).max(1);
+        let mut by_second = vec![0.0; whole];
+        for (track, table) in title.tracks.iter().zip(tables) {
+            let mut dts = track.groups.first().map_or(0, |group| group.dts) + track.shift;
+            for sample in table.iter() {
+                let at = seconds(ticks_to_nanos(dts, track.timescale)).max(0.0) as usize;
+                by_second[at.min(whole - 1)] += f64::from(sample.size) * 8.0;
+                dts += i64::from(sample.duration);
+            }
+        }
+        let step = whole.div_ceil(COLUMNS);
+        let columns = by_second.chunks(step);
+        let columns = columns.map(|seconds| seconds.iter().sum::<f64>() / seconds.len() as f64);
+        Rates {
+            step: step as f64,
+            columns: columns.collect(),
+            peak: by_second.iter().copied().fold(0.0, f64::max),
+        }
+    }
+
+    /// A line in which a bar stands for each column, and the highest for the most.
+    pub fn line(&self) -> String {
+        let most = self.columns.iter().copied().fold(0.0, f64::max);
+        let bar = |rate: &f64| {
+            let share = if most > 0.0 { rate / most } else { 0.0 };
+            BARS[(share * (BARS.len() - 1) as f64).ceil() as usize]
+        };
+        self.columns.iter().map(bar).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_stand_for_parts_of_the_most() {
+        let columns = vec![0.0, 1.0, 50.0, 100.0];
+        let rates = Rates {
+            step: 1.0,
+            columns,
+            peak: 100.0,
+        };
+        assert_eq!(rates.line(), " ▁▄█");
+        let none = Rates {
+            step: 1.0,
+            columns: vec![0.0],
+            peak: 0.0,
+        };
+        assert_eq!(none.line(), " ");
+    }
+
+    #[test]
+    fn nothing_has_a_spread_of_nothing() {
+        let none = Spread {
+            min: 0.0,
+            mean: 0.0,
+            max: 0.0,
+        };
+        assert_eq!(Spread::of(&[]), none);
+        assert_eq!(Spread::of(&[1.0, 2.0, 6.0]).mean, 3.0);
+    }
+}

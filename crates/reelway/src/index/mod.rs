@@ -1,0 +1,94 @@
+//! `reelway index`: what is in a film.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `figures.rs` | what a film needs of a server. Pure |
+//! | `document.rs` | all of it as JSON |
+//! | `table.rs` | what people want to know of it |
+
+mod document;
+mod figures;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use reelway_catalogue::index_path;
+use reelway_media::{Nanos, Title, Track, ticks_to_nanos};
+use reelway_sys::extents::Layout;
+use serde_json::json;
+
+/// Flags of `reelway index`.
+#[derive(Debug, Args)]
+pub struct Flags {
+    /// Film files
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Print one JSON document instead of tables
+    #[arg(long)]
+    json: bool,
+    /// With --json: include every sample with its position and times
+    #[arg(long, requires = "json")]
+    samples: bool,
+}
+
+/// Indexes each file and prints what was found; fails if any could not be indexed.
+pub fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
+    let mut failed = false;
+    let mut documents = Vec::new();
+    for path in &flags.files {
+        match index_path(path) {
+            Ok((identity, index)) if flags.json => {
+                documents.push(document::document(
+                    path,
+                    identity.size,
+                    &index,
+                    flags.samples,
+                ));
+            }
+            Ok((identity, index)) => table::print(path, identity.size, &index),
+            Err(error) => {
+                failed = true;
+                eprintln!("reelway: {error}");
+                documents.push(json!({"file": path.to_string_lossy(), "error": error.reason()}));
+            }
+        }
+    }
+    if flags.json {
+        println!("{}", serde_json::to_string_pretty(&documents)?);
+    }
+    Ok(if failed {
+        ExitCode::from(1)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Bytes that the server reads at once by default (`pool.block`).
+const BLOCK: u64 = 256 << 10;
+
+/// How a film lies on its disk, where the file system tells.
+fn layout(path: &Path) -> Option<Layout> {
+    let file = std::fs::File::open(path).ok()?;
+    Layout::of(&file, BLOCK).ok()
+}
+
+fn seconds(nanos: Nanos) -> f64 {
+    nanos as f64 / 1e9
+}
+
+fn bitrate(track: &Track) -> u64 {
+    let seconds = seconds(ticks_to_nanos(track.duration as i64, track.timescale));
+    if seconds > 0.0 {
+        (track.bytes as f64 * 8.0 / seconds) as u64
+    } else {
+        0
+    }
+}
+
+/// Bytes of a file that are not media: tables and headers.
+fn overhead(size: u64, title: &Title) -> u64 {
+    let media: u64 = title.tracks.iter().map(|track| track.bytes).sum();
+    size.saturating_sub(media)
+}
