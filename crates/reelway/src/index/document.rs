@@ -6,8 +6,7 @@ use reelway_catalogue::{Protocols, Summary};
 use reelway_media::{Index, Kind, ticks_to_nanos};
 use serde_json::{Value, json};
 
-use super::figures::{Gops, Rates, Spread};
-use super::{BLOCK, bitrate, layout, overhead, seconds};
+use super::figures::{BLOCK, Gops, Rates, Spread, bitrate, layout, overhead, seconds};
 
 fn spread(spread: Spread) -> Value {
     json!({"min": spread.min, "mean": spread.mean, "max": spread.max})

@@ -1,14 +1,45 @@
 //! What a film needs of a server, in figures: how large its groups of pictures and the pictures that begin them are, and its bit
 //! rate over time.
 
-use reelway_media::{SampleTable, Title, Track, ticks_to_nanos};
+use std::path::Path;
 
-use super::seconds;
+use reelway_media::{Nanos, SampleTable, Title, Track, ticks_to_nanos};
+use reelway_sys::extents::Layout;
 
 /// Columns of the bit rate over time, at most.
 const COLUMNS: usize = 60;
 /// What stands for none to most.
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Bytes that the server reads at once by default (`pool.block`).
+pub const BLOCK: u64 = 256 << 10;
+
+/// How a film lies on its disk, where the file system tells.
+pub fn layout(path: &Path) -> Option<Layout> {
+    let file = std::fs::File::open(path).ok()?;
+    Layout::of(&file, BLOCK).ok()
+}
+
+/// Seconds of so many nanoseconds.
+pub fn seconds(nanos: Nanos) -> f64 {
+    nanos as f64 / 1e9
+}
+
+/// Mean bits a second of a track.
+pub fn bitrate(track: &Track) -> u64 {
+    let seconds = seconds(ticks_to_nanos(track.duration as i64, track.timescale));
+    if seconds > 0.0 {
+        (track.bytes as f64 * 8.0 / seconds) as u64
+    } else {
+        0
+    }
+}
+
+/// Bytes of a file that are not media: tables and headers.
+pub fn overhead(size: u64, title: &Title) -> u64 {
+    let media: u64 = title.tracks.iter().map(|track| track.bytes).sum();
+    size.saturating_sub(media)
+}
 
 /// The least, mean and largest of some values.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `figures.rs` | what a film needs of a server. Pure |
+//! | `figures.rs` | what a film needs of a server, in figures |
 //! | `document.rs` | all of it as JSON |
 //! | `table.rs` | what people want to know of it |
 
@@ -10,13 +10,11 @@ mod document;
 mod figures;
 mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use reelway_catalogue::index_path;
-use reelway_media::{Nanos, Title, Track, ticks_to_nanos};
-use reelway_sys::extents::Layout;
 use serde_json::json;
 
 /// Flags of `reelway index`.
@@ -63,32 +61,4 @@ pub fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
-}
-
-/// Bytes that the server reads at once by default (`pool.block`).
-const BLOCK: u64 = 256 << 10;
-
-/// How a film lies on its disk, where the file system tells.
-fn layout(path: &Path) -> Option<Layout> {
-    let file = std::fs::File::open(path).ok()?;
-    Layout::of(&file, BLOCK).ok()
-}
-
-fn seconds(nanos: Nanos) -> f64 {
-    nanos as f64 / 1e9
-}
-
-fn bitrate(track: &Track) -> u64 {
-    let seconds = seconds(ticks_to_nanos(track.duration as i64, track.timescale));
-    if seconds > 0.0 {
-        (track.bytes as f64 * 8.0 / seconds) as u64
-    } else {
-        0
-    }
-}
-
-/// Bytes of a file that are not media: tables and headers.
-fn overhead(size: u64, title: &Title) -> u64 {
-    let media: u64 = title.tracks.iter().map(|track| track.bytes).sum();
-    size.saturating_sub(media)
 }

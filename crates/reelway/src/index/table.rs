@@ -5,8 +5,7 @@ use std::path::Path;
 use reelway_catalogue::Summary;
 use reelway_media::{Index, Kind, Nanos, SampleTable, Track};
 
-use super::figures::{Gops, Rates};
-use super::{BLOCK, bitrate, layout, overhead, seconds};
+use super::figures::{BLOCK, Gops, Rates, Spread, bitrate, layout, overhead, seconds};
 
 /// Prints what people want to know.
 pub fn print(path: &Path, size: u64, index: &Index) {
@@ -98,7 +97,7 @@ pub fn print(path: &Path, size: u64, index: &Index) {
 
 fn print_gops(track: &Track, table: &SampleTable) {
     let gops = Gops::of(track, table);
-    let spread = |what: &str, values: super::figures::Spread| {
+    let spread = |what: &str, values: Spread| {
         println!(
             "            {what}: {} on average, {} at most, {} at least",
             bytes(values.mean),
