@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use reelway_media::{Mpeg4Visual, TimedSample};
 
-use crate::plan::{Builder, Plan};
+use crate::plan::{Builder, Plan, parts};
 use crate::timing::Timing;
 
 /// Ticks a second (RFC 6416 section 5.1: where the rate of the times in the stream is not used).
@@ -28,11 +28,9 @@ pub(crate) fn plan(samples: &[TimedSample], timing: Timing, max_payload: usize) 
     let mut out = Builder::default();
     for sample in samples {
         let (offset, size) = (sample.sample.offset, sample.sample.size);
-        let parts = size.div_ceil(room);
-        for part in 0..parts {
-            let at = part * room;
-            out.film(offset + u64::from(at), room.min(size - at));
-            out.end_packet(part + 1 == parts);
+        for (at, len, is_last) in parts(size, room) {
+            out.film(offset + u64::from(at), len);
+            out.end_packet(is_last);
         }
         out.end_frame(timing.frame(sample));
     }

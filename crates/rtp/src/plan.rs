@@ -206,6 +206,17 @@ pub(crate) struct FrameInfo {
     pub droppable: bool,
 }
 
+/// A frame of `size` bytes in as few parts of at most `room` bytes as it needs: where each begins, its length, and whether it is
+/// the last. They are of one size, as some receivers take the shortest packets for broken ones.
+pub(crate) fn parts(size: u32, room: u32) -> impl Iterator<Item = (u32, u32, bool)> {
+    let mut at = 0;
+    (1..=size.div_ceil(room)).rev().map(move |left| {
+        let (begin, len) = (at, (size - at).div_ceil(left));
+        at += len;
+        (begin, len, left == 1)
+    })
+}
+
 impl Builder {
     /// Keeps bytes with the plan; the piece can be used in any number of packets.
     pub fn keep(&mut self, bytes: &[u8]) -> Piece {

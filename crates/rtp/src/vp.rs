@@ -2,7 +2,7 @@
 
 use reelway_media::{TimedSample, VpConfig};
 
-use crate::plan::{Builder, Plan};
+use crate::plan::{Builder, Plan, parts};
 use crate::timing::Timing;
 
 /// Ticks a second (RFC 7741 section 6.1, RFC 9628 section 7).
@@ -51,15 +51,10 @@ impl Vp {
         let mut out = Builder::default();
         for sample in samples {
             let (offset, size) = (sample.sample.offset, sample.sample.size);
-            let mut at = 0;
-            // Parts of one size: some receivers take the shortest packets for broken ones.
-            for left in (1..=size.div_ceil(room)).rev() {
-                let len = (size - at).div_ceil(left);
-                let is_last = left == 1;
+            for (at, len, is_last) in parts(size, room) {
                 out.inline(&[self.descriptor(sample.sample.sync, at == 0, is_last)]);
                 out.film(offset + u64::from(at), len);
                 out.end_packet(is_last);
-                at += len;
             }
             out.end_frame(timing.frame(sample));
         }
