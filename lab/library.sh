@@ -7,7 +7,7 @@ prepare_base() {
     mkdir -p "$target"
     exec 9>"$target/lock"
     flock 9
-    if [ "$lab/init" -nt "$target/base.cpio.gz" ] || [ "$lab/library.sh" -nt "$target/base.cpio.gz" ]; then
+    if [ "$lab/init" -nt "$target/base.cpio" ] || [ "$lab/library.sh" -nt "$target/base.cpio" ]; then
         make_base
     fi
     flock -u 9
@@ -90,12 +90,13 @@ make_base() {
     cp "$lab/init" "$tree/init"
     chmod +x "$tree/init"
     echo 'root:x:0:0:root:/:/bin/sh' >"$tree/etc/passwd"
-    pack "$tree" "$target/base.cpio.gz"
+    pack "$tree" "$target/base.cpio"
 }
 
-# pack TREE FILE: a compressed archive that the kernel unpacks.
+# pack TREE FILE: an archive that the kernel unpacks. Not compressed: the guest's processor would take longer for that than
+# for all of its start.
 pack() {
-    (cd "$1" && find . | cpio --quiet -o -H newc -R 0:0 | gzip -1) >"$2.new"
+    (cd "$1" && find . | cpio --quiet -o -H newc -R 0:0) >"$2.new"
     mv "$2.new" "$2"
 }
 
@@ -165,17 +166,26 @@ put_c() {
     put_program "$work/program" "$path"
 }
 
-# put_players TREE: ffmpeg and GStreamer with all that they need, as a file system of their own, which is too large for the
-# guest's memory. `attach_players TREE` makes a disk of it, /dev/vdb.
+# put_players TREE: ffmpeg, GStreamer and VLC with all that they need, as a file system of their own, which is too large for
+# the guest's memory. `attach_players TREE` makes a disk of it, /dev/vdb.
 put_players() {
     local plugins name
-    "$root/scripts/need" ffmpeg gst-launch-1.0 mke2fs
+    "$root/scripts/need" ffmpeg gst-launch-1.0 vlc mke2fs
     mkdir -p "$1"/{dev,proc,sys,tmp,results}
     plugins=$(dirname "$(echo /usr/lib/*/gstreamer-1.0/libgstrtsp.so)")
     overlay=$1 put_program "$(command -v ffmpeg)" /bin/ffmpeg
     overlay=$1 put_program "$(command -v gst-launch-1.0)" /bin/gst-launch-1.0
     for name in coreelements rtsp rtp rtpmanager udp tcp videoparsersbad; do
         overlay=$1 put_program "$plugins/libgst$name.so" "/plugins/libgst$name.so"
+    done
+    # It does not run as root.
+    overlay=$1 put_program "$(command -v setpriv)" /bin/setpriv
+    overlay=$1 put_program "$(command -v vlc)" /bin/vlc
+    plugins=$(dirname "$(echo /usr/lib/*/vlc/plugins/plugins.dat)")
+    for name in access/http access/filesystem access_output/access_output_file control/dummy demux/adaptive demux/mp4 demux/playlist \
+        logger/console_logger mux/mux_ts packetizer/packetizer_copy packetizer/packetizer_h264 packetizer/packetizer_mpeg4audio stream_filter/inflate \
+        stream_filter/prefetch stream_filter/cache_read stream_out/stream_out_standard; do
+        overlay=$1 put_program "$plugins/${name%/*}/lib${name#*/}_plugin.so" "/vlc/lib${name#*/}_plugin.so"
     done
 }
 attach_players() {
@@ -209,8 +219,8 @@ put_modules() {
 qemu() {
     local work=$1
     shift
-    pack "$work/overlay" "$work/overlay.cpio.gz"
-    cat "$target/base.cpio.gz" "$work/overlay.cpio.gz" >"$work/initrd"
+    pack "$work/overlay" "$work/overlay.cpio"
+    cat "$target/base.cpio" "$work/overlay.cpio" >"$work/initrd"
     # Where the guest writes its results, as one archive.
     truncate -s 64M "$work/results.img"
     local counting=()
@@ -225,10 +235,11 @@ qemu() {
         "${DISKS[@]}" "${counting[@]}" "$@"
 }
 
-# boot WORK RESULTS KERNEL_ARGS LIMIT: runs the guest to its end, for LIMIT seconds at most.
+# boot WORK RESULTS KERNEL_ARGS LIMIT: runs the guest to its end, for LIMIT seconds at most. Programs lie at the same addresses
+# each time (norandmaps), or QEMU would translate them each time.
 boot() {
     local limiter=(timeout --foreground "$4")
-    qemu "$1" -append "console=ttyS0 quiet panic=-1 $3" </dev/null >"$2/console" 2>&1
+    qemu "$1" -append "console=ttyS0 quiet panic=-1 norandmaps $3" </dev/null >"$2/console" 2>&1
 }
 
 # interactive WORK: the guest with a shell on this terminal.

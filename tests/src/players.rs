@@ -2,13 +2,16 @@
 //! it: a test that passes because it did nothing proves nothing.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use tempfile::TempDir;
+
+use crate::films::temp_dir;
 use crate::wait::Deadline;
 
 /// How a program ended and what it said.
@@ -210,4 +213,18 @@ pub fn vlc<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
         .args(["-I", "dummy", "--no-video-title-show", "--play-and-exit"])
         .args(arguments);
     command
+}
+
+/// What VLC gets of `url` from a time on, in seconds, as a transport stream, which goes with its directory. As it ends,
+/// VLC leaves out the last few pictures, of a local file too.
+pub fn vlc_records(url: &str, start: f64) -> (PathBuf, TempDir) {
+    let dir = temp_dir("vlc");
+    // VLC runs as nobody.
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777))
+        .expect("a directory of ours");
+    let path = dir.path().canonicalize().expect("a path").join("out.ts");
+    let start = format!("--start-time={start}");
+    let out = format!("#std{{access=file,mux=ts,dst={}}}", path.display());
+    run(vlc([&start, "--sout", &out, url]), Duration::from_secs(90)).expect("VLC");
+    (path, dir)
 }

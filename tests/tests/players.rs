@@ -1,14 +1,12 @@
 //! VLC and GStreamer over HLS, DASH and file, from the start and after seeks: every picture of the film in
 //! its order, no stall, no hole.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use reelway_tests::films::{self, temp_dir};
-use reelway_tests::players::{run, vlc};
+use reelway_tests::films;
+use reelway_tests::players::{run, vlc_records};
 use reelway_tests::probe::{Wanted, receive};
 use reelway_tests::server::Server;
 use serde::Deserialize;
@@ -73,18 +71,7 @@ fn begin_of(start: f64, places: &[f64]) -> f64 {
 
 /// Has VLC seek to `start` seconds and write what it gets, and compares that with the film from `begin` seconds on.
 fn vlc_gets(url: &str, start: f64, begin: f64, film: &[String]) {
-    let dir = temp_dir("vlc");
-    // VLC runs as nobody.
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777))
-        .expect("a directory of ours");
-    let path = dir.path().canonicalize().expect("a path").join("out.ts");
-    let start_time = format!("--start-time={start}");
-    let out = format!("#std{{access=file,mux=ts,dst={}}}", path.display());
-    run(
-        vlc([&start_time, "--sout", &out, url]),
-        Duration::from_secs(90),
-    )
-    .expect("VLC");
+    let (path, _dir) = vlc_records(url, start);
     let came = pictures(&path);
     assert!(!came.is_empty(), "{url} from {start} s: VLC got no picture");
     let first = (begin * RATE as f64).round() as usize;

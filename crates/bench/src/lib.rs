@@ -243,7 +243,7 @@ const EXPERIMENTS: &[Experiment] = &[
         name: "lvscache",
         about: "the LVS-cache paper again: caches behind one virtual address, by forwarding method and scheduler, in the lab",
         run: lvscache::run,
-        minutes: 200,
+        minutes: 210,
         pages: &[
             Page {
                 name: "lvscache",
@@ -260,6 +260,10 @@ const EXPERIMENTS: &[Experiment] = &[
             Page {
                 name: "lvscache-schedulers",
                 args: &["--only", "schedulers", "--results", "target/lvscache"],
+            },
+            Page {
+                name: "lvscache-seeds",
+                args: &["--only", "seeds", "--results", "target/lvscache"],
             },
             Page {
                 name: "lvscache-servers",

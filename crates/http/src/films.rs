@@ -185,6 +185,12 @@ impl Films {
         entry.map_or_else(Vec::new, |entry| entry.subtitles.clone())
     }
 
+    /// Servers by which a film comes here, the nearest first.
+    pub fn via(&self, name: &str) -> Vec<String> {
+        let entry = self.library.catalogue().entry(name);
+        entry.map_or_else(Vec::new, |entry| entry.via.clone())
+    }
+
     /// Lets go of the blocks of a file that is no film any more.
     pub fn forget_blocks(&self, identity: FileIdentity) {
         self.library.store().forget(identity);

@@ -17,6 +17,14 @@ pub(crate) enum Endpoint {
     S3(S3),
 }
 
+/// What a film is found to be at an endpoint.
+#[derive(Debug)]
+pub(crate) struct Probed {
+    pub version: Version,
+    /// Reelways by which it comes, the nearest first.
+    pub via: Vec<String>,
+}
+
 impl Endpoint {
     /// A client for this endpoint of the source.
     pub fn new(address: &Address, config: &SourceConfig) -> Result<Endpoint, String> {
@@ -40,12 +48,13 @@ impl Endpoint {
         }
     }
 
-    /// Which version of a film is there.
-    pub async fn probe(&self, path: &str) -> Result<Version, Fault> {
-        match self {
-            Endpoint::Web(web) => web.probe(path).await,
-            Endpoint::S3(s3) => s3.probe(path).await,
-        }
+    /// Which version of a film is there, and by which servers it comes.
+    pub async fn probe(&self, path: &str) -> Result<Probed, Fault> {
+        let (version, via) = match self {
+            Endpoint::Web(web) => web.probe(path).await?,
+            Endpoint::S3(s3) => (s3.probe(path).await?, Vec::new()),
+        };
+        Ok(Probed { version, via })
     }
 
     /// Fills `into` with the bytes `range` of this version, or with the first of them; `have` counts

@@ -21,6 +21,9 @@ pub enum Fault {
         "the origin sends no byte ranges (it answered a range request with status 200); films need an origin that does"
     )]
     NoRanges,
+    /// The film there comes from this very server, or by too many.
+    #[error("{0}")]
+    Loop(&'static str),
     /// A redirect that may not be followed.
     #[error("{0}")]
     Redirected(String),
@@ -60,6 +63,7 @@ impl Fault {
             | Fault::Gone(_)
             | Fault::Forbidden(_)
             | Fault::NoRanges
+            | Fault::Loop(_)
             | Fault::Redirected(_) => Meaning::Final,
             Fault::Wrong(_) | Fault::SlowDown { .. } | Fault::Broken(_) | Fault::Stalled(_) => {
                 Meaning::Passing
@@ -74,6 +78,7 @@ impl Fault {
             Fault::Gone(_) => "gone",
             Fault::Forbidden(_) => "forbidden",
             Fault::NoRanges => "no_ranges",
+            Fault::Loop(_) => "loop",
             Fault::Redirected(_) => "redirected",
             Fault::Wrong(_) => "wrong",
             Fault::SlowDown { .. } => "slow_down",

@@ -28,6 +28,7 @@ mod source;
 mod stats;
 mod turns;
 mod version;
+mod via;
 mod web;
 
 pub use address::{Address, AddressError, Scheme};

@@ -8,9 +8,6 @@ use crate::version::Version;
 /// Films of a page of `/api/films` that are asked for.
 pub(crate) const PER_PAGE: usize = 200;
 
-/// Servers that a film passes at most.
-const MOST_HOPS: usize = 8;
-
 /// A film that a Reelway server tells of.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Told {
@@ -49,17 +46,10 @@ pub(crate) struct Page {
 }
 
 impl Told {
-    /// Servers by which it comes here, the nearest first, if the one with this id tells of it. `None`: by this very server, or
-    /// by too many.
-    pub fn via(&self, node: &str, own_id: &str) -> Option<Vec<String>> {
-        let via: Vec<String> = [node]
-            .into_iter()
-            .filter(|node| !node.is_empty())
-            .map(str::to_owned)
-            .chain(self.via.iter().cloned())
-            .collect();
-        let is_ours = !own_id.is_empty() && via.iter().any(|id| id == own_id);
-        (!is_ours && via.len() <= MOST_HOPS).then_some(via)
+    /// Servers by which it comes here, the nearest first, if the one with this id tells of it.
+    pub fn via(&self, node: &str) -> Vec<String> {
+        let node = (!node.is_empty()).then(|| node.to_owned());
+        node.into_iter().chain(self.via.iter().cloned()).collect()
     }
 
     /// Path and version of its file at a sibling, where it plays there and has this length.
@@ -181,28 +171,6 @@ mod tests {
             ),
             ["sub/x.mp4"]
         );
-    }
-
-    #[test]
-    fn a_film_that_comes_from_this_server_or_by_too_many_is_not_taken() {
-        let told = |via: &[&str]| Told {
-            title: "film".into(),
-            file: "film.mp4".into(),
-            size: 1,
-            modified: String::new(),
-            state: "ready".into(),
-            via: via.iter().map(|id| (*id).to_owned()).collect(),
-            identity: None,
-            etag: String::new(),
-        };
-        assert_eq!(told(&[]).via("b", "a"), Some(vec!["b".to_owned()]));
-        let through = told(&["c"]).via("b", "a");
-        assert_eq!(through, Some(vec!["b".to_owned(), "c".to_owned()]));
-        assert_eq!(told(&["c", "a"]).via("b", "a"), None);
-        assert_eq!(told(&[]).via("", ""), Some(Vec::new()), "an old server");
-        let far = ["x"; MOST_HOPS];
-        assert_eq!(told(&far).via("b", "a"), None);
-        assert!(told(&far[1..]).via("b", "a").is_some());
     }
 
     #[test]

@@ -11,13 +11,14 @@ use reelway_sys::FileIdentity;
 use tracing::warn;
 
 use crate::config::Wanted;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Probed};
 use crate::fault::{Fault, Meaning};
 use crate::listing::Listed;
 use crate::lists::{self, Page};
 use crate::origin::{Inner, Known};
 use crate::source::{Film, Pin};
 use crate::version::Version;
+use crate::via;
 use crate::web::Web;
 
 /// Most films of a source; more are left out with a warning.
@@ -37,6 +38,7 @@ struct Entry {
     /// What its name is made of.
     file: String,
     hint: Option<String>,
+    /// Servers by which it comes, as far as the list says.
     via: Vec<String>,
     version: Option<Version>,
 }
@@ -264,43 +266,53 @@ impl Inner {
         has_answered: &AtomicBool,
     ) -> Option<Found> {
         let address = self.source.address_of(&listed.path);
-        let found = |identity, problem| {
-            self.found(&address, (&listed.file, &listed.via), identity, problem)
+        let found = |via: &[String], identity, problem| {
+            self.found(&address, (&listed.file, via), identity, problem)
         };
         let known = self.films().get(&address).cloned();
-        let as_it_was = |known: &Known| Some(found(known.film.identity, None));
+        let as_it_was = |known: &Known| Some(found(&known.via, known.film.identity, None));
         if let Some(known) = &known
             && listed.hint.is_some()
             && known.hint == listed.hint
         {
             return as_it_was(known);
         }
-        let version = match listed.version {
-            Some(version) => Ok(version),
+        let probed = match listed.version {
+            Some(version) => Ok(Probed {
+                version,
+                via: Vec::new(),
+            }),
             None => self.source.probe(endpoint, &listed.path).await,
         };
         // That a film is gone or refused is an answer, too.
-        if !matches!(&version, Err(fault) if fault.meaning() == Meaning::Passing) {
+        if !matches!(&probed, Err(fault) if fault.meaning() == Meaning::Passing) {
             has_answered.store(true, Ordering::Relaxed);
         }
-        let judged = match version {
-            Ok(version) => {
-                self.judge(endpoint, &listed.path, &address, version, known.as_ref())
-                    .await
-            }
+        let judged = match probed {
+            Ok(Probed { version, via }) => self
+                .judge(endpoint, &listed.path, &address, version, known.as_ref())
+                .await
+                .map(|film| (film, via)),
             Err(fault) => Err(fault),
         };
         match (judged, known) {
-            (Ok(film), _) => {
+            (Ok((film, said)), _) => {
                 let identity = film.identity;
+                // A list says it of films whose answers do not: those of servers that know no `Via`.
+                let via = if listed.via.is_empty() {
+                    said
+                } else {
+                    listed.via.clone()
+                };
+                let found = found(&via, identity, None);
                 let known = Known {
                     film,
                     file: listed.file.clone(),
                     hint: listed.hint.clone(),
-                    via: listed.via.clone(),
+                    via,
                 };
                 self.films().insert(address.clone(), known);
-                Some(found(identity, None))
+                Some(found)
             }
             (Err(Fault::Gone(_)), _) if self.source.config.films == Wanted::Listed => None,
             // It cannot be known now; reading will tell.
@@ -312,7 +324,7 @@ impl Inner {
                     modified: None,
                 };
                 let identity = nobody.identity(&address.to_string_lossy());
-                Some(found(identity, Some(fault.to_string())))
+                Some(found(&listed.via, identity, Some(fault.to_string())))
             }
         }
     }
@@ -374,7 +386,7 @@ async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<(Vec<Entry>, 
         }
         version = told.version;
         let films = told.films.iter().filter_map(|film| {
-            let via = film.via(&told.node, own_id)?;
+            let via = via::allowed(film.via(&told.node), own_id).ok()?;
             Some((film.film()?, via))
         });
         listed.extend(films.map(|((path, file, hint), via)| Entry {

@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::config::SourceConfig;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Probed};
 use crate::fault::Fault;
 use crate::indexes;
 use crate::retry::{Attempts, Health};
@@ -21,6 +21,7 @@ use crate::siblings::{AtSiblings, Group, Siblings};
 use crate::stats::OriginStats;
 use crate::turns::Turns;
 use crate::version::Version;
+use crate::via;
 
 /// A film is compared between two endpoints by this many spots of this many bytes, spread over it.
 const SPOTS: u64 = 8;
@@ -257,7 +258,7 @@ impl Source {
             Pin::Is(version) => version,
             Pin::Other => return Err(Fault::Changed("another film at this address".into())),
             Pin::Unknown => {
-                let version = self.probe(endpoint, &film.path).await?;
+                let Probed { version, .. } = self.probe(endpoint, &film.path).await?;
                 if !self.compare(film, endpoint, &version).await? {
                     return Err(Fault::Changed("another film at this address".into()));
                 }
@@ -268,10 +269,12 @@ impl Source {
             .await
     }
 
-    /// Which version of a film an endpoint has.
-    pub async fn probe(&self, endpoint: usize, path: &str) -> Result<Version, Fault> {
+    /// Which version of a film an endpoint has, where it does not come from this server.
+    pub async fn probe(&self, endpoint: usize, path: &str) -> Result<Probed, Fault> {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
-        self.endpoints[endpoint].probe(path).await
+        let Probed { version, via } = self.endpoints[endpoint].probe(path).await?;
+        let via = via::allowed(via, &self.config.own_id)?;
+        Ok(Probed { version, via })
     }
 
     async fn part(

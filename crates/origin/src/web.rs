@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use reqwest::header::{
     ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE,
+    VIA,
 };
 use reqwest::{Client, ClientBuilder, Response, StatusCode};
 
@@ -15,6 +16,7 @@ use crate::fault::Fault;
 use crate::redirects::{self, Hosts};
 use crate::secret::Secret;
 use crate::version::Version;
+use crate::via;
 
 /// The media type of an index.
 const INDEX: &str = "application/vnd.reelway.index";
@@ -101,12 +103,15 @@ impl Web {
         }
     }
 
-    /// Which version of a film is there.
-    pub async fn probe(&self, path: &str) -> Result<Version, Fault> {
+    /// Which version of a film is there, and by which Reelways it comes.
+    pub async fn probe(&self, path: &str) -> Result<(Version, Vec<String>), Fault> {
         let mut headers = HeaderMap::new();
         headers.insert(RANGE, HeaderValue::from_static("bytes=0-0"));
         let answer = self.ask(path, "", headers).await?;
-        check::probed(answer.status(), answer.headers())
+        let version = check::probed(answer.status(), answer.headers())?;
+        let lines = answer.headers().get_all(VIA).iter();
+        let via = via::said(lines.filter_map(|line| line.to_str().ok()));
+        Ok((version, via))
     }
 
     /// Fills `into` with the film's bytes `range`; `have` counts those that came, also before a fault.

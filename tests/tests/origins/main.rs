@@ -323,6 +323,45 @@ fn servers_that_fetch_from_each_other_list_each_film_once_and_one_that_fetches_f
 }
 
 #[test]
+fn a_film_that_a_source_names_is_refused_where_it_comes_from_this_very_server() {
+    let dir = films::library(&["faststart"]);
+    let nowhere = || Spoiler::of(([127, 0, 0, 1], 9).into());
+    let (to_first, to_second) = (nowhere(), nowhere());
+    let source =
+        |at, film| format!("[{{ url = 'http://{at}/', films = ['{film}'], refresh = 1 }}]");
+    let first = Options::new(dir.path())
+        .set("source", source(to_second.at, "faststart/file/file"))
+        .start();
+    let second = Options::nothing()
+        .set("source", source(to_first.at, "faststart/file"))
+        .start();
+    to_first.leads_to(first.http);
+    to_second.leads_to(second.http);
+    // It plays at the second one, which says by whom it comes.
+    let film = fs::read(films::film("faststart").path).expect("a film");
+    let plays = wait::until(Duration::from_secs(20), || {
+        let answer = second.get("/faststart/file/file");
+        (answer.status == 200).then_some(answer)
+    });
+    let answer = plays.unwrap_or_else(|| panic!("it does not play: {}", second.log()));
+    assert!(answer.body == film);
+    let id = |server: &Server| server.get("/api/node").json()["id"].clone();
+    let named = |id: serde_json::Value| format!("1.1 {} (Reelway)", id.as_str().expect("an id"));
+    let way = format!("{}, {}", named(id(&first)), named(id(&second)));
+    assert_eq!(answer.headers["via"], way);
+    // The first one finds itself on the way.
+    let refused = wait::until(Duration::from_secs(20), || {
+        let film = first.get("/api/films/faststart/file/file").json();
+        film["reason"]
+            .as_str()?
+            .contains("comes from this very server")
+            .then_some(())
+    });
+    assert!(refused.is_some(), "{}", first.log());
+    assert!(first.get("/faststart/file").body == film, "its own film");
+}
+
+#[test]
 fn an_origin_that_cuts_and_lies_costs_time_and_no_byte() {
     let (dir, film) = folder();
     let origin = nginx(dir.path());

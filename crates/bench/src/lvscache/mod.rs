@@ -9,7 +9,8 @@
 //! | `lab.rs` | runs: what is set in the guest, and what each machine and all viewers did |
 //! | `text.rs` | what all pages have in common |
 //! | `drawn.rs` | Figures 2 to 5 |
-//! | `schedulers.rs` | every forwarding method with every scheduler; how much runs of other seeds differ |
+//! | `schedulers.rs` | every forwarding method with every scheduler |
+//! | `seeds.rs` | how much runs of other seeds differ, and why |
 //! | `costs.rs` | what goes through the director, and what it costs there |
 //! | `films.rs` | many films: how much caches fetch, by scheduler and where films have their place |
 //! | `servers.rs` | Squid, Varnish and nginx as the caches |
@@ -19,6 +20,7 @@ mod drawn;
 mod films;
 mod lab;
 mod schedulers;
+mod seeds;
 mod servers;
 mod text;
 
@@ -60,6 +62,8 @@ enum Part {
     Drawn,
     /// Every method with every scheduler
     Schedulers,
+    /// How much runs of other seeds differ
+    Seeds,
     /// What the director carries, and what it costs
     Costs,
     /// Many films
@@ -73,6 +77,7 @@ impl Part {
         match self {
             Part::Drawn => drawn::setups(),
             Part::Schedulers => schedulers::setups(),
+            Part::Seeds => seeds::setups(),
             Part::Costs => costs::setups(),
             Part::Films => films::setups(),
             Part::Servers => servers::setups(),
@@ -83,6 +88,7 @@ impl Part {
         match self {
             Part::Drawn => drawn::report(runs),
             Part::Schedulers => schedulers::report(runs),
+            Part::Seeds => seeds::report(runs),
             Part::Costs => costs::report(runs),
             Part::Films => films::report(runs),
             Part::Servers => servers::report(runs),

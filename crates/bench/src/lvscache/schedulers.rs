@@ -1,10 +1,9 @@
 //! Every forwarding method with every scheduler: the 24 combinations of the paper, of which it measured six, and the schedulers that
-//! the kernel has got since; and how much a run differs from the same with another seed.
+//! the kernel has got since.
 
 use super::lab::{POWER, Run, Setup, clients};
 use super::text::{GUEST, table};
 use crate::report::{Figure, Report};
-use crate::stats::Spread;
 
 /// The paper's.
 const METHODS: [&str; 3] = ["nat", "ipip", "direct"];
@@ -13,38 +12,29 @@ const SCHEDULERS: [&str; 8] = ["rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", 
 const MEASURED: [&str; 2] = ["lblc", "lblcr"];
 /// The kernel's newer ones, by direct routing.
 const NEWER: [&str; 3] = ["mh", "sed", "nq"];
-/// Those of the paper's eighteen others that are run with several seeds, by direct routing.
-const REPEATED: [&str; 4] = ["rr", "lc", "wlc", "sh"];
-const SEEDS: u32 = 5;
-
 /// The paper's clients in 140 seconds instead of 90 minutes, with a film of 20 seconds.
-fn short(method: &str, scheduler: &str, seed: u32) -> Setup {
+fn short(method: &str, scheduler: &str) -> Setup {
     clients(20, 140, 20)
         .with("METHOD", method)
         .with("SCHEDULER", scheduler)
-        .with("SEED", seed)
 }
 
 pub fn setups() -> Vec<Setup> {
     let all = METHODS
         .iter()
-        .flat_map(|method| SCHEDULERS.map(|scheduler| short(method, scheduler, 1)));
-    let newer = NEWER.map(|scheduler| short("direct", scheduler, 1));
-    let again = REPEATED
-        .iter()
-        .flat_map(|scheduler| (2..=SEEDS).map(|seed| short("direct", scheduler, seed)));
-    all.chain(newer).chain(again).collect()
+        .flat_map(|method| SCHEDULERS.map(|scheduler| short(method, scheduler)));
+    let newer = NEWER.map(|scheduler| short("direct", scheduler));
+    all.chain(newer).collect()
 }
 
 pub fn report(runs: &[Run]) -> Report {
     let mut report = Report::new("lvscache-schedulers");
     report.title = "Caches behind a director: every method and scheduler".into();
-    let (all, _) = runs.split_at(METHODS.len() * SCHEDULERS.len() + NEWER.len());
     let busy = |run: &Run, machine: &str| {
         let done = run.done(machine);
         100.0 * done.instructions / done.at.max(1.0) / POWER
     };
-    let rows = all.iter().map(|run| {
+    let rows = runs.iter().map(|run| {
         let (method, scheduler) = (run.setup.get("METHOD"), run.setup.get("SCHEDULER"));
         let mark = if MEASURED.contains(&scheduler) {
             " *"
@@ -76,46 +66,10 @@ pub fn report(runs: &[Run]) -> Report {
         ],
         rows,
     );
-    let rows = REPEATED.iter().map(|scheduler| {
-        let mine = || {
-            let is = |run: &&Run| {
-                run.setup.get("METHOD") == "direct" && run.setup.get("SCHEDULER") == *scheduler
-            };
-            runs.iter().filter(is)
-        };
-        let spread = |values: Vec<f64>| {
-            let spread = Spread::of(values);
-            format!(
-                "{:.2} ({:.2} – {:.2})",
-                spread.median, spread.low, spread.high
-            )
-        };
-        vec![
-            format!("direct {scheduler}"),
-            mine().count().to_string(),
-            mine()
-                .map(Run::unwell)
-                .max()
-                .unwrap_or_default()
-                .to_string(),
-            spread(mine().map(Run::unevenness).collect()),
-            spread(mine().map(|run| run.done("origin").sent / 1e6).collect()),
-        ]
-    });
-    let seeds = table(
-        &[
-            "method, scheduler",
-            "runs",
-            "not well, at most",
-            "largest cache / mean",
-            "origin sent, MB",
-        ],
-        rows,
-    );
-    let unwell: u64 = all.iter().map(Run::unwell).sum();
+    let unwell: u64 = runs.iter().map(Run::unwell).sum();
     report.figures.push(Figure::without_goal(
         "combinations",
-        all.len() as f64,
+        runs.len() as f64,
         "of method and scheduler",
     ));
     report.figures.push(Figure::without_goal(
@@ -128,8 +82,7 @@ pub fn report(runs: &[Run]) -> Report {
          method and scheduler, and the kernel's newer schedulers by direct routing, without persistence. Steps take 20 seconds instead of ten minutes, and the film 20 seconds instead \
          of five minutes. {GUEST} The director's processor is the mean over the run. The paper measured those with an asterisk. \
          With one film, `dh` has one address to go by, and sends all viewers to one cache; `lblc` and `lblcr` do so, too, until that cache is \
-         overloaded; `sh` divides viewers by their addresses, as they happen to fall.\n\n{combinations}\n\
-         With other seeds, by which viewers come at other moments, only `sh` gives anything else:\n\n{seeds}",
+         overloaded; `sh` divides viewers by their addresses, as they happen to fall.\n\n{combinations}",
     );
     report
 }

@@ -148,9 +148,26 @@ impl Watch {
                 let film = (show, self.films.subtitles(title));
                 self.subtitles.answer(film, number, request).await
             }
-            Target::File => self.files.answer(show, request, caller).await,
+            Target::File => {
+                let answered = self.files.answer(show, request, caller).await;
+                answered.map(|answer| self.with_via(answer, title))
+            }
             Target::Index => self.indexes.answer(show, request, caller).await,
         }
+    }
+
+    /// Says by which servers a film comes here, and from here (RFC 9110 7.6.3): a server that finds itself among them does not
+    /// fetch it from here.
+    fn with_via(&self, mut answer: Answer, title: &str) -> Answer {
+        let mut via = self.films.via(title);
+        via.insert(0, self.status.node.id());
+        let hops = via.iter().rev().map(|id| format!("1.1 {id} (Reelway)"));
+        answer::set(
+            &mut answer,
+            header::VIA,
+            &hops.collect::<Vec<_>>().join(", "),
+        );
+        answer
     }
 }
 

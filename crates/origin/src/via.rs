@@ -1,0 +1,72 @@
+//! Servers that a film passes on its way: so that none fetches it from itself. Pure.
+
+use crate::fault::Fault;
+
+/// Servers that a film passes at most.
+const MOST_HOPS: usize = 8;
+
+/// `hops` with the nearest first, if a server with the id `own_id` may fetch by them.
+pub(crate) fn allowed(hops: Vec<String>, own_id: &str) -> Result<Vec<String>, Fault> {
+    if !own_id.is_empty() && hops.iter().any(|id| id == own_id) {
+        return Err(Fault::Loop(
+            "it comes from this very server (a loop of sources)",
+        ));
+    }
+    if hops.len() > MOST_HOPS {
+        return Err(Fault::Loop("it passes more than 8 servers on its way"));
+    }
+    Ok(hops)
+}
+
+/// The Reelways that an answer has passed by its lines of `Via`, the nearest first (RFC 9110 7.6.3). Proxies between them are
+/// left out.
+pub(crate) fn said<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut ids: Vec<String> = lines
+        .flat_map(|line| line.split(','))
+        .filter_map(|hop| {
+            let mut words = hop.split_ascii_whitespace();
+            let (_protocol, id, comment) = (words.next()?, words.next()?, words.next()?);
+            (comment == "(Reelway)").then(|| id.to_owned())
+        })
+        .collect();
+    ids.reverse();
+    // One more than may be tells that it is too many.
+    ids.truncate(MOST_HOPS + 1);
+    ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(ids: &[&str]) -> Vec<String> {
+        ids.iter().map(|id| (*id).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_film_that_comes_from_this_server_or_by_too_many_is_not_taken() {
+        assert_eq!(allowed(ids(&["b", "c"]), "a"), Ok(ids(&["b", "c"])));
+        assert!(matches!(
+            allowed(ids(&["b", "a"]), "a"),
+            Err(Fault::Loop(_))
+        ));
+        assert_eq!(allowed(ids(&[""]), ""), Ok(ids(&[""])), "an old server");
+        let far = ids(&["x"; MOST_HOPS + 1]);
+        assert!(matches!(allowed(far.clone(), "a"), Err(Fault::Loop(_))));
+        assert!(allowed(far[1..].to_vec(), "a").is_ok());
+    }
+
+    #[test]
+    fn an_answer_names_the_servers_it_has_passed() {
+        let said = |lines: &[&str]| said(lines.iter().copied());
+        assert!(said(&[]).is_empty());
+        let lines = [
+            "1.1 c (Reelway), 1.1 varnish (Varnish/7.1)",
+            "1.0 fred, 1.1  b  (Reelway)",
+        ];
+        assert_eq!(said(&lines), ids(&["b", "c"]));
+        let many = "1.1 x (Reelway),".repeat(100);
+        assert_eq!(said(&[&many]).len(), MOST_HOPS + 1);
+        assert!(said(&[",, (Reelway) ,1.1 (Reelway)"]).is_empty());
+    }
+}
