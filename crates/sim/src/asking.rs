@@ -19,10 +19,12 @@ use crate::viewer::State;
 
 impl Node {
     /// A viewer connects, and asks for their first track.
-    pub fn connects(&mut self, id: u64, film: usize, wish: Nanos) {
+    pub fn connects(&mut self, id: u64, film: usize, wish: Nanos, never_plays: bool) {
         let client = Client {
             film,
             wish,
+            is_interleaved: self.random.once_in(2),
+            never_plays,
             asked: None,
             cseq: 0,
             session: None,
@@ -58,16 +60,24 @@ impl Node {
         };
         client.asked = Some(asked);
         client.cseq += 1;
-        let url = format!("rtsp://10.1.0.1:8554/film%20{}", client.film);
+        let title = self.films[client.film].name.replace(' ', "%20");
+        let url = format!("rtsp://10.1.0.1:8554/{title}");
         let (method, url, header) = match asked {
             Asked::Setup(track) => (
                 "SETUP",
                 format!("{url}/track={}", track + 1),
-                format!(
-                    "Transport: RTP/AVP;unicast;client_port={0}-{1}\r\n",
-                    5000 + 2 * track,
-                    5001 + 2 * track
-                ),
+                match client.is_interleaved {
+                    true => format!(
+                        "Transport: RTP/AVP/TCP;unicast;interleaved={}-{}\r\n",
+                        2 * track,
+                        2 * track + 1
+                    ),
+                    false => format!(
+                        "Transport: RTP/AVP;unicast;client_port={}-{}\r\n",
+                        5000 + 2 * track,
+                        5001 + 2 * track
+                    ),
+                },
             ),
             Asked::Play(Some(at)) => (
                 "PLAY",
@@ -115,6 +125,7 @@ impl Node {
         };
         let is_well = status == 200;
         match client.asked.take() {
+            Some(Asked::Setup(_)) if client.never_plays => {}
             Some(Asked::Setup(track)) if is_well => {
                 let session = header("Session");
                 let name = session.and_then(|value| Some(value.split(';').next()?.to_owned()));
@@ -174,6 +185,9 @@ impl Node {
             return;
         };
         let (film, state) = (viewer.film, viewer.state);
+        if viewer.connection.is_some() && state == State::Playing && self.random.once_in(3) {
+            return self.stops_reading(id);
+        }
         match (what, state) {
             (0..5, State::Playing) => {
                 let to = self.random.within(0, self.films[film].length() as u64) as Nanos;
@@ -194,8 +208,11 @@ impl Node {
 
     /// Once a second: receivers report, and the machine looks who is silent.
     pub fn reports_over_rtsp(&mut self) {
-        let there: Vec<u64> = self.clients.keys().copied().collect();
-        for id in there {
+        let there = self
+            .clients
+            .iter()
+            .filter(|(_, client)| !client.never_plays);
+        for id in there.map(|(id, _)| *id).collect::<Vec<_>>() {
             let (session, said) = (name_of(id), Said::Alive);
             self.happens_over_rtsp(What::Heard { session, said });
         }

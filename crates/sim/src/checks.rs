@@ -76,7 +76,8 @@ impl Node {
     /// shortly before the one at hand begins. Over a limited link it may be that much longer before. A viewer whom a fault has
     /// left behind holds older blocks as well, for as long as that takes.
     pub fn check_pins(&mut self, id: u64) {
-        let Some(viewer) = self.viewers.get(&id) else {
+        // Those who do not read are bounded by what all of them may have together.
+        let Some(viewer) = self.viewers.get(&id).filter(|viewer| !viewer.is_behind()) else {
             return;
         };
         let place = self.lane.place_of(id);
@@ -103,7 +104,7 @@ impl Node {
     }
 
     /// Different blocks that a viewer has pinned.
-    fn pinned_by(&self, id: u64) -> u64 {
+    pub fn pinned_by(&self, id: u64) -> u64 {
         let place = self.lane.place_of(id);
         let stream = place.and_then(|place| self.lane.stream(place));
         let tracks = stream.iter().flat_map(|stream| &stream.tracks);
@@ -138,6 +139,7 @@ impl Node {
             self.broken(Rule::PinnedStays, what);
         }
         self.check_waits();
+        self.check_connections();
         self.keep_books();
         let books = self.desk.books();
         let second = books.second();

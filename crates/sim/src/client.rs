@@ -33,6 +33,10 @@ pub(crate) struct Client {
     pub film: usize,
     /// Where the first play is to begin.
     pub wish: Nanos,
+    /// It wants its film through its own connection.
+    pub is_interleaved: bool,
+    /// It has no more to say when its first track is set up.
+    pub never_plays: bool,
     /// What it waits for.
     pub asked: Option<Asked>,
     pub cseq: u32,
@@ -62,7 +66,7 @@ pub(crate) fn server() -> Server {
 pub(crate) fn described(film: &Played, number: usize) -> Option<Arc<Film<usize>>> {
     let identity = Identity {
         id: number as u64,
-        version: 1,
+        version: number as u64,
     };
     let options = PayloadOptions::default();
     Film::new(&film.name, &film.title, identity, options, number)

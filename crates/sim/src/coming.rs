@@ -11,6 +11,7 @@ use reelway_viewing::End;
 
 use crate::client::address;
 use crate::config::{Rule, Wrong};
+use crate::connection::Connection;
 use crate::events::Event;
 use crate::node::Node;
 use crate::trace::Line;
@@ -26,7 +27,7 @@ impl Node {
     pub fn come(&mut self) {
         let id = self.came;
         self.came += 1;
-        let film = self.random.within(0, self.films.len() as u64) as usize;
+        let film = self.any_film();
         let wish = match self.random.once_in(2) {
             true => 0,
             false => self.random.within(0, self.films[film].length() as u64) as Nanos,
@@ -36,16 +37,27 @@ impl Node {
             return self.opens(id, film, wish);
         }
         if self.random.once_in(2) {
-            self.connects(id, film, at);
+            self.connects(id, film, at, false);
             return self.change_later(id);
         }
         let until = self.now + HELD;
-        let Ok(reservation) = self.reserve(id, (film, Carriage::UdpV4), at, until) else {
+        let connection = match self.random.once_in(2) {
+            true => Some(self.connection(film)),
+            false => None,
+        };
+        let carriage = match connection {
+            Some(_) => Carriage::Tcp,
+            None => Carriage::UdpV4,
+        };
+        let Ok(reservation) = self.reserve(id, (film, carriage), at, until) else {
             return;
         };
         let (booking, starts_in) = (reservation.id, reservation.starts_in);
-        self.viewers
-            .insert(id, Viewer::new(film, booking, starts_in, at));
+        let viewer = Viewer {
+            connection,
+            ..Viewer::new(film, booking, starts_in, at)
+        };
+        self.viewers.insert(id, viewer);
         // Others are to agree: they do, or do not, or are not heard of any more.
         let after = Duration::from_millis(self.random.within(0, 20));
         match self.random.within(0, 40) {
@@ -53,6 +65,20 @@ impl Node {
             1 => self.after(HELD, Event::Forget(id)),
             _ => self.after(after, Event::Confirm(id, true)),
         }
+    }
+
+    /// So many clients over RTSP come at once, and never play.
+    pub fn crowd(&mut self, many: u64) {
+        for _ in 0..many {
+            let (id, film) = (self.came, self.any_film());
+            self.came += 1;
+            self.connects(id, film, 0, true);
+        }
+    }
+
+    /// One of the films that there are now.
+    fn any_film(&mut self) -> usize {
+        *self.random.one_of(&self.titles)
     }
 
     /// A newcomer who gets a film this way and plays it from a place on is judged. If they are admitted, their place is held
@@ -231,11 +257,13 @@ impl Node {
             return self.change_later(id);
         }
         let what = self.random.within(0, 10);
+        let stands = self.random.once_in(3);
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
         };
         match (what, viewer.state) {
             (_, State::Paused) => {}
+            (_, State::Playing) if stands && viewer.connection.is_some() => self.stops_reading(id),
             (0..5, State::Preparing | State::Playing) => self.seek(id),
             (5..8, State::Playing) => self.pause(id),
             (8, _) => return self.leave(id, "they have seen enough"),
@@ -247,14 +275,11 @@ impl Node {
 
     /// Books the film from a place on, instead of what was booked; whether that is granted.
     pub fn rebook(&mut self, id: u64, at: Nanos, may_refuse: bool) -> bool {
-        let Some((film, booking)) = self
-            .viewers
-            .get(&id)
-            .map(|viewer| (viewer.film, viewer.booking))
-        else {
+        let Some(viewer) = self.viewers.get(&id) else {
             return false;
         };
-        let needs = self.needs((film, Carriage::UdpV4), at);
+        let (film, booking, carriage) = (viewer.film, viewer.booking, viewer.carriage());
+        let needs = self.needs((film, carriage), at);
         let outcome = self.desk.plays(self.now, booking, &needs, may_refuse);
         self.sent_away(&outcome.ended);
         outcome.answer.is_ok()
@@ -289,6 +314,7 @@ impl Node {
             (viewer.at, viewer.state, viewer.late) = (at, State::Preparing, false);
             viewer.is_apart = false;
             viewer.epoch += 1;
+            viewer.connection.iter_mut().for_each(Connection::rests);
             viewer.sent.iter_mut().for_each(Sent::leave);
         }
     }
@@ -315,6 +341,7 @@ impl Node {
         let viewer = self.viewers.get_mut(&id)?;
         viewer.is_apart |= is_missing;
         (viewer.state, viewer.late) = (State::Paused, false);
+        viewer.connection.iter_mut().for_each(Connection::rests);
         viewer.at = at.unwrap_or(viewer.at);
         self.note(&Line::Pauses { viewer: id });
         at

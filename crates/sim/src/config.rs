@@ -191,6 +191,12 @@ pub struct Counters {
     pub early: u64,
     /// Packets that the kernel took.
     pub packets: u64,
+    /// Those of them that went to connections.
+    pub written: u64,
+    /// How often viewers over TCP stopped reading.
+    pub stood: u64,
+    /// Those who were disconnected for that.
+    pub disconnected: u64,
     /// Packets that it refused.
     pub refused_packets: u64,
     /// Packets that viewers asked for again.
@@ -208,7 +214,7 @@ pub struct Counters {
 
 impl Counters {
     /// Names and values, in the order of their declaration.
-    pub fn named(&self) -> [(&'static str, u64); 28] {
+    pub fn named(&self) -> [(&'static str, u64); 31] {
         [
             ("events", self.events),
             ("admitted", self.admitted),
@@ -232,6 +238,9 @@ impl Counters {
             ("faults", self.faults),
             ("early", self.early),
             ("packets", self.packets),
+            ("written", self.written),
+            ("stood", self.stood),
+            ("disconnected", self.disconnected),
             ("refused_packets", self.refused_packets),
             ("missed", self.missed),
             ("resent", self.resent),

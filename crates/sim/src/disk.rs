@@ -18,6 +18,8 @@ pub(crate) struct Disk {
     slow: (u32, Monotonic),
     /// One read in so many fails until then.
     failing: (u64, Monotonic),
+    /// One read in so many brings a part of its block until then, and the rest is read with another one.
+    parting: (u64, Monotonic),
     /// Nothing is read until then.
     stalled: Monotonic,
 }
@@ -30,6 +32,7 @@ impl Disk {
             free_at: Monotonic::ZERO,
             slow: (1, Monotonic::ZERO),
             failing: (1, Monotonic::ZERO),
+            parting: (1, Monotonic::ZERO),
             stalled: Monotonic::ZERO,
         }
     }
@@ -38,7 +41,14 @@ impl Disk {
     pub fn read(&mut self, now: Monotonic, random: &mut Random) -> (Monotonic, bool) {
         let begins = now.max(self.free_at).max(self.stalled);
         let times = if begins < self.slow.1 { self.slow.0 } else { 1 };
-        self.free_at = begins + self.each * times;
+        let in_parts = begins < self.parting.1 && random.once_in(self.parting.0);
+        // The rest has a way of its own.
+        let (reads, ways) = if in_parts {
+            (2, WAY)
+        } else {
+            (1, Duration::ZERO)
+        };
+        self.free_at = begins + self.each * times * reads + ways;
         let fails = begins < self.failing.1 && random.once_in(self.failing.0);
         let way = Duration::from_micros(random.within(20, WAY.as_micros() as u64));
         (self.free_at + way, !fails)
@@ -50,6 +60,10 @@ impl Disk {
 
     pub fn fail(&mut self, one_in: u64, until: Monotonic) {
         self.failing = (one_in, until);
+    }
+
+    pub fn part(&mut self, one_in: u64, until: Monotonic) {
+        self.parting = (one_in, until);
     }
 
     pub fn stall(&mut self, until: Monotonic) {

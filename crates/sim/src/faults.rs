@@ -5,7 +5,9 @@ use std::time::Duration;
 use reelway_admission::Resource;
 use reelway_time::Monotonic;
 
-use crate::node::Node;
+use crate::client;
+use crate::film::Film;
+use crate::node::{Node, READING};
 use crate::trace::Line;
 
 /// For how long after a fault streams may be behind, ns: the burst rule lets what has gathered leave a little at a time.
@@ -17,7 +19,7 @@ impl Node {
         let seconds = Duration::from_millis(self.random.within(500, 6000));
         let until = self.now + seconds;
         let millis = seconds.as_millis();
-        let what = match self.random.within(0, 7) {
+        let what = match self.random.within(0, 10) {
             0 => {
                 let times = self.random.within(2, 20) as u32;
                 self.disk.slow(times, until);
@@ -46,6 +48,19 @@ impl Node {
                 self.kernel.refuse(one_in, until);
                 format!("the kernel refuses a packet of one send in {one_in} for {millis} ms")
             }
+            6 => {
+                let one_in = self.random.within(2, 20);
+                self.disk.part(one_in, until);
+                format!(
+                    "one read in {one_in} brings a part, and another one the rest, for {millis} ms"
+                )
+            }
+            7 => self.replace(),
+            8 => {
+                let many = self.random.within(50, 1000);
+                self.crowd(many);
+                format!("{many} clients over RTSP come, and never play")
+            }
             _ => {
                 let film = self.random.within(0, self.films.len() as u64) as usize;
                 self.films[film].cut = true;
@@ -56,6 +71,36 @@ impl Node {
         self.fault_until = self.fault_until.max(until);
         self.note(&Line::Fault { what });
         self.excuse();
+    }
+
+    /// The file of a title is replaced by another film: those who watch the one before go on with it, as it stays open, and
+    /// what is held of it and nobody uses is forgotten.
+    fn replace(&mut self) -> String {
+        let title = self.random.within(0, self.titles.len() as u64) as usize;
+        let (before, next) = (self.titles[title], self.films.len());
+        let seconds = self.random.within(20, 20 + self.config.seconds);
+        let made = Film::make(&mut self.random, (title, next), seconds, READING);
+        let made = made
+            .ok()
+            .and_then(|film| Some((client::described(&film, next)?, film)));
+        let Some((described, mut film)) = made else {
+            return format!("film {before} is not replaced: there is no other one");
+        };
+        film.number = self.with_pool(|pool, now, _| {
+            pool.forget(before as u32, now);
+            pool.open(next as u32, now)
+        });
+        self.films.push(film);
+        self.described.push(described);
+        self.titles[title] = next;
+        format!("the file of film {before} is replaced by film {next}")
+    }
+
+    /// The film that has a film's title now.
+    pub fn is_now(&self, film: usize) -> usize {
+        let title = self.films[film].name.strip_prefix("film ");
+        let title = title.and_then(|number| number.parse::<usize>().ok());
+        title.map_or(film, |title| self.titles[title])
     }
 
     /// Notes whether something explains a delay at this moment: a fault, what one has left to be read, a viewer whom one

@@ -7,7 +7,7 @@ use reelway_admission::Activity;
 use reelway_demand::Carriage;
 use reelway_media::{Nanos, SECOND};
 use reelway_pool::News;
-use reelway_viewing::{Caller, Delivery, Doing, End, Film, Key, Piece, Window, Windows};
+use reelway_viewing::{Caller, Delivery, Doing, End, Film, Key, Mismatch, Piece, Window, Windows};
 
 use crate::client::address;
 use crate::config::Rule;
@@ -18,8 +18,6 @@ use crate::trace::Line;
 
 /// Film that a player likes to have before it asks for no more.
 const ENOUGH: Nanos = 30 * SECOND;
-/// Which version of a film all viewers watch.
-const VERSION: &str = "1";
 
 impl Node {
     /// A viewer asks for the playlist of a film, to watch it from a place on.
@@ -31,7 +29,7 @@ impl Node {
         let (booking, starts_in) = (reservation.id, reservation.starts_in);
         let film_of = Film {
             title: &self.films[film].name,
-            version: VERSION,
+            version: &self.films[film].version,
         };
         let began = (Delivery::Hls, None);
         let entry = self.known.enter(Key::Token(token(id)), film_of, began, id);
@@ -104,9 +102,15 @@ impl Node {
         let Some(slices) = of.slices(number, 0..len) else {
             return;
         };
-        if !self.is_known(id) {
-            let what = format!("viewer {id} is there, and is not known");
-            self.broken(Rule::Known, what);
+        match self.knows(id) {
+            Some(Err(Mismatch::Replaced)) => {
+                return self.stops_fetching(id, End::Over, "their film was replaced");
+            }
+            Some(_) => {}
+            None => {
+                let what = format!("viewer {id} is there, and is not known");
+                self.broken(Rule::Known, what);
+            }
         }
         let piece = Piece {
             flow,
@@ -167,14 +171,13 @@ impl Node {
         self.fetchers.contains_key(&id) || self.away.contains_key(&id)
     }
 
-    /// Whether the server knows a viewer by what they bring.
-    fn is_known(&mut self, id: u64) -> bool {
+    /// Whether the server knows a viewer by what they bring, and whether the film of this title is still the one that they
+    /// watch.
+    fn knows(&mut self, id: u64) -> Option<Result<(), Mismatch>> {
         let fetcher = self.fetchers.get(&id).map(|fetcher| fetcher.film);
         let away = self.away.get(&id).map(|(film, _)| *film);
-        let Some(film) = fetcher.or(away) else {
-            return false;
-        };
-        let title = self.films[film].name.clone();
+        let watched = fetcher.or(away)?;
+        let now = self.is_now(watched);
         let caller = Caller {
             peer: SocketAddr::new(address(id), 40_000),
             connection: id,
@@ -183,19 +186,23 @@ impl Node {
             query: None,
         };
         let film = Film {
-            title: &title,
-            version: VERSION,
+            title: &self.films[now].name,
+            version: &self.films[now].version,
         };
-        let found = self.known.find(&caller, &title, Delivery::Hls, self.now);
-        let present = found.ok().and_then(|found| found.present);
-        let there = present.map(|present| (present.viewer, present.check(film)));
-        if let Some((other, check)) = there
-            && (other, check) != (id, Ok(()))
-        {
+        let found = self
+            .known
+            .find(&caller, film.title, Delivery::Hls, self.now);
+        let present = found.ok().and_then(|found| found.present)?;
+        let (other, check) = (present.viewer, present.check(film));
+        let right = match now == watched {
+            true => Ok(()),
+            false => Err(Mismatch::Replaced),
+        };
+        if (other, check) != (id, right) {
             let what = format!("viewer {id} is taken for viewer {other} ({check:?})");
             self.broken(Rule::Known, what);
         }
-        there.is_some()
+        Some(check)
     }
 
     /// A player does something else.
@@ -251,11 +258,13 @@ impl Node {
             return;
         }
         if self.away.contains_key(&id) {
-            if self.is_known(id) {
+            if self.knows(id).is_some() {
                 let what = format!("viewer {id} was given up, and is known");
                 self.broken(Rule::Known, what);
             }
             if let Some((film, at)) = self.away.remove(&id) {
+                let film = self.is_now(film);
+                let at = at.min(self.films[film].length());
                 self.opens(id, film, at);
             }
             return;

@@ -40,6 +40,8 @@ pub(crate) struct Part {
 /// A film.
 pub(crate) struct Film {
     pub name: String,
+    /// Which of the files of this name it is.
+    pub version: String,
     /// As it is sent.
     pub script: Arc<Script>,
     /// As it is fetched, and its samples.
@@ -194,13 +196,13 @@ fn frames(random: &mut Random, seconds: u64) -> Vec<Frame> {
 }
 
 impl Film {
-    /// A film of some seconds, read as `reading` says.
+    /// A film of some seconds, the nth file in the title of this number, read as `reading` says.
     ///
     /// # Errors
     /// Never with tables in memory.
     pub fn make(
         random: &mut Random,
-        nth: usize,
+        (title_number, nth): (usize, usize),
         seconds: u64,
         reading: Reading,
     ) -> Result<Film, PackageError> {
@@ -227,7 +229,8 @@ impl Film {
         let title = Arc::new(title);
         let package = Package::new(title.clone(), &*tables, Options::default())?;
         Ok(Film {
-            name: format!("film {nth}"),
+            name: format!("film {title_number}"),
+            version: nth.to_string(),
             package,
             samples: tables.clone(),
             booked: memory.bins().iter().map(level).collect(),

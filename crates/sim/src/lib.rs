@@ -21,12 +21,13 @@
 //! | segments | real: `reelway_package::Package`, sizes and parts, of which nobody looks at the bytes |
 //! | films | a picture and a sound of made-up sizes, cut to groups by the rules of the index |
 //! | disk | a model: one block after the other at a constant rate |
+//! | connections of viewers over TCP: what is written, kept and let go of when they do not read | real: the lane's; a model of what a connection holds and how fast it is read beside it |
 //! | limited link: pacing, what leaves ahead of its time | real, in every second seed without viewers over HTTP: `reelway_playout::Link`; a model of the link's queue beside it |
 //! | lost packets | viewers miss one in 50 or 400 in two seeds of three, and ask for what was never sent, too; what is sent again is real |
 //! | kernel | a model: takes every packet at once, but for its faults |
 //! | time of processing | a model: none |
 //!
-//! There are no sockets, no viewers over TCP, no origins and no tier. The node's limits are those of its disk and its pool, with
+//! There are no sockets, no origins and no tier. The node's limits are those of its disk and its pool, with
 //! headroom: 70 % of the disk's rate and 80 % of the pool are given out. In two seeds of three, viewers who seek or resume
 //! are judged again (`admission.ask_again`); in the others more than the limit may be booked, which then explains delays.
 //!
@@ -62,6 +63,7 @@
 //! | `film.rs` | films |
 //! | `packets.rs` | what a group's packets carry |
 //! | `losing.rs` | packets are lost, and sent again |
+//! | `connection.rs`, `writing.rs` | connections of viewers over TCP, and what is written to them |
 //! | `disk.rs`, `kernel.rs`, `wire.rs` | the disk, the kernel, and the network behind it |
 //! | `faults.rs` | faults, and how long they explain a delay |
 //! | `checks.rs` | what is looked at all the time |
@@ -75,6 +77,7 @@ mod checks;
 mod client;
 mod coming;
 mod config;
+mod connection;
 mod disk;
 mod events;
 mod faults;
@@ -95,6 +98,7 @@ mod viewer;
 mod watching;
 mod wire;
 mod world;
+mod writing;
 
 pub use config::{Config, Counters, Outcome, Rule, Violation, Wrong};
 pub use run::run;

@@ -114,14 +114,15 @@ impl Node {
             self.broken(Rule::SentAgain, what);
         }
         self.check_burst(id, 1, 0);
-        self.hand_over(id, bytes, 1);
+        self.hand_over(id, Carriage::UdpV4, (bytes, 1));
         Some(bytes)
     }
 
     /// The link is handed packets with so many bytes of RTP.
-    pub fn hand_over(&mut self, id: u64, bytes: u32, packets: u32) {
-        let bytes = Carriage::UdpV4.wire(bytes.saturating_sub(12 * packets), packets);
-        if let Some(waits) = self.wire.takes(self.now.nanos(), bytes.into()) {
+    pub fn hand_over(&mut self, id: u64, carriage: Carriage, (bytes, packets): (u32, u32)) {
+        let bytes = carriage.wire(bytes.saturating_sub(12 * packets), packets);
+        let is_frame = carriage == Carriage::Tcp;
+        if let Some(waits) = self.wire.takes(self.now.nanos(), bytes.into(), is_frame) {
             let what = format!(
                 "packets of viewer {id} wait {:.3} ms in the link's queue",
                 waits as f64 / 1e6

@@ -73,6 +73,8 @@ pub(crate) struct Node {
     /// The RTSP server, its films, and its clients by viewer.
     pub rtsp: Server,
     pub described: Vec<Arc<reelway_rtsp::film::Film<usize>>>,
+    /// Which film each title is now: another one, once its file was replaced.
+    pub titles: Vec<usize>,
     /// A film began elsewhere than where it was judged to begin: more may be booked than there is.
     pub is_unjudged: bool,
     pub clients: BTreeMap<u64, Client>,
@@ -144,10 +146,19 @@ pub(crate) struct Node {
 /// The beginning of the run, on the clock: not at zero, where subtraction ends.
 const BORN: Monotonic = Monotonic::from_nanos(1_000 * SECOND as u64);
 
+/// How films are read.
+pub(crate) const READING: Reading = Reading {
+    block: BLOCK,
+    ahead: LEAD,
+};
+
 /// How far ahead of its time a film may leave over a limited link, ns: `rtp.smooth_ahead` by default.
 const LINK_AHEAD: u64 = SECOND as u64;
 /// Of the pool's blocks, one in so many may be pinned by groups that are read again for lost packets.
 const AGAIN: usize = 16;
+
+/// One in so many by viewers over TCP who do not read.
+const BEHIND: usize = 16;
 
 /// What the server goes by if nothing is configured.
 fn rules(blocks: usize) -> Rules<Share> {
@@ -159,8 +170,7 @@ fn rules(blocks: usize) -> Rules<Share> {
         lag_limit: 10 * SECOND as u64,
         catch_up: SECOND as u64,
         report_interval: 5 * SECOND as u64,
-        // Nobody reads over TCP.
-        behind: Share::of(0),
+        behind: Share::of((blocks / BEHIND).max(1)),
         again: Share::of((blocks / AGAIN).max(1)),
     }
 }
@@ -201,26 +211,23 @@ impl Node {
             BORN,
         );
         let queue = pool.add_queue(depth as usize, false);
-        let reading = Reading {
-            block: BLOCK,
-            ahead: LEAD,
-        };
         let mut films = Vec::new();
         for nth in 0..random.within(2, 5) as usize {
             let seconds = random.within(20, 20 + config.seconds);
-            let mut film = Film::make(&mut random, nth, seconds, reading).ok()?;
+            let mut film = Film::make(&mut random, (nth, nth), seconds, READING).ok()?;
             film.number = pool.open(nth as u32, BORN);
             films.push(film);
         }
+        let titles = (0..films.len()).collect();
         let films_over_rtsp = films.iter().enumerate();
         let described = films_over_rtsp
             .filter_map(|(number, film)| client::described(film, number))
             .collect();
-        // What HTTP and lost packets may pin is set aside. Headroom for what no timetable knows: reads for viewers who have left, blocks that
+        // What HTTP, lost packets and viewers who do not read may pin is set aside. Headroom for what no timetable knows: reads for viewers who have left, blocks that
         // are read before their first byte is due.
         let budget = Budget::of(blocks.into(), BLOCK);
-        let others =
-            u64::from(blocks) - budget.blocks as u64 - u64::from(blocks / AGAIN as u32).max(1);
+        let aside = [AGAIN, BEHIND].map(|part| u64::from(blocks / part as u32).max(1));
+        let others = u64::from(blocks) - budget.blocks as u64 - aside.iter().sum::<u64>();
         let capacity = Capacity::unlimited()
             .with(Resource::Network(0), net, 980)
             .with(Resource::Disk, rate, 700)
@@ -229,7 +236,7 @@ impl Node {
             capacity,
             wait,
             ask_again: asks_again,
-            reading,
+            reading: READING,
             link_ahead: match limited {
                 true => Duration::from_nanos(LINK_AHEAD),
                 false => Duration::ZERO,
@@ -253,6 +260,7 @@ impl Node {
             desk: Desk::new(admits),
             rtsp: client::server(),
             described,
+            titles,
             is_unjudged: false,
             clients: BTreeMap::new(),
             bookings: BTreeMap::new(),

@@ -79,7 +79,9 @@ impl Node {
                 let titles = titles.iter();
                 let found = titles.filter_map(|title| title.strip_prefix("film ")?.parse().ok());
                 let film = found
-                    .filter_map(|number: usize| self.described.get(number).cloned())
+                    .filter_map(|title: usize| {
+                        self.described.get(*self.titles.get(title)?).cloned()
+                    })
                     .next();
                 let unknown = || FilmError::Unknown("there is none of this name".to_owned());
                 Outcome::Film(film.ok_or_else(unknown))
@@ -150,8 +152,14 @@ impl Node {
     /// A newcomer is judged; they may have to wait for their place to be free.
     fn admits(&mut self, id: u64, newcomer: &Newcomer<usize>) -> Option<Outcome<usize>> {
         let film = newcomer.film.handle;
-        let at = self.clients.get(&id).map_or(0, |client| client.wish);
-        let reservation = match self.admit(id, (film, Carriage::UdpV4), at) {
+        let client = self.clients.get(&id);
+        let at = client.map_or(0, |client| client.wish);
+        let is_interleaved = client.is_some_and(|client| client.is_interleaved);
+        let carriage = match is_interleaved {
+            true => Carriage::Tcp,
+            false => Carriage::UdpV4,
+        };
+        let reservation = match self.admit(id, (film, carriage), at) {
             Ok(reservation) => reservation,
             Err(refusal) => {
                 return Some(Outcome::Admitted(Err(Refusal {
@@ -163,6 +171,7 @@ impl Node {
         let (booking, starts_in) = (reservation.id, reservation.starts_in);
         let viewer = Viewer {
             is_over_rtsp: true,
+            connection: is_interleaved.then(|| self.connection(film)),
             ..Viewer::new(film, booking, starts_in, at)
         };
         self.viewers.insert(id, viewer);

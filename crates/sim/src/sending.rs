@@ -15,11 +15,8 @@ use crate::config::Rule;
 use crate::node::Node;
 use crate::stream::{Nothing, Stream};
 use crate::trace::Line;
-use crate::viewer::State;
-
-/// The lowest lateness of packets that needs a cause, ns: pictures and sound that are due in one millisecond, and pictures
-/// that fill theirs, leave a little later by the burst rule.
-const LATE: u64 = 20_000_000;
+use crate::viewer::{State, Viewer};
+use crate::world::LATE;
 
 impl Node {
     /// A viewer's stream begins to be prepared.
@@ -29,8 +26,9 @@ impl Node {
         };
         viewer.state = State::Preparing;
         let (film, at, sent) = (viewer.film, viewer.at, viewer.sent.clone());
+        let carriage = viewer.carriage();
         let script = Arc::clone(&self.films[film].script);
-        let is_lossy = self.wire.is_lossy();
+        let is_lossy = carriage != Carriage::Tcp && self.wire.is_lossy();
         let track = |number: usize| {
             let outline = &script.outline;
             let payload = outline.payload(number).ok().flatten();
@@ -69,7 +67,7 @@ impl Node {
             id,
             script,
             tracks,
-            carriage: Carriage::UdpV4,
+            carriage,
             held: false,
             link,
             rules: Arc::clone(&self.rules),
@@ -95,6 +93,7 @@ impl Node {
             for job in jobs.drain(..) {
                 self.send(&job);
             }
+            self.write(&mut connections);
             self.lane.settle(now);
             self.acts();
         }
@@ -123,18 +122,32 @@ impl Node {
                     self.finished_over_rtsp(id)
                 }
                 Effect::Failed(error) if self.is_over_rtsp(id) => {
-                    self.counters.failed += 1;
+                    self.judges_end(id, &error);
                     let (session, reason) = (name_of(id), error.to_string());
                     self.happens_over_rtsp(What::Failed { session, reason });
                 }
                 Effect::State(Stands::Ended) => self.leave(id, "the film is over"),
-                Effect::Failed(_) => {
-                    self.counters.failed += 1;
-                    self.leave(id, "the film cannot be read");
+                Effect::Failed(error) => {
+                    let why = self.judges_end(id, &error);
+                    self.leave(id, why);
                 }
                 Effect::State(_) | Effect::Report { .. } => {}
             }
         }
+    }
+
+    /// A viewer's stream ends with an error: nobody is disconnected who reads. Why they leave.
+    fn judges_end(&mut self, id: u64, error: &StreamError) -> &'static str {
+        if !error.to_string().contains("disconnected") {
+            self.counters.failed += 1;
+            return "the film cannot be read";
+        }
+        self.counters.disconnected += 1;
+        if !self.viewers.get(&id).is_some_and(Viewer::is_behind) {
+            let what = format!("viewer {id} is disconnected, and did read: {error}");
+            self.broken(Rule::OnTime, what);
+        }
+        "they do not read"
     }
 
     /// A viewer's stream is ready, or cannot be.
@@ -180,20 +193,27 @@ impl Node {
             self.travel(id, job.due.track, (seq, at, preface), taken);
         }
         self.check_burst(id, gone, cap);
-        let late = self.now.nanos().saturating_sub(job.due.at);
-        let due = Monotonic::from_nanos(job.due.at);
-        if late > LATE && gone > 0 && !self.explains(due) && !self.is_late(id) {
+        if gone > 0 {
+            self.check_time(id, job.due.at);
+        }
+        self.counters.refused_packets += u64::from(refused);
+        let bytes = self.lane.taken(job, (taken, refused), self.now.nanos());
+        self.hand_over(id, Carriage::UdpV4, (bytes as u32, taken));
+        self.counters.packets += u64::from(taken);
+        self.comes_to_next(job.place, job.due.track, id, gone);
+    }
+
+    /// Packets of a viewer that are due at a moment leave now.
+    pub fn check_time(&mut self, id: u64, due: u64) {
+        let late = self.now.nanos().saturating_sub(due);
+        let due = Monotonic::from_nanos(due);
+        if late > LATE && !self.explains(due) && !self.is_late(id) {
             let what = format!(
                 "packets of viewer {id} leave {:.3} ms late",
                 late as f64 / 1e6
             );
             self.broken(Rule::SentOnTime, what);
         }
-        self.counters.refused_packets += u64::from(refused);
-        let bytes = self.lane.taken(job, (taken, refused), self.now.nanos());
-        self.hand_over(id, bytes as u32, taken);
-        self.counters.packets += u64::from(taken);
-        self.comes_to_next(job, id, gone);
     }
 
     fn is_late(&self, id: u64) -> bool {
@@ -202,7 +222,7 @@ impl Node {
 
     /// Packets leave in the order of the film, with sequence numbers that follow one another. Only frames that were left out
     /// are missing.
-    fn check_slice(
+    pub fn check_slice(
         &mut self,
         id: u64,
         track: usize,
@@ -282,11 +302,10 @@ impl Node {
     }
 
     /// Notes when a viewer has come to another group.
-    fn comes_to_next(&mut self, job: &Job, id: u64, gone: u32) {
-        let Some(stream) = self.lane.stream(job.place) else {
+    pub fn comes_to_next(&mut self, place: u32, track: usize, id: u64, gone: u32) {
+        let Some(stream) = self.lane.stream(place) else {
             return;
         };
-        let track = job.due.track;
         let cursor = &stream.tracks[track].cursor;
         let group = cursor.at().map(|(at, _)| at.group);
         let done = cursor.is_done();

@@ -111,6 +111,10 @@ pub(crate) enum Line {
         to_ms: i64,
         may: bool,
     },
+    Stands {
+        viewer: u64,
+        millis: u64,
+    },
     Pauses {
         viewer: u64,
     },
@@ -274,6 +278,9 @@ impl fmt::Display for Line {
                 "viewer {viewer} {} to {to_ms} ms",
                 if *may { "seeks" } else { "may not seek" }
             ),
+            Line::Stands { viewer, millis } => {
+                write!(f, "viewer {viewer} reads nothing for {millis} ms")
+            }
             Line::Pauses { viewer } => write!(f, "viewer {viewer} pauses"),
             Line::Resumes { viewer, may } => write!(
                 f,

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_admission::BookingId;
+use reelway_demand::Carriage;
 use reelway_media::Nanos;
 use reelway_playout::{PacketPlace, TURN, Want};
 use reelway_time::Monotonic;
 
+use crate::connection::Connection;
 use crate::stream::Planned;
 
 /// What a viewer is doing.
@@ -61,6 +63,8 @@ pub(crate) struct Viewer {
     pub epoch: u32,
     /// Where they stand, while they do not play.
     pub at: Nanos,
+    /// How they are sent their film, if not over UDP.
+    pub connection: Option<Connection>,
     /// They came over RTSP.
     pub is_over_rtsp: bool,
     /// They have played.
@@ -94,6 +98,7 @@ impl Viewer {
             state: State::Waiting,
             epoch: 0,
             at,
+            connection: None,
             is_over_rtsp: false,
             has_played: false,
             is_new: true,
@@ -106,6 +111,19 @@ impl Viewer {
             window: VecDeque::new(),
             kept: VecDeque::new(),
         }
+    }
+
+    /// How they are sent their film.
+    pub fn carriage(&self) -> Carriage {
+        match self.connection {
+            Some(_) => Carriage::Tcp,
+            None => Carriage::UdpV4,
+        }
+    }
+
+    /// Whether their film is late as they do not read.
+    pub fn is_behind(&self) -> bool {
+        self.connection.as_ref().is_some_and(Connection::is_behind)
     }
 
     /// Notes that packets leave at `now`, of a frame whose rate needs `cap` in a millisecond. How many leave in this

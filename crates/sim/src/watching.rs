@@ -177,7 +177,7 @@ impl Node {
         }
     }
 
-    /// A viewer had to wait for a group. A fault explains it; so does a group that was asked for so shortly before it was
+    /// A viewer had to wait for a group. That they did not read explains it; a fault does, too; so does a group that was asked for so shortly before it was
     /// due that the disk could not be sure to read it by then, alone or behind newcomers.
     fn was_late(&mut self, waiter: &Waiter, by: Nanos) {
         let Waiter {
@@ -186,6 +186,9 @@ impl Node {
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
         };
+        if viewer.is_behind() {
+            return;
+        }
         viewer.late = true;
         let blocks = &self.films[viewer.film].parts[want.track][want.group].blocks;
         let blocks = blocks.end - blocks.start;

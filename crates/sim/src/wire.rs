@@ -15,6 +15,9 @@ pub(crate) struct Wire {
     rate: Option<u64>,
     /// When all that was handed over has left, ns.
     drained: u64,
+    /// What the queue bears until it is empty, ns: more than usually while a frame of TCP is in it that is longer, and found it
+    /// empty.
+    bears: u64,
     /// One packet in so many is lost; 0: none.
     one_in: u64,
 }
@@ -25,6 +28,7 @@ impl Wire {
         Wire {
             rate,
             drained: 0,
+            bears: QUEUE,
             one_in,
         }
     }
@@ -40,14 +44,19 @@ impl Wire {
     }
 
     /// Bytes are handed over at once: for how long the last of them waits in the link's queue, ns, if that is more than it
-    /// bears. What finds the queue empty may always leave.
-    pub fn takes(&mut self, now: u64, bytes: u64) -> Option<u64> {
+    /// bears. What finds the queue empty may always leave, and a frame of TCP as a whole if its first packet may.
+    pub fn takes(&mut self, now: u64, bytes: u64, is_frame: bool) -> Option<u64> {
         let rate = self.rate?;
         let before = self.drained.saturating_sub(now);
         let time = |bytes: u64| bytes * 1_000_000_000 / rate;
         let beside = time(BESIDE);
         let all = before + time(bytes);
         self.drained = now + all;
-        (before > beside && all > QUEUE + beside).then_some(all)
+        if before <= beside {
+            self.bears = if is_frame { all.max(QUEUE) } else { QUEUE };
+            return None;
+        }
+        let judged = if is_frame { before } else { all };
+        (judged > self.bears + beside).then_some(all)
     }
 }

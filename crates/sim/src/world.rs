@@ -9,6 +9,10 @@ pub(crate) const BLOCK: u64 = 256 << 10;
 /// How long before it is due a group is asked for: the most that the server takes.
 pub(crate) const LEAD: Nanos = 2 * SECOND;
 
+/// The lowest lateness of packets that needs a cause, ns: pictures and sound that are due in one millisecond, and pictures
+/// that fill theirs, leave a little later by the burst rule.
+pub(crate) const LATE: u64 = 20_000_000;
+
 /// A block's memory: no bytes, only which block it is, and what was read into it last.
 #[derive(Debug)]
 pub(crate) struct Page {

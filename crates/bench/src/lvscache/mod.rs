@@ -106,10 +106,12 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         packages::install(&["squid", "varnish", "nginx"])?;
     }
     let folder = Folder::make("lvscache")?;
+    let results = args.results.as_deref().unwrap_or(folder.path());
     let lab = Lab {
         command: args.lab,
         jobs: args.jobs,
-        results: args.results.unwrap_or_else(|| folder.path().to_owned()),
+        // The lab's tests run in folders of their own.
+        results: std::path::absolute(results)?,
     };
     Ok(args.only.report(&lab.run(&args.only.setups())?))
 }

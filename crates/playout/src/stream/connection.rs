@@ -84,12 +84,12 @@ impl<H: Host> Stream<H> {
             return 0;
         };
         let whole = taken == unit.packets.len() as u32 - due.first;
-        let half = unit.duration.max(0) as u64 / 2;
-        // Behind: the next frame follows after half of this one's time.
-        if whole && due.at + 2 * TURN < after {
-            self.not_before = after + half.min(MOST_BETWEEN);
-        }
         let bytes = self.gone(due, (taken, 0), after, effects);
+        // Behind: it catches up with twice the speed at which the film plays.
+        if whole && due.at + 2 * TURN < after {
+            let next = self.first_due().unwrap_or(due.at);
+            self.not_before = after + (next.saturating_sub(due.at) / 2).min(MOST_BETWEEN);
+        }
         if taken < due.end - due.first {
             self.is_full(taken, after);
         } else if whole {

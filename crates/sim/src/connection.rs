@@ -1,0 +1,133 @@
+//! Connections of viewers over TCP: what their readers have not read yet fills them.
+
+use std::time::Duration;
+
+use reelway_playout::Due;
+use reelway_time::Monotonic;
+
+use crate::world::LATE;
+
+/// What a packet takes of a connection, bytes: each is taken to be full.
+const PACKET: u64 = 1460;
+
+/// A viewer's connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// What both ends hold, bytes.
+    room: u64,
+    /// Bytes a second that its reader reads.
+    rate: u64,
+    /// What has not been read yet, bytes, at a moment.
+    filled: u64,
+    at: Monotonic,
+    /// Its reader stands still until then.
+    stands: Monotonic,
+    /// Since when it has not taken all that was to be written, and was not seen to have room.
+    refuses: Option<Monotonic>,
+    /// When it took no more, if what is sent since is late for that; and of which tracks packets have been on time since.
+    full: Option<(Monotonic, [bool; 2])>,
+}
+
+impl Connection {
+    /// An empty one, with room for so many bytes, whose reader reads so many a second.
+    pub fn new(room: u64, rate: u64, now: Monotonic) -> Connection {
+        Connection {
+            room,
+            rate,
+            filled: 0,
+            at: now,
+            stands: Monotonic::ZERO,
+            refuses: None,
+            full: None,
+        }
+    }
+
+    /// Whether what is sent is late as its reader does not read.
+    pub fn is_behind(&self) -> bool {
+        self.full.is_some()
+    }
+
+    /// Packets have been written, all or the first of them.
+    pub fn wrote(&mut self, now: Monotonic, due: &Due, is_all: bool) {
+        if !is_all {
+            self.full = Some((now, [false; 2]));
+        } else if let Some((full, on_time)) = &mut self.full
+            && due.at > full.nanos()
+            && now.nanos().saturating_sub(due.at) <= LATE
+        {
+            on_time[due.track] = true;
+            if on_time.iter().all(|on_time| *on_time) {
+                self.full = None;
+            }
+        }
+    }
+
+    /// Its reader has read on.
+    fn drain(&mut self, now: Monotonic) {
+        let since = self.at.max(self.stands.min(now));
+        let nanos = u128::from(now.since(since).as_nanos() as u64);
+        let read = nanos * u128::from(self.rate) / 1_000_000_000;
+        self.filled = self
+            .filled
+            .saturating_sub(u64::try_from(read).unwrap_or(u64::MAX));
+        self.at = now;
+    }
+
+    /// How many of so many packets it takes: the last one may be half in it, and half in the server's hands.
+    pub fn takes(&mut self, now: Monotonic, packets: u32) -> u32 {
+        self.drain(now);
+        let room = self.room.saturating_sub(self.filled).div_ceil(PACKET);
+        let taken = packets.min(u32::try_from(room).unwrap_or(u32::MAX));
+        self.filled += u64::from(taken) * PACKET;
+        self.refuses = match taken == packets {
+            true => None,
+            false => self.refuses.or(Some(now)),
+        };
+        taken
+    }
+
+    /// Whether the kernel says that there is room: a third of it, as Linux has it.
+    pub fn has_room(&mut self, now: Monotonic) -> bool {
+        self.drain(now);
+        let has_room = self.filled * 3 <= self.room * 2;
+        if has_room {
+            self.refuses = None;
+        }
+        has_room
+    }
+
+    /// Nothing is to be written for a while.
+    pub fn rests(&mut self) {
+        self.refuses = None;
+    }
+
+    /// Whether it has taken too little for so long, and has no room now.
+    pub fn stands_for(&mut self, now: Monotonic, time: Duration) -> bool {
+        let since = self.refuses;
+        !self.has_room(now) && since.is_some_and(|since| now.since(since) > time)
+    }
+
+    /// Its reader stands still for so long.
+    pub fn stand(&mut self, now: Monotonic, time: Duration) {
+        self.drain(now);
+        self.stands = now + time;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_takes_what_its_reader_has_made_room_for() {
+        let at = |millis: u64| Monotonic::from_nanos(1_000_000 * millis);
+        let mut connection = Connection::new(10 * PACKET, 1000 * PACKET, at(0));
+        assert_eq!(connection.takes(at(0), 20), 10);
+        assert!(!connection.has_room(at(3)));
+        assert!(connection.has_room(at(4)));
+        assert_eq!(connection.takes(at(5), 20), 5);
+        connection.stands = at(100);
+        assert_eq!(connection.takes(at(50), 1), 0);
+        assert_eq!(connection.takes(at(107), 20), 7);
+    }
+}
