@@ -86,13 +86,13 @@ class Run:
                 stream.close()
         return status
 
-    def step(self, name, command, **options):
+    def step(self, name, command, say=say, **options):
         """A part that is good or bad as a whole: a lint, a build, a fuzz target."""
-        began = self.begin(name)
-        status = self.program(command, **options)
+        began = self.begin(name, say)
+        status = self.program(command, say=say, **options)
         if status != 0:
-            self.fail(name, how(status, self.limit))
-        self.end(name, began)
+            self.fail(name, how(status, self.limit), say)
+        self.end(name, began, say)
         return status == 0
 
     def begin(self, name, say=say):
