@@ -71,10 +71,16 @@ export interface Subtitles {
   url: string; // WebVTT
 }
 
+export interface Chapter {
+  start: number; // seconds
+  name: string | null;
+}
+
 export interface FilmDetail extends Film {
   container: string;
   notes: string[];
   tracks: Track[];
+  chapters: Chapter[]; // in their order
   subtitles: Subtitles[]; // files beside the film
   urls: Partial<Record<Protocol, string>>;
 }

@@ -14,6 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::chapters::{Chapter, MAX_CHAPTERS};
 use crate::index::{Index, IndexOptions};
 use crate::mp4::entry_of;
 use crate::places::{Place, STEP, View};
@@ -24,7 +25,7 @@ use crate::track_head::TrackHead;
 
 const MAGIC: [u8; 8] = *b"RWSHARED";
 /// Goes up whenever the format or the meaning of anything in it changes.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const PREFIX: usize = 24;
 /// A longer head is no film's: a hundred tracks with their sample entries take less.
 const MOST_HEAD: usize = 16 << 20;
@@ -47,6 +48,7 @@ struct Head {
     container: Container,
     view: Option<View>,
     name: Option<String>,
+    chapters: Vec<Chapter>,
     notes: Vec<String>,
     tracks: Vec<Part>,
 }
@@ -116,6 +118,7 @@ pub fn head(title: &Title, len: u64) -> Vec<u8> {
         container: title.container,
         view: title.view,
         name: title.name.clone(),
+        chapters: title.chapters.clone(),
         notes: title.notes.clone(),
         tracks: title.tracks.iter().map(Part::of).collect(),
     };
@@ -283,12 +286,23 @@ impl Incoming {
             duration = duration.max(ticks_to_nanos(end + track.shift, track.timescale));
             tracks.push(track);
         }
+        let starts = head.chapters.iter().map(|chapter| chapter.start);
+        let are_sound = head.chapters.len() <= MAX_CHAPTERS
+            && head
+                .chapters
+                .iter()
+                .all(|chapter| chapter.is_sound(duration))
+            && starts.is_sorted();
+        if !are_sound {
+            return Err(wrong("has chapters that are none"));
+        }
         let title = Title {
             container: head.container,
             view: head.view,
             name: head.name,
             tracks,
             duration,
+            chapters: head.chapters,
             notes: head.notes,
         };
         Ok(Index {
@@ -415,6 +429,7 @@ mod tests {
             name: Some("Sound".into()),
             duration: ticks_to_nanos(end, 48_000),
             tracks: vec![track],
+            chapters: vec![Chapter::new(0, "Beginning"), Chapter::new(1_000_000, "")],
             notes: vec!["a note".into()],
         };
         Index {

@@ -10,6 +10,7 @@
 //! and integer ticks of the track's timescale where exactness matters.
 #![forbid(unsafe_code)]
 
+mod chapters;
 mod codec;
 pub mod exchange;
 mod groups;
@@ -29,6 +30,7 @@ mod title;
 mod track_head;
 mod vp;
 
+pub use chapters::Chapter;
 pub use codec::{
     AacConfig, Codec, H264Config, H265Config, Mpeg4Visual, MpegAudio, MpegVideo, OpusConfig,
     VpConfig,

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::places::{Places, View};
 use crate::{
-    Codec, Nanos, Paged, Record, Sample, Samples, SamplesError, TimedSample, WORDS, ticks_to_nanos,
+    Chapter, Codec, Nanos, Paged, Record, Sample, Samples, SamplesError, TimedSample, WORDS,
+    ticks_to_nanos,
 };
 
 /// A film without its sample records, which are kept apart ([`Samples`]).
@@ -20,7 +21,9 @@ pub struct Title {
     pub tracks: Vec<Track>,
     /// Presentation length: the end of the longest track.
     pub duration: Nanos,
-    /// What was passed over or put right, in words for people: chapter tracks, cover art, oddities.
+    /// Its chapters, in their order.
+    pub chapters: Vec<Chapter>,
+    /// What was passed over or put right, in words for people: cover art, tracks of text, oddities.
     pub notes: Vec<String>,
 }
 
@@ -37,6 +40,7 @@ impl Title {
             name: None,
             duration: ends.max().unwrap_or(0).max(0),
             tracks,
+            chapters: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -1,5 +1,6 @@
 //! What `media` says of a film equals what ffprobe says of it, for every film there is.
 
+mod chapters;
 mod codecs;
 mod matroska;
 mod transport;

@@ -12,6 +12,7 @@ import {
 } from "../components/icons";
 import { clock, language } from "../format";
 import type { Way } from "../playable";
+import { chapterAt, chapterFrom, chapterLabel } from "./chapters";
 import { play, type Playback, type SoundTrack } from "./playback";
 import { Seekbar } from "./seekbar";
 import { action, isOwnKey, nextSpeed, speeds, type Action } from "./shortcuts";
@@ -168,6 +169,13 @@ export function Player({ film, way, duration }: PlayerProps) {
           seek(duration * wanted.share);
           setSaid(clock(element.currentTime));
           break;
+        case "chapter": {
+          const start = chapterFrom(film.chapters, element.currentTime, wanted.by);
+          if (start === null) break;
+          seek(start);
+          setSaid(chapterLabel(film.chapters, chapterAt(film.chapters, start)));
+          break;
+        }
         case "step": {
           const rate = film.video?.frame_rate || 25;
           if (element.paused) seek(element.currentTime + wanted.pictures / rate);
@@ -198,7 +206,7 @@ export function Player({ film, way, duration }: PlayerProps) {
           break;
       }
     },
-    [duration, film.video?.frame_rate, film.subtitles, seek, subtitles],
+    [duration, film.video?.frame_rate, film.chapters, film.subtitles, seek, subtitles],
   );
 
   useEffect(() => {
@@ -251,7 +259,13 @@ export function Player({ film, way, duration }: PlayerProps) {
       )}
       {shown && (
         <div class="controls">
-          <Seekbar position={shown.position} duration={duration} buffered={shown.buffered} onSeek={seek} />
+          <Seekbar
+            position={shown.position}
+            duration={duration}
+            buffered={shown.buffered}
+            chapters={film.chapters}
+            onSeek={seek}
+          />
           <div class="controls-row">
             <button
               type="button"
@@ -284,6 +298,29 @@ export function Player({ film, way, duration }: PlayerProps) {
               {clock(shown.position)} <span class="time-whole">/ {clock(duration)}</span>
             </span>
             <span class="controls-gap" />
+            {film.chapters.length > 1 && (
+              <label class="choice">
+                <span class="visually-hidden">Chapter</span>
+                <select
+                  value={chapterAt(film.chapters, shown.position)}
+                  onChange={(event) => {
+                    const chosen = film.chapters[Number(event.currentTarget.value)];
+                    if (chosen) seek(chosen.start);
+                  }}
+                >
+                  {film.chapters[0]!.start > 0 && (
+                    <option value={-1} disabled>
+                      Before chapter 1
+                    </option>
+                  )}
+                  {film.chapters.map((chapter, number) => (
+                    <option key={chapter.start} value={number}>
+                      {chapterLabel(film.chapters, number)}
+                    </option>
+                  ))}
+                </select>
+              </label>
+            )}
             {sounds.tracks.length > 1 && (
               <label class="choice">
                 <span class="visually-hidden">Sound track</span>

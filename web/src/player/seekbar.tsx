@@ -1,15 +1,18 @@
 import { useRef, useState } from "preact/hooks";
+import type { Chapter } from "../api";
 import { clock, spoken } from "../format";
+import { chapterAt, chapterLabel } from "./chapters";
 
 interface SeekbarProps {
   position: number; // seconds
   duration: number;
   buffered: readonly (readonly [start: number, end: number])[];
+  chapters: readonly Chapter[];
   onSeek(seconds: number): void;
 }
 
-/** The film's time as a slider, over what is loaded of it; the time under the pointer is shown. */
-export function Seekbar({ position, duration, buffered, onSeek }: SeekbarProps) {
+/** The film's time as a slider, over what is loaded of it and its chapters; time and chapter under the pointer are shown. */
+export function Seekbar({ position, duration, buffered, chapters, onSeek }: SeekbarProps) {
   const [pointed, setPointed] = useState<number | null>(null);
   const track = useRef<HTMLDivElement>(null);
   const percent = (seconds: number) => `${Math.min(100, (seconds / duration) * 100)}%`;
@@ -30,6 +33,7 @@ export function Seekbar({ position, duration, buffered, onSeek }: SeekbarProps) 
           <span key={start} class="seekbar-loaded" style={{ left: percent(start), width: percent(end - start) }} />
         ))}
         <span class="seekbar-played" style={{ width: percent(position) }} />
+        {chapters.map(({ start }) => start > 0 && <span key={start} class="seekbar-chapter" style={{ left: percent(start) }} />)}
       </div>
       <input
         type="range"
@@ -52,6 +56,7 @@ export function Seekbar({ position, duration, buffered, onSeek }: SeekbarProps) 
       {pointed !== null && (
         <span class="seekbar-time" aria-hidden="true" style={{ left: percent(pointed) }}>
           {clock(pointed)}
+          {chapterAt(chapters, pointed) >= 0 && ` ${chapterLabel(chapters, chapterAt(chapters, pointed))}`}
         </span>
       )}
     </div>

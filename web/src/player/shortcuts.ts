@@ -9,6 +9,7 @@ export type Action =
   | { do: "faster" }
   | { do: "slower" }
   | { do: "mute" }
+  | { do: "chapter"; by: 1 | -1 }
   | { do: "subtitles" }
   | { do: "fullscreen" };
 
@@ -19,6 +20,7 @@ export const help: readonly (readonly [keys: string, what: string])[] = [
   ["J L", "10 s back, forward"],
   [", .", "one frame back, forward (paused)"],
   ["0 … 9", "to a tenth of the film"],
+  ["P N", "previous, next chapter"],
   ["↑ ↓", "louder, softer"],
   ["M", "sound off, on"],
   ["C", "next subtitles, off"],
@@ -51,6 +53,10 @@ export function action(key: string): Action | null {
       return { do: "volume", by: 0.1 };
     case "ArrowDown":
       return { do: "volume", by: -0.1 };
+    case "p":
+      return { do: "chapter", by: -1 };
+    case "n":
+      return { do: "chapter", by: 1 };
     case "c":
       return { do: "subtitles" };
     case "m":

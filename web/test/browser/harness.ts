@@ -78,6 +78,17 @@ export const recipes = {
       ...["-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-c:a", "flac", path],
     ),
 
+  /** The demo film in three chapters, which begin at 0, 8 and 16 s. */
+  chapters: async (path: string) => {
+    const list = `${path}.chapters`;
+    const chapters = ["Opening", "Über den Wolken", ""].map(
+      (name, number) => `[CHAPTER]\nTIMEBASE=1/1\nSTART=${8 * number}\nEND=${8 * number + 8}\n${name && `title=${name}\n`}`,
+    );
+    await writeFile(list, [";FFMETADATA1\n", ...chapters].join(""));
+    await ffmpeg("-i", demo, "-f", "ffmetadata", "-i", list, "-map_chapters", "1", "-c", "copy", path);
+    await rm(list);
+  },
+
   soundOnly: (path: string) => ffmpeg("-f", "lavfi", "-i", "sine=f=330:d=8", "-c:a", "aac", path),
 
   h265: (path: string) =>

@@ -23,6 +23,7 @@ before(async () => {
     "turned.mp4": recipes.turned,
     "modern/VP9 and Opus.webm": recipes.webm,
     "modern/FLAC.mkv": recipes.flac,
+    "chapters.mp4": recipes.chapters,
     "told.mp4": recipes.demo,
     "told.en.srt": subtitles("Hello, %s"),
     "told.de.srt": subtitles("Guten Tag, %s"),
@@ -71,6 +72,29 @@ const someAreShown = () => {
 
 // Four at a time: playing takes its time, but little of the machine.
 describe("players", { concurrency: 4 }, () => {
+  test("our page shows chapters and leads to them", async () => {
+    const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/chapters`);
+    const chooser = page.getByLabel("Chapter");
+    await chooser.waitFor();
+    assert.deepEqual(await chooser.getByRole("option").allTextContents(), ["Opening", "Über den Wolken", "Chapter 3"]);
+    const at = (second: number) => page.waitForFunction((second) => document.querySelector("video")?.currentTime === second, second);
+    const chosen = (number: number) => page.waitForFunction((number) => document.querySelector<HTMLSelectElement>(".choice select")?.value === String(number), number);
+    await chooser.selectOption({ label: "Chapter 3" });
+    await at(16);
+    await chosen(2);
+    await page.locator("body").press("p");
+    await at(8);
+    await chosen(1);
+    await page.locator("body").press("n");
+    await at(16);
+    await page.locator(".seekbar").hover();
+    await page.getByText("0:12 Über den Wolken").waitFor();
+    assert.equal(await page.locator(".seekbar-chapter").count(), 2);
+    await screenshot(page, "chapters");
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
   test("our page shows the subtitles that are chosen", async () => {
     const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/told`);
     await page.getByRole("button", { name: "Play", exact: true }).first().click();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri, request::Parts};
 use reelway_catalogue::{Catalogue, CatalogueError, Entry, Film, State as FilmState, SubtitleFile};
-use reelway_media::Container;
+use reelway_media::{Chapter, Container, SECOND};
 use reelway_store::Store;
 use reelway_sys::extents::Layout;
 use serde::Serialize;
@@ -26,9 +26,26 @@ struct FullFilm {
     container: Option<&'static str>,
     notes: Vec<String>,
     tracks: Vec<TrackJson>,
+    chapters: Vec<ChapterJson>,
     layout: Option<LayoutJson>,
     subtitles: Vec<SubtitleJson>,
     urls: Urls,
+}
+
+/// A chapter; it begins after so many seconds.
+#[derive(Serialize)]
+struct ChapterJson {
+    start: f64,
+    name: Option<String>,
+}
+
+impl ChapterJson {
+    fn of(chapter: &Chapter) -> ChapterJson {
+        ChapterJson {
+            start: chapter.start as f64 / SECOND as f64,
+            name: chapter.name.clone(),
+        }
+    }
 }
 
 /// A file of subtitles beside the film.
@@ -141,10 +158,11 @@ impl FullFilm {
         urls: Urls,
     ) -> Result<FullFilm, Failed> {
         let (mut container, mut notes, mut tracks) = (None, Vec::new(), Vec::new());
-        let mut layout = None;
+        let (mut layout, mut chapters) = (None, Vec::new());
         if matches!(entry.state, FilmState::Ready(_)) {
             let film = catalogue.film(&entry.name)?;
             (container, notes, tracks) = describe(&film)?;
+            chapters = film.title.chapters.iter().map(ChapterJson::of).collect();
             layout = LayoutJson::of(&film, block);
         }
         let path = route::encode(&entry.name);
@@ -156,6 +174,7 @@ impl FullFilm {
             container,
             notes,
             tracks,
+            chapters,
             layout,
             subtitles,
             urls,

@@ -12,7 +12,7 @@ use crate::mp4::{Draft, Entry, Gathered, Movie, lay_out};
 use crate::samples::{Sample, SampleTable};
 use crate::time::{SECOND, rescale};
 use crate::title::{Container, Kind};
-use crate::{Codec, Sound};
+use crate::{Chapter, Codec, Sound};
 
 /// Ticks a second where the file's own cannot be counted in whole ones.
 const MICROSECONDS: u32 = 1_000_000;
@@ -112,6 +112,7 @@ pub struct Film {
     /// First byte of `Tracks`.
     pub tracks_at: u64,
     pub tracks: Vec<Stated>,
+    pub chapters: Vec<Chapter>,
     /// By the number of their track.
     pub frames: BTreeMap<u64, Frames>,
     /// How first frames begin, where somebody wants to know it.
@@ -127,6 +128,7 @@ impl Film {
             name: self.info.name.take(),
             ..Movie::default()
         };
+        movie.chapters.set(std::mem::take(&mut self.chapters));
         for note in std::mem::take(&mut self.notes) {
             movie.note(note);
         }

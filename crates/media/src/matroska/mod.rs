@@ -8,6 +8,7 @@
 //! Tracks whose frames are not stored as they are (header stripping, compression, encryption) are passed over, and noted.
 
 mod block;
+mod chapters;
 mod ebml;
 mod entry;
 mod film;

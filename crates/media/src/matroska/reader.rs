@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use super::block::{Block, BlockError};
+use super::chapters;
 use super::ebml::{Element, Head, HeadError, LONGEST_HEAD};
 use super::entry::{FRAME_HEAD, Wants, wants};
 use super::film::Film;
 use super::ids::{
-    BLOCK, BLOCK_DURATION, BLOCK_GROUP, CLUSTER, EBML, INFO, REFERENCE, SEGMENT, SIMPLE_BLOCK,
-    TIMESTAMP, TRACKS, is_in_segment,
+    BLOCK, BLOCK_DURATION, BLOCK_GROUP, CHAPTERS, CLUSTER, EBML, INFO, REFERENCE, SEGMENT,
+    SIMPLE_BLOCK, TIMESTAMP, TRACKS, is_in_segment,
 };
 use super::tracks::{self, Info, MAX_TRACKS};
 use crate::index::{FIRST, IndexOptions, Step, check_whole};
@@ -17,6 +18,8 @@ use crate::time::{MAX_SECONDS, SECOND};
 
 /// Bytes asked for at an element that may be passed over: its head, and a block's.
 const WINDOW: u64 = 32;
+/// Longest list of chapters that is read, in bytes.
+const MAX_CHAPTERS: u64 = 1 << 20;
 /// Longest beginning of a block: the sizes of 256 frames.
 const MAX_BLOCK_HEAD: u64 = 1 << 20;
 
@@ -221,6 +224,7 @@ impl Reader {
                 Ok(Next::Element)
             }
             INFO | TRACKS => self.whole(head, size, have),
+            CHAPTERS if size <= MAX_CHAPTERS && !is_cut => self.whole(head, size, have),
             _ => Ok(self.pass_over(head, size, is_cut)),
         }
     }
@@ -271,6 +275,7 @@ impl Reader {
         };
         match head.id {
             INFO => self.film.info = Info::parse(body),
+            CHAPTERS => self.film.chapters = chapters::parse(body),
             // Some writers repeat them; the first are those that frames were written for.
             _ if self.film.tracks.is_empty() => {
                 self.film.tracks = tracks::parse(body);

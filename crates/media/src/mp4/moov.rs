@@ -1,6 +1,7 @@
 //! `moov`: the tracks of a film, and which of them can be played.
 
 use super::boxes::{Boxed, fourcc};
+use super::chapters::Chapters;
 use super::edits::{self, Edit};
 use super::entry::{Entry, Known};
 use super::fragments::{Defaults, FragmentTrack, Gathered, Tracks};
@@ -18,6 +19,8 @@ pub struct Movie {
     pub name: Option<String>,
     /// Tracks that may be played, once they have samples.
     pub tracks: Vec<Draft>,
+    /// Its chapters.
+    pub chapters: Chapters,
     /// What was passed over or put right.
     pub notes: Vec<String>,
     /// Whether movie fragments may follow (`mvex`), with what they leave unsaid.
@@ -67,6 +70,7 @@ impl Movie {
     pub fn parse(moov: &Boxed, limits: &mut Limits) -> Result<Movie, IndexError> {
         let mut movie = Movie {
             timescale: movie_timescale(moov)?,
+            chapters: Chapters::listed(moov),
             ..Movie::default()
         };
         let chapters = chapter_tracks(moov)?;
@@ -113,7 +117,13 @@ impl Movie {
         let hdlr = mdia.need(b"hdlr")?;
         let handler = Handler::parse(&hdlr)?;
         let kind = match &handler.kind {
-            _ if chapters.contains(&id) => return self.pass_over(id, "chapters"),
+            b"text" | b"sbtl" if chapters.contains(&id) => {
+                if self.add_chapters(&mdia, trak, limits).is_err() {
+                    self.note(format!("track {id}: its chapters cannot be read"));
+                }
+                return Ok(());
+            }
+            _ if chapters.contains(&id) => return self.pass_over(id, "pictures of chapters"),
             b"vide" => Kind::Video,
             b"soun" => Kind::Audio,
             other => return self.pass_over(id, handler_name(*other)),
@@ -171,6 +181,23 @@ impl Movie {
                 ..Gathered::default()
             },
         });
+        Ok(())
+    }
+
+    /// Takes the chapters that a track of text has.
+    fn add_chapters(
+        &mut self,
+        mdia: &Boxed,
+        trak: &Boxed,
+        limits: &mut Limits,
+    ) -> Result<(), IndexError> {
+        let (timescale, _) = media_header(&mdia.need(b"mdhd")?)?;
+        let edts = trak.find(b"edts")?;
+        let edit = edts.map(|edts| edits::read(&edts, &mut Vec::new()));
+        let edit = edit.transpose()?.unwrap_or_default();
+        let minf = mdia.need(b"minf")?;
+        let tables = tables::read(&minf.need(b"stbl")?, limits)?;
+        self.chapters.of_track(&tables.samples, timescale, &edit);
         Ok(())
     }
 

@@ -59,7 +59,7 @@ impl Reader {
 
     /// See [`crate::Indexer::step`].
     pub fn step(&mut self) -> Result<Step, IndexError> {
-        if let Some(range) = self.wanted() {
+        if let Some(range) = self.wanted().or_else(|| self.text()) {
             return Ok(Step::Need(range));
         }
         let container = if self.moofs > 0 {
@@ -82,6 +82,10 @@ impl Reader {
     /// See [`crate::Indexer::feed`].
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
         let Some(range) = self.wanted() else {
+            if let (Some(text), Some(movie)) = (self.text(), &mut self.movie) {
+                check_whole(&text, bytes)?;
+                movie.chapters.feed(bytes);
+            }
             return Ok(());
         };
         check_whole(&range, bytes)?;
@@ -99,6 +103,11 @@ impl Reader {
             }
         }
         Ok(())
+    }
+
+    /// The text of a chapter that is to be fed, when the boxes are known.
+    fn text(&self) -> Option<Range<u64>> {
+        self.movie.as_ref()?.chapters.wanted()
     }
 
     /// The range that is to be fed; `None` at the end.

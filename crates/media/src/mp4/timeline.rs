@@ -3,6 +3,7 @@
 
 use super::edits::Edit;
 use super::moov::{Draft, Movie};
+use crate::chapters::arranged;
 use crate::index::Index;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::time::MAX_SECONDS;
@@ -27,6 +28,18 @@ struct Point {
     delay: u64,
     media: i64,
     timescale: u32,
+}
+
+impl Point {
+    /// To the nanosecond.
+    fn nanos(&self, movie_timescale: u32) -> Nanos {
+        let delay = i64::try_from(self.delay).unwrap_or(i64::MAX);
+        let (delay, media) = (
+            ticks_to_nanos(delay, movie_timescale),
+            ticks_to_nanos(self.media, self.timescale),
+        );
+        delay.saturating_add(media)
+    }
 }
 
 /// Makes the index of a film whose samples have all been read.
@@ -80,6 +93,7 @@ pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexErr
         name: movie.name,
         tracks,
         duration,
+        chapters: arranged(movie.chapters.take(), zero.nanos(movie.timescale), duration),
         notes: movie.notes,
     };
     Ok(Index { title, tables })

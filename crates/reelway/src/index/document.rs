@@ -67,6 +67,10 @@ pub fn document(path: &Path, size: u64, index: &Index, with_samples: bool) -> Va
     let layout = layout(path).map(|layout| {
         json!({"pieces": layout.pieces, "block": BLOCK, "blocks": layout.blocks, "split": layout.split})
     });
+    let chapters = title.chapters.iter();
+    let chapters: Vec<Value> = chapters
+        .map(|chapter| json!({"start": seconds(chapter.start), "name": chapter.name}))
+        .collect();
     let rates = Rates::of(title, &index.tables);
     json!({
         "file": path.to_string_lossy(),
@@ -79,6 +83,7 @@ pub fn document(path: &Path, size: u64, index: &Index, with_samples: bool) -> Va
         "overhead": overhead(size, title),
         "rates": {"seconds": rates.step, "bits": rates.columns, "peak": rates.peak},
         "protocols": {"rtsp": protocols.rtsp, "hls": protocols.hls, "dash": protocols.dash},
+        "chapters": chapters,
         "notes": title.notes,
         "tracks": tracks,
     })

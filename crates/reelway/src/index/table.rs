@@ -74,6 +74,10 @@ pub fn print(path: &Path, size: u64, index: &Index) {
             print_gops(track, table);
         }
     }
+    for chapter in &title.chapters {
+        let name = chapter.name.as_deref().unwrap_or("without a name");
+        println!("  chapter   {} {name}", clock(chapter.start));
+    }
     print_rates(&Rates::of(title, &index.tables));
     println!(
         "  beside    {} of the file are no media ({:.1} %)",

@@ -1,0 +1,167 @@
+//! Chapters: in Nero's list (`udta/chpl`), or as the samples of a track of text that other tracks name (QuickTime's `chap`).
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::boxes::Boxed;
+use super::edits::Edit;
+use crate::chapters::{Chapter, MAX_CHAPTERS};
+use crate::samples::SampleTable;
+use crate::{Nanos, ticks_to_nanos};
+
+/// Bytes of a text that are read at most.
+const MAX_TEXT: u64 = 1024;
+
+/// What is known of a film's chapters, on the movie's timeline.
+#[derive(Debug, Default)]
+pub struct Chapters {
+    found: Vec<Chapter>,
+    /// Texts that are to be read: where their chapters begin, and their bytes.
+    texts: VecDeque<(Nanos, Range<u64>)>,
+}
+
+impl Chapters {
+    /// Those of Nero's list. A film plays without: what cannot be read is passed over.
+    pub fn listed(moov: &Boxed) -> Chapters {
+        let list = || {
+            let udta = moov.find(b"udta").ok()??;
+            Some(nero(udta.find(b"chpl").ok()??.body))
+        };
+        Chapters {
+            found: list().unwrap_or_default(),
+            texts: VecDeque::new(),
+        }
+    }
+
+    /// Takes the samples of a track of text, unless there are chapters already.
+    pub fn of_track(&mut self, samples: &SampleTable, timescale: u32, edit: &Edit) {
+        if !self.found.is_empty() || !self.texts.is_empty() {
+            return;
+        }
+        let mut at = -edit.start;
+        for sample in samples.iter().take(MAX_CHAPTERS) {
+            let bytes = sample.bytes();
+            let text = bytes.start..bytes.end.min(bytes.start + MAX_TEXT);
+            if !text.is_empty() {
+                self.texts.push_back((ticks_to_nanos(at, timescale), text));
+            }
+            at += i64::from(sample.duration);
+        }
+    }
+
+    /// The bytes of the next text.
+    pub fn wanted(&self) -> Option<Range<u64>> {
+        self.texts.front().map(|(_, bytes)| bytes.clone())
+    }
+
+    /// Reads the next text.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        if let Some((start, _)) = self.texts.pop_front() {
+            self.found.push(Chapter::new(start, &text(bytes)));
+        }
+    }
+
+    /// These, which the file says in another way.
+    pub fn set(&mut self, found: Vec<Chapter>) {
+        self.found = found;
+    }
+
+    /// All of them.
+    pub fn take(&mut self) -> Vec<Chapter> {
+        std::mem::take(&mut self.found)
+    }
+}
+
+/// Nero's list: how many there are, then of each its time in units of 100 ns and its name, whose length is a byte.
+fn nero(body: &[u8]) -> Vec<Chapter> {
+    let version = body.first().copied().unwrap_or(0);
+    let skipped = if version == 0 { 4 } else { 8 };
+    let Some((count, mut rest)) = body.get(skipped..).and_then(|rest| rest.split_first()) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for _ in 0..*count {
+        let Some((time, after)) = rest.split_first_chunk::<8>() else {
+            break;
+        };
+        let Some((length, after)) = after.split_first() else {
+            break;
+        };
+        let Some((name, after)) = after.split_at_checked((*length).into()) else {
+            break;
+        };
+        let time = i64::try_from(u64::from_be_bytes(*time)).unwrap_or(i64::MAX);
+        found.push(Chapter::new(
+            time.saturating_mul(100),
+            &String::from_utf8_lossy(name),
+        ));
+        rest = after;
+    }
+    found
+}
+
+/// The text of a sample: its length in two bytes, then UTF-8, or UTF-16 behind a mark of its byte order.
+fn text(sample: &[u8]) -> String {
+    let Some((length, rest)) = sample.split_first_chunk::<2>() else {
+        return String::new();
+    };
+    let length = usize::from(u16::from_be_bytes(*length)).min(rest.len());
+    let text = &rest[..length];
+    let wide = |text: &[u8], unit: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = text
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .map(|two| unit(*two))
+            .collect();
+        String::from_utf16_lossy(&units)
+    };
+    match text {
+        [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
+        [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
+        _ => String::from_utf8_lossy(text).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neros_list_is_read_as_far_as_it_goes() {
+        let one = |time: u64, name: &str| {
+            [
+                &time.to_be_bytes()[..],
+                &[name.len() as u8],
+                name.as_bytes(),
+            ]
+            .concat()
+        };
+        let list = [
+            &[1, 0, 0, 0, 0, 0, 0, 0, 3][..],
+            &one(0, "Anfang"),
+            &one(25_000_000, "Mitte"),
+            &[0, 0],
+        ]
+        .concat();
+        let expected = [
+            Chapter::new(0, "Anfang"),
+            Chapter::new(2_500_000_000, "Mitte"),
+        ];
+        assert_eq!(nero(&list), expected);
+        assert!(nero(&[]).is_empty() && nero(&[1, 0, 0, 0]).is_empty());
+        assert_eq!(
+            nero(&[&[0, 0, 0, 0, 1][..], &one(10, "x")].concat()).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn texts_are_utf_8_or_utf_16() {
+        assert_eq!(text(b"\0\x05Hello\0\0\0\x0cencd"), "Hello");
+        assert_eq!(text(&[0, 6, 0xfe, 0xff, 0, b'H', 0, b'i']), "Hi");
+        assert_eq!(text(&[0, 4, 0xff, 0xfe, 0xe4, 0]), "ä");
+        assert_eq!(text(b"\xff\xffabc"), "abc");
+        assert_eq!(text(b"\0"), "");
+    }
+}
