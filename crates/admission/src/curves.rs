@@ -4,7 +4,7 @@
 //! read. Nothing is read here: where the index is not known yet, a [`Want`] says so.
 
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use reelway_demand::{
     BIN, BINS, Carriage, Curve, Demand, Eager, Reading, Schedule, memory_held, sent_evenly, smooth,
@@ -26,6 +26,9 @@ const EXACT: usize = 16 << 20;
 
 /// Quarter seconds of which the largest second's need is booked for all, where there is no memory for more.
 const SPAN: usize = 16;
+
+/// Curves of what is sent of a film that are kept.
+const WIRES: usize = 16;
 
 /// Curves made of others that are kept.
 const SHAPED: usize = 256;
@@ -93,6 +96,14 @@ struct Shaped {
     schedule: Option<Arc<Schedule>>,
 }
 
+/// What a film's viewers are sent, for all who take the same of it.
+struct Wires {
+    /// Its memory is not another's as long as this is kept, and does not count as use of it.
+    of: Weak<Demand>,
+    /// By tracks and way.
+    curves: Vec<(Vec<usize>, Carriage, Arc<Curve>)>,
+}
+
 /// Curves made of others, by the addresses of those.
 type Shapes = FixedMap<usize, Shaped>;
 
@@ -105,6 +116,8 @@ pub struct Curves<F> {
     demands: FixedMap<F, Arc<Demand>>,
     /// Films whose indexes are wanted, and are not being read yet.
     wanted: FixedMap<F, ()>,
+    /// By the demands' addresses.
+    wires: FixedMap<usize, Wires>,
     shaped: Shapes,
     /// The same of what is fetched ahead.
     fetched: Shapes,
@@ -122,6 +135,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
             reading: config.reading,
             demands: FixedMap::default(),
             wanted: FixedMap::default(),
+            wires: FixedMap::default(),
             shaped: FixedMap::default(),
             fetched: FixedMap::default(),
             eager: config.eager,
@@ -176,7 +190,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
             [] => wants.demand.usual_tracks(),
             tracks => tracks,
         };
-        let wire = wants.demand.wire(tracks, wants.carriage);
+        let wire = self.wire(&wants.demand, tracks, wants.carriage);
         let mut range = (wire.bin_at(from), wire.bin_at(to.saturating_add(BIN - 1)));
         let is_to_the_end = range.1 == wire.len();
         // What a viewer over HTTP may fetch ahead is booked so, whether they do or not.
@@ -246,8 +260,32 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         }
     }
 
+    /// Bytes on the wire of these tracks.
+    fn wire(&mut self, demand: &Arc<Demand>, tracks: &[usize], carriage: Carriage) -> Arc<Curve> {
+        let key = Arc::as_ptr(demand) as usize;
+        if !self.wires.contains_key(&key) {
+            self.wires.retain(|_, wires| wires.of.strong_count() > 0);
+        }
+        let wires = self.wires.entry(key).or_insert_with(|| Wires {
+            of: Arc::downgrade(demand),
+            curves: Vec::new(),
+        });
+        let is_it = |of: &&(Vec<usize>, Carriage, _)| of.0 == tracks && of.1 == carriage;
+        if let Some((.., curve)) = wires.curves.iter().find(is_it) {
+            return curve.clone();
+        }
+        let curve = Arc::new(demand.wire(tracks, carriage));
+        if wires.curves.len() >= WIRES {
+            wires.curves.clear();
+        }
+        let made = (tracks.to_vec(), carriage, curve.clone());
+        wires.curves.push(made);
+        curve
+    }
+
     /// Keeps nothing but what is booked.
     fn forget(&mut self) {
+        self.wires.clear();
         self.shaped.clear();
         self.fetched.clear();
         self.drop_unused();
@@ -428,6 +466,35 @@ mod tests {
         assert_eq!(
             own, even,
             "what viewers fetch is not sent ahead by the sender"
+        );
+    }
+
+    #[test]
+    fn what_is_sent_of_a_film_is_made_once_for_all_and_forgotten_with_it() {
+        let mut curves = Curves::<u32>::new(&Config::default());
+        let (one, other) = (
+            films::demand(1000, &bytes(8)),
+            films::demand(1000, &bytes(9)),
+        );
+        let first = curves.wire(&one, &[0], Carriage::UdpV4);
+        assert!(Arc::ptr_eq(
+            &first,
+            &curves.wire(&one, &[0], Carriage::UdpV4)
+        ));
+        let tcp = curves.wire(&one, &[0], Carriage::Tcp);
+        assert!(
+            tcp.total() != first.total(),
+            "another way has other headers"
+        );
+        assert!(curves.wire(&other, &[0], Carriage::UdpV4).total() > first.total());
+        assert_eq!((curves.wires.len(), Arc::strong_count(&one)), (2, 1));
+        drop(one);
+        let third = films::demand(1000, &bytes(10));
+        curves.wire(&third, &[0], Carriage::UdpV4);
+        assert_eq!(
+            curves.wires.len(),
+            2,
+            "those of a film that is gone are gone"
         );
     }
 

@@ -2,8 +2,7 @@
 
 mod held;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use reelway_media::{Kind, Nanos, Samples, SamplesError, TimedSample, Title};
 use reelway_rtp::{Bytes, Payload, PayloadOptions};
@@ -115,15 +114,9 @@ pub struct Demand {
     of_file: Option<(u64, u64)>,
     /// The tracks a player takes that says nothing: the first picture, the first sound.
     usual: Vec<usize>,
-    /// What has been asked for, for all who watch.
-    curves: Mutex<HashMap<Wish, Arc<Curve>>>,
+    /// Bytes of the file that must have been read.
+    read: Arc<Curve>,
 }
-
-/// Which curve.
-type Wish = (Vec<usize>, Option<Carriage>);
-
-/// Curves of a film that are kept.
-const KEPT: usize = 16;
 
 /// Sound is planned from sizes alone.
 struct NoBytes;
@@ -234,7 +227,7 @@ impl Demand {
             span: 1,
             tracks: tracks.iter().map(keep).collect(),
             usual: usual.into_iter().flatten().collect(),
-            curves: Mutex::default(),
+            read: Arc::new(Curve::new(Vec::new())),
             held: Arc::new(held.curve()),
             largest,
             of_file: title.view.map(|view| {
@@ -242,6 +235,7 @@ impl Demand {
                 (view.file, bytes.sum::<u64>().max(1))
             }),
         }
+        .with_read()
     }
 
     /// The same in little memory (some 30 KB for a film of two hours, of some 600): what each run of `span` quarter
@@ -265,8 +259,9 @@ impl Demand {
             largest: self.largest,
             of_file: self.of_file,
             usual: self.usual.clone(),
-            curves: Mutex::default(),
+            read: Arc::new(Curve::new(Vec::new())),
         }
+        .with_read()
     }
 
     /// Bytes of memory that a viewer holds who shares none of it: the blocks under the group that is sent and, from when that
@@ -285,49 +280,55 @@ impl Demand {
         &self.usual
     }
 
-    /// Bytes on the wire of these tracks (indices in `Title::tracks`) along the film's time.
-    pub fn wire(&self, tracks: &[usize], carriage: Carriage) -> Arc<Curve> {
-        self.curve((tracks.to_vec(), Some(carriage)))
+    /// Bytes on the wire of these tracks (indices in `Title::tracks`) along the film's time. Made anew each time: it takes
+    /// as long as the film has quarter seconds.
+    pub fn wire(&self, tracks: &[usize], carriage: Carriage) -> Curve {
+        let mut tracks = tracks.to_vec();
+        tracks.sort_unstable();
+        tracks.dedup();
+        let need = |bytes, packets| carriage.wire(bytes, packets);
+        self.curve(self.sums(tracks.into_iter(), need))
     }
 
     /// Bytes of the file that must have been read: of all tracks, which lie side by side in its blocks.
     pub fn disk(&self) -> Arc<Curve> {
-        self.curve(((0..self.tracks.len()).collect(), None))
+        self.read.clone()
     }
 
-    fn curve(&self, mut wish: Wish) -> Arc<Curve> {
-        wish.0.sort_unstable();
-        wish.0.dedup();
-        // Whole after a panic too: a curve comes in when it is done.
-        let mut curves = self.curves.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(curve) = curves.get(&wish) {
-            return curve.clone();
-        }
-        let mut sums = vec![0u32; self.bins.div_ceil(self.span)];
-        for track in wish.0.iter().filter_map(|track| self.tracks.get(*track)) {
-            let needs = track.bytes.numbers().zip(track.packets.numbers());
-            for (sum, (bytes, packets)) in sums.iter_mut().zip(needs) {
-                let need = wish
-                    .1
-                    .map_or(bytes, |carriage| carriage.wire(bytes, packets));
-                *sum = sum.saturating_add(need);
-            }
-        }
-        if let (None, Some((file, bytes))) = (wish.1, self.of_file) {
+    /// With what must be read.
+    fn with_read(mut self) -> Demand {
+        let mut sums = self.sums(0..self.tracks.len(), |bytes, _| bytes);
+        if let Some((file, bytes)) = self.of_file {
             for sum in &mut sums {
                 let read = u128::from(*sum) * u128::from(file) / u128::from(bytes);
                 *sum = u32::try_from(read).unwrap_or(u32::MAX);
             }
         }
-        let curve = Arc::new(match self.span {
+        self.read = Arc::new(self.curve(sums));
+        self
+    }
+
+    /// What these tracks need together.
+    fn sums(
+        &self,
+        tracks: impl Iterator<Item = usize>,
+        need: impl Fn(u32, u32) -> u32,
+    ) -> Vec<u32> {
+        let mut sums = vec![0u32; self.bins.div_ceil(self.span)];
+        for track in tracks.filter_map(|track| self.tracks.get(track)) {
+            let needs = track.bytes.numbers().zip(track.packets.numbers());
+            for (sum, (bytes, packets)) in sums.iter_mut().zip(needs) {
+                *sum = sum.saturating_add(need(bytes, packets));
+            }
+        }
+        sums
+    }
+
+    fn curve(&self, sums: Vec<u32>) -> Curve {
+        match self.span {
             1 => Curve::new(sums),
             span => Curve::of_runs(sums, span, self.bins),
-        });
-        if curves.len() >= KEPT {
-            curves.clear();
         }
-        curves.insert(wish, curve.clone());
-        curve
     }
 }
 

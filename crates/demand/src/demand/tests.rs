@@ -100,8 +100,8 @@ proptest! {
         // In runs: never less in any second, and hardly more at the most.
         let coarse = demand.coarse(8);
         let pairs = [
-            (coarse.disk(), demand.disk()),
-            (coarse.memory(), demand.memory()),
+            ((*coarse.disk()).clone(), (*demand.disk()).clone()),
+            ((*coarse.memory()).clone(), (*demand.memory()).clone()),
             (coarse.wire(&[0, 1], Carriage::Tcp), demand.wire(&[0, 1], Carriage::Tcp)),
             (coarse.wire(&[1], Carriage::UdpV6), demand.wire(&[1], Carriage::UdpV6)),
         ];
@@ -157,7 +157,7 @@ proptest! {
         }
         let sound_only = demand.wire(&[1], Carriage::UdpV4);
         prop_assert_eq!(v4.total(), picture_only.total() + sound_only.total());
-        prop_assert!(Arc::ptr_eq(&v4, &demand.wire(&[1, 0, 1], Carriage::UdpV4)), "made once");
+        prop_assert_eq!(&v4, &demand.wire(&[1, 0, 1], Carriage::UdpV4), "in any order");
     }
 
     #[test]

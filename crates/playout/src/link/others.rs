@@ -1,7 +1,9 @@
 //! What others than this sender's streams hand to a link: bodies over HTTP. The kernel lets a connection's bytes go at the
 //! connection's own speed; for as long as that takes, the streams have so much less of the link.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use reelway_determinism::FixedMap;
 
 /// Most of a link, in percent, that is kept for others at a time. What they hand over beyond it is kept for longer.
 const MOST: u64 = 75;
@@ -9,7 +11,7 @@ const MOST: u64 = 75;
 /// Bytes of others on their way, by the numbers of their connections.
 #[derive(Debug, Default)]
 pub struct Others {
-    flows: HashMap<u64, Flow>,
+    flows: FixedMap<u64, Flow>,
     /// The flows by their ends.
     ends: BTreeSet<(u64, u64)>,
     /// Bytes a second of all flows.
