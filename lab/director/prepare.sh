@@ -5,7 +5,7 @@ MEMORY=1024
 ICOUNT=yes
 LIMIT=400
 # Without what takes QEMU longest to emulate, and no test of the director needs: copying by single bytes (erms, fsrm), a fifth
-# level of page tables, guards around each access to a program's memory. A third of the time.
+# level of page tables, guards around each access to a program's memory. The tests take a third of the time.
 CPU=max,erms=off,fsrm=off,la57=off,smap=off,smep=off,pku=off,pks=off
 
 # put_director SECONDS: the server, a film of so many seconds, and the network.

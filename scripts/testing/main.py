@@ -80,7 +80,7 @@ def crates(run):
 
 def fuzzing(run):
     targets = sorted(name.removesuffix(".rs") for name in os.listdir("fuzz/fuzz_targets"))
-    # Whoever looks for more than what a change has broken lets them run for longer.
+    # Enough to find what a change has broken. For a longer search, run fuzz/run by hand.
     bounds = ["-runs=100000", "-max_total_time=20"]
     works = [
         functools.partial(run.step, f"fuzzing: {target}", ["fuzz/run", target, *bounds]) for target in targets

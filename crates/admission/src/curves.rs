@@ -104,6 +104,14 @@ struct Wires {
     curves: Vec<(Vec<usize>, Carriage, Arc<Curve>)>,
 }
 
+impl Wires {
+    /// Keeps the curves by which somebody is booked.
+    fn drop_unused(&mut self) {
+        self.curves
+            .retain(|(.., curve)| Arc::strong_count(curve) > 1);
+    }
+}
+
 /// Curves made of others, by the addresses of those.
 type Shapes = FixedMap<usize, Shaped>;
 
@@ -266,6 +274,9 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         if !self.wires.contains_key(&key) {
             self.wires.retain(|_, wires| wires.of.strong_count() > 0);
         }
+        let mut tracks = tracks.to_vec();
+        tracks.sort_unstable();
+        tracks.dedup();
         let wires = self.wires.entry(key).or_insert_with(|| Wires {
             of: Arc::downgrade(demand),
             curves: Vec::new(),
@@ -274,21 +285,23 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         if let Some((.., curve)) = wires.curves.iter().find(is_it) {
             return curve.clone();
         }
-        let curve = Arc::new(demand.wire(tracks, carriage));
+        let curve = Arc::new(demand.wire(&tracks, carriage));
         if wires.curves.len() >= WIRES {
-            wires.curves.clear();
+            wires.drop_unused();
         }
-        let made = (tracks.to_vec(), carriage, curve.clone());
-        wires.curves.push(made);
+        wires.curves.push((tracks, carriage, curve.clone()));
         curve
     }
 
     /// Keeps nothing but what is booked.
     fn forget(&mut self) {
-        self.wires.clear();
         self.shaped.clear();
         self.fetched.clear();
         self.drop_unused();
+        self.wires.retain(|_, wires| {
+            wires.drop_unused();
+            wires.of.strong_count() > 0 && !wires.curves.is_empty()
+        });
     }
 
     fn keep(&mut self, film: F, demand: Arc<Demand>) {
@@ -488,6 +501,18 @@ mod tests {
         );
         assert!(curves.wire(&other, &[0], Carriage::UdpV4).total() > first.total());
         assert_eq!((curves.wires.len(), Arc::strong_count(&one)), (2, 1));
+        drop(tcp);
+        curves.forget();
+        assert_eq!(
+            curves.wires.len(),
+            1,
+            "what is booked is kept, and nothing else"
+        );
+        assert!(Arc::ptr_eq(
+            &first,
+            &curves.wire(&one, &[0], Carriage::UdpV4)
+        ));
+        curves.wire(&other, &[0], Carriage::UdpV4);
         drop(one);
         let third = films::demand(1000, &bytes(10));
         curves.wire(&third, &[0], Carriage::UdpV4);

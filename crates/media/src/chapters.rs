@@ -19,34 +19,41 @@ pub struct Chapter {
 }
 
 impl Chapter {
-    /// With a name that is one line without control characters.
+    /// With a name that is one line of plain text, up to its first zero.
     pub(crate) fn new(start: Nanos, name: &str) -> Chapter {
-        let plain = |c: char| if c.is_control() { ' ' } else { c };
-        let name: String = name.trim().chars().map(plain).take(MAX_NAME).collect();
+        let name = name.split('\0').next().unwrap_or_default();
+        let plain = |c: char| if is_plain(c) { c } else { ' ' };
+        let name: String = name.chars().map(plain).take(MAX_NAME).collect();
         Chapter {
             start,
-            name: Some(name).filter(|name| !name.is_empty()),
+            name: Some(name.trim().to_owned()).filter(|name| !name.is_empty()),
         }
     }
 
     /// Whether it may be one of a film of this length.
     pub(crate) fn is_sound(&self, duration: Nanos) -> bool {
         let name = self.name.as_deref().unwrap_or("-");
-        let is_plain = !name.is_empty() && !name.contains(char::is_control);
-        (0..duration.max(1)).contains(&self.start) && is_plain && name.chars().count() <= MAX_NAME
+        let is_name = !name.is_empty() && name.chars().all(is_plain);
+        (0..duration.max(1)).contains(&self.start) && is_name && name.chars().count() <= MAX_NAME
     }
 }
 
+/// Whether a name may have this character.
+fn is_plain(c: char) -> bool {
+    !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
+}
+
 /// Chapters in their order, on the timeline of a film that begins at `zero` of theirs and has this length. Those that begin
-/// behind its end are left out. One without a name at the beginning says nothing.
-pub(crate) fn arranged(chapters: Vec<Chapter>, zero: Nanos, duration: Nanos) -> Vec<Chapter> {
-    let moved = chapters.into_iter().map(|chapter| Chapter {
-        start: chapter.start.saturating_sub(zero).max(0),
-        ..chapter
-    });
-    let mut all: Vec<Chapter> = moved.filter(|chapter| chapter.start < duration).collect();
+/// after its end are left out, and those that end before its beginning. One without a name at the beginning says nothing.
+pub(crate) fn arranged(mut all: Vec<Chapter>, zero: Nanos, duration: Nanos) -> Vec<Chapter> {
     all.sort_by_key(|chapter| chapter.start);
     all.dedup_by_key(|chapter| chapter.start);
+    let before = all.iter().filter(|chapter| chapter.start <= zero).count();
+    all.drain(..before.saturating_sub(1));
+    for chapter in &mut all {
+        chapter.start = chapter.start.saturating_sub(zero).max(0);
+    }
+    all.retain(|chapter| chapter.start < duration);
     all.truncate(MAX_CHAPTERS);
     match &all[..] {
         [only] if only.start == 0 && only.name.is_none() => Vec::new(),
@@ -61,6 +68,7 @@ mod tests {
     #[test]
     fn chapters_are_put_in_order_on_the_films_timeline() {
         let chapters = [
+            (50, "gone"),
             (900, "c"),
             (100, "a"),
             (500, " b\n2 "),
@@ -79,5 +87,9 @@ mod tests {
         assert!(all.iter().all(|chapter| chapter.is_sound(1000)));
         assert!(arranged(vec![Chapter::new(0, " ")], 0, 10).is_empty());
         assert!(!Chapter::new(10, "x").is_sound(10));
+        let name = |text| Chapter::new(0, text).name;
+        assert_eq!(name("Intro\0 x"), Some("Intro".to_owned()));
+        assert_eq!(name("\0"), None);
+        assert_eq!(name("\u{feff}a\u{2028}b"), Some("a b".to_owned()));
     }
 }

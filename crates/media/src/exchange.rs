@@ -292,9 +292,9 @@ impl Incoming {
                 .chapters
                 .iter()
                 .all(|chapter| chapter.is_sound(duration))
-            && starts.is_sorted();
+            && starts.is_sorted_by(|a, b| a < b);
         if !are_sound {
-            return Err(wrong("has chapters that are none"));
+            return Err(wrong("has invalid chapters"));
         }
         let title = Title {
             container: head.container,

@@ -120,6 +120,7 @@ fn tracks_of_other_uses_are_passed_over_with_a_note() {
         [
             "track 3 (time code) skipped",
             "track 4 (subtitles) skipped",
+            "track 5: its chapters cannot be read",
             "track 6 (metadata) skipped",
             "track 7 (cover art) skipped",
             "track 8 (cover art) skipped",

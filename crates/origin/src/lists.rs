@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::address::{Address, is_path};
 use crate::version::Version;
+use crate::via::is_id;
 
 /// Films of a page of `/api/films` that are asked for.
 pub(crate) const PER_PAGE: usize = 200;
@@ -48,8 +49,10 @@ pub(crate) struct Page {
 impl Told {
     /// Servers by which it comes here, the nearest first, if the one with this id tells of it.
     pub fn via(&self, node: &str) -> Vec<String> {
-        let node = (!node.is_empty()).then(|| node.to_owned());
-        node.into_iter().chain(self.via.iter().cloned()).collect()
+        let ids = [node]
+            .into_iter()
+            .chain(self.via.iter().map(String::as_str));
+        ids.filter(|id| is_id(id)).map(str::to_owned).collect()
     }
 
     /// Path and version of its file at a sibling, where it plays there and has this length.

@@ -270,7 +270,20 @@ impl Inner {
             self.found(&address, (&listed.file, via), identity, problem)
         };
         let known = self.films().get(&address).cloned();
-        let as_it_was = |known: &Known| Some(found(&known.via, known.film.identity, None));
+        // A list may say another way than before.
+        let as_it_was = |known: &Known| {
+            let via = match listed.via.is_empty() {
+                true => known.via.clone(),
+                false => listed.via.clone(),
+            };
+            let found = found(&via, known.film.identity, None);
+            let known = Known {
+                via,
+                ..known.clone()
+            };
+            self.films().insert(address.clone(), known);
+            Some(found)
+        };
         if let Some(known) = &known
             && listed.hint.is_some()
             && known.hint == listed.hint

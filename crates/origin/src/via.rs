@@ -5,11 +5,19 @@ use crate::fault::Fault;
 /// Servers that a film passes at most.
 const MOST_HOPS: usize = 8;
 
+/// Most characters of a server's id.
+const LONGEST_ID: usize = 64;
+
+/// Whether this may be a server's id.
+pub(crate) fn is_id(id: &str) -> bool {
+    (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 /// `hops` with the nearest first, if a server with the id `own_id` may fetch by them.
 pub(crate) fn allowed(hops: Vec<String>, own_id: &str) -> Result<Vec<String>, Fault> {
     if !own_id.is_empty() && hops.iter().any(|id| id == own_id) {
         return Err(Fault::Loop(
-            "it comes from this very server (a loop of sources)",
+            "loop of sources: the film comes from this server",
         ));
     }
     if hops.len() > MOST_HOPS {
@@ -26,7 +34,7 @@ pub(crate) fn said<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
         .filter_map(|hop| {
             let mut words = hop.split_ascii_whitespace();
             let (_protocol, id, comment) = (words.next()?, words.next()?, words.next()?);
-            (comment == "(Reelway)").then(|| id.to_owned())
+            (comment == "(Reelway)" && is_id(id)).then(|| id.to_owned())
         })
         .collect();
     ids.reverse();
@@ -67,6 +75,7 @@ mod tests {
         assert_eq!(said(&lines), ids(&["b", "c"]));
         let many = "1.1 x (Reelway),".repeat(100);
         assert_eq!(said(&[&many]).len(), MOST_HOPS + 1);
-        assert!(said(&[",, (Reelway) ,1.1 (Reelway)"]).is_empty());
+        assert!(said(&[",, (Reelway) ,1.1 (Reelway)", "1.1 a-b (Reelway)"]).is_empty());
+        assert!(said(&[&format!("1.1 {} (Reelway)", "x".repeat(65))]).is_empty());
     }
 }

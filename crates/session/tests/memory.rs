@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use reelway_admission::{Capacity, Config};
 use reelway_catalogue::Film;
-use reelway_demand::{BINS, Carriage, Demand, memory_held};
+use reelway_demand::{BINS, Carriage, Curve, Demand, memory_held};
 use reelway_media::{Codec, Group, H264Config, Kind, Samples, Title, Track};
 use reelway_rtp::PayloadOptions;
 use reelway_session::{Gate, GateConfig, WHOLE_NETWORK};
@@ -59,11 +59,14 @@ fn film(number: u64) -> Arc<Film> {
     })
 }
 
-fn books(demand: &Demand) {
-    for carriage in [Carriage::UdpV4, Carriage::Http] {
-        assert!(demand.wire(&[0], carriage).total() > 0);
-    }
+/// What two viewers of it are booked by.
+fn books(demand: &Demand) -> [Curve; 2] {
     assert!(demand.disk().total() > 0);
+    [Carriage::UdpV4, Carriage::Http].map(|carriage| {
+        let curve = demand.wire(&[0], carriage);
+        assert!(curve.total() > 0);
+        curve
+    })
 }
 
 #[test]
@@ -77,10 +80,10 @@ fn three_hundred_films_of_two_hours_take_little_memory_and_are_booked_for_no_les
     });
     let watch = |number| {
         let demand = gate.demand(&film(number)).expect("the network is limited");
-        books(&demand);
-        demand
+        let booked = books(&demand);
+        (demand, booked)
     };
-    let mut watched: Vec<Arc<Demand>> = (0..300).map(watch).collect();
+    let mut watched: Vec<(Arc<Demand>, [Curve; 2])> = (0..300).map(watch).collect();
     let held = memory_held();
     assert!(held < 40 << 20, "{} MiB", held >> 20);
 
@@ -91,11 +94,11 @@ fn three_hundred_films_of_two_hours_take_little_memory_and_are_booked_for_no_les
     );
     let whole = exact.wire(&[0], Carriage::UdpV4).bins();
     assert_eq!(
-        watched[0].wire(&[0], Carriage::UdpV4).bins(),
+        watched[0].0.wire(&[0], Carriage::UdpV4).bins(),
         whole,
         "there was memory for it"
     );
-    let coarse = watched[299].wire(&[0], Carriage::UdpV4);
+    let coarse = watched[299].0.wire(&[0], Carriage::UdpV4);
     let second = |bins: &[u32]| bins.iter().sum::<u32>();
     let (coarse, mut more) = (coarse.bins(), 0);
     for (coarse, exact) in coarse.windows(BINS).zip(whole.windows(BINS)) {
@@ -106,5 +109,5 @@ fn three_hundred_films_of_two_hours_take_little_memory_and_are_booked_for_no_les
 
     // Nobody watches any more: there is room again.
     watched.clear();
-    assert_eq!(watch(1000).wire(&[0], Carriage::UdpV4).bins(), whole);
+    assert_eq!(watch(1000).0.wire(&[0], Carriage::UdpV4).bins(), whole);
 }

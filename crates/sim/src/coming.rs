@@ -314,7 +314,8 @@ impl Node {
             (viewer.at, viewer.state, viewer.late) = (at, State::Preparing, false);
             viewer.is_apart = false;
             viewer.epoch += 1;
-            viewer.connection.iter_mut().for_each(Connection::rests);
+            let connection = viewer.connection.iter_mut();
+            connection.for_each(Connection::goes_elsewhere);
             viewer.sent.iter_mut().for_each(Sent::leave);
         }
     }

@@ -197,6 +197,8 @@ pub struct Counters {
     pub stood: u64,
     /// Those who were disconnected for that.
     pub disconnected: u64,
+    /// Viewers over HTTP whose film was replaced.
+    pub replaced: u64,
     /// Packets that it refused.
     pub refused_packets: u64,
     /// Packets that viewers asked for again.
@@ -214,7 +216,7 @@ pub struct Counters {
 
 impl Counters {
     /// Names and values, in the order of their declaration.
-    pub fn named(&self) -> [(&'static str, u64); 31] {
+    pub fn named(&self) -> [(&'static str, u64); 32] {
         [
             ("events", self.events),
             ("admitted", self.admitted),
@@ -241,6 +243,7 @@ impl Counters {
             ("written", self.written),
             ("stood", self.stood),
             ("disconnected", self.disconnected),
+            ("replaced", self.replaced),
             ("refused_packets", self.refused_packets),
             ("missed", self.missed),
             ("resent", self.resent),

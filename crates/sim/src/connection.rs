@@ -47,8 +47,8 @@ impl Connection {
         self.full.is_some()
     }
 
-    /// Packets have been written, all or the first of them.
-    pub fn wrote(&mut self, now: Monotonic, due: &Due, is_all: bool) {
+    /// Packets have been written, all or the first of them. `done`: tracks of which nothing is left.
+    pub fn wrote(&mut self, now: Monotonic, due: &Due, is_all: bool, done: [bool; 2]) {
         if !is_all {
             self.full = Some((now, [false; 2]));
         } else if let Some((full, on_time)) = &mut self.full
@@ -56,7 +56,7 @@ impl Connection {
             && now.nanos().saturating_sub(due.at) <= LATE
         {
             on_time[due.track] = true;
-            if on_time.iter().all(|on_time| *on_time) {
+            if (0..2).all(|track| on_time[track] || done[track]) {
                 self.full = None;
             }
         }
@@ -94,6 +94,11 @@ impl Connection {
             self.refuses = None;
         }
         has_room
+    }
+
+    /// What is written from now on is due at other times.
+    pub fn goes_elsewhere(&mut self) {
+        (self.refuses, self.full) = (None, None);
     }
 
     /// Nothing is to be written for a while.

@@ -18,7 +18,8 @@ pub(crate) struct Disk {
     slow: (u32, Monotonic),
     /// One read in so many fails until then.
     failing: (u64, Monotonic),
-    /// One read in so many brings a part of its block until then, and the rest is read with another one.
+    /// One read in so many is done in two parts until then. The server puts them together before the pool hears of it: here it is
+    /// only their time.
     parting: (u64, Monotonic),
     /// Nothing is read until then.
     stalled: Monotonic,

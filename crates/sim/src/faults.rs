@@ -51,9 +51,7 @@ impl Node {
             6 => {
                 let one_in = self.random.within(2, 20);
                 self.disk.part(one_in, until);
-                format!(
-                    "one read in {one_in} brings a part, and another one the rest, for {millis} ms"
-                )
+                format!("one read in {one_in} is done in two parts for {millis} ms")
             }
             7 => self.replace(),
             8 => {

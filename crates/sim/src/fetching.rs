@@ -104,6 +104,7 @@ impl Node {
         };
         match self.knows(id) {
             Some(Err(Mismatch::Replaced)) => {
+                self.counters.replaced += 1;
                 return self.stops_fetching(id, End::Over, "their film was replaced");
             }
             Some(_) => {}

@@ -72,6 +72,7 @@ impl Node {
             return;
         };
         let (id, track, now) = (stream.id(), &stream.tracks[due.track], self.now);
+        let done = [0, 1].map(|number: usize| stream.tracks[number].cursor.is_done());
         let (seq, at, dropped) = (track.seq, track.cursor.at(), stream.mishaps().dropped);
         let viewer = self.viewers.get_mut(&id);
         let Some(connection) = viewer.and_then(|viewer| viewer.connection.as_mut()) else {
@@ -80,7 +81,7 @@ impl Node {
         let all = due.end - due.first;
         let taken = connection.takes(now, all);
         let was_behind = connection.is_behind();
-        connection.wrote(now, due, taken == all);
+        connection.wrote(now, due, taken == all, done);
         self.trace.slice(id, seq, taken);
         if taken > 0 {
             self.check_told(id, due.track, seq);

@@ -354,7 +354,7 @@ fn a_film_that_a_source_names_is_refused_where_it_comes_from_this_very_server() 
         let film = first.get("/api/films/faststart/file/file").json();
         film["reason"]
             .as_str()?
-            .contains("comes from this very server")
+            .contains("loop of sources")
             .then_some(())
     });
     assert!(refused.is_some(), "{}", first.log());

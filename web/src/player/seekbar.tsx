@@ -15,6 +15,10 @@ interface SeekbarProps {
 export function Seekbar({ position, duration, buffered, chapters, onSeek }: SeekbarProps) {
   const [pointed, setPointed] = useState<number | null>(null);
   const track = useRef<HTMLDivElement>(null);
+  const named = (seconds: number) => {
+    const number = chapterAt(chapters, seconds);
+    return number < 0 ? "" : chapterLabel(chapters, number);
+  };
   const percent = (seconds: number) => `${Math.min(100, (seconds / duration) * 100)}%`;
 
   return (
@@ -38,7 +42,7 @@ export function Seekbar({ position, duration, buffered, chapters, onSeek }: Seek
       <input
         type="range"
         aria-label="Position"
-        aria-valuetext={`${spoken(position)} of ${spoken(duration)}`}
+        aria-valuetext={[`${spoken(position)} of ${spoken(duration)}`, named(position)].filter(Boolean).join(", ")}
         min={0}
         max={duration}
         step="any"
@@ -55,8 +59,7 @@ export function Seekbar({ position, duration, buffered, chapters, onSeek }: Seek
       />
       {pointed !== null && (
         <span class="seekbar-time" aria-hidden="true" style={{ left: percent(pointed) }}>
-          {clock(pointed)}
-          {chapterAt(chapters, pointed) >= 0 && ` ${chapterLabel(chapters, chapterAt(chapters, pointed))}`}
+          {clock(pointed)} {named(pointed)}
         </span>
       )}
     </div>

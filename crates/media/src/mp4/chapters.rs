@@ -1,16 +1,20 @@
-//! Chapters: in Nero's list (`udta/chpl`), or as the samples of a track of text that other tracks name (QuickTime's `chap`).
+//! Chapters: in Nero's list (`udta/chpl`), or as the samples of a text track that other tracks name (QuickTime's `chap`).
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::boxes::Boxed;
 use super::edits::Edit;
-use crate::chapters::{Chapter, MAX_CHAPTERS};
+use crate::chapters::Chapter;
 use crate::samples::SampleTable;
 use crate::{Nanos, ticks_to_nanos};
 
 /// Bytes of a text that are read at most.
 const MAX_TEXT: u64 = 1024;
+/// Texts that are read at most: they may lie anywhere in the file.
+pub const MAX_TEXTS: usize = 200;
+/// Chapters that Nero's list can have.
+const MAX_LISTED: usize = 255;
 
 /// What is known of a film's chapters, on the movie's timeline.
 #[derive(Debug, Default)]
@@ -28,25 +32,41 @@ impl Chapters {
             Some(nero(udta.find(b"chpl").ok()??.body))
         };
         Chapters {
-            found: list().unwrap_or_default(),
+            found: list()
+                .filter(|found| found.iter().any(|chapter| chapter.name.is_some()))
+                .unwrap_or_default(),
             texts: VecDeque::new(),
         }
     }
 
-    /// Takes the samples of a track of text, unless there are chapters already.
-    pub fn of_track(&mut self, samples: &SampleTable, timescale: u32, edit: &Edit) {
-        if !self.found.is_empty() || !self.texts.is_empty() {
+    /// Takes the samples of a text track; `delay`: after which it begins. Nero's list counts more, unless it is full: it can
+    /// have no more than 255 chapters.
+    pub fn of_track(
+        &mut self,
+        samples: &SampleTable,
+        timescale: u32,
+        (delay, edit): (Nanos, &Edit),
+    ) {
+        let is_listed = !self.found.is_empty() && self.found.len() < MAX_LISTED;
+        if is_listed || !self.texts.is_empty() {
             return;
         }
+        self.found.clear();
         let mut at = -edit.start;
-        for sample in samples.iter().take(MAX_CHAPTERS) {
+        for sample in samples.iter().take(MAX_TEXTS) {
             let bytes = sample.bytes();
             let text = bytes.start..bytes.end.min(bytes.start + MAX_TEXT);
             if !text.is_empty() {
-                self.texts.push_back((ticks_to_nanos(at, timescale), text));
+                let start = ticks_to_nanos(at, timescale).saturating_add(delay);
+                self.texts.push_back((start, text));
             }
             at += i64::from(sample.duration);
         }
+    }
+
+    /// Whether there are any, as far as is known.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty() && self.texts.is_empty()
     }
 
     /// The bytes of the next text.

@@ -1,14 +1,14 @@
 //! `moov`: the tracks of a film, and which of them can be played.
 
 use super::boxes::{Boxed, fourcc};
-use super::chapters::Chapters;
+use super::chapters::{Chapters, MAX_TEXTS};
 use super::edits::{self, Edit};
 use super::entry::{Entry, Known};
 use super::fragments::{Defaults, FragmentTrack, Gathered, Tracks};
 use super::meta;
 use super::tables::{self, Limits};
-use crate::Kind;
 use crate::index_error::{IndexError, IndexErrorKind};
+use crate::{Kind, ticks_to_nanos};
 
 /// What `moov` says of a film.
 #[derive(Debug, Default)]
@@ -118,12 +118,14 @@ impl Movie {
         let handler = Handler::parse(&hdlr)?;
         let kind = match &handler.kind {
             b"text" | b"sbtl" if chapters.contains(&id) => {
-                if self.add_chapters(&mdia, trak, limits).is_err() {
+                let added = self.add_chapters(&mdia, trak, limits);
+                if added.is_err() || self.chapters.is_empty() {
                     self.note(format!("track {id}: its chapters cannot be read"));
                 }
                 return Ok(());
             }
-            _ if chapters.contains(&id) => return self.pass_over(id, "pictures of chapters"),
+            b"vide" if chapters.contains(&id) => return self.pass_over(id, "pictures of chapters"),
+            _ if chapters.contains(&id) => return self.pass_over(id, "chapters"),
             b"vide" => Kind::Video,
             b"soun" => Kind::Audio,
             other => return self.pass_over(id, handler_name(*other)),
@@ -184,20 +186,27 @@ impl Movie {
         Ok(())
     }
 
-    /// Takes the chapters that a track of text has.
+    /// Takes the chapters that a text track has. They are no samples of the film.
     fn add_chapters(
         &mut self,
         mdia: &Boxed,
         trak: &Boxed,
-        limits: &mut Limits,
+        limits: &Limits,
     ) -> Result<(), IndexError> {
         let (timescale, _) = media_header(&mdia.need(b"mdhd")?)?;
         let edts = trak.find(b"edts")?;
         let edit = edts.map(|edts| edits::read(&edts, &mut Vec::new()));
         let edit = edit.transpose()?.unwrap_or_default();
         let minf = mdia.need(b"minf")?;
-        let tables = tables::read(&minf.need(b"stbl")?, limits)?;
-        self.chapters.of_track(&tables.samples, timescale, &edit);
+        let mut limits = Limits {
+            samples: MAX_TEXTS as u32,
+            ..*limits
+        };
+        let tables = tables::read(&minf.need(b"stbl")?, &mut limits)?;
+        let delay = i64::try_from(edit.delay).unwrap_or(i64::MAX);
+        let delay = ticks_to_nanos(delay, self.timescale);
+        self.chapters
+            .of_track(&tables.samples, timescale, (delay, &edit));
         Ok(())
     }
 
