@@ -110,11 +110,12 @@ describe("players", { concurrency: 4 }, () => {
     await close();
   });
 
+  // Chooses them, as soon as the player knows them.
   const german = {
-    hlsjs: 'hls.subtitleTrack = hls.subtitleTracks.findIndex((track) => track.lang === "de")',
+    hlsjs: '(n => n >= 0 && ((hls.subtitleTrack = n), true))(hls.subtitleTracks.findIndex((track) => track.lang === "de"))',
     shaka:
-      'player.selectTextTrack(player.getTextTracks().find((track) => track.language === "de")); player.setTextTrackVisibility?.(true)',
-    dashjs: 'player.setTextTrack(player.getTracksFor("text").findIndex((track) => track.lang === "de"))',
+      '(track => track && (player.selectTextTrack(track), player.setTextTrackVisibility?.(true), true))(player.getTextTracks().find((track) => track.language === "de"))',
+    dashjs: '(n => n >= 0 && (player.setTextTrack(n), true))(player.getTracksFor("text").findIndex((track) => track.lang === "de"))',
   };
   for (const [name, file, kind] of [
     ["hls.js", "hlsjs", "hls"],
@@ -126,7 +127,7 @@ describe("players", { concurrency: 4 }, () => {
       const url = `${other.base}/${file}.html?${encodeURIComponent(await address("told", kind))}`;
       const { page, complaints, close } = await visit(chromium, url);
       const viewer = await Viewer.of(page);
-      await page.evaluate(german[file]);
+      await page.waitForFunction(german[file]);
       await viewer.play(1);
       await page.waitForFunction(someAreShown);
       const { second, cues } = await page.evaluate(shownNow);
