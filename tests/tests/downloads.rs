@@ -89,9 +89,10 @@ fn downloads_share_what_is_not_booked_and_take_no_more() {
     let megabits = alone * 8.0 / 1e6;
     let own = len as f64 * 8.0 / SECONDS / 1e6;
     println!("{megabits:.1} Mbit/s alone, of 40; the film's own rate is {own:.1}");
-    // How near it comes to what is left is a matter of simulated time (`reelway_viewing::Spares`), and of how busy this machine
-    // is; here it must not be more, and no viewer's pace.
-    assert!((own..40.0).contains(&megabits), "{megabits} Mbit/s");
+    // Not all of the 40: headroom, headers, a quarter of what is booked for it as a viewer, and what is not used while it is
+    // sent a piece that is booked. How near it comes is a matter of simulated time (`reelway_viewing::Spares`); here it only
+    // has to be far beyond the pace of a viewer.
+    assert!((2.0 * own..40.0).contains(&megabits), "{megabits} Mbit/s");
 
     // Several, told apart by their names: together no more, each its share.
     let names: Vec<String> = (0..3).map(|number| format!("fetcher/{number}")).collect();
@@ -108,13 +109,12 @@ fn downloads_share_what_is_not_booked_and_take_no_more() {
     });
     println!("{speeds:.1?} Mbit/s together");
     let all: f64 = speeds.iter().sum();
-    assert!((own..40.0).contains(&all), "{speeds:?} Mbit/s of 40");
+    assert!((4.0 * own..40.0).contains(&all), "{speeds:?} Mbit/s of 40");
     let (least, most) = (
         speeds.iter().copied().fold(f64::INFINITY, f64::min),
         speeds.iter().copied().fold(0.0, f64::max),
     );
-    // How nearly equal their shares are is a matter of simulated time, too; none goes without.
-    assert!(most < 4.0 * least, "{speeds:?} Mbit/s");
+    assert!(least > own && most < 1.5 * least, "{speeds:?} Mbit/s");
     // No hidden wait for whoever watches: a small piece of another place comes at once.
     let started = reelway_clock::now();
     let range = [

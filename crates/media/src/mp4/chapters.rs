@@ -5,14 +5,14 @@ use std::ops::Range;
 
 use super::boxes::Boxed;
 use super::edits::Edit;
-use crate::chapters::Chapter;
+use crate::chapters::{Chapter, MAX_CHAPTERS};
 use crate::samples::SampleTable;
 use crate::{Nanos, ticks_to_nanos};
 
 /// Bytes of a text that are read at most.
 const MAX_TEXT: u64 = 1024;
-/// Texts that are read at most: they may lie anywhere in the file.
-pub const MAX_TEXTS: usize = 200;
+/// Texts that are read at most: they may lie anywhere in the file. Later chapters are there, without a name.
+const MAX_TEXTS: usize = 200;
 /// Chapters that Nero's list can have.
 const MAX_LISTED: usize = 255;
 
@@ -53,12 +53,14 @@ impl Chapters {
         }
         self.found.clear();
         let mut at = -edit.start;
-        for sample in samples.iter().take(MAX_TEXTS) {
+        for sample in samples.iter().take(MAX_CHAPTERS) {
             let bytes = sample.bytes();
             let text = bytes.start..bytes.end.min(bytes.start + MAX_TEXT);
-            if !text.is_empty() {
-                let start = ticks_to_nanos(at, timescale).saturating_add(delay);
-                self.texts.push_back((start, text));
+            let start = ticks_to_nanos(at, timescale).saturating_add(delay);
+            match text.is_empty() {
+                true => {}
+                false if self.texts.len() < MAX_TEXTS => self.texts.push_back((start, text)),
+                false => self.found.push(Chapter::new(start, "")),
             }
             at += i64::from(sample.duration);
         }
@@ -174,6 +176,36 @@ mod tests {
             nero(&[&[0, 0, 0, 0, 1][..], &one(10, "x")].concat()).len(),
             1
         );
+    }
+
+    #[test]
+    fn a_text_track_begins_when_its_edit_list_says_and_names_no_more_than_it_may() {
+        let mut samples = SampleTable::default();
+        for number in 0..MAX_TEXTS as u64 + 5 {
+            samples.push(crate::Sample {
+                offset: 10_000 * number,
+                size: 5000,
+                duration: 1000,
+                cts: 0,
+                sync: true,
+            });
+        }
+        let edit = Edit {
+            start: 500,
+            ..Edit::default()
+        };
+        let mut chapters = Chapters::default();
+        chapters.of_track(&samples, 1000, (3_000_000_000, &edit));
+        assert_eq!(chapters.wanted(), Some(0..MAX_TEXT), "as much as is read");
+        while chapters.wanted().is_some() {
+            chapters.feed(b"\0\x01x");
+        }
+        let mut found = chapters.take();
+        found.sort_by_key(|chapter| chapter.start);
+        assert_eq!(found.len(), samples.len() as usize);
+        assert_eq!(found[0], Chapter::new(2_500_000_000, "x"));
+        assert_eq!(found[1].start, 3_500_000_000);
+        assert_eq!(found[MAX_TEXTS].name, None);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! `moov`: the tracks of a film, and which of them can be played.
 
 use super::boxes::{Boxed, fourcc};
-use super::chapters::{Chapters, MAX_TEXTS};
+use super::chapters::Chapters;
 use super::edits::{self, Edit};
 use super::entry::{Entry, Known};
 use super::fragments::{Defaults, FragmentTrack, Gathered, Tracks};
 use super::meta;
 use super::tables::{self, Limits};
+use crate::chapters::MAX_CHAPTERS;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::{Kind, ticks_to_nanos};
 
@@ -199,7 +200,7 @@ impl Movie {
         let edit = edit.transpose()?.unwrap_or_default();
         let minf = mdia.need(b"minf")?;
         let mut limits = Limits {
-            samples: MAX_TEXTS as u32,
+            samples: MAX_CHAPTERS as u32,
             ..*limits
         };
         let tables = tables::read(&minf.need(b"stbl")?, &mut limits)?;
