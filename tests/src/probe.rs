@@ -227,6 +227,11 @@ pub struct Wanted<'a> {
     pub limit: Duration,
 }
 
+/// Whether datagrams get lost if somebody keeps the thread that receives them.
+fn is_over_udp(wanted: &Wanted) -> bool {
+    wanted.before.contains(&"udp")
+}
+
 /// Reads a film or an address to its end.
 #[track_caller]
 pub fn receive(wanted: &Wanted) -> Received {
@@ -261,20 +266,20 @@ pub fn receive(wanted: &Wanted) -> Received {
             "pictures",
         );
     }
-    if wanted.decode {
-        output(
-            &[
-                "-map",
-                "0:v:0",
-                "-fps_mode",
-                "passthrough",
-                "-f",
-                "framehash",
-                "-hash",
-                "md5",
-            ],
-            "frames",
-        );
+    let decoded = [
+        "-map",
+        "0:v:0",
+        "-fps_mode",
+        "passthrough",
+        "-f",
+        "framehash",
+        "-hash",
+        "md5",
+    ];
+    // Where pictures follow each other in a file of their own, they are decoded when all have come.
+    let later = stream.filter(|_| wanted.decode && is_over_udp(wanted));
+    if wanted.decode && later.is_none() {
+        output(&decoded, "frames");
     }
     if wanted.sound {
         output(
@@ -293,6 +298,19 @@ pub fn receive(wanted: &Wanted) -> Received {
         );
     }
     run(ffmpeg(arguments), wanted.limit).expect(wanted.input);
+    if let Some(codec) = later {
+        let form = if codec.starts_with("mpeg") {
+            "mpegvideo"
+        } else {
+            codec
+        };
+        let before = ["-noautorotate", "-f", form, "-i"];
+        let mut arguments: Vec<OsString> = before.map(OsString::from).into();
+        arguments.push(path("nals").into());
+        arguments.extend(decoded.map(OsString::from));
+        arguments.push(path("frames").into());
+        run(ffmpeg(arguments), wanted.limit).expect("what came");
+    }
     let text = |name: &str| std::fs::read_to_string(path(name)).unwrap_or_default();
     let pictures = Hashes::parse(&text("pictures"));
     Received {
