@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::films::{target_dir, temp_dir};
+use crate::ports::Ports;
 use crate::{http, wait};
 
 /// A process that ends with its owner, and where it listens.
@@ -21,6 +22,7 @@ pub struct Elsewhere {
     /// Its address.
     pub at: SocketAddr,
     dir: tempfile::TempDir,
+    _ports: Ports,
 }
 
 impl Drop for Elsewhere {
@@ -30,13 +32,7 @@ impl Drop for Elsewhere {
     }
 }
 
-/// A port that nobody listens on.
-fn free_port() -> u16 {
-    let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
-    socket.local_addr().expect("an address").port()
-}
-
-fn started(command: &mut Command, at: SocketAddr, dir: tempfile::TempDir) -> Elsewhere {
+fn started(command: &mut Command, ports: Ports, dir: tempfile::TempDir) -> Elsewhere {
     let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -44,7 +40,13 @@ fn started(command: &mut Command, at: SocketAddr, dir: tempfile::TempDir) -> Els
     let child = child
         .spawn()
         .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let server = Elsewhere { child, at, dir };
+    let at = ports.at();
+    let server = Elsewhere {
+        child,
+        at,
+        dir,
+        _ports: ports,
+    };
     let answers = || http::get(at, "/").ok();
     let answer = wait::until(Duration::from_secs(60), answers);
     answer.unwrap_or_else(|| panic!("{command:?} does not answer"));
@@ -59,7 +61,8 @@ pub fn nginx(folder: &Path) -> Elsewhere {
 /// Starts an nginx with these rules for its one server.
 pub fn nginx_that(rules: &str) -> Elsewhere {
     let dir = temp_dir("nginx");
-    let at = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let ports = Ports::local();
+    let at = ports.at();
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("  {name}_temp_path {}/{name};\n", dir.path().display()))
         .concat();
@@ -85,21 +88,21 @@ pub fn nginx_that(rules: &str) -> Elsewhere {
         .arg(&path)
         .arg("-e")
         .arg(dir.path().join("error.log"));
-    started(&mut command, at, dir)
+    started(&mut command, ports, dir)
 }
 
 /// Starts a server that speaks S3, with one bucket.
 pub fn s3(bucket: &str) -> Elsewhere {
     let dir = temp_dir("s3");
-    let at = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let ports = Ports::local();
     let own = target_dir().join("moto/bin/moto_server");
     let mut command = Command::new(if own.exists() {
         own.as_path()
     } else {
         Path::new("moto_server")
     });
-    command.args(["-H", "127.0.0.1", "-p", &at.port().to_string()]);
-    let server = started(&mut command, at, dir);
+    command.args(["-H", "127.0.0.1", "-p", &ports.first.to_string()]);
+    let server = started(&mut command, ports, dir);
     server.put(&format!("/{bucket}"), &[]);
     server
 }

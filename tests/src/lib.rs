@@ -5,7 +5,7 @@
 //! hosts and a cable with a capture ([`network`], [`capture`]), a control group that counts memory
 //! ([`cgroup`]), a disk that breaks ([`faulty`]), servers that films lie on ([`elsewhere`]), somebody
 //! between viewers and a server who harms what passes ([`between`]), a kernel of its own ([`lab`]);
-//! and the yardstick as a command ([`yardstick`]).
+//! the yardstick as a command ([`yardstick`]), and ports that no other test has ([`ports`]).
 //!
 //! Nothing here shares code with the server's data path: a mistake in both would go unseen.
 #![forbid(unsafe_code)]
@@ -22,6 +22,7 @@ pub mod knock;
 pub mod lab;
 pub mod network;
 pub mod players;
+pub mod ports;
 pub mod probe;
 pub mod rtsp;
 pub mod server;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::films::{target_dir, temp_dir};
+use crate::ports::Ports;
 use crate::{http, wait};
 
 /// How a server is started.
@@ -423,33 +424,4 @@ pub fn binary() -> PathBuf {
 /// A path as a string of TOML.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display())
-}
-
-/// Eight ports that no other test has: the lock is held as long as the value lives.
-#[derive(Debug)]
-struct Ports {
-    first: u16,
-    _lock: File,
-}
-
-impl Ports {
-    fn take(address: Option<IpAddr>) -> Ports {
-        let dir = target_dir().join("test-tmp/ports");
-        fs::create_dir_all(&dir).expect("a directory for port locks");
-        // Below the ports that Linux gives to clients (32768), above the well-known ones.
-        for first in (20000..32000).step_by(8) {
-            let lock = File::create(dir.join(first.to_string())).expect("a port lock");
-            if lock.try_lock().is_err() {
-                continue;
-            }
-            let free = |address: IpAddr| {
-                (first..first + 2).all(|port| TcpListener::bind((address, port)).is_ok())
-                    && (first + 2..first + 4).all(|port| UdpSocket::bind((address, port)).is_ok())
-            };
-            if address.is_none_or(free) {
-                return Ports { first, _lock: lock };
-            }
-        }
-        panic!("no free ports between 20000 and 32000");
-    }
 }

@@ -41,6 +41,17 @@ pub fn until<T>(limit: Duration, mut ready: impl FnMut() -> Option<T>) -> Option
 
 /// Bytes that lie unread in the socket of this UDP port over IPv4, as the kernel counts them.
 pub fn unread(port: u16) -> u64 {
+    unread_of_sockets(port).iter().sum()
+}
+
+/// Whether somebody has a socket at this UDP port over IPv4. To try to bind it would tell as much, but take it from the one
+/// who is waited for.
+pub fn has_socket(port: u16) -> bool {
+    !unread_of_sockets(port).is_empty()
+}
+
+/// Bytes that lie unread in each socket of a UDP port.
+fn unread_of_sockets(port: u16) -> Vec<u64> {
     let table = std::fs::read_to_string("/proc/net/udp").expect("the kernel's UDP sockets");
     let sockets = table.lines().skip(1).filter_map(|line| {
         let mut fields = line.split_whitespace().skip(1);
@@ -50,5 +61,5 @@ pub fn unread(port: u16) -> u64 {
         let of_it = u16::from_str_radix(at, 16) == Ok(port);
         of_it.then(|| u64::from_str_radix(waiting, 16).expect("a number"))
     });
-    sockets.sum()
+    sockets.collect()
 }

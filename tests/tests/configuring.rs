@@ -1,10 +1,11 @@
 //! How a server is told what to do, and what it tells: configuration, addresses, logs.
 
-use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
 use reelway_tests::network::{Network, OTHER, VIEWER, VIEWER_V6};
+use reelway_tests::ports::Ports;
 use reelway_tests::rtsp::{Client, Rtp};
 use reelway_tests::server::Options;
 use reelway_tests::{films, http, wait};
@@ -14,18 +15,13 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// A free address of loopback, as a flag wants it.
-fn free() -> String {
-    let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
-    socket.local_addr().expect("an address").to_string()
-}
-
 #[test]
 fn flags_go_over_the_environment_and_that_over_the_file() {
     let library = films::library(&["video_only"]);
     let answers = |at: &str| http::get(at.parse().expect("an address"), "/healthz").is_ok();
     let soon = |at: &str| wait::until(seconds(20), || answers(at).then_some(())).is_some();
-    let (of_environment, of_flag) = (free(), free());
+    let ports = [Ports::local(), Ports::local()];
+    let [of_environment, of_flag] = ports.each_ref().map(|ports| ports.at().to_string());
 
     // The file says "human", and a port of its own.
     let server = Options::new(library.path())

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use reelway_tests::films::{film, library, temp_dir};
+use reelway_tests::ports::Ports;
 use reelway_tests::server::Server;
 use reelway_tests::wait;
 use reelway_tests::yardstick::yardstick;
@@ -27,6 +28,7 @@ struct Nginx {
     child: Child,
     address: SocketAddr,
     dir: tempfile::TempDir,
+    _ports: Ports,
 }
 
 impl Drop for Nginx {
@@ -40,9 +42,8 @@ impl Nginx {
     /// Serves what `fill` puts into a folder.
     fn start(fill: impl FnOnce(&Path)) -> Nginx {
         let dir = temp_dir("nginx");
-        let address = TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| listener.local_addr())
-            .expect("a free port");
+        let ports = Ports::local();
+        let address = ports.at();
         let path = dir.path().display();
         let mut settings = format!(
             "user root; daemon off; master_process off; worker_processes 1; pid {path}/pid; error_log {path}/error.log;\n\
@@ -72,6 +73,7 @@ impl Nginx {
             child,
             address,
             dir,
+            _ports: ports,
         };
         let log = || std::fs::read_to_string(nginx.dir.path().join("error.log"));
         assert!(ready.is_some(), "nginx does not answer: {:?}", log());

@@ -1,6 +1,6 @@
 //! Viewers against real servers: Reelway, GStreamer's, and VLC's; and that they can fail.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use reelway_tests::between::{Between, HONEST, Manner};
 use reelway_tests::films::{film, library, temp_dir};
 use reelway_tests::network::{Network, SERVER};
 use reelway_tests::players::vlc;
+use reelway_tests::ports::Ports;
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 use reelway_tests::yardstick::yardstick;
@@ -24,11 +25,10 @@ impl Drop for Ended {
     }
 }
 
-/// GStreamer's server of one film: its address.
-fn gstreamer(path: &Path) -> (Ended, String) {
-    let address = TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("a free port");
+/// GStreamer's server of one film, with its ports, and the film's address.
+fn gstreamer(path: &Path) -> ((Ended, Ports), String) {
+    let ports = Ports::local();
+    let address = ports.at();
     let script =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/bench/src/density/gst_server.py");
     let server = Command::new("/usr/bin/python3")
@@ -43,7 +43,7 @@ fn gstreamer(path: &Path) -> (Ended, String) {
         TcpStream::connect(address).ok().map(drop)
     });
     assert!(ready.is_some(), "GStreamer's server does not answer");
-    (server, format!("rtsp://{address}/film0"))
+    ((server, ports), format!("rtsp://{address}/film0"))
 }
 
 fn count(told: &Value, what: &str) -> u64 {

@@ -1,6 +1,6 @@
 //! Film directories of this machine: walked, and watched by the kernel (inotify).
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, mpsc};
@@ -30,8 +30,8 @@ pub(crate) struct Local {
 struct Eyes {
     watcher: Option<RecommendedWatcher>,
     watched: HashSet<PathBuf>,
-    /// Problems already told, so that each is told once.
-    told: HashSet<(PathBuf, String)>,
+    /// Problems of the last look: each is told once.
+    told: BTreeSet<(PathBuf, String)>,
 }
 
 impl Local {
@@ -54,7 +54,7 @@ impl Local {
             eyes: Mutex::new(Eyes {
                 watcher,
                 watched: HashSet::new(),
-                told: HashSet::new(),
+                told: BTreeSet::new(),
             }),
         }
     }
@@ -85,13 +85,9 @@ impl Shelf for Local {
     fn look(&self) -> Result<Vec<Found>, String> {
         let scan = scan(&self.films);
         let mut eyes = lock(&self.eyes);
-        for (path, problem) in &scan.problems {
-            if eyes.told.insert((path.clone(), problem.clone())) {
-                warn!("{}: {problem}", path.display());
-            }
-        }
-        eyes.told.retain(|problem| scan.problems.contains(problem));
-        eyes.watch(&self.films, &scan.folders);
+        let mut problems = scan.problems;
+        problems.extend(eyes.watch(&self.films, &scan.folders));
+        eyes.tell(problems);
         Ok(scan.films)
     }
 
@@ -110,31 +106,43 @@ impl Shelf for Local {
 }
 
 impl Eyes {
-    /// Watches folders that are not watched yet. Each by itself: which folders there are is what
-    /// the walk found, links included.
-    fn watch(&mut self, films: &[PathBuf], folders: &[PathBuf]) {
+    /// Tells of the problems that were not there at the last look.
+    fn tell(&mut self, problems: Vec<(PathBuf, String)>) {
+        let now: BTreeSet<(PathBuf, String)> = problems.into_iter().collect();
+        for (path, problem) in now.difference(&self.told) {
+            warn!("{}: {problem}", path.display());
+        }
+        self.told = now;
+    }
+
+    /// Watches folders that are not watched yet, and gives those that cannot be. Each by itself: which folders there are is
+    /// what the walk found, links included.
+    fn watch(&mut self, films: &[PathBuf], folders: &[PathBuf]) -> Vec<(PathBuf, String)> {
+        let mut problems = Vec::new();
         let Some(watcher) = &mut self.watcher else {
-            return;
+            return problems;
         };
         let single = films.iter().filter(|film| film.is_file());
         let parents = single.filter_map(|film| Some(film.parent()?.to_owned()));
         let wanted: HashSet<PathBuf> = folders.iter().cloned().chain(parents).collect();
         for folder in &wanted {
             // Again each time: a folder that went and came back has lost its watch.
-            if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive) {
-                let problem = (folder.clone(), error.to_string());
-                if self.told.insert(problem) {
-                    warn!(
-                        "{}: it cannot be watched ({error}): changes are found later, by scans (more watches: sysctl \
-                         fs.inotify.max_user_watches)",
-                        folder.display()
-                    );
-                }
+            match watcher.watch(folder, RecursiveMode::NonRecursive) {
+                // One that has gone since the walk is no problem: its parent's watch tells of it.
+                Err(error) if folder.exists() => problems.push((
+                    folder.clone(),
+                    format!(
+                        "it cannot be watched ({error}): changes are found later, by scans (more watches: sysctl \
+                         fs.inotify.max_user_watches)"
+                    ),
+                )),
+                _ => {}
             }
         }
         for gone in self.watched.difference(&wanted) {
             let _ = watcher.unwatch(gone);
         }
         self.watched = wanted;
+        problems
     }
 }

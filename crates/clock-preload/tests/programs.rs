@@ -6,13 +6,14 @@
 mod common;
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use common::{Preloaded, directory, finish, need, path};
 use reelway_clock::{now, real};
+use reelway_tests::ports::Ports;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -20,14 +21,6 @@ fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/programs")
         .join(name)
-}
-
-/// A port of loopback that nobody listens on.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .and_then(|socket| socket.local_addr())
-        .expect("a port")
-        .port()
 }
 
 /// Connects as soon as somebody listens.
@@ -115,7 +108,8 @@ fn nginx() {
     need(&["nginx"]);
     let dir = directory("nginx");
     let dir = dir.path();
-    let port = free_port();
+    let ports = Ports::local();
+    let port = ports.first;
     let here = dir.display();
     let config = format!(
         "daemon off; worker_processes 2; pid {here}/pid; error_log {here}/error.log;
@@ -183,7 +177,8 @@ fn redis() {
     need(&["redis-server"]);
     let dir = directory("redis");
     let dir = dir.path();
-    let port = free_port();
+    let ports = Ports::local();
+    let port = ports.first;
     let mut run = Preloaded::new("redis-server").args([
         "--port",
         &port.to_string(),
@@ -272,7 +267,8 @@ fn postgresql() {
         .env("LD_PRELOAD", "")
         .expect(LIMIT);
 
-    let port = free_port().to_string();
+    let ports = Ports::local();
+    let port = ports.first.to_string();
     let mut run = postgres("postgres", &root)
         .arg("-D")
         .arg(&data)

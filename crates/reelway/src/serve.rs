@@ -31,8 +31,11 @@ pub fn serve(config: Config, given: Addresses) -> anyhow::Result<()> {
 
 /// Starts the log as it is configured.
 pub(crate) fn start_log(config: &Config) -> anyhow::Result<()> {
+    // `notify` warns of every watch that went with its folder. What matters of that, the catalogue says. A level for it that
+    // the configuration names comes later, and holds.
+    let levels = format!("notify=error,{}", config.log.level);
     // tracing's own message says the same twice.
-    let filter = tracing_subscriber::EnvFilter::try_new(&config.log.level).map_err(|_| {
+    let filter = tracing_subscriber::EnvFilter::try_new(levels).map_err(|_| {
         anyhow::anyhow!(
             "log.level = \"{}\": must be error, warn, info, debug or trace, or a filter such as info,reelway_rtsp=debug",
             config.log.level

@@ -10,8 +10,9 @@ use reelway_rtp::rtcp::{self, SenderReport};
 use reelway_rtp::sdp::{Description, Profile, Section};
 use reelway_rtp::{Header, Payload, PayloadOptions, Plan};
 use reelway_tests::films::{film, temp_dir};
+use reelway_tests::ports::Ports;
 use reelway_tests::probe::{Received, Wanted, receive, without_declared_sei};
-use reelway_tests::wait::{self, unread};
+use reelway_tests::wait::{self, has_socket, unread};
 
 /// One track of a film being sent.
 struct Track {
@@ -38,24 +39,6 @@ fn index(film: &[u8]) -> Index {
     };
     index_with(read, film.len() as u64, IndexOptions::default())
         .expect("a film that can be indexed")
-}
-
-/// Two free UDP ports, the first even.
-fn ports() -> u16 {
-    for _ in 0..200 {
-        let port = UdpSocket::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port()
-            & !1;
-        if UdpSocket::bind(("127.0.0.1", port)).is_ok()
-            && UdpSocket::bind(("127.0.0.1", port + 1)).is_ok()
-        {
-            return port;
-        }
-    }
-    panic!("no free ports");
 }
 
 /// The packets of a plan's frames, as a viewer gets them.
@@ -164,12 +147,14 @@ fn over_rtp(path: &Path, max_payload: usize) -> (Received, Index) {
         .video()
         .into_iter()
         .chain(index.title.audio().take(1));
+    let ports = Ports::local();
     let tracks: Vec<Track> = chosen
-        .map(|(nth, track)| Track {
+        .zip((ports.first..).step_by(2))
+        .map(|((nth, track), port)| Track {
             kind: track.kind,
             index: nth,
             payload: Payload::new(track, PayloadOptions { max_payload }).unwrap(),
-            port: ports(),
+            port,
             ssrc: 0x1000 + nth as u32,
         })
         .collect();
@@ -237,11 +222,7 @@ fn over_rtp(path: &Path, max_payload: usize) -> (Received, Index) {
                 limit: Duration::from_secs(60),
             })
         });
-        let listens = || {
-            UdpSocket::bind(("127.0.0.1", last_port + 1))
-                .is_err()
-                .then_some(())
-        };
+        let listens = || has_socket(last_port + 1).then_some(());
         wait::until(Duration::from_secs(20), listens).expect("ffmpeg listens");
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let unread = || -> u64 { tracks.iter().map(|track| unread(track.port)).sum() };

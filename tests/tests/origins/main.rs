@@ -22,8 +22,12 @@ const LATER: u64 = 1 << 20;
 
 /// A film of some megabytes: most of it is skipped by players, and delivered as a file.
 fn long_film() -> Vec<u8> {
+    film_with(5_000_000)
+}
+
+/// A film with so many bytes behind it that no player reads.
+fn film_with(padding: u32) -> Vec<u8> {
     let mut bytes = fs::read(films::film("faststart").path).expect("a film");
-    let padding = 5_000_000u32;
     bytes.extend(padding.to_be_bytes());
     bytes.extend(b"free");
     bytes.extend((8..padding).map(|at| (at * 31 + at / 255) as u8));
