@@ -1,10 +1,22 @@
 # What the clock's tests share: the preload library in the guest, and C programs beside it.
 # shellcheck shell=bash
 
-# put_clock: /lib/clock.so, the library as it is shipped, and the name of the kernel's clock.
+# put_clock: /lib/clock.so, the library as it is shipped, and `await-counter`, for tests with COUNTER_CLOCK. Until the kernel has
+# measured the counter, some seconds after its start, its clock source is another, tsc-early, which the library does not trust.
 put_clock() {
     (cd "$root" && cargo build --quiet --locked --profile preload --package reelway-clock-preload)
     put_program "${CARGO_TARGET_DIR:-$root/target}/preload/libreelway_clock_preload.so" /lib/clock.so
+    cat >"$overlay/bin/await-counter" <<'END'
+#!/bin/sh
+source=/sys/devices/system/clocksource/clocksource0/current_clocksource
+for try in $(seq 300); do
+    [ "$(cat $source)" = tsc ] && exit 0
+    sleep 0.1
+done
+echo "the kernel's clock source is $(cat $source)"
+exit 1
+END
+    chmod +x "$overlay/bin/await-counter"
 }
 
 # put_clock_program SOURCE PATH: a C program that uses the checks of the library's own tests.
