@@ -6,6 +6,7 @@
 put_clock() {
     (cd "$root" && cargo build --quiet --locked --profile preload --package reelway-clock-preload)
     put_program "${CARGO_TARGET_DIR:-$root/target}/preload/libreelway_clock_preload.so" /lib/clock.so
+    mkdir -p "$overlay/bin"
     cat >"$overlay/bin/await-counter" <<'END'
 #!/bin/sh
 source=/sys/devices/system/clocksource/clocksource0/current_clocksource
