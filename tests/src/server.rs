@@ -14,6 +14,18 @@ use crate::films::{target_dir, temp_dir};
 use crate::ports::Ports;
 use crate::{http, wait};
 
+/// Becomes the program of its arguments behind the first, to which the kernel refuses the call of that number: a filter
+/// (`struct sock_fprog`) that answers it with EPERM.
+const WITHOUT_CALL: &str = "
+import ctypes, os, struct, sys
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, int(sys.argv[1])), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
+rules = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *line) for line in code))
+program = struct.pack('HxxxxxxP', len(code), ctypes.addressof(rules))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0, ctypes.get_errno()
+os.execvp(sys.argv[2], sys.argv[2:])
+";
+
 /// How a server is started.
 #[derive(Debug)]
 pub struct Options {
@@ -99,6 +111,12 @@ impl Options {
     pub fn flag(mut self, name: &str, value: impl std::fmt::Display) -> Options {
         self.flags.extend([name.to_owned(), value.to_string()]);
         self
+    }
+
+    /// To the server the kernel refuses the call of this number (of x86-64) with EPERM, as Docker's seccomp profile refuses
+    /// some.
+    pub fn without_call(self, number: u32) -> Options {
+        self.under(&["python3", "-c", WITHOUT_CALL, &number.to_string()])
     }
 
     /// Runs under a program that becomes the server, such as `prlimit`.

@@ -413,23 +413,14 @@ fn index_says_of_containers_that_are_not_read_what_the_server_says() {
     }
 }
 
-/// Becomes the program of its arguments, to which the kernel refuses rings, as under Docker's seccomp profile:
-/// a filter (`struct sock_fprog`) that answers io_uring_setup (425) with EPERM.
-const WITHOUT_RINGS: &str = "
-import ctypes, os, struct, sys
-code = [(0x20, 0, 0, 0), (0x15, 0, 1, 425), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
-rules = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *line) for line in code))
-program = struct.pack('HxxxxxxP', len(code), ctypes.addressof(rules))
-libc = ctypes.CDLL(None, use_errno=True)
-assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0, ctypes.get_errno()
-os.execvp(sys.argv[1], sys.argv[1:])
-";
+/// The call that makes a ring.
+const IO_URING_SETUP: u32 = 425;
 
 #[test]
 fn where_a_container_forbids_rings_it_says_so_and_reads_by_threads() {
     let library = films::library(&["progressive"]);
     let server = Options::new(library.path())
-        .under(&["python3", "-c", WITHOUT_RINGS])
+        .without_call(IO_URING_SETUP)
         .set("sender.backend", "\"io_uring\"")
         .start();
     server.wait_indexed();

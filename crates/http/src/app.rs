@@ -29,10 +29,12 @@ use crate::desk::Desk;
 use crate::downloads::Downloads;
 use crate::films::Films;
 use crate::front::Front;
+use crate::giving::Giving;
 use crate::health::{self, healthz, readyz};
 use crate::metrics::page::{Page, metrics};
 use crate::metrics::{answers, counters};
 use crate::node::NodeView;
+use crate::repeated::Repeated;
 use crate::shadow::Shadow;
 use crate::status::Status;
 use crate::upload::handler::Upload;
@@ -58,6 +60,8 @@ pub(crate) struct App {
     pub events: Arc<Events>,
     pub overview: Overview,
     pub shadow: Arc<Shadow>,
+    /// How connections get bytes without a copy, if they do.
+    pub giving: Option<Giving>,
 }
 
 /// What handlers of the API may ask for. Each takes the few parts that it needs.
@@ -73,6 +77,7 @@ struct Parts {
     overview: Overview,
     desk: Arc<Desk>,
     page: Arc<Page>,
+    repeated: Arc<Repeated>,
 }
 
 macro_rules! part {
@@ -96,6 +101,7 @@ part! {
     overview: Overview,
     desk: Arc<Desk>,
     page: Arc<Page>,
+    repeated: Arc<Repeated>,
 }
 
 /// How fast media go; no faster than is booked for a viewer, where a network is limited.
@@ -128,6 +134,9 @@ impl App {
         let status = Arc::new(Status::new(node, sessions.clone()));
         let films = Arc::new(Films::new(library, options));
         let playlists = Arc::new(Desk::new(MAKING, config.answers));
+        let block_bytes = store.stats().block_bytes.into();
+        let repeated = Arc::new(Repeated::new(config.repeated, block_bytes));
+        let giving = repeated.addresses().cloned().map(Giving::new);
         let parts = Parts {
             shadow: Shadow::of(&store, config.compare_policies),
             events: Arc::new(Events::new(config.max_listeners)),
@@ -143,6 +152,7 @@ impl App {
             sessions: sessions.clone(),
             status: status.clone(),
             films: films.clone(),
+            repeated,
         };
         let uploads = Arc::default();
         let front = Front {
@@ -168,6 +178,7 @@ impl App {
             events: parts.events,
             overview: parts.overview,
             shadow: parts.shadow,
+            giving,
         }
     }
 }
@@ -175,7 +186,10 @@ impl App {
 /// Films for players; `playlists` makes playlists, which must not wait for the API.
 fn watch(config: &HttpConfig, parts: &Parts, playlists: Arc<Desk>) -> Watch {
     let Parts {
-        sessions, store, ..
+        sessions,
+        store,
+        repeated,
+        ..
     } = parts;
     let viewers = Arc::new(Viewers::new(
         sessions.clone(),
@@ -183,7 +197,7 @@ fn watch(config: &HttpConfig, parts: &Parts, playlists: Arc<Desk>) -> Watch {
         config.viewer_timeout,
         pace(config, sessions),
     ));
-    let bodies = Bodies::new(store.clone());
+    let bodies = Bodies::new(store.clone(), repeated.clone());
     let downloads = Downloads::new(
         sessions.gate().clone(),
         config.eager_downloads,

@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use reelway_clock::Monotonic;
-use reelway_store::{ReadError, Source, Span, Store};
+use reelway_store::{BlockPart, ReadError, Source, Span, Store};
 use reelway_viewing::{COPIED, WIDE, Window};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -26,18 +26,24 @@ use crate::budget::Budget;
 use crate::films::Show;
 use crate::flow::{Flow, MediaError, Turn};
 use crate::pieces::{self, Pieces};
+use crate::repeated::Repeated;
 
 /// Where bodies of media come from.
 #[derive(Clone)]
 pub(crate) struct Bodies {
     store: Store,
     budget: Budget,
+    repeated: Arc<Repeated>,
 }
 
 impl Bodies {
-    pub fn new(store: Store) -> Bodies {
+    pub fn new(store: Store, repeated: Arc<Repeated>) -> Bodies {
         let budget = Budget::new(&store);
-        Bodies { store, budget }
+        Bodies {
+            store,
+            budget,
+            repeated,
+        }
     }
 
     /// A body of `len` bytes, which are these pieces of a film. Reads the first pieces, so that a failure can still be
@@ -55,6 +61,7 @@ impl Bodies {
         let mut producer = Producer {
             store: self.store.clone(),
             budget: self.budget.clone(),
+            repeated: self.repeated.clone(),
             source: pieces.source(&show).clone(),
             show,
             flow,
@@ -86,6 +93,7 @@ struct Coming {
 struct Producer {
     store: Store,
     budget: Budget,
+    repeated: Arc<Repeated>,
     show: Arc<Show>,
     /// Where what is sent of it is read.
     source: Arc<Source>,
@@ -176,7 +184,11 @@ impl Producer {
             None => None,
         };
         let copy = permit.is_none();
-        let mut pieces = pieces::bytes(window, span.as_ref(), copy);
+        let sent = |part: BlockPart| match copy {
+            true => Bytes::from_owner(part),
+            false => self.repeated.bytes(self.source.identity(), part),
+        };
+        let mut pieces = pieces::bytes(window, span.as_ref(), copy, sent);
         drop(span);
         let bytes: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
         if let Some(permit) = permit {

@@ -36,6 +36,8 @@ pub struct HttpConfig {
     pub uploads: bool,
     /// Most bytes of a film that is put.
     pub max_upload: u64,
+    /// Memory for copies of blocks that sockets get without another copy, in bytes; 0: none.
+    pub repeated: u64,
     /// Most connections at once.
     pub max_connections: usize,
     /// Most connections of one address (of one /64 of IPv6).
@@ -69,6 +71,7 @@ impl Default for HttpConfig {
             compare_policies: true,
             uploads: false,
             max_upload: 256 << 30,
+            repeated: 0,
             max_connections: 12_000,
             max_connections_per_peer: 4096,
             max_listeners: 1024,

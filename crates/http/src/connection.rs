@@ -6,16 +6,17 @@ use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use hyper::rt;
 use reelway_session::{last_look, patience};
 use reelway_sys::{marks, tcp};
 use reelway_viewing::on_wire;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
+use crate::giving::{Given, Giving};
 use crate::metrics::counters::Counters;
 use crate::node::NodeView;
 use crate::speed::{Carried, Speed, Told};
@@ -81,6 +82,7 @@ pub(crate) struct Watched {
     patience: Duration,
     speed: Speed,
     networks: Option<OnNetworks>,
+    giving: Option<Giving>,
     /// What the kernel knows.
     known: Told,
     /// Set while a write waits.
@@ -100,6 +102,7 @@ impl Watched {
             patience,
             speed,
             networks: None,
+            giving: None,
             known: Told::default(),
             stalled: None,
         }
@@ -109,6 +112,57 @@ impl Watched {
     pub fn over(mut self, networks: Option<OnNetworks>) -> Watched {
         self.networks = networks;
         self
+    }
+
+    /// The same, with bytes that need no copy.
+    pub fn giving(mut self, giving: Option<Giving>) -> Watched {
+        self.giving = giving;
+        self
+    }
+
+    /// Writes what comes first of these bytes: gives it away, if it needs no copy.
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let Watched { stream, giving, .. } = self;
+        let free = giving.as_ref().and_then(|giving| {
+            let of = |buf: &io::IoSlice<'_>| giving.find(buf).is_some();
+            Some((giving, bufs.iter().position(of)?))
+        });
+        let Some((giving, at)) = free else {
+            return Pin::new(stream).poll_write_vectored(cx, bufs);
+        };
+        loop {
+            ready!(stream.poll_write_ready(cx))?;
+            let mut is_refused = false;
+            let sent = stream.try_io(Interest::WRITABLE, || {
+                if at > 0 {
+                    return tcp::write_before_more(stream.as_fd(), &bufs[..at]);
+                }
+                let bytes = giving.find(&bufs[0]);
+                let more = bufs.len() > 1;
+                match bytes.map(|bytes| giving.give(stream.as_fd(), bytes, more)) {
+                    Some(Given::Done(given)) => given,
+                    Some(Given::Refused) | None => {
+                        is_refused = true;
+                        Ok(0)
+                    }
+                }
+            });
+            match sent {
+                _ if is_refused => return Pin::new(stream).poll_write_vectored(cx, bufs),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(bytes) if at == 0 => {
+                    self.counters
+                        .given
+                        .fetch_add(bytes as u64, Ordering::Relaxed);
+                    return Poll::Ready(Ok(bytes));
+                }
+                sent => return Poll::Ready(sent),
+            }
+        }
     }
 
     /// Tells the kernel the speed and what goes, where it is another than before.
@@ -201,7 +255,7 @@ impl AsyncWrite for Watched {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.keep_speed();
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        let written = self.poll_send(cx, &[io::IoSlice::new(buf)]);
         self.watch(cx, written)
     }
 
@@ -211,7 +265,7 @@ impl AsyncWrite for Watched {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.keep_speed();
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        let written = self.poll_send(cx, bufs);
         self.watch(cx, written)
     }
 

@@ -17,6 +17,7 @@
 //! | `viewers.rs`, `viewer.rs` | who watches |
 //! | `body.rs`, `flow.rs`, `pieces.rs` | bodies of media, window by window |
 //! | `budget.rs`, `downloads.rs`, `speed.rs` | what bodies may pin, what downloads may take, how fast a connection sends |
+//! | `repeated.rs`, `giving.rs` | blocks that are sent more than once, and how sockets get them without a copy |
 //! | `upload/` | films that are put and deleted |
 //! | `api/`, `names.rs` | the control API of `docs/reference/api.md` |
 //! | `metrics/`, `health.rs` | counters, Prometheus; whether the server is well |
@@ -36,6 +37,7 @@ mod downloads;
 mod films;
 mod flow;
 mod front;
+mod giving;
 mod guard;
 mod health;
 mod media;
@@ -44,6 +46,7 @@ mod node;
 mod peer;
 mod pieces;
 mod process;
+mod repeated;
 mod route;
 mod server;
 mod shadow;
@@ -59,4 +62,5 @@ pub use node::{
     Addresses, Calibrated, NodeState, NodeView, OtherServer, Prefill, PrefillFilm, Problem,
 };
 pub use reelway_viewing::pinned_blocks;
+pub use repeated::repeated_bytes;
 pub use server::HttpServer;

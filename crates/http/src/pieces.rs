@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use reelway_media::SamplesError;
 use reelway_package::{Part, Slices};
-use reelway_store::{Source, Span};
+use reelway_store::{BlockPart, Source, Span};
 use reelway_viewing::{Gather, Next, Window, Windows};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
@@ -80,16 +80,23 @@ impl Pieces {
     }
 }
 
-/// A window's bytes: slices of the store's blocks, nothing copied but what is short, or all of it where `copy` is asked for.
-/// `span` covers [`Window::film`].
-pub(crate) fn bytes(window: Window, span: Option<&Span>, copy: bool) -> VecDeque<Bytes> {
+/// A window's bytes: slices of the store's blocks as `sent` gives them, nothing copied but what is short, or all of it where
+/// `copy` is asked for. `span` covers [`Window::film`].
+pub(crate) fn bytes(
+    window: Window,
+    span: Option<&Span>,
+    copy: bool,
+    sent: impl Fn(BlockPart) -> Bytes,
+) -> VecDeque<Bytes> {
     let mut gather = Gather::new(copy);
     for part in window.parts {
         match part {
             Part::Inline(bytes) => gather.put(bytes),
             Part::Film(range) => {
-                let slices = span.into_iter().flat_map(|span| span.bytes(range.clone()));
-                slices.for_each(|bytes| gather.put(bytes));
+                let parts = span
+                    .into_iter()
+                    .flat_map(|span| span.block_parts(range.clone()));
+                parts.for_each(|part| gather.put(sent(part)));
             }
         }
     }

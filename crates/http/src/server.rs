@@ -28,6 +28,7 @@ use crate::app::App;
 use crate::config::HttpConfig;
 use crate::connection::{ConnectionNumber, OnNetworks, PatientTimer, Watched};
 use crate::front::Front;
+use crate::giving::Giving;
 use crate::node::NodeView;
 use crate::shadow;
 use crate::speed::Speed;
@@ -103,6 +104,7 @@ impl HttpServer {
             limits,
             status: app.status.clone(),
             front: app.front.clone(),
+            giving: app.giving,
         });
         for listener in listeners {
             let door = Arc::new(Door {
@@ -152,6 +154,7 @@ struct Hall {
     limits: Limits,
     status: Arc<Status>,
     front: Arc<Front>,
+    giving: Option<Giving>,
 }
 
 /// A listener and its connections. A panic of the loop that accepts ends none of them.
@@ -231,6 +234,7 @@ async fn converse(hall: &Hall, stream: TcpStream, peer: SocketAddr) {
     };
     let (counters, patience) = (status.counters.clone(), hall.config.stall_timeout);
     let watched = Watched::new(stream, counters, patience, speed.clone());
+    let watched = watched.giving(hall.giving.clone());
     let io = TokioIo::new(watched.over((!networks.numbers.is_empty()).then_some(networks)));
     let service = service_fn(|mut request| {
         let front = hall.front.clone();

@@ -172,7 +172,7 @@ impl Serving {
 
 fn store(config: &Config) -> anyhow::Result<Store> {
     Store::new(StoreConfig {
-        pool_bytes: config.pool.size.as_u64(),
+        pool_bytes: config.block_bytes(),
         block_bytes: config.pool.block.as_u64() as u32,
         depth: config.pool.depth,
         policy: config.pool.policy.parse()?,
@@ -271,6 +271,7 @@ fn http_config(
         pace: config.http.pace,
         eager_downloads: config.http.downloads == Downloads::Spare,
         download_dscp: config.http.download_dscp,
+        repeated: config.repeated_bytes(),
         tokens_in_segments: config.http.tokens_in_segments,
         compare_policies: config.pool.compare,
         max_connections: config.http.max_connections,

@@ -66,7 +66,7 @@ pub use lane::{Lane, LaneStats};
 pub use observer::Observer;
 pub use reelway_pool::tier::TierStats;
 pub use source::Source;
-pub use span::Span;
+pub use span::{BlockPart, Span};
 pub use store::{Store, StoreStats};
 pub use tier::TierConfig;
 pub use view::{Making, View};

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use reelway_hint as prefetch;
 use reelway_sys::region::Page;
 
@@ -65,13 +64,31 @@ impl std::fmt::Debug for Span {
     }
 }
 
-/// A part of one block as the owner of a [`Bytes`].
-struct Part {
+/// Bytes of one block, which stays in memory as long as this.
+pub struct BlockPart {
     pin: Pin,
+    number: u32,
     within: Range<usize>,
 }
 
-impl AsRef<[u8]> for Part {
+impl BlockPart {
+    /// The block's number in its film.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The whole block. Behind the film's end it holds anything.
+    pub fn block(&self) -> &[u8] {
+        self.pin.bytes()
+    }
+
+    /// Which bytes of the block these are.
+    pub fn within(&self) -> Range<usize> {
+        self.within.clone()
+    }
+}
+
+impl AsRef<[u8]> for BlockPart {
     fn as_ref(&self) -> &[u8] {
         &self.pin.bytes()[self.within.clone()]
     }
@@ -101,8 +118,8 @@ impl Span {
         self.0.range.clone()
     }
 
-    /// The parts of blocks that hold `sub`; what of it lies outside the span is left out.
-    fn parts(&self, sub: Range<u64>) -> impl Iterator<Item = (&Pin, Range<usize>)> + '_ {
+    /// The parts of blocks that hold `sub`, with the blocks' numbers; what of it lies outside the span is left out.
+    fn parts(&self, sub: Range<u64>) -> impl Iterator<Item = (&Pin, u64, Range<usize>)> + '_ {
         let Pinned {
             pins,
             range,
@@ -120,7 +137,7 @@ impl Span {
             let stop = end.min(begin + block_bytes);
             let within = (at - begin) as usize..(stop - begin) as usize;
             at = stop;
-            Some((pins.get(number as usize)?, within))
+            Some((pins.get(number as usize)?, begin / block_bytes, within))
         })
     }
 
@@ -128,7 +145,7 @@ impl Span {
     /// outside the span is left out.
     #[inline]
     pub fn slices(&self, sub: Range<u64>) -> impl Iterator<Item = &[u8]> + '_ {
-        self.parts(sub).map(|(pin, within)| &pin.bytes()[within])
+        self.parts(sub).map(|(pin, _, within)| &pin.bytes()[within])
     }
 
     /// Fetches into the processor's cache what leads to the byte at `offset`, a step further each time it is
@@ -157,15 +174,13 @@ impl Span {
     }
 
     /// The bytes `sub` as owned pieces, a piece a block, none of them copied. Each keeps its block.
-    pub fn bytes(&self, sub: Range<u64>) -> Vec<Bytes> {
-        self.parts(sub)
-            .map(|(pin, within)| {
-                Bytes::from_owner(Part {
-                    pin: pin.clone(),
-                    within,
-                })
-            })
-            .collect()
+    pub fn block_parts(&self, sub: Range<u64>) -> impl Iterator<Item = BlockPart> + '_ {
+        self.parts(sub).map(|(pin, number, within)| BlockPart {
+            pin: pin.clone(),
+            // Films have fewer blocks than that.
+            number: number as u32,
+            within,
+        })
     }
 
     /// Copies the film's bytes from `offset` on into all of `buf`; false if not all of them are here.

@@ -61,10 +61,9 @@ pub(crate) fn of<'a>(
     file: FileIdentity,
     all: impl Iterator<Item = &'a FileIdentity>,
 ) -> Vec<FileIdentity> {
-    let known = |other: &&FileIdentity| {
-        (other.device, other.inode, other.mtime_ns) == (!file.device, file.inode, file.mtime_ns)
-    };
-    all.filter(known).copied().collect()
+    all.filter(|other| **other != file && other.is_of(file))
+        .copied()
+        .collect()
 }
 
 /// Who is told of bytes that were asked for.
@@ -173,13 +172,7 @@ impl BlockSource for Viewed {
     }
 
     fn identity(&self) -> FileIdentity {
-        let file = self.file.identity();
-        FileIdentity {
-            // No file is on such a device.
-            device: !file.device,
-            size: self.view.bytes(),
-            ..file
-        }
+        self.file.identity().of_view(self.view.bytes())
     }
 
     fn read(self: Arc<Self>, fill: Fill) {

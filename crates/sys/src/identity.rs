@@ -31,6 +31,21 @@ impl FileIdentity {
         }
     }
 
+    /// That of a view of this file, which has so many bytes.
+    pub fn of_view(self, size: u64) -> FileIdentity {
+        FileIdentity {
+            // No file is on such a device.
+            device: !self.device,
+            size,
+            ..self
+        }
+    }
+
+    /// Whether it is that of this file, or of a view of it.
+    pub fn is_of(&self, file: FileIdentity) -> bool {
+        *self == file || *self == file.of_view(self.size)
+    }
+
     /// Whether it is a film on another server.
     pub fn is_remote(&self) -> bool {
         self.device & REMOTE != 0

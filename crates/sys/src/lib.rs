@@ -11,6 +11,8 @@
 //! - [`marks`]: what packets are marked with, for the queues on their way
 //! - [`files`]: room reserved in advance, direct writes
 //! - [`folder`]: directories held open, and what is done in them without following links
+//! - [`once`]: memory in which every byte is written once
+//! - [`splice`]: such bytes given to a socket without a copy
 //! - [`tcp`]: gathering writes that never block, rates of connections
 //! - [`wake`]: sleeping to an absolute time, with another thread able to end it
 //! - [`time`]: the kernel's clocks, CPU time
@@ -34,11 +36,13 @@ mod identity;
 pub mod limits;
 pub mod marks;
 pub mod netlink;
+pub mod once;
 mod options;
 pub mod path;
 pub mod pipes;
 pub mod reads;
 pub mod region;
+pub mod splice;
 pub mod tcp;
 pub mod time;
 pub mod tsc;

@@ -12,6 +12,19 @@ pub const MAX_SLICES: usize = 1024;
 /// Writes as much of `slices`, in order, as the connection takes now; the bytes taken, or
 /// `WouldBlock` if none. Never blocks and never raises SIGPIPE, whatever the descriptor's flags.
 pub fn write_now(connection: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    write_with(connection, slices, 0)
+}
+
+/// The same of bytes that others follow at once: they may wait for them to fill a packet (`MSG_MORE`).
+pub fn write_before_more(connection: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    write_with(connection, slices, libc::MSG_MORE)
+}
+
+fn write_with(
+    connection: BorrowedFd<'_>,
+    slices: &[IoSlice<'_>],
+    flags: libc::c_int,
+) -> io::Result<usize> {
     // SAFETY: all-zero is a valid msghdr.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     // IoSlice has the layout of iovec on Unix (std's promise).
@@ -23,7 +36,7 @@ pub fn write_now(connection: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Resu
             libc::sendmsg(
                 connection.as_raw_fd(),
                 &message,
-                libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+                libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | flags,
             )
         };
         match check(sent as i64) {

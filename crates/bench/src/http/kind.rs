@@ -12,6 +12,8 @@ use crate::bed::children::{is_installed, output};
 pub enum ServerKind {
     /// Ourselves.
     Reelway,
+    /// Ourselves, with `http.zero_copy`: only from memory.
+    ReelwayZeroCopy,
     /// nginx, the kernel sending from its page cache.
     NginxSendfile,
     /// nginx as it is without being told to: it reads and writes.
@@ -33,8 +35,9 @@ pub enum ServerKind {
 }
 
 impl ServerKind {
-    pub const ALL: [ServerKind; 7] = [
+    pub const ALL: [ServerKind; 8] = [
         ServerKind::Reelway,
+        ServerKind::ReelwayZeroCopy,
         ServerKind::NginxSendfile,
         ServerKind::NginxCopying,
         ServerKind::NginxDirect,
@@ -66,6 +69,7 @@ impl ServerKind {
     pub fn name(self) -> &'static str {
         match self {
             ServerKind::Reelway => "Reelway",
+            ServerKind::ReelwayZeroCopy => "Reelway, zero copy",
             ServerKind::NginxSendfile => "nginx, sendfile",
             ServerKind::NginxCopying => "nginx, without",
             ServerKind::NginxDirect => "nginx, directio",
@@ -103,7 +107,12 @@ impl ServerKind {
 
     /// Whether it serves files, and not what it has been given by another server.
     pub fn reads_from_disk(self) -> bool {
-        !matches!(self, ServerKind::Varnish | ServerKind::Squid) && self.way().is_none()
+        let from_memory_only = [
+            ServerKind::ReelwayZeroCopy,
+            ServerKind::Varnish,
+            ServerKind::Squid,
+        ];
+        !from_memory_only.contains(&self) && self.way().is_none()
     }
 
     /// Whether it keeps what was asked for in memory.

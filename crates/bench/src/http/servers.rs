@@ -48,11 +48,22 @@ impl Drop for Litter {
     }
 }
 
+/// Memory of our own server where an eighth of it has to hold all that is hot.
+const ZERO_COPY_POOL: &str = "1536MiB";
+
 impl Running {
     /// Starts it; for ours with so much memory for film blocks.
     pub fn start(kind: ServerKind, bytes: &Bytes, pool: &str) -> anyhow::Result<Running> {
         if kind == ServerKind::Reelway {
             let server = Server::start(&bytes.films, &bytes.state, &["--pool", pool])?;
+            return Ok(Running::Ours(server));
+        }
+        if kind == ServerKind::ReelwayZeroCopy {
+            let config = bytes.state.join("zero-copy.toml");
+            std::fs::write(&config, "[http]\nzero_copy = true\n")?;
+            let config = config.to_str().context("a folder's name that is no text")?;
+            let args = ["--pool", ZERO_COPY_POOL, "--config", config];
+            let server = Server::start(&bytes.films, &bytes.state, &args)?;
             return Ok(Running::Ours(server));
         }
         if kind.way().is_some() {

@@ -18,6 +18,7 @@ use super::reply::Reply;
 use crate::answer::{self, Answer};
 use crate::blocking::blocking;
 use crate::node::{OtherServer, Prefill};
+use crate::repeated::Repeated;
 use crate::route;
 use crate::shadow::{Compared as Found, Shadow};
 use crate::status::Status;
@@ -210,6 +211,7 @@ pub(crate) async fn keep(
 pub(crate) async fn purge(
     State(catalogue): State<Arc<dyn Catalogue>>,
     State(store): State<Store>,
+    State(repeated): State<Arc<Repeated>>,
     State(status): State<Arc<Status>>,
     uri: Uri,
 ) -> Answer {
@@ -222,8 +224,10 @@ pub(crate) async fn purge(
     }
     let answer = set(status, title, false).await;
     if let Some(entry) = entry {
+        let file = entry.identity;
         // The tier's records are on a disk.
-        blocking(move || store.purge(entry.identity)).await;
+        blocking(move || store.purge(file)).await;
+        repeated.forget(file);
     }
     answer
 }

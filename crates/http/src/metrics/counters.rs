@@ -62,6 +62,8 @@ pub(crate) struct Counters {
     first_byte: [Times; Route::ALL.len()],
     /// Bytes written to connections, heads and all.
     pub sent: AtomicU64,
+    /// Those of them that were not copied.
+    pub given: AtomicU64,
     /// Bytes read from connections.
     pub received: AtomicU64,
     /// Connections that are open.
@@ -138,6 +140,11 @@ pub(crate) fn write(out: &mut Exposition, counters: &Counters) {
         "reelway_http_sent_bytes_total",
         "Bytes written to connections.",
         load(&counters.sent),
+    );
+    out.counter(
+        "reelway_http_uncopied_bytes_total",
+        "Bytes given to connections without a copy.",
+        load(&counters.given),
     );
     out.counter(
         "reelway_http_received_bytes_total",

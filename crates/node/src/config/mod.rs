@@ -57,6 +57,19 @@ impl Config {
         Ok(config)
     }
 
+    /// Bytes of the pool that hold copies of blocks for HTTP (`http.zero_copy`).
+    pub(crate) fn repeated_bytes(&self) -> u64 {
+        match self.http.zero_copy {
+            true => reelway_http::repeated_bytes(self.pool.size.as_u64()),
+            false => 0,
+        }
+    }
+
+    /// Bytes of the pool that hold blocks as they are read.
+    pub(crate) fn block_bytes(&self) -> u64 {
+        self.pool.size.as_u64() - self.repeated_bytes()
+    }
+
     /// The tokens of edges and siblings, which are no viewers.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use reelway_store::{ReadError, Store, StoreConfig, StoreError};
 
 use crate::helper::{BLOCK, ask, assert_bytes, byte_at, file, get, store};
@@ -56,7 +57,8 @@ fn owned_pieces_keep_their_blocks_and_are_not_copied() {
     let source = store.open(&path).unwrap();
     let span = get(&store, &source, 100..3 * BLOCK).unwrap();
     let addresses: Vec<_> = span.slices(100..3 * BLOCK).map(<[u8]>::as_ptr).collect();
-    let pieces = span.bytes(span.range());
+    let parts = span.block_parts(span.range());
+    let pieces: Vec<_> = parts.map(Bytes::from_owner).collect();
     drop(span);
     assert_eq!(
         pieces

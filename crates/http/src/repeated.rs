@@ -1,0 +1,325 @@
+//! Blocks that are sent more than once: copies of them that sockets may keep (`http.zero_copy`).
+//!
+//! A block of the pool holds another film's bytes when its turn comes, so its bytes are copied for every viewer. One that is sent
+//! again is copied once more, into memory that is never written again ([`reelway_sys::once`]), and from there it is given to
+//! sockets as it is. Copies go, with the frame of memory in which they lie, when others are sent more.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use reelway_store::BlockPart;
+use reelway_supervise as supervise;
+use reelway_sys::FileIdentity;
+use reelway_sys::once::{Addresses, FRAME, Frame, Piece};
+
+use crate::giving::LEAST;
+
+/// A block is copied when it is sent this time: what one viewer gets alone is not worth it.
+const AGAIN: u32 = 2;
+/// Blocks whose sends are counted, for each that there is room for.
+const COUNTED: usize = 8;
+
+/// Copies have this part of a pool, ...
+const SHARE: u64 = 8;
+/// ... if it is no less than that: few copies would come and go all the time.
+const FEWEST: u64 = 32 << 20;
+
+/// Bytes of a pool that are to hold copies.
+pub fn repeated_bytes(pool: u64) -> u64 {
+    let share = pool / SHARE / FRAME as u64 * FRAME as u64;
+    if share < FEWEST { 0 } else { share }
+}
+
+/// A block of a film.
+type Block = (FileIdentity, u32);
+
+/// The copies, shared by all who send.
+#[derive(Default)]
+pub(crate) struct Repeated {
+    /// Where they lie; `None`: there are none.
+    addresses: Option<Arc<Addresses>>,
+    table: Mutex<Table>,
+}
+
+impl Repeated {
+    /// Room for copies of so many bytes at most, of blocks of so many bytes.
+    pub fn new(bytes: u64, block_bytes: u64) -> Repeated {
+        let frames = (bytes / FRAME as u64) as usize;
+        if frames == 0 || block_bytes > FRAME as u64 {
+            return Repeated::default();
+        }
+        let addresses = Addresses::reserve(frames).inspect_err(|error| {
+            tracing::warn!(
+                "no addresses for {} MiB ({error}): film is copied for each viewer over HTTP",
+                bytes >> 20
+            );
+        });
+        Repeated {
+            addresses: addresses.ok(),
+            table: Mutex::new(Table {
+                most_counted: (bytes / block_bytes.max(1)) as usize * COUNTED,
+                ..Table::default()
+            }),
+        }
+    }
+
+    /// Where copies lie, if there are any.
+    pub fn addresses(&self) -> Option<&Arc<Addresses>> {
+        self.addresses.as_ref()
+    }
+
+    /// A part of a film's block as bytes to send: of its copy, if it is sent often.
+    pub fn bytes(&self, film: FileIdentity, part: BlockPart) -> Bytes {
+        let Some(addresses) = self
+            .addresses
+            .as_ref()
+            .filter(|_| part.within().len() >= LEAST)
+        else {
+            return Bytes::from_owner(part);
+        };
+        let block = (film, part.number());
+        let sent = self.table().sent(block);
+        let piece = match sent {
+            Sent::Kept(piece) => Some(piece),
+            Sent::Again => self.keep(addresses, block, part.block()),
+            Sent::Seldom => None,
+        };
+        match piece {
+            Some(piece) => Bytes::from_owner(piece.part(part.within())),
+            None => Bytes::from_owner(part),
+        }
+    }
+
+    /// Forgets the copies of a film's file, and of a view of it. Who is being sent one gets the rest of it.
+    pub fn forget(&self, film: FileIdentity) {
+        self.table().kept.retain(|(of, _), _| !of.is_of(film));
+    }
+
+    fn table(&self) -> std::sync::MutexGuard<'_, Table> {
+        // Each change leaves it whole: what is missing is copied again.
+        supervise::whole(self.table.lock())
+    }
+
+    fn keep(&self, addresses: &Arc<Addresses>, block: Block, bytes: &[u8]) -> Option<Piece> {
+        // The copy is made without the lock. If two make one at once, the later one is used, and the other's room is lost for as
+        // long as its frame is there.
+        let frame = self.table().newest();
+        if let Some(piece) = frame.and_then(|frame| frame.put(bytes)) {
+            self.table().keep(block, piece.clone());
+            return Some(piece);
+        }
+        let frame = self.frame(addresses)?;
+        let piece = frame.put(bytes)?;
+        let mut table = self.table();
+        table.add(frame);
+        table.keep(block, piece.clone());
+        Some(piece)
+    }
+
+    /// Memory for more copies. The frame that was used least makes room; none is there as long as viewers read from it.
+    fn frame(&self, addresses: &Arc<Addresses>) -> Option<Arc<Frame>> {
+        let new = || match addresses.frame() {
+            Ok(frame) => frame.map(Arc::new),
+            Err(error) => {
+                tracing::debug!("no memory for copies of blocks: {error}");
+                None
+            }
+        };
+        new().or_else(|| {
+            let gone = self.table().give_up();
+            drop(gone);
+            new()
+        })
+    }
+}
+
+/// What is known of a block that is about to be sent.
+enum Sent {
+    /// This is its copy.
+    Kept(Piece),
+    /// It has been sent often enough to be copied.
+    Again,
+    Seldom,
+}
+
+/// Which blocks are copied, and how often others were sent.
+#[derive(Default)]
+struct Table {
+    kept: HashMap<Block, (Piece, u64)>,
+    counts: HashMap<Block, u32>,
+    most_counted: usize,
+    /// The newest is the last.
+    frames: VecDeque<Kept>,
+    next: u64,
+}
+
+/// A frame, and what lies in it.
+struct Kept {
+    number: u64,
+    frame: Arc<Frame>,
+    blocks: Vec<Block>,
+    /// It was used since it was last looked at.
+    used: bool,
+}
+
+impl Table {
+    /// A block is about to be sent.
+    fn sent(&mut self, block: Block) -> Sent {
+        if let Some((piece, number)) = self.kept.get(&block) {
+            let piece = piece.clone();
+            let number = *number;
+            if let Some(kept) = self.frames.iter_mut().find(|kept| kept.number == number) {
+                kept.used = true;
+            }
+            return Sent::Kept(piece);
+        }
+        if self.counts.len() >= self.most_counted && !self.counts.contains_key(&block) {
+            // The seldom ones go; what was sent long ago counts half.
+            self.counts.retain(|_, count| {
+                *count /= 2;
+                *count > 0
+            });
+            if self.counts.len() >= self.most_counted {
+                self.counts.clear();
+            }
+        }
+        let count = self.counts.entry(block).or_default();
+        *count += 1;
+        match *count >= AGAIN {
+            true => Sent::Again,
+            false => Sent::Seldom,
+        }
+    }
+
+    fn newest(&self) -> Option<Arc<Frame>> {
+        self.frames.back().map(|kept| Arc::clone(&kept.frame))
+    }
+
+    fn add(&mut self, frame: Arc<Frame>) {
+        self.next += 1;
+        self.frames.push_back(Kept {
+            number: self.next,
+            frame,
+            blocks: Vec::new(),
+            used: true,
+        });
+    }
+
+    /// A block was copied into the newest frame, or into one that was the newest.
+    fn keep(&mut self, block: Block, piece: Piece) {
+        let frame = self
+            .frames
+            .iter_mut()
+            .rev()
+            .find(|kept| piece.is_of(&kept.frame));
+        let Some(frame) = frame else {
+            return;
+        };
+        frame.blocks.push(block);
+        let number = frame.number;
+        self.counts.remove(&block);
+        self.kept.insert(block, (piece, number));
+    }
+
+    /// Takes out the oldest frame that was not used since it was last looked at, with its blocks. One that was used gets another
+    /// turn; if all were, none goes now.
+    fn give_up(&mut self) -> Option<Arc<Frame>> {
+        for _ in 0..self.frames.len() {
+            let mut kept = self.frames.pop_front()?;
+            if std::mem::take(&mut kept.used) {
+                self.frames.push_back(kept);
+                continue;
+            }
+            for block in &kept.blocks {
+                if self
+                    .kept
+                    .get(block)
+                    .is_some_and(|(_, number)| *number == kept.number)
+                {
+                    self.kept.remove(block);
+                }
+            }
+            return Some(kept.frame);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(inode: u64) -> FileIdentity {
+        FileIdentity {
+            device: 1,
+            inode,
+            size: 1 << 30,
+            mtime_ns: 7,
+        }
+    }
+
+    /// A table that counts so many blocks, and frames to add to it.
+    fn table(most_counted: usize, frames: usize) -> (Table, Vec<Arc<Frame>>) {
+        let addresses = Addresses::reserve(frames.max(1)).unwrap();
+        let frames = (0..frames).map(|_| Arc::new(addresses.frame().unwrap().unwrap()));
+        let table = Table {
+            most_counted,
+            ..Table::default()
+        };
+        (table, frames.collect())
+    }
+
+    #[test]
+    fn a_block_is_worth_a_copy_when_it_is_sent_again() {
+        let (mut table, frames) = table(8, 1);
+        let block = (file(1), 5);
+        assert!(matches!(table.sent(block), Sent::Seldom));
+        assert!(matches!(table.sent((file(2), 5)), Sent::Seldom));
+        assert!(matches!(table.sent(block), Sent::Again));
+        table.add(frames[0].clone());
+        table.keep(block, frames[0].put(b"film").unwrap());
+        assert!(matches!(table.sent(block), Sent::Kept(piece) if piece.as_ref() == b"film"));
+    }
+
+    #[test]
+    fn the_oldest_frame_that_nobody_used_makes_room() {
+        let (mut table, frames) = table(8, 3);
+        for (number, frame) in frames.iter().enumerate() {
+            table.add(frame.clone());
+            table.keep((file(1), number as u32), frame.put(b"film").unwrap());
+        }
+        assert!(table.give_up().is_none(), "all are new");
+        table.sent((file(1), 0));
+        table.sent((file(1), 2));
+        let gone = table.give_up().expect("the second is unused");
+        assert!(Arc::ptr_eq(&gone, &frames[1]));
+        assert!(matches!(table.sent((file(1), 1)), Sent::Seldom));
+        assert!(matches!(table.sent((file(1), 2)), Sent::Kept(_)));
+    }
+
+    #[test]
+    fn a_film_that_is_forgotten_is_sent_from_no_copy_nor_is_its_view() {
+        let repeated = Repeated::new(4 << 20, 256 << 10);
+        let frame = repeated.frame(repeated.addresses().unwrap()).unwrap();
+        let mut table = repeated.table();
+        table.add(frame.clone());
+        for of in [file(1), file(1).of_view(77), file(2)] {
+            table.keep((of, 0), frame.put(b"film").unwrap());
+        }
+        drop(table);
+        repeated.forget(file(1));
+        let left: Vec<Block> = repeated.table().kept.keys().copied().collect();
+        assert_eq!(left, [(file(2), 0)]);
+    }
+
+    #[test]
+    fn no_more_blocks_are_counted_than_may_be() {
+        let (mut table, _) = table(100, 0);
+        for number in 0..10_000 {
+            table.sent((file(1), number));
+            assert!(table.counts.len() <= 100);
+        }
+        assert!(matches!(table.sent((file(2), 0)), Sent::Seldom));
+    }
+}

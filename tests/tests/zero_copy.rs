@@ -1,0 +1,182 @@
+//! With `http.zero_copy`, film that is sent more than once is given to connections without a copy, and nobody gets a byte that
+//! is not of their film: whatever others fetch meanwhile, and however late the bytes are read.
+
+use std::fs;
+use std::io::{BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use reelway_tests::http;
+use reelway_tests::server::{Options, Server};
+use reelway_tests::{films, wait};
+
+/// Films, together more than the copies that there is room for.
+const FILMS: usize = 12;
+/// Bytes of each, about.
+const BYTES: u32 = 5 << 20;
+
+/// A film with bytes behind it that no other film has at the same place.
+fn film(number: usize) -> Vec<u8> {
+    let mut bytes = fs::read(films::film("faststart").path).expect("a film");
+    bytes.extend(BYTES.to_be_bytes());
+    bytes.extend(b"free");
+    let seed = (number as u32).wrapping_mul(0x9E37_79B9);
+    bytes.extend((8..BYTES).map(|at| ((at ^ seed).wrapping_mul(0x85EB_CA6B) >> 24) as u8));
+    bytes
+}
+
+/// A server of these films that sends them as fast as they are taken.
+fn server(change: impl FnOnce(Options) -> Options) -> (Server, tempfile::TempDir, Vec<Vec<u8>>) {
+    let dir = films::library(&[]);
+    let films: Vec<Vec<u8>> = (0..FILMS).map(film).collect();
+    for (number, film) in films.iter().enumerate() {
+        fs::write(dir.path().join(format!("film{number}.mp4")), film).expect("a film");
+    }
+    let options = Options::new(dir.path())
+        .set("pool.size", "'256MiB'")
+        .set("http.zero_copy", true)
+        .set("http.ahead", 3600);
+    let server = change(options).start();
+    server.wait_indexed();
+    (server, dir, films)
+}
+
+fn metric(server: &Server, name: &str) -> f64 {
+    let text = server.get("/metrics").text();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|value| value.trim().parse().ok())
+        .expect(name)
+}
+
+/// Bytes that connections got without a copy.
+fn uncopied(server: &Server) -> f64 {
+    metric(server, "reelway_http_uncopied_bytes_total ")
+}
+
+/// Somebody who asks for a film, reads a little, and then nothing for a while.
+struct Slow {
+    from: BufReader<TcpStream>,
+}
+
+impl Slow {
+    fn ask(server: SocketAddr, film: usize) -> Slow {
+        let mut stream = TcpStream::connect(server).expect("a connection");
+        let limit = Duration::from_secs(30);
+        stream.set_read_timeout(Some(limit)).expect("a limit");
+        let request =
+            format!("GET /film{film}/file HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("a request");
+        Slow {
+            from: BufReader::new(stream),
+        }
+    }
+
+    fn read(mut self) -> Vec<u8> {
+        http::read(&mut self.from, false).expect("an answer").body
+    }
+}
+
+/// Fetches every film so many times, four at once.
+fn fetch_all(server: &Server, films: &[Vec<u8>], times: usize) {
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            scope.spawn(move || {
+                for turn in 0..times * films.len() / 4 {
+                    let number = (turn * 4 + worker) % films.len();
+                    let body = server.get(&format!("/film{number}/file")).body;
+                    assert!(body == films[number], "film {number}");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn who_reads_late_gets_their_own_film_whatever_others_have_fetched_meanwhile() {
+    let (server, _dir, films) = server(|options| options);
+    fetch_all(&server, &films, 4);
+    assert!(uncopied(&server) > 0.0, "film was given without a copy");
+    // Each has its first bytes in the kernel, and reads none of them.
+    let slow: Vec<(usize, Slow)> = (0..3 * FILMS)
+        .map(|nth| (nth % FILMS, Slow::ask(server.http, nth % FILMS)))
+        .collect();
+    let before = uncopied(&server);
+    fetch_all(&server, &films, 12);
+    assert!(uncopied(&server) > before);
+    for (number, slow) in slow {
+        assert!(slow.read() == films[number], "film {number}, read late");
+    }
+}
+
+#[test]
+fn a_film_that_is_replaced_is_not_sent_from_a_copy_of_the_old_one() {
+    let (server, dir, films) = server(|options| options);
+    fetch_all(&server, &films, 4);
+    let (draft, path) = (dir.path().join("draft"), dir.path().join("film3.mp4"));
+    let new = film(FILMS);
+    fs::write(&draft, &new).expect("a draft");
+    fs::rename(&draft, &path).expect("another film");
+    let noticed = wait::until(Duration::from_secs(20), || {
+        let answer = http::get(server.http, "/film3/file").ok()?;
+        (answer.status == 200 && answer.body == new).then_some(())
+    });
+    noticed.expect("the new film");
+    for _ in 0..6 {
+        assert!(server.get("/film3/file").body == new);
+    }
+}
+
+#[test]
+fn connections_that_are_cut_off_disturb_nobody() {
+    let (server, _dir, films) = server(|options| options);
+    fetch_all(&server, &films, 4);
+    for round in 0..20 {
+        let cut: Vec<Slow> = (0..FILMS)
+            .map(|film| Slow::ask(server.http, film))
+            .collect();
+        let mut first = [0; 1000];
+        for mut slow in cut {
+            slow.from.read_exact(&mut first).expect("the first bytes");
+            // With bytes unread, the kernel resets the connection.
+        }
+        let number = round % FILMS;
+        assert!(server.get(&format!("/film{number}/file")).body == films[number]);
+    }
+    assert_eq!(
+        metric(&server, "reelway_http_connections_stalled_total "),
+        0.0
+    );
+}
+
+/// The call that is refused.
+const VMSPLICE: u32 = 278;
+
+#[test]
+fn where_the_kernel_refuses_it_film_is_copied_and_that_is_said_once() {
+    let (server, _dir, films) = server(|options| options.without_call(VMSPLICE));
+    fetch_all(&server, &films, 5);
+    assert_eq!(uncopied(&server), 0.0);
+    let said = server.log().matches("without a copy").count();
+    assert_eq!(said, 1, "{}", server.log());
+}
+
+#[test]
+fn a_pool_too_small_for_copies_has_none() {
+    let (server, _dir, films) = server(|options| options.set("pool.size", "'64MiB'"));
+    fetch_all(&server, &films, 5);
+    assert_eq!(uncopied(&server), 0.0);
+}
+
+#[test]
+fn by_default_film_is_copied() {
+    let dir = films::library(&["faststart"]);
+    let server = Options::new(dir.path())
+        .set("pool.size", "'256MiB'")
+        .start();
+    server.wait_indexed();
+    let film = fs::read(films::film("faststart").path).expect("the film");
+    for _ in 0..5 {
+        assert!(server.get("/faststart/file").body == film);
+    }
+    assert_eq!(uncopied(&server), 0.0);
+}
