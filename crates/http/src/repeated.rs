@@ -4,7 +4,9 @@
 //! again is copied once more, into memory that is never written again ([`reelway_sys::once`]), and from there it is given to
 //! sockets as it is. Copies go, with the frame of memory in which they lie, when others are sent more.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -104,16 +106,18 @@ impl Repeated {
     fn keep(&self, addresses: &Arc<Addresses>, block: Block, bytes: &[u8]) -> Option<Piece> {
         // The copy is made without the lock. If two make one at once, the later one is used, and the other's room is lost for as
         // long as its frame is there.
-        let frame = self.table().newest();
-        if let Some(piece) = frame.and_then(|frame| frame.put(bytes)) {
-            self.table().keep(block, piece.clone());
+        let newest = self.table().newest.clone();
+        if let Some(shelf) = newest
+            && let Some(piece) = shelf.frame.put(bytes)
+        {
+            self.table().keep(block, piece.clone(), &shelf);
             return Some(piece);
         }
         let frame = self.frame(addresses)?;
         let piece = frame.put(bytes)?;
         let mut table = self.table();
-        table.add(frame);
-        table.keep(block, piece.clone());
+        let shelf = table.add(frame);
+        table.keep(block, piece.clone(), &shelf);
         Some(piece)
     }
 
@@ -146,33 +150,27 @@ enum Sent {
 /// Which blocks are copied, and how often others were sent.
 #[derive(Default)]
 struct Table {
-    kept: HashMap<Block, (Piece, u64)>,
+    kept: HashMap<Block, (Piece, Arc<Shelf>)>,
     counts: HashMap<Block, u32>,
     most_counted: usize,
-    /// The newest is the last.
-    frames: VecDeque<Kept>,
-    next: u64,
+    /// All frames, with the blocks that lie in them.
+    shelves: VecDeque<(Arc<Shelf>, Vec<Block>)>,
+    /// The one that is being filled.
+    newest: Option<Arc<Shelf>>,
 }
 
-/// A frame, and what lies in it.
-struct Kept {
-    number: u64,
+/// A frame, and whether it was used since it was last looked at.
+struct Shelf {
     frame: Arc<Frame>,
-    blocks: Vec<Block>,
-    /// It was used since it was last looked at.
-    used: bool,
+    used: AtomicBool,
 }
 
 impl Table {
     /// A block is about to be sent.
     fn sent(&mut self, block: Block) -> Sent {
-        if let Some((piece, number)) = self.kept.get(&block) {
-            let piece = piece.clone();
-            let number = *number;
-            if let Some(kept) = self.frames.iter_mut().find(|kept| kept.number == number) {
-                kept.used = true;
-            }
-            return Sent::Kept(piece);
+        if let Some((piece, shelf)) = self.kept.get(&block) {
+            shelf.used.store(true, Ordering::Relaxed);
+            return Sent::Kept(piece.clone());
         }
         if self.counts.len() >= self.most_counted && !self.counts.contains_key(&block) {
             // The seldom ones go; what was sent long ago counts half.
@@ -192,55 +190,45 @@ impl Table {
         }
     }
 
-    fn newest(&self) -> Option<Arc<Frame>> {
-        self.frames.back().map(|kept| Arc::clone(&kept.frame))
-    }
-
-    fn add(&mut self, frame: Arc<Frame>) {
-        self.next += 1;
-        self.frames.push_back(Kept {
-            number: self.next,
+    /// A frame to be filled from now on.
+    fn add(&mut self, frame: Arc<Frame>) -> Arc<Shelf> {
+        let shelf = Arc::new(Shelf {
             frame,
-            blocks: Vec::new(),
-            used: true,
+            used: AtomicBool::new(true),
         });
+        self.shelves.push_back((Arc::clone(&shelf), Vec::new()));
+        self.newest = Some(Arc::clone(&shelf));
+        shelf
     }
 
-    /// A block was copied into the newest frame, or into one that was the newest.
-    fn keep(&mut self, block: Block, piece: Piece) {
-        let frame = self
-            .frames
-            .iter_mut()
-            .rev()
-            .find(|kept| piece.is_of(&kept.frame));
-        let Some(frame) = frame else {
-            return;
-        };
-        frame.blocks.push(block);
-        let number = frame.number;
-        self.counts.remove(&block);
-        self.kept.insert(block, (piece, number));
+    /// A block was copied into a frame. It is not kept if the frame has gone meanwhile.
+    fn keep(&mut self, block: Block, piece: Piece, shelf: &Arc<Shelf>) {
+        let mut shelves = self.shelves.iter_mut().rev();
+        if let Some((shelf, blocks)) = shelves.find(|(other, _)| Arc::ptr_eq(other, shelf)) {
+            blocks.push(block);
+            self.counts.remove(&block);
+            self.kept.insert(block, (piece, Arc::clone(shelf)));
+        }
     }
 
-    /// Takes out the oldest frame that was not used since it was last looked at, with its blocks. One that was used gets another
-    /// turn; if all were, none goes now.
-    fn give_up(&mut self) -> Option<Arc<Frame>> {
-        for _ in 0..self.frames.len() {
-            let mut kept = self.frames.pop_front()?;
-            if std::mem::take(&mut kept.used) {
-                self.frames.push_back(kept);
+    /// Takes out the frame that has waited longest of those that were not used since they were last looked at, with its blocks.
+    /// One that was used gets another turn; if all were, none goes now.
+    fn give_up(&mut self) -> Option<Arc<Shelf>> {
+        for _ in 0..self.shelves.len() {
+            let (shelf, blocks) = self.shelves.pop_front()?;
+            if shelf.used.swap(false, Ordering::Relaxed) {
+                self.shelves.push_back((shelf, blocks));
                 continue;
             }
-            for block in &kept.blocks {
-                if self
-                    .kept
-                    .get(block)
-                    .is_some_and(|(_, number)| *number == kept.number)
+            for block in &blocks {
+                if let Entry::Occupied(kept) = self.kept.entry(*block)
+                    && Arc::ptr_eq(&kept.get().1, &shelf)
                 {
-                    self.kept.remove(block);
+                    kept.remove();
                 }
             }
-            return Some(kept.frame);
+            self.newest.take_if(|newest| Arc::ptr_eq(newest, &shelf));
+            return Some(shelf);
         }
         None
     }
@@ -277,8 +265,8 @@ mod tests {
         assert!(matches!(table.sent(block), Sent::Seldom));
         assert!(matches!(table.sent((file(2), 5)), Sent::Seldom));
         assert!(matches!(table.sent(block), Sent::Again));
-        table.add(frames[0].clone());
-        table.keep(block, frames[0].put(b"film").unwrap());
+        let shelf = table.add(frames[0].clone());
+        table.keep(block, frames[0].put(b"film").unwrap(), &shelf);
         assert!(matches!(table.sent(block), Sent::Kept(piece) if piece.as_ref() == b"film"));
     }
 
@@ -286,14 +274,18 @@ mod tests {
     fn the_oldest_frame_that_nobody_used_makes_room() {
         let (mut table, frames) = table(8, 3);
         for (number, frame) in frames.iter().enumerate() {
-            table.add(frame.clone());
-            table.keep((file(1), number as u32), frame.put(b"film").unwrap());
+            let shelf = table.add(frame.clone());
+            table.keep(
+                (file(1), number as u32),
+                frame.put(b"film").unwrap(),
+                &shelf,
+            );
         }
         assert!(table.give_up().is_none(), "all are new");
         table.sent((file(1), 0));
         table.sent((file(1), 2));
         let gone = table.give_up().expect("the second is unused");
-        assert!(Arc::ptr_eq(&gone, &frames[1]));
+        assert!(Arc::ptr_eq(&gone.frame, &frames[1]));
         assert!(matches!(table.sent((file(1), 1)), Sent::Seldom));
         assert!(matches!(table.sent((file(1), 2)), Sent::Kept(_)));
     }
@@ -303,9 +295,9 @@ mod tests {
         let repeated = Repeated::new(4 << 20, 256 << 10);
         let frame = repeated.frame(repeated.addresses().unwrap()).unwrap();
         let mut table = repeated.table();
-        table.add(frame.clone());
+        let shelf = table.add(frame.clone());
         for of in [file(1), file(1).of_view(77), file(2)] {
-            table.keep((of, 0), frame.put(b"film").unwrap());
+            table.keep((of, 0), frame.put(b"film").unwrap(), &shelf);
         }
         drop(table);
         repeated.forget(file(1));

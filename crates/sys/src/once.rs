@@ -186,11 +186,6 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Whether it lies in this frame.
-    pub fn is_of(&self, frame: &Arc<Frame>) -> bool {
-        Arc::ptr_eq(&self.frame, frame)
-    }
-
     /// A part of it.
     ///
     /// # Panics
