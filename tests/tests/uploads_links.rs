@@ -227,12 +227,15 @@ fn nothing_outside_changes_while_a_folder_is_swapped_for_a_link_again_and_again(
             swap();
         }
         for (method, status) in asked {
-            match scene {
-                Scene::Folder => assert!(status < 300, "{method}: {status}"),
-                // A film that is not listed yet is unknown (404).
-                Scene::Link if method == "DELETE" => assert!(status >= 400, "{method}: {status}"),
-                Scene::Link => assert_eq!(status, 403, "{method}"),
-                Scene::Swapped => *statuses.entry((method, status)).or_insert(0) += 1,
+            match (scene, method) {
+                (Scene::Swapped, _) => *statuses.entry((method, status)).or_insert(0) += 1,
+                (Scene::Folder, "PUT") => assert!(status < 300, "{method}: {status}"),
+                (Scene::Link, "PUT") => assert_eq!(status, 403, "{method}"),
+                // The catalogue may still list the other side, or nothing: then a film is another one (409), or unknown (404).
+                (Scene::Folder, _) => {
+                    assert!(matches!(status, 200 | 404 | 409), "{method}: {status}");
+                }
+                (Scene::Link, _) => assert!(status >= 400, "{method}: {status}"),
             }
         }
     }
