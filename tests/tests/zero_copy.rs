@@ -146,6 +146,10 @@ fn connections_that_are_cut_off_disturb_nobody() {
         metric(&server, "reelway_http_connections_stalled_total "),
         0.0
     );
+    // Nor was one of them taken for a kernel that refuses the way.
+    let before = uncopied(&server);
+    fetch_all(&server, &films, 1);
+    assert!(uncopied(&server) > before, "{}", server.log());
 }
 
 /// The call that is refused.
