@@ -26,7 +26,7 @@ use crate::budget::Budget;
 use crate::films::Show;
 use crate::flow::{Flow, MediaError, Turn};
 use crate::pieces::{self, Pieces};
-use crate::repeated::Repeated;
+use crate::repeated::{Asked, Repeated};
 
 /// Where bodies of media come from.
 #[derive(Clone)]
@@ -84,6 +84,7 @@ impl Bodies {
 /// A window on its way from the store.
 struct Coming {
     window: Window,
+    asked: Asked,
     span: Option<oneshot::Receiver<Result<Span, ReadError>>>,
     /// Leave to pin its blocks; without it the bytes are copied.
     permit: Option<OwnedSemaphorePermit>,
@@ -138,6 +139,7 @@ impl Producer {
         let Some(window) = self.pieces.next(size)? else {
             return Ok(None);
         };
+        let asked = self.repeated.asked();
         let span = window.film.clone().map(|range| {
             self.flow.comes_to(&self.source, range.start);
             let (sender, receiver) = oneshot::channel();
@@ -152,6 +154,7 @@ impl Producer {
         });
         Ok(Some(Coming {
             window,
+            asked,
             span,
             permit,
         }))
@@ -173,6 +176,7 @@ impl Producer {
         };
         let Some(Coming {
             window,
+            asked,
             span,
             permit,
         }) = coming
@@ -186,7 +190,7 @@ impl Producer {
         let copy = permit.is_none();
         let sent = |part: BlockPart| match copy {
             true => Bytes::from_owner(part),
-            false => self.repeated.bytes(self.source.identity(), part),
+            false => self.repeated.bytes(self.source.identity(), part, asked),
         };
         let mut pieces = pieces::bytes(window, span.as_ref(), copy, sent);
         drop(span);

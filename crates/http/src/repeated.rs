@@ -6,7 +6,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -41,8 +41,14 @@ type Block = (FileIdentity, u32);
 pub(crate) struct Repeated {
     /// Where they lie; `None`: there are none.
     addresses: Option<Arc<Addresses>>,
+    /// How often copies were forgotten.
+    forgotten: AtomicU64,
     table: Mutex<Table>,
 }
+
+/// When bytes were asked for: nothing is kept of what was asked for before copies were forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked(u64);
 
 impl Repeated {
     /// Room for copies of so many bytes at most, of blocks of so many bytes.
@@ -59,6 +65,7 @@ impl Repeated {
         });
         Repeated {
             addresses: addresses.ok(),
+            forgotten: AtomicU64::default(),
             table: Mutex::new(Table {
                 most_counted: (bytes / block_bytes.max(1)) as usize * COUNTED,
                 ..Table::default()
@@ -71,8 +78,13 @@ impl Repeated {
         self.addresses.as_ref()
     }
 
-    /// A part of a film's block as bytes to send: of its copy, if it is sent often.
-    pub fn bytes(&self, film: FileIdentity, part: BlockPart) -> Bytes {
+    /// Bytes are asked for now.
+    pub fn asked(&self) -> Asked {
+        Asked(self.forgotten.load(Ordering::Relaxed))
+    }
+
+    /// A part of a film's block, asked for then, as bytes to send: of its copy, if it is sent often.
+    pub fn bytes(&self, film: FileIdentity, part: BlockPart, asked: Asked) -> Bytes {
         let Some(addresses) = self
             .addresses
             .as_ref()
@@ -84,7 +96,7 @@ impl Repeated {
         let sent = self.table().sent(block);
         let piece = match sent {
             Sent::Kept(piece) => Some(piece),
-            Sent::Again => self.keep(addresses, block, part.block()),
+            Sent::Again => self.keep(addresses, block, (part.block(), asked)),
             Sent::Seldom => None,
         };
         match piece {
@@ -95,7 +107,9 @@ impl Repeated {
 
     /// Forgets the copies of a film's file, and of a view of it. Who is being sent one gets the rest of it.
     pub fn forget(&self, film: FileIdentity) {
-        self.table().kept.retain(|(of, _), _| !of.is_of(film));
+        let mut table = self.table();
+        self.forgotten.fetch_add(1, Ordering::Relaxed);
+        table.kept.retain(|(of, _), _| !of.is_of(film));
     }
 
     fn table(&self) -> std::sync::MutexGuard<'_, Table> {
@@ -103,21 +117,27 @@ impl Repeated {
         supervise::whole(self.table.lock())
     }
 
-    fn keep(&self, addresses: &Arc<Addresses>, block: Block, bytes: &[u8]) -> Option<Piece> {
+    fn keep(
+        &self,
+        addresses: &Arc<Addresses>,
+        block: Block,
+        (bytes, asked): (&[u8], Asked),
+    ) -> Option<Piece> {
         // The copy is made without the lock. If two make one at once, the later one is used, and the other's room is lost for as
         // long as its frame is there.
         let newest = self.table().newest.clone();
-        if let Some(shelf) = newest
-            && let Some(piece) = shelf.frame.put(bytes)
-        {
-            self.table().keep(block, piece.clone(), &shelf);
-            return Some(piece);
-        }
-        let frame = self.frame(addresses)?;
-        let piece = frame.put(bytes)?;
+        let (piece, shelf) = match newest.and_then(|shelf| Some((shelf.frame.put(bytes)?, shelf))) {
+            Some(there) => there,
+            None => {
+                let frame = self.frame(addresses)?;
+                let piece = frame.put(bytes)?;
+                (piece, self.table().add(frame))
+            }
+        };
         let mut table = self.table();
-        let shelf = table.add(frame);
-        table.keep(block, piece.clone(), &shelf);
+        if asked == self.asked() {
+            table.keep(block, piece.clone(), &shelf);
+        }
         Some(piece)
     }
 
@@ -303,6 +323,22 @@ mod tests {
         repeated.forget(file(1));
         let left: Vec<Block> = repeated.table().kept.keys().copied().collect();
         assert_eq!(left, [(file(2), 0)]);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_what_was_asked_for_before_a_film_was_forgotten() {
+        let repeated = Repeated::new(4 << 20, 256 << 10);
+        let (block, asked) = ((file(1), 0), repeated.asked());
+        let keep = |bytes, asked| {
+            let addresses = repeated.addresses().unwrap();
+            repeated.keep(addresses, block, (bytes, asked)).unwrap();
+        };
+        repeated.forget(file(1));
+        keep(b"old", asked);
+        assert!(repeated.table().kept.is_empty());
+        keep(b"new", repeated.asked());
+        let sent = repeated.table().sent(block);
+        assert!(matches!(sent, Sent::Kept(piece) if piece.as_ref() == b"new"));
     }
 
     #[test]
