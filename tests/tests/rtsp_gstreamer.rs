@@ -88,7 +88,7 @@ fn rtspsrc_plays_every_codec_to_the_end() {
             scope.spawn(move || {
                 let expected = Expected::of(&film(name).path);
                 // What rtspsrc waits by default. It ends a film so long after the time at which it expects the end, and drops
-                // what comes later: with 200 ms, a starved machine has lost the last packets to that.
+                // what comes later: with 200 ms, a starved machine may lose the last packets to that.
                 let mut lines = watch_with(
                     "rtspsrc.py",
                     &server.rtsp_url(name),

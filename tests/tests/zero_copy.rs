@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use reelway_tests::http;
@@ -124,6 +125,35 @@ fn a_film_that_is_replaced_is_not_sent_from_a_copy_of_the_old_one() {
     for _ in 0..6 {
         assert!(server.get("/film3/file").body == new);
     }
+}
+
+#[test]
+fn after_a_purge_a_film_is_sent_as_it_is_on_disk() {
+    let (server, dir, mut films) = server(|options| options);
+    fetch_all(&server, &films, 4);
+    // Changed so that nobody can see it: the same file, as long and as old as before.
+    let file = fs::File::options()
+        .write(true)
+        .open(dir.path().join("film5.mp4"));
+    let file = file.expect("the film");
+    let modified = file.metadata().and_then(|file| file.modified());
+    let at = films[5].len() - 1_000_000;
+    films[5][at..].fill(7);
+    file.write_all_at(&films[5][at..], at as u64)
+        .expect("other bytes");
+    file.set_modified(modified.expect("a time"))
+        .expect("its time");
+    let token = format!("Bearer {}", server.token());
+    let headers = [("Authorization", token.as_str())];
+    let purged = http::send(server.http, "DELETE", "/api/cache/film5", &headers, &[]);
+    let purged = purged.expect("an answer");
+    assert!(purged.status < 300, "{}", purged.text());
+    let comes = wait::until(Duration::from_secs(20), || {
+        let answer = http::get(server.http, "/film5/file").ok()?;
+        (answer.status == 200 && answer.body == films[5]).then_some(())
+    });
+    comes.expect("the film as it is now");
+    fetch_all(&server, &films, 4);
 }
 
 #[test]

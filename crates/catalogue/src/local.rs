@@ -30,8 +30,8 @@ pub(crate) struct Local {
 struct Eyes {
     watcher: Option<RecommendedWatcher>,
     watched: HashSet<PathBuf>,
-    /// Problems of the last look: each is told once.
-    told: BTreeSet<(PathBuf, String)>,
+    /// Problems of the last look: each is reported once.
+    reported: BTreeSet<(PathBuf, String)>,
 }
 
 impl Local {
@@ -54,7 +54,7 @@ impl Local {
             eyes: Mutex::new(Eyes {
                 watcher,
                 watched: HashSet::new(),
-                told: BTreeSet::new(),
+                reported: BTreeSet::new(),
             }),
         }
     }
@@ -87,7 +87,7 @@ impl Shelf for Local {
         let mut eyes = lock(&self.eyes);
         let mut problems = scan.problems;
         problems.extend(eyes.watch(&self.films, &scan.folders));
-        eyes.tell(problems);
+        eyes.report(problems);
         Ok(scan.films)
     }
 
@@ -106,13 +106,13 @@ impl Shelf for Local {
 }
 
 impl Eyes {
-    /// Tells of the problems that were not there at the last look.
-    fn tell(&mut self, problems: Vec<(PathBuf, String)>) {
+    /// Reports the problems that were not there at the last look.
+    fn report(&mut self, problems: Vec<(PathBuf, String)>) {
         let now: BTreeSet<(PathBuf, String)> = problems.into_iter().collect();
-        for (path, problem) in now.difference(&self.told) {
+        for (path, problem) in now.difference(&self.reported) {
             warn!("{}: {problem}", path.display());
         }
-        self.told = now;
+        self.reported = now;
     }
 
     /// Watches folders that are not watched yet, and gives those that cannot be. Each by itself: which folders there are is
@@ -128,7 +128,7 @@ impl Eyes {
         for folder in &wanted {
             // Again each time: a folder that went and came back has lost its watch.
             match watcher.watch(folder, RecursiveMode::NonRecursive) {
-                // One that has gone since the walk is no problem: its parent's watch tells of it.
+                // One that has gone since the walk is no problem: its parent's watch wakes the catalogue.
                 Err(error) if folder.exists() => problems.push((
                     folder.clone(),
                     format!(

@@ -148,7 +148,7 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
         reading: reading(config),
         // No other policy knows who comes when.
         pool: match config.pool.policy.as_str() {
-            "timetable" => config.block_bytes(),
+            "timetable" => config.bytes_of_blocks(),
             _ => 0,
         },
     };
@@ -186,7 +186,7 @@ pub fn links(config: &Config, capacity: &Capacity) -> Vec<LinkConfig> {
 /// what is set aside for viewers who are not.
 fn for_viewers(config: &Config) -> u64 {
     let block = config.pool.block.as_u64().max(1);
-    let blocks = config.block_bytes() / block;
+    let blocks = config.bytes_of_blocks() / block;
     let others = reelway_http::pinned_blocks(blocks) + reelway_sender::reserved_blocks(blocks);
     blocks.saturating_sub(others) * block
 }

@@ -172,7 +172,7 @@ impl Serving {
 
 fn store(config: &Config) -> anyhow::Result<Store> {
     Store::new(StoreConfig {
-        pool_bytes: config.block_bytes(),
+        pool_bytes: config.bytes_of_blocks(),
         block_bytes: config.pool.block.as_u64() as u32,
         depth: config.pool.depth,
         policy: config.pool.policy.parse()?,

@@ -66,7 +66,7 @@ impl Config {
     }
 
     /// Bytes of the pool that hold blocks as they are read.
-    pub(crate) fn block_bytes(&self) -> u64 {
+    pub(crate) fn bytes_of_blocks(&self) -> u64 {
         self.pool.size.as_u64() - self.repeated_bytes()
     }
 
