@@ -13,6 +13,14 @@ use rtsp_viewers::{
 /// machine.
 const OUTSIDE: usize = 8;
 
+/// Units of a track that rtspsrc may throw away at a pause over UDP. It stops reading its sockets when PAUSE is answered. What
+/// lies in them by then it reads after the next PLAY, whose RTP-Info names the first packet that counts (`seqnum-base`): what
+/// came before is thrown away, unless it is read before that answer has been worked on. On a machine with time to spare nothing
+/// lies there; on a starved one a picture was missing. Over TCP there is no such thing.
+fn thrown_away_at_a_pause(protocol: &str) -> usize {
+    if protocol == "udp" { 25 } else { 0 }
+}
+
 /// What comes is decoded: in the last run every picture, in those before all but what the seek
 /// throws away on its way (the latency, and what the decoder holds to bring it in order). Of those
 /// that rtspsrc stamps outside what it plays, as after a seek on a starved machine, the first may not
@@ -42,7 +50,8 @@ fn decoded(lines: &[Line], thrown_away: usize) {
 
 #[test]
 fn rtspsrc_seeks_and_pauses_over_udp() {
-    decoded(&seeks_and_pauses("rtspsrc.py", "udp", 0), 15);
+    let lost = thrown_away_at_a_pause("udp");
+    decoded(&seeks_and_pauses("rtspsrc.py", "udp", lost), 15);
 }
 
 #[test]
@@ -55,7 +64,8 @@ fn rtspsrc_seeks_and_pauses_over_tcp() {
 fn over_a_limited_link(protocol: &str, latency: &str, ahead: &str) {
     let keys = [("capacity.net", "\"100Mbit\""), ("rtp.smooth_ahead", ahead)];
     let environment = [("LATENCY_MS", latency)];
-    let lines = seeks_and_pauses_where("rtspsrc.py", protocol, 0, &keys, &environment);
+    let lost = thrown_away_at_a_pause(protocol);
+    let lines = seeks_and_pauses_where("rtspsrc.py", protocol, lost, &keys, &environment);
     // A seek throws away what rtspsrc still holds: two seconds of 25 pictures, and one more that was sent ahead.
     decoded(&lines, 75);
 }
