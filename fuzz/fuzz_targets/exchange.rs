@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use reelway_media::{IndexOptions, exchange::Incoming};
+use reelway_media::IndexOptions;
+use reelway_media::exchange::{Incoming, VERSION};
 
 const LEN: u64 = 1 << 20;
 
@@ -14,7 +15,7 @@ fuzz_target!(|input: &[u8]| {
     let head = u32::from(u16::from_le_bytes(*size));
     let bytes = [
         b"RWSHARED",
-        &1u32.to_le_bytes()[..],
+        &VERSION.to_le_bytes()[..],
         &head.to_le_bytes(),
         &LEN.to_le_bytes(),
         rest,

@@ -67,7 +67,7 @@ export interface Subtitles {
   forced: boolean;
   default: boolean;
   sdh: boolean;
-  file: string;
+  file: string | null; // beside the film; null: inside it
   url: string; // WebVTT
 }
 
@@ -81,7 +81,7 @@ export interface FilmDetail extends Film {
   notes: string[];
   tracks: Track[];
   chapters: Chapter[]; // in their order
-  subtitles: Subtitles[]; // files beside the film
+  subtitles: Subtitles[];
   urls: Partial<Record<Protocol, string>>;
 }
 

@@ -8,9 +8,10 @@
 //! 24  XXH3-64 of the brief
 //! 32  XXH3-64 of title and records
 //! 40  brief: file identity and Summary (postcard), all that a list of films needs
-//! …   Title (postcard), the records of its groups left out
+//! …   Title (postcard), the records of its groups and the text of its subtitles left out
 //! …   packed records of every track's groups in order
 //! …   packed records of every track's places in order
+//! …   the text of every track of subtitles in order
 //! …   sample records of every track in order, 18 bytes each
 //! ```
 //!
@@ -37,7 +38,7 @@ use crate::Summary;
 
 const MAGIC: [u8; 8] = *b"RWINDEX\0";
 /// Goes up whenever the format or the meaning of anything in it changes.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const PREFIX_BYTES: usize = 40;
 /// A longer brief is not ours: a film has a handful of tracks.
 const MAX_BRIEF_BYTES: u64 = 1 << 20;
@@ -176,7 +177,10 @@ impl IndexFile {
         let places: Vec<Vec<u8>> = (title.tracks.iter_mut())
             .map(|track| track.places.detach())
             .collect();
-        let packed = [groups, places].concat();
+        let texts: Vec<Vec<u8>> = (title.texts.iter_mut())
+            .map(|text| text.document.detach())
+            .collect();
+        let packed = [groups, places, texts].concat();
         let title = postcard::to_stdvec(&title).map_err(io::Error::other)?;
         let mut rest = Xxh3Default::new();
         rest.write(&title);
@@ -247,21 +251,19 @@ impl IndexFile {
         let mut title: Title = postcard::from_bytes(&title).map_err(|_| IndexFileError::Version)?;
         let file = Arc::new(file);
         let mut at = PREFIX_BYTES as u64 + u64::from(prefix.brief_bytes) + prefix.title_bytes;
+        let mut part = |bytes: u32| {
+            let (file, start) = (Arc::clone(&file), at);
+            at += u64::from(bytes);
+            Arc::new(Part { file, start })
+        };
         for track in &mut title.tracks {
-            let bytes = u64::from(track.groups.bytes());
-            track.groups.attach(Arc::new(Part {
-                file: Arc::clone(&file),
-                start: at,
-            }));
-            at += bytes;
+            track.groups.attach(part(track.groups.bytes()));
         }
         for track in &mut title.tracks {
-            let bytes = u64::from(track.places.bytes());
-            track.places.attach(Arc::new(Part {
-                file: Arc::clone(&file),
-                start: at,
-            }));
-            at += bytes;
+            track.places.attach(part(track.places.bytes()));
+        }
+        for text in &mut title.texts {
+            text.document.attach(part(text.document.bytes()));
         }
         let mut tables = Vec::with_capacity(title.tracks.len());
         for track in &title.tracks {
@@ -275,7 +277,7 @@ impl IndexFile {
     }
 }
 
-/// A part of an index file: the groups of a track.
+/// A part of an index file: the groups of a track, its places, or a text.
 #[derive(Debug)]
 struct Part {
     file: Arc<File>,

@@ -42,6 +42,6 @@ pub use naming::is_film;
 pub use placement::{Alone, MOST_WATCHED, Place, Placement, Soon, Watched};
 pub use several::Several;
 pub use shelf::{Found, Shelf};
-pub use subtitles::{SubtitleFile, SubtitleFileError};
+pub use subtitles::{SubtitleFile, SubtitleSource, SubtitleTrack, SubtitleTrackError};
 pub use unsaved::{IndexMemory, IndexProblem};
 pub use uploads::judge_beginning;

@@ -272,10 +272,12 @@ impl Film {
         if tables == 0 {
             return 0;
         }
-        let groups = self.title.tracks.iter();
+        let groups = self.title.tracks.iter().map(|track| track.groups.bytes());
+        let texts = self.title.texts.iter().map(|text| text.document.bytes());
         tables
             + groups
-                .map(|track| track.groups.bytes() as usize)
+                .chain(texts)
+                .map(|bytes| bytes as usize)
                 .sum::<usize>()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use reelway_catalogue::{CatalogueError, Film, Placement, State, SubtitleFile};
+use reelway_catalogue::{CatalogueError, Film, Placement, State, SubtitleTrack};
 use reelway_clock::Real;
 use reelway_library::{Library, OpenError, OpenFilm};
 use reelway_media::{Container, Kind, SECOND};
@@ -179,10 +179,11 @@ impl Films {
         self.library.catalogue().entry(name).is_some()
     }
 
-    /// Files of subtitles beside a film.
-    pub fn subtitles(&self, name: &str) -> Vec<SubtitleFile> {
-        let entry = self.library.catalogue().entry(name);
-        entry.map_or_else(Vec::new, |entry| entry.subtitles.clone())
+    /// Subtitles of a film. Files beside it may come and go while it stays.
+    pub fn subtitles(&self, show: &Show) -> Vec<SubtitleTrack> {
+        let entry = self.library.catalogue().entry(&show.film.name);
+        let beside = entry.map_or_else(Vec::new, |entry| entry.subtitles.clone());
+        SubtitleTrack::all(&beside, &show.film.title)
     }
 
     /// Servers by which a film comes here, the nearest first.

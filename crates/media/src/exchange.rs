@@ -19,13 +19,15 @@ use crate::index::{Index, IndexOptions};
 use crate::mp4::entry_of;
 use crate::places::{Place, STEP, View};
 use crate::samples::{RECORD_BYTES, Sample, SampleTable};
+use crate::text::TextTrack;
+use crate::texts::MOST_TEXTS;
 use crate::time::{MAX_SECONDS, ticks_to_nanos};
 use crate::title::{Container, Title, Track};
 use crate::track_head::TrackHead;
 
 const MAGIC: [u8; 8] = *b"RWSHARED";
 /// Goes up whenever the format or the meaning of anything in it changes.
-const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 const PREFIX: usize = 24;
 /// A longer head is no film's: a hundred tracks with their sample entries take less.
 const MOST_HEAD: usize = 16 << 20;
@@ -49,6 +51,7 @@ struct Head {
     view: Option<View>,
     name: Option<String>,
     chapters: Vec<Chapter>,
+    texts: Vec<TextTrack>,
     notes: Vec<String>,
     tracks: Vec<Part>,
 }
@@ -112,6 +115,14 @@ impl Part {
     }
 }
 
+/// With its document, wherever that is.
+fn here(text: &TextTrack) -> TextTrack {
+    TextTrack {
+        document: text.document.here(),
+        ..text.clone()
+    }
+}
+
 /// The first part of an index that is sent of a film of `len` bytes; the records of all tracks follow ([`record_bytes`]).
 pub fn head(title: &Title, len: u64) -> Vec<u8> {
     let head = Head {
@@ -119,6 +130,7 @@ pub fn head(title: &Title, len: u64) -> Vec<u8> {
         view: title.view,
         name: title.name.clone(),
         chapters: title.chapters.clone(),
+        texts: title.texts.iter().map(here).collect(),
         notes: title.notes.clone(),
         tracks: title.tracks.iter().map(Part::of).collect(),
     };
@@ -248,6 +260,10 @@ impl Incoming {
         if is_other || bytes > self.len.saturating_mul(2) {
             return Err(wrong(format!("has a view of {bytes} bytes")));
         }
+        let are_whole = head.texts.iter().all(|text| text.document.is_here());
+        if head.texts.len() > MOST_TEXTS || !are_whole {
+            return Err(wrong("has invalid subtitles"));
+        }
         let problems = head
             .tracks
             .iter()
@@ -303,6 +319,7 @@ impl Incoming {
             tracks,
             duration,
             chapters: head.chapters,
+            texts: head.texts,
             notes: head.notes,
         };
         Ok(Index {
@@ -388,6 +405,7 @@ mod tests {
     use super::*;
     use crate::groups::group;
     use crate::places::Places;
+    use crate::text::{Document, TextForm};
     use crate::title::Kind;
 
     /// A minute of sound in frames of 1,024 samples.
@@ -430,6 +448,16 @@ mod tests {
             duration: ticks_to_nanos(end, 48_000),
             tracks: vec![track],
             chapters: vec![Chapter::new(0, "Beginning"), Chapter::new(1_000_000, "")],
+            texts: vec![TextTrack {
+                id: 2,
+                form: TextForm::SubRip,
+                language: Some("deu".into()),
+                name: None,
+                default: false,
+                forced: false,
+                sdh: true,
+                document: Document::new(b"1\n00:00:01,000 --> 00:00:02,000\nHallo\n".to_vec()),
+            }],
             notes: vec!["a note".into()],
         };
         Index {

@@ -22,14 +22,17 @@ pub struct IndexOptions {
     pub max_box: u64,
     /// Most samples of all tracks together; each takes 18 bytes.
     pub max_samples: u32,
+    /// Most samples of subtitles that are read one by one, as MP4 scatters them over the file.
+    pub max_texts: u32,
 }
 
 impl Default for IndexOptions {
-    /// 256 MiB, and 16 million samples (a day of 60 pictures a second with two sound tracks).
+    /// 256 MiB, 16 million samples (a day of 60 pictures a second with two sound tracks), and 100,000 of subtitles.
     fn default() -> Self {
         IndexOptions {
             max_box: 256 << 20,
             max_samples: 1 << 24,
+            max_texts: 100_000,
         }
     }
 }

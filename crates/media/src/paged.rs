@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::stored::{Home, Stored};
+
 /// Records of a page.
 pub const PAGE: usize = 64;
 /// Most words of a record.
@@ -31,18 +33,6 @@ pub trait Record: Copy {
 
     /// The record of these words.
     fn of(words: &[i64; WORDS]) -> Self;
-}
-
-/// Bytes of a table that are kept elsewhere.
-pub trait Stored: fmt::Debug + Send + Sync {
-    /// Reads from byte `at` of the table on; whether that was possible.
-    fn read_at(&self, at: u32, into: &mut [u8]) -> bool;
-}
-
-#[derive(Clone)]
-enum Home {
-    Here(Vec<u8>),
-    There(Arc<dyn Stored>),
 }
 
 /// A table of records. What cannot be read where it is kept is as if it were not there.
@@ -125,25 +115,13 @@ impl<R: Record> Paged<R> {
 
     /// Bytes of memory that it takes.
     pub fn memory(&self) -> usize {
-        let here = match &self.home {
-            Home::Here(bytes) => bytes.capacity(),
-            Home::There(_) => 0,
-        };
-        here + self.ends.capacity() * size_of::<u32>()
+        self.home.memory() + self.ends.capacity() * size_of::<u32>()
     }
 
     /// Takes the packed records out of it, to be kept elsewhere; without them it is empty to who looks, until
     /// it is told with [`Paged::attach`] where they are.
     pub fn detach(&mut self) -> Vec<u8> {
-        let len = self.bytes() as usize;
-        match &mut self.home {
-            Home::Here(bytes) => std::mem::take(bytes),
-            Home::There(stored) => {
-                let mut bytes = vec![0; len];
-                let read = stored.read_at(0, &mut bytes);
-                if read { bytes } else { Vec::new() }
-            }
-        }
+        self.home.take(self.bytes())
     }
 
     /// Has its packed records read from where [`Paged::detach`]ed ones are kept.

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::places::{Places, View};
 use crate::{
-    Chapter, Codec, Nanos, Paged, Record, Sample, Samples, SamplesError, TimedSample, WORDS,
-    ticks_to_nanos,
+    Chapter, Codec, Nanos, Paged, Record, Sample, Samples, SamplesError, TextTrack, TimedSample,
+    WORDS, ticks_to_nanos,
 };
 
 /// A film without its sample records, which are kept apart ([`Samples`]).
@@ -23,6 +23,8 @@ pub struct Title {
     pub duration: Nanos,
     /// Its chapters, in their order.
     pub chapters: Vec<Chapter>,
+    /// Subtitles inside the file, in file order.
+    pub texts: Vec<TextTrack>,
     /// What was passed over or put right, in words for people: cover art, tracks of text, oddities.
     pub notes: Vec<String>,
 }
@@ -41,6 +43,7 @@ impl Title {
             duration: ends.max().unwrap_or(0).max(0),
             tracks,
             chapters: Vec::new(),
+            texts: Vec::new(),
             notes: Vec::new(),
         }
     }

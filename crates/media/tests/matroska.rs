@@ -386,3 +386,102 @@ proptest! {
         }
     }
 }
+
+/// An entry of `Tracks` for subtitles.
+fn subtitles(number: u32, codec: &[u8], more: &[u8]) -> Vec<u8> {
+    let body = [
+        small(0xd7, number),
+        small(0x83, 17),
+        element(0x86, codec),
+        more.to_vec(),
+    ];
+    element(0xae, &body.concat())
+}
+
+/// A group of a block, how long it lasts, and more.
+fn lasting(track: u8, time: i16, text: &[u8], duration: u32, more: &[u8]) -> Vec<u8> {
+    let body = [
+        element(0xa1, &block(track, time, 0, text)),
+        small(0x9b, duration),
+        more.to_vec(),
+    ];
+    element(BLOCK_GROUP, &body.concat())
+}
+
+#[test]
+fn subtitles_become_documents_on_the_films_timeline() {
+    let head = element(0x4255, b"Hel");
+    let how = element(0x5034, &[element(0x4254, &[3]), head].concat());
+    let stripped = element(0x6d80, &element(0x6240, &how));
+    let german = [element(0x22_b59c, b"ger"), element(0x55aa, &[1])].concat();
+    let settings = element(0x75a1, &element(0xa6, &element(0xa5, b"line:0\nid\n")));
+    let entries = [
+        picture(1, &[]),
+        subtitles(2, b"S_TEXT/UTF8", &german),
+        subtitles(3, b"S_TEXT/ASS", &element(0x536e, b"Signs")),
+        subtitles(4, b"S_TEXT/WEBVTT", &[]),
+        subtitles(5, b"S_TEXT/UTF8", &stripped),
+        subtitles(6, b"S_HDMV/PGS", &[]),
+        subtitles(7, b"S_TEXT/UTF8", &[]),
+    ];
+    let blocks = [
+        key(1, 0, b"I"),
+        lasting(2, 0, "f\u{fc}r".as_bytes(), 1000, &[]),
+        lasting(3, 40, b"0,0,Default,,0,0,0,,{\\i1}a, b", 500, &[]),
+        lasting(4, 80, b"vtt", 100, &settings),
+        lasting(5, 90, b"lo", 100, &[]),
+        // What is too long is none.
+        lasting(2, 120, &[b'x'; 40_000], 100, &[]),
+        other(1, 40, b"P"),
+    ];
+    // The film begins with its first picture, a second after the container's zero.
+    let film = film(&[
+        element(TRACKS, &entries.concat()),
+        element(CLUSTER, &cluster(1000, &blocks)),
+    ]);
+    let index = index(&film).unwrap();
+    let texts: Vec<_> = index
+        .title
+        .texts
+        .iter()
+        .map(|text| {
+            let document = text.document.read().expect("its document");
+            let document = String::from_utf8(document).expect("text");
+            (text.id, text.language.as_deref(), text.forced, document)
+        })
+        .collect();
+    let of = |id, language, forced, text: &str| (id, Some(language), forced, text.to_owned());
+    let expected = [
+        of(
+            2,
+            "ger",
+            true,
+            "1\n00:00:00,000 --> 00:00:01,000\nf\u{fc}r\n\n",
+        ),
+        of(
+            3,
+            "eng",
+            false,
+            "[Events]\nDialogue: 0,00:00:00.040,00:00:00.540,Default,,0,0,0,,{\\i1}a, b\n",
+        ),
+        of(
+            4,
+            "eng",
+            false,
+            "WEBVTT\n\n00:00:00.080 --> 00:00:00.180 line:0\nvtt\n\n",
+        ),
+        of(
+            5,
+            "eng",
+            false,
+            "1\n00:00:00,090 --> 00:00:00,190\nHello\n\n",
+        ),
+    ];
+    assert_eq!(texts, expected);
+    assert_eq!(index.title.tracks.len(), 1);
+    let notes = [
+        "track 6 (subtitles as pictures, S_HDMV/PGS) skipped",
+        "track 7 (subtitles without text) skipped",
+    ];
+    assert_eq!(index.title.notes, notes);
+}

@@ -3,7 +3,9 @@
 mod common;
 
 use common::*;
-use reelway_media::{Codec, IndexError, IndexErrorKind, Kind, Sound, Title};
+use reelway_media::{
+    Codec, IndexError, IndexErrorKind, IndexOptions, Kind, Sound, TextForm, Title,
+};
 
 fn title_of(tracks: &[Track]) -> Result<Title, IndexError> {
     index(&write(tracks).0).map(|index| index.title)
@@ -119,7 +121,7 @@ fn tracks_of_other_uses_are_passed_over_with_a_note() {
         title.notes,
         [
             "track 3 (time code) skipped",
-            "track 4 (subtitles) skipped",
+            "track 4 (subtitles, text) skipped",
             "track 5: its chapters cannot be read",
             "track 6 (metadata) skipped",
             "track 7 (cover art) skipped",
@@ -395,4 +397,47 @@ fn more_tracks_than_any_film_has_are_refused() {
         (error.kind, error.path.as_str()),
         (IndexErrorKind::TooLarge, "moov/trak 1025")
     );
+}
+
+#[test]
+fn timed_text_becomes_a_document_on_the_films_timeline() {
+    let texts: [&[u8]; 3] = [b"\0\x05Hello", b"\0\0", b"\0\x0ctwo <b> & \xc3\xb6"];
+    let samples = texts.iter().map(|text| Spec {
+        size: text.len() as u32,
+        duration: 1500,
+        cts: 0,
+        sync: true,
+    });
+    // displayFlags: every sample is forced.
+    let entry = boxed(b"tx3g", &[&[0; 8], &be(&[0x8000_0000]), &[0; 20]]);
+    let mut track = Track::new(9, b"sbtl", entry, 1000, samples.collect());
+    track.name = b"Signs\0";
+    // 0.5 s late.
+    track.edits = vec![(500, -1), (4500, 0)];
+    let (mut film, places) = write(&[Track::picture(1, 10, 5), track]);
+    for (place, text) in places[1].iter().zip(texts) {
+        film[place.start as usize..place.end as usize].copy_from_slice(text);
+    }
+    let index = index(&film).unwrap();
+    assert!(index.title.notes.is_empty(), "{:?}", index.title.notes);
+    let [text] = &index.title.texts[..] else {
+        panic!("{:?}", index.title.texts);
+    };
+    assert_eq!((text.id, text.name.as_deref()), (9, Some("Signs")));
+    assert!(text.forced && text.default && text.form == TextForm::WebVtt);
+    let expected = "WEBVTT\n\n00:00:00.500 --> 00:00:02.000\nHello\n\n\
+        00:00:03.500 --> 00:00:05.000\ntwo &lt;b&gt; &amp; ö\n\n";
+    assert_eq!(text.document.read().as_deref(), Some(expected.as_bytes()));
+
+    let few = IndexOptions {
+        max_texts: 1,
+        ..IndexOptions::default()
+    };
+    let index = index_with(&film, few).unwrap();
+    assert!(index.title.texts.is_empty());
+    let notes = [
+        "track 9: its 2 subtitles are not read, one by one",
+        "track 9 (subtitles without text) skipped",
+    ];
+    assert_eq!(index.title.notes, notes);
 }

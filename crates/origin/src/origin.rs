@@ -26,6 +26,8 @@ use crate::stats::OriginStats;
 
 /// What is fetched at least when a film's tables are read.
 const TABLE_PIECE: u64 = 64 << 10;
+/// Samples of subtitles inside an MP4 that are fetched at most: each takes a request, unless the server sends the index.
+const SUBTITLES: u32 = 200;
 /// Time between two looks while films could not be reached.
 const SOON: Duration = Duration::from_secs(10);
 
@@ -217,7 +219,11 @@ impl Shelf for Origin {
             bytes.extend_from_slice(&window.1[from..from + (range.end - range.start) as usize]);
             Ok(())
         };
-        match index_with(read, film.identity.size, IndexOptions::default()) {
+        let options = IndexOptions {
+            max_texts: SUBTITLES,
+            ..IndexOptions::default()
+        };
+        match index_with(read, film.identity.size, options) {
             Ok(index) => Ok((film.identity, index)),
             Err(ReadIndexError::Film(error)) => Err(IndexingError::Container {
                 path: found.path.clone(),

@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
-use reelway_media::{Codec, Kind, Nanos, SECOND};
+use reelway_media::{Codec, Kind, Nanos, SECOND, bcp47};
 
-use crate::language::bcp47;
 use crate::package::{Links, Package, PackagedTrack, Subtitles};
 
 /// The media presentation description.

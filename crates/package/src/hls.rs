@@ -4,9 +4,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use reelway_media::{Nanos, SECOND};
+use reelway_media::{Nanos, SECOND, bcp47};
 
-use crate::language::bcp47;
 use crate::package::{Links, Package, PackagedTrack, Subtitles};
 use crate::rate::target_duration;
 

@@ -17,7 +17,6 @@ mod dash;
 mod fragment;
 mod hls;
 mod init;
-mod language;
 mod package;
 mod picture;
 mod rate;
@@ -26,7 +25,6 @@ mod timeline;
 
 pub use dash::{mpd, xml_escape};
 pub use hls::{StableIds, media_playlist, multivariant_playlist, stable_ids, subtitle_playlist};
-pub use language::bcp47;
 pub use package::{Links, Options, Package, PackageError, PackagedTrack, Slices, Subtitles};
 pub use picture::FrameRate;
 pub use rate::BitRate;

@@ -184,11 +184,11 @@ function Tracks({ film }: { film: api.FilmDetail }) {
       </div>
       {film.subtitles.length > 0 && (
         <p class="film-subtitles">
-          Subtitles beside the film:{" "}
+          Subtitles:{" "}
           {film.subtitles.map((one, index) => (
             <>
               {index > 0 && ", "}
-              <a href={one.url}>{one.file}</a>
+              <a href={one.url}>{one.file ?? `${one.label} (inside the film)`}</a>
             </>
           ))}
         </p>

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{StatusCode, Uri, request::Parts};
-use reelway_catalogue::{Catalogue, CatalogueError, Entry, Film, State as FilmState, SubtitleFile};
+use reelway_catalogue::{
+    Catalogue, CatalogueError, Entry, Film, State as FilmState, SubtitleSource, SubtitleTrack,
+};
 use reelway_media::{Chapter, Container, SECOND};
 use reelway_store::Store;
 use reelway_sys::extents::Layout;
@@ -48,7 +50,7 @@ impl ChapterJson {
     }
 }
 
-/// A file of subtitles beside the film.
+/// Subtitles of the film; those inside it have no file.
 #[derive(Serialize)]
 struct SubtitleJson {
     number: u32,
@@ -57,13 +59,16 @@ struct SubtitleJson {
     forced: bool,
     default: bool,
     sdh: bool,
-    file: String,
+    file: Option<String>,
     url: String,
 }
 
 impl SubtitleJson {
-    fn of(subtitles: &SubtitleFile, path: &str) -> SubtitleJson {
-        let file = subtitles.path.file_name().unwrap_or_default();
+    fn of(subtitles: &SubtitleTrack, path: &str) -> SubtitleJson {
+        let file = match &subtitles.source {
+            SubtitleSource::Beside(path) => path.file_name(),
+            SubtitleSource::Inside(_) => None,
+        };
         let (number, named) = (subtitles.number, subtitles.named.clone());
         SubtitleJson {
             number,
@@ -72,7 +77,7 @@ impl SubtitleJson {
             forced: named.forced,
             default: named.default,
             sdh: named.sdh,
-            file: file.to_string_lossy().into_owned(),
+            file: file.map(|name| name.to_string_lossy().into_owned()),
             url: format!("/{path}/subtitles/{number}.vtt"),
         }
     }
@@ -158,17 +163,16 @@ impl FullFilm {
         urls: Urls,
     ) -> Result<FullFilm, Failed> {
         let (mut container, mut notes, mut tracks) = (None, Vec::new(), Vec::new());
-        let (mut layout, mut chapters) = (None, Vec::new());
+        let (mut layout, mut chapters, mut subtitles) = (None, Vec::new(), Vec::new());
+        let path = route::encode(&entry.name);
         if matches!(entry.state, FilmState::Ready(_)) {
             let film = catalogue.film(&entry.name)?;
             (container, notes, tracks) = describe(&film)?;
             chapters = film.title.chapters.iter().map(ChapterJson::of).collect();
             layout = LayoutJson::of(&film, block);
+            let all = SubtitleTrack::all(&entry.subtitles, &film.title);
+            subtitles = all.iter().map(|one| SubtitleJson::of(one, &path)).collect();
         }
-        let path = route::encode(&entry.name);
-        let subtitles = (entry.subtitles.iter())
-            .map(|subtitles| SubtitleJson::of(subtitles, &path))
-            .collect();
         Ok(FullFilm {
             film,
             container,

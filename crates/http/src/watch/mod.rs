@@ -120,7 +120,7 @@ impl Watch {
                     Target::Multivariant | Target::Mpd => self.elsewhere(&show).await,
                     _ => Elsewhere::default(),
                 };
-                let film = (show, self.films.subtitles(title), elsewhere);
+                let film = (show.clone(), self.films.subtitles(&show), elsewhere);
                 self.playlists.answer(film, target, request, caller).await
             }
             Target::Steering => {
@@ -145,7 +145,7 @@ impl Watch {
                 self.segments.answer(show, segment, request, caller).await
             }
             Target::Subtitles(number) => {
-                let film = (show, self.films.subtitles(title));
+                let film = (show.clone(), self.films.subtitles(&show));
                 self.subtitles.answer(film, number, request).await
             }
             Target::File => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::{Method, header, request::Parts};
-use reelway_catalogue::SubtitleFile;
+use reelway_catalogue::SubtitleTrack;
 use reelway_package::{Links, media_playlist, mpd, multivariant_playlist, subtitle_playlist};
 use reelway_viewing::{Caller, Delivery, TOKEN_LENGTH};
 
@@ -38,7 +38,7 @@ impl Playlists {
     /// Answers a request for one of this film, which may be at other servers, too.
     pub async fn answer(
         &self,
-        (show, subtitles, elsewhere): (Arc<Show>, Vec<SubtitleFile>, Elsewhere),
+        (show, subtitles, elsewhere): (Arc<Show>, Vec<SubtitleTrack>, Elsewhere),
         target: Target,
         request: &Parts,
         caller: Caller,
@@ -104,7 +104,7 @@ pub(crate) struct Elsewhere {
 /// A playlist that a viewer has asked for.
 struct Asked {
     show: Arc<Show>,
-    subtitles: Vec<SubtitleFile>,
+    subtitles: Vec<SubtitleTrack>,
     elsewhere: Elsewhere,
     target: Target,
     token: String,

@@ -1,9 +1,9 @@
-//! Subtitles of a film as WebVTT, made of the files beside it.
+//! Subtitles of a film as WebVTT, made of the files beside it and of the tracks inside.
 
 use std::sync::Arc;
 
 use axum::http::{StatusCode, header, request::Parts};
-use reelway_catalogue::SubtitleFile;
+use reelway_catalogue::{SubtitleSource, SubtitleTrack};
 use reelway_package::Subtitles;
 use tracing::warn;
 
@@ -20,14 +20,14 @@ pub(crate) struct SubtitleTexts {
     desk: Arc<Desk>,
 }
 
-/// The file of this number.
+/// Those of this number.
 pub(super) fn find(
-    files: &[SubtitleFile],
+    all: &[SubtitleTrack],
     show: &Show,
     number: u32,
-) -> Result<SubtitleFile, Box<answer::Answer>> {
-    let file = files.iter().find(|file| file.number == number).cloned();
-    file.ok_or_else(|| {
+) -> Result<SubtitleTrack, Box<answer::Answer>> {
+    let found = all.iter().find(|track| track.number == number).cloned();
+    found.ok_or_else(|| {
         not_here(format!(
             "film '{}' has no subtitles {number}",
             show.film.name
@@ -35,15 +35,15 @@ pub(super) fn find(
     })
 }
 
-/// What playlists say of files of subtitles.
-pub(super) fn said(files: &[SubtitleFile]) -> Vec<Subtitles<'_>> {
-    let said = files.iter().map(|file| Subtitles {
-        number: file.number,
-        label: &file.label,
-        language: file.named.language.as_deref(),
-        forced: file.named.forced,
-        default: file.named.default,
-        sdh: file.named.sdh,
+/// What playlists say of subtitles.
+pub(super) fn said(all: &[SubtitleTrack]) -> Vec<Subtitles<'_>> {
+    let said = all.iter().map(|track| Subtitles {
+        number: track.number,
+        label: &track.label,
+        language: track.named.language.as_deref(),
+        forced: track.named.forced,
+        default: track.named.default,
+        sdh: track.named.sdh,
     });
     said.collect()
 }
@@ -53,23 +53,28 @@ impl SubtitleTexts {
         SubtitleTexts { desk }
     }
 
-    /// Answers a request for the text of a film's file of this number.
+    /// Answers a request for the text of a film's subtitles of this number.
     pub async fn answer(
         &self,
-        (show, files): (Arc<Show>, Vec<SubtitleFile>),
+        (show, all): (Arc<Show>, Vec<SubtitleTrack>),
         number: u32,
         request: &Parts,
     ) -> Answered {
-        let file = find(&files, &show, number)?;
-        let make = move || match file.read() {
+        let track = find(&all, &show, number)?;
+        let make = move || match track.read(&show.film.title) {
             Ok(subtitles) => Ok(Text {
                 media_type: WEB_VTT,
                 text: subtitles.to_web_vtt(),
             }),
             Err(error) => {
                 warn!(film = show.film.name, "subtitles: {error}");
-                let name = file.path.file_name().unwrap_or_default();
-                let words = format!("{} cannot be shown; the log says why", name.display());
+                let name = match &track.source {
+                    SubtitleSource::Beside(path) => {
+                        path.file_name().unwrap_or_default().display().to_string()
+                    }
+                    SubtitleSource::Inside(_) => format!("'{}'", track.label),
+                };
+                let words = format!("{name} cannot be shown; the log says why");
                 Err(Box::new(answer::error(StatusCode::NOT_FOUND, words)))
             }
         };

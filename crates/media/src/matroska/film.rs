@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::entry;
+use super::text::{self, Text};
 use super::times::{self, Times};
 use super::tracks::{Info, Shape, Stated};
 use crate::index::Index;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::mp4::{Draft, Entry, Gathered, Movie, lay_out};
 use crate::samples::{Sample, SampleTable};
+use crate::texts::{Cue, Texts};
 use crate::time::{SECOND, rescale};
 use crate::title::{Container, Kind};
 use crate::{Chapter, Codec, Sound};
@@ -115,12 +117,54 @@ pub struct Film {
     pub chapters: Vec<Chapter>,
     /// By the number of their track.
     pub frames: BTreeMap<u64, Frames>,
+    /// Subtitles.
+    pub texts: Texts,
+    /// By the number of a track of text, its place among the tracks and among the texts.
+    pub text_of: BTreeMap<u64, (usize, usize)>,
     /// How first frames begin, where somebody wants to know it.
     pub heads: BTreeMap<u64, Vec<u8>>,
     pub notes: Vec<String>,
 }
 
 impl Film {
+    /// Takes the tracks that begin at byte `at`, unless there are some: writers repeat them, and the first are those that
+    /// frames were written for.
+    pub fn take_tracks(&mut self, at: u64, tracks: Vec<Stated>) {
+        if !self.tracks.is_empty() {
+            return;
+        }
+        (self.tracks_at, self.tracks) = (at, tracks);
+        for (place, track) in self.tracks.iter().enumerate() {
+            if track.shape == Shape::Other
+                && let Some(found) = text::track(track)
+                && let Some(number) = self.texts.add_track(found)
+            {
+                self.text_of.entry(track.number).or_insert((place, number));
+            }
+        }
+    }
+
+    /// Adds the cue that a frame holds, which is shown at `shown` for `duration` ticks.
+    pub fn add_cue(&mut self, track: u64, frame: &Text, shown: i64, duration: Option<i64>) {
+        let Some((place, number)) = self.text_of.get(&track) else {
+            return;
+        };
+        let stated = &self.tracks[*place];
+        let nanos = |ticks: i64| ticks.saturating_mul(self.info.scale as i64);
+        let start = nanos(shown).saturating_sub(stated.delay as i64);
+        let Some((settings, text)) = text::cue(stated, &frame.frame) else {
+            return;
+        };
+        let own = Some(settings).filter(|settings| !settings.is_empty());
+        let cue = Cue {
+            start,
+            end: duration.map(|duration| start.saturating_add(nanos(duration))),
+            settings: own.unwrap_or_else(|| frame.settings.clone()),
+            text,
+        };
+        self.texts.add(*number, cue);
+    }
+
     /// The index of it.
     pub fn index(mut self) -> Result<Index, IndexError> {
         let mut movie = Movie {
@@ -129,10 +173,14 @@ impl Film {
             ..Movie::default()
         };
         movie.chapters.set(std::mem::take(&mut self.chapters));
+        movie.subtitles.set(std::mem::take(&mut self.texts));
         for note in std::mem::take(&mut self.notes) {
             movie.note(note);
         }
         for track in std::mem::take(&mut self.tracks) {
+            if self.text_of.contains_key(&track.number) {
+                continue;
+            }
             // A second one of the same number has no frames.
             let frames = self.frames.remove(&track.number).unwrap_or_default();
             match self.draft(&track, &frames) {
@@ -150,9 +198,9 @@ impl Film {
         let (kind, display) = match track.shape {
             Shape::Picture { display, .. } => (Kind::Video, display),
             Shape::Sound { .. } => (Kind::Audio, (0, 0)),
-            Shape::Other => return Err(Passed::over("no picture and no sound")),
+            Shape::Other => return Err(Passed::Over(other(&track.codec))),
         };
-        if let Some(reason) = track.refused {
+        if let Some(reason) = track.kept.refused() {
             return Err(Passed::over(reason));
         }
         let head = self.heads.get(&track.number).map_or(&[][..], Vec::as_slice);
@@ -235,6 +283,17 @@ impl Film {
             latest
         });
         shown.collect()
+    }
+}
+
+/// What a track is that is no picture, no sound and no text that is shown.
+fn other(codec: &str) -> String {
+    match codec {
+        "S_VOBSUB" | "S_HDMV/PGS" | "S_DVBSUB" | "S_IMAGE/BMP" => {
+            format!("subtitles as pictures, {codec}")
+        }
+        _ if codec.starts_with("S_") => format!("subtitles, {codec}"),
+        _ => "no picture and no sound".to_owned(),
     }
 }
 

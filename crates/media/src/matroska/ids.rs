@@ -16,6 +16,7 @@ pub const BLOCK_GROUP: u32 = 0xa0;
 pub const BLOCK: u32 = 0xa1;
 pub const BLOCK_DURATION: u32 = 0x9b;
 pub const REFERENCE: u32 = 0xfb;
+pub const ADDITIONS: u32 = 0x75a1;
 
 /// What ends a cluster whose size is not known.
 pub fn is_in_segment(id: u32) -> bool {

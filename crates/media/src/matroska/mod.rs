@@ -5,7 +5,9 @@
 //! the index reads them there, as in MP4: [`entry`] makes the sample entries that MP4 would have. Matroska does not say when
 //! frames are decoded: [`times`] works it out. [`film`] puts all of it together.
 //!
-//! Tracks whose frames are not stored as they are (header stripping, compression, encryption) are passed over, and noted.
+//! Subtitles are read as the blocks are walked ([`text`]), even where they are compressed once more.
+//!
+//! Other tracks whose frames are not stored as they are (header stripping, compression, encryption) are passed over, and noted.
 
 mod block;
 mod chapters;
@@ -13,7 +15,9 @@ mod ebml;
 mod entry;
 mod film;
 mod ids;
+mod inside;
 mod reader;
+mod text;
 mod times;
 mod tracks;
 

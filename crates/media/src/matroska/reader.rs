@@ -8,40 +8,29 @@ use super::ebml::{Element, Head, HeadError, LONGEST_HEAD};
 use super::entry::{FRAME_HEAD, Wants, wants};
 use super::film::Film;
 use super::ids::{
-    BLOCK, BLOCK_DURATION, BLOCK_GROUP, CHAPTERS, CLUSTER, EBML, INFO, REFERENCE, SEGMENT,
-    SIMPLE_BLOCK, TIMESTAMP, TRACKS, is_in_segment,
+    ADDITIONS, BLOCK, BLOCK_DURATION, BLOCK_GROUP, CHAPTERS, CLUSTER, EBML, INFO, REFERENCE,
+    SEGMENT, SIMPLE_BLOCK, TIMESTAMP, TRACKS, is_in_segment,
 };
+use super::inside::{Cluster, Found, Group};
+use super::text::{self, Text};
 use super::tracks::{self, Info, MAX_TRACKS};
 use crate::index::{FIRST, IndexOptions, Step, check_whole};
 use crate::index_error::{IndexError, IndexErrorKind};
+use crate::texts::MOST_CUE;
 use crate::time::{MAX_SECONDS, SECOND};
 
 /// Bytes asked for at an element that may be passed over: its head, and a block's.
 const WINDOW: u64 = 32;
 /// Longest list of chapters that is read, in bytes.
 const MAX_CHAPTERS: u64 = 1 << 20;
+/// Longest additions to a block of text that are read, in bytes.
+const MAX_ADDITIONS: u64 = 4 << 10;
 /// Longest beginning of a block: the sizes of 256 frames.
 const MAX_BLOCK_HEAD: u64 = 1 << 20;
 
 /// Whether a file that begins with these bytes is of this kind.
 pub fn begins(bytes: &[u8]) -> bool {
     bytes.starts_with(&EBML.to_be_bytes())
-}
-
-#[derive(Debug)]
-struct Cluster {
-    end: Option<u64>,
-    /// Of its blocks, in ticks.
-    time: i64,
-}
-
-/// A block with what is said of it.
-#[derive(Debug)]
-struct Group {
-    end: u64,
-    block: Option<(Block, u64)>,
-    duration: Option<i64>,
-    is_referring: bool,
 }
 
 /// What is done next.
@@ -160,9 +149,9 @@ impl Reader {
     /// Leaves what ends here.
     fn leave(&mut self) {
         if let Some(group) = self.group.take_if(|group| self.at >= group.end)
-            && let Some((block, from)) = group.block
+            && let Some(found) = group.block
         {
-            self.add(&block, from, !group.is_referring, group.duration);
+            self.add(&found, !group.is_referring, group.duration);
         }
         self.cluster
             .take_if(|cluster| cluster.end.is_some_and(|end| self.at >= end));
@@ -276,12 +265,7 @@ impl Reader {
         match head.id {
             INFO => self.film.info = Info::parse(body),
             CHAPTERS => self.film.chapters = chapters::parse(body),
-            // Some writers repeat them; the first are those that frames were written for.
-            _ if self.film.tracks.is_empty() => {
-                self.film.tracks = tracks::parse(body);
-                self.film.tracks_at = self.at;
-            }
-            _ => {}
+            _ => self.film.take_tracks(self.at, tracks::parse(body)),
         }
         self.at += head.len as u64 + size;
         Ok(Next::Element)
@@ -303,12 +287,11 @@ impl Reader {
                 }
             }
             SIMPLE_BLOCK => {
-                let block = match self.block(head, size, have)? {
-                    Ok(block) => block,
+                let found = match self.block(head, size, have)? {
+                    Ok(found) => found,
                     Err(wanted) => return Ok(wanted),
                 };
-                let keyframe = block.keyframe;
-                self.add(&block, self.at + head.len as u64, keyframe, None);
+                self.add(&found, found.block.keyframe, None);
             }
             BLOCK_GROUP => {
                 self.group = Some(Group {
@@ -328,13 +311,12 @@ impl Reader {
     fn in_group(&mut self, head: Head, size: u64, have: &[u8]) -> Result<Next, IndexError> {
         match head.id {
             BLOCK => {
-                let block = match self.block(head, size, have)? {
-                    Ok(block) => block,
+                let found = match self.block(head, size, have)? {
+                    Ok(found) => found,
                     Err(wanted) => return Ok(wanted),
                 };
-                let from = self.at + head.len as u64;
                 if let Some(group) = &mut self.group {
-                    group.block = Some((block, from));
+                    group.block = Some(found);
                 }
             }
             BLOCK_DURATION => {
@@ -343,6 +325,17 @@ impl Reader {
                 };
                 if let Some(group) = &mut self.group {
                     group.duration = Some(duration.min(1 << 40) as i64);
+                }
+            }
+            ADDITIONS if size <= MAX_ADDITIONS => {
+                let body = have.get(head.len..);
+                let group = self.group.as_mut();
+                let text = group.and_then(|group| group.block.as_mut()?.text.as_mut());
+                if let Some(text) = text {
+                    let Some(body) = body.and_then(|body| body.get(..size as usize)) else {
+                        return Ok(Next::Bytes(head.len as u64 + size));
+                    };
+                    text.settings = text::settings_beside(body);
                 }
             }
             REFERENCE => {
@@ -356,7 +349,7 @@ impl Reader {
     }
 
     /// The beginning of a block, or what is wanted for it.
-    fn block(&self, head: Head, size: u64, have: &[u8]) -> Result<Result<Block, Next>, IndexError> {
+    fn block(&self, head: Head, size: u64, have: &[u8]) -> Result<Result<Found, Next>, IndexError> {
         let end = self.at + head.len as u64 + size;
         if end > self.len {
             return Ok(Err(Next::Bytes(u64::MAX)));
@@ -372,7 +365,21 @@ impl Reader {
                 let problem = format!("brings more than {} samples", self.options.max_samples);
                 Err(self.error("Segment/Cluster", IndexErrorKind::TooLarge, problem))
             }
-            Ok(block) => Ok(Ok(block)),
+            Ok(block) => {
+                let is_text = self.film.text_of.contains_key(&block.track);
+                let mut text = None;
+                if is_text && size <= MOST_CUE && block.frames.len() == 1 {
+                    if (body.len() as u64) < size {
+                        return Ok(Err(Next::Bytes(head.len as u64 + size)));
+                    }
+                    text = Some(Text {
+                        frame: body[block.frames[0].start as usize..].to_vec(),
+                        settings: String::new(),
+                    });
+                }
+                let from = self.at + head.len as u64;
+                Ok(Ok(Found { block, from, text }))
+            }
             Err(BlockError::Short) if have.len() as u64 <= MAX_BLOCK_HEAD => {
                 let more = (2 * have.len() as u64).max(WINDOW);
                 Ok(Err(Next::Bytes(more.min(head.len as u64 + size))))
@@ -390,16 +397,23 @@ impl Reader {
         }
     }
 
-    /// Adds the frames of a block whose body begins at `from`.
-    fn add(&mut self, block: &Block, from: u64, sync: bool, duration: Option<i64>) {
+    /// Adds the frames of a block, or the cue that it holds.
+    fn add(&mut self, found: &Found, sync: bool, duration: Option<i64>) {
         let Some(cluster) = &self.cluster else {
             return;
         };
+        let Found { block, from, text } = found;
+        let shown = cluster.time + i64::from(block.time);
+        if self.film.text_of.contains_key(&block.track) {
+            if let Some(text) = text {
+                self.film.add_cue(block.track, text, shown, duration);
+            }
+            return;
+        }
         let all = &mut self.film.frames;
         if all.len() >= MAX_TRACKS && !all.contains_key(&block.track) {
             return;
         }
-        let shown = cluster.time + i64::from(block.time);
         let frames: Vec<Range<u64>> = block
             .frames
             .iter()

@@ -85,12 +85,46 @@ pub struct Stated {
     pub name: Option<String>,
     /// Whether players take it without being asked.
     pub enabled: bool,
+    /// Whether they show it unless a viewer chooses otherwise; it says so itself.
+    pub default: bool,
+    /// Whether it is only what is said in another language than the film's.
+    pub forced: bool,
+    /// Whether it is for people who do not hear well.
+    pub sdh: bool,
     /// Nanoseconds of a frame, if all have the same.
     pub frame: Option<u64>,
     /// Nanoseconds by which its times are too late.
     pub delay: u64,
-    /// Why it cannot be played, whatever its codec.
-    pub refused: Option<&'static str>,
+    /// How its frames are kept.
+    pub kept: Kept,
+}
+
+/// How frames are kept in the file (ContentEncodings).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Kept {
+    /// As they are.
+    #[default]
+    AsIs,
+    /// Without these bytes, with which each of them begins (header stripping).
+    WithoutHead(Vec<u8>),
+    /// Compressed once more, by zlib.
+    Deflated,
+    /// So that they cannot be read, for this reason.
+    Not(&'static str),
+}
+
+impl Kept {
+    /// Why frames of picture and sound, which are played from where they lie, cannot be.
+    pub fn refused(&self) -> Option<&'static str> {
+        match self {
+            Kept::AsIs => None,
+            Kept::WithoutHead(_) => {
+                Some("its frames are stored without their beginnings (header stripping)")
+            }
+            Kept::Deflated => Some("its frames are compressed once more"),
+            Kept::Not(reason) => Some(reason),
+        }
+    }
 }
 
 /// Reads the body of `Tracks`.
@@ -118,10 +152,16 @@ fn track(entry: &Element) -> Stated {
             0x22_b59c => track.language = language(&child),
             0x22_b59d => tag = language(&child),
             0x536e => track.name = child.text(),
-            0x88 | 0xb9 => track.enabled &= child.unsigned() != 0,
+            0x88 => {
+                track.default = child.unsigned() != 0;
+                track.enabled &= track.default;
+            }
+            0xb9 => track.enabled &= child.unsigned() != 0,
+            0x55aa => track.forced = child.unsigned() != 0,
+            0x55ab => track.sdh = child.unsigned() != 0,
             0x23_e383 => track.frame = Some(child.unsigned()).filter(|frame| *frame > 0),
             0x56aa => track.delay = child.unsigned().min(SECOND as u64),
-            0x6d80 => track.refused = encoded(&child),
+            0x6d80 => track.kept = kept(&child),
             _ => {}
         }
     }
@@ -138,19 +178,34 @@ fn language(child: &Element) -> Option<String> {
     crate::mp4::language_tag(child.body)
 }
 
-/// Why frames that are encoded in these ways (ContentEncodings) cannot be played.
-fn encoded(encodings: &Element) -> Option<&'static str> {
-    let encoding = encodings.children().first(0x6240)?;
+/// How frames are kept that are encoded in these ways (ContentEncodings).
+fn kept(encodings: &Element) -> Kept {
+    // Those that are not of frames are of CodecPrivate.
+    let of_frames = |encoding: &Element| {
+        let scope = encoding.children().first(0x5032);
+        scope.is_none_or(|scope| scope.unsigned() & 1 != 0)
+    };
+    let mut found = encodings.children().filter(|child| child.id == 0x6240);
+    let Some(encoding) = found.find(of_frames) else {
+        return Kept::AsIs;
+    };
     if encoding.children().first(0x5035).is_some() {
-        return Some("encrypted");
+        return Kept::Not("encrypted");
     }
-    let how = encoding.children().first(0x5034)?;
-    Some(
-        match how.children().first(0x4254).map(|how| how.unsigned()) {
-            Some(3) => "its frames are stored without their beginnings (header stripping)",
-            _ => "its frames are compressed once more",
-        },
-    )
+    if found.any(|other| of_frames(&other)) {
+        return Kept::Not("its frames are encoded more than once");
+    }
+    let Some(how) = encoding.children().first(0x5034) else {
+        return Kept::AsIs;
+    };
+    match how.children().first(0x4254).map(|how| how.unsigned()) {
+        Some(3) => {
+            let settings = how.children().first(0x4255);
+            Kept::WithoutHead(settings.map_or_else(Vec::new, |head| head.body.to_vec()))
+        }
+        None | Some(0) => Kept::Deflated,
+        Some(_) => Kept::Not("its frames are compressed once more"),
+    }
 }
 
 fn picture(video: Option<Element>) -> Shape {
@@ -274,7 +329,7 @@ mod tests {
             let encodings = element(&[0x6d, 0x80], &element(&[0x62, 0x40], &how));
             let track = &parse(&element(&[0xae], &encodings))[0];
             assert!(
-                track.refused.is_some_and(|why| why.contains(words)),
+                track.kept.refused().is_some_and(|why| why.contains(words)),
                 "{track:?}"
             );
         }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::boxes::Boxed;
 use super::edits::Edit;
+use super::timed_text::decoded;
 use crate::chapters::{Chapter, MAX_CHAPTERS};
 use crate::samples::SampleTable;
 use crate::{Nanos, ticks_to_nanos};
@@ -128,21 +129,7 @@ fn text(sample: &[u8]) -> String {
         return String::new();
     };
     let length = usize::from(u16::from_be_bytes(*length)).min(rest.len());
-    let text = &rest[..length];
-    let wide = |text: &[u8], unit: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = text
-            .as_chunks::<2>()
-            .0
-            .iter()
-            .map(|two| unit(*two))
-            .collect();
-        String::from_utf16_lossy(&units)
-    };
-    match text {
-        [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
-        [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
-        _ => String::from_utf8_lossy(text).into_owned(),
-    }
+    decoded(&rest[..length])
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! [`reader`] walks the boxes of the file and asks for `moov` and `moof`; [`moov`] reads the tracks,
 //! with [`entry`] (and [`config`], [`audio_config`]) for what they are coded in, [`edits`] for what
-//! of them is shown, [`meta`] for names, [`chapters`]; [`tables`] and [`fragments`] give the samples; [`timeline`]
+//! of them is shown, [`meta`] for names, [`chapters`], [`subtitles`] (and [`timed_text`]); [`tables`] and [`fragments`] give the samples; [`timeline`]
 //! lays all of it on one timeline.
 //!
 //! The boxes are read by our own small reader ([`boxes`]) and not by a crate: sample entries are
@@ -22,7 +22,9 @@ mod fragments;
 mod meta;
 mod moov;
 mod reader;
+mod subtitles;
 mod tables;
+mod timed_text;
 mod timeline;
 
 pub(crate) use bits::Bits;

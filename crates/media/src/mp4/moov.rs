@@ -6,9 +6,11 @@ use super::edits::{self, Edit};
 use super::entry::{Entry, Known};
 use super::fragments::{Defaults, FragmentTrack, Gathered, Tracks};
 use super::meta;
+use super::subtitles::{self, Holds, Pending, Subtitles};
 use super::tables::{self, Limits};
 use crate::chapters::MAX_CHAPTERS;
 use crate::index_error::{IndexError, IndexErrorKind};
+use crate::text::TextTrack;
 use crate::{Kind, ticks_to_nanos};
 
 /// What `moov` says of a film.
@@ -22,6 +24,8 @@ pub struct Movie {
     pub tracks: Vec<Draft>,
     /// Its chapters.
     pub chapters: Chapters,
+    /// Its subtitles.
+    pub subtitles: Subtitles,
     /// What was passed over or put right.
     pub notes: Vec<String>,
     /// Whether movie fragments may follow (`mvex`), with what they leave unsaid.
@@ -129,6 +133,16 @@ impl Movie {
             _ if chapters.contains(&id) => return self.pass_over(id, "chapters"),
             b"vide" => Kind::Video,
             b"soun" => Kind::Audio,
+            b"text" | b"sbtl" | b"subt" => {
+                let name = meta::name_of(trak).or(handler.name);
+                let added = self.add_subtitles(&mdia, trak, (&header, name), limits);
+                return match added {
+                    Ok(Ok(())) => Ok(()),
+                    Ok(Err(reason)) => self.pass_over(id, &reason),
+                    // A film plays without.
+                    Err(error) => self.pass_over(id, &format!("subtitles: {error}")),
+                };
+            }
             other => return self.pass_over(id, handler_name(*other)),
         };
         let mdhd = mdia.need(b"mdhd")?;
@@ -211,6 +225,57 @@ impl Movie {
         Ok(())
     }
 
+    /// Takes a track of subtitles; why it is none that can be read, in words.
+    fn add_subtitles(
+        &mut self,
+        mdia: &Boxed,
+        trak: &Boxed,
+        (header, name): (&TrackHeader, Option<String>),
+        limits: &mut Limits,
+    ) -> Result<Result<(), String>, IndexError> {
+        let (timescale, language) = media_header(&mdia.need(b"mdhd")?)?;
+        let minf = mdia.need(b"minf")?;
+        let stbl = minf.need(b"stbl")?;
+        let holds = match Holds::of(&stbl.need(b"stsd")?) {
+            Ok(holds) => holds,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        if elsewhere(&minf)? {
+            return Ok(Err("its media is in another file".into()));
+        }
+        let edts = trak.find(b"edts")?;
+        let edit = edts.map(|edts| edits::read(&edts, &mut Vec::new()));
+        let edit = edit.transpose()?.unwrap_or_default();
+        let tables = tables::read(&stbl, limits)?;
+        let durations = tables
+            .samples
+            .iter()
+            .map(|sample| i64::from(sample.duration));
+        let track = TextTrack {
+            language: extended_language(mdia)?.or(language),
+            name,
+            ..subtitles::track(header.id, holds, header.enabled)
+        };
+        let Some(number) = self.subtitles.add_track(track) else {
+            return Ok(Err("too many subtitles".into()));
+        };
+        let delay = i64::try_from(edit.delay).unwrap_or(i64::MAX);
+        self.subtitles.add(Pending {
+            number,
+            id: header.id,
+            holds,
+            timescale,
+            delay: ticks_to_nanos(delay, self.timescale),
+            edit,
+            gathered: Gathered {
+                end_dts: durations.sum(),
+                samples: tables.samples,
+                ..Gathered::default()
+            },
+        });
+        Ok(Ok(()))
+    }
+
     fn pass_over(&mut self, id: u32, reason: &str) -> Result<(), IndexError> {
         self.note(format!("track {id} ({reason}) skipped"));
         Ok(())
@@ -219,16 +284,20 @@ impl Movie {
 
 impl Tracks for Movie {
     fn track(&mut self, id: u32) -> Option<FragmentTrack<'_>> {
-        let draft = self.tracks.iter_mut().find(|draft| draft.id == id)?;
         let defaults = self
             .fragments
             .iter()
             .flatten()
             .find(|defaults| defaults.track == id);
+        let draft = self.tracks.iter_mut().find(|draft| draft.id == id);
+        let (sound, gathered) = match draft {
+            Some(draft) => (draft.kind == Kind::Audio, &mut draft.gathered),
+            None => (false, self.subtitles.gathered(id)?),
+        };
         Some(FragmentTrack {
             defaults: defaults.copied().unwrap_or_default(),
-            sound: draft.kind == Kind::Audio,
-            gathered: &mut draft.gathered,
+            sound,
+            gathered,
         })
     }
 }
@@ -279,8 +348,8 @@ fn chapter_tracks(moov: &Boxed) -> Result<Vec<u32>, IndexError> {
 
 fn handler_name(kind: [u8; 4]) -> &'static str {
     match &kind {
-        b"text" => "text",
-        b"sbtl" | b"subt" | b"subp" | b"clcp" => "subtitles",
+        b"subp" => "subtitles as pictures",
+        b"clcp" => "closed captions",
         b"tmcd" => "time code",
         b"meta" | b"mdta" => "metadata",
         b"hint" => "hint track",

@@ -27,6 +27,8 @@ pub struct Reader {
     moofs: u32,
     movie: Option<Movie>,
     done: bool,
+    /// Whether texts of subtitles are read.
+    begun: bool,
 }
 
 /// Bytes asked for at a box that will probably be passed over.
@@ -54,11 +56,20 @@ impl Reader {
             moofs: 0,
             movie: None,
             done: false,
+            begun: false,
         }
     }
 
     /// See [`crate::Indexer::step`].
     pub fn step(&mut self) -> Result<Step, IndexError> {
+        if self.wanted().is_none()
+            && !std::mem::replace(&mut self.begun, true)
+            && let Some(movie) = &mut self.movie
+        {
+            for note in movie.subtitles.begin(self.options.max_texts) {
+                movie.note(note);
+            }
+        }
         if let Some(range) = self.wanted().or_else(|| self.text()) {
             return Ok(Step::Need(range));
         }
@@ -84,7 +95,10 @@ impl Reader {
         let Some(range) = self.wanted() else {
             if let (Some(text), Some(movie)) = (self.text(), &mut self.movie) {
                 check_whole(&text, bytes)?;
-                movie.chapters.feed(bytes);
+                match movie.chapters.wanted() {
+                    Some(_) => movie.chapters.feed(bytes),
+                    None => movie.subtitles.feed(bytes),
+                }
             }
             return Ok(());
         };
@@ -105,9 +119,11 @@ impl Reader {
         Ok(())
     }
 
-    /// The text of a chapter that is to be fed, when the boxes are known.
+    /// The text of a chapter or of subtitles that is to be fed, when the boxes are known.
     fn text(&self) -> Option<Range<u64>> {
-        self.movie.as_ref()?.chapters.wanted()
+        let movie = self.movie.as_ref()?;
+        let chapters = movie.chapters.wanted();
+        chapters.or_else(|| movie.subtitles.wanted())
     }
 
     /// The range that is to be fed; `None` at the end.

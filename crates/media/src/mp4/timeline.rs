@@ -87,13 +87,17 @@ pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexErr
     if tracks.is_empty() {
         return Err(unplayable(&movie));
     }
+    let start = zero.nanos(movie.timescale);
+    let texts = movie.subtitles.take();
+    let texts = texts.finish(start, &mut |note| movie.note(note));
     let title = Title {
         container,
         view: None,
         name: movie.name,
         tracks,
         duration,
-        chapters: arranged(movie.chapters.take(), zero.nanos(movie.timescale), duration),
+        chapters: arranged(movie.chapters.take(), start, duration),
+        texts,
         notes: movie.notes,
     };
     Ok(Index { title, tables })

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reelway_catalogue::{Protocols, Summary};
+use reelway_catalogue::{Protocols, SubtitleTrack, Summary};
 use reelway_media::{Index, Kind, ticks_to_nanos};
 use serde_json::{Value, json};
 
@@ -71,6 +71,16 @@ pub fn document(path: &Path, size: u64, index: &Index, with_samples: bool) -> Va
     let chapters: Vec<Value> = chapters
         .map(|chapter| json!({"start": seconds(chapter.start), "name": chapter.name}))
         .collect();
+    let subtitles: Vec<Value> = SubtitleTrack::all(&[], title)
+        .into_iter()
+        .map(|found| {
+            let named = found.named;
+            json!({
+                "label": found.label, "language": named.language,
+                "forced": named.forced, "default": named.default, "sdh": named.sdh,
+            })
+        })
+        .collect();
     let rates = Rates::of(title, &index.tables);
     json!({
         "file": path.to_string_lossy(),
@@ -84,6 +94,7 @@ pub fn document(path: &Path, size: u64, index: &Index, with_samples: bool) -> Va
         "rates": {"seconds": rates.step, "bits": rates.columns, "peak": rates.peak},
         "protocols": {"rtsp": protocols.rtsp, "hls": protocols.hls, "dash": protocols.dash},
         "chapters": chapters,
+        "subtitles": subtitles,
         "notes": title.notes,
         "tracks": tracks,
     })

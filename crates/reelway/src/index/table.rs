@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reelway_catalogue::Summary;
+use reelway_catalogue::{SubtitleTrack, Summary};
 use reelway_media::{Index, Kind, Nanos, SampleTable, Track};
 
 use super::figures::{BLOCK, Gops, Rates, Spread, bitrate, layout, overhead, seconds};
@@ -73,6 +73,9 @@ pub fn print(path: &Path, size: u64, index: &Index) {
         if track.kind == Kind::Video {
             print_gops(track, table);
         }
+    }
+    for subtitles in SubtitleTrack::all(&[], title) {
+        println!("  subtitles {}", subtitles.label);
     }
     for chapter in &title.chapters {
         let name = chapter.name.as_deref().unwrap_or("without a name");
