@@ -171,6 +171,11 @@ pub(super) const RECIPES: &[Recipe] = &[
         transport::cut,
     ),
     streamed(
+        "transport_latm",
+        "sound of AAC in LATM",
+        "@both @plain -f mpegts -mpegts_flags latm",
+    ),
+    streamed(
         "transport_hevc",
         "H.265 with an open GOP",
         "@both @x265 @x265p @aac -f mpegts",

@@ -80,6 +80,7 @@ fn playable(film: &Film, edits: Edits) -> Vec<Stream> {
             "hevc",
             "av1",
             "aac",
+            "aac_latm",
             "ac3",
             "eac3",
             "opus",

@@ -108,6 +108,10 @@ fn units_and_frames_are_those_that_ffmpeg_finds() {
                     bytes(film, stream.id, "null", &mine)
                 }
                 Kind::Video => pictures(film, &stream.codec, &mine),
+                // ffmpeg cannot take frames out of LATM; the same encoder's are in another film.
+                Kind::Audio if stream.codec == "aac_latm" => {
+                    sounds(&films::film("transport"), stream.id, true, &mine)
+                }
                 Kind::Audio => sounds(film, stream.id, matches!(track.codec, Codec::Aac(_)), &mine),
             };
             if !same {

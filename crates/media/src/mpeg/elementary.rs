@@ -126,6 +126,7 @@ impl Elementary {
             Coding::MpegVideo => Finder::Coded(Box::default()),
             Coding::MpegAudio => sounds(Framing::Mpeg),
             Coding::Adts => sounds(Framing::Adts),
+            Coding::Latm => sounds(Framing::Latm),
             Coding::Dolby => sounds(Framing::Dolby),
             Coding::Other(_) => return None,
         };
@@ -316,7 +317,7 @@ impl Elementary {
                 }
                 Some(Found {
                     start: frame.start,
-                    size: (frame.end - frame.body) as u32,
+                    size: frame.size as u32,
                     sync: kind.is_some(),
                     order: None,
                 })

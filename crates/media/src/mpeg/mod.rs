@@ -7,13 +7,14 @@
 //! has it made of the file by [`view`], which finds the beginning by the [`Place`](crate::Place)s in the index.
 //!
 //! [`reader`] goes through the file once: [`ts`] and [`ps`] take packets apart, [`psi`] says which streams there are, [`pes`] what time it
-//! is; [`elementary`] puts a stream together again, [`pictures`], [`coded`] and [`sounds`] find the samples in it. [`clock`] lays their times
+//! is; [`elementary`] puts a stream together again, [`pictures`], [`coded`] and [`sounds`] (with [`latm`]) find the samples in it. [`clock`] lays their times
 //! on one line, and [`film`] makes tracks of it.
 
 mod clock;
 mod coded;
 mod elementary;
 mod film;
+mod latm;
 mod nal;
 mod parameters;
 mod pes;

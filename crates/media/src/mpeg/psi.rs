@@ -28,6 +28,8 @@ pub enum Coding {
     MpegAudio,
     /// AAC with ADTS headers.
     Adts,
+    /// AAC in LATM.
+    Latm,
     /// AC-3 or E-AC-3.
     Dolby,
     /// What cannot be played, in words.
@@ -258,7 +260,7 @@ fn coding(kind: u8, descriptors: &[(u8, &[u8])]) -> Coding {
         0x03 | 0x04 => Coding::MpegAudio,
         0x0f => Coding::Adts,
         0x10 => Coding::Other("MPEG-4 Visual picture"),
-        0x11 => Coding::Other("AAC sound in LATM"),
+        0x11 => Coding::Latm,
         0x15 => Coding::Other("metadata"),
         0x1b => Coding::H264,
         0x24 => Coding::H265,

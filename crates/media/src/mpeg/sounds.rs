@@ -1,6 +1,9 @@
-//! Frames of sound in a stream: AAC with ADTS headers (ISO/IEC 14496-3 1.A.2.2), AC-3 and E-AC-3 (ETSI TS 102 366 4.3, E.1.2),
+//! Frames of sound in a stream: AAC with ADTS headers (ISO/IEC 14496-3 1.A.2.2) or in LATM ([`super::latm`]), AC-3 and E-AC-3 (ETSI TS 102 366 4.3, E.1.2),
 //! MPEG-1 and MPEG-2 (ISO/IEC 11172-3 2.4.2.3, 13818-3 2.4.2.3).
 
+use std::borrow::Cow;
+
+use super::latm;
 use crate::sample_entry::{dac3, dec3, decoder, esds, sound};
 
 /// Bytes of a frame that its length is in.
@@ -44,8 +47,12 @@ pub const GAP: u64 = if cfg!(fuzzing) { 2 << 10 } else { 4 << 20 };
 /// How sound is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// AAC.
+    /// AAC with ADTS headers.
     Adts,
+    /// AAC in LATM.
+    Latm,
+    /// AAC in one of the two, which the first frame tells.
+    Aac,
     /// AC-3 and E-AC-3, which begin alike.
     Dolby,
     /// MPEG-1 and MPEG-2, all layers.
@@ -57,10 +64,10 @@ pub enum Framing {
 pub struct Frame {
     /// Where it begins.
     pub start: usize,
-    /// Where what is played of it begins.
-    pub body: usize,
     /// Where it ends.
     pub end: usize,
+    /// Bytes of what is played of it.
+    pub size: usize,
 }
 
 /// What the first frame says of all.
@@ -117,6 +124,7 @@ impl Frames {
                 self.skip();
                 continue;
             };
+            self.framing = self.framing.told_by(rest);
             let mut end = start + head.len;
             let (mut blocks, mut parts) = (head.blocks, 1);
             // What follows tells whether it is a frame, and whether more belongs to it.
@@ -152,12 +160,24 @@ impl Frames {
                 continue;
             }
             self.at = end;
-            return Some(Frame {
-                start,
-                body: start + head.before,
-                end,
-            });
+            let Some(size) = self
+                .payload(&bytes[start..end])
+                .map(|payload| payload.len())
+            else {
+                self.lost += (end - start) as u64;
+                continue;
+            };
+            return Some(Frame { start, end, size });
         }
+    }
+
+    /// What is played of a frame that was found; `None`: it cannot be read.
+    pub fn payload<'a>(&self, frame: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        if self.framing == Framing::Latm {
+            return latm::payload(frame).map(Cow::Owned);
+        }
+        let before = self.framing.head(frame)?.before;
+        frame.get(before..).map(Cow::Borrowed)
     }
 
     fn skip(&mut self) {
@@ -177,9 +197,28 @@ impl Frames {
 }
 
 impl Framing {
+    /// Which of the two it is, of which this frame is the first.
+    fn told_by(self, frame: &[u8]) -> Framing {
+        match self {
+            Framing::Aac if latm::len(frame).is_some() => Framing::Latm,
+            Framing::Aac => Framing::Adts,
+            known => known,
+        }
+    }
+
     fn head(self, bytes: &[u8]) -> Option<Head> {
         let head = &beginning(bytes);
         match self {
+            Framing::Aac => {
+                let adts = Framing::Adts.head(bytes);
+                adts.or_else(|| Framing::Latm.head(bytes))
+            }
+            Framing::Latm => latm::len(bytes).map(|len| Head {
+                len,
+                before: 0,
+                joins: false,
+                blocks: 6,
+            }),
             Framing::Adts => {
                 if head[0] != 0xff || head[1] & 0xf6 != 0xf0 {
                     return None;
@@ -231,6 +270,13 @@ impl Framing {
             entry: sound(code, rate, channels.into(), config),
         };
         match self {
+            Framing::Aac => self.told_by(frame).kind(frame),
+            Framing::Latm => {
+                let config = latm::config(frame)?;
+                let (rate, length) = (config.rate, config.length);
+                let esds = esds(&config.specific);
+                Some(entry(b"mp4a", rate, length, config.channels, &esds))
+            }
             Framing::Adts => {
                 let head = beginning(frame);
                 let object = (head[2] >> 6) + 1;

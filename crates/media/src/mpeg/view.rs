@@ -34,7 +34,7 @@ impl How {
             (Codec::H265(_), _) => How::Units(Family::H265),
             (Codec::MpegVideo(_), _) => How::Bytes,
             (Codec::MpegAudio(_), _) => How::Frames(Framing::Mpeg),
-            (Codec::Aac(_), _) => How::Frames(Framing::Adts),
+            (Codec::Aac(_), _) => How::Frames(Framing::Aac),
             (Codec::Ac3 | Codec::Eac3, _) => How::Frames(Framing::Dolby),
             (_, Kind::Video | Kind::Audio) => return None,
         })
@@ -372,10 +372,9 @@ impl Out<'_> {
                 let Some(frame) = frames.next(bytes, is_whole) else {
                     break;
                 };
-                let size = (frame.end - frame.body) as u64;
-                if size != self.left.end - self.left.start
-                    || !self.put(&bytes[frame.body..frame.end])
-                {
+                let is_it = frame.size as u64 == self.left.end - self.left.start;
+                let payload = frames.payload(&bytes[frame.start..frame.end])?;
+                if !is_it || !self.put(&payload) {
                     return None;
                 }
             }

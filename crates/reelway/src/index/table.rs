@@ -59,7 +59,10 @@ pub fn print(path: &Path, size: u64, index: &Index) {
             .unwrap_or_default();
         let shape = match (&track.picture, &track.sound) {
             (Some(picture), _) => format!(", {}×{}", picture.width, picture.height),
-            (_, Some(sound)) => format!(", {} channels, {} Hz", sound.channels, sound.rate),
+            (_, Some(sound)) => {
+                let plural = if sound.channels == 1 { "" } else { "s" };
+                format!(", {} channel{plural}, {} Hz", sound.channels, sound.rate)
+            }
             _ => String::new(),
         };
         println!(
