@@ -54,7 +54,7 @@ fn measure(dir: &std::path::Path) -> anyhow::Result<Report> {
         let start = reelway_clock::now();
         let (identity, index) = index_path(&path)?;
         let indexed = reelway_clock::now();
-        IndexFile::write(&file, &identity, &index.title, &index.tables)?;
+        IndexFile::write(&file, &identity, &index.title, &index.tables, None)?;
         let written = reelway_clock::now();
         IndexFile::open(&file, &identity)?;
         indexing.push(millis(indexed.since(start)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use reelway_media::{Kind, Nanos, Samples, Title, Track, ticks_to_nanos};
 use reelway_rtp::Payload;
-use reelway_sys::FileIdentity;
+use reelway_sys::{FileIdentity, Mark};
 use serde::{Deserialize, Serialize};
 
 use crate::subtitles::SubtitleFile;
@@ -23,6 +23,8 @@ pub struct Film {
     pub title: Arc<Title>,
     /// The sample records.
     pub samples: Arc<dyn Samples>,
+    /// By what its file is known to be the same when it has grown; `None`: it must not change.
+    pub mark: Option<Mark>,
 }
 
 impl Film {

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use reelway_media::{RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, Stored, Title};
-use reelway_sys::FileIdentity;
+use reelway_sys::{FileIdentity, Mark};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -68,6 +68,8 @@ pub struct IndexFile {
     file: Arc<File>,
     /// For each track: where its records begin, and how many there are.
     tables: Vec<(u64, u32)>,
+    /// Of the film's file, where it may grow.
+    pub mark: Option<Mark>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -76,7 +78,15 @@ struct Brief {
     inode: u64,
     size: u64,
     mtime_ns: i64,
+    /// [`Mark`]: where it is from, and its sum.
+    mark: Option<(u64, u64)>,
     summary: Summary,
+}
+
+impl Brief {
+    fn mark(&self) -> Option<Mark> {
+        self.mark.map(|(from, sum)| Mark { from, sum })
+    }
 }
 
 /// The fixed part before everything else.
@@ -128,7 +138,7 @@ impl Prefix {
         &self,
         file: &mut impl Read,
         identity: &FileIdentity,
-    ) -> Result<Summary, IndexFileError> {
+    ) -> Result<Brief, IndexFileError> {
         let mut bytes = vec![0; self.brief_bytes as usize];
         file.read_exact(&mut bytes)
             .map_err(|_| IndexFileError::Damaged)?;
@@ -145,7 +155,7 @@ impl Prefix {
         if made_from != *identity {
             return Err(IndexFileError::OtherFilm);
         }
-        Ok(brief.summary)
+        Ok(brief)
     }
 }
 
@@ -161,12 +171,14 @@ impl IndexFile {
         identity: &FileIdentity,
         title: &Title,
         tables: &[SampleTable],
+        mark: Option<Mark>,
     ) -> Result<(), IndexFileError> {
         let brief = Brief {
             device: identity.device,
             inode: identity.inode,
             size: identity.size,
             mtime_ns: identity.mtime_ns,
+            mark: mark.map(|mark| (mark.from, mark.sum)),
             summary: Summary::of(title),
         };
         let brief = postcard::to_stdvec(&brief).map_err(io::Error::other)?;
@@ -217,6 +229,15 @@ impl IndexFile {
 
     /// What lists show of a film, without reading the rest.
     pub fn summary(path: &Path, identity: &FileIdentity) -> Result<Summary, IndexFileError> {
+        Ok(IndexFile::brief(path, identity)?.summary)
+    }
+
+    /// The mark of a film's file, without reading the rest.
+    pub fn mark(path: &Path, identity: &FileIdentity) -> Result<Option<Mark>, IndexFileError> {
+        Ok(IndexFile::brief(path, identity)?.mark())
+    }
+
+    fn brief(path: &Path, identity: &FileIdentity) -> Result<Brief, IndexFileError> {
         let mut file = File::open(path)?;
         Prefix::read(&mut file)?.read_brief(&mut file, identity)
     }
@@ -229,7 +250,7 @@ impl IndexFile {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
         let prefix = Prefix::read(&mut file)?;
-        prefix.read_brief(&mut file, identity)?;
+        let mark = prefix.read_brief(&mut file, identity)?.mark();
         if prefix.title_bytes > length {
             return Err(IndexFileError::Damaged);
         }
@@ -273,7 +294,7 @@ impl IndexFile {
         if at != length {
             return Err(IndexFileError::Damaged);
         }
-        Ok((title, IndexFile { file, tables }))
+        Ok((title, IndexFile { file, tables, mark }))
     }
 }
 
@@ -392,7 +413,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = IndexFile::path_for(dir.path(), &IDENTITY);
         let index = an_index();
-        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables).unwrap();
+        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables, None).unwrap();
         let (title, samples) = IndexFile::open(&path, &IDENTITY).unwrap();
         assert_eq!(title, index.title);
         assert_eq!(
@@ -424,7 +445,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.rwx");
         let index = an_index();
-        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables).unwrap();
+        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables, None).unwrap();
         let good = fs::read(&path).unwrap();
         for at in (0..good.len())
             .step_by(97)
@@ -450,7 +471,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.rwx");
         let index = an_index();
-        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables).unwrap();
+        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables, None).unwrap();
         let changed = FileIdentity {
             mtime_ns: 5,
             ..IDENTITY

@@ -4,16 +4,19 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use reelway_media::Index;
 use reelway_supervise::{self as supervise, lock};
+use reelway_sys::FileIdentity;
 use tracing::{debug, info, warn};
 
 use crate::entry::{Entry, State, Summary};
+use crate::growth::{self, Pace};
 use crate::index_file::IndexFile;
 use crate::indexing::{IndexingError, foreign_container};
 use crate::library::{Change, Shared};
@@ -41,6 +44,10 @@ pub(crate) struct Keeper {
     shared: Arc<Shared>,
     /// What the last look that failed said, so that it is told once.
     told: Option<String>,
+    /// Of files that grow.
+    pace: Pace,
+    /// Whether a film has grown that is to be indexed again later.
+    growing: bool,
 }
 
 /// What one walk leaves to do.
@@ -51,17 +58,23 @@ pub(crate) struct Work {
 
 impl Keeper {
     pub fn new(shared: Arc<Shared>) -> Keeper {
-        Keeper { shared, told: None }
+        Keeper {
+            shared,
+            told: None,
+            pace: Pace::default(),
+            growing: false,
+        }
     }
 
     pub fn run(&mut self, first: Work, events: &mpsc::Receiver<Event>) {
         self.index(first);
         self.prune();
         loop {
-            let unfinished = lock(&self.shared.library)
+            let is_unfinished = lock(&self.shared.library)
                 .entries
                 .values()
                 .any(|entry| matches!(entry.state, State::NotReady { .. }));
+            let unfinished = is_unfinished || self.growing;
             let unsaved = self.shared.memory.problem().is_some();
             let patience = self.shared.shelf.patience(unfinished);
             let patience = if unsaved {
@@ -103,8 +116,12 @@ impl Keeper {
         let files: Vec<String> = found.iter().map(|found| found.file.clone()).collect();
         let names = naming::names(&files);
         let mut change = Change::default();
+        let grown = self.grown(&names, &found);
         let mut to_index = Vec::new();
         let mut entries = BTreeMap::new();
+        self.growing = !grown.is_empty();
+        let there: HashSet<PathBuf> = found.iter().map(|found| found.path.clone()).collect();
+        self.pace.retain(|path| there.contains(path));
         let mut library = lock(&self.shared.library);
         for (name, found) in names.into_iter().zip(found) {
             let old = library.entries.remove(&name);
@@ -129,6 +146,23 @@ impl Keeper {
                         to_index.push((name.clone(), found));
                     }
                     entry
+                }
+                // Played as far as it was indexed, until it is indexed again.
+                Some(old) if grown.contains(&name) => {
+                    if self.pace.is_due(&found.path, reelway_clock::now()) {
+                        to_index.push((name.clone(), found.clone()));
+                    }
+                    match old.subtitles == found.subtitles {
+                        true => old,
+                        false => {
+                            change.changed.push(name.clone());
+                            let known = Found {
+                                identity: old.identity,
+                                ..found
+                            };
+                            Arc::new(new_entry(&name, &known, old.state.clone()))
+                        }
+                    }
                 }
                 old => {
                     change.changed.push(name.clone());
@@ -165,6 +199,26 @@ impl Keeper {
         Work { to_index }
     }
 
+    /// The names of films that play and whose files have grown since they were indexed, and are the same otherwise.
+    fn grown(&self, names: &[String], found: &[Found]) -> HashSet<String> {
+        let before: Vec<Arc<Entry>> = {
+            let library = lock(&self.shared.library);
+            let all = names.iter().zip(found);
+            let entries = all.filter_map(|(name, found)| {
+                let entry = library.entries.get(name)?;
+                let is_it = entry.path == found.path && matches!(entry.state, State::Ready(_));
+                let may_be = entry.identity != found.identity
+                    && entry.identity.may_have_grown_into(&found.identity)
+                    && found.problem.is_none();
+                (is_it && may_be).then(|| entry.clone())
+            });
+            entries.collect()
+        };
+        // Their files are looked at, which may take time.
+        let grown = before.iter().filter(|entry| self.shared.has_grown(entry));
+        grown.map(|entry| entry.name.clone()).collect()
+    }
+
     /// The state of a film that need not be indexed.
     fn known_state(&self, found: &Found) -> Option<State> {
         if let Some(reason) = found.problem.clone() {
@@ -178,8 +232,11 @@ impl Keeper {
         Some(State::Ready(Arc::new(summary)))
     }
 
-    fn index(&self, work: Work) {
-        for (name, found) in work.to_index {
+    fn index(&mut self, work: Work) {
+        for (name, mut found) in work.to_index {
+            let began = reelway_clock::now();
+            // As far as it was indexed before it has grown.
+            let plays = self.plays(&name, &found.path);
             let indexed = supervise::guard("indexing", || {
                 supervise::inject("library.index");
                 self.shared.shelf.index(&found)
@@ -191,9 +248,12 @@ impl Keeper {
                 })
             });
             let state = match indexed {
-                Ok((identity, index)) if identity == found.identity => {
+                Ok((identity, index))
+                    if identity == found.identity || grows(&found, &identity, &index) =>
+                {
+                    found.identity = identity;
                     let summary = Arc::new(Summary::of(&index.title));
-                    for note in &index.title.notes {
+                    for note in index.title.notes.iter().filter(|_| !plays) {
                         info!(film = name, "{note}");
                     }
                     self.shared.keep(&name, &found.path, identity, index);
@@ -214,17 +274,30 @@ impl Keeper {
                     }
                 }
             };
-            self.set_state(&name, &found, state);
+            let is_ready = matches!(state, State::Ready(_));
+            if is_ready || !plays {
+                self.set_state(&name, &found, state);
+            }
+            if is_ready {
+                let now = reelway_clock::now();
+                self.pace.took(&found.path, now, now.since(began));
+            }
         }
+    }
+
+    /// Whether the film of this name plays, and lies there.
+    fn plays(&self, name: &str, path: &Path) -> bool {
+        let entry = self.shared.entry(name);
+        let listed = entry.filter(|entry| entry.path == path);
+        listed.is_some_and(|entry| matches!(entry.state, State::Ready(_)))
     }
 
     fn set_state(&self, name: &str, found: &Found, state: State) {
         let mut library = lock(&self.shared.library);
-        let Some(entry) = library
-            .entries
-            .get_mut(name)
-            .filter(|entry| entry.identity == found.identity)
-        else {
+        let Some(entry) = library.entries.get_mut(name).filter(|entry| {
+            let is_older = entry.identity.may_have_grown_into(&found.identity);
+            entry.identity == found.identity || (entry.path == found.path && is_older)
+        }) else {
             return;
         };
         let same = match (&entry.state, &state) {
@@ -264,6 +337,12 @@ impl Keeper {
             }
         }
     }
+}
+
+/// Whether a film has only grown between being found and being read.
+fn grows(found: &Found, identity: &FileIdentity, index: &Index) -> bool {
+    let may_be = found.identity.may_have_grown_into(identity);
+    may_be && growth::mark(&found.path, identity, index).is_some()
 }
 
 fn new_entry(name: &str, found: &Found, state: State) -> Entry {

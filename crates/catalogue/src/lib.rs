@@ -12,6 +12,7 @@ mod catalogue;
 mod config;
 mod directory;
 mod entry;
+mod growth;
 mod index_file;
 mod indexing;
 mod intake;

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, Weak};
 
 use reelway_media::Index;
 use reelway_supervise::{self as supervise, lock};
-use reelway_sys::FileIdentity;
+use reelway_sys::{FileIdentity, Mark};
 use tracing::warn;
 
 use crate::entry::{CatalogueError, Entry, Film};
+use crate::growth;
 use crate::index_file::IndexFile;
 use crate::shelf::{Found, Shelf};
 use crate::unsaved::{Full, IndexMemory};
@@ -91,7 +92,10 @@ impl Shared {
         // newcomers may load the same film at once; the second one's copy lives as long as its holder.
         let film = match self.read_index(&entry.name, &entry.path, &entry.identity) {
             Some(film) => film,
-            None => self.index_again(entry)?,
+            None => match self.newer(entry) {
+                Some(newer) => return self.load(&newer),
+                None => self.index_again(entry)?,
+            },
         };
         let mut library = lock(&self.library);
         library.loaded.retain(|_, film| film.strong_count() > 0);
@@ -100,6 +104,14 @@ impl Shared {
             .insert(entry.name.clone(), Arc::downgrade(&film));
         library.used(&film);
         Ok(film)
+    }
+
+    /// What the film of an entry has become meanwhile, if it has grown and was indexed anew.
+    fn newer(&self, entry: &Entry) -> Option<Arc<Entry>> {
+        let is_newer = |now: &Arc<Entry>| {
+            now.identity != entry.identity && entry.identity.may_have_grown_into(&now.identity)
+        };
+        self.entry(&entry.name).filter(is_newer)
     }
 
     /// The film of a playable entry, if it is in memory.
@@ -120,6 +132,7 @@ impl Shared {
                 path: film.to_owned(),
                 identity: *identity,
                 title: Arc::new(title),
+                mark: samples.mark,
                 samples: Arc::new(samples),
             })),
             Err(error) => {
@@ -165,25 +178,38 @@ impl Shared {
                 most >> 20
             ))
         };
-        if self.save(&entry.identity, &index)
+        let mark = growth::mark(&entry.path, &entry.identity, &index);
+        if self.save(&entry.identity, &index, mark)
             && let Some(film) = self.read_index(&entry.name, &entry.path, &entry.identity)
         {
             return Ok(film);
         }
-        self.keep_in_memory(&entry.name, &entry.path, entry.identity, index)
+        self.keep_in_memory(&entry.name, &entry.path, entry.identity, (index, mark))
             .map_err(full)
+    }
+
+    /// Whether the file of a playable film, listed as `entry`, is still the same and has only grown.
+    pub fn has_grown(&self, entry: &Entry) -> bool {
+        let in_memory = self.memory.get(&entry.identity).and_then(|film| film.mark);
+        let on_disk = || {
+            let path = IndexFile::path_for(self.index.as_ref()?, &entry.identity);
+            IndexFile::mark(&path, &entry.identity).ok()?
+        };
+        let mark = in_memory.or_else(on_disk);
+        mark.is_some_and(|mark| growth::has_grown(&entry.path, &entry.identity, &mark))
     }
 
     /// Saves an index; where that cannot be done, keeps it in memory for as long as there is room.
     pub fn keep(&self, name: &str, path: &Path, identity: FileIdentity, index: Index) {
-        if !self.save(&identity, &index) {
+        let mark = growth::mark(path, &identity, &index);
+        if !self.save(&identity, &index, mark) {
             // Without room, it is indexed again when it is wanted.
-            let _ = self.keep_in_memory(name, path, identity, index);
+            let _ = self.keep_in_memory(name, path, identity, (index, mark));
         }
     }
 
     /// Writes an index file; false where that cannot be done.
-    fn save(&self, identity: &FileIdentity, index: &Index) -> bool {
+    fn save(&self, identity: &FileIdentity, index: &Index, mark: Option<Mark>) -> bool {
         let Some(directory) = &self.index else {
             return false;
         };
@@ -193,7 +219,7 @@ impl Shared {
         let path = IndexFile::path_for(directory, identity);
         let written = fs::create_dir_all(directory)
             .map_err(Into::into)
-            .and_then(|()| IndexFile::write(&path, identity, &index.title, &index.tables));
+            .and_then(|()| IndexFile::write(&path, identity, &index.title, &index.tables, mark));
         match &written {
             Ok(()) => self.memory.wrote(),
             Err(error) => self.memory.failed(directory, error),
@@ -206,7 +232,7 @@ impl Shared {
         name: &str,
         path: &Path,
         identity: FileIdentity,
-        index: Index,
+        (index, mark): (Index, Option<Mark>),
     ) -> Result<Arc<Film>, Full> {
         let tables = Arc::new(index.tables);
         let film = Film {
@@ -215,6 +241,7 @@ impl Shared {
             identity,
             title: Arc::new(index.title),
             samples: tables.clone(),
+            mark,
         };
         let directory = self.index.as_deref().unwrap_or(Path::new(""));
         let path = IndexFile::path_for(directory, &identity);

@@ -241,7 +241,7 @@ impl IndexMemory {
             }
         }
         for (film, tables, path) in waiting {
-            let written = IndexFile::write(&path, &film.identity, &film.title, &tables);
+            let written = IndexFile::write(&path, &film.identity, &film.title, &tables, film.mark);
             match written {
                 Ok(()) => {
                     self.wrote();
@@ -319,6 +319,7 @@ mod tests {
             },
             title: Arc::new(Title::new(Vec::new())),
             samples: tables.clone(),
+            mark: None,
         };
         (film, tables)
     }

@@ -1,6 +1,6 @@
 //! Films as they are served: indexed, packaged, opened. Made when first asked for, kept while in use.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -22,6 +22,8 @@ use crate::conditional::Validators;
 const KEPT: usize = 24 << 20;
 /// What a film is taken to need at least: a two-hour one has 45 KiB of tables, and its files are open.
 const LEAST: usize = 64 << 10;
+/// Versions of films kept that have grown since.
+const OLDER: usize = 64;
 /// Films made ready at once: each reads its whole index.
 const MAKING: usize = 4;
 
@@ -149,6 +151,8 @@ pub(crate) struct Films {
     library: Library,
     options: Options,
     slots: Mutex<HashMap<String, Arc<Slot>>>,
+    /// Versions of films that have grown since, for those who watch them; the one used last at the back.
+    older: Mutex<VecDeque<Arc<Show>>>,
     uses: AtomicU64,
     making: Semaphore,
 }
@@ -159,6 +163,7 @@ impl Films {
             library,
             options,
             slots: Mutex::default(),
+            older: Mutex::default(),
             uses: AtomicU64::new(0),
             making: Semaphore::new(MAKING),
         }
@@ -208,6 +213,40 @@ impl Films {
         }
     }
 
+    /// This version of a film, or what it has become by growing: those who began with a version go on with it.
+    pub fn version(&self, show: Arc<Show>, version: Option<&str>) -> Arc<Show> {
+        let Some(version) = version.filter(|version| *version != show.version) else {
+            return show;
+        };
+        let mut older = supervise::whole(self.older.lock());
+        let is_it =
+            |other: &Arc<Show>| other.version == version && other.film.name == show.film.name;
+        let found = older
+            .iter()
+            .position(is_it)
+            .and_then(|place| older.remove(place));
+        if let Some(found) = &found {
+            older.push_back(found.clone());
+        }
+        found.unwrap_or(show)
+    }
+
+    /// Keeps a version of a film that has grown since; where it was replaced, those kept of it go.
+    fn keep(&self, slot: &Slot, now: &FileIdentity) {
+        let Some(show) = slot.show.get() else {
+            return;
+        };
+        let mut older = supervise::whole(self.older.lock());
+        if slot.identity.may_have_grown_into(now) && show.film.mark.is_some() {
+            older.push_back(show.clone());
+            if older.len() > OLDER {
+                older.pop_front();
+            }
+        } else {
+            older.retain(|other| other.film.name != show.film.name);
+        }
+    }
+
     /// The film of this name.
     pub async fn get(&self, name: &str) -> Result<Arc<Show>, ShowError> {
         let catalogue = self.library.catalogue();
@@ -243,6 +282,9 @@ impl Films {
         if let Some(slot) = slots.get(name).filter(|slot| slot.identity == identity) {
             slot.used.store(now, Ordering::Relaxed);
             return slot.clone();
+        }
+        if let Some(slot) = slots.get(name) {
+            self.keep(slot, &identity);
         }
         let memory = |slot: &Arc<Slot>| slot.show.get().map_or(LEAST, |show| show.memory());
         let mut held = LEAST + slots.values().map(memory).sum::<usize>();

@@ -41,7 +41,11 @@ impl OpenFilm {
     /// Its file cannot be opened, or is another than the one that was indexed.
     pub fn open(film: Arc<Film>, store: &Store) -> Result<OpenFilm, OpenError> {
         let failed = |error| OpenError::Open(film.name.clone(), error);
-        let file = store.open(&film.path).map_err(failed)?;
+        let file = match film.mark {
+            Some(mark) => store.open_grown(&film.path, (film.identity, mark)),
+            None => store.open(&film.path),
+        };
+        let file = file.map_err(failed)?;
         if file.identity() != film.identity {
             return Err(OpenError::Replaced(film.name.clone()));
         }
@@ -94,6 +98,7 @@ mod tests {
                 identity,
                 title: Arc::new(Title::new(Vec::new())),
                 samples: Arc::new(Vec::new()),
+                mark: None,
             })
         };
         let indexed = store.open(&path).unwrap().identity();

@@ -119,6 +119,7 @@ fn main() {
         identity,
         title: Arc::new(index.title),
         samples,
+        mark: None,
     };
     let film = Arc::new(film);
     let store = Store::new(StoreConfig {

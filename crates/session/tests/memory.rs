@@ -56,6 +56,7 @@ fn film(number: u64) -> Arc<Film> {
         },
         title: Arc::new(title),
         samples,
+        mark: None,
     })
 }
 

@@ -13,8 +13,8 @@ use reelway_cache::{BlockId, FilmId};
 use reelway_clock::Monotonic;
 use reelway_pool::{News, Pin};
 use reelway_supervise as supervise;
-use reelway_sys::FileIdentity;
 use reelway_sys::region::{Page, Paging};
+use reelway_sys::{FileIdentity, Mark};
 
 use crate::block_source::{BlockSource, Opener};
 use crate::config::{ReadBy, StoreConfig};
@@ -313,7 +313,11 @@ impl Inner {
         Ok(Source::new(Arc::new(view), lane, number, None))
     }
 
-    pub fn open(self: &Arc<Self>, path: &Path) -> io::Result<Source> {
+    pub fn open(
+        self: &Arc<Self>,
+        path: &Path,
+        known: Option<(FileIdentity, Mark)>,
+    ) -> io::Result<Source> {
         let opener = lock(&self.openers)
             .iter()
             .find(|(prefix, _)| path.starts_with(prefix))
@@ -328,7 +332,7 @@ impl Inner {
             let number = self.opened(source.identity());
             return Ok(Source::new(source, lane, number, tier));
         }
-        let (file, refused) = LocalFile::open(path)?;
+        let (file, refused) = LocalFile::open(path, known)?;
         let (disk, lane) = self.disk(file.identity.device, file.by)?;
         let number = self.opened(file.identity);
         let file = Arc::new(OnDisk::new(file, refused, disk));

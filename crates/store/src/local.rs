@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use reelway_sys::files::is_fuse;
-use reelway_sys::{FileIdentity, open_direct};
+use reelway_sys::{FileIdentity, Mark, open_direct};
 
 use crate::config::ReadBy;
 use crate::error::ReadError;
@@ -24,6 +24,8 @@ pub(crate) struct LocalFile {
     direct: Option<Arc<File>>,
     buffered: Arc<File>,
     direct_refused: AtomicBool,
+    /// By what it is known to be the same though it has grown; `None`: it must not have changed at all.
+    mark: Option<Mark>,
 }
 
 impl LocalFile {
@@ -31,7 +33,13 @@ impl LocalFile {
     ///
     /// Files of FUSE are read by threads: a ring's read that such a file system answers in part (Linux
     /// 6.18, `FOPEN_DIRECT_IO`) comes back as a whole one, with the first bytes again in the rest.
-    pub fn open(path: &Path) -> io::Result<(LocalFile, Option<io::Error>)> {
+    ///
+    /// `known` is what the file was before, where it may have grown since, and its mark: if it has, it is opened as what it
+    /// was.
+    pub fn open(
+        path: &Path,
+        known: Option<(FileIdentity, Mark)>,
+    ) -> io::Result<(LocalFile, Option<io::Error>)> {
         let buffered = File::open(path)?;
         let metadata = buffered.metadata()?;
         if !metadata.is_file() {
@@ -40,14 +48,17 @@ impl LocalFile {
                 "not a regular file",
             ));
         }
-        let identity = FileIdentity::from(&metadata);
+        let own = FileIdentity::from(&metadata);
+        let known = known.filter(|(known, mark)| is_still(&buffered, &own, known, Some(mark)));
+        let (identity, mark) = known.map_or((own, None), |(known, mark)| (known, Some(mark)));
         let by = match is_fuse(&buffered) {
             Ok(false) => ReadBy::Ring,
             Ok(true) | Err(_) => ReadBy::Threads,
         };
         // The path may have come to name another file in between; then the direct one is not taken.
         let direct = open_direct(path).and_then(|file| {
-            let same = FileIdentity::from(&file.metadata()?) == identity;
+            let now = FileIdentity::from(&file.metadata()?);
+            let same = now == identity || (mark.is_some() && identity.may_have_grown_into(&now));
             same.then_some(Arc::new(file))
                 .ok_or_else(|| io::Error::other("the file was replaced while it was opened"))
         });
@@ -62,6 +73,7 @@ impl LocalFile {
             direct,
             buffered: Arc::new(buffered),
             direct_refused: AtomicBool::new(false),
+            mark,
         };
         Ok((file, refused))
     }
@@ -69,12 +81,16 @@ impl LocalFile {
     /// Fails if the file is another than the one opened.
     fn check(&self) -> Result<(), ReadError> {
         match self.buffered.metadata() {
-            Ok(metadata) if FileIdentity::from(&metadata) == self.identity => Ok(()),
+            Ok(metadata) if self.is_still(&FileIdentity::from(&metadata)) => Ok(()),
             Ok(_) => Err(ReadError::Changed {
                 path: self.path.clone(),
             }),
             Err(error) => Err(self.error(0, error)),
         }
+    }
+
+    fn is_still(&self, now: &FileIdentity) -> bool {
+        is_still(&self.buffered, now, &self.identity, self.mark.as_ref())
     }
 
     fn direct(&self) -> Option<&Arc<File>> {
@@ -90,6 +106,12 @@ impl LocalFile {
             error: Arc::new(error),
         }
     }
+}
+
+/// Whether a file, which is `now`, is what it was: `known`, or grown since, where its mark is known.
+fn is_still(file: &File, now: &FileIdentity, known: &FileIdentity, mark: Option<&Mark>) -> bool {
+    let has_grown = |mark: &Mark| known.may_have_grown_into(now) && mark.is_of(file, known.size);
+    now == known || mark.is_some_and(has_grown)
 }
 
 /// How far the reading of a block is. Most are one direct read; a short one is continued through the

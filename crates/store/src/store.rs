@@ -12,8 +12,8 @@ use reelway_cache::{Film, FilmId};
 use reelway_clock::Monotonic;
 use reelway_pool::tier::TierStats;
 use reelway_pool::{Ahead, News, What};
-use reelway_sys::FileIdentity;
 use reelway_sys::region::{ALIGNMENT, Page, Paging, Region};
+use reelway_sys::{FileIdentity, Mark};
 
 use crate::ahead;
 use crate::block_source::Opener;
@@ -185,7 +185,17 @@ impl Store {
     /// Opens a film file, or gives the one that is open. Compare [`Source::identity`] with what the
     /// film's index was made from.
     pub fn open(&self, path: &Path) -> io::Result<Arc<Source>> {
-        let source = self.0.0.open(path)?;
+        let source = self.0.0.open(path, None)?;
+        Ok(self.share(source))
+    }
+
+    /// Opens a film file that may have grown since it was indexed; `known` is what it was then, and its mark. Where it is that
+    /// file still, the source is as long as the file was, and has its identity; else it is as by [`Store::open`].
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open_grown(&self, path: &Path, known: (FileIdentity, Mark)) -> io::Result<Arc<Source>> {
+        let source = self.0.0.open(path, Some(known))?;
         Ok(self.share(source))
     }
 

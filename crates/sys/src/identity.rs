@@ -46,6 +46,13 @@ impl FileIdentity {
         *self == file || *self == file.of_view(self.size)
     }
 
+    /// Whether this file may have become `now` by growing: it is the same file, and not shorter. That what it had is unchanged,
+    /// its [`Mark`](crate::Mark) says.
+    pub fn may_have_grown_into(&self, now: &FileIdentity) -> bool {
+        let is_same = (self.device, self.inode) == (now.device, now.inode);
+        is_same && !self.is_remote() && self.size <= now.size && self.mtime_ns <= now.mtime_ns
+    }
+
     /// Whether it is a film on another server.
     pub fn is_remote(&self) -> bool {
         self.device & REMOTE != 0

@@ -34,6 +34,7 @@ pub mod files;
 pub mod folder;
 mod identity;
 pub mod limits;
+mod mark;
 pub mod marks;
 pub mod netlink;
 pub mod once;
@@ -52,6 +53,7 @@ pub mod wake;
 
 pub use direct::open_direct;
 pub use identity::{FileIdentity, device_numbers};
+pub use mark::Mark;
 
 /// The result of a call that returns -1 on error.
 pub(crate) fn check(result: i64) -> std::io::Result<i64> {

@@ -236,6 +236,7 @@ fn film(path: &Path, store: &Store) -> anyhow::Result<OpenFilm> {
         identity,
         title: Arc::new(index.title),
         samples: Arc::new(index.tables),
+        mark: None,
     };
     Ok(OpenFilm::open(Arc::new(film), store)?)
 }

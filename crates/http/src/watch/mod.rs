@@ -106,6 +106,7 @@ impl Watch {
     async fn find(&self, title: &str, target: Target, request: &Parts, caller: Caller) -> Answered {
         let show = self.films.get(title).await;
         let show = show.map_err(|error| Box::new(no_film(&error)))?;
+        let show = self.films.version(show, route::query(request, "v"));
         if elsewhere::may_leave(target, request, &caller)
             && let Some(place) = self.films.placement().place(&show.film).await
         {

@@ -178,6 +178,7 @@ impl TestFilm {
             identity,
             title: Arc::new(title),
             samples,
+            mark: None,
         });
         TestFilm {
             film,

@@ -1,0 +1,94 @@
+//! Recordings that grow: a file that has become longer is still the same film, and is played as far as it was indexed.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+use reelway_media::{Container, Index};
+use reelway_sys::{FileIdentity, Mark};
+
+/// A file that grows is not indexed more often than this.
+const SHORTEST: Duration = Duration::from_secs(5);
+/// Nor does indexing it take more than this part of the time.
+const PART: u32 = 20;
+
+/// By what a film's file, of which this is the index, is known to be the same when it has grown. `None`: it is of a kind that
+/// does not grow, or is another file by now.
+pub fn mark(path: &Path, identity: &FileIdentity, index: &Index) -> Option<Mark> {
+    let title = &index.title;
+    let is_growing = match title.container {
+        Container::TransportStream | Container::ProgramStream => true,
+        // Its tables lie behind the film, or before it.
+        Container::Mp4 => false,
+        Container::FragmentedMp4 | Container::Matroska => true,
+    };
+    if !is_growing || identity.is_remote() {
+        return None;
+    }
+    // Programs that end write the head again: what counts is the first media.
+    let firsts = index.tables.iter().filter_map(|table| table.iter().next());
+    let from = match title.view {
+        Some(_) => 0,
+        None => firsts.map(|sample| sample.offset).min().unwrap_or(0),
+    };
+    let file = File::open(path).ok()?;
+    let now = FileIdentity::from(&file.metadata().ok()?);
+    let is_it = identity.may_have_grown_into(&now);
+    Mark::of(&file, from, identity.size).ok().filter(|_| is_it)
+}
+
+/// Whether the file at `path` is the one that was `known` and had this mark, and has only grown.
+pub fn has_grown(path: &Path, known: &FileIdentity, mark: &Mark) -> bool {
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    let now = file
+        .metadata()
+        .map(|metadata| FileIdentity::from(&metadata));
+    now.is_ok_and(|now| known.may_have_grown_into(&now)) && mark.is_of(&file, known.size)
+}
+
+/// When files that may grow were indexed, and how long that took.
+#[derive(Debug, Default)]
+pub struct Pace(HashMap<PathBuf, (Monotonic, Duration)>);
+
+impl Pace {
+    /// Indexing a file has ended now, after so long.
+    pub fn took(&mut self, path: &Path, now: Monotonic, time: Duration) {
+        self.0.insert(path.to_owned(), (now, time));
+    }
+
+    /// Whether it is time to index a file again that has grown.
+    pub fn is_due(&self, path: &Path, now: Monotonic) -> bool {
+        let last = self.0.get(path);
+        last.is_none_or(|(ended, took)| now.since(*ended) >= SHORTEST.max(*took * PART))
+    }
+
+    /// Forgets the files that are not there any more.
+    pub fn retain(&mut self, is_there: impl Fn(&Path) -> bool) {
+        self.0.retain(|path, _| is_there(path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_grows_is_indexed_the_less_often_the_longer_that_takes() {
+        let mut pace = Pace::default();
+        let path = Path::new("/films/recording.ts");
+        let at = |seconds: u64| Monotonic::from_nanos(seconds * 1_000_000_000);
+        assert!(pace.is_due(path, at(100)));
+        pace.took(path, at(100), Duration::from_millis(10));
+        assert!(!pace.is_due(path, at(104)));
+        assert!(pace.is_due(path, at(105)));
+        pace.took(path, at(105), Duration::from_secs(3));
+        assert!(!pace.is_due(path, at(164)));
+        assert!(pace.is_due(path, at(165)));
+        pace.retain(|_| false);
+        assert!(pace.is_due(path, at(105)));
+    }
+}

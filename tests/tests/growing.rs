@@ -1,0 +1,183 @@
+//! Recordings that grow while they are played.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use reelway_tests::films::{self, film};
+use reelway_tests::players::{ffmpeg, ffprobe, run};
+use reelway_tests::server::{Options, Server};
+use reelway_tests::wait;
+
+const SECONDS: Duration = Duration::from_secs(30);
+
+/// A long film as a transport stream or as a Matroska file without an end, whole.
+fn whole(extension: &str) -> Vec<u8> {
+    let dir = films::temp_dir("recording-");
+    let to = dir.path().join(format!("whole.{extension}"));
+    let source = film("seeks").path.display().to_string();
+    let arguments = ["-v", "error", "-i", &source, "-c", "copy"];
+    let live: &[&str] = match extension {
+        "mkv" => &["-f", "matroska", "-live", "1"],
+        _ => &["-f", "mpegts"],
+    };
+    let to_text = to.display().to_string();
+    let all = [&arguments[..], live, &[&to_text]].concat();
+    run(ffmpeg(all), SECONDS).expect("ffmpeg");
+    std::fs::read(&to).expect("the film")
+}
+
+fn append(path: &Path, bytes: &[u8]) {
+    let mut file = OpenOptions::new()
+        .append(true)
+        .open(path)
+        .expect("the recording");
+    file.write_all(bytes).expect("more of it");
+}
+
+/// Seconds that the server says a film has; 0: it does not play.
+fn duration(server: &Server) -> f64 {
+    let film = server.get("/api/films/recording").json();
+    film["duration"].as_f64().unwrap_or(0.0)
+}
+
+/// Segments in the playlist of the film's picture, as addresses, with what makes a player find them.
+fn segments(server: &Server) -> Vec<String> {
+    let main = server.get("/recording/hls/main.m3u8").text();
+    let line = main
+        .lines()
+        .find(|line| !line.starts_with('#') && !line.is_empty());
+    let address = line.unwrap_or_else(|| panic!("{main}"));
+    let playlist = server.get(&format!("/recording/hls/{address}")).text();
+    let lines = playlist.lines().filter(|line| line.contains(".m4s"));
+    lines
+        .map(|line| line.replacen("..", "/recording", 1))
+        .collect()
+}
+
+/// Packets of the picture that a player gets of a whole play.
+fn packets(url: &str, before: &[&str]) -> usize {
+    let last = [
+        "-v",
+        "error",
+        "-select_streams",
+        "v:0",
+        "-count_packets",
+        "-show_entries",
+        "stream=nb_read_packets",
+        "-of",
+        "csv=p=0",
+        url,
+    ];
+    let ran = run(ffprobe([before, &last].concat()), SECONDS * 3).expect("ffprobe");
+    let text = String::from_utf8_lossy(&ran.out).into_owned();
+    text.split_whitespace()
+        .next()
+        .and_then(|word| word.trim_matches(',').parse().ok())
+        .unwrap_or(0)
+}
+
+fn a_recording_is_played_as_far_as_it_was(extension: &str) {
+    let whole = whole(extension);
+    let dir = films::temp_dir("library-");
+    let path = dir.path().join(format!("recording.{extension}"));
+    let third = whole.len() / 3;
+    File::create(&path)
+        .and_then(|mut file| file.write_all(&whole[..third]))
+        .expect("a recording");
+    let server = Options::new(dir.path()).set("http.ahead", 3600).start();
+    server.wait_indexed();
+    let first = duration(&server);
+    assert!((5.0..25.0).contains(&first), "{first}");
+    let before = segments(&server);
+    let bodies: Vec<Vec<u8>> = before
+        .iter()
+        .map(|address| server.get(address).body)
+        .collect();
+
+    // It grows, and the server does not know yet: what was begun goes on, and others begin.
+    append(&path, &whole[third..2 * third]);
+    for (address, body) in before.iter().zip(&bodies) {
+        let again = server.get(address);
+        assert_eq!(again.status, 200, "{address}: {}", again.text());
+        assert!(again.body == *body, "{address}");
+    }
+    let longer = wait::until(SECONDS, || {
+        Some(duration(&server)).filter(|now| *now > first + 5.0)
+    });
+    let longer = longer.expect("it was indexed again");
+    // At no time it was away.
+    let log = server.log();
+    assert!(!log.contains("replaced"), "{log}");
+
+    // Who began before goes on with what there was then; who begins now gets more.
+    for (address, body) in before.iter().zip(&bodies) {
+        let again = server.get(address);
+        assert_eq!(again.status, 200, "{address}: {}", again.text());
+        assert!(again.body == *body, "{address}");
+    }
+    assert!(segments(&server).len() > before.len());
+    append(&path, &whole[2 * third..]);
+    let all = wait::until(SECONDS, || {
+        Some(duration(&server)).filter(|now| *now > longer + 5.0)
+    });
+    assert!(all.is_some(), "{}", duration(&server));
+    let played = packets(&server.http_url("recording/hls/main.m3u8"), &[]);
+    assert_eq!(played, packets(&path.display().to_string(), &[]));
+
+    // Another file in its place is another film.
+    let address = segments(&server)[0].clone();
+    std::fs::write(
+        &path,
+        std::fs::read(film("transport").path).expect("another"),
+    )
+    .expect("it");
+    let gone = wait::until(SECONDS, || {
+        (server.get(&address).status == 410).then_some(())
+    });
+    assert!(gone.is_some());
+}
+
+#[test]
+fn a_transport_stream_that_grows_is_played_as_far_as_it_was_and_then_further() {
+    a_recording_is_played_as_far_as_it_was("ts");
+}
+
+#[test]
+fn a_matroska_file_that_grows_is_played_as_far_as_it_was_and_then_further() {
+    a_recording_is_played_as_far_as_it_was("mkv");
+}
+
+#[test]
+fn a_viewer_over_rtsp_gets_a_recording_up_to_where_it_ended_when_they_came() {
+    let whole = whole("ts");
+    let dir = films::temp_dir("library-");
+    let path = dir.path().join("recording.ts");
+    let cut = whole.len() / 3;
+    File::create(&path)
+        .and_then(|mut file| file.write_all(&whole[..cut]))
+        .expect("a recording");
+    let server = Server::start(dir.path());
+    server.wait_indexed();
+    let had = server.get("/api/films/recording").json();
+    let pictures = had["tracks"][0]["samples"].as_u64().expect("its pictures") as usize;
+    let url = server.rtsp_url("recording");
+    let played = std::thread::scope(|scope| {
+        let player = scope.spawn(|| packets(&url, &["-rtsp_transport", "tcp"]));
+        // It grows all the while.
+        let mut rest = &whole[cut..];
+        let ended = wait::until(SECONDS * 3, || {
+            let (part, more) = rest.split_at(rest.len().min(4096));
+            append(&path, part);
+            rest = more;
+            player.is_finished().then_some(())
+        });
+        assert!(ended.is_some(), "the player goes on");
+        player.join().expect("the player")
+    });
+    assert!(
+        (pictures - 2..=pictures).contains(&played),
+        "{played} of {pictures}"
+    );
+}
