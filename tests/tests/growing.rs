@@ -12,7 +12,7 @@ use reelway_tests::wait;
 
 const SECONDS: Duration = Duration::from_secs(30);
 
-/// A long film as a transport stream or as a Matroska file without an end, whole.
+/// A long film as a recorder writes it, whole.
 fn whole(extension: &str) -> Vec<u8> {
     let dir = films::temp_dir("recording-");
     let to = dir.path().join(format!("whole.{extension}"));
@@ -20,6 +20,7 @@ fn whole(extension: &str) -> Vec<u8> {
     let arguments = ["-v", "error", "-i", &source, "-c", "copy"];
     let live: &[&str] = match extension {
         "mkv" => &["-f", "matroska", "-live", "1"],
+        "mp4" => &["-movflags", "frag_keyframe+empty_moov"],
         _ => &["-f", "mpegts"],
     };
     let to_text = to.display().to_string();
@@ -147,6 +148,11 @@ fn a_transport_stream_that_grows_is_played_as_far_as_it_was_and_then_further() {
 #[test]
 fn a_matroska_file_that_grows_is_played_as_far_as_it_was_and_then_further() {
     a_recording_is_played_as_far_as_it_was("mkv");
+}
+
+#[test]
+fn a_fragmented_mp4_that_grows_is_played_as_far_as_it_was_and_then_further() {
+    a_recording_is_played_as_far_as_it_was("mp4");
 }
 
 #[test]

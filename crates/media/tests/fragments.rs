@@ -383,17 +383,27 @@ fn runs_that_claim_more_than_the_file_holds_are_refused() {
 }
 
 #[test]
-fn a_cut_off_fragment_means_that_the_film_is_not_whole() {
+fn a_film_ends_before_a_fragment_that_is_cut_off_unless_it_has_no_other() {
     let (film, _) = film(Base::Moof);
-    let error = index(&film[..film.len() - 1]).unwrap_err();
-    assert_eq!(
-        (error.kind, error.path.as_str()),
-        (IndexErrorKind::Incomplete, "moof 3/traf 2/trun 1")
-    );
-    let moof = film.windows(4).rposition(|kind| kind == b"moof").unwrap() - 4;
-    let error = index(&film[..moof + 20]).unwrap_err();
+    let moofs: Vec<usize> = (film.windows(4).enumerate())
+        .filter(|(_, kind)| *kind == b"moof")
+        .map(|(at, _)| at - 4)
+        .collect();
+    let [first, second, third] = moofs[..] else {
+        panic!("{moofs:?}");
+    };
+    let whole = index(&film[..third]).unwrap();
+    for end in [third + 20, third + 60, film.len() - 1] {
+        let cut = index(&film[..end]).unwrap();
+        assert_eq!(cut.tables, whole.tables, "{end}");
+        let note = format!("the fragment at byte {third} is cut off; the film ends there");
+        assert_eq!(cut.title.notes, [note], "{end}");
+    }
+    let error = index(&film[..second - 1]).unwrap_err();
+    assert_eq!(error.kind, IndexErrorKind::Incomplete, "{error}");
+    let error = index(&film[..first + 20]).unwrap_err();
     assert_eq!(
         (error.kind, error.path.as_str(), error.offset),
-        (IndexErrorKind::Incomplete, "moof", moof as u64)
+        (IndexErrorKind::Incomplete, "moof", first as u64)
     );
 }

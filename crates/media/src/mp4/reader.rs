@@ -26,9 +26,20 @@ pub struct Reader {
     boxes: u32,
     moofs: u32,
     movie: Option<Movie>,
+    /// A fragment whose media is not known to be whole yet.
+    fragment: Option<Fragment>,
     done: bool,
     /// Whether texts of subtitles are read.
     begun: bool,
+}
+
+/// A `moof` box.
+#[derive(Debug)]
+struct Fragment {
+    /// First byte of the box, and bytes of its header.
+    at: u64,
+    header: usize,
+    body: Vec<u8>,
 }
 
 /// Bytes asked for at a box that will probably be passed over.
@@ -55,6 +66,7 @@ impl Reader {
             boxes: 0,
             moofs: 0,
             movie: None,
+            fragment: None,
             done: false,
             begun: false,
         }
@@ -62,6 +74,9 @@ impl Reader {
 
     /// See [`crate::Indexer::step`].
     pub fn step(&mut self) -> Result<Step, IndexError> {
+        if self.wanted().is_none() {
+            self.end_fragments()?;
+        }
         if self.wanted().is_none()
             && !std::mem::replace(&mut self.begun, true)
             && let Some(movie) = &mut self.movie
@@ -161,6 +176,10 @@ impl Reader {
             self.trailing(left)?;
             return Ok(true);
         }
+        if size > left && self.is_recording(header.kind) {
+            self.cut();
+            return Ok(true);
+        }
         if impossible {
             return match size > left {
                 true => self.refuse(
@@ -175,6 +194,8 @@ impl Reader {
                 ),
             };
         }
+        // What follows a fragment is its media.
+        self.take_fragment()?;
         self.boxes += 1;
         if self.boxes > MAX_BOXES {
             return self.refuse(
@@ -214,7 +235,15 @@ impl Reader {
 
     /// Reads `moov` or `moof`.
     fn tables(&mut self, header: Header, body: &[u8]) -> Result<(), IndexError> {
-        let mut found = Boxed {
+        if header.kind == *b"moof" {
+            self.fragment = Some(Fragment {
+                at: self.at,
+                header: header.len,
+                body: body.to_vec(),
+            });
+            return Ok(());
+        }
+        let found = Boxed {
             kind: header.kind,
             offset: self.at,
             body,
@@ -222,18 +251,54 @@ impl Reader {
             number: 0,
             parent: None,
         };
-        if header.kind == *b"moov" {
-            let movie = self.movie.insert(Movie::parse(&found, &mut self.limits)?);
-            // Without fragments to come, nothing else in the file matters.
-            self.done = movie.fragments.is_none();
+        let movie = self.movie.insert(Movie::parse(&found, &mut self.limits)?);
+        // Without fragments to come, nothing else in the file matters.
+        self.done = movie.fragments.is_none();
+        Ok(())
+    }
+
+    /// Reads the fragment whose media is there, if there is one.
+    fn take_fragment(&mut self) -> Result<(), IndexError> {
+        let Some(Fragment { at, header, body }) = self.fragment.take() else {
             return Ok(());
-        }
+        };
         self.moofs += 1;
-        found.number = self.moofs;
+        let found = Boxed {
+            kind: *b"moof",
+            offset: at,
+            body: &body,
+            header,
+            number: self.moofs,
+            parent: None,
+        };
         let Some(movie) = &mut self.movie else {
             return Err(found.damaged("comes before the moov box"));
         };
         fragments::read(&found, &mut self.limits, movie)
+    }
+
+    /// Whether a box of this kind that is cut off is the end of a recording: whole fragments lie ahead of it.
+    fn is_recording(&self, kind: [u8; 4]) -> bool {
+        self.moofs > 0 && matches!(&kind, b"moof" | b"mdat")
+    }
+
+    /// The film ends before the fragment that is cut off.
+    fn cut(&mut self) {
+        let at = self.fragment.take().map_or(self.at, |fragment| fragment.at);
+        if let Some(movie) = &mut self.movie {
+            movie.note(format!(
+                "the fragment at byte {at} is cut off; the film ends there"
+            ));
+        }
+        self.at = self.len;
+    }
+
+    /// The file ends: a fragment without its media is the end of a recording, unless it is the only one.
+    fn end_fragments(&mut self) -> Result<(), IndexError> {
+        if self.fragment.is_some() && self.is_recording(*b"moof") {
+            self.cut();
+        }
+        self.take_fragment()
     }
 
     /// The last `left` bytes of the file are no box.
