@@ -210,6 +210,8 @@ impl Films {
             .is_some_and(|slot| slot.identity == *identity)
         {
             slots.remove(name);
+            let mut older = supervise::whole(self.older.lock());
+            older.retain(|other| other.film.name != name);
         }
     }
 
