@@ -51,8 +51,6 @@ pub enum Framing {
     Adts,
     /// AAC in LATM.
     Latm,
-    /// AAC in one of the two, which the first frame tells.
-    Aac,
     /// AC-3 and E-AC-3, which begin alike.
     Dolby,
     /// MPEG-1 and MPEG-2, all layers.
@@ -124,7 +122,6 @@ impl Frames {
                 self.skip();
                 continue;
             };
-            self.framing = self.framing.told_by(rest);
             let mut end = start + head.len;
             let (mut blocks, mut parts) = (head.blocks, 1);
             // What follows tells whether it is a frame, and whether more belongs to it.
@@ -197,22 +194,17 @@ impl Frames {
 }
 
 impl Framing {
-    /// Which of the two it is, of which this frame is the first.
-    fn told_by(self, frame: &[u8]) -> Framing {
-        match self {
-            Framing::Aac if latm::len(frame).is_some() => Framing::Latm,
-            Framing::Aac => Framing::Adts,
-            known => known,
+    /// How AAC is framed whose first frame this is: their sync words differ.
+    pub fn of_aac(frame: &[u8]) -> Framing {
+        match latm::len(frame) {
+            Some(_) => Framing::Latm,
+            None => Framing::Adts,
         }
     }
 
     fn head(self, bytes: &[u8]) -> Option<Head> {
         let head = &beginning(bytes);
         match self {
-            Framing::Aac => {
-                let adts = Framing::Adts.head(bytes);
-                adts.or_else(|| Framing::Latm.head(bytes))
-            }
             Framing::Latm => latm::len(bytes).map(|len| Head {
                 len,
                 before: 0,
@@ -270,7 +262,6 @@ impl Framing {
             entry: sound(code, rate, channels.into(), config),
         };
         match self {
-            Framing::Aac => self.told_by(frame).kind(frame),
             Framing::Latm => {
                 let config = latm::config(frame)?;
                 let (rate, length) = (config.rate, config.length);

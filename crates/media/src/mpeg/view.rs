@@ -24,6 +24,8 @@ const MORE: u64 = 64 << 10;
 enum How {
     Units(Family),
     Bytes,
+    /// Frames of AAC, the first of which tells how they are framed: each part begins with one.
+    Aac,
     Frames(Framing),
 }
 
@@ -34,7 +36,7 @@ impl How {
             (Codec::H265(_), _) => How::Units(Family::H265),
             (Codec::MpegVideo(_), _) => How::Bytes,
             (Codec::MpegAudio(_), _) => How::Frames(Framing::Mpeg),
-            (Codec::Aac(_), _) => How::Frames(Framing::Aac),
+            (Codec::Aac(_), _) => How::Aac,
             (Codec::Ac3 | Codec::Eac3, _) => How::Frames(Framing::Dolby),
             (_, Kind::Video | Kind::Audio) => return None,
         })
@@ -186,6 +188,10 @@ impl Filling {
             let whole = match part.how {
                 How::Units(family) => out.units(family, bytes, is_end),
                 How::Bytes => Some(out.bytes(bytes)),
+                How::Aac => {
+                    let framing = Framing::of_aac(bytes);
+                    out.frames(framing, gathered, self.wanted.end, is_end)
+                }
                 How::Frames(framing) => out.frames(framing, gathered, self.wanted.end, is_end),
             };
             match whole {
