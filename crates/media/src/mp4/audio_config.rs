@@ -76,7 +76,7 @@ pub struct AudioConfig {
 }
 
 /// Sampling rates by samplingFrequencyIndex (14496-3 table 1.18).
-const RATES: [u32; 13] = [
+pub const RATES: [u32; 13] = [
     96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350,
 ];
 

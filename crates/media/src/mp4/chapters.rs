@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::boxes::Boxed;
 use super::edits::Edit;
-use super::timed_text::decoded;
+use super::timed_text::text;
 use crate::chapters::{Chapter, MAX_CHAPTERS};
 use crate::samples::SampleTable;
 use crate::{Nanos, ticks_to_nanos};
@@ -80,7 +80,7 @@ impl Chapters {
     /// Reads the next text.
     pub fn feed(&mut self, bytes: &[u8]) {
         if let Some((start, _)) = self.texts.pop_front() {
-            self.found.push(Chapter::new(start, &text(bytes)));
+            self.found.push(Chapter::new(start, &text(bytes).0));
         }
     }
 
@@ -121,15 +121,6 @@ fn nero(body: &[u8]) -> Vec<Chapter> {
         rest = after;
     }
     found
-}
-
-/// The text of a sample: its length in two bytes, then UTF-8, or UTF-16 behind a mark of its byte order.
-fn text(sample: &[u8]) -> String {
-    let Some((length, rest)) = sample.split_first_chunk::<2>() else {
-        return String::new();
-    };
-    let length = usize::from(u16::from_be_bytes(*length)).min(rest.len());
-    decoded(&rest[..length])
 }
 
 #[cfg(test)]
@@ -193,14 +184,5 @@ mod tests {
         assert_eq!(found[0], Chapter::new(2_500_000_000, "x"));
         assert_eq!(found[1].start, 3_500_000_000);
         assert_eq!(found[MAX_TEXTS].name, None);
-    }
-
-    #[test]
-    fn texts_are_utf_8_or_utf_16() {
-        assert_eq!(text(b"\0\x05Hello\0\0\0\x0cencd"), "Hello");
-        assert_eq!(text(&[0, 6, 0xfe, 0xff, 0, b'H', 0, b'i']), "Hi");
-        assert_eq!(text(&[0, 4, 0xff, 0xfe, 0xe4, 0]), "ä");
-        assert_eq!(text(b"\xff\xffabc"), "abc");
-        assert_eq!(text(b"\0"), "");
     }
 }

@@ -27,6 +27,7 @@ mod tables;
 mod timed_text;
 mod timeline;
 
+pub(crate) use audio_config::RATES as AAC_RATES;
 pub(crate) use bits::Bits;
 #[cfg(test)]
 pub(crate) use entry::opus_entry;

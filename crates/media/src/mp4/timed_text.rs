@@ -9,12 +9,7 @@ const MOST_RUNS: usize = 256;
 
 /// The text of a sample of timed text; empty where nothing is shown.
 pub fn timed_text(sample: &[u8]) -> String {
-    let Some((length, rest)) = sample.split_first_chunk::<2>() else {
-        return String::new();
-    };
-    let length = usize::from(u16::from_be_bytes(*length)).min(rest.len());
-    let (text, boxes) = rest.split_at(length);
-    let text = decoded(text);
+    let (text, boxes) = text(sample);
     let runs = runs(boxes);
     let mut out = String::with_capacity(text.len());
     let mut style = 0;
@@ -37,8 +32,18 @@ pub fn timed_text(sample: &[u8]) -> String {
     out
 }
 
+/// The text of a sample, as it is, and the boxes that follow: its length in two bytes, then the text.
+pub fn text(sample: &[u8]) -> (String, &[u8]) {
+    let Some((length, rest)) = sample.split_first_chunk::<2>() else {
+        return (String::new(), &[]);
+    };
+    let length = usize::from(u16::from_be_bytes(*length)).min(rest.len());
+    let (text, boxes) = rest.split_at(length);
+    (decoded(text), boxes)
+}
+
 /// UTF-8, or UTF-16 behind a mark of its byte order.
-pub fn decoded(text: &[u8]) -> String {
+fn decoded(text: &[u8]) -> String {
     let wide = |text: &[u8], unit: fn([u8; 2]) -> u16| {
         let (units, _) = text.as_chunks::<2>();
         let units: Vec<u16> = units.iter().map(|two| unit(*two)).collect();
@@ -138,6 +143,11 @@ mod tests {
 
     #[test]
     fn texts_are_utf_8_or_utf_16() {
+        assert_eq!(text(b"\0\x05Hello\0\0\0\x0cencd").0, "Hello");
+        assert_eq!(text(&[0, 6, 0xfe, 0xff, 0, b'H', 0, b'i']).0, "Hi");
+        assert_eq!(text(&[0, 4, 0xff, 0xfe, 0xe4, 0]).0, "ä");
+        assert_eq!(text(b"\xff\xffabc").0, "abc");
+        assert_eq!(text(b"\0").0, "");
         assert_eq!(timed_text(b"\0\x05Hello\0\0\0\x0cencd"), "Hello");
         assert_eq!(timed_text(&[0, 6, 0xfe, 0xff, 0, b'H', 0, b'i']), "Hi");
         assert_eq!(timed_text(&[0, 4, 0xff, 0xfe, 0xe4, 0]), "ä");

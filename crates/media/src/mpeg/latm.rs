@@ -2,16 +2,12 @@
 //!
 //! What is played of a frame may begin at any bit of it, so it is copied.
 
-use crate::mp4::Bits;
+use crate::mp4::{AAC_RATES, Bits};
 
 /// Bytes ahead of an AudioMuxElement: a sync word of 11 bits, and its length in 13.
 const HEAD: usize = 3;
 /// Bits of a longest AudioSpecificConfig.
 const MOST_CONFIG: u32 = 64 * 8;
-const RATES: [u32; 13] = [
-    96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000,
-    7350,
-];
 /// Kinds of AAC whose rate is that of their core: spectral band replication, and with it parametric stereo.
 const EXTENDED: [u32; 2] = [5, 29];
 
@@ -181,7 +177,7 @@ fn specific_config(bits: &mut Bits) -> Option<(u32, u32, u8)> {
 fn rate(bits: &mut Bits) -> Option<u32> {
     match bits.take(4)? {
         15 => bits.take(24).filter(|rate| (1..=192_000).contains(rate)),
-        index => RATES.get(index as usize).copied(),
+        index => AAC_RATES.get(index as usize).copied(),
     }
 }
 

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::latm;
+use crate::mp4::AAC_RATES;
 use crate::sample_entry::{dac3, dec3, decoder, esds, sound};
 
 /// Bytes of a frame that its length is in.
@@ -12,10 +13,6 @@ const HEAD: usize = 9;
 const MOST_PARTS: u32 = 8 * 9 * 6;
 /// Samples of a frame of AC-3, and of a whole set of frames of E-AC-3.
 const DOLBY: u32 = 1536;
-const RATES: [u32; 13] = [
-    96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8000,
-    7350,
-];
 /// Kilobits a second by frmsizecod (table 4.13).
 const AC3_RATES: [usize; 19] = [
     32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640,
@@ -273,7 +270,7 @@ impl Framing {
                 let object = (head[2] >> 6) + 1;
                 let index = head[2] >> 2 & 0xf;
                 let channels = (head[2] & 1) << 2 | head[3] >> 6;
-                let rate = *RATES.get(usize::from(index))?;
+                let rate = *AAC_RATES.get(usize::from(index))?;
                 let config =
                     u16::from(object) << 11 | u16::from(index) << 7 | u16::from(channels) << 3;
                 // A channel configuration of 0 is in the frames, several of one head are not told apart.
