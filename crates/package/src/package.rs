@@ -380,6 +380,9 @@ impl Slices {
         track: &PackagedTrack,
         samples: &dyn Samples,
     ) -> Result<Option<Segment>, SamplesError> {
+        if self.range.is_empty() {
+            return Ok(None);
+        }
         let mut out = Segment::default();
         if std::mem::take(&mut self.styp) {
             let mut styp = Segment::default();

@@ -430,6 +430,16 @@ proptest! {
     }
 
     #[test]
+    fn no_bytes_of_a_segment_are_no_pieces(pictures in any_pictures(), at in any::<u32>()) {
+        let (title, tables) = film(vec![pictures]);
+        let package = Package::new(title, &tables, Options { target: SECOND }).unwrap();
+        let track = &package.tracks()[0];
+        let at = u64::from(at) % (track.segment_len(1).unwrap() + 10);
+        let mut slices = track.slices(1, at..at).unwrap();
+        prop_assert_eq!(slices.next(track, &tables).unwrap(), None);
+    }
+
+    #[test]
     fn a_part_of_a_segment_is_that_part(pictures in any_pictures(), from in any::<u32>(), to in any::<u32>()) {
         let (title, tables) = film(vec![pictures]);
         let package = Package::new(title, &tables, Options { target: SECOND }).unwrap();
