@@ -8,6 +8,7 @@
 mod admission;
 mod arguments;
 mod bed;
+mod beside;
 mod cache;
 pub mod chart;
 mod density;
@@ -92,6 +93,16 @@ const EXPERIMENTS: &[Experiment] = &[
         minutes: 5,
         pages: &[Page {
             name: "serve",
+            args: &[],
+        }],
+    },
+    Experiment {
+        name: "beside",
+        about: "lateness of 200 viewers over RTSP/UDP on one core, alone and beside 2 Gb/s of HTTP",
+        run: beside::run,
+        minutes: 6,
+        pages: &[Page {
+            name: "beside",
             args: &[],
         }],
     },
@@ -216,6 +227,10 @@ const EXPERIMENTS: &[Experiment] = &[
             Page {
                 name: "http-bodies",
                 args: &["--bodies", "--rounds", "5", "--seconds", "3"],
+            },
+            Page {
+                name: "http-requests",
+                args: &["--requests", "--rounds", "5", "--seconds", "3"],
             },
         ],
     },

@@ -1,4 +1,4 @@
-//! Writing what an experiment gave into the folder of pages: the page, its figures, its charts.
+//! Writing what an experiment gave into the folder of pages: the page, its figures, its charts. Figures of other machines stay.
 
 use std::path::Path;
 
@@ -16,6 +16,9 @@ use crate::{stamp, summary};
 pub fn publish(report: &mut Report, dir: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     report.stamp.commit = stamp::commit(dir);
+    if let Some(before) = kept(dir, &report.stamp.bench)? {
+        report.elsewhere = before.followed_by(report.kept()).elsewhere;
+    }
     let name = &report.stamp.bench;
     for (chart, svg) in &report.charts {
         let path = dir.join(chart);

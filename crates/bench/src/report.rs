@@ -61,6 +61,15 @@ impl Figure {
         self
     }
 
+    /// Whether it is further from the goal that both have.
+    fn is_worse_than(&self, other: &Figure) -> bool {
+        match self.must.chars().next() {
+            Some('≤') => self.value > other.value,
+            Some('≥') => self.value < other.value,
+            _ => false,
+        }
+    }
+
     /// Whether it has a goal and missed it.
     pub fn is_missed(&self) -> bool {
         self.met == Some(false)
@@ -117,6 +126,12 @@ impl Stamp {
     pub(crate) fn day(&self) -> &str {
         self.when.split('T').next().unwrap_or_default()
     }
+
+    /// The machine's processor, by which machines are told apart.
+    pub(crate) fn processor(&self) -> String {
+        let name = self.machine.split(',').next().unwrap_or_default();
+        name.replace("(R)", "").replace(" Processor", "")
+    }
 }
 
 /// What is kept of an experiment, beside its page: DIR/NAME.json.
@@ -127,12 +142,48 @@ pub struct Kept {
     pub stamp: Stamp,
     /// The figures.
     pub figures: Vec<Figure>,
+    /// The last runs on other machines, the newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<Kept>,
 }
 
 impl Kept {
     /// What its page begins with, below the title and its own note: the figures beside their goals.
     pub fn head(&self) -> String {
         table(&self.figures)
+    }
+
+    /// All runs, each on another machine; this one first.
+    pub fn runs(&self) -> impl Iterator<Item = &Kept> {
+        std::iter::once(self).chain(&self.elsewhere)
+    }
+
+    /// What is kept of it when it has been run once more: the last run on each machine.
+    pub(crate) fn followed_by(self, mut newest: Kept) -> Kept {
+        let Kept { elsewhere, .. } = &self;
+        let others = elsewhere.clone();
+        let before = std::iter::once(Kept {
+            elsewhere: Vec::new(),
+            ..self
+        });
+        let is_of_another = |kept: &Kept| kept.stamp.processor() != newest.stamp.processor();
+        newest.elsewhere = before.chain(others).filter(is_of_another).collect();
+        newest
+    }
+
+    /// A figure as it may be claimed: of the machine where it is worst, with that machine's run. Runs that were held against
+    /// another goal are left out, and what has no goal is the newest.
+    pub(crate) fn claimed(&self, id: &str) -> Option<(&Kept, &Figure)> {
+        let newest = self.figures.iter().find(|figure| figure.id == id)?;
+        let of_run = |run: &'_ Kept| run.figures.iter().position(|figure| figure.id == id);
+        let runs = self
+            .runs()
+            .filter_map(|run| Some((run, &run.figures[of_run(run)?])));
+        let comparable = runs.filter(|(_, figure)| figure.must == newest.must);
+        comparable.reduce(|worst, other| match other.1.is_worse_than(worst.1) {
+            true => other,
+            false => worst,
+        })
     }
 }
 
@@ -159,6 +210,9 @@ pub struct Report {
     /// Tables for the page of results, as Markdown.
     #[serde(skip)]
     pub page: String,
+    /// The last runs on other machines, as kept beside the page.
+    #[serde(skip)]
+    pub elsewhere: Vec<Kept>,
     /// Charts that the page shows: their paths relative to it, and the SVG.
     #[serde(skip)]
     pub charts: Vec<(String, String)>,
@@ -182,6 +236,7 @@ impl Report {
             title: String::new(),
             note: String::new(),
             page: String::new(),
+            elsewhere: Vec::new(),
             charts: Vec::new(),
         }
     }
@@ -191,6 +246,7 @@ impl Report {
         Kept {
             stamp: self.stamp.clone(),
             figures: self.figures.clone(),
+            elsewhere: self.elsewhere.clone(),
         }
     }
 
@@ -213,6 +269,13 @@ impl Report {
         }
         if !self.page.is_empty() {
             page += &format!("\n{}", self.page);
+        }
+        for other in &self.elsewhere {
+            page += &format!(
+                "\n## On another machine\n\n{}\n\n{}",
+                other.stamp.line(),
+                other.head()
+            );
         }
         page
     }
@@ -282,5 +345,66 @@ impl fmt::Display for Report {
             writeln!(f, "  {}", row.trim_matches(['|', ' ']))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run on a machine with this processor, on this day.
+    fn run(processor: &str, when: &str, figure: Figure) -> Kept {
+        let mut report = Report::new("page");
+        report.stamp.machine = format!("{processor}, 2 cores");
+        report.stamp.when = when.to_owned();
+        report.figures = vec![figure];
+        report.kept()
+    }
+
+    #[test]
+    fn the_last_run_on_each_machine_is_kept_and_the_worst_is_claimed() {
+        let at_most = |value| Figure::at_most("cost", value, "µs", 5.0);
+        let first = run("AMD EPYC", "2026-11-01", at_most(6.0));
+        let second = run("Intel(R) Xeon(R) Processor", "2026-11-02", at_most(4.0));
+        let third = run("AMD EPYC", "2026-11-03", at_most(3.0));
+        let two = first.followed_by(second);
+        assert_eq!(two.runs().count(), 2);
+        let (worst, figure) = two.claimed("cost").unwrap();
+        assert_eq!(
+            (worst.stamp.processor(), figure.value),
+            ("AMD EPYC".into(), 6.0)
+        );
+        let kept = two.followed_by(third);
+        let days: Vec<&str> = kept.runs().map(|run| run.stamp.day()).collect();
+        assert_eq!(days, ["2026-11-03", "2026-11-02"]);
+        let (worst, figure) = kept.claimed("cost").unwrap();
+        assert_eq!(
+            (worst.stamp.processor(), figure.value),
+            ("Intel Xeon".into(), 4.0)
+        );
+    }
+
+    #[test]
+    fn of_what_shall_be_large_the_least_is_claimed_and_without_a_goal_the_newest() {
+        let at_least = |value| Figure::at_least("streams", value, "", 5.0);
+        let before = run("a", "2026-11-01", at_least(3.0));
+        let kept = before.followed_by(run("b", "2026-11-02", at_least(4.0)));
+        assert_eq!(kept.claimed("streams").unwrap().1.value, 3.0);
+        let free = |value| Figure::without_goal("streams", value, "");
+        let before = run("a", "2026-11-01", free(3.0));
+        let kept = before.followed_by(run("b", "2026-11-02", free(4.0)));
+        assert_eq!(kept.claimed("streams").unwrap().1.value, 4.0);
+        assert!(kept.claimed("others").is_none());
+    }
+
+    #[test]
+    fn a_run_that_was_held_against_another_goal_is_not_compared() {
+        let before = run("a", "2026-11-01", Figure::at_most("cost", 9.0, "", 10.0));
+        let kept = before.followed_by(run(
+            "b",
+            "2026-11-02",
+            Figure::at_most("cost", 4.0, "", 5.0),
+        ));
+        assert_eq!(kept.claimed("cost").unwrap().1.value, 4.0);
     }
 }

@@ -38,6 +38,17 @@ struct Args {
     pool: String,
 }
 
+/// Viewers who watch at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Crowd {
+    /// How many.
+    pub viewers: usize,
+    /// Of so many films: `film00` and so on.
+    pub films: usize,
+    /// Seconds that each watches.
+    pub seconds: u32,
+}
+
 /// The server's own burst rule: packets of a stream in any millisecond.
 const BURST: u32 = 8;
 /// Viewers come one after the other over this time.
@@ -56,16 +67,14 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let state = folder.path().join("state");
     let server = Server::start(&films, &state, &["--pool", &args.pool])?;
 
-    // The server has core 0; the viewers take the others.
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads((cores - 1).max(1))
-        .on_thread_start(leave_core_0)
-        .enable_all()
-        .build()?;
+    let crowd = Crowd {
+        viewers: args.viewers,
+        films: args.films,
+        seconds: args.seconds,
+    };
     let before = server.cpu_seconds()?;
     let began = reelway_clock::now();
-    let stories = runtime.block_on(watch(&server, args, &references));
+    let stories = crowd.watches(&server, &references)?;
     let seconds = reelway_clock::now().since(began).as_secs_f64();
     let cpu = server.cpu_seconds()? - before;
     Ok(report(args, &stories, cpu, seconds, server.peak_memory()?))
@@ -82,37 +91,55 @@ fn leave_core_0() {
     }
 }
 
-async fn watch(
-    server: &Server,
-    args: &Args,
-    references: &[Arc<Reference>],
-) -> Vec<Result<Story, String>> {
-    let mut tasks = Vec::new();
-    for number in 0..args.viewers {
-        let film = number % args.films;
-        let reference = references[film].clone();
-        let url = format!("rtsp://{}/film{film:02}", server.rtsp);
-        let options = rtsp::Options {
-            // Places all different, over the film's first 50 s.
-            from: 50.0 * number as f64 / args.viewers as f64,
-            duration: Some(Duration::from_secs(args.seconds.into())),
-            burst: BURST,
-            compare: true,
-            ..rtsp::Options::default()
-        };
-        let wait = ARRIVALS.mul_f64(number as f64 / args.viewers as f64);
-        tasks.push(tokio::spawn(async move {
-            tokio::time::sleep(wait).await;
-            rtsp::play(&url, &options, Some(&reference))
-                .await
-                .map_err(|error| error.to_string())
-        }));
+impl Crowd {
+    /// What each of them saw.
+    pub fn watches(
+        self,
+        server: &Server,
+        references: &[Arc<Reference>],
+    ) -> anyhow::Result<Vec<Result<Story, String>>> {
+        // The server has core 0; the viewers take the others.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads((cores - 1).max(1))
+            .on_thread_start(leave_core_0)
+            .enable_all()
+            .build()?;
+        Ok(runtime.block_on(self.all(server, references)))
     }
-    let mut stories = Vec::with_capacity(tasks.len());
-    for task in tasks {
-        stories.push(task.await.unwrap_or_else(|error| Err(error.to_string())));
+
+    async fn all(
+        self,
+        server: &Server,
+        references: &[Arc<Reference>],
+    ) -> Vec<Result<Story, String>> {
+        let mut tasks = Vec::new();
+        for number in 0..self.viewers {
+            let film = number % self.films;
+            let reference = references[film].clone();
+            let url = format!("rtsp://{}/film{film:02}", server.rtsp);
+            let options = rtsp::Options {
+                // Places all different, over the film's first 50 s.
+                from: 50.0 * number as f64 / self.viewers as f64,
+                duration: Some(Duration::from_secs(self.seconds.into())),
+                burst: BURST,
+                compare: true,
+                ..rtsp::Options::default()
+            };
+            let wait = ARRIVALS.mul_f64(number as f64 / self.viewers as f64);
+            tasks.push(tokio::spawn(async move {
+                tokio::time::sleep(wait).await;
+                rtsp::play(&url, &options, Some(&reference))
+                    .await
+                    .map_err(|error| error.to_string())
+            }));
+        }
+        let mut stories = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            stories.push(task.await.unwrap_or_else(|error| Err(error.to_string())));
+        }
+        stories
     }
-    stories
 }
 
 fn report(

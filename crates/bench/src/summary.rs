@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::list;
 use crate::pages::{kept, write};
-use crate::report::{Figure, Kept};
+use crate::report::{Figure, Kept, Stamp};
 
 /// Begins and ends what is generated in a page that people write.
 const MARKS: (&str, &str) = (
@@ -129,7 +129,7 @@ impl Folder {
 
     /// Missed figures without an entry in why.toml, and entries without a missed figure.
     fn complaints(&self) -> Vec<String> {
-        let keys: Vec<String> = self.missed().map(|(key, _, _)| key).collect();
+        let keys: Vec<String> = self.missed().map(|(key, _)| key).collect();
         let without = keys.iter().filter(|key| !self.missed.contains_key(*key));
         let stale = self.missed.keys().filter(|key| !keys.contains(key));
         let without = without.map(|key| format!("\"{key}\" is missed: add what it is and why"));
@@ -137,28 +137,30 @@ impl Folder {
         without.chain(stale).collect()
     }
 
-    /// All missed figures with their keys.
-    fn missed(&self) -> impl Iterator<Item = (String, &Kept, &Figure)> {
+    /// All missed figures with their keys, each as the worst machine has it.
+    fn missed(&self) -> impl Iterator<Item = (String, &Figure)> {
         self.kept.iter().flat_map(|(page, kept)| {
-            let missed = kept.figures.iter().filter(|figure| figure.is_missed());
-            missed.map(move |figure| (format!("{page}/{}", figure.id), kept, figure))
+            let ids = kept.figures.iter().map(|figure| figure.id.as_str());
+            let missed = ids.filter_map(|id| Some(kept.claimed(id)?.1));
+            let missed = missed.filter(|figure| figure.is_missed());
+            missed.map(move |figure| (format!("{page}/{}", figure.id), figure))
         })
     }
 
-    fn figure(&self, key: &str) -> anyhow::Result<(&Kept, &Figure)> {
+    /// What is kept of a figure's page, and the figure's name there.
+    fn place<'a>(&self, key: &'a str) -> anyhow::Result<(&Kept, &'a str)> {
         let found = key.split_once('/').and_then(|(page, id)| {
             let (_, kept) = self.kept.iter().find(|(name, _)| *name == page)?;
-            let figure = kept.figures.iter().find(|figure| figure.id == id)?;
-            Some((kept, figure))
+            Some((kept, id))
         });
-        found.with_context(|| format!("readme.toml: there is no figure \"{key}\""))
+        found.with_context(|| no_figure(key))
     }
 
     /// Every figure, experiment by experiment, with a line of why below each table that has missed ones.
     fn page(&self) -> String {
         let mut out = String::new();
-        let goals = self.kept.iter().flat_map(|(_, kept)| &kept.figures);
-        let goals = goals.filter(|figure| figure.met.is_some()).count();
+        let figures = self.kept.iter().flat_map(|(_, kept)| &kept.figures);
+        let goals = figures.filter(|figure| figure.met.is_some()).count();
         let _ = writeln!(
             out,
             "{} of {goals} goals are met, {} are missed.",
@@ -181,35 +183,37 @@ impl Folder {
         let colon = if about.is_empty() { "" } else { ": " };
         let _ = writeln!(
             out,
-            "\n## {page}\n\n[{page}](benchmarks/{page}.md){colon}{about}.\n\n`{}`, {}, {}.",
-            kept.stamp.command,
-            kept.stamp.day(),
-            kept.stamp.commit()
+            "\n## {page}\n\n[{page}](benchmarks/{page}.md){colon}{about}."
         );
-        if kept.figures.is_empty() {
-            return;
+        for run in kept.runs() {
+            let _ = writeln!(out, "\n{}.", measured(&run.stamp));
+            if !run.figures.is_empty() {
+                let _ = writeln!(
+                    out,
+                    "\n| figure | value | unit | spread | goal | |\n|---|---:|---|---|---|---|"
+                );
+            }
+            for figure in &run.figures {
+                let spread = figure
+                    .spread
+                    .map(|(low, high)| format!("{} – {}", number(low), number(high)));
+                let _ = writeln!(
+                    out,
+                    "| {} | {} | {} | {} | {} | {} |",
+                    figure.id.replace('_', " "),
+                    number(figure.value),
+                    figure.unit,
+                    spread.unwrap_or_default(),
+                    goal(figure),
+                    figure.mark()
+                );
+            }
         }
-        let _ = writeln!(
-            out,
-            "\n| figure | value | unit | spread | goal | |\n|---|---:|---|---|---|---|"
-        );
-        for figure in &kept.figures {
-            let spread = figure
-                .spread
-                .map(|(low, high)| format!("{} – {}", number(low), number(high)));
-            let _ = writeln!(
-                out,
-                "| {} | {} | {} | {} | {} | {} |",
-                figure.id.replace('_', " "),
-                number(figure.value),
-                figure.unit,
-                spread.unwrap_or_default(),
-                goal(figure),
-                figure.mark()
-            );
-        }
-        let missed = kept.figures.iter().filter(|figure| figure.is_missed());
-        let lines: Vec<String> = missed
+        let lines: Vec<String> = kept
+            .figures
+            .iter()
+            .filter_map(|figure| Some(kept.claimed(&figure.id)?.1))
+            .filter(|figure| figure.is_missed())
             .map(|figure| {
                 let missed = self.missed.get(&format!("{page}/{}", figure.id));
                 let why = missed.map_or("no reason given yet.", |missed| missed.why.as_str());
@@ -224,13 +228,23 @@ impl Folder {
 
     /// The README's table, the commands that gave it, and every missed goal.
     fn readme(&self) -> anyhow::Result<String> {
-        let mut out = "| | measured | goal | |\n|---|---|---|---|\n".to_owned();
+        let mut out = "| | measured | goal | | machine |\n|---|---|---|---|---|\n".to_owned();
         let mut commands = Vec::new();
         for row in &self.shown.row {
-            let (kept, figure) = self.figure(&row.figure)?;
+            let (kept, id) = self.place(&row.figure)?;
+            let (run, figure) = kept.claimed(id).with_context(|| no_figure(&row.figure))?;
             let mut beside = Vec::new();
             for (words, key) in &row.beside {
-                let other = self.figure(key)?.1;
+                // Of the same run, where it is on the same page.
+                let (other, id) = self.place(key)?;
+                let other = if std::ptr::eq(other, kept) {
+                    run
+                } else {
+                    other
+                };
+                let mut figures = other.figures.iter();
+                let other = figures.find(|figure| figure.id == id);
+                let other = other.with_context(|| no_figure(key))?;
                 let value = match other.unit == figure.unit {
                     true => number(other.value),
                     false => with_unit(other),
@@ -243,18 +257,18 @@ impl Folder {
             };
             let _ = writeln!(
                 out,
-                "| {} | {}{beside} | {} | {} |",
+                "| {} | {}{beside} | {} | {} | {}{} |",
                 row.what,
                 with_unit(figure),
                 goal(figure),
-                figure.mark()
+                figure.mark(),
+                run.stamp.processor(),
+                match kept.runs().count() {
+                    1 => String::new(),
+                    of => format!(", the worse of {of}"),
+                }
             );
-            let command = format!(
-                "* `{}`, {}, {}",
-                kept.stamp.command,
-                kept.stamp.day(),
-                kept.stamp.commit()
-            );
+            let command = format!("* {}", measured(&run.stamp));
             if !commands.contains(&command) {
                 commands.push(command);
             }
@@ -264,7 +278,7 @@ impl Folder {
             "\nOther goals that are missed ([all reasons](docs/benchmarks.md)):\n"
         );
         let shown = |key: &String| self.shown.row.iter().any(|row| row.figure == *key);
-        for (key, _, figure) in self.missed().filter(|(key, _, _)| !shown(key)) {
+        for (key, figure) in self.missed().filter(|(key, _)| !shown(key)) {
             let what = self
                 .missed
                 .get(&key)
@@ -283,6 +297,16 @@ impl Folder {
         );
         Ok(out)
     }
+}
+
+fn no_figure(key: &str) -> String {
+    format!("readme.toml: there is no figure \"{key}\"")
+}
+
+/// How something was measured, where and when.
+fn measured(stamp: &Stamp) -> String {
+    let (command, machine, day) = (&stamp.command, stamp.processor(), stamp.day());
+    format!("`{command}` on {machine}, {day}, {}", stamp.commit())
 }
 
 /// A goal as tables show it.

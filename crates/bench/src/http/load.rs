@@ -31,12 +31,12 @@ impl Target {
         *server
     }
 
-    fn request(&self, segment: u64, connection: usize) -> String {
+    fn request(&self, (segment, bytes): (u64, u64), connection: usize) -> String {
         let (path, range) = match self {
             Target::Files(_, path) => (format!("{path}/{segment}"), String::new()),
             Target::Parts(_, path) => {
-                let from = segment * SEGMENT;
-                let to = from + SEGMENT - 1;
+                let from = segment * bytes;
+                let to = from + bytes - 1;
                 ((*path).to_owned(), format!("Range: bytes={from}-{to}\r\n"))
             }
         };
@@ -56,6 +56,8 @@ pub struct Load {
     pub rate: f64,
     /// Of so many segments.
     pub segments: u64,
+    /// Bytes of each: [`SEGMENT`], or a few.
+    pub bytes: u64,
     /// In an order in which no read-ahead guesses the next.
     pub shuffled: bool,
 }
@@ -92,7 +94,7 @@ impl Asker {
 
     /// Sends a request and reads the answer's head.
     fn ask(&mut self, load: &Load, segment: u64) -> anyhow::Result<()> {
-        let request = load.target.request(segment, self.number);
+        let request = load.target.request((segment, load.bytes), self.number);
         self.stream.get_mut().write_all(request.as_bytes())?;
         let mut line = String::new();
         let mut length = None;
@@ -115,17 +117,17 @@ impl Asker {
             }
         }
         ensure!(
-            length == Some(SEGMENT),
+            length == Some(load.bytes),
             "segment {segment} has {length:?} bytes"
         );
         Ok(())
     }
 
     /// Has the kernel throw the answer's body away.
-    fn waste(&mut self) -> anyhow::Result<()> {
+    fn waste(&mut self, load: &Load) -> anyhow::Result<()> {
         let ahead = self.stream.buffer().len();
         self.stream.consume(ahead);
-        let mut left = (SEGMENT as usize).saturating_sub(ahead);
+        let mut left = (load.bytes as usize).saturating_sub(ahead);
         let fd = self.stream.get_ref().as_raw_fd();
         while left > 0 {
             let most = left.min(CHUNK);
@@ -152,11 +154,12 @@ impl Load {
     pub fn compare(&self, film: &Path) -> anyhow::Result<()> {
         let film = File::open(film)?;
         let mut asker = Asker::new(self, 0)?;
-        let (mut got, mut right) = (vec![0; SEGMENT as usize], vec![0; SEGMENT as usize]);
+        let bytes = self.bytes as usize;
+        let (mut got, mut right) = (vec![0; bytes], vec![0; bytes]);
         for segment in [0, 1, self.segments - 1] {
             asker.ask(self, segment)?;
             asker.stream.read_exact(&mut got)?;
-            film.read_exact_at(&mut right, segment * SEGMENT)?;
+            film.read_exact_at(&mut right, segment * self.bytes)?;
             ensure!(got == right, "segment {segment} came with other bytes");
         }
         Ok(())
@@ -167,7 +170,7 @@ impl Load {
         let mut asker = Asker::new(self, 0)?;
         for segment in segments {
             asker.ask(self, segment)?;
-            asker.waste()?;
+            asker.waste(self)?;
         }
         Ok(())
     }
@@ -195,10 +198,10 @@ impl Load {
                 done.late += u64::from(now > due + Duration::from_secs_f64(period));
                 let segment = self.segment(first + turn);
                 asker.ask(self, segment)?;
-                asker.waste()?;
+                asker.waste(self)?;
                 after(segment);
                 done.requests += 1;
-                done.bytes += SEGMENT;
+                done.bytes += self.bytes;
             }
             Ok(done)
         };

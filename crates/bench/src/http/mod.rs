@@ -10,12 +10,14 @@
 //! | `kind.rs`, `servers.rs` | the servers: their names and versions; how each is started on the same bytes |
 //! | `segments.rs` | the bytes |
 //! | `bodies.rs` | ways to send a body, each as a server that does nothing else (`--bodies`) |
+//! | `requests.rs` | what a small answer costs (`--requests`) |
 //! | `shadow.rs` | what comparing cache policies costs a loaded server (`reelway bench shadow`) |
 //! | `load.rs` | connections that ask at a fixed rate and count what comes |
 
 mod bodies;
 mod kind;
-mod load;
+pub mod load;
+mod requests;
 mod segments;
 mod servers;
 pub mod shadow;
@@ -29,7 +31,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use self::kind::ServerKind;
-use self::load::Load;
+use self::load::{Load, SEGMENT};
 use self::segments::{Bytes, HOT, SEGMENTS};
 use self::servers::Running;
 use crate::bed::machine::{Idle, cpu_of_others};
@@ -72,6 +74,9 @@ struct Args {
     /// Instead of whole servers: ways to send a body, from memory
     #[arg(long)]
     bodies: bool,
+    /// Instead of segments: answers of 1 KB
+    #[arg(long)]
+    requests: bool,
     /// Be the server of one way
     #[arg(long, hide = true, value_name = "WAY", requires = "film")]
     serve_bodies: Option<String>,
@@ -147,13 +152,20 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         }
         is_there
     });
-    let report = Report::new(if args.bodies { "http-bodies" } else { "http" });
+    let report = Report::new(match (args.bodies, args.requests) {
+        (_, true) => "http-requests",
+        (true, _) => "http-bodies",
+        _ => "http",
+    });
     cores::leave_the_servers();
     let folder = Folder::make("http")?;
     let bytes = Bytes::make(folder.path())?;
     // What is still to be written of it would be in the way of the first server.
     nix::unistd::sync();
     let quiet = Quiet::look(args.tries)?;
+    if args.requests {
+        return requests::run(report, &args, &bytes, &quiet);
+    }
     let mut costs = Vec::new();
     let from_disk = kinds
         .iter()
@@ -227,6 +239,7 @@ fn measure(
         connections: args.connections,
         rate,
         segments: if from_disk { SEGMENTS } else { HOT },
+        bytes: SEGMENT,
         shuffled: from_disk,
     };
     load.compare(&bytes.film())?;
@@ -341,8 +354,14 @@ fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<R
         false,
         0.5,
     );
-    ratio("memory_against_varnish", ServerKind::Varnish, false, 0.7);
+    ratio("memory_against_varnish", ServerKind::Varnish, false, 0.85);
     ratio("memory_against_squid", ServerKind::Squid, false, 0.2);
+    ratio(
+        "disk_against_nginx_sendfile",
+        ServerKind::NginxSendfile,
+        true,
+        1.5,
+    );
     let mut table = String::from(
         "| server | segments | core, µs/MB | all cores, µs/MB | process, µs/MB | read from disk | late requests |\n|---|---|---:|---:|---:|---:|---:|\n",
     );

@@ -11,8 +11,10 @@ use crate::film::{Recipe, make};
 
 /// Segments on disk.
 pub const SEGMENTS: u64 = 512;
-/// How many of them are asked for where all come from memory.
+/// How many of them are asked for where all come from memory. There are as many small files.
 pub const HOT: u64 = 64;
+/// Bytes of a small file.
+pub const SMALL: u64 = 1 << 10;
 
 /// The film: its bytes are the segments of all servers.
 pub const FILM: Recipe = Recipe {
@@ -31,6 +33,8 @@ pub struct Bytes {
     pub films: PathBuf,
     /// The folder of the segments, each named by its number.
     pub segments: PathBuf,
+    /// The folder of small files, each named by its number.
+    pub small: PathBuf,
     /// What servers write for themselves.
     pub state: PathBuf,
 }
@@ -42,22 +46,16 @@ impl Bytes {
         let bytes = Bytes {
             films: dir.join("films"),
             segments: dir.join("seg"),
+            small: dir.join("small"),
             state: dir.join("state"),
         };
-        for dir in [&bytes.films, &bytes.segments, &bytes.state] {
+        for dir in [&bytes.films, &bytes.segments, &bytes.small, &bytes.state] {
             std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
         }
         let film = bytes.film();
         make(&film, &FILM).with_context(|| film.display().to_string())?;
-        let mut from = File::open(&film)?;
-        for number in 0..SEGMENTS {
-            let mut part = std::io::Read::take(&mut from, SEGMENT);
-            let mut to = File::create(bytes.segments.join(number.to_string()))?;
-            let copied = std::io::copy(&mut part, &mut to)?;
-            ensure!(copied == SEGMENT, "the film is too short");
-            to.flush()?;
-            to.sync_data()?;
-        }
+        cut(&film, &bytes.segments, SEGMENTS, SEGMENT)?;
+        cut(&film, &bytes.small, HOT, SMALL)?;
         Ok(bytes)
     }
 
@@ -73,4 +71,18 @@ impl Bytes {
             let _ = posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
         }
     }
+}
+
+/// Writes so many parts of a film, each of so many bytes, as files into a folder.
+fn cut(film: &Path, folder: &Path, parts: u64, bytes: u64) -> anyhow::Result<()> {
+    let mut from = File::open(film)?;
+    for number in 0..parts {
+        let mut part = std::io::Read::take(&mut from, bytes);
+        let mut to = File::create(folder.join(number.to_string()))?;
+        let copied = std::io::copy(&mut part, &mut to)?;
+        ensure!(copied == bytes, "the film is too short");
+        to.flush()?;
+        to.sync_data()?;
+    }
+    Ok(())
 }

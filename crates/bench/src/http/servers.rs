@@ -102,7 +102,15 @@ impl Running {
         })
     }
 
-    /// What to ask it for.
+    /// Where it has small files; servers of whole films have parts of them instead.
+    pub fn small(&self) -> Target {
+        match self.target() {
+            Target::Files(at, _) => Target::Files(at, "/small"),
+            parts => parts,
+        }
+    }
+
+    /// Where it has segments.
     pub fn target(&self) -> Target {
         match self {
             Running::Ours(server) => Target::Parts(server.http, "/film/file"),

@@ -87,6 +87,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         connections: args.connections,
         rate: args.rate,
         segments: SEGMENTS,
+        bytes: super::load::SEGMENT,
         shuffled: true,
     };
     for server in &servers {
