@@ -43,14 +43,19 @@ fn duration(server: &Server) -> f64 {
     film["duration"].as_f64().unwrap_or(0.0)
 }
 
-/// Segments in the playlist of the film's picture, as addresses, with what makes a player find them.
-fn segments(server: &Server) -> Vec<String> {
+/// The address of the playlist of the film's picture, for a viewer who comes now.
+fn playlist(server: &Server) -> String {
     let main = server.get("/recording/hls/main.m3u8").text();
-    let line = main
-        .lines()
-        .find(|line| !line.starts_with('#') && !line.is_empty());
-    let address = line.unwrap_or_else(|| panic!("{main}"));
-    let playlist = server.get(&format!("/recording/hls/{address}")).text();
+    let mut lines = main.lines();
+    let address = lines.find(|line| !line.starts_with('#') && !line.is_empty());
+    format!(
+        "/recording/hls/{}",
+        address.unwrap_or_else(|| panic!("{main}"))
+    )
+}
+
+/// Segments in a playlist, as addresses.
+fn segments(playlist: &str) -> Vec<String> {
     let lines = playlist.lines().filter(|line| line.contains(".m4s"));
     lines
         .map(|line| line.replacen("..", "/recording", 1))
@@ -87,23 +92,22 @@ fn a_recording_is_played_as_far_as_it_was(extension: &str) {
     File::create(&path)
         .and_then(|mut file| file.write_all(&whole[..third]))
         .expect("a recording");
-    let server = Options::new(dir.path()).set("http.ahead", 3600).start();
+    let server = Options::new(dir.path())
+        .set("http.ahead", 3600)
+        .set("http.segment", 2)
+        .start();
     server.wait_indexed();
     let first = duration(&server);
     assert!((5.0..25.0).contains(&first), "{first}");
-    let before = segments(&server);
-    let bodies: Vec<Vec<u8>> = before
-        .iter()
-        .map(|address| server.get(address).body)
-        .collect();
+    // Nothing tells yet that there will be more.
+    assert!(
+        server
+            .get(&playlist(&server))
+            .text()
+            .contains("#EXT-X-ENDLIST")
+    );
 
-    // It grows, and the server does not know yet: what was begun goes on, and others begin.
     append(&path, &whole[third..2 * third]);
-    for (address, body) in before.iter().zip(&bodies) {
-        let again = server.get(address);
-        assert_eq!(again.status, 200, "{address}: {}", again.text());
-        assert!(again.body == *body, "{address}");
-    }
     let longer = wait::until(SECONDS, || {
         Some(duration(&server)).filter(|now| *now > first + 5.0)
     });
@@ -111,31 +115,50 @@ fn a_recording_is_played_as_far_as_it_was(extension: &str) {
     // At no time it was away.
     let log = server.log();
     assert!(!log.contains("replaced"), "{log}");
+    // The playlist grows with the film.
+    let address = playlist(&server);
+    let early = server.get(&address).text();
+    assert!(early.contains("#EXT-X-PLAYLIST-TYPE:EVENT"), "{early}");
+    assert!(!early.contains("#EXT-X-ENDLIST"), "{early}");
+    let before = segments(&early);
+    let get = |address: &String| {
+        let answer = server.get(address);
+        assert_eq!(answer.status, 200, "{address}: {}", answer.text());
+        answer.body
+    };
+    let bodies: Vec<Vec<u8>> = before.iter().map(get).collect();
 
-    // Who began before goes on with what there was then; who begins now gets more.
-    for (address, body) in before.iter().zip(&bodies) {
-        let again = server.get(address);
-        assert_eq!(again.status, 200, "{address}: {}", again.text());
-        assert!(again.body == *body, "{address}");
-    }
-    assert!(segments(&server).len() > before.len());
     append(&path, &whole[2 * third..]);
     let all = wait::until(SECONDS, || {
         Some(duration(&server)).filter(|now| *now > longer + 5.0)
     });
     assert!(all.is_some(), "{}", duration(&server));
+    let late = server.get(&address).text();
+    assert!(late.starts_with(&early), "{early}{late}");
+    assert!(segments(&late).len() > before.len());
+    for (address, body) in before.iter().zip(&bodies) {
+        assert!(get(address) == *body, "{address}");
+    }
+    // When it has not grown for a while, it has ended.
+    let ended = wait::until(SECONDS, || {
+        let text = server.get(&address).text();
+        text.contains("#EXT-X-ENDLIST").then_some(text)
+    });
+    let ended = ended.expect("the recording ends");
+    assert!(ended.contains("#EXT-X-PLAYLIST-TYPE:VOD"), "{ended}");
+    let same = |text: &str| segments(text)[..before.len()].to_vec();
+    assert_eq!(same(&ended), before);
     let played = packets(&server.http_url("recording/hls/main.m3u8"), &[]);
     assert_eq!(played, packets(&path.display().to_string(), &[]));
 
     // Another file in its place is another film.
-    let address = segments(&server)[0].clone();
     std::fs::write(
         &path,
         std::fs::read(film("transport").path).expect("another"),
     )
     .expect("it");
     let gone = wait::until(SECONDS, || {
-        (server.get(&address).status == 410).then_some(())
+        (server.get(&before[0]).status == 410).then_some(())
     });
     assert!(gone.is_some());
 }
@@ -153,6 +176,46 @@ fn a_matroska_file_that_grows_is_played_as_far_as_it_was_and_then_further() {
 #[test]
 fn a_fragmented_mp4_that_grows_is_played_as_far_as_it_was_and_then_further() {
     a_recording_is_played_as_far_as_it_was("mp4");
+}
+
+#[test]
+fn ffmpeg_follows_a_recording_over_hls_until_it_ends() {
+    let whole = whole("ts");
+    let dir = films::temp_dir("library-");
+    let path = dir.path().join("recording.ts");
+    let cut = whole.len() / 3;
+    File::create(&path)
+        .and_then(|mut file| file.write_all(&whole[..cut]))
+        .expect("a recording");
+    let server = Options::new(dir.path())
+        .set("http.ahead", 3600)
+        .set("http.segment", 2)
+        .start();
+    server.wait_indexed();
+    let first = duration(&server);
+    append(&path, &whole[cut..cut + cut / 2]);
+    let noticed = wait::until(SECONDS, || (duration(&server) > first).then_some(()));
+    assert!(noticed.is_some(), "it was indexed again");
+    let url = server.http_url("recording/hls/main.m3u8");
+    let manifest = server.get("/recording/dash/main.mpd").text();
+    assert!(manifest.contains("type=\"dynamic\""), "{manifest}");
+    let played = std::thread::scope(|scope| {
+        let player = scope.spawn(|| packets(&url, &["-live_start_index", "0"]));
+        let mut rest = &whole[cut + cut / 2..];
+        let ended = wait::until(SECONDS * 3, || {
+            let (part, more) = rest.split_at(rest.len().min(16 << 10));
+            if !part.is_empty() {
+                append(&path, part);
+            }
+            rest = more;
+            player.is_finished().then_some(())
+        });
+        assert!(ended.is_some(), "the player goes on");
+        player.join().expect("the player")
+    });
+    assert_eq!(played, packets(&path.display().to_string(), &[]));
+    let manifest = server.get("/recording/dash/main.mpd").text();
+    assert!(manifest.contains("type=\"static\""), "{manifest}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use reelway_catalogue::{IndexFile, index_path};
+use reelway_catalogue::{Growth, IndexFile, index_path};
 use reelway_media::RECORD_BYTES;
 use serde_json::json;
 
@@ -54,7 +54,13 @@ fn measure(dir: &std::path::Path) -> anyhow::Result<Report> {
         let start = reelway_clock::now();
         let (identity, index) = index_path(&path)?;
         let indexed = reelway_clock::now();
-        IndexFile::write(&file, &identity, &index.title, &index.tables, None)?;
+        IndexFile::write(
+            &file,
+            &identity,
+            &index.title,
+            &index.tables,
+            Growth::default(),
+        )?;
         let written = reelway_clock::now();
         IndexFile::open(&file, &identity)?;
         indexing.push(millis(indexed.since(start)));

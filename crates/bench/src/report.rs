@@ -70,6 +70,28 @@ impl Figure {
         }
     }
 
+    /// The same with the goal of another run.
+    fn held_against(&self, other: &Figure) -> Figure {
+        let met = match self.must == other.must {
+            true => self.met,
+            false => other.goal().map(|(is_most, goal)| match is_most {
+                true => self.value <= goal,
+                false => self.value >= goal,
+            }),
+        };
+        Figure {
+            must: other.must.clone(),
+            met,
+            ..self.clone()
+        }
+    }
+
+    /// Its goal, and whether that is the most it may be.
+    fn goal(&self) -> Option<(bool, f64)> {
+        let (sign, goal) = self.must.split_once(' ')?;
+        Some((sign == "≤", goal.parse().ok()?))
+    }
+
     /// Whether it has a goal and missed it.
     pub fn is_missed(&self) -> bool {
         self.met == Some(false)
@@ -127,7 +149,7 @@ impl Stamp {
         self.when.split('T').next().unwrap_or_default()
     }
 
-    /// The machine's processor, by which machines are told apart.
+    /// The machine's processor, which is what tells machines apart.
     pub(crate) fn processor(&self) -> String {
         let name = self.machine.split(',').next().unwrap_or_default();
         name.replace("(R)", "").replace(" Processor", "")
@@ -171,16 +193,15 @@ impl Kept {
         newest
     }
 
-    /// A figure as it may be claimed: of the machine where it is worst, with that machine's run. Runs that were held against
-    /// another goal are left out, and what has no goal is the newest.
-    pub(crate) fn claimed(&self, id: &str) -> Option<(&Kept, &Figure)> {
+    /// A figure as it may be claimed: of the machine where it is worst, with that machine's run, held against the newest goal.
+    /// What has no goal is the newest.
+    pub(crate) fn claimed(&self, id: &str) -> Option<(&Kept, Figure)> {
         let newest = self.figures.iter().find(|figure| figure.id == id)?;
-        let of_run = |run: &'_ Kept| run.figures.iter().position(|figure| figure.id == id);
-        let runs = self
-            .runs()
-            .filter_map(|run| Some((run, &run.figures[of_run(run)?])));
-        let comparable = runs.filter(|(_, figure)| figure.must == newest.must);
-        comparable.reduce(|worst, other| match other.1.is_worse_than(worst.1) {
+        let runs = self.runs().filter_map(|run| {
+            let figure = run.figures.iter().find(|figure| figure.id == id)?;
+            Some((run, figure.held_against(newest)))
+        });
+        runs.reduce(|worst, other| match other.1.is_worse_than(&worst.1) {
             true => other,
             false => worst,
         })
@@ -398,13 +419,14 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_held_against_another_goal_is_not_compared() {
-        let before = run("a", "2026-11-01", Figure::at_most("cost", 9.0, "", 10.0));
-        let kept = before.followed_by(run(
-            "b",
-            "2026-11-02",
-            Figure::at_most("cost", 4.0, "", 5.0),
-        ));
-        assert_eq!(kept.claimed("cost").unwrap().1.value, 4.0);
+    fn a_run_that_was_held_against_another_goal_is_held_against_the_newest() {
+        for (goal, is_met) in [(10.0, true), (8.0, false)] {
+            let before = run("a", "2026-11-01", Figure::at_most("cost", 9.0, "", 9.5));
+            let now = run("b", "2026-11-02", Figure::at_most("cost", 4.0, "", goal));
+            let kept = before.followed_by(now);
+            let figure = kept.claimed("cost").unwrap().1;
+            assert_eq!((figure.value, figure.met), (9.0, Some(is_met)));
+            assert_eq!(figure.must, format!("≤ {goal}"));
+        }
     }
 }

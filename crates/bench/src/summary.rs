@@ -138,11 +138,11 @@ impl Folder {
     }
 
     /// All missed figures with their keys, each as the worst machine has it.
-    fn missed(&self) -> impl Iterator<Item = (String, &Figure)> {
+    fn missed(&self) -> impl Iterator<Item = (String, Figure)> {
         self.kept.iter().flat_map(|(page, kept)| {
             let ids = kept.figures.iter().map(|figure| figure.id.as_str());
             let missed = ids.filter_map(|id| Some(kept.claimed(id)?.1));
-            let missed = missed.filter(|figure| figure.is_missed());
+            let missed = missed.filter(Figure::is_missed);
             missed.map(move |figure| (format!("{page}/{}", figure.id), figure))
         })
     }
@@ -213,7 +213,7 @@ impl Folder {
             .figures
             .iter()
             .filter_map(|figure| Some(kept.claimed(&figure.id)?.1))
-            .filter(|figure| figure.is_missed())
+            .filter(Figure::is_missed)
             .map(|figure| {
                 let missed = self.missed.get(&format!("{page}/{}", figure.id));
                 let why = missed.map_or("no reason given yet.", |missed| missed.why.as_str());
@@ -259,8 +259,8 @@ impl Folder {
                 out,
                 "| {} | {}{beside} | {} | {} | {}{} |",
                 row.what,
-                with_unit(figure),
-                goal(figure),
+                with_unit(&figure),
+                goal(&figure),
                 figure.mark(),
                 run.stamp.processor(),
                 match kept.runs().count() {
@@ -286,7 +286,7 @@ impl Folder {
             let _ = writeln!(
                 out,
                 "* {what}: {} (goal {})",
-                with_unit(figure),
+                with_unit(&figure),
                 figure.must
             );
         }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use reelway_media::{Kind, Nanos, Samples, Title, Track, ticks_to_nanos};
 use reelway_rtp::Payload;
-use reelway_sys::{FileIdentity, Mark};
+use reelway_sys::FileIdentity;
 use serde::{Deserialize, Serialize};
 
+use crate::growth::{First, Growing, Growth};
 use crate::subtitles::SubtitleFile;
 
 /// A film ready to be played.
@@ -23,11 +24,18 @@ pub struct Film {
     pub title: Arc<Title>,
     /// The sample records.
     pub samples: Arc<dyn Samples>,
-    /// By what its file is known to be the same when it has grown; `None`: it must not change.
-    pub mark: Option<Mark>,
+    /// How its file may grow, and has grown.
+    pub growth: Growth,
 }
 
 impl Film {
+    /// Which file it was when it was first indexed: a recording that grows stays the same film.
+    pub fn edition(&self) -> FileIdentity {
+        self.growth
+            .first
+            .map_or(self.identity, |first| first.identity)
+    }
+
     /// Bytes a second, on average.
     pub fn rate(&self) -> u64 {
         let bytes: u64 = self.title.tracks.iter().map(|track| track.bytes).sum();
@@ -53,6 +61,10 @@ pub struct Entry {
     pub subtitles: Vec<SubtitleFile>,
     /// Whether it plays.
     pub state: State,
+    /// The recording as it was first indexed; `None`: it has not grown since.
+    pub first: Option<First>,
+    /// When it was last seen to grow, by this process.
+    pub growing: Option<Growing>,
 }
 
 impl Entry {

@@ -5,9 +5,54 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use reelway_clock::Monotonic;
-use reelway_media::{Container, Index};
+use reelway_clock::{Monotonic, Real};
+use reelway_media::{Container, Index, Nanos};
 use reelway_sys::{FileIdentity, Mark};
+
+/// How a film's file may grow, and has grown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Growth {
+    /// By what the file is known to be the same when it has grown; `None`: it must not change.
+    pub mark: Option<Mark>,
+    /// The recording as it was first indexed; `None`: it has not grown since.
+    pub first: Option<First>,
+}
+
+/// A recording as it was first indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct First {
+    /// Its file.
+    pub identity: FileIdentity,
+    /// When its first picture was recorded, as far as can be told.
+    pub began: Real,
+}
+
+impl First {
+    /// Of so long a recording: its last picture was recorded when the file was changed last.
+    pub fn of(identity: FileIdentity, duration: Nanos) -> First {
+        let began = identity.mtime_ns.saturating_sub(duration).max(0);
+        First {
+            identity,
+            began: Real::from_nanos(began as u64),
+        }
+    }
+}
+
+/// That a file was seen to grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Growing {
+    /// When that was, or when it was last indexed anew.
+    pub seen: Monotonic,
+    /// There is more of it than was indexed.
+    pub is_behind: bool,
+}
+
+impl Growing {
+    /// Whether it still grows: it has not rested for so long.
+    pub fn still(&self, now: Monotonic, rest: Duration) -> bool {
+        self.is_behind || now.since(self.seen) < rest
+    }
+}
 
 /// A file that grows is not indexed more often than this.
 const SHORTEST: Duration = Duration::from_secs(5);
@@ -75,6 +120,32 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recording_grows_until_it_has_rested_and_all_of_it_is_indexed() {
+        let seconds = |seconds: u64| Monotonic::from_nanos(seconds * 1_000_000_000);
+        let rest = Duration::from_secs(18);
+        let growing = |is_behind| Growing {
+            seen: seconds(100),
+            is_behind,
+        };
+        assert!(growing(false).still(seconds(117), rest));
+        assert!(!growing(false).still(seconds(118), rest));
+        assert!(growing(true).still(seconds(500), rest));
+    }
+
+    #[test]
+    fn a_recording_began_its_length_before_its_file_was_changed_last() {
+        let identity = FileIdentity {
+            device: 1,
+            inode: 2,
+            size: 3,
+            mtime_ns: 60_000_000_000,
+        };
+        let began = |duration| First::of(identity, duration).began.nanos();
+        assert_eq!(began(10_000_000_000), 50_000_000_000);
+        assert_eq!(began(90_000_000_000), 0);
+    }
 
     #[test]
     fn a_file_that_grows_is_indexed_the_less_often_the_longer_that_takes() {

@@ -29,16 +29,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use reelway_clock::Real;
 use reelway_media::{RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, Stored, Title};
 use reelway_sys::{FileIdentity, Mark};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::Summary;
+use crate::growth::{First, Growth};
 
 const MAGIC: [u8; 8] = *b"RWINDEX\0";
 /// Goes up whenever the format or the meaning of anything in it changes.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 const PREFIX_BYTES: usize = 40;
 /// A longer brief is not ours: a film has a handful of tracks.
 const MAX_BRIEF_BYTES: u64 = 1 << 20;
@@ -68,8 +70,8 @@ pub struct IndexFile {
     file: Arc<File>,
     /// For each track: where its records begin, and how many there are.
     tables: Vec<(u64, u32)>,
-    /// Of the film's file, where it may grow.
-    pub mark: Option<Mark>,
+    /// How the film's file may grow, and has grown.
+    pub growth: Growth,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -80,12 +82,26 @@ struct Brief {
     mtime_ns: i64,
     /// [`Mark`]: where it is from, and its sum.
     mark: Option<(u64, u64)>,
+    /// [`First`]: the file's bytes and last change, and when the recording began, ns since 1970.
+    first: Option<(u64, i64, u64)>,
     summary: Summary,
 }
 
 impl Brief {
-    fn mark(&self) -> Option<Mark> {
-        self.mark.map(|(from, sum)| Mark { from, sum })
+    fn growth(&self) -> Growth {
+        let first = self.first.map(|(size, mtime_ns, began)| First {
+            identity: FileIdentity {
+                device: self.device,
+                inode: self.inode,
+                size,
+                mtime_ns,
+            },
+            began: Real::from_nanos(began),
+        });
+        Growth {
+            mark: self.mark.map(|(from, sum)| Mark { from, sum }),
+            first,
+        }
     }
 }
 
@@ -171,14 +187,17 @@ impl IndexFile {
         identity: &FileIdentity,
         title: &Title,
         tables: &[SampleTable],
-        mark: Option<Mark>,
+        growth: Growth,
     ) -> Result<(), IndexFileError> {
         let brief = Brief {
             device: identity.device,
             inode: identity.inode,
             size: identity.size,
             mtime_ns: identity.mtime_ns,
-            mark: mark.map(|mark| (mark.from, mark.sum)),
+            mark: growth.mark.map(|mark| (mark.from, mark.sum)),
+            first: growth
+                .first
+                .map(|First { identity, began }| (identity.size, identity.mtime_ns, began.nanos())),
             summary: Summary::of(title),
         };
         let brief = postcard::to_stdvec(&brief).map_err(io::Error::other)?;
@@ -227,14 +246,14 @@ impl IndexFile {
         Ok(written?)
     }
 
-    /// What lists show of a film, without reading the rest.
-    pub fn summary(path: &Path, identity: &FileIdentity) -> Result<Summary, IndexFileError> {
-        Ok(IndexFile::brief(path, identity)?.summary)
-    }
-
-    /// The mark of a film's file, without reading the rest.
-    pub fn mark(path: &Path, identity: &FileIdentity) -> Result<Option<Mark>, IndexFileError> {
-        Ok(IndexFile::brief(path, identity)?.mark())
+    /// What lists show of a film, and how its file grows, without reading the rest.
+    pub fn summary(
+        path: &Path,
+        identity: &FileIdentity,
+    ) -> Result<(Summary, Growth), IndexFileError> {
+        let brief = IndexFile::brief(path, identity)?;
+        let growth = brief.growth();
+        Ok((brief.summary, growth))
     }
 
     fn brief(path: &Path, identity: &FileIdentity) -> Result<Brief, IndexFileError> {
@@ -250,7 +269,7 @@ impl IndexFile {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
         let prefix = Prefix::read(&mut file)?;
-        let mark = prefix.read_brief(&mut file, identity)?.mark();
+        let growth = prefix.read_brief(&mut file, identity)?.growth();
         if prefix.title_bytes > length {
             return Err(IndexFileError::Damaged);
         }
@@ -294,7 +313,12 @@ impl IndexFile {
         if at != length {
             return Err(IndexFileError::Damaged);
         }
-        Ok((title, IndexFile { file, tables, mark }))
+        let index_file = IndexFile {
+            file,
+            tables,
+            growth,
+        };
+        Ok((title, index_file))
     }
 }
 
@@ -372,6 +396,18 @@ mod tests {
         mtime_ns: 4,
     };
 
+    const GROWN: Growth = Growth {
+        mark: Some(Mark { from: 5, sum: 6 }),
+        first: Some(First {
+            identity: FileIdentity {
+                size: 1,
+                mtime_ns: 2,
+                ..IDENTITY
+            },
+            began: Real::from_nanos(1),
+        }),
+    };
+
     fn an_index() -> Index {
         let mut table = SampleTable::default();
         for n in 0..1000 {
@@ -413,11 +449,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = IndexFile::path_for(dir.path(), &IDENTITY);
         let index = an_index();
-        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables, None).unwrap();
+        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables, GROWN).unwrap();
         let (title, samples) = IndexFile::open(&path, &IDENTITY).unwrap();
         assert_eq!(title, index.title);
+        assert_eq!(samples.growth, GROWN);
         assert_eq!(
-            IndexFile::summary(&path, &IDENTITY).unwrap().duration,
+            IndexFile::summary(&path, &IDENTITY).unwrap().0.duration,
             title.duration
         );
         let mut read = Vec::new();
@@ -445,7 +482,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.rwx");
         let index = an_index();
-        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables, None).unwrap();
+        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables, GROWN).unwrap();
         let good = fs::read(&path).unwrap();
         for at in (0..good.len())
             .step_by(97)
@@ -471,7 +508,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.rwx");
         let index = an_index();
-        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables, None).unwrap();
+        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables, GROWN).unwrap();
         let changed = FileIdentity {
             mtime_ns: 5,
             ..IDENTITY

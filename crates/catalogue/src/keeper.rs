@@ -16,7 +16,7 @@ use reelway_sys::FileIdentity;
 use tracing::{debug, info, warn};
 
 use crate::entry::{Entry, State, Summary};
-use crate::growth::{self, Pace};
+use crate::growth::{self, First, Growing, Pace};
 use crate::index_file::IndexFile;
 use crate::indexing::{IndexingError, foreign_container};
 use crate::library::{Change, Shared};
@@ -140,7 +140,11 @@ impl Keeper {
                     }
                     let entry = match is_as_before {
                         true => old,
-                        false => Arc::new(new_entry(&name, &found, old.state.clone())),
+                        false => Arc::new(Entry {
+                            via: found.via.clone(),
+                            subtitles: found.subtitles.clone(),
+                            ..(*old).clone()
+                        }),
                     };
                     if open && found.problem.is_none() {
                         to_index.push((name.clone(), found));
@@ -152,28 +156,34 @@ impl Keeper {
                     if self.pace.is_due(&found.path, reelway_clock::now()) {
                         to_index.push((name.clone(), found.clone()));
                     }
-                    match old.subtitles == found.subtitles {
-                        true => old,
-                        false => {
-                            change.changed.push(name.clone());
-                            let known = Found {
-                                identity: old.identity,
-                                ..found
-                            };
-                            Arc::new(new_entry(&name, &known, old.state.clone()))
-                        }
+                    if old.subtitles != found.subtitles {
+                        change.changed.push(name.clone());
                     }
+                    let first = match &old.state {
+                        State::Ready(summary) => Some(First::of(old.identity, summary.duration)),
+                        _ => None,
+                    };
+                    Arc::new(Entry {
+                        subtitles: found.subtitles,
+                        first: old.first.or(first),
+                        growing: Some(Growing {
+                            seen: reelway_clock::now(),
+                            is_behind: true,
+                        }),
+                        ..(*old).clone()
+                    })
                 }
                 old => {
                     change.changed.push(name.clone());
                     if old.is_some_and(|old| matches!(old.state, State::Ready(_))) {
                         change.replaced.push(name.clone());
                     }
-                    let state = self.known_state(&found).unwrap_or_else(|| {
+                    let (state, first) = self.known_state(&found).unwrap_or_else(|| {
                         to_index.push((name.clone(), found.clone()));
-                        State::Indexing
+                        (State::Indexing, None)
                     });
-                    Arc::new(new_entry(&name, &found, state))
+                    let entry = new_entry(&name, &found, state);
+                    Arc::new(Entry { first, ..entry })
                 }
             };
             entries.insert(name, entry);
@@ -219,24 +229,26 @@ impl Keeper {
         grown.map(|entry| entry.name.clone()).collect()
     }
 
-    /// The state of a film that need not be indexed.
-    fn known_state(&self, found: &Found) -> Option<State> {
+    /// The state of a film that need not be indexed, and the film as it was first indexed, if it has grown since.
+    fn known_state(&self, found: &Found) -> Option<(State, Option<First>)> {
         if let Some(reason) = found.problem.clone() {
-            return Some(State::NotReady { reason });
+            return Some((State::NotReady { reason }, None));
         }
         if let Some(reason) = foreign_container(&found.path) {
-            return Some(State::Unplayable { reason });
+            return Some((State::Unplayable { reason }, None));
         }
         let path = IndexFile::path_for(self.shared.index.as_ref()?, &found.identity);
-        let summary = IndexFile::summary(&path, &found.identity).ok()?;
-        Some(State::Ready(Arc::new(summary)))
+        let (summary, growth) = IndexFile::summary(&path, &found.identity).ok()?;
+        Some((State::Ready(Arc::new(summary)), growth.first))
     }
 
     fn index(&mut self, work: Work) {
         for (name, mut found) in work.to_index {
             let began = reelway_clock::now();
             // As far as it was indexed before it has grown.
-            let plays = self.plays(&name, &found.path);
+            let played = self.plays(&name, &found.path);
+            let plays = played.is_some();
+            let first = played.and_then(|entry| entry.first);
             let indexed = supervise::guard("indexing", || {
                 supervise::inject("library.index");
                 self.shared.shelf.index(&found)
@@ -256,7 +268,8 @@ impl Keeper {
                     for note in index.title.notes.iter().filter(|_| !plays) {
                         info!(film = name, "{note}");
                     }
-                    self.shared.keep(&name, &found.path, identity, index);
+                    let kept = (index, first);
+                    self.shared.keep(&name, &found.path, identity, kept);
                     State::Ready(summary)
                 }
                 Ok(_) => State::NotReady {
@@ -285,11 +298,11 @@ impl Keeper {
         }
     }
 
-    /// Whether the film of this name plays, and lies there.
-    fn plays(&self, name: &str, path: &Path) -> bool {
+    /// The film of this name, if it plays and lies there.
+    fn plays(&self, name: &str, path: &Path) -> Option<Arc<Entry>> {
         let entry = self.shared.entry(name);
         let listed = entry.filter(|entry| entry.path == path);
-        listed.is_some_and(|entry| matches!(entry.state, State::Ready(_)))
+        listed.filter(|entry| matches!(entry.state, State::Ready(_)))
     }
 
     fn set_state(&self, name: &str, found: &Found, state: State) {
@@ -305,7 +318,14 @@ impl Keeper {
             _ => false,
         };
         debug!(film = name, ?state, "indexed");
-        *entry = Arc::new(new_entry(name, found, state));
+        *entry = Arc::new(Entry {
+            first: entry.first,
+            growing: entry.growing.map(|_| Growing {
+                seen: reelway_clock::now(),
+                is_behind: false,
+            }),
+            ..new_entry(name, found, state)
+        });
         drop(library);
         if !same {
             self.shared.tell(&Change {
@@ -354,6 +374,8 @@ fn new_entry(name: &str, found: &Found, state: State) -> Entry {
         via: found.via.clone(),
         subtitles: found.subtitles.clone(),
         state,
+        first: None,
+        growing: None,
     }
 }
 

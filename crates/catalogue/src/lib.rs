@@ -34,6 +34,7 @@ pub use catalogue::Catalogue;
 pub use config::DirectoryConfig;
 pub use directory::Directory;
 pub use entry::{CatalogueError, Entry, Film, Protocols, State, Summary, TrackSummary};
+pub use growth::{First, Growing, Growth};
 pub use index_file::{IndexFile, IndexFileError};
 pub use indexing::{IndexingError, index_path};
 pub use intake::{Destination, Intake};

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, Weak};
 
 use reelway_media::Index;
 use reelway_supervise::{self as supervise, lock};
-use reelway_sys::{FileIdentity, Mark};
+use reelway_sys::FileIdentity;
 use tracing::warn;
 
 use crate::entry::{CatalogueError, Entry, Film};
-use crate::growth;
+use crate::growth::{self, First, Growth};
 use crate::index_file::IndexFile;
 use crate::shelf::{Found, Shelf};
 use crate::unsaved::{Full, IndexMemory};
@@ -132,7 +132,7 @@ impl Shared {
                 path: film.to_owned(),
                 identity: *identity,
                 title: Arc::new(title),
-                mark: samples.mark,
+                growth: samples.growth,
                 samples: Arc::new(samples),
             })),
             Err(error) => {
@@ -178,38 +178,54 @@ impl Shared {
                 most >> 20
             ))
         };
-        let mark = growth::mark(&entry.path, &entry.identity, &index);
-        if self.save(&entry.identity, &index, mark)
+        let growth = Growth {
+            mark: growth::mark(&entry.path, &entry.identity, &index),
+            first: entry.first.filter(|first| first.identity != entry.identity),
+        };
+        if self.save(&entry.identity, &index, growth)
             && let Some(film) = self.read_index(&entry.name, &entry.path, &entry.identity)
         {
             return Ok(film);
         }
-        self.keep_in_memory(&entry.name, &entry.path, entry.identity, (index, mark))
+        self.keep_in_memory(&entry.name, &entry.path, entry.identity, (index, growth))
             .map_err(full)
     }
 
     /// Whether the file of a playable film, listed as `entry`, is still the same and has only grown.
     pub fn has_grown(&self, entry: &Entry) -> bool {
-        let in_memory = self.memory.get(&entry.identity).and_then(|film| film.mark);
+        let in_memory = self.memory.get(&entry.identity);
+        let in_memory = in_memory.and_then(|film| film.growth.mark);
         let on_disk = || {
             let path = IndexFile::path_for(self.index.as_ref()?, &entry.identity);
-            IndexFile::mark(&path, &entry.identity).ok()?
+            let (_, growth) = IndexFile::summary(&path, &entry.identity).ok()?;
+            growth.mark
         };
         let mark = in_memory.or_else(on_disk);
         mark.is_some_and(|mark| growth::has_grown(&entry.path, &entry.identity, &mark))
     }
 
-    /// Saves an index; where that cannot be done, keeps it in memory for as long as there is room.
-    pub fn keep(&self, name: &str, path: &Path, identity: FileIdentity, index: Index) {
-        let mark = growth::mark(path, &identity, &index);
-        if !self.save(&identity, &index, mark) {
+    /// Saves the index of a film, which was `first` indexed then if it has grown; where that cannot be done, keeps it in memory
+    /// for as long as there is room.
+    pub fn keep(
+        &self,
+        name: &str,
+        path: &Path,
+        identity: FileIdentity,
+        of: (Index, Option<First>),
+    ) {
+        let (index, first) = of;
+        let growth = Growth {
+            mark: growth::mark(path, &identity, &index),
+            first,
+        };
+        if !self.save(&identity, &index, growth) {
             // Without room, it is indexed again when it is wanted.
-            let _ = self.keep_in_memory(name, path, identity, (index, mark));
+            let _ = self.keep_in_memory(name, path, identity, (index, growth));
         }
     }
 
     /// Writes an index file; false where that cannot be done.
-    fn save(&self, identity: &FileIdentity, index: &Index, mark: Option<Mark>) -> bool {
+    fn save(&self, identity: &FileIdentity, index: &Index, growth: Growth) -> bool {
         let Some(directory) = &self.index else {
             return false;
         };
@@ -219,7 +235,7 @@ impl Shared {
         let path = IndexFile::path_for(directory, identity);
         let written = fs::create_dir_all(directory)
             .map_err(Into::into)
-            .and_then(|()| IndexFile::write(&path, identity, &index.title, &index.tables, mark));
+            .and_then(|()| IndexFile::write(&path, identity, &index.title, &index.tables, growth));
         match &written {
             Ok(()) => self.memory.wrote(),
             Err(error) => self.memory.failed(directory, error),
@@ -232,7 +248,7 @@ impl Shared {
         name: &str,
         path: &Path,
         identity: FileIdentity,
-        (index, mark): (Index, Option<Mark>),
+        (index, growth): (Index, Growth),
     ) -> Result<Arc<Film>, Full> {
         let tables = Arc::new(index.tables);
         let film = Film {
@@ -241,7 +257,7 @@ impl Shared {
             identity,
             title: Arc::new(index.title),
             samples: tables.clone(),
-            mark,
+            growth,
         };
         let directory = self.index.as_deref().unwrap_or(Path::new(""));
         let path = IndexFile::path_for(directory, &identity);

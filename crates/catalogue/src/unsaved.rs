@@ -241,7 +241,8 @@ impl IndexMemory {
             }
         }
         for (film, tables, path) in waiting {
-            let written = IndexFile::write(&path, &film.identity, &film.title, &tables, film.mark);
+            let written =
+                IndexFile::write(&path, &film.identity, &film.title, &tables, film.growth);
             match written {
                 Ok(()) => {
                     self.wrote();
@@ -296,6 +297,7 @@ mod tests {
     use reelway_media::{Sample, Title};
 
     use super::*;
+    use crate::growth::Growth;
 
     fn film(number: u64, samples: usize) -> (Film, Arc<Vec<SampleTable>>) {
         let mut table = SampleTable::with_capacity(samples);
@@ -319,7 +321,7 @@ mod tests {
             },
             title: Arc::new(Title::new(Vec::new())),
             samples: tables.clone(),
-            mark: None,
+            growth: Growth::default(),
         };
         (film, tables)
     }

@@ -75,7 +75,7 @@ impl Intake for Directory {
     ) -> Result<FileIdentity, IndexingError> {
         let path = place.path();
         let (identity, index) = index_file(file, &path)?;
-        self.shared.keep(title, &path, identity, index);
+        self.shared.keep(title, &path, identity, (index, None));
         Ok(identity)
     }
 

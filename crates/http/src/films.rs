@@ -1,15 +1,15 @@
 //! Films as they are served: indexed, packaged, opened. Made when first asked for, kept while in use.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use reelway_catalogue::{CatalogueError, Film, Placement, State, SubtitleTrack};
-use reelway_clock::Real;
+use reelway_catalogue::{CatalogueError, Film, First, Growing, Placement, State, SubtitleTrack};
+use reelway_clock::{Monotonic, Real};
 use reelway_library::{Library, OpenError, OpenFilm};
 use reelway_media::{Container, Kind, SECOND};
-use reelway_package::{Options, Package, PackageError};
+use reelway_package::{Options, Package, PackageError, Recording};
 use reelway_store::Source;
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
@@ -22,8 +22,8 @@ use crate::conditional::Validators;
 const KEPT: usize = 24 << 20;
 /// What a film is taken to need at least: a two-hour one has 45 KiB of tables, and its files are open.
 const LEAST: usize = 64 << 10;
-/// Versions of films kept that have grown since.
-const OLDER: usize = 64;
+/// A recording has ended when its file has not grown for so many of the lengths that segments are near to.
+const REST: u32 = 3;
 /// Films made ready at once: each reads its whole index.
 const MAKING: usize = 4;
 
@@ -38,9 +38,11 @@ pub(crate) struct Show {
     pub file: Arc<Source>,
     /// Where its samples are: the file, or a view of it.
     pub source: Arc<Source>,
-    /// Names this very file cut this very way, in entity tags and in segments' addresses: a segment
-    /// of another version is another segment.
+    /// Names this very file cut this very way, in entity tags.
     pub version: String,
+    /// The same of the film as it was first indexed, in segments' addresses: a recording that grows has the same segments, and
+    /// then more; another film in its place has others.
+    pub edition: String,
 }
 
 /// Why a film cannot be served.
@@ -57,14 +59,19 @@ impl Show {
         let (film, file) = (opened.film().clone(), opened.file().clone());
         let package = Package::new(film.title.clone(), &*film.samples, options)
             .map_err(|error| ShowError::Package(film.name.clone(), error))?;
-        let version = version(&film.identity, options);
         Ok(Show {
+            version: version(&film.identity, options),
+            edition: version(&film.edition(), options),
             film,
             package,
             file,
             source: opened.source().clone(),
-            version,
         })
+    }
+
+    /// Whether a part of it is the same for as long as its edition lasts: of a file that may grow, what is `settled`.
+    pub fn stays(&self, settled: bool) -> bool {
+        settled || self.film.growth.mark.is_none()
     }
 
     /// Bytes of memory that it takes, about.
@@ -112,6 +119,24 @@ impl Show {
     }
 }
 
+/// How a recording grows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recorded {
+    first: First,
+    growing: Growing,
+    rest: Duration,
+}
+
+impl Recorded {
+    /// The recording, if it is still being made.
+    pub fn at(&self, now: Monotonic, real: Real) -> Option<Recording> {
+        self.growing.still(now, self.rest).then_some(Recording {
+            began: self.first.began,
+            now: real,
+        })
+    }
+}
+
 /// 64 bits (FNV-1a) of all that decides a film's segments, in hexadecimal. The number in front is
 /// raised when the same film is packaged differently.
 fn version(identity: &FileIdentity, options: Options) -> String {
@@ -151,8 +176,6 @@ pub(crate) struct Films {
     library: Library,
     options: Options,
     slots: Mutex<HashMap<String, Arc<Slot>>>,
-    /// Versions of films that have grown since, for those who watch them; the one used last at the back.
-    older: Mutex<VecDeque<Arc<Show>>>,
     uses: AtomicU64,
     making: Semaphore,
 }
@@ -163,7 +186,6 @@ impl Films {
             library,
             options,
             slots: Mutex::default(),
-            older: Mutex::default(),
             uses: AtomicU64::new(0),
             making: Semaphore::new(MAKING),
         }
@@ -210,43 +232,18 @@ impl Films {
             .is_some_and(|slot| slot.identity == *identity)
         {
             slots.remove(name);
-            let mut older = supervise::whole(self.older.lock());
-            older.retain(|other| other.film.name != name);
         }
     }
 
-    /// This version of a film, or what it has become by growing: those who began with a version go on with it.
-    pub fn version(&self, show: Arc<Show>, version: Option<&str>) -> Arc<Show> {
-        let Some(version) = version.filter(|version| *version != show.version) else {
-            return show;
-        };
-        let mut older = supervise::whole(self.older.lock());
-        let is_it =
-            |other: &Arc<Show>| other.version == version && other.film.name == show.film.name;
-        let found = older
-            .iter()
-            .position(is_it)
-            .and_then(|place| older.remove(place));
-        if let Some(found) = &found {
-            older.push_back(found.clone());
-        }
-        found.unwrap_or(show)
-    }
-
-    /// Keeps a version of a film that has grown since; where it was replaced, those kept of it go.
-    fn keep(&self, slot: &Slot, now: &FileIdentity) {
-        let Some(show) = slot.show.get() else {
-            return;
-        };
-        let mut older = supervise::whole(self.older.lock());
-        if slot.identity.may_have_grown_into(now) && show.film.mark.is_some() {
-            older.push_back(show.clone());
-            if older.len() > OLDER {
-                older.pop_front();
-            }
-        } else {
-            older.retain(|other| other.film.name != show.film.name);
-        }
+    /// How a film grows, if it is a recording that was seen to do so.
+    pub fn recorded(&self, show: &Show) -> Option<Recorded> {
+        let entry = self.library.catalogue().entry(&show.film.name)?;
+        let length = u64::try_from(self.options.target).unwrap_or(0);
+        Some(Recorded {
+            first: entry.first?,
+            growing: entry.growing?,
+            rest: Duration::from_nanos(length) * REST,
+        })
     }
 
     /// The film of this name.
@@ -284,9 +281,6 @@ impl Films {
         if let Some(slot) = slots.get(name).filter(|slot| slot.identity == identity) {
             slot.used.store(now, Ordering::Relaxed);
             return slot.clone();
-        }
-        if let Some(slot) = slots.get(name) {
-            self.keep(slot, &identity);
         }
         let memory = |slot: &Arc<Slot>| slot.show.get().map_or(LEAST, |show| show.memory());
         let mut held = LEAST + slots.values().map(memory).sum::<usize>();

@@ -219,6 +219,6 @@ impl Inner {
 fn film(show: &Show) -> Film<'_> {
     Film {
         title: &show.film.name,
-        version: &show.version,
+        version: &show.edition,
     }
 }

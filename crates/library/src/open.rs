@@ -41,7 +41,7 @@ impl OpenFilm {
     /// Its file cannot be opened, or is another than the one that was indexed.
     pub fn open(film: Arc<Film>, store: &Store) -> Result<OpenFilm, OpenError> {
         let failed = |error| OpenError::Open(film.name.clone(), error);
-        let file = match film.mark {
+        let file = match film.growth.mark {
             Some(mark) => store.open_grown(&film.path, (film.identity, mark)),
             None => store.open(&film.path),
         };
@@ -76,6 +76,7 @@ impl OpenFilm {
 
 #[cfg(test)]
 mod tests {
+    use reelway_catalogue::Growth;
     use reelway_media::Title;
     use reelway_store::StoreConfig;
 
@@ -98,7 +99,7 @@ mod tests {
                 identity,
                 title: Arc::new(Title::new(Vec::new())),
                 samples: Arc::new(Vec::new()),
-                mark: None,
+                growth: Growth::default(),
             })
         };
         let indexed = store.open(&path).unwrap().identity();

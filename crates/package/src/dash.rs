@@ -1,10 +1,11 @@
-//! The DASH manifest (ISO/IEC 23009-1): static, `isoff-live` profile, one adaptation set per track. It is at `TITLE/dash/main.mpd`; addresses are relative to it.
+//! The DASH manifest (ISO/IEC 23009-1): `isoff-live` profile, one adaptation set per track; static, or dynamic while a recording
+//! is still being made. It is at `TITLE/dash/main.mpd`; addresses are relative to it.
 
 use std::fmt::Write;
 
 use reelway_media::{Codec, Kind, Nanos, SECOND, bcp47};
 
-use crate::package::{Links, Package, PackagedTrack, Subtitles};
+use crate::package::{Links, Package, PackagedTrack, Recording, Subtitles};
 
 /// The media presentation description.
 pub fn mpd(package: &Package, links: Links<'_>) -> String {
@@ -19,8 +20,8 @@ pub fn mpd(package: &Package, links: Links<'_>) -> String {
         out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" profiles=\"urn:mpeg:dash:profile:isoff-live:2011\" \
-         type=\"static\" mediaPresentationDuration=\"{}\" minBufferTime=\"{}\" maxSegmentDuration=\"{}\">\n",
-        duration(package.duration()),
+         {} minBufferTime=\"{}\" maxSegmentDuration=\"{}\">\n",
+        presentation(package, links.recording),
         duration(buffer),
         duration(buffer),
     );
@@ -52,8 +53,34 @@ pub fn mpd(package: &Package, links: Links<'_>) -> String {
     for subtitles in links.subtitles {
         subtitle_set(&mut out, subtitles);
     }
-    out.push_str("  </Period>\n</MPD>\n");
+    out.push_str("  </Period>\n");
+    if let Some(Recording { now, .. }) = links.recording {
+        // What is there is told by the server's clock, not by the player's (section 5.8.4.11).
+        let _ = writeln!(
+            out,
+            "  <UTCTiming schemeIdUri=\"urn:mpeg:dash:utc:direct:2014\" value=\"{now}\"/>"
+        );
+    }
+    out.push_str("</MPD>\n");
     out
+}
+
+/// How long the film is, or how it grows.
+fn presentation(package: &Package, recording: Option<Recording>) -> String {
+    let Some(Recording { began, now }) = recording else {
+        let whole = duration(package.duration());
+        return format!("type=\"static\" mediaPresentationDuration=\"{whole}\"");
+    };
+    let target = package
+        .tracks()
+        .first()
+        .map_or(SECOND, |track| track.target);
+    format!(
+        "type=\"dynamic\" availabilityStartTime=\"{began}\" publishTime=\"{now}\" minimumUpdatePeriod=\"{}\" \
+         suggestedPresentationDelay=\"{}\"",
+        duration(target),
+        duration(3 * target)
+    )
 }
 
 /// Subtitles, as a file beside the segments (section 5.3.9.1), which is small beside the bit rate that is stated.
@@ -173,8 +200,11 @@ fn segment_template(out: &mut String, track: &PackagedTrack, links: Links<'_>) {
          <SegmentTimeline>\n",
         track.timescale, track.id, track.id
     );
-    let mut segments = track
-        .numbers()
+    let last = match links.recording {
+        Some(_) => track.settled(),
+        None => *track.numbers().end(),
+    };
+    let mut segments = (1..=last)
         .filter_map(|number| track.decode_times(number))
         .peekable();
     let mut expected = None;

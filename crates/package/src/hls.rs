@@ -168,24 +168,35 @@ pub fn subtitle_playlist(package: &Package, number: u32) -> String {
     )
 }
 
-/// The playlist of one track's segments.
+/// The playlist of one track's segments; of a recording that is still being made, of those that stay as they are.
 pub fn media_playlist(track: &PackagedTrack, links: Links<'_>) -> String {
     let mut out = String::with_capacity(256 + 40 * *track.numbers().end() as usize);
     let address = |name: &str| with_query(&format!("../seg/{}/{name}", track.id), links.segments);
+    let (kind, longest, last) = match links.recording {
+        // The target duration must not change (RFC 8216 6.2.1): longer segments than this come only if there is no key frame
+        // for so long.
+        Some(_) => {
+            let longest = track.longest().max(track.target * 3 / 2);
+            ("EVENT", longest, track.settled())
+        }
+        None => ("VOD", track.longest(), *track.numbers().end()),
+    };
     let _ = write!(
         out,
         "#EXTM3U\n#EXT-X-VERSION:{VERSION}\n#EXT-X-TARGETDURATION:{}\n#EXT-X-MEDIA-SEQUENCE:1\n\
-         #EXT-X-PLAYLIST-TYPE:VOD\n{}#EXT-X-MAP:URI=\"{}\"\n",
-        target_duration(track.longest()),
+         #EXT-X-PLAYLIST-TYPE:{kind}\n{}#EXT-X-MAP:URI=\"{}\"\n",
+        target_duration(longest),
         if track.independent() { INDEPENDENT } else { "" },
         address("init.mp4"),
     );
-    for number in track.numbers() {
+    for number in 1..=last {
         let duration = track.duration(number).unwrap_or(0);
         let name = format!("{number}.m4s");
         let _ = writeln!(out, "#EXTINF:{},\n{}", seconds(duration), address(&name));
     }
-    out.push_str("#EXT-X-ENDLIST\n");
+    if links.recording.is_none() {
+        out.push_str("#EXT-X-ENDLIST\n");
+    }
     out
 }
 

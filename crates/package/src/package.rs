@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use reelway_media::{Kind, Nanos, SECOND, Samples, SamplesError, Title, Track, ticks_to_nanos};
+use reelway_time::Real;
 
 use crate::cuts::{self, CutTime, Cuts, Table};
 use crate::fragment::Fragment;
@@ -38,7 +39,7 @@ pub enum PackageError {
     Empty,
 }
 
-/// What addresses in manifests carry beside the paths.
+/// What manifests say that a package does not know.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Links<'a> {
     /// Query of playlists' addresses, such as `s=TOKEN`, already percent-encoded.
@@ -52,6 +53,17 @@ pub struct Links<'a> {
     pub servers: &'a [String],
     /// Subtitles that players may show.
     pub subtitles: &'a [Subtitles<'a>],
+    /// The film is a recording that is still being made; `None`: there will be no more of it.
+    pub recording: Option<Recording>,
+}
+
+/// A recording that is still being made: players ask for its manifest again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// When its first picture was recorded. This must not change from one manifest to the next.
+    pub began: Real,
+    /// When the manifest is made.
+    pub now: Real,
 }
 
 /// Subtitles that players may show: a WebVTT file of the whole film, at `TITLE/subtitles/NUMBER.vtt`.
@@ -92,10 +104,15 @@ pub struct PackagedTrack {
     pub timescale: u32,
     /// Measured bit rates, headers included.
     pub rate: BitRate,
+    /// Length that segments are near to.
+    pub(crate) target: Nanos,
     init: Bytes,
     timeline: Timeline,
     table: Table,
 }
+
+/// So many pictures at the most are decoded after one and shown before it (H.264, A.3.1, and H.265, A.4.2).
+const DEPTH: u32 = 16;
 
 /// `styp`: the segment's brands (ISO/IEC 23009-1 6.3.4.2, CMAF 7.3.3.1).
 const STYP: &[u8; 24] = b"\0\0\0\x18stypmsdh\0\0\0\0msdhcmfs";
@@ -150,7 +167,7 @@ impl Package {
                 Some(table) => table,
                 None => cuts::build(track, index, &timeline, samples, &cuts)?,
             };
-            tracks.push(PackagedTrack::new(track, index, timeline, table));
+            tracks.push(PackagedTrack::new((index, track), target, timeline, table));
         }
         if tracks.is_empty() {
             return Err(PackageError::Empty);
@@ -213,7 +230,12 @@ impl Package {
 }
 
 impl PackagedTrack {
-    fn new(track: &Track, index: usize, timeline: Timeline, table: Table) -> PackagedTrack {
+    fn new(
+        (index, track): (usize, &Track),
+        target: Nanos,
+        timeline: Timeline,
+        table: Table,
+    ) -> PackagedTrack {
         let init = init::init(track, &timeline, table.end).into();
         let mut packaged = PackagedTrack {
             index,
@@ -221,6 +243,7 @@ impl PackagedTrack {
             kind: track.kind,
             timescale: track.timescale,
             rate: BitRate::default(),
+            target,
             init,
             timeline,
             table,
@@ -241,6 +264,20 @@ impl PackagedTrack {
     /// Numbers of the track's segments: from 1.
     pub fn numbers(&self) -> std::ops::RangeInclusive<u32> {
         1..=self.table.cuts.len() as u32
+    }
+
+    /// How many of them, from the first on, stay as they are when the film grows and has the same tracks then. Where the last one ends is not known, and
+    /// where the one before it ends only when no picture can come any more that is shown before the last one's first.
+    pub fn settled(&self) -> u32 {
+        let last = *self.numbers().end();
+        let count = |index: u32| Some(self.table.fragments.get(index as usize)?.count);
+        let samples: u32 = self
+            .fragments(last)
+            .into_iter()
+            .flatten()
+            .filter_map(count)
+            .sum();
+        last.saturating_sub(if samples > DEPTH { 1 } else { 2 })
     }
 
     /// Presentation end of the track.

@@ -15,6 +15,7 @@ const LINKS: Links = Links {
     steering: None,
     servers: &[],
     subtitles: &[],
+    recording: None,
 };
 
 fn package(tracks: Vec<Made>) -> Package {

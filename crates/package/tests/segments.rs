@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Made, even, film, find, gops, picture, read_back, sound, u32_at};
+use std::sync::Arc;
+
+use common::{Made, ReadBack, even, film, find, gops, picture, read_back, sound, u32_at};
 use proptest::prelude::*;
 use reelway_media::{Kind, SECOND, Sample, SampleTable, Title};
 use reelway_package::{Options, Package, PackageError, PackagedTrack, Part, Segment};
@@ -426,6 +428,42 @@ proptest! {
         let package = Package::new(title.clone(), &tables, Options { target: SECOND }).unwrap();
         for track in package.tracks() {
             check(&title, track, &tables);
+        }
+    }
+
+    #[test]
+    fn settled_segments_stay_when_the_film_grows(
+        pictures in any_pictures(), sounds in any_sound(), parts in (1u32..1000, 1u32..1000)
+    ) {
+        let part = |made: &Made, thousandths: u32| {
+            // With a picture from the beginning, as sound is cut where the picture is.
+            let count = made.samples.len() * thousandths as usize / 1000;
+            made.samples[..count.max(1)].to_vec()
+        };
+        let before = film(vec![
+            picture(1, 12_800, pictures.track.shift, part(&pictures, parts.0)),
+            sound(2, 48_000, sounds.track.shift, part(&sounds, parts.1)),
+        ]);
+        let after = film(vec![pictures, sounds]);
+        let package = |(title, tables): &(Arc<Title>, Vec<SampleTable>)| {
+            Package::new(title.clone(), tables, Options { target: SECOND })
+        };
+        let (grown, first) = (package(&after).unwrap(), package(&before));
+        for track in first.iter().flat_map(Package::tracks) {
+            let same = grown.track(track.id).unwrap();
+            for number in 1..=track.settled() {
+                prop_assert_eq!(track.start(number), same.start(number));
+                prop_assert_eq!(track.duration(number), same.duration(number));
+                prop_assert_eq!(track.decode_times(number), same.decode_times(number));
+                let (was, is) = (track.segment(number, &before.1), same.segment(number, &after.1));
+                let read = |segment: Option<Segment>| read_back(&segment.unwrap());
+                let (was, is) = (read(was.unwrap()), read(is.unwrap()));
+                let shown = |read: &ReadBack| -> Vec<(i64, u32)> {
+                    read.samples.iter().map(|sample| (sample.shown, sample.size)).collect()
+                };
+                prop_assert_eq!(shown(&was), shown(&is));
+                prop_assert_eq!(was.film, is.film);
+            }
         }
     }
 

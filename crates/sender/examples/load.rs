@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use reelway_catalogue::{Film, index_path};
+use reelway_catalogue::{Film, Growth, index_path};
 use reelway_library::OpenFilm;
 use reelway_sender::{
     BackendChoice, FilmStream, Out, Sender, SenderConfig, Stream, TrackOut, What,
@@ -119,7 +119,7 @@ fn main() {
         identity,
         title: Arc::new(index.title),
         samples,
-        mark: None,
+        growth: Growth::default(),
     };
     let film = Arc::new(film);
     let store = Store::new(StoreConfig {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use reelway_admission::{Capacity, Config};
-use reelway_catalogue::Film;
+use reelway_catalogue::{Film, Growth};
 use reelway_demand::{BINS, Carriage, Curve, Demand, memory_held};
 use reelway_media::{Codec, Group, H264Config, Kind, Samples, Title, Track};
 use reelway_rtp::PayloadOptions;
@@ -56,7 +56,7 @@ fn film(number: u64) -> Arc<Film> {
         },
         title: Arc::new(title),
         samples,
-        mark: None,
+        growth: Growth::default(),
     })
 }
 

@@ -12,11 +12,13 @@
 //! | `bodies.rs` | ways to send a body, each as a server that does nothing else (`--bodies`) |
 //! | `requests.rs` | what a small answer costs (`--requests`) |
 //! | `shadow.rs` | what comparing cache policies costs a loaded server (`reelway bench shadow`) |
+//! | `quiet.rs` | what the machine does without any server, and runs that nothing else disturbs |
 //! | `load.rs` | connections that ask at a fixed rate and count what comes |
 
 mod bodies;
 mod kind;
 pub mod load;
+mod quiet;
 mod requests;
 mod segments;
 mod servers;
@@ -25,16 +27,18 @@ pub mod shadow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::Parser;
 use serde::Serialize;
 use serde_json::json;
 
 use self::kind::ServerKind;
 use self::load::{Load, SEGMENT};
+use self::quiet::{Quiet, undisturbed};
+use self::requests::Runs;
 use self::segments::{Bytes, HOT, SEGMENTS};
-use self::servers::Running;
-use crate::bed::machine::{Idle, cpu_of_others};
+use self::servers::{POOLS, Running};
+use crate::bed::machine::Idle;
 use crate::bed::{Folder, cores};
 use crate::chart::{Bar, bars};
 use crate::report::{Figure, Report};
@@ -87,9 +91,6 @@ struct Args {
 
 /// Segments that are fetched before a run from disk: more than our pool holds.
 const FILLS: u64 = 64;
-
-/// Memory for film blocks of our own server: enough for what is hot, and a tenth of what is not.
-const POOLS: [&str; 2] = ["512MiB", "96MiB"];
 
 /// What a server needed.
 #[derive(Clone, Debug, Serialize)]
@@ -164,7 +165,13 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     nix::unistd::sync();
     let quiet = Quiet::look(args.tries)?;
     if args.requests {
-        return requests::run(report, &args, &bytes, &quiet);
+        let runs = Runs {
+            connections: args.connections,
+            time: Duration::from_secs(args.seconds.into()),
+            rounds: args.rounds,
+            tries: args.tries,
+        };
+        return requests::run(report, runs, &bytes, &quiet);
     }
     let mut costs = Vec::new();
     let from_disk = kinds
@@ -182,27 +189,6 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         }
     }
     describe(report, &args, &costs)
-}
-
-/// How busy each core is as long as there is no server.
-struct Quiet {
-    shares: Vec<f64>,
-    disturbed: f64,
-}
-
-impl Quiet {
-    fn look(tries: usize) -> anyhow::Result<Quiet> {
-        let ours = [std::process::id()];
-        let (disturbed, shares) = undisturbed(&ours, tries, || {
-            let before = Idle::now()?;
-            std::thread::sleep(Duration::from_secs(3));
-            let now = Idle::now()?;
-            let elapsed = now.seconds_since(&before);
-            let shares = now.busy_since(&before).into_iter();
-            Ok(shares.map(|busy| busy / elapsed).collect())
-        })?;
-        Ok(Quiet { shares, disturbed })
-    }
 }
 
 /// Bytes read so far from the disk that a path lies on, by any process.
@@ -300,33 +286,6 @@ fn measure(
         cost.requests += done.requests;
     }
     Ok(cost)
-}
-
-/// What other programs may take of a core in a run that counts at once.
-const QUIET: f64 = 0.02;
-
-/// Tries until a run is not disturbed by programs other than `ours`; the least disturbed one, and by how much
-/// of a core.
-fn undisturbed<T>(
-    ours: &[u32],
-    tries: usize,
-    mut run: impl FnMut() -> anyhow::Result<T>,
-) -> anyhow::Result<(f64, T)> {
-    let mut best: Option<(f64, T)> = None;
-    for _ in 0..tries.max(1) {
-        let (before, began) = (cpu_of_others(ours)?, reelway_clock::now());
-        let outcome = run()?;
-        let seconds = reelway_clock::now().since(began).as_secs_f64();
-        // A program that has ended is in nobody's account until its parent looks.
-        let others = (cpu_of_others(ours)? - before).abs() / seconds.max(1e-9);
-        if best.as_ref().is_none_or(|(least, _)| others < *least) {
-            best = Some((others, outcome));
-        }
-        if others <= QUIET {
-            break;
-        }
-    }
-    best.context("no run")
 }
 
 fn describe(mut report: Report, args: &Args, costs: &[Cost]) -> anyhow::Result<Report> {

@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::kind::ServerKind;
 use super::load::Load;
+use super::quiet::{Quiet, undisturbed};
 use super::segments::{Bytes, HOT, SMALL};
-use super::servers::Running;
-use super::{Args, POOLS, Quiet, undisturbed};
+use super::servers::{POOLS, Running};
 use crate::bed::machine::Idle;
 use crate::report::{Figure, Report};
 use crate::stats::Spread;
@@ -18,13 +18,21 @@ use crate::stats::Spread;
 /// Requests a second, of all connections together.
 const RATE: f64 = 5000.0;
 
+/// How often and how long is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Runs {
+    /// Connections.
+    pub connections: usize,
+    /// Of a run.
+    pub time: Duration,
+    /// Runs of each server; the median counts.
+    pub rounds: usize,
+    /// Tries of a run that other programs disturb.
+    pub tries: usize,
+}
+
 /// Measures both servers in turn.
-pub fn run(
-    mut report: Report,
-    args: &Args,
-    bytes: &Bytes,
-    quiet: &Quiet,
-) -> anyhow::Result<Report> {
+pub fn run(mut report: Report, runs: Runs, bytes: &Bytes, quiet: &Quiet) -> anyhow::Result<Report> {
     let mut costs = Vec::new();
     let mut late = 0;
     for kind in [ServerKind::Reelway, ServerKind::NginxSendfile] {
@@ -34,7 +42,7 @@ pub fn run(
         let running = Running::start(kind, bytes, POOLS[0])?;
         let load = Load {
             target: running.small(),
-            connections: args.connections,
+            connections: runs.connections,
             rate: RATE,
             segments: HOT,
             bytes: SMALL,
@@ -43,12 +51,12 @@ pub fn run(
         load.compare(&bytes.film())?;
         load.fetch(0..HOT)?;
         running.settle()?;
-        let (ours, seconds) = (running.pids(), Duration::from_secs(args.seconds.into()));
+        let ours = running.pids();
         let us = &mut costs.last_mut().context("the one just begun")?.0;
-        for _ in 0..args.rounds {
-            let (_, (busy, done)) = undisturbed(&ours, args.tries, || {
+        for _ in 0..runs.rounds {
+            let (_, (busy, done)) = undisturbed(&ours, runs.tries, || {
                 let idle = Idle::now()?;
-                let done = load.run(seconds, 0, &|_| {})?;
+                let done = load.run(runs.time, 0, &|_| {})?;
                 let now = Idle::now()?;
                 let busy = now.busy_since(&idle)[0] - quiet.shares[0] * now.seconds_since(&idle);
                 Ok((busy, done))
@@ -85,7 +93,7 @@ pub fn run(
         "Answers of 1 KB over loopback, {} connections that stay, {RATE} requests a second; medians of {} runs. nginx has them as \
          files, Reelway as parts of a film (`Range`). The server has core 0, the client the others; the core's load without \
          any server is subtracted. {late} requests could not be made when they were due.\n\n{table}",
-        args.connections, args.rounds
+        runs.connections, runs.rounds
     );
     report.details.insert("costs".into(), json!(costs));
     Ok(report)

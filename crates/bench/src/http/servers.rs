@@ -51,6 +51,9 @@ impl Drop for Litter {
 /// Memory of our own server where an eighth of it has to hold all that is hot.
 const ZERO_COPY_POOL: &str = "1536MiB";
 
+/// Memory for film blocks of our own server: enough for what is hot, and a tenth of what is not.
+pub const POOLS: [&str; 2] = ["512MiB", "96MiB"];
+
 impl Running {
     /// Starts it; for ours with so much memory for film blocks.
     pub fn start(kind: ServerKind, bytes: &Bytes, pool: &str) -> anyhow::Result<Running> {

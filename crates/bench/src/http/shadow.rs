@@ -12,8 +12,8 @@ use clap::Parser;
 use serde_json::json;
 
 use super::load::Load;
+use super::quiet::undisturbed;
 use super::segments::{Bytes, SEGMENTS};
-use super::undisturbed;
 use crate::arguments::arguments;
 use crate::bed::machine::cpu_of;
 use crate::bed::{Folder, cores};

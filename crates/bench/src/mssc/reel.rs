@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use reelway_catalogue::{Film, index_path};
+use reelway_catalogue::{Film, Growth, index_path};
 use reelway_library::OpenFilm;
 use reelway_media::Kind;
 use reelway_rtp::{Header, PayloadOptions};
@@ -236,7 +236,7 @@ fn film(path: &Path, store: &Store) -> anyhow::Result<OpenFilm> {
         identity,
         title: Arc::new(index.title),
         samples: Arc::new(index.tables),
-        mark: None,
+        growth: Growth::default(),
     };
     Ok(OpenFilm::open(Arc::new(film), store)?)
 }

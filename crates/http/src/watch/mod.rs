@@ -28,7 +28,7 @@ use reelway_viewing::{Caller, is_token};
 
 use self::file::Files;
 use self::index::Indexes;
-use self::playlist::{Elsewhere, Playlists};
+use self::playlist::{Elsewhere, Playlists, Told};
 use self::refused::{Answered, no_film};
 use self::segment::Segments;
 use self::steering::Servers;
@@ -106,7 +106,6 @@ impl Watch {
     async fn find(&self, title: &str, target: Target, request: &Parts, caller: Caller) -> Answered {
         let show = self.films.get(title).await;
         let show = show.map_err(|error| Box::new(no_film(&error)))?;
-        let show = self.films.version(show, route::query(request, "v"));
         if elsewhere::may_leave(target, request, &caller)
             && let Some(place) = self.films.placement().place(&show.film).await
         {
@@ -121,7 +120,12 @@ impl Watch {
                     Target::Multivariant | Target::Mpd => self.elsewhere(&show).await,
                     _ => Elsewhere::default(),
                 };
-                let film = (show.clone(), self.films.subtitles(&show), elsewhere);
+                let film = Told {
+                    subtitles: self.films.subtitles(&show),
+                    recorded: self.films.recorded(&show),
+                    elsewhere,
+                    show,
+                };
                 self.playlists.answer(film, target, request, caller).await
             }
             Target::Steering => {

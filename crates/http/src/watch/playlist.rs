@@ -11,7 +11,7 @@ use super::refused::{Answered, denied, no_track};
 use super::subtitles;
 use crate::answer::{self, Answer};
 use crate::desk::{Asker, Desk, Text};
-use crate::films::Show;
+use crate::films::{Recorded, Show};
 use crate::route::Target;
 use crate::viewers::Viewers;
 
@@ -35,21 +35,22 @@ impl Playlists {
         }
     }
 
-    /// Answers a request for one of this film, which may be at other servers, too.
+    /// Answers a request for one of this film.
     pub async fn answer(
         &self,
-        (show, subtitles, elsewhere): (Arc<Show>, Vec<SubtitleTrack>, Elsewhere),
+        film: Told,
         target: Target,
         request: &Parts,
         caller: Caller,
     ) -> Answered {
+        let show = &film.show;
         if let Target::Playlist(id) = target
             && show.package.track(id).is_none()
         {
             return Err(no_track(&show.film.name, id));
         }
         if let Target::SubtitlePlaylist(number) = target {
-            subtitles::find(&subtitles, &show, number)?;
+            subtitles::find(&film.subtitles, show, number)?;
         }
         let delivery = if target == Target::Mpd {
             Delivery::Dash
@@ -65,16 +66,14 @@ impl Playlists {
         } else {
             let viewer = self
                 .viewers
-                .begin(delivery, &show, &caller)
+                .begin(delivery, show, &caller)
                 .map_err(denied)?;
             viewer.wait_for_turn().await;
             viewer.answered();
             viewer.token.clone()
         };
         let of = Asked {
-            show,
-            subtitles,
-            elsewhere,
+            film,
             target,
             token,
             token_in_segments: self.tokens_in_segments,
@@ -101,11 +100,19 @@ pub(crate) struct Elsewhere {
     pub films: Vec<String>,
 }
 
+/// A film, and what its playlists tell that may change while it stays.
+pub(crate) struct Told {
+    pub show: Arc<Show>,
+    pub subtitles: Vec<SubtitleTrack>,
+    /// It may still be growing.
+    pub recorded: Option<Recorded>,
+    /// It may be at other servers, too.
+    pub elsewhere: Elsewhere,
+}
+
 /// A playlist that a viewer has asked for.
 struct Asked {
-    show: Arc<Show>,
-    subtitles: Vec<SubtitleTrack>,
-    elsewhere: Elsewhere,
+    film: Told,
     target: Target,
     token: String,
     token_in_segments: bool,
@@ -113,22 +120,31 @@ struct Asked {
 
 impl Asked {
     fn text(&self) -> Text {
-        let (show, token) = (&self.show, &self.token);
+        let Told {
+            show,
+            subtitles,
+            recorded,
+            elsewhere,
+        } = &self.film;
+        let recording =
+            |recorded: &Recorded| recorded.at(reelway_clock::now(), reelway_clock::real());
+        let token = &self.token;
         let playlists = format!("s={token}");
-        // The version makes sure that nobody gets segments of a film that took this one's place.
+        // The edition makes sure that nobody gets segments of a film that took this one's place.
         let segments = match self.token_in_segments {
-            true => format!("v={}&s={token}", show.version),
-            false => format!("v={}", show.version),
+            true => format!("v={}&s={token}", show.edition),
+            false => format!("v={}", show.edition),
         };
-        let steering = self.elsewhere.steering.as_ref();
+        let steering = elsewhere.steering.as_ref();
         let steering = steering.map(|address| format!("{address}&{playlists}"));
-        let subtitles = subtitles::said(&self.subtitles);
+        let subtitles = subtitles::said(subtitles);
         let links = Links {
             playlists: Some(&playlists),
             segments: Some(&segments),
             steering: steering.as_deref(),
-            servers: &self.elsewhere.films,
+            servers: &elsewhere.films,
             subtitles: &subtitles,
+            recording: recorded.as_ref().and_then(recording),
         };
         let (media_type, text) = match self.target {
             Target::Mpd => (DASH, mpd(&show.package, links)),

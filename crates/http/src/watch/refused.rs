@@ -27,10 +27,10 @@ pub(super) fn no_track(title: &str, id: u32) -> Box<Answer> {
     not_here(format!("film '{title}' has no track {id}"))
 }
 
-/// Segments of a version that is no more are gone, not exchanged for others.
-pub(super) fn check_version(show: &Show, request: &Parts) -> Result<(), Box<Answer>> {
+/// Segments of a film that is no more are gone, not exchanged for others.
+pub(super) fn check_edition(show: &Show, request: &Parts) -> Result<(), Box<Answer>> {
     match query(request, "v") {
-        Some(version) if version != show.version => {
+        Some(edition) if edition != show.edition => {
             let words = format!(
                 "film '{}' was replaced since its playlist was fetched; open it again",
                 show.film.name

@@ -9,7 +9,7 @@ use reelway_media::Kind;
 use reelway_viewing::{Caller, Delivery, Piece};
 use tokio::sync::Semaphore;
 
-use super::refused::{Answered, check_version, denied, no_media, no_track, not_here};
+use super::refused::{Answered, check_edition, denied, no_media, no_track, not_here};
 use crate::answer::{self, Answer};
 use crate::body::Bodies;
 use crate::films::Show;
@@ -48,7 +48,7 @@ impl Segments {
         request: &Parts,
         caller: Caller,
     ) -> Answered {
-        check_version(&show, request)?;
+        check_edition(&show, request)?;
         let track = show
             .package
             .track(id)
@@ -67,7 +67,9 @@ impl Segments {
                 .map_err(denied)?;
             viewer.answered();
         }
-        Ok(cache(answer, request, &caller).map(|_| Body::from(init)))
+        // It tells the film's length.
+        let stays = show.stays(false);
+        Ok(cache(answer, (request, &caller), stays).map(|_| Body::from(init)))
     }
 
     /// Answers a request for a segment, by its track's track_ID and its number.
@@ -78,7 +80,7 @@ impl Segments {
         request: &Parts,
         caller: Caller,
     ) -> Answered {
-        check_version(&show, request)?;
+        check_edition(&show, request)?;
         let title = &show.film.name;
         let tracks = show.package.tracks();
         let place = tracks.iter().position(|track| track.id == id);
@@ -100,7 +102,8 @@ impl Segments {
             len,
         };
         let (answer, range) = media.judge(request)?;
-        let answer = cache(answer, request, &caller);
+        let stays = show.stays(number <= track.settled());
+        let answer = cache(answer, (request, &caller), stays);
         if request.method == Method::HEAD {
             return Ok(bodiless(answer, range));
         }
@@ -161,9 +164,10 @@ fn flow_of(show: &Show, id: u32) -> (u32, bool) {
     (flow, flow == main.id)
 }
 
-/// An address with a version never has other bytes. With a token in it, it is one viewer's own.
-fn cache(mut answer: Answer, request: &Parts, caller: &Caller) -> Answer {
-    let rule = match (query(request, "v"), &caller.token) {
+/// An address with an edition never has other bytes, if what it names stays. With a token in it, it is one viewer's own.
+fn cache(mut answer: Answer, (request, caller): (&Parts, &Caller), stays: bool) -> Answer {
+    let edition = query(request, "v").filter(|_| stays);
+    let rule = match (edition, &caller.token) {
         (None, _) => "no-cache",
         (Some(_), Some(_)) => "private, max-age=3600, immutable",
         (Some(_), None) => "public, max-age=86400, immutable",

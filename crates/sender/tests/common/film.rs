@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use reelway_catalogue::Film;
+use reelway_catalogue::{Film, Growth};
 use reelway_media::{
     AacConfig, Codec, Container, Group, H264Config, Kind, Sample, SampleTable, Samples, Sound,
     Title, Track,
@@ -178,7 +178,7 @@ impl TestFilm {
             identity,
             title: Arc::new(title),
             samples,
-            mark: None,
+            growth: Growth::default(),
         });
         TestFilm {
             film,
