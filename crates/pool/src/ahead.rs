@@ -1,9 +1,8 @@
 //! How much memory is made ready before it is used.
 //!
-//! As much is kept ready as is used already, and [`LEAST`] at least: a pool that is hardly used takes hardly any memory,
-//! one that fills quickly finds what it needs. [`crate::Pool::wants_ready`] says when more is to be made ready.
+//! [`LEAST`] before anybody is served, so that a large pool does not keep viewers waiting, and the rest little by little.
 
-/// Bytes kept ready at least, where the pool has them.
+/// Bytes made ready before anybody is served, where the pool has them.
 const LEAST: u64 = 64 << 20;
 /// Bytes made ready at once, out of the pool meanwhile: those of a large page. A pool of no more is ready
 /// from the beginning.
@@ -12,7 +11,7 @@ const AT_ONCE: u64 = 2 << 20;
 /// How much of a pool is made ready, counted in blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Ahead {
-    /// Kept ready at least.
+    /// Made ready before anybody is served.
     pub least: usize,
     /// Made ready at once.
     pub at_once: usize,

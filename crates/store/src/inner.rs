@@ -5,7 +5,6 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -50,8 +49,6 @@ pub(crate) struct Inner {
     /// Number of the next viewer.
     pub viewers: AtomicU64,
     pub observer: OnceLock<Arc<dyn Observer>>,
-    /// Wakes who makes the pool's memory ready.
-    pub ahead: SyncSender<()>,
     pub paging: Paging,
     pub tier: Option<(Arc<Tier>, Lane)>,
     /// Started with the first view.
@@ -98,16 +95,15 @@ impl Drop for Stepping {
 }
 
 impl Inner {
-    /// A store of this pool; and what is told when more of it is to be made ready.
+    /// A store of this pool.
     pub fn new(
         config: StoreConfig,
         pool: Pool,
         lanes: Vec<Lane>,
         tier: Option<(Arc<Tier>, Lane)>,
         paging: Paging,
-    ) -> (Arc<Inner>, Receiver<()>) {
-        let (wake, woken) = sync_channel(1);
-        let inner = Inner {
+    ) -> Arc<Inner> {
+        Arc::new(Inner {
             config,
             pool: Mutex::new(pool),
             starved: AtomicUsize::new(0),
@@ -120,12 +116,10 @@ impl Inner {
             watching: AtomicUsize::new(0),
             viewers: AtomicU64::new(1),
             observer: OnceLock::new(),
-            ahead: wake,
             paging,
             tier,
             makers: Mutex::default(),
-        };
-        (Arc::new(inner), woken)
+        })
     }
 
     pub fn block_bytes(&self) -> u64 {
@@ -144,7 +138,7 @@ impl Inner {
         change: impl FnOnce(&mut Pool, Monotonic, &mut Vec<Finished>),
     ) {
         let mut work = Work::default();
-        let wants_ready = {
+        {
             let mut pool = self.pool();
             supervise::inject("pool");
             // Under the lock, so that the pool's time never goes back.
@@ -159,11 +153,6 @@ impl Inner {
             work.now = pool.policy_time(now);
             self.starved.store(pool.waiting(), Ordering::SeqCst);
             pool.starts(&mut work.starts);
-            pool.wants_ready()
-        };
-        if wants_ready {
-            // It may have been woken already, and it is gone when all is ready.
-            let _ = self.ahead.try_send(());
         }
         self.perform(work);
     }

@@ -72,7 +72,7 @@ fn store(blocks: usize, ahead: Option<Ahead>) -> (Store, Arc<Source>, Arc<Number
     let region = Region::map(blocks, BLOCK as usize).unwrap();
     let policy = config.policy.build(blocks as u64, blocks);
     let pool = Pool::new(region.pages, policy, ahead, Monotonic::ZERO);
-    let (inner, _) = Inner::new(config, pool, Vec::new(), None, region.paging);
+    let inner = Inner::new(config, pool, Vec::new(), None, region.paging);
     let store = Store::of(inner);
     let film = Arc::new(Numbers {
         inode: 1,

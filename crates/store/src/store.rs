@@ -146,9 +146,9 @@ impl Store {
             },
             None => None,
         };
-        let (inner, woken) = Inner::new(config, pool, lanes, tier, region.paging);
+        let inner = Inner::new(config, pool, lanes, tier, region.paging);
         if ahead.is_some() {
-            ahead::start(&inner, woken);
+            ahead::start(&inner);
         }
         Ok(Store::of(inner))
     }

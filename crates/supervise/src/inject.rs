@@ -52,27 +52,31 @@ mod debug {
         armed
     }
 
-    /// Reads the file that `REELWAY_INJECT` names as it grows.
+    /// Reads the file that `REELWAY_INJECT` names: what is there already at once, and then as it grows.
     pub(crate) fn listen() {
         let Some(path) = std::env::var_os("REELWAY_INJECT") else {
             return;
         };
         tracing::warn!("panics are injected as {} says", path.display());
+        let mut done = 0;
+        let mut read = move || {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            // Lines that are whole.
+            let end = text.rfind('\n').map_or(0, |at| at + 1);
+            for line in text.get(done..end).unwrap_or_default().lines() {
+                let mut words = line.split_whitespace();
+                let point = words.next().unwrap_or_default().to_owned();
+                let count = words.next().and_then(|word| word.parse().ok()).unwrap_or(1);
+                arm(&point, count);
+                tracing::warn!("armed: {count} panics at {point}");
+            }
+            done = done.max(end);
+        };
+        read();
         let read = move || {
-            let mut done = 0;
             loop {
-                let text = std::fs::read_to_string(&path).unwrap_or_default();
-                // Lines that are whole.
-                let end = text.rfind('\n').map_or(0, |at| at + 1);
-                for line in text.get(done..end).unwrap_or_default().lines() {
-                    let mut words = line.split_whitespace();
-                    let point = words.next().unwrap_or_default().to_owned();
-                    let count = words.next().and_then(|word| word.parse().ok()).unwrap_or(1);
-                    arm(&point, count);
-                    tracing::warn!("armed: {count} panics at {point}");
-                }
-                done = done.max(end);
                 std::thread::sleep(Duration::from_millis(10));
+                read();
             }
         };
         if let Err(error) = std::thread::Builder::new()

@@ -59,6 +59,14 @@ export const recipes = {
       ...["-c:a", "aac", "-b:a", "64k", "-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu", path],
     ),
 
+  /** 40 s as a recorder writes them. */
+  recording: (path: string) =>
+    ffmpeg(
+      ...["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=40", "-f", "lavfi", "-i", "sine=f=330:r=48000:d=40"],
+      ...["-c:v", "libx264", "-preset", "veryfast", "-b:v", "500k", "-maxrate", "500k", "-bufsize", "250k", "-g", "25"],
+      ...["-pix_fmt", "yuv420p", "-c:a", "aac", "-f", "mpegts", path],
+    ),
+
   /** Ten minutes, of which a player loads no more than the first when it starts. */
   long: (path: string) =>
     ffmpeg(
@@ -142,7 +150,7 @@ async function freePort(): Promise<number> {
 }
 
 /** Starts a server with these films (path below the directory, and how it is made) and waits until it has them. */
-export async function reelway(films: Record<string, Recipe>, { withoutIndexFiles = false } = {}): Promise<Reelway> {
+export async function reelway(films: Record<string, Recipe>, { withoutIndexFiles = false, config = "" } = {}): Promise<Reelway> {
   const home = await mkdtemp(join(tmpdir(), "reelway-web-"));
   const directory = join(home, "films");
   await mkdir(directory);
@@ -158,7 +166,8 @@ export async function reelway(films: Record<string, Recipe>, { withoutIndexFiles
     await writeFile(join(home, "state/index"), "");
   }
   const listed = Object.keys(films).filter((name) => !name.endsWith(".srt"));
-  const server = await launch(home, ["serve", directory], listed.length);
+  await writeFile(join(home, "config.toml"), config);
+  const server = await launch(home, ["serve", "--config", join(home, "config.toml"), directory], listed.length);
   return { ...server, films: directory };
 }
 

@@ -53,20 +53,9 @@ impl<W: World> Pool<W> {
         }
     }
 
-    /// Blocks that are to be ready while nobody uses them: as many as are in use or hold something.
-    pub(super) fn to_be_ready(&self) -> usize {
-        let used = self.held.len() - self.free.len() - self.unready.len() - self.preparing;
-        self.ahead.map_or(0, |ahead| used.max(ahead.least))
-    }
-
-    /// Whether the next blocks are to be made ready: half of what was ready is used.
-    pub fn wants_ready(&self) -> bool {
-        !self.unready.is_empty() && self.preparing == 0 && self.free.len() < self.to_be_ready() / 2
-    }
-
-    /// Blocks that are to be given their memory and then to [`Pool::are_ready`]; none when enough are ready.
+    /// Blocks that are to be given their memory and then to [`Pool::are_ready`]; none when all are ready.
     pub fn take_unready(&mut self) -> Vec<(u32, W::Memory)> {
-        if self.closed || self.free.len() >= self.to_be_ready() {
+        if self.closed {
             return Vec::new();
         }
         let count = self.ahead.map_or(0, |ahead| ahead.at_once);
@@ -77,7 +66,7 @@ impl<W: World> Pool<W> {
         blocks
     }
 
-    /// Takes blocks that have memory now; whether all have.
+    /// Takes blocks that have memory now; whether enough have for viewers to be served.
     pub fn are_ready(
         &mut self,
         blocks: Vec<(u32, W::Memory)>,
@@ -88,7 +77,8 @@ impl<W: World> Pool<W> {
         // The lowest address is the last, as among the others.
         self.free.extend(blocks);
         self.dispatch(now, finished);
-        self.unready.is_empty()
+        let least = self.ahead.map_or(0, |ahead| ahead.least);
+        self.census().ready() >= least
     }
 
     /// An empty block comes back.

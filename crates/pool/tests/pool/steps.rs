@@ -329,33 +329,25 @@ fn a_film_s_number_is_used_again_when_none_of_its_blocks_is_held_or_on_its_way()
 }
 
 #[test]
-fn memory_is_made_ready_before_it_is_used_as_much_as_is_used_and_never_without_need() {
+fn memory_is_made_ready_before_it_is_used() {
     let ahead = Ahead::of(160, 1 << 20).expect("a pool of 160 MiB");
     assert_eq!((ahead.least, ahead.at_once), (64, 2));
     assert!(Ahead::of(2, 1 << 20).is_none() && Ahead::of(8, 4096).is_none());
     let mut owner = Owner::new(160, "lru", Some(ahead));
-    let prepare = |owner: &mut Owner| {
-        loop {
-            let blocks = owner.pool.take_unready();
-            if blocks.is_empty() {
-                return owner.pool.census().ready();
-            }
-            owner.with_pool(|pool, now, finished| pool.are_ready(blocks, now, finished));
+    let mut enough = Vec::new();
+    loop {
+        let blocks = owner.pool.take_unready();
+        if blocks.is_empty() {
+            break;
         }
-    };
-    assert_eq!(
-        prepare(&mut owner),
-        64,
-        "a pool takes what it may need soon"
-    );
-    owner.allocate(0, 32, 0);
-    assert!(!owner.pool.wants_ready());
-    owner.allocate(1, 8, 0);
-    assert!(owner.pool.wants_ready(), "more than half of it is used");
-    assert_eq!(prepare(&mut owner), 104);
-    owner.allocate(2, 60, 0);
-    assert_eq!(prepare(&mut owner), 160, "as much as is used");
-    assert!(!owner.pool.wants_ready());
+        assert_eq!(blocks.len(), 2);
+        owner.with_pool(|pool, now, finished| {
+            let is_enough = pool.are_ready(blocks, now, finished);
+            enough.push((pool.census().ready(), is_enough));
+        });
+    }
+    let expected: Vec<(usize, bool)> = (1..=80).map(|n| (2 * n, 2 * n >= 64)).collect();
+    assert_eq!(enough, expected);
     // A read takes unprepared memory only if no other is left, and waits for what comes at once.
     let mut owner = Owner::new(
         4,
