@@ -21,6 +21,10 @@ use crate::stats::Spread;
 
 /// Films, each watched at many places.
 const FILMS: u64 = 10;
+/// Streams that a core is to carry each time.
+const GOAL: u32 = 3000;
+/// How often they are tried.
+const TRIES: usize = 5;
 /// Block pool of Reelway: all films fit.
 const POOL: u64 = 768 << 20;
 /// Streams at which a packet's cost is compared.
@@ -101,6 +105,8 @@ pub struct Films {
     pub sweep: Vec<Row>,
     /// About as many streams as fill 70% of the core.
     pub near_70: Option<Row>,
+    /// [`GOAL`] streams, again and again.
+    pub tries: Vec<Row>,
     /// With receivers.
     pub received: Vec<Row>,
     /// System calls of all threads a stream-second, at `compared` streams, of each way.
@@ -168,6 +174,7 @@ pub fn measure(args: &Args, folder: &Path) -> anyhow::Result<Films> {
     films.memory = bench.memory()?;
     films.sweep = bench.sweep()?;
     films.near_70 = bench.near_70(&films.sweep)?;
+    films.tries = bench.tries()?;
     bench.net.drop_at_viewers(false)?;
     films.received = bench.received()?;
     Ok(films)
@@ -326,6 +333,15 @@ impl Bench<'_> {
             }
         }
         Ok(rows)
+    }
+
+    /// The streams that a core is to carry, as often as they are tried.
+    fn tries(&self) -> anyhow::Result<Vec<Row>> {
+        let tries = if self.args.quick { 0 } else { TRIES };
+        let way = reel::chosen(8);
+        (0..tries)
+            .map(|_| self.one(&way, GOAL, None, |_| {}))
+            .collect()
     }
 
     /// As many streams as fill the stated share of the core, by what they cost in the sweep.

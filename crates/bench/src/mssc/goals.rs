@@ -114,6 +114,18 @@ fn streams(report: &mut Report, films: &film::Films) {
         "streams",
         3000.0,
     ));
+    if !films.tries.is_empty() {
+        /// 999 of 1,000 packets are to be no later than that, ms.
+        const LATE: f64 = 5.0;
+        let in_time = |row: &&film::Row| row.sender.late.p999 <= LATE && row.sender.refused == 0;
+        let tries = films.tries.iter().filter(in_time).count();
+        report.figures.push(Figure::at_least(
+            "tries_of_3000_streams_in_time",
+            tries as f64,
+            "of 5",
+            5.0,
+        ));
+    }
     if let (Some(few), Some(many)) = (ours.first(), ours.last()) {
         let more = many.sender.descriptors as f64 - few.sender.descriptors as f64;
         report.figures.push(Figure::at_most(
