@@ -5,9 +5,10 @@ mod common;
 use common::{Made, even, film, gops, picture, sound};
 use reelway_media::Codec;
 use reelway_package::{
-    FrameRate, Links, Options, Package, StableIds, Subtitles, media_playlist, mpd,
+    FrameRate, Links, Options, Package, Recording, StableIds, Subtitles, media_playlist, mpd,
     multivariant_playlist, stable_ids, subtitle_playlist,
 };
+use reelway_time::Real;
 
 const LINKS: Links = Links {
     playlists: Some("s=TOKEN"),
@@ -93,6 +94,50 @@ fn a_player_learns_where_to_ask_which_server_to_use_and_where_else_the_film_is()
     let with = mpd(&package, links);
     assert!(with.contains(bases), "{with}");
     assert_eq!(with.replace(bases, "\n  <Period "), mpd(&package, LINKS));
+}
+
+/// A recording from noon on, a minute later.
+const GROWING: Links = Links {
+    recording: Some(Recording {
+        began: Real::from_nanos(43_200 * 1_000_000_000),
+        now: Real::from_nanos(43_260 * 1_000_000_000),
+    }),
+    ..LINKS
+};
+
+#[test]
+fn the_playlist_of_a_recording_has_what_stays_and_no_end() {
+    let whole = media_playlist(&usual().tracks()[0], LINKS);
+    // The last segment lasts two seconds, so it is the only one that may change.
+    let expected = whole
+        .replace("TARGETDURATION:6", "TARGETDURATION:9")
+        .replace("TYPE:VOD", "TYPE:EVENT")
+        .replace(
+            "#EXTINF:2.0,\n../seg/1/3.m4s?v=1&s=TOKEN\n#EXT-X-ENDLIST\n",
+            "",
+        );
+    assert_eq!(media_playlist(&usual().tracks()[0], GROWING), expected);
+    // Of one that has just begun, nothing stays.
+    let short = package(vec![picture(1, 25, -1, gops(60, 50, 0, 1))]);
+    let playlist = media_playlist(&short.tracks()[0], GROWING);
+    assert!(!playlist.contains("#EXTINF"), "{playlist}");
+}
+
+#[test]
+fn the_manifest_of_a_recording_is_dynamic() {
+    let manifest = mpd(&usual(), GROWING);
+    for part in [
+        " type=\"dynamic\" availabilityStartTime=\"1970-01-01T12:00:00Z\" publishTime=\"1970-01-01T12:01:00Z\" \
+         minimumUpdatePeriod=\"PT6S\" suggestedPresentationDelay=\"PT18S\" minBufferTime=",
+        "</Period>\n  <UTCTiming schemeIdUri=\"urn:mpeg:dash:utc:direct:2014\" value=\"1970-01-01T12:01:00Z\"/>\n</MPD>",
+        "<S t=\"0\" d=\"150\" r=\"1\"/>\n          </SegmentTimeline>",
+    ] {
+        assert!(manifest.contains(part), "{part}: {manifest}");
+    }
+    assert!(
+        !manifest.contains("mediaPresentationDuration"),
+        "{manifest}"
+    );
 }
 
 #[test]

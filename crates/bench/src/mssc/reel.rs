@@ -100,6 +100,10 @@ fn started(
         pool_bytes,
         ..StoreConfig::default()
     })?;
+    // Making memory ready is no part of what a stream costs.
+    while store.stats().ready < store.stats().blocks {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let sender = Sender::new(
         config(backend, burst, from, normal_priority)?,
         store.clone(),
