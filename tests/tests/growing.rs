@@ -219,6 +219,49 @@ fn ffmpeg_follows_a_recording_over_hls_until_it_ends() {
 }
 
 #[test]
+fn what_a_recording_has_grown_by_is_booked_for_viewers_over_hls() {
+    let whole = whole("ts");
+    let dir = films::temp_dir("library-");
+    let path = dir.path().join("recording.ts");
+    let third = whole.len() / 3;
+    File::create(&path)
+        .and_then(|mut file| file.write_all(&whole[..third]))
+        .expect("a recording");
+    let server = Options::new(dir.path())
+        .set("http.ahead", 2)
+        .set("http.segment", 2)
+        .flag("--capacity", "net=100Mbit")
+        .start();
+    server.wait_indexed();
+    let first = duration(&server);
+    // Of the coming minute, the steps in which something is booked.
+    let booked = || {
+        let told = server.get("/api/admission?ahead=60").json();
+        let resources = told["resources"].as_array().expect("resources");
+        let network = resources.iter().find(|one| one["name"] == "network");
+        let steps = network.expect("the network")["booked"].as_array();
+        let is_booked = |bits: &&serde_json::Value| bits.as_u64() > Some(0);
+        steps.expect("steps").iter().filter(is_booked).count()
+    };
+    let address = playlist(&server);
+    let segment = segments(&server.get(&address).text())[0].clone();
+    assert_eq!(server.get(&segment).status, 200);
+    let before = booked();
+    assert!(before > 0);
+
+    append(&path, &whole[third..]);
+    let is_longer = || (duration(&server) > first + 5.0).then_some(());
+    assert!(wait::until(SECONDS, is_longer).is_some());
+    // A player asks for the playlist again, and plays on.
+    let after = wait::until(SECONDS, || {
+        let late = server.get(&address).text();
+        assert_eq!(server.get(&segments(&late)[1]).status, 200);
+        Some(booked()).filter(|now| *now > before + 5)
+    });
+    assert!(after.is_some(), "{before}, then {}", booked());
+}
+
+#[test]
 fn a_viewer_over_rtsp_gets_a_recording_up_to_where_it_ended_when_they_came() {
     let whole = whole("ts");
     let dir = films::temp_dir("library-");

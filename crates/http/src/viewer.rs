@@ -7,6 +7,7 @@ use reelway_media::Nanos;
 use reelway_session::{Progress, Refusal, Session, State};
 use reelway_store::{Source, Watcher};
 use reelway_supervise as supervise;
+use reelway_sys::FileIdentity;
 use reelway_viewing::{Doing, Pace, Piece};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -19,6 +20,8 @@ pub(crate) struct Viewer {
     /// How fast they are sent media.
     pub pace: Pace,
     place: Mutex<reelway_viewing::Viewer>,
+    /// The file of their film, as long as it was when they asked last.
+    film: Mutex<FileIdentity>,
     /// Tells the store's cache where they are.
     watcher: Watcher,
     /// Wakes the flows that wait: one of them need not any more.
@@ -30,8 +33,8 @@ impl Viewer {
     pub fn new(
         session: Session,
         token: String,
-        pace: Pace,
-        timeout: Duration,
+        film: FileIdentity,
+        (pace, timeout): (Pace, Duration),
         watcher: Watcher,
     ) -> Viewer {
         let place = reelway_viewing::Viewer::new(pace, timeout);
@@ -42,9 +45,20 @@ impl Viewer {
             token,
             pace,
             place: Mutex::new(place),
+            film: Mutex::new(film),
             watcher,
             refilled: Notify::new(),
         }
+    }
+
+    /// They ask for something of their film, whose file is this by now; whether it has grown since they asked last.
+    pub fn has_grown(&self, film: FileIdentity) -> bool {
+        let mut before = supervise::whole(self.film.lock());
+        let has_grown = film.size > before.size;
+        if has_grown {
+            *before = film;
+        }
+        has_grown
     }
 
     /// The bytes of the film from here on are asked for next.

@@ -109,6 +109,12 @@ impl Viewers {
             }
             return Err(Denied::NoViewer(mismatch.into()));
         }
+        if present.viewer.has_grown(show.film.identity)
+            && let Some(demand) = self.0.sessions.gate().demand(&show.film)
+        {
+            present.viewer.session.grows(demand);
+            self.say_farewell();
+        }
         Ok(present.viewer)
     }
 
@@ -175,8 +181,8 @@ impl Viewers {
         let viewer = Arc::new(Viewer::new(
             session.clone(),
             key.token().to_owned(),
-            inner.pace,
-            inner.timeout,
+            show.film.identity,
+            (inner.pace, inner.timeout),
             inner.store.watcher(),
         ));
         let began = (delivery, query.as_ref());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reelway_admission::{Activity, BookingId, Refusal, Reservation};
 use reelway_clock::Monotonic;
-use reelway_demand::{Carriage, Schedule};
+use reelway_demand::{Carriage, Demand, Schedule};
 use reelway_media::Nanos;
 use reelway_supervise as supervise;
 use reelway_time::excused;
@@ -161,6 +161,22 @@ impl Session {
         if let Some(register) = self.register() {
             let mut desk = register.gate.desk();
             desk.takes(self.0.booking, tracks, carriage);
+        }
+    }
+
+    /// The viewer's film is a recording that has grown, and needs this now: it is booked from where they are.
+    pub fn grows(&self, demand: Arc<Demand>) {
+        let Some(register) = self.register() else {
+            return;
+        };
+        let booking = self.0.booking;
+        register.gate.desk().grows(booking, demand);
+        let progress = self.live().progress();
+        if progress.state == State::Playing {
+            let from = (progress.position.unwrap_or(0.0) * 1e9) as Nanos;
+            // They may always go on, and do.
+            let outcome = register.gate.plays(booking, (from, Nanos::MAX), false);
+            end_for_others(&register, &outcome.ended);
         }
     }
 

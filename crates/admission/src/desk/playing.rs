@@ -1,8 +1,9 @@
 //! Admitted viewers play, pause, seek and leave.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_demand::Carriage;
+use reelway_demand::{Carriage, Demand};
 use reelway_time::Monotonic;
 
 use crate::curves::{Needs, Wants};
@@ -46,6 +47,16 @@ impl Desk {
         }
         if wants.tracks != tracks || wants.carriage != carriage {
             (wants.tracks, wants.carriage) = (tracks, carriage);
+            booked.is_current = false;
+        }
+    }
+
+    /// The viewer's film is a recording that has grown: this is what it needs now.
+    pub fn grows(&mut self, id: BookingId, demand: Arc<Demand>) {
+        if let Some(booked) = self.booked_mut(id)
+            && let Some(wants) = &mut booked.wants
+        {
+            wants.demand = demand;
             booked.is_current = false;
         }
     }

@@ -224,6 +224,20 @@ fn a_viewer_who_plays_takes_the_room_of_those_who_do_not_and_none_of_those_who_d
 }
 
 #[test]
+fn what_a_recording_has_grown_by_is_booked_from_when_the_viewer_plays_on() {
+    let whole = film(100_000);
+    let early = demand(1000, &[100_000; 60]);
+    let mut server = Server::with(ETH0, 10 * rate(&whole));
+    let id = server.watch(1, &early);
+    assert_eq!(server.loads(ETH0)[100], 0, "there is no more of it");
+    server.wait(30.0);
+    server.desk.grows(id, whole.clone());
+    let (wants, _) = server.desk.wants(id).unwrap();
+    assert!(server.plays(id, &wants.demand, 30 * SECOND).answer.is_ok());
+    assert_eq!(server.loads(ETH0)[100], rate(&whole));
+}
+
+#[test]
 fn room_is_kept_for_ten_seconds_and_given_back_in_a_pause() {
     let film = film(100_000);
     let mut server = Server::with(ETH0, 10 * rate(&film));
