@@ -201,6 +201,7 @@ pub fn without_holes(
         }
         // After the call to seek, what was under way of the old place may still come.
         if is(line, next) {
+            line.stale = line.run != run;
             next += 1;
             continue;
         }
