@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reelway_tests::films::{self, film};
@@ -35,6 +35,43 @@ fn append(path: &Path, bytes: &[u8]) {
         .open(path)
         .expect("the recording");
     file.write_all(bytes).expect("more of it");
+}
+
+/// A recording of which a third is there, and a server that has indexed it.
+struct Begun {
+    /// All of it, in the end.
+    whole: Vec<u8>,
+    path: PathBuf,
+    server: Server,
+    /// Seconds that are there.
+    seconds: f64,
+    _dir: tempfile::TempDir,
+}
+
+/// Begins a recording of this kind, in segments of two seconds.
+fn begin(extension: &str, set: impl FnOnce(Options) -> Options) -> Begun {
+    let whole = whole(extension);
+    let dir = films::temp_dir("library-");
+    let path = dir.path().join(format!("recording.{extension}"));
+    File::create(&path)
+        .and_then(|mut file| file.write_all(&whole[..whole.len() / 3]))
+        .expect("a recording");
+    let server = set(Options::new(dir.path()).set("http.segment", 2)).start();
+    server.wait_indexed();
+    let seconds = duration(&server);
+    assert!((5.0..25.0).contains(&seconds), "{seconds}");
+    Begun {
+        whole,
+        path,
+        server,
+        seconds,
+        _dir: dir,
+    }
+}
+
+/// Segments are sent as fast as they can be.
+fn at_once(options: Options) -> Options {
+    options.set("http.ahead", 3600)
 }
 
 /// Seconds that the server says a film has; 0: it does not play.
@@ -85,38 +122,27 @@ fn packets(url: &str, before: &[&str]) -> usize {
 }
 
 fn a_recording_is_played_as_far_as_it_was(extension: &str) {
-    let whole = whole(extension);
-    let dir = films::temp_dir("library-");
-    let path = dir.path().join(format!("recording.{extension}"));
-    let third = whole.len() / 3;
-    File::create(&path)
-        .and_then(|mut file| file.write_all(&whole[..third]))
-        .expect("a recording");
-    let server = Options::new(dir.path())
-        .set("http.ahead", 3600)
-        .set("http.segment", 2)
-        .start();
-    server.wait_indexed();
-    let first = duration(&server);
-    assert!((5.0..25.0).contains(&first), "{first}");
+    let recording = begin(extension, at_once);
+    let (whole, path, server) = (&recording.whole, &recording.path, &recording.server);
+    let (first, third) = (recording.seconds, whole.len() / 3);
     // Nothing tells yet that there will be more.
     assert!(
         server
-            .get(&playlist(&server))
+            .get(&playlist(server))
             .text()
             .contains("#EXT-X-ENDLIST")
     );
 
-    append(&path, &whole[third..2 * third]);
+    append(path, &whole[third..2 * third]);
     let longer = wait::until(SECONDS, || {
-        Some(duration(&server)).filter(|now| *now > first + 5.0)
+        Some(duration(server)).filter(|now| *now > first + 5.0)
     });
     let longer = longer.expect("it was indexed again");
     // At no time it was away.
     let log = server.log();
     assert!(!log.contains("replaced"), "{log}");
     // The playlist grows with the film.
-    let address = playlist(&server);
+    let address = playlist(server);
     let early = server.get(&address).text();
     assert!(early.contains("#EXT-X-PLAYLIST-TYPE:EVENT"), "{early}");
     assert!(!early.contains("#EXT-X-ENDLIST"), "{early}");
@@ -128,11 +154,11 @@ fn a_recording_is_played_as_far_as_it_was(extension: &str) {
     };
     let bodies: Vec<Vec<u8>> = before.iter().map(get).collect();
 
-    append(&path, &whole[2 * third..]);
+    append(path, &whole[2 * third..]);
     let all = wait::until(SECONDS, || {
-        Some(duration(&server)).filter(|now| *now > longer + 5.0)
+        Some(duration(server)).filter(|now| *now > longer + 5.0)
     });
-    assert!(all.is_some(), "{}", duration(&server));
+    assert!(all.is_some(), "{}", duration(server));
     let late = server.get(&address).text();
     assert!(late.starts_with(&early), "{early}{late}");
     assert!(segments(&late).len() > before.len());
@@ -153,7 +179,7 @@ fn a_recording_is_played_as_far_as_it_was(extension: &str) {
 
     // Another file in its place is another film.
     std::fs::write(
-        &path,
+        path,
         std::fs::read(film("transport").path).expect("another"),
     )
     .expect("it");
@@ -180,21 +206,11 @@ fn a_fragmented_mp4_that_grows_is_played_as_far_as_it_was_and_then_further() {
 
 #[test]
 fn ffmpeg_follows_a_recording_over_hls_until_it_ends() {
-    let whole = whole("ts");
-    let dir = films::temp_dir("library-");
-    let path = dir.path().join("recording.ts");
-    let cut = whole.len() / 3;
-    File::create(&path)
-        .and_then(|mut file| file.write_all(&whole[..cut]))
-        .expect("a recording");
-    let server = Options::new(dir.path())
-        .set("http.ahead", 3600)
-        .set("http.segment", 2)
-        .start();
-    server.wait_indexed();
-    let first = duration(&server);
-    append(&path, &whole[cut..cut + cut / 2]);
-    let noticed = wait::until(SECONDS, || (duration(&server) > first).then_some(()));
+    let recording = begin("ts", at_once);
+    let (whole, path, server) = (&recording.whole, &recording.path, &recording.server);
+    let (first, cut) = (recording.seconds, whole.len() / 3);
+    append(path, &whole[cut..cut + cut / 2]);
+    let noticed = wait::until(SECONDS, || (duration(server) > first).then_some(()));
     assert!(noticed.is_some(), "it was indexed again");
     let url = server.http_url("recording/hls/main.m3u8");
     let manifest = server.get("/recording/dash/main.mpd").text();
@@ -205,7 +221,7 @@ fn ffmpeg_follows_a_recording_over_hls_until_it_ends() {
         let ended = wait::until(SECONDS * 3, || {
             let (part, more) = rest.split_at(rest.len().min(16 << 10));
             if !part.is_empty() {
-                append(&path, part);
+                append(path, part);
             }
             rest = more;
             player.is_finished().then_some(())
@@ -220,20 +236,14 @@ fn ffmpeg_follows_a_recording_over_hls_until_it_ends() {
 
 #[test]
 fn what_a_recording_has_grown_by_is_booked_for_viewers_over_hls() {
-    let whole = whole("ts");
-    let dir = films::temp_dir("library-");
-    let path = dir.path().join("recording.ts");
-    let third = whole.len() / 3;
-    File::create(&path)
-        .and_then(|mut file| file.write_all(&whole[..third]))
-        .expect("a recording");
-    let server = Options::new(dir.path())
-        .set("http.ahead", 2)
-        .set("http.segment", 2)
-        .flag("--capacity", "net=100Mbit")
-        .start();
-    server.wait_indexed();
-    let first = duration(&server);
+    let limited = |options: Options| {
+        options
+            .set("http.ahead", 2)
+            .flag("--capacity", "net=100Mbit")
+    };
+    let recording = begin("ts", limited);
+    let (whole, path, server) = (&recording.whole, &recording.path, &recording.server);
+    let (first, third) = (recording.seconds, whole.len() / 3);
     // Of the coming minute, the steps in which something is booked.
     let booked = || {
         let told = server.get("/api/admission?ahead=60").json();
@@ -243,14 +253,14 @@ fn what_a_recording_has_grown_by_is_booked_for_viewers_over_hls() {
         let is_booked = |bits: &&serde_json::Value| bits.as_u64() > Some(0);
         steps.expect("steps").iter().filter(is_booked).count()
     };
-    let address = playlist(&server);
+    let address = playlist(server);
     let segment = segments(&server.get(&address).text())[0].clone();
     assert_eq!(server.get(&segment).status, 200);
     let before = booked();
     assert!(before > 0);
 
-    append(&path, &whole[third..]);
-    let is_longer = || (duration(&server) > first + 5.0).then_some(());
+    append(path, &whole[third..]);
+    let is_longer = || (duration(server) > first + 5.0).then_some(());
     assert!(wait::until(SECONDS, is_longer).is_some());
     // A player asks for the playlist again, and plays on.
     let after = wait::until(SECONDS, || {

@@ -225,6 +225,6 @@ impl Inner {
 fn film(show: &Show) -> Film<'_> {
     Film {
         title: &show.film.name,
-        version: &show.edition,
+        edition: &show.edition,
     }
 }

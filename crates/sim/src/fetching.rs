@@ -29,7 +29,7 @@ impl Node {
         let (booking, starts_in) = (reservation.id, reservation.starts_in);
         let film_of = Film {
             title: &self.films[film].name,
-            version: &self.films[film].version,
+            edition: &self.films[film].version,
         };
         let began = (Delivery::Hls, None);
         let entry = self.known.enter(Key::Token(token(id)), film_of, began, id);
@@ -188,7 +188,7 @@ impl Node {
         };
         let film = Film {
             title: &self.films[now].name,
-            version: &self.films[now].version,
+            edition: &self.films[now].version,
         };
         let found = self
             .known

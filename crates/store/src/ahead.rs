@@ -2,8 +2,8 @@
 //!
 //! The kernel gives a region its memory when it is first written to: a third of a millisecond for each large page, seven where
 //! it must free one first, since the rest of the memory is page cache, and as much on virtual machines whose host has yet to give
-//! it. In the path of a read a viewer would wait for that, and whoever shares the processor waits in any case: the kernel is not
-//! interrupted while it empties a page, not even for who has real-time priority. So 64 MiB are made ready before anybody is
+//! it. In the path of a read a viewer would wait for that, and all threads of the processor wait in any case: the kernel is not
+//! interrupted while it empties a page, not even for a thread of real-time priority. So 64 MiB are made ready before anybody is
 //! served (`reelway_pool::Ahead`), and then a thread of low priority makes all of the pool ready, before there are many viewers.
 //! Only where the thread was too slow does a read wait for its memory.
 //!

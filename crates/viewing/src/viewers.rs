@@ -94,8 +94,8 @@ impl Key {
 pub struct Film<'a> {
     /// Its name.
     pub title: &'a str,
-    /// Names the very file.
-    pub version: &'a str,
+    /// Stays the same for as long as it is this film, also while a recording grows.
+    pub edition: &'a str,
 }
 
 /// What is known of a caller.
@@ -118,7 +118,7 @@ pub struct Present<V> {
     pub viewer: V,
     number: u64,
     title: Arc<str>,
-    version: Arc<str>,
+    edition: Arc<str>,
 }
 
 /// What a viewer asks for does not go with what they watch.
@@ -138,7 +138,7 @@ impl<V> Present<V> {
     pub fn check(&self, film: Film<'_>) -> Result<(), Mismatch> {
         if *self.title != *film.title {
             Err(Mismatch::OtherFilm)
-        } else if *self.version != *film.version {
+        } else if *self.edition != *film.edition {
             Err(Mismatch::Replaced)
         } else {
             Ok(())
@@ -273,7 +273,7 @@ impl<V: Clone> Viewers<V> {
             viewer,
             number: self.last,
             title: film.title.into(),
-            version: film.version.into(),
+            edition: film.edition.into(),
         };
         self.present.insert(key.clone(), present);
         Entry {
@@ -333,7 +333,7 @@ mod tests {
     const TOKEN: &str = "abcdefghijkmnpqrstuvwx29";
     const FILM: Film<'static> = Film {
         title: "film",
-        version: "1",
+        edition: "1",
     };
 
     fn at(seconds: u64) -> Monotonic {
@@ -455,7 +455,7 @@ mod tests {
         let named = caller(Some(TOKEN), "");
         enter(&mut viewers, &named, 1);
         let present = find(&viewers, &named, 0).unwrap().present.unwrap();
-        let check = |title, version| present.check(Film { title, version });
+        let check = |title, edition| present.check(Film { title, edition });
         assert_eq!(check("film", "1"), Ok(()));
         assert_eq!(check("film", "2"), Err(Mismatch::Replaced));
         assert_eq!(check("other", "1"), Err(Mismatch::OtherFilm));

@@ -28,7 +28,7 @@ use reelway_viewing::{Caller, is_token};
 
 use self::file::Files;
 use self::index::Indexes;
-use self::playlist::{Elsewhere, Playlists, Told};
+use self::playlist::{Elsewhere, Playlists, Presented};
 use self::refused::{Answered, no_film};
 use self::segment::Segments;
 use self::steering::Servers;
@@ -120,7 +120,7 @@ impl Watch {
                     Target::Multivariant | Target::Mpd => self.elsewhere(&show).await,
                     _ => Elsewhere::default(),
                 };
-                let film = Told {
+                let film = Presented {
                     subtitles: self.films.subtitles(&show),
                     recorded: self.films.recorded(&show),
                     elsewhere,

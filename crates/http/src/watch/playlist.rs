@@ -38,7 +38,7 @@ impl Playlists {
     /// Answers a request for one of this film.
     pub async fn answer(
         &self,
-        film: Told,
+        film: Presented,
         target: Target,
         request: &Parts,
         caller: Caller,
@@ -100,8 +100,8 @@ pub(crate) struct Elsewhere {
     pub films: Vec<String>,
 }
 
-/// A film, and what its playlists tell that may change while it stays.
-pub(crate) struct Told {
+/// A film, and what its playlists have of it that may change while it stays.
+pub(crate) struct Presented {
     pub show: Arc<Show>,
     pub subtitles: Vec<SubtitleTrack>,
     /// It may still be growing.
@@ -112,7 +112,7 @@ pub(crate) struct Told {
 
 /// A playlist that a viewer has asked for.
 struct Asked {
-    film: Told,
+    film: Presented,
     target: Target,
     token: String,
     token_in_segments: bool,
@@ -120,7 +120,7 @@ struct Asked {
 
 impl Asked {
     fn text(&self) -> Text {
-        let Told {
+        let Presented {
             show,
             subtitles,
             recorded,
