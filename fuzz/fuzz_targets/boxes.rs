@@ -67,8 +67,13 @@ fuzz_target!(|film: &[u8]| {
     };
     assert!(!index.title.tracks.is_empty());
     make_view(film, &index);
-    let end = index.title.view.map_or(len as u64, |view| view.bytes);
-    for (number, track) in index.title.tracks.iter().enumerate() {
+    for (number, track) in index.title.recorded().enumerate() {
+        // A transport stream as it is lies in the file.
+        let view = index
+            .title
+            .view
+            .filter(|_| number < index.title.tracks.len());
+        let end = view.map_or(len as u64, |view| view.bytes);
         let mut first = 0;
         for group in &track.groups {
             assert_eq!(group.first, first);

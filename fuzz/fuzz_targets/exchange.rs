@@ -38,7 +38,7 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     assert!(!index.title.tracks.is_empty());
-    for (number, track) in index.title.tracks.iter().enumerate() {
+    for (number, track) in index.title.recorded().enumerate() {
         assert_eq!(index.tables[number].len(), track.samples);
         assert!(
             index.tables[number]

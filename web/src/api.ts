@@ -82,7 +82,7 @@ export interface FilmDetail extends Film {
   tracks: Track[];
   chapters: Chapter[]; // in their order
   subtitles: Subtitles[];
-  urls: Partial<Record<Protocol, string>>;
+  urls: Partial<Record<Protocol, string>> & { transport_stream?: string | null };
 }
 
 export interface FilmPage {

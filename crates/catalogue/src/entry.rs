@@ -1,9 +1,10 @@
 //! What is known of a film: shortly, for lists ([`Entry`]), and wholly, for playing ([`Film`]).
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use reelway_media::{Kind, Nanos, Samples, Title, Track, ticks_to_nanos};
+use reelway_media::{Kind, Nanos, Sample, Samples, SamplesError, Title, Track, ticks_to_nanos};
 use reelway_rtp::Payload;
 use reelway_sys::FileIdentity;
 use serde::{Deserialize, Serialize};
@@ -36,11 +37,53 @@ impl Film {
             .map_or(self.identity, |first| first.identity)
     }
 
+    /// The same file as a transport stream that is sent as it is; `None`: it is none, or cannot be.
+    pub fn as_transport_stream(&self) -> Option<Film> {
+        let samples = Behind {
+            samples: Arc::clone(&self.samples),
+            tracks: self.title.tracks.len(),
+        };
+        Some(Film {
+            name: self.name.clone(),
+            path: self.path.clone(),
+            identity: self.identity,
+            title: Arc::new(self.title.as_transport_stream()?),
+            samples: Arc::new(samples),
+            growth: self.growth,
+        })
+    }
+
+    /// Which bytes its samples are ranges of: its file's, or those of a view of it. What is kept of a film is kept by this.
+    pub fn bytes_identity(&self) -> FileIdentity {
+        match self.title.view {
+            Some(view) => self.identity.of_view(view.bytes),
+            None => self.identity,
+        }
+    }
+
     /// Bytes a second, on average.
     pub fn rate(&self) -> u64 {
         let bytes: u64 = self.title.tracks.iter().map(|track| track.bytes).sum();
         let millis = (self.title.duration / 1_000_000).max(1) as u64;
         bytes.saturating_mul(1000) / millis
+    }
+}
+
+/// The records of a film's tracks that come after so many others.
+#[derive(Debug)]
+struct Behind {
+    samples: Arc<dyn Samples>,
+    tracks: usize,
+}
+
+impl Samples for Behind {
+    fn read(
+        &self,
+        track: usize,
+        range: Range<u32>,
+        out: &mut Vec<Sample>,
+    ) -> Result<(), SamplesError> {
+        self.samples.read(track + self.tracks, range, out)
     }
 }
 

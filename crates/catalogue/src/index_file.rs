@@ -40,7 +40,7 @@ use crate::growth::{First, Growth};
 
 const MAGIC: [u8; 8] = *b"RWINDEX\0";
 /// Goes up whenever the format or the meaning of anything in it changes.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 const PREFIX_BYTES: usize = 40;
 /// A longer brief is not ours: a film has a handful of tracks.
 const MAX_BRIEF_BYTES: u64 = 1 << 20;
@@ -68,7 +68,7 @@ pub enum IndexFileError {
 #[derive(Debug)]
 pub struct IndexFile {
     file: Arc<File>,
-    /// For each track: where its records begin, and how many there are.
+    /// For each of [`Title::recorded`]: where its records begin, and how many there are.
     tables: Vec<(u64, u32)>,
     /// How the film's file may grow, and has grown.
     pub growth: Growth,
@@ -202,10 +202,10 @@ impl IndexFile {
         };
         let brief = postcard::to_stdvec(&brief).map_err(io::Error::other)?;
         let mut title = title.clone();
-        let groups: Vec<Vec<u8>> = (title.tracks.iter_mut())
+        let groups: Vec<Vec<u8>> = (title.recorded_mut())
             .map(|track| track.groups.detach())
             .collect();
-        let places: Vec<Vec<u8>> = (title.tracks.iter_mut())
+        let places: Vec<Vec<u8>> = (title.recorded_mut())
             .map(|track| track.places.detach())
             .collect();
         let texts: Vec<Vec<u8>> = (title.texts.iter_mut())
@@ -296,17 +296,17 @@ impl IndexFile {
             at += u64::from(bytes);
             Arc::new(Part { file, start })
         };
-        for track in &mut title.tracks {
+        for track in title.recorded_mut() {
             track.groups.attach(part(track.groups.bytes()));
         }
-        for track in &mut title.tracks {
+        for track in title.recorded_mut() {
             track.places.attach(part(track.places.bytes()));
         }
         for text in &mut title.texts {
             text.document.attach(part(text.document.bytes()));
         }
-        let mut tables = Vec::with_capacity(title.tracks.len());
-        for track in &title.tracks {
+        let mut tables = Vec::with_capacity(title.tracks.len() + 1);
+        for track in title.recorded() {
             tables.push((at, track.samples));
             at += u64::from(track.samples) * RECORD_BYTES as u64;
         }

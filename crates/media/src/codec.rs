@@ -32,6 +32,8 @@ pub enum Codec {
     Mpeg4Visual(Mpeg4Visual),
     /// FLAC (`fLaC`).
     Flac,
+    /// An MPEG transport stream with all that is in it: the packets of its PAT and PMT.
+    TransportStream(Vec<u8>),
 }
 
 /// What is known of MPEG-4 Visual (ISO/IEC 14496-2).

@@ -15,8 +15,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::chapters::{Chapter, MAX_CHAPTERS};
+use crate::codec::Codec;
 use crate::index::{Index, IndexOptions};
-use crate::mp4::entry_of;
+use crate::mp4::{Entry, entry_of};
+use crate::mpeg::MOST_TABLES;
 use crate::places::{Place, STEP, View};
 use crate::samples::{RECORD_BYTES, Sample, SampleTable};
 use crate::text::TextTrack;
@@ -27,7 +29,7 @@ use crate::track_head::TrackHead;
 
 const MAGIC: [u8; 8] = *b"RWSHARED";
 /// Goes up whenever the format or the meaning of anything in it changes.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 const PREFIX: usize = 24;
 /// A longer head is no film's: a hundred tracks with their sample entries take less.
 const MOST_HEAD: usize = 16 << 20;
@@ -54,6 +56,15 @@ struct Head {
     texts: Vec<TextTrack>,
     notes: Vec<String>,
     tracks: Vec<Part>,
+    /// [`Title::multiplex`]; what it is set up by is in place of its sample entry.
+    multiplex: Option<Part>,
+}
+
+impl Head {
+    /// All whose sample records follow, in the order of these.
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.tracks.iter().chain(&self.multiplex)
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -81,7 +92,10 @@ impl Part {
                 display: picture.map_or((0, 0), |picture| picture.display),
             },
             samples: track.samples,
-            sample_entry: track.sample_entry.clone(),
+            sample_entry: match &track.codec {
+                Codec::TransportStream(tables) => tables.clone(),
+                _ => track.sample_entry.clone(),
+            },
             places: track.places.iter().collect(),
         }
     }
@@ -133,6 +147,7 @@ pub fn head(title: &Title, len: u64) -> Vec<u8> {
         texts: title.texts.iter().map(here).collect(),
         notes: title.notes.clone(),
         tracks: title.tracks.iter().map(Part::of).collect(),
+        multiplex: title.multiplex.as_deref().map(Part::of),
     };
     // Numbers, texts and lists of them: there is nothing that it could refuse.
     let head = postcard::to_stdvec(&head).unwrap_or_default();
@@ -147,7 +162,7 @@ pub fn head(title: &Title, len: u64) -> Vec<u8> {
 
 /// Bytes of the records that follow the head.
 pub fn record_bytes(title: &Title) -> u64 {
-    let samples = title.tracks.iter().map(|track| u64::from(track.samples));
+    let samples = title.recorded().map(|track| u64::from(track.samples));
     samples.sum::<u64>() * RECORD_BYTES as u64
 }
 
@@ -245,11 +260,7 @@ impl Incoming {
         if !(1..=MOST_TRACKS).contains(&head.tracks.len()) {
             return Err(wrong(format!("has {} tracks", head.tracks.len())));
         }
-        let samples: u64 = head
-            .tracks
-            .iter()
-            .map(|track| u64::from(track.samples))
-            .sum();
+        let samples: u64 = head.parts().map(|part| u64::from(part.samples)).sum();
         if samples > self.most_samples.into() {
             let most = self.most_samples;
             return Err(wrong(format!("has {samples} samples; {most} are allowed")));
@@ -279,6 +290,17 @@ impl Incoming {
                 return Err(wrong(format!("has two tracks {id}")));
             }
         }
+        let problem = head
+            .multiplex
+            .as_ref()
+            .and_then(|part| part.problem(0, self.len));
+        if let Some(problem) = problem {
+            return Err(wrong(format!("has {problem} in the transport stream")));
+        }
+        let tables = head.multiplex.as_ref().map(|part| part.sample_entry.len());
+        if tables.is_some_and(|tables| tables > MOST_TABLES) {
+            return Err(wrong("has a PAT or PMT that is too long"));
+        }
         Ok(())
     }
 
@@ -290,18 +312,29 @@ impl Incoming {
         let Some(head) = self.head else {
             return Err(wrong("ends before its head does"));
         };
-        let wanted = head.tracks.iter().map(|track| track.samples);
+        let wanted = head.parts().map(|part| part.samples);
         let have = self.tables.iter().map(SampleTable::len);
         if !wanted.eq(have) || !self.bytes.is_empty() {
             return Err(wrong("ends before its samples do"));
         }
         let mut duration = 0;
         let mut tracks = Vec::with_capacity(head.tracks.len());
-        for (track, table) in head.tracks.into_iter().zip(&self.tables) {
-            let (track, end) = finish(track, table)?;
+        for (part, table) in head.tracks.into_iter().zip(&self.tables) {
+            let entry = entry_of(&part.sample_entry, part.head.kind).map_err(|why| {
+                let id = part.head.id;
+                wrong(format!("has a track {id} that cannot be played: {why}"))
+            })?;
+            let (track, end) = finish(part, entry, table)?;
             duration = duration.max(ticks_to_nanos(end + track.shift, track.timescale));
             tracks.push(track);
         }
+        let multiplex = match (head.multiplex, self.tables.last()) {
+            (Some(part), Some(table)) => {
+                let entry = Entry::of_transport_stream(part.sample_entry.clone());
+                Some(Box::new(finish(part, entry, table)?.0))
+            }
+            _ => None,
+        };
         let starts = head.chapters.iter().map(|chapter| chapter.start);
         let are_sound = head.chapters.len() <= MAX_CHAPTERS
             && head
@@ -321,6 +354,7 @@ impl Incoming {
             chapters: head.chapters,
             texts: head.texts,
             notes: head.notes,
+            multiplex,
         };
         Ok(Index {
             title,
@@ -336,45 +370,42 @@ fn add(
     len: u64,
     sample: Sample,
 ) -> Result<(), ExchangeError> {
-    let is_whole = |(table, track): (&SampleTable, &Part)| table.len() == track.samples;
     // Those before the last are whole.
-    let number = tables.len().saturating_sub(1);
-    if tables.is_empty() || is_whole((&tables[number], &head.tracks[number])) {
-        if tables.len() == head.tracks.len() {
-            return Err(wrong("goes on after its samples"));
-        }
+    let is_whole = |table: &SampleTable, part: Option<&Part>| {
+        part.is_none_or(|part| table.len() == part.samples)
+    };
+    let last = tables.last().zip(tables.len().checked_sub(1));
+    if last.is_none_or(|(table, number)| is_whole(table, head.parts().nth(number))) {
         tables.push(SampleTable::default());
     }
-    let number = tables.len() - 1;
-    let len = head.view.map_or(len, |view| view.bytes);
-    if sample.bytes().end > len {
-        let (id, after) = (head.tracks[number].head.id, tables[number].len());
+    let Some((number, table)) = tables.len().checked_sub(1).zip(tables.last_mut()) else {
+        return Ok(());
+    };
+    let Some(part) = head.parts().nth(number) else {
+        return Err(wrong("goes on after its samples"));
+    };
+    // Those of a transport stream as it is lie in the file.
+    let view = head.view.filter(|_| number < head.tracks.len());
+    let (id, after) = (part.head.id, table.len());
+    if sample.bytes().end > view.map_or(len, |view| view.bytes) {
         let words = format!("has a sample {after} of track {id} that lies behind the film's end");
         return Err(wrong(words));
     }
     // Who makes a part of a view looks for its samples from a place on, and trusts their order.
-    let before = tables[number].last().map_or(0, |last| last.bytes().end);
-    if head.view.is_some() && (sample.size == 0 || sample.offset < before) {
-        let (id, after) = (head.tracks[number].head.id, tables[number].len());
+    let before = table.last().map_or(0, |last| last.bytes().end);
+    if view.is_some() && (sample.size == 0 || sample.offset < before) {
         return Err(wrong(format!(
             "has a sample {after} of track {id} out of order"
         )));
     }
-    tables[number].push(sample);
+    table.push(sample);
     Ok(())
 }
 
-/// The track, and the media time at which the last of its samples ends.
-fn finish(part: Part, table: &SampleTable) -> Result<(Track, i64), ExchangeError> {
-    let Part {
-        head,
-        sample_entry,
-        places,
-        ..
-    } = part;
+/// The track of this sample entry, and the media time at which the last of its samples ends.
+fn finish(part: Part, entry: Entry, table: &SampleTable) -> Result<(Track, i64), ExchangeError> {
+    let Part { head, places, .. } = part;
     let (id, shift, timescale) = (head.id, head.shift, i64::from(head.timescale));
-    let entry = entry_of(&sample_entry, head.kind)
-        .map_err(|why| wrong(format!("has a track {id} that cannot be played: {why}")))?;
     if !table.iter().any(|sample| sample.sync) {
         return Err(wrong(format!("has no sync sample in track {id}")));
     }
@@ -459,6 +490,7 @@ mod tests {
                 document: Document::new(b"1\n00:00:01,000 --> 00:00:02,000\nHallo\n".to_vec()),
             }],
             notes: vec!["a note".into()],
+            multiplex: None,
         };
         Index {
             title,
@@ -539,7 +571,7 @@ mod tests {
                 bytes[at] = value;
             }
             if let Ok(index) = receive(&bytes, 4096) {
-                for (number, track) in index.title.tracks.iter().enumerate() {
+                for (number, track) in index.title.recorded().enumerate() {
                     let inside = |sample: Sample| sample.bytes().end <= LEN;
                     proptest::prop_assert!(index.tables[number].iter().all(inside));
                     for at in [i64::MIN, 0, index.title.duration, i64::MAX] {

@@ -11,7 +11,7 @@ use crate::title::Title;
 pub struct Index {
     /// Tracks, groups, times.
     pub title: Title,
-    /// One table for each of `title.tracks`, in the same order; implements [`crate::Samples`].
+    /// One table for each of [`Title::recorded`], in the same order; implements [`crate::Samples`].
     pub tables: Vec<SampleTable>,
 }
 

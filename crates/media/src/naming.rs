@@ -28,6 +28,7 @@ impl Codec {
             Codec::Vp9(config) => vp("vp09", config),
             Codec::Mpeg4Visual(video) => format!("mp4v.20.{}", video.profile()),
             Codec::Flac => "fLaC".into(),
+            Codec::TransportStream(_) => "mp2t".into(),
         }
     }
 
@@ -48,6 +49,7 @@ impl Codec {
             Codec::Vp9(config) => ("VP9", vp9_profile(config.profile)),
             Codec::Mpeg4Visual(_) => ("MPEG-4 Visual", None),
             Codec::Flac => ("FLAC", None),
+            Codec::TransportStream(_) => ("MPEG transport stream", None),
         };
         profile.map_or(codec.into(), |profile| format!("{codec} {profile}"))
     }

@@ -88,7 +88,7 @@ pub enum SamplesError {
 
 /// Where the sample records of a title can be read: in memory, or an index file.
 pub trait Samples: Send + Sync + std::fmt::Debug {
-    /// Appends the samples `range` of the `track`th track (index into `Title::tracks`) to `out`.
+    /// Appends the samples `range` of the `track`th track (in the order of `Title::recorded`) to `out`.
     fn read(
         &self,
         track: usize,

@@ -27,6 +27,9 @@ pub struct Title {
     pub texts: Vec<TextTrack>,
     /// What was passed over or put right, in words for people: cover art, tracks of text, oddities.
     pub notes: Vec<String>,
+    /// All packets of a transport stream as they lie in the file, as one track more: what is sent to those who want the stream as
+    /// it is. See [`Title::as_transport_stream`].
+    pub multiplex: Option<Box<Track>>,
 }
 
 impl Title {
@@ -45,7 +48,18 @@ impl Title {
             chapters: Vec::new(),
             texts: Vec::new(),
             notes: Vec::new(),
+            multiplex: None,
         }
+    }
+
+    /// All tracks that have sample records, in the order of these.
+    pub fn recorded(&self) -> impl Iterator<Item = &Track> {
+        self.tracks.iter().chain(self.multiplex.as_deref())
+    }
+
+    /// The same, to change them.
+    pub fn recorded_mut(&mut self) -> impl Iterator<Item = &mut Track> {
+        self.tracks.iter_mut().chain(self.multiplex.as_deref_mut())
     }
 }
 

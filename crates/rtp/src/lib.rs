@@ -18,6 +18,7 @@ mod frames;
 mod h264;
 mod h265;
 mod header;
+mod mp2t;
 mod mpeg;
 mod mpeg4;
 mod nal;

@@ -8,7 +8,7 @@ use crate::options::PayloadOptions;
 use crate::plan::Plan;
 use crate::sdp::SdpMedia;
 use crate::timing::Timing;
-use crate::{aac, av1, frames, h264, h265, mpeg, mpeg4, opus, vp};
+use crate::{aac, av1, frames, h264, h265, mp2t, mpeg, mpeg4, opus, vp};
 
 /// The packetiser of one track.
 ///
@@ -35,6 +35,8 @@ enum Format {
     /// Its `av1C`.
     Av1(Vec<u8>),
     Frames(frames::Frames),
+    /// Packets of its PAT and PMT.
+    TransportStream(Vec<u8>),
 }
 
 impl Payload {
@@ -52,7 +54,8 @@ impl Payload {
             | Codec::Mpeg4Visual(_)
             | Codec::Vp8(_)
             | Codec::Vp9(_)
-            | Codec::Av1(_) => true,
+            | Codec::Av1(_)
+            | Codec::TransportStream(_) => true,
             Codec::Flac => false,
         }
     }
@@ -85,6 +88,10 @@ impl Payload {
             Codec::Vp8(_) => (Format::Vp(vp::Vp::Vp8), vp::CLOCK_RATE),
             Codec::Vp9(config) => (Format::Vp(vp::Vp::vp9(config)), vp::CLOCK_RATE),
             Codec::Av1(config) => (Format::Av1(config.clone()), av1::CLOCK_RATE),
+            Codec::TransportStream(tables) => {
+                mp2t::check(max_payload)?;
+                (Format::TransportStream(tables.clone()), mp2t::CLOCK_RATE)
+            }
             Codec::Flac => {
                 let words = "there is no RTP payload format for FLAC; HLS and DASH play this film";
                 return Err(Unsupported::new(words));
@@ -100,6 +107,7 @@ impl Payload {
             Format::H265(h265) => h265.preface(max_payload),
             Format::MpegVideo(video) => video.preface(max_payload),
             Format::Av1(config) => av1::preface(config, max_payload),
+            Format::TransportStream(tables) => mp2t::preface(tables, max_payload),
             Format::Aac(_)
             | Format::Opus
             | Format::Mpeg4Visual(_)
@@ -116,6 +124,7 @@ impl Payload {
             Format::Vp(vp) => vp.sdp(),
             Format::Av1(config) => av1::sdp(config),
             Format::Frames(frames) => frames.sdp(track),
+            Format::TransportStream(_) => mp2t::sdp(),
         };
         let media = match track.kind {
             Kind::Video => "video",
@@ -141,6 +150,7 @@ impl Payload {
         match self.format {
             Format::MpegVideo(_) => Some(32),
             Format::Frames(frames::Frames::Mpeg) => Some(14),
+            Format::TransportStream(_) => Some(mp2t::TYPE),
             _ => None,
         }
     }
@@ -169,6 +179,7 @@ impl Payload {
             Format::Mpeg4Visual(_) => Ok(mpeg4::plan(samples, self.timing, self.max_payload)),
             Format::Vp(vp) => Ok(vp.plan(samples, self.timing, self.max_payload)),
             Format::Frames(frames) => Ok(frames.plan(samples, self.timing, self.max_payload)),
+            Format::TransportStream(_) => Ok(mp2t::plan(samples, self.timing, self.max_payload)),
         }
     }
 

@@ -50,6 +50,16 @@ impl Timing {
         }
     }
 
+    /// Decode time of what follows the sample, in ticks of the clock rate, before it wraps.
+    pub fn rtp_end(&self, sample: &TimedSample) -> i64 {
+        let end = sample.dts.saturating_add(i64::from(sample.sample.duration));
+        rescale(
+            end.saturating_add(self.shift),
+            self.timescale,
+            self.clock_rate,
+        )
+    }
+
     /// Presentation time in ticks of the clock rate, before it wraps.
     pub fn rtp(&self, sample: &TimedSample) -> i64 {
         rescale(self.presented(sample), self.timescale, self.clock_rate)

@@ -290,10 +290,14 @@ impl Hub {
 
     async fn carry_out(&self, job: Job<Writer, Original>) -> Outcome<Original> {
         match job {
-            Job::Film { titles, may_leave } => {
+            Job::Film {
+                titles,
+                form,
+                may_leave,
+            } => {
                 let late = |words| Err(FilmError::Failed(words));
                 Outcome::Film(
-                    in_time(self.services.film(titles, may_leave))
+                    in_time(self.services.film(titles, form, may_leave))
                         .await
                         .unwrap_or_else(late),
                 )

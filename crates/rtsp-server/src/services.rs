@@ -8,7 +8,7 @@ use reelway_clock::Monotonic;
 use reelway_demand::{Carriage, Demand};
 use reelway_library::Library;
 use reelway_rtp::PayloadOptions;
-use reelway_rtsp::film::{Film, FilmError, Identity};
+use reelway_rtsp::film::{Film, FilmError, Form, Identity};
 use reelway_rtsp::seam::{self, Newcomer, Out, PlayInfo, PlayOrder, Refusal, TrackOrder};
 use reelway_rtsp::target;
 use reelway_sender::{
@@ -60,6 +60,7 @@ impl Services {
     pub async fn film(
         &self,
         titles: Vec<String>,
+        form: Form,
         may_leave: bool,
     ) -> Result<Arc<Film<Original>>, FilmError> {
         let (catalogue, payload) = (self.library.catalogue().clone(), self.payload);
@@ -70,8 +71,9 @@ impl Services {
             for title in &titles {
                 match catalogue.film(title) {
                     Ok(film) => {
+                        let film = in_form(film, form)?;
                         let demand = gate.demand(&film);
-                        return over_rtsp(film, demand, payload);
+                        return over_rtsp(film, form, demand, payload);
                     }
                     Err(CatalogueError::Unknown(_)) => unknown = unknown.or(Some(title)),
                     Err(error @ CatalogueError::NotReady { .. }) => {
@@ -154,9 +156,24 @@ impl Services {
     }
 }
 
+/// A film of the catalogue, to be sent like this.
+fn in_form(film: Arc<CatalogueFilm>, form: Form) -> Result<Arc<CatalogueFilm>, FilmError> {
+    match form {
+        Form::Tracks => Ok(film),
+        Form::TransportStream => match film.as_transport_stream() {
+            Some(film) => Ok(Arc::new(film)),
+            None => Err(FilmError::Unplayable(format!(
+                "film '{}' is no transport stream that can be sent as it is; its tracks can: ask without ?as=ts",
+                film.name
+            ))),
+        },
+    }
+}
+
 /// A film of the catalogue with what of it goes over RTP.
 fn over_rtsp(
     film: Arc<CatalogueFilm>,
+    form: Form,
     demand: Option<Arc<Demand>>,
     options: PayloadOptions,
 ) -> Result<Film<Original>, FilmError> {
@@ -174,7 +191,7 @@ fn over_rtsp(
         film: film.clone(),
         demand,
     };
-    Film::new(&film.name, &film.title, identity, options, original)
+    Film::new(&film.name, &film.title, identity, form, options, original)
 }
 
 /// A newcomer, for the register.

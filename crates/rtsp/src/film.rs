@@ -8,6 +8,8 @@ use reelway_rtp::{Payload, PayloadOptions};
 
 use crate::response::SERVER;
 
+/// The word in a query that asks for a transport stream as it is.
+pub(crate) const AS_TS: &str = "as=ts";
 /// First payload type of those that a session description assigns (RFC 3551 section 6).
 const FIRST_DYNAMIC: u8 = 96;
 /// The last of them.
@@ -22,6 +24,8 @@ pub struct Film<F> {
     pub name: String,
     /// Its file's identity.
     pub identity: Identity,
+    /// How it is sent.
+    pub form: Form,
     /// Its length.
     pub duration: Nanos,
     /// The tracks that can be had over RTP, in the order of the description. Never empty.
@@ -30,6 +34,16 @@ pub struct Film<F> {
     pub media: Vec<SdpMedia>,
     /// The server's own.
     pub handle: F,
+}
+
+/// How a film is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// Each track by itself.
+    #[default]
+    Tracks,
+    /// The file's transport stream, as it is.
+    TransportStream,
 }
 
 /// A track that can be had over RTP.
@@ -78,6 +92,7 @@ impl<F> Film<F> {
         title: &str,
         file: &Title,
         identity: Identity,
+        form: Form,
         options: PayloadOptions,
         handle: F,
     ) -> Result<Film<F>, FilmError> {
@@ -111,11 +126,20 @@ impl<F> Film<F> {
             title: title.to_owned(),
             name: file.name.as_deref().unwrap_or(file_name).to_owned(),
             identity,
+            form,
             duration: file.duration,
             tracks,
             media,
             handle,
         })
+    }
+
+    /// The URL of a track, relative to the film's.
+    pub fn control(&self, track: u32) -> String {
+        match self.form {
+            Form::Tracks => format!("track={track}"),
+            Form::TransportStream => format!("track={track}?{AS_TS}"),
+        }
     }
 
     /// The session description (SDP), for a client that reached the server at `server`, with its
@@ -124,7 +148,7 @@ impl<F> Film<F> {
         let controls: Vec<String> = self
             .tracks
             .iter()
-            .map(|track| format!("track={}", track.number))
+            .map(|track| self.control(track.number))
             .collect();
         let sections = self.tracks.iter().zip(&self.media).zip(&controls);
         let sections: Vec<Section<'_>> = sections

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reelway_media::Nanos;
 
-use crate::film::{Film, FilmError, FilmTrack};
+use crate::film::{Film, FilmError, FilmTrack, Form};
 
 /// A viewer who asks to come in.
 #[derive(Clone, Debug)]
@@ -198,6 +198,8 @@ pub enum Job<W, F> {
     Film {
         /// Their titles.
         titles: Vec<String>,
+        /// How it is to be sent.
+        form: Form,
         /// The viewer may be sent to another server ([`FilmError::Elsewhere`]): they have only begun, and were not sent
         /// here themselves.
         may_leave: bool,

@@ -1,5 +1,7 @@
 //! What a request is about: from the URL to a title and a track.
 
+use crate::film::{AS_TS, Form};
+
 /// The word in a query that says that another server sent the viewer here.
 const MOVED: &str = "moved";
 
@@ -49,7 +51,9 @@ impl Target {
         let appended = query
             .trim_end_matches('/')
             .rsplit_once('/')
-            .and_then(|(_, last)| track(&decode(last)));
+            // A track's own query comes with it.
+            .map(|(_, last)| last.split('?').next().unwrap_or(last))
+            .and_then(|last| track(&decode(last)));
         let track = appended.or_else(|| {
             let found = track(parts.last()?)?;
             parts.pop();
@@ -65,8 +69,24 @@ impl Target {
 
     /// Whether another server sent the viewer here.
     pub fn is_moved(&self) -> bool {
-        let mut words = self.query.iter().flat_map(|query| query.split('&'));
-        words.any(|word| word == MOVED)
+        self.says(MOVED)
+    }
+
+    /// How the film is wanted.
+    pub fn form(&self) -> Form {
+        match self.says(AS_TS) {
+            true => Form::TransportStream,
+            false => Form::Tracks,
+        }
+    }
+
+    /// Whether this word is in the query; a track that a client appended may follow it.
+    fn says(&self, wanted: &str) -> bool {
+        let mut words = self
+            .query
+            .iter()
+            .flat_map(|query| query.split(['&', '/', '?']));
+        words.any(|word| word == wanted)
     }
 
     /// Whether no film is named: `*`, or the server's root.
@@ -242,6 +262,22 @@ mod tests {
             assert_eq!(Target::parse(url).title(), title, "{url}");
             let again = base("rtsp://h", title);
             assert_eq!(Target::parse(&again).title(), title, "{again}");
+        }
+    }
+
+    #[test]
+    fn a_transport_stream_is_asked_for_by_a_word_in_the_query() {
+        for (url, track, is_wanted) in [
+            ("rtsp://h/film?as=ts", None, true),
+            ("rtsp://h/film/?user=me&as=ts", None, true),
+            ("rtsp://h/film/track=1?as=ts", Some(1), true),
+            ("rtsp://h/film?as=ts/track=1?as=ts", Some(1), true),
+            ("rtsp://h/film?as=tsx", None, false),
+            ("rtsp://h/film/as=ts", None, false),
+        ] {
+            let target = Target::parse(url);
+            let is_found = target.form() == Form::TransportStream;
+            assert_eq!((target.track(), is_found), (track, is_wanted), "{url}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use reelway_media::{Codec, Kind, OpusConfig, SECOND, Sound, Title, Track};
 use reelway_rtp::PayloadOptions;
 use reelway_rtp::sdp::Profile;
-use reelway_rtsp::film::{Film, FilmError, Identity};
+use reelway_rtsp::film::{Film, FilmError, Form, Identity};
 
 const OPUS: Codec = Codec::Opus(OpusConfig {
     channels: 2,
@@ -30,7 +30,14 @@ fn file(codecs: &[Codec]) -> Title {
 fn film(codecs: &[Codec]) -> Result<Film<()>, FilmError> {
     let identity = Identity { id: 7, version: 3 };
     let options = PayloadOptions::default();
-    Film::new("concerts/first", &file(codecs), identity, options, ())
+    Film::new(
+        "concerts/first",
+        &file(codecs),
+        identity,
+        Form::Tracks,
+        options,
+        (),
+    )
 }
 
 #[test]

@@ -232,7 +232,7 @@ impl Planner {
     pub fn film(&self, film: &OpenFilm) -> Arc<Script> {
         let (film, source) = (film.film(), film.source());
         let mut films = lock(&self.0.films);
-        if let Some(script) = films.get(&film.identity).and_then(Weak::upgrade) {
+        if let Some(script) = films.get(&source.identity()).and_then(Weak::upgrade) {
             // A source that is known to have changed serves nobody any more, nor does its script.
             if Arc::ptr_eq(&script.source, source) {
                 return script;
@@ -242,7 +242,7 @@ impl Planner {
         let (options, ahead) = (self.0.options, self.0.ahead);
         let script = Script::film(film, Arc::clone(source), options, ahead, &self.0.kept);
         let script = Arc::new(script);
-        films.insert(film.identity, Arc::downgrade(&script));
+        films.insert(source.identity(), Arc::downgrade(&script));
         script
     }
 

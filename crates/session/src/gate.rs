@@ -155,7 +155,7 @@ impl Gate {
     /// answer is an estimate by the film's groups, so that no viewer waits for a disk.
     pub fn demand(&self, film: &Arc<Film>) -> Option<Arc<Demand>> {
         let indexes = self.0.indexes.as_ref()?;
-        let (demand, want) = self.curves().demand(&film.identity, &film.title)?;
+        let (demand, want) = self.curves().demand(&film.bytes_identity(), &film.title)?;
         if let Some(want) = want {
             indexes.read(want, film);
         }

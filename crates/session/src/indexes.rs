@@ -58,7 +58,7 @@ fn read_needs(
     reading: Reading,
 ) {
     for film in films {
-        is_read(curves, &film.identity);
+        is_read(curves, &film.bytes_identity());
         supervise::inject("needs");
         // A film whose index cannot be read is reported when it is played. After a panic its needs stay an estimate.
         let demand = supervise::guard("needs of a film", || {
@@ -70,6 +70,6 @@ fn read_needs(
         };
         // Viewers wait for the lock: the film is not reckoned under it.
         let demand = fitting(demand);
-        supervise::lock(&curves).learn(film.identity, demand);
+        supervise::lock(&curves).learn(film.bytes_identity(), demand);
     }
 }

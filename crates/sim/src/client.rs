@@ -7,7 +7,7 @@ use std::time::Duration;
 use reelway_media::Nanos;
 use reelway_rtp::PayloadOptions;
 use reelway_rtsp::RtspConfig;
-use reelway_rtsp::film::{Film, Identity};
+use reelway_rtsp::film::{Film, Form, Identity};
 use reelway_rtsp::machine::{Machine, Settings};
 
 use crate::film::Film as Played;
@@ -69,9 +69,16 @@ pub(crate) fn described(film: &Played, number: usize) -> Option<Arc<Film<usize>>
         version: number as u64,
     };
     let options = PayloadOptions::default();
-    Film::new(&film.name, &film.title, identity, options, number)
-        .ok()
-        .map(Arc::new)
+    Film::new(
+        &film.name,
+        &film.title,
+        identity,
+        Form::Tracks,
+        options,
+        number,
+    )
+    .ok()
+    .map(Arc::new)
 }
 
 pub(crate) fn name_of(id: u64) -> String {

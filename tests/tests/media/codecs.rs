@@ -34,6 +34,7 @@ fn containers_and_codecs_are_told_apart() {
                 Codec::Vp9(_) => ("vp9", "vp09"),
                 Codec::Flac => ("flac", "fLaC"),
                 Codec::MpegAudio(_) => (stream.codec.as_str(), "mp4a"),
+                Codec::TransportStream(_) => panic!("{}: a track of all tracks", film.name),
             };
             assert_eq!(codec.0, stream.codec, "{}", film.name);
             // Matroska has no such codes.

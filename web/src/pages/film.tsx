@@ -142,6 +142,14 @@ function Addresses({ film }: { film: api.FilmDetail }) {
             why={film.protocols[protocol] ?? null}
           />
         ))}
+        {film.urls.transport_stream && (
+          <Address
+            name="RTSP as a transport stream"
+            hint="set-top boxes: the file as it is"
+            address={whole(film.urls.transport_stream)}
+            why={null}
+          />
+        )}
       </dl>
     </section>
   );

@@ -112,6 +112,8 @@ struct Urls {
     hls: String,
     dash: String,
     file: String,
+    /// For RTSP, as the transport stream that the file is; `None`: it is none, or cannot be sent so.
+    transport_stream: Option<String>,
 }
 
 /// `GET /api/films/TITLE`.
@@ -160,7 +162,7 @@ impl FullFilm {
         entry: &Entry,
         catalogue: &dyn Catalogue,
         block: u32,
-        urls: Urls,
+        mut urls: Urls,
     ) -> Result<FullFilm, Failed> {
         let (mut container, mut notes, mut tracks) = (None, Vec::new(), Vec::new());
         let (mut layout, mut chapters, mut subtitles) = (None, Vec::new(), Vec::new());
@@ -170,6 +172,8 @@ impl FullFilm {
             (container, notes, tracks) = describe(&film)?;
             chapters = film.title.chapters.iter().map(ChapterJson::of).collect();
             layout = LayoutJson::of(&film, block);
+            let multiplex = film.title.multiplex.as_ref();
+            urls.transport_stream = multiplex.map(|_| format!("{}?as=ts", urls.rtsp));
             let all = SubtitleTrack::all(&entry.subtitles, &film.title);
             subtitles = all.iter().map(|one| SubtitleJson::of(one, &path)).collect();
         }
@@ -218,5 +222,6 @@ fn urls(rtsp: String, request: &Parts, name: &str) -> Urls {
         hls: format!("/{path}/hls/main.m3u8"),
         dash: format!("/{path}/dash/main.mpd"),
         file: format!("/{path}/file"),
+        transport_stream: None,
     }
 }

@@ -99,6 +99,7 @@ pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexErr
         chapters: arranged(movie.chapters.take(), start, duration),
         texts,
         notes: movie.notes,
+        multiplex: None,
     };
     Ok(Index { title, tables })
 }

@@ -41,6 +41,8 @@ struct At {
     file: u64,
     /// Bytes of it that belong to no sample.
     head: usize,
+    /// Whether a PES packet begins in it.
+    starts: bool,
 }
 
 /// A sample that was found.
@@ -74,6 +76,8 @@ pub struct Elementary {
     pub scrambled: u64,
     pub table: SampleTable,
     pub places: Vec<Place>,
+    /// The packets with which pictures begin that decoders can start at, which were found since they were taken last.
+    pub syncs: Vec<u64>,
     /// Of the first sample, and of the last one.
     pub first: i64,
     last: i64,
@@ -145,6 +149,7 @@ impl Elementary {
             scrambled: 0,
             table: SampleTable::default(),
             places: Vec::new(),
+            syncs: Vec::new(),
             first: 0,
             last: 0,
             dropped: 0,
@@ -235,6 +240,7 @@ impl Elementary {
                 stream: here,
                 file: at,
                 head,
+                starts,
             });
         }
         if let Some(stamp) = stamp {
@@ -358,6 +364,12 @@ impl Elementary {
             Finder::Sounds(_, _, kind) => kind.as_ref().map_or(0, |kind| kind.length),
         };
         self.last = at;
+        if found.sync
+            && self.is_picture()
+            && let Some(packet) = self.packet_of(start).filter(|packet| packet.starts)
+        {
+            self.syncs.push(packet.file);
+        }
         self.mark(start, *view + u64::from(found.size));
         self.table.push(Sample {
             offset: *view,
@@ -416,16 +428,18 @@ impl Elementary {
         }
     }
 
+    /// The packet that has this byte of the stream.
+    fn packet_of(&self, byte: u64) -> Option<At> {
+        let after = self.packets_at.partition_point(|at| at.stream <= byte);
+        self.packets_at.get(after.checked_sub(1)?).copied()
+    }
+
     /// Notes where the sample begins, which ends at byte `end` of the view.
     fn mark(&mut self, start: u64, end: u64) {
         if self.places.len() as u64 * STEP >= end {
             return;
         }
-        let after = self.packets_at.partition_point(|at| at.stream <= start);
-        let Some(at) = after
-            .checked_sub(1)
-            .and_then(|nth| self.packets_at.get(nth))
-        else {
+        let Some(at) = self.packet_of(start) else {
             return;
         };
         let place = Place {

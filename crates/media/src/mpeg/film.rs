@@ -13,7 +13,7 @@ use crate::title::{Container, Kind};
 const AS_IT_IS: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
 /// The index of a film of these streams, whose packets lie like this in its file of `len` bytes; `None`: it is a program stream.
-pub fn index(streams: Streams, layout: Option<Layout>, len: u64) -> Result<Index, IndexError> {
+pub fn index(mut streams: Streams, layout: Option<Layout>, len: u64) -> Result<Index, IndexError> {
     let mut movie = Movie {
         timescale: 1000,
         ..Movie::default()
@@ -21,6 +21,7 @@ pub fn index(streams: Streams, layout: Option<Layout>, len: u64) -> Result<Index
     for note in streams.notes {
         movie.note(note);
     }
+    let multiplex = streams.multiplex.take();
     let mut places = Vec::new();
     for mut stream in streams.all {
         let pid = stream.stated.pid;
@@ -71,6 +72,12 @@ pub fn index(streams: Streams, layout: Option<Layout>, len: u64) -> Result<Index
         }
         track.places = places.iter().copied().collect();
         debug_assert!(places.iter().all(|place: &Place| place.file <= len));
+    }
+    if let Some(multiplex) = multiplex
+        && let Err(why) = multiplex.finish(&mut index)
+    {
+        let note = format!("it is not offered as a transport stream: {why}");
+        index.title.notes.push(note);
     }
     Ok(index)
 }

@@ -8,13 +8,14 @@
 //!
 //! [`reader`] goes through the file once: [`ts`] and [`ps`] take packets apart, [`psi`] says which streams there are, [`pes`] what time it
 //! is; [`elementary`] puts a stream together again, [`pictures`], [`coded`] and [`sounds`] (with [`latm`]) find the samples in it. [`clock`] lays their times
-//! on one line, and [`film`] makes tracks of it.
+//! on one line, and [`film`] makes tracks of it. Beside that, [`multiplex`] makes one track of all packets of a transport stream as they are.
 
 mod clock;
 mod coded;
 mod elementary;
 mod film;
 mod latm;
+mod multiplex;
 mod nal;
 mod parameters;
 mod pes;
@@ -27,6 +28,7 @@ mod streams;
 mod ts;
 mod view;
 
+pub(crate) use multiplex::MOST_TABLES;
 pub(crate) use ps::begins as is_program_stream;
 pub(crate) use reader::Reader;
 pub(crate) use ts::packet_bytes;

@@ -115,8 +115,28 @@ pub struct Programmes {
     /// By the PID of their PMT: the number.
     numbers: BTreeMap<u16, u16>,
     sections: BTreeMap<u16, Section>,
-    /// By the PID of their PMT: the streams.
-    maps: BTreeMap<u16, Vec<Stated>>,
+    /// By the PID of their PMT.
+    maps: BTreeMap<u16, Map>,
+}
+
+/// What a PMT says.
+#[derive(Clone, Debug)]
+struct Map {
+    /// The PID of the packets that state the programme's time.
+    clock: u16,
+    streams: Vec<Stated>,
+}
+
+/// A programme.
+#[derive(Clone, Copy, Debug)]
+pub struct Programme<'a> {
+    /// The PID of its PMT.
+    pub map: u16,
+    /// Its number in the PAT.
+    pub number: u16,
+    /// The PID of the packets that state its time.
+    pub clock: u16,
+    pub streams: &'a [Stated],
 }
 
 impl Programmes {
@@ -136,8 +156,8 @@ impl Programmes {
         let number = self.numbers.get(&packet.pid)?.to_be_bytes();
         let sections = section.take(packet).into_iter();
         let own = sections.filter(|section| section.get(3..5) == Some(&number));
-        let streams = own.filter_map(|section| map(&section)).next_back()?;
-        self.maps.insert(packet.pid, streams);
+        let map = own.filter_map(|section| map(&section)).next_back()?;
+        self.maps.insert(packet.pid, map);
         Some(packet.pid)
     }
 
@@ -166,25 +186,27 @@ impl Programmes {
         self.numbers.len()
     }
 
-    /// The programme that is played: the first with picture, else the first with sound, else the first. The PID of its map, its
-    /// number and its streams.
-    pub fn chosen(&self) -> Option<(u16, u16, &[Stated])> {
-        let mut all: Vec<(u16, u16, &[Stated])> = self
-            .maps
-            .iter()
-            .filter_map(|(pid, streams)| Some((*pid, *self.numbers.get(pid)?, &streams[..])))
-            .collect();
-        all.sort_by_key(|(_, number, streams)| {
-            let has_picture = streams.iter().any(|stream| stream.coding.is_picture());
-            let has_any = streams.iter().any(|stream| stream.coding.is_known());
-            (!has_picture, !has_any, *number)
+    /// The programme that is played: the first with picture, else the first with sound, else the first.
+    pub fn chosen(&self) -> Option<Programme<'_>> {
+        let all = self.maps.iter().filter_map(|(pid, map)| {
+            Some(Programme {
+                map: *pid,
+                number: *self.numbers.get(pid)?,
+                clock: map.clock,
+                streams: &map.streams,
+            })
         });
-        all.first().copied()
+        all.min_by_key(|programme| {
+            let mut codings = programme.streams.iter().map(|stream| &stream.coding);
+            let has_picture = codings.clone().any(Coding::is_picture);
+            let has_any = codings.any(Coding::is_known);
+            (!has_picture, !has_any, programme.number)
+        })
     }
 
     /// The streams of a programme.
     pub fn streams(&self, map: u16) -> &[Stated] {
-        self.maps.get(&map).map_or(&[], Vec::as_slice)
+        self.maps.get(&map).map_or(&[], |map| &map.streams)
     }
 }
 
@@ -207,9 +229,9 @@ fn checksum(section: &[u8]) -> u32 {
     })
 }
 
-/// The streams in a PMT.
-fn map(section: &[u8]) -> Option<Vec<Stated>> {
-    let body = body(section, 2, 10)?;
+/// What a PMT says.
+fn map(section: &[u8]) -> Option<Map> {
+    let (clock, body) = body(section, 2, 8)?.split_first_chunk::<2>()?;
     let length =
         |bytes: &[u8]| Some(usize::from(bytes.first()? & 0xf) << 8 | usize::from(*bytes.get(1)?));
     let mut rest = body.get(2 + length(body)?..)?;
@@ -232,7 +254,10 @@ fn map(section: &[u8]) -> Option<Vec<Stated>> {
             language,
         });
     }
-    Some(streams)
+    Some(Map {
+        clock: u16::from_be_bytes([clock[0] & 0x1f, clock[1]]),
+        streams,
+    })
 }
 
 fn descriptors(mut bytes: &[u8]) -> Vec<(u8, &[u8])> {
@@ -342,8 +367,14 @@ mod tests {
         feed(&mut programmes, &packets(0x200, &announced));
         feed(&mut programmes, &packets(0x200, &section(2, 2, &film)));
         assert!(programmes.are_known());
-        let (map, number, streams) = programmes.chosen().unwrap();
-        assert_eq!((map, number, streams.len()), (0x200, 2, 39));
+        let Programme {
+            map,
+            number,
+            clock,
+            streams,
+        } = programmes.chosen().unwrap();
+        assert_eq!((map, number, clock), (0x200, 2, 0x201));
+        assert_eq!(streams.len(), 39);
         assert_eq!((streams[0].pid, &streams[0].coding), (0x201, &Coding::H264));
         assert_eq!(streams[1].coding, Coding::Dolby);
         assert_eq!(streams[1].language.as_deref(), Some("deu"));

@@ -88,8 +88,8 @@ impl Reader {
                 programmes.take(&packet);
             }),
             (Phase::Reading(streams), Some(walker)) => {
-                let taken = walker.walk(&rest, is_end, |within, packet| {
-                    streams.take(at + within as u64, &packet, programmes);
+                let taken = walker.walk_all(&rest, is_end, |within, packet| {
+                    streams.take(at + within as u64, packet, programmes);
                 });
                 self.lost = walker.lost;
                 taken
@@ -126,7 +126,7 @@ impl Reader {
 
     /// Which streams there are is known: they are read from the beginning.
     fn begin(&mut self) -> Result<(), IndexError> {
-        let Some((map, programme, stated)) = self.programmes.chosen() else {
+        let Some(programme) = self.programmes.chosen() else {
             return Err(IndexError {
                 path: String::new(),
                 offset: 0,
@@ -136,7 +136,8 @@ impl Reader {
             });
         };
         let others = self.programmes.count() - 1;
-        self.phase = Phase::Reading(Streams::new(map, programme, stated, others));
+        let is_plain = self.layout.is_some_and(|layout| layout.is_plain());
+        self.phase = Phase::Reading(Streams::new(programme, others, is_plain));
         self.walker = self.layout.map(Walker::new);
         self.rest.clear();
         self.at = 0;

@@ -2,10 +2,11 @@
 
 use super::clock::Clock;
 use super::elementary::{Elementary, LONGEST};
+use super::multiplex::Multiplex;
 use super::pes::Carried;
 use super::ps;
-use super::psi::{Coding, Programmes, Stated};
-use super::ts::Packet;
+use super::psi::{Coding, Programme, Programmes, Stated};
+use super::ts::{PACKET, Packet};
 use crate::index::IndexOptions;
 use crate::index_error::{IndexError, IndexErrorKind};
 
@@ -31,12 +32,20 @@ pub struct Streams {
     changed: bool,
     /// Streams of a program stream that are not played.
     passed: Vec<u16>,
+    /// All of them as they are, where that can be sent.
+    pub multiplex: Option<Box<Multiplex>>,
 }
 
 impl Streams {
     /// Those of a program stream, which are known when they come.
     pub fn of_program_stream() -> Streams {
-        Streams::new(0, 0, &[], 0)
+        let none = Programme {
+            map: 0,
+            number: 0,
+            clock: 0,
+            streams: &[],
+        };
+        Streams::new(none, 0, false)
     }
 
     /// Takes the packet of a program stream at byte `at` of the file.
@@ -91,8 +100,14 @@ impl Streams {
         None
     }
 
-    /// Those of a programme that are `stated`, of a file that has so many others.
-    pub fn new(map: u16, programme: u16, stated: &[Stated], others: usize) -> Streams {
+    /// Those of a programme, of a file that has so many others; `is_plain`: it consists of nothing but packets.
+    pub fn new(programme: Programme, others: usize, is_plain: bool) -> Streams {
+        let Programme {
+            map,
+            number: programme,
+            clock,
+            streams: stated,
+        } = programme;
         let mut notes = Vec::new();
         if others > 0 {
             notes.push(format!(
@@ -125,11 +140,21 @@ impl Streams {
             notes,
             changed: false,
             passed: Vec::new(),
+            multiplex: is_plain.then(|| Box::new(Multiplex::new(map, clock))),
         }
     }
 
     /// Takes the packet at byte `at` of the file.
-    pub fn take(&mut self, at: u64, packet: &Packet, programmes: &mut Programmes) {
+    pub fn take(&mut self, at: u64, packet: &[u8; PACKET], programmes: &mut Programmes) {
+        if let Some(multiplex) = &mut self.multiplex {
+            multiplex.take(at, packet);
+        }
+        if let Some(packet) = Packet::parse(packet) {
+            self.take_payload(at, &packet, programmes);
+        }
+    }
+
+    fn take_payload(&mut self, at: u64, packet: &Packet, programmes: &mut Programmes) {
         let number = self.by_pid[usize::from(packet.pid)];
         let Some(stream) = self.all.get_mut(usize::from(number)) else {
             if programmes.take(packet) == Some(self.map) {
@@ -165,6 +190,14 @@ impl Streams {
         for stream in &mut self.all {
             stream.rest(now, &mut self.clock, &mut self.view);
         }
+        self.pass_syncs();
+        let kept = self
+            .multiplex
+            .as_ref()
+            .map_or(0, |multiplex| multiplex.len());
+        if kept > options.max_samples as usize {
+            self.multiplex = None;
+        }
         let samples: u64 = self
             .all
             .iter()
@@ -194,10 +227,21 @@ impl Streams {
         }
     }
 
+    /// Tells where pictures begin that decoders can start at.
+    fn pass_syncs(&mut self) {
+        for stream in &mut self.all {
+            let syncs = stream.syncs.drain(..);
+            if let Some(multiplex) = &mut self.multiplex {
+                syncs.for_each(|at| multiplex.sync(at));
+            }
+        }
+    }
+
     pub fn end(&mut self, lost: u64, len: u64) {
         for stream in &mut self.all {
             stream.finish(&mut self.clock, &mut self.view);
         }
+        self.pass_syncs();
         for stream in &mut self.all {
             stream.close(self.view, len);
         }

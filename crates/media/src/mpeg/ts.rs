@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 /// Bytes of a packet itself.
-const PACKET: usize = 188;
+pub const PACKET: usize = 188;
 const SYNC: u8 = 0x47;
 /// So many packets in a row make a transport stream.
 const ENOUGH: usize = 8;
@@ -32,6 +32,11 @@ impl Layout {
             stride: stride.into(),
             before,
         })
+    }
+
+    /// Whether nothing lies between packets.
+    pub fn is_plain(&self) -> bool {
+        self.stride == PACKET
     }
 }
 
@@ -73,7 +78,7 @@ pub struct Packet<'a> {
 
 impl<'a> Packet<'a> {
     /// `None`: it is damaged, or carries nothing.
-    fn parse(bytes: &'a [u8]) -> Option<Packet<'a>> {
+    pub fn parse(bytes: &'a [u8]) -> Option<Packet<'a>> {
         let (head, rest) = bytes.split_first_chunk::<4>()?;
         let [_, high, low, flags] = *head;
         if high & 0x80 != 0 || flags & 0x10 == 0 {
@@ -96,6 +101,20 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// The PID of a packet.
+pub fn pid(packet: &[u8; PACKET]) -> u16 {
+    u16::from(packet[1] & 0x1f) << 8 | u16::from(packet[2])
+}
+
+/// The time that a packet states, in ticks of 90 kHz (program_clock_reference_base); `None`: it states none.
+pub fn clock_reference(packet: &[u8; PACKET]) -> Option<u64> {
+    let [_, high, _, flags, length, about, rest @ ..] = packet;
+    let is_stated = high & 0x80 == 0 && flags & 0x20 != 0 && *length >= 7 && about & 0x10 != 0;
+    let [first, second, third, fourth, last] = *rest.first_chunk::<5>()?;
+    let upper = u64::from(u32::from_be_bytes([first, second, third, fourth]));
+    is_stated.then_some(upper << 1 | u64::from(last >> 7))
+}
+
 /// Walks packets one after the other.
 #[derive(Clone, Debug)]
 pub struct Walker {
@@ -116,13 +135,27 @@ impl Walker {
         }
     }
 
-    /// Gives every packet in `bytes` that carries something to `sink`, with where it begins in them. How many bytes need not be
-    /// seen again: the others are to be the first next time, and more after them, unless they are the file's last (`is_end`).
+    /// Gives every packet in `bytes` that carries something to `sink`; see [`Walker::walk_all`].
     pub fn walk<'a>(
         &mut self,
         bytes: &'a [u8],
         is_end: bool,
         mut sink: impl FnMut(usize, Packet<'a>),
+    ) -> usize {
+        self.walk_all(bytes, is_end, |within, packet| {
+            if let Some(packet) = Packet::parse(packet) {
+                sink(within, packet);
+            }
+        })
+    }
+
+    /// Gives every packet in `bytes` to `sink`, with where it begins in them. How many bytes need not be seen again: the others
+    /// are to be the first next time, and more after them, unless they are the file's last (`is_end`).
+    pub fn walk_all<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        is_end: bool,
+        mut sink: impl FnMut(usize, &'a [u8; PACKET]),
     ) -> usize {
         let Layout { stride, before } = self.layout;
         let mut at = 0;
@@ -150,7 +183,7 @@ impl Walker {
                 self.lost += 1;
                 continue;
             }
-            if let Some(packet) = Packet::parse(&bytes[body]) {
+            if let Some(packet) = bytes[body].first_chunk() {
                 sink(at, packet);
             }
             // Behind the last packet may be fewer bytes than lie between two.

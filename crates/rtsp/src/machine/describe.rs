@@ -92,6 +92,7 @@ impl<W: Clone, F> Machine<W, F> {
         Ok(Step::Wait(
             Job::Film {
                 titles,
+                form: target.form(),
                 may_leave: !target.is_moved(),
             },
             Pending::Describe(described),

@@ -84,6 +84,7 @@ impl<W: Clone, F> Machine<W, F> {
         Ok(Step::Wait(
             Job::Film {
                 titles,
+                form: target.form(),
                 may_leave: false,
             },
             Pending::Setup(Box::new(setup)),
@@ -114,6 +115,10 @@ impl<W: Clone, F> Machine<W, F> {
                 "this session is of '{}'; another film needs a session of its own",
                 film.title
             );
+            return Err(Response::refuse(Status::AGGREGATE_NOT_ALLOWED, words));
+        }
+        if target.form() != film.form {
+            let words = "a film as a transport stream and its tracks need sessions of their own";
             return Err(Response::refuse(Status::AGGREGATE_NOT_ALLOWED, words));
         }
         let track = which_track(&film, target)?;
@@ -305,11 +310,8 @@ impl<W: Clone, F> Machine<W, F> {
             let url = if rtp_info::can_carry(&wish.url) && wish.url.contains("://") {
                 wish.url
             } else {
-                format!(
-                    "{}track={}",
-                    target::base(&wish.origin, &film.title),
-                    track.number
-                )
+                let base = target::base(&wish.origin, &film.title);
+                base + &film.control(track.number)
             };
             // A client that asks for feedback has lost packets again; over TCP none are lost.
             let feedback = match agreed {

@@ -64,6 +64,7 @@ fn film(title: &str, tracks: &[FilmTrack]) -> Arc<Film<()>> {
         title: title.to_owned(),
         name: title.to_owned(),
         identity: Identity { id: 1, version: 1 },
+        form: reelway_rtsp::film::Form::Tracks,
         duration: 10 * SECOND,
         tracks: tracks.to_vec(),
         media: media.collect(),
@@ -373,7 +374,9 @@ impl Server {
 
     fn do_job(&mut self, conn: ConnId, job: Job<u64, ()>) {
         let outcome = match job {
-            Job::Film { titles, may_leave } => {
+            Job::Film {
+                titles, may_leave, ..
+            } => {
                 let found = titles.iter().find_map(|title| self.films.get(title));
                 if let Some(url) = self.elsewhere.clone().filter(|_| may_leave) {
                     let outcome = Outcome::Film(Err(FilmError::Elsewhere(url)));

@@ -1,0 +1,280 @@
+//! A transport stream as one track: runs of its packets as they lie in the file, each with the time that the stream states for
+//! it. Receivers that take a transport stream as it is are sent this.
+
+use super::clock::RATE;
+use super::psi::PAT;
+use super::ts::{self, PACKET};
+use crate::codec::Codec;
+use crate::index::Index;
+use crate::mp4::Entry;
+use crate::samples::{Sample, SampleTable};
+use crate::title::{Kind, Title, Track};
+use crate::track_head::TrackHead;
+
+/// Samples are cut behind multiples of so many bytes: what a packet of RTP carries on Ethernet (RFC 2250 section 2), so that none
+/// but a run's last is shorter.
+const CUT: u64 = 7 * PACKET as u64;
+/// Places whose time is known lie so many ticks apart at least: a stream states it about as often (ETSI TS 101 154 4.1.5).
+const APART: i64 = RATE as i64 / 28;
+/// The time does not go forward by more ticks at once; beyond it, it has jumped.
+const MOST_AHEAD: i64 = 10 * RATE as i64;
+/// What passes at a jump, in ticks.
+const JUMP: i64 = RATE as i64 / 25;
+/// Where bytes that belong to no packet lie in more places, the stream is not offered as it is.
+const MOST_HOLES: usize = 10_000;
+/// Packets of a table beyond this are not kept: a section of PAT and PMT has 1,024 bytes.
+const MOST_TABLE: usize = 6;
+/// Bytes of PAT and PMT that are kept.
+pub const MOST_TABLES: usize = 2 * MOST_TABLE * PACKET;
+
+/// A place whose time is known.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    file: u64,
+    /// Ticks since the first.
+    time: i64,
+}
+
+/// The packets that bring PAT or PMT, as the stream first has them.
+#[derive(Clone, Debug, Default)]
+struct Table {
+    pid: u16,
+    packets: Vec<u8>,
+    is_whole: bool,
+}
+
+impl Table {
+    fn take(&mut self, packet: &[u8; PACKET]) {
+        if self.is_whole || ts::pid(packet) != self.pid {
+            return;
+        }
+        let starts = packet[1] & 0x40 != 0;
+        match (starts, self.packets.is_empty()) {
+            (true, false) => self.is_whole = true,
+            (false, true) => {}
+            _ if self.packets.len() >= MOST_TABLE * PACKET => self.is_whole = true,
+            _ => self.packets.extend_from_slice(packet),
+        }
+    }
+}
+
+/// A transport stream while it is read.
+#[derive(Debug)]
+pub struct Multiplex {
+    /// The PID of the packets that state the time.
+    clock: u16,
+    tables: [Table; 2],
+    marks: Vec<Mark>,
+    /// The time that was stated last, and how many ticks have passed by then.
+    latest: Option<(u64, i64)>,
+    /// Packets with which pictures begin that decoders can start at.
+    syncs: Vec<u64>,
+    /// Bytes that belong to no packet: where they begin, and where they end.
+    holes: Vec<(u64, u64)>,
+    /// Where the last packet ends.
+    end: u64,
+}
+
+impl Multiplex {
+    /// Of a file with a programme whose map has the PID `map`, and whose time is in packets of the PID `clock`.
+    pub fn new(map: u16, clock: u16) -> Multiplex {
+        let table = |pid| Table {
+            pid,
+            ..Table::default()
+        };
+        Multiplex {
+            clock,
+            tables: [table(PAT), table(map)],
+            marks: Vec::new(),
+            latest: None,
+            syncs: Vec::new(),
+            holes: Vec::new(),
+            end: 0,
+        }
+    }
+
+    /// Takes the packet at byte `at` of the file.
+    pub fn take(&mut self, at: u64, packet: &[u8; PACKET]) {
+        if at > self.end && self.holes.len() <= MOST_HOLES {
+            self.holes.push((self.end, at));
+        }
+        self.end = at + PACKET as u64;
+        self.tables.iter_mut().for_each(|table| table.take(packet));
+        if ts::pid(packet) == self.clock
+            && let Some(stated) = ts::clock_reference(packet)
+        {
+            self.state(at, stated);
+        }
+    }
+
+    /// Says that a picture begins with the packet at byte `at` of the file, and that decoders can start there.
+    pub fn sync(&mut self, at: u64) {
+        if self.syncs.last().is_none_or(|last| *last < at) {
+            self.syncs.push(at);
+        }
+    }
+
+    /// Places that are kept.
+    pub fn len(&self) -> usize {
+        self.marks.len() + self.syncs.len()
+    }
+
+    /// The time is stated at byte `at` of the file.
+    fn state(&mut self, at: u64, stated: u64) {
+        let time = match self.latest {
+            None => 0,
+            Some((before, time)) => {
+                // It begins again after 2^33 ticks.
+                let passed = (stated.wrapping_sub(before) & ((1 << 33) - 1)) as i64;
+                time + if passed <= MOST_AHEAD { passed } else { JUMP }
+            }
+        };
+        self.latest = Some((stated, time));
+        if (self.marks.last()).is_none_or(|last| time - last.time >= APART) {
+            self.marks.push(Mark { file: at, time });
+        }
+    }
+
+    /// Adds the track to the index of the film. Why it has none, in words.
+    pub fn finish(self, index: &mut Index) -> Result<(), &'static str> {
+        if self.holes.len() > MOST_HOLES {
+            return Err("its packets lie apart in too many places");
+        }
+        if self.marks.len() < 2 {
+            return Err("it does not state its time");
+        }
+        let tables = self.tables.iter().flat_map(|table| table.packets.clone());
+        let entry = Entry::of_transport_stream(tables.collect());
+        let (table, first) = self.samples();
+        if table.is_empty() {
+            return Err("no picture begins with a packet of its own");
+        }
+        let head = TrackHead {
+            id: 0,
+            kind: Kind::Video,
+            timescale: RATE,
+            // It begins where the first picture does that can be decoded.
+            shift: -first,
+            language: None,
+            name: None,
+            enabled: true,
+            dts: first,
+            matrix: [0; 9],
+            display: (0, 0),
+        };
+        let (track, _) = head.track(entry, &table);
+        index.title.multiplex = Some(Box::new(track));
+        index.tables.push(table);
+        Ok(())
+    }
+
+    /// The samples, and when the first of them is sent.
+    fn samples(&self) -> (SampleTable, i64) {
+        let mut times = Times {
+            marks: &self.marks,
+            next: 1,
+        };
+        // Without pictures, decoders can start anywhere.
+        let anywhere = self.syncs.is_empty();
+        let mut cuts: Vec<(u64, bool)> = Vec::new();
+        let Some(begin) = (match anywhere {
+            true => self.marks.first().map(|mark| mark.file),
+            false => self.syncs.first().copied(),
+        }) else {
+            return (SampleTable::default(), 0);
+        };
+        // Samples begin at pictures and behind holes, and between these where the time is known.
+        let behind = self.holes.iter().map(|(_, end)| (*end, false));
+        let mut heads: Vec<(u64, bool)> = self.syncs.iter().map(|at| (*at, true)).collect();
+        heads.extend(behind.filter(|(at, _)| *at > begin));
+        heads.sort_unstable_by_key(|(at, sync)| (*at, !*sync));
+        heads.dedup_by_key(|(at, _)| *at);
+        if anywhere {
+            heads.insert(0, (begin, true));
+        }
+        let mut marks = self.marks.iter().peekable();
+        for (number, (head, sync)) in heads.iter().enumerate() {
+            cuts.push((*head, *sync || anywhere));
+            let stop = heads.get(number + 1).map_or(self.end, |(next, _)| *next);
+            while let Some(mark) = marks.next_if(|mark| mark.file < stop) {
+                let at = head + mark.file.saturating_sub(*head) / CUT * CUT;
+                if cuts.last().is_some_and(|(last, _)| at > *last) {
+                    cuts.push((at, anywhere));
+                }
+            }
+        }
+        let mut table = SampleTable::with_capacity(cuts.len());
+        let mut holes = self.holes.iter().peekable();
+        let first = times.at(begin);
+        let mut now = first;
+        for (number, (at, sync)) in cuts.iter().enumerate() {
+            let next = cuts.get(number + 1).map_or(self.end, |(next, _)| *next);
+            while holes.next_if(|(_, end)| end <= at).is_some() {}
+            let end = holes.peek().map_or(next, |(from, _)| next.min(*from));
+            let then = times.at(next).max(now);
+            table.push(Sample {
+                offset: *at,
+                size: (end - at) as u32,
+                duration: u32::try_from(then - now).unwrap_or(0),
+                cts: 0,
+                sync: *sync,
+            });
+            now = then;
+        }
+        (table, first)
+    }
+}
+
+/// When bytes of the file are sent, asked for one after the other.
+struct Times<'a> {
+    /// Two at least.
+    marks: &'a [Mark],
+    /// The mark up to which the last place was looked for.
+    next: usize,
+}
+
+impl Times<'_> {
+    /// When byte `at` of the file is sent: between two marks evenly, and before and behind all of them as between the two
+    /// nearest.
+    fn at(&mut self, at: u64) -> i64 {
+        while self.next + 1 < self.marks.len() && self.marks[self.next].file <= at {
+            self.next += 1;
+        }
+        let (from, to) = (self.marks[self.next - 1], self.marks[self.next]);
+        let passed = i128::from(at) - i128::from(from.file);
+        let (ticks, bytes) = (to.time - from.time, to.file - from.file);
+        let time = from.time + (passed * i128::from(ticks) / i128::from(bytes.max(1))) as i64;
+        // What lies behind the last mark is no longer than what the time may jump by.
+        time.clamp(from.time - MOST_AHEAD, to.time + MOST_AHEAD)
+    }
+}
+
+impl Entry {
+    /// Of a transport stream with these packets of its PAT and PMT.
+    pub(crate) fn of_transport_stream(tables: Vec<u8>) -> Entry {
+        Entry {
+            codec: Codec::TransportStream(tables),
+            size: (0, 0),
+            pixel_aspect: (1, 1),
+            sound: None,
+            bytes: Vec::new(),
+        }
+    }
+}
+
+impl Title {
+    /// The film as a transport stream that is sent as it is; `None`: it is none, or cannot be. Its only track's samples lie in the
+    /// film's file, and their records are those of the track behind all others.
+    pub fn as_transport_stream(&self) -> Option<Title> {
+        let track: &Track = self.multiplex.as_ref()?;
+        let length = i64::try_from(track.duration).unwrap_or(i64::MAX);
+        Some(Title {
+            view: None,
+            tracks: vec![track.clone()],
+            duration: crate::ticks_to_nanos(length, track.timescale),
+            texts: Vec::new(),
+            multiplex: None,
+            ..self.clone()
+        })
+    }
+}

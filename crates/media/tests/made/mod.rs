@@ -1,0 +1,242 @@
+//! Transport streams that are made here, packet by packet.
+#![allow(dead_code, reason = "each suite uses its part")]
+
+/// Parameter sets of 320 × 180 pixels, Constrained Baseline.
+pub const SPS: &[u8] = &[
+    0x67, 0x42, 0xc0, 0x0d, 0xda, 0x05, 0x06, 0x7e, 0x78, 0x40, 0x00, 0x00, 0x03, 0x00, 0x40, 0x00,
+    0x00, 0x0c, 0x83, 0xc5, 0x0a, 0xa8,
+];
+pub const PPS: &[u8] = &[0x68, 0xce, 0x0f, 0xc8];
+pub const PICTURE: u16 = 0x100;
+pub const SOUND: u16 = 0x101;
+/// The time at which the first picture is sent: it begins again after 90 pictures.
+pub const FIRST_CLOCK: u64 = (1 << 33) - 90 * 3600;
+pub const MAP: u16 = 0x1000;
+
+/// A sample, as it is in the stream and as it is to be in the view.
+pub struct Unit {
+    pub stream: Vec<u8>,
+    pub view: Vec<u8>,
+}
+
+/// A picture of slices of these lengths.
+pub fn picture(number: usize, slices: &[usize]) -> Unit {
+    let sync = number.is_multiple_of(8);
+    let (mut stream, mut view) = (vec![0, 0, 0, 1, 9, 0xf0], Vec::new());
+    let mut put = |unit: &[u8], zeros: usize| {
+        stream.extend(vec![0; zeros]);
+        stream.extend([0, 0, 1]);
+        stream.extend(unit);
+        view.extend((unit.len() as u32).to_be_bytes());
+        view.extend(unit);
+    };
+    if sync {
+        put(SPS, 1);
+        put(PPS, 0);
+    }
+    for (nth, length) in slices.iter().enumerate() {
+        // first_mb_in_slice 0 is a single set bit.
+        let first = if nth == 0 { 0x88 } else { 0x48 };
+        let mut slice = vec![if sync { 0x65 } else { 0x41 }, first];
+        slice.extend((0..*length).map(|at| (at * 7 + number) as u8 | 4));
+        put(&slice, nth % 3);
+    }
+    Unit { stream, view }
+}
+
+/// A frame of AAC at 48 kHz, two channels.
+pub fn frame(number: usize, length: usize) -> Unit {
+    let whole = length + 7;
+    let mut stream = vec![
+        0xff,
+        0xf1,
+        0x4c,
+        0x80 | (whole >> 11) as u8,
+        (whole >> 3) as u8,
+        (whole << 5) as u8 | 0x1f,
+        0xfc,
+    ];
+    let view: Vec<u8> = (0..length)
+        .map(|at| (at * 3 + number) as u8 & 0x7f)
+        .collect();
+    stream.extend(&view);
+    Unit { stream, view }
+}
+
+fn stamp(mark: u8, ticks: u64) -> [u8; 5] {
+    [
+        mark << 4 | (ticks >> 29) as u8 & 0xe | 1,
+        (ticks >> 22) as u8,
+        (ticks >> 14) as u8 | 1,
+        (ticks >> 7) as u8,
+        (ticks << 1) as u8 | 1,
+    ]
+}
+
+/// Packets are put together.
+pub struct Mux {
+    pub bytes: Vec<u8>,
+    pub counters: [u8; 2],
+    /// Pictures that have begun.
+    pub begun: u64,
+    /// Bytes before and after each packet.
+    pub around: (usize, usize),
+}
+
+impl Mux {
+    pub fn packet(&mut self, pid: u16, starts: bool, counter: u8, payload: &[u8]) {
+        self.bytes.extend(vec![0; self.around.0]);
+        let room = 184 - payload.len();
+        let adaptation = if room > 0 { 0x20 } else { 0 };
+        self.bytes.extend([
+            0x47,
+            u8::from(starts) << 6 | (pid >> 8) as u8,
+            pid as u8,
+            adaptation | 0x10 | counter & 0xf,
+        ]);
+        if room > 0 {
+            self.bytes.push(room as u8 - 1);
+            self.bytes.extend(
+                [
+                    vec![0; usize::from(room > 1)],
+                    vec![0xff; room.saturating_sub(2)],
+                ]
+                .concat(),
+            );
+        }
+        self.bytes.extend(payload);
+        self.bytes.extend(vec![0; self.around.1]);
+    }
+
+    /// A packet that states the time and carries nothing.
+    pub fn clock(&mut self, ticks: u64) {
+        self.bytes.extend(vec![0; self.around.0]);
+        let counter = self.counters[0] & 0xf;
+        self.bytes.extend([
+            0x47,
+            (PICTURE >> 8) as u8,
+            PICTURE as u8,
+            0x20 | counter,
+            183,
+            0x10,
+        ]);
+        self.bytes.extend(((ticks >> 1) as u32).to_be_bytes());
+        self.bytes.extend([(ticks << 7) as u8 | 0x7e, 0]);
+        self.bytes.extend([0xff; 176]);
+        self.bytes.extend(vec![0; self.around.1]);
+    }
+
+    pub fn section(&mut self, pid: u16, table: u8, body: &[u8]) {
+        let mut section = vec![table, 0xb0, (body.len() + 9) as u8, 0, 1, 0xc1, 0, 0];
+        section.extend(body);
+        let sum = section.iter().fold(u32::MAX, |sum, byte| {
+            (0..8).fold(sum ^ u32::from(*byte) << 24, |sum, _| {
+                sum << 1 ^ if sum >> 31 == 1 { 0x04c1_1db7 } else { 0 }
+            })
+        });
+        section.extend(sum.to_be_bytes());
+        self.packet(pid, true, 0, &[&[0], &section[..]].concat());
+    }
+
+    pub fn tables(&mut self) {
+        self.section(0, 0, &[0, 1, 0xe0 | (MAP >> 8) as u8, MAP as u8]);
+        let map = [
+            0xe1, 0, 0xf0, 0, 0x1b, 0xe1, 0, 0xf0, 0, 0x0f, 0xe1, 1, 0xf0, 0,
+        ];
+        self.section(MAP, 2, &map);
+    }
+
+    /// The packets of a PES packet.
+    pub fn pes(&mut self, pid: u16, ticks: u64, payload: &[u8]) -> Vec<(u16, bool, Vec<u8>)> {
+        let mut bytes = vec![
+            0,
+            0,
+            1,
+            if pid == PICTURE { 0xe0 } else { 0xc0 },
+            0,
+            0,
+            0x80,
+            0x80,
+            5,
+        ];
+        bytes.extend(stamp(2, ticks));
+        bytes.extend(payload);
+        let pieces = bytes.chunks(184).enumerate();
+        pieces
+            .map(|(nth, piece)| (pid, nth == 0, piece.to_vec()))
+            .collect()
+    }
+
+    /// Puts packets of both streams into the file, in an order that `turns` decides.
+    pub fn interleave(
+        &mut self,
+        mut picture: Vec<(u16, bool, Vec<u8>)>,
+        mut sound: Vec<(u16, bool, Vec<u8>)>,
+        turns: &[u8],
+    ) {
+        picture.reverse();
+        sound.reverse();
+        for turn in turns.iter().cycle() {
+            let (first, second) = match turn % 3 {
+                0 => (&mut sound, &mut picture),
+                _ => (&mut picture, &mut sound),
+            };
+            let Some((pid, starts, payload)) = first.pop().or_else(|| second.pop()) else {
+                return;
+            };
+            if *turn == 7 {
+                self.tables();
+            }
+            if starts && pid == PICTURE {
+                self.clock(FIRST_CLOCK.wrapping_add(self.begun * 3600) & ((1 << 33) - 1));
+                self.begun += 1;
+            }
+            let counter = &mut self.counters[usize::from(pid - PICTURE)];
+            *counter = counter.wrapping_add(1);
+            let counter = *counter;
+            self.packet(pid, starts, counter, &payload);
+            if *turn == 5 {
+                // Sent twice, as is allowed.
+                self.packet(pid, starts, counter, &payload);
+            }
+        }
+    }
+}
+
+/// A film of pictures with slices of these lengths and sound frames of these, `each` of them in a PES packet.
+pub fn film(
+    pictures: &[Vec<usize>],
+    sounds: &[usize],
+    each: usize,
+    turns: &[u8],
+    around: (usize, usize),
+) -> (Vec<u8>, [Vec<Unit>; 2]) {
+    let mut mux = Mux {
+        bytes: Vec::new(),
+        counters: [0; 2],
+        begun: 0,
+        around,
+    };
+    mux.tables();
+    let pictures: Vec<Unit> = pictures
+        .iter()
+        .enumerate()
+        .map(|(nth, slices)| picture(nth, slices))
+        .collect();
+    let sounds: Vec<Unit> = sounds
+        .iter()
+        .enumerate()
+        .map(|(nth, length)| frame(nth, *length))
+        .collect();
+    let mut packets = [Vec::new(), Vec::new()];
+    for (nth, unit) in pictures.iter().enumerate() {
+        packets[0].extend(mux.pes(PICTURE, 90_000 + nth as u64 * 3600, &unit.stream));
+    }
+    for (nth, units) in sounds.chunks(each).enumerate() {
+        let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.stream.clone()).collect();
+        packets[1].extend(mux.pes(SOUND, 90_000 + (nth * each) as u64 * 1920, &bytes));
+    }
+    let [picture, sound] = packets;
+    mux.interleave(picture, sound, turns);
+    (mux.bytes, [pictures, sounds])
+}

@@ -1,0 +1,182 @@
+//! Transport streams that are made here, as one track of all their packets.
+
+mod made;
+
+use std::ops::Range;
+
+use made::{FIRST_CLOCK, film};
+use proptest::prelude::*;
+use reelway_media::exchange::{self, Incoming};
+use reelway_media::{Codec, Index, IndexOptions, Sample, Samples, Track, index_with};
+
+fn index(file: &[u8]) -> Index {
+    let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
+        bytes.extend(&file[range.start as usize..range.end as usize]);
+        Ok(())
+    };
+    index_with(read, file.len() as u64, IndexOptions::default()).expect("an index")
+}
+
+/// The track of all packets, and its samples.
+fn multiplex(index: &Index) -> (Track, Vec<Sample>) {
+    let track = index.title.multiplex.as_deref().expect("a multiplex");
+    let mut samples = Vec::new();
+    let number = index.title.tracks.len();
+    let all = index.tables.read(number, 0..track.samples, &mut samples);
+    all.expect("samples");
+    (track.clone(), samples)
+}
+
+/// Where the packets lie with which the pictures begin that decoders can start at.
+fn syncs(file: &[u8]) -> Vec<usize> {
+    let starts = |packet: &[u8]| packet[1] == 0x41 && packet[2] == 0 && packet[3] & 0x10 != 0;
+    let packets = file.chunks(188).enumerate();
+    let pictures = packets.filter(|(_, packet)| starts(packet));
+    pictures.step_by(8).map(|(nth, _)| nth * 188).collect()
+}
+
+#[test]
+fn all_packets_from_the_first_picture_on_are_sent_as_they_are_stated() {
+    let (file, _) = film(&vec![vec![4000]; 200], &[90; 375], 5, &[1, 0, 2], (0, 0));
+    let index = index(&file);
+    let (track, samples) = multiplex(&index);
+    // One for each time that is stated, and one for each of the pictures but the first that decoders can start at.
+    let syncs = syncs(&file);
+    assert_eq!(
+        (index.title.notes.len(), track.samples, track.timescale),
+        (0, 224, 90_000)
+    );
+    let Codec::TransportStream(tables) = &track.codec else {
+        panic!("{:?}", track.codec);
+    };
+    assert_eq!(tables[..], file[..2 * 188], "PAT and PMT");
+    let sent: Vec<u8> = samples
+        .iter()
+        .flat_map(|sample| file[sample.offset as usize..][..sample.size as usize].to_vec())
+        .collect();
+    assert_eq!(sent, file[syncs[0]..], "all packets, in their order");
+    let begin: Vec<usize> = samples
+        .iter()
+        .filter(|sample| sample.sync)
+        .map(|sample| sample.offset as usize)
+        .collect();
+    assert_eq!(begin, syncs, "pictures that decoders can start at");
+    // A packet of its own states the time before each picture: every 3,600 ticks.
+    let states = |packet: &[u8]| packet[3] & 0x30 == 0x20;
+    let clocks = file
+        .chunks(188)
+        .enumerate()
+        .filter(|(_, packet)| states(packet));
+    let clocks: Vec<u64> = clocks.map(|(nth, _)| nth as u64 * 188).collect();
+    let mut at = 0;
+    for sample in &samples {
+        let stated = clocks.partition_point(|clock| *clock <= sample.offset) as i64 - 1;
+        // The first sample begins a packet behind the first time.
+        let around = 3600 * stated - 200..=3600 * (stated + 1) + 200;
+        assert!(
+            around.contains(&at),
+            "{sample:?} at {at}, not in {around:?}"
+        );
+        at += i64::from(sample.duration);
+    }
+    assert_eq!(
+        track.groups.get(0).map(|group| track.decode(group.dts)),
+        Some(0)
+    );
+    let title = index
+        .title
+        .as_transport_stream()
+        .expect("a transport stream");
+    assert_eq!((title.view, title.tracks.len()), (None, 1));
+    let apart = (title.duration - 8_000_000_000).abs();
+    assert!(apart < 10_000_000, "{} ns", title.duration);
+    const {
+        assert!(
+            FIRST_CLOCK + 200 * 3600 > 1 << 33,
+            "the time begins again meanwhile"
+        )
+    };
+}
+
+#[test]
+fn bytes_between_packets_are_not_sent() {
+    let (whole, _) = film(&vec![vec![900]; 40], &[90; 75], 5, &[1, 0, 2], (0, 0));
+    let mut file = whole[..188 * 100].to_vec();
+    file.extend([1; 77]);
+    file.extend(&whole[188 * 100..]);
+    file.extend([2; 50]);
+    let (_, samples) = multiplex(&index(&file));
+    let sent: Vec<u8> = samples
+        .iter()
+        .flat_map(|sample| file[sample.offset as usize..][..sample.size as usize].to_vec())
+        .collect();
+    assert_eq!(sent, whole[syncs(&whole)[0]..]);
+}
+
+#[test]
+fn what_is_no_plain_transport_stream_has_none() {
+    let (discs, _) = film(&vec![vec![900]; 40], &[90; 75], 5, &[1, 0, 2], (4, 0));
+    assert!(index(&discs).title.multiplex.is_none());
+    // Its time is not stated.
+    let (mut file, _) = film(&vec![vec![900]; 40], &[90; 75], 5, &[1, 0, 2], (0, 0));
+    for packet in file
+        .chunks_mut(188)
+        .filter(|packet| packet[3] & 0x30 == 0x20)
+    {
+        packet[5] = 0;
+    }
+    let title = index(&file).title;
+    assert!(title.multiplex.is_none());
+    assert_eq!(
+        title.notes,
+        ["it is not offered as a transport stream: it does not state its time"]
+    );
+}
+
+#[test]
+fn another_server_learns_of_it() {
+    let (file, _) = film(&vec![vec![900]; 40], &[90; 75], 5, &[1, 0, 2], (0, 0));
+    let (own, len) = (index(&file), file.len() as u64);
+    let mut bytes = exchange::head(&own.title, len);
+    for table in &own.tables {
+        bytes.extend(table.as_bytes());
+    }
+    let mut incoming = Incoming::new(len, IndexOptions::default());
+    incoming.feed(&bytes).unwrap();
+    assert_eq!(incoming.finish().unwrap(), own);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn however_a_stream_is_cut_its_samples_are_whole_packets_in_order(
+        pictures in prop::collection::vec(prop::collection::vec(200usize..3000, 1..3), 8..60),
+        turns in prop::collection::vec(0u8..9, 1..9),
+        holes in prop::collection::vec((20usize..2000, 1usize..400), 0..4),
+    ) {
+        let sounds = vec![90; pictures.len() * 2];
+        let (whole, _) = film(&pictures, &sounds, 5, &turns, (0, 0));
+        let mut file = whole;
+        for (at, bytes) in holes {
+            let at = (at * 188).min(file.len());
+            file.splice(at..at, vec![3; bytes]);
+        }
+        let index = index(&file);
+        let Some(track) = index.title.multiplex.as_deref() else {
+            return Ok(());
+        };
+        let mut samples = Vec::new();
+        index.tables.read(index.title.tracks.len(), 0..track.samples, &mut samples).unwrap();
+        let mut end = 0;
+        for sample in &samples {
+            prop_assert!(sample.offset >= end && sample.size > 0 && sample.size % 188 == 0);
+            end = sample.offset + u64::from(sample.size);
+            let packets = &file[sample.offset as usize..end as usize];
+            prop_assert!(packets.chunks(188).all(|packet| packet[0] == 0x47));
+        }
+        prop_assert!(samples[0].sync && end <= file.len() as u64);
+        let durations: u64 = samples.iter().map(|sample| u64::from(sample.duration)).sum();
+        prop_assert!(durations < 90_000 * 60);
+    }
+}

@@ -1,0 +1,314 @@
+//! Transport streams over RTSP as they are (`TITLE?as=ts`): the bytes of the file, at the times that the stream states; what
+//! ffmpeg and GStreamer make of them; and what cannot be sent so.
+
+use std::path::Path;
+use std::time::Duration;
+
+use reelway_tests::films::{film, library, temp_dir};
+use reelway_tests::players::{ffmpeg, ffprobe, run, scripted};
+use reelway_tests::rtsp::{Client, Response, Rtp, rtcp_packets, rtp_info};
+use reelway_tests::server::{Options, Server};
+
+const PACKET: usize = 188;
+/// All of packets of 188 bytes.
+const FILMS: [&str; 9] = [
+    "transport",
+    "transport_cut",
+    "transport_dolby",
+    "transport_hevc",
+    "transport_latm",
+    "transport_mp3",
+    "transport_mpeg2",
+    "transport_programmes",
+    "transport_wrapped",
+];
+
+/// The address of a film as a transport stream.
+fn address(server: &Server, film: &str) -> String {
+    format!("{}?as=ts", server.rtsp_url(film))
+}
+
+/// What a viewer over TCP gets who plays from a time on: the answer to PLAY, and each packet's number, time and payload.
+fn plays(server: &Server, film: &str, from: &str) -> (Response, Vec<(u16, u32, Vec<u8>)>) {
+    let url = address(server, film);
+    let mut viewer = Client::connect(server.rtsp).expect("the server");
+    assert_eq!(viewer.setup_tcp(&url).expect("SETUP"), 1, "{film}");
+    let range = format!("npt={from}-");
+    let answer = viewer
+        .request("PLAY", &url, &[("Range", &range)])
+        .expect("PLAY");
+    assert_eq!(answer.status, 200, "{film}: {answer:?}");
+    let mut packets = Vec::new();
+    loop {
+        let frame = viewer.frame(Duration::from_secs(20)).expect("a frame");
+        let frame = frame.unwrap_or_else(|| panic!("{film}: no packet, and no end"));
+        if frame.channel == 1 {
+            let reports = rtcp_packets(&frame.data).expect("RTCP");
+            if reports.iter().any(|(kind, _)| *kind == 203) {
+                return (answer, packets);
+            }
+            continue;
+        }
+        let packet = Rtp::parse(&frame.data).expect("RTP");
+        assert_eq!(packet.payload_type, 33, "{film}");
+        packets.push((packet.seq, packet.time, packet.payload.to_vec()));
+    }
+}
+
+fn pid(packet: &[u8]) -> u16 {
+    u16::from_be_bytes([packet[1] & 0x1f, packet[2]])
+}
+
+/// Where in the file its key frames begin, and when they are shown, in seconds: by ffprobe.
+fn key_frames(path: &Path) -> Vec<(usize, f64)> {
+    let command = ffprobe([
+        "-select_streams".as_ref(),
+        "v:0".as_ref(),
+        "-show_entries".as_ref(),
+        "packet=pts_time,pos,flags".as_ref(),
+        "-of".as_ref(),
+        "csv=p=0".as_ref(),
+        path.as_os_str(),
+    ]);
+    let ran = run(command, Duration::from_secs(60)).expect("ffprobe");
+    let said = String::from_utf8_lossy(&ran.out).into_owned();
+    let key = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        let is_key = fields.get(2)?.starts_with('K');
+        is_key.then_some((fields[1].parse().ok()?, fields[0].parse().ok()?))
+    };
+    said.lines().filter_map(key).collect()
+}
+
+/// The payloads one after the other, PAT and PMT that go ahead taken off.
+fn stream(film: &str, packets: &[(u16, u32, Vec<u8>)]) -> Vec<u8> {
+    let all: Vec<u8> = packets
+        .iter()
+        .flat_map(|(.., payload)| payload.clone())
+        .collect();
+    assert_eq!(all.len() % PACKET, 0, "{film}: whole packets");
+    assert_eq!(pid(&all), 0, "{film}: the PAT goes first");
+    // Tables of one packet each.
+    all[2 * PACKET..].to_vec()
+}
+
+#[test]
+fn the_bytes_of_the_file_are_sent_from_a_picture_on_that_decoders_can_start_at() {
+    let films = library(&FILMS);
+    let server = Server::start(&films);
+    server.wait_indexed();
+    std::thread::scope(|scope| {
+        for name in FILMS {
+            let server = &server;
+            scope.spawn(move || {
+                let path = film(name).path;
+                let (file, keys) = (std::fs::read(&path).expect("the film"), key_frames(&path));
+                let (answer, packets) = plays(server, name, "0");
+                let sent = stream(name, &packets);
+                // What is cut off before the first key frame is not sent, nor a part of a packet at the end.
+                let begins = file.len() / PACKET * PACKET - sent.len();
+                assert!(
+                    sent == file[begins..begins + sent.len()],
+                    "{name}: other bytes"
+                );
+                let first = keys.iter().position(|(at, _)| *at == begins);
+                assert!(
+                    first.is_some_and(|nth| nth < 2),
+                    "{name}: from byte {begins}, {keys:?}"
+                );
+                for pair in packets.windows(2) {
+                    assert_eq!(pair[1].0, pair[0].0.wrapping_add(1), "{name}");
+                    let apart = pair[1].1.wrapping_sub(pair[0].1);
+                    assert!(apart < 90_000, "{name}: {apart} ticks between two packets");
+                }
+                let info = rtp_info(answer.header("rtp-info")).expect("RTP-Info");
+                assert_eq!(
+                    (info[0].seq, info[0].rtptime),
+                    (packets[0].0, packets[0].1),
+                    "{name}"
+                );
+                assert!(info[0].url.ends_with("track=1?as=ts"), "{name}: {info:?}");
+                // The times go on as those that the stream states.
+                let last = packets
+                    .last()
+                    .expect("packets")
+                    .1
+                    .wrapping_sub(packets[0].1);
+                let length = keys.last().expect("a key frame").1 - keys[first.unwrap_or(0)].1;
+                assert!(f64::from(last) / 90_000.0 > length, "{name}: {last} ticks");
+            });
+        }
+    });
+}
+
+#[test]
+fn playing_from_a_time_on_begins_with_the_key_frame_before() {
+    let films = library(&["transport", "transport_wrapped"]);
+    let server = Server::start(&films);
+    server.wait_indexed();
+    for name in ["transport", "transport_wrapped"] {
+        let path = film(name).path;
+        let (file, keys) = (std::fs::read(&path).expect("the film"), key_frames(&path));
+        let nth = keys.len() / 2;
+        let (begins, shown) = (keys[nth].0, keys[nth].1 - keys[0].1);
+        // Times are those at which packets are sent: a picture's are sent before it is shown, more or less long.
+        let (answer, packets) = plays(&server, name, &format!("{}", shown + 0.3));
+        assert!(stream(name, &packets) == file[begins..], "{name}");
+        let from = answer
+            .header("range")
+            .trim_start_matches("npt=")
+            .split('-')
+            .next();
+        let from: f64 = from.and_then(|from| from.parse().ok()).expect("a time");
+        assert!(
+            (from - shown).abs() < 0.3,
+            "{name}: from {from} s, {shown} s"
+        );
+    }
+}
+
+/// Hashes of the pictures and of the sound, as they are coded.
+fn hashes(input: &[&str]) -> Vec<Vec<String>> {
+    let mut arguments = input.to_vec();
+    arguments.extend([
+        "-map",
+        "0:v:0",
+        "-map",
+        "0:a:0",
+        "-c",
+        "copy",
+        "-f",
+        "framehash",
+        "-hash",
+        "md5",
+        "-",
+    ]);
+    let ran = run(ffmpeg(arguments), Duration::from_secs(100)).expect(input[input.len() - 1]);
+    let mut hashes = vec![Vec::new(); 2];
+    for line in String::from_utf8_lossy(&ran.out)
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+    {
+        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+        let stream: usize = fields[0].parse().expect("a stream");
+        hashes[stream].push(fields[fields.len() - 1].to_owned());
+    }
+    hashes
+}
+
+#[test]
+fn ffmpeg_has_every_picture_and_frame_but_the_last_ones() {
+    let films = library(&["transport", "transport_mpeg2"]);
+    let server = Server::start(&films);
+    server.wait_indexed();
+    std::thread::scope(|scope| {
+        for name in ["transport", "transport_mpeg2"] {
+            for protocol in ["tcp", "udp"] {
+                let server = &server;
+                scope.spawn(move || {
+                    let url = address(server, name);
+                    let got = hashes(&[
+                        "-rtsp_transport",
+                        protocol,
+                        "-buffer_size",
+                        "4000000",
+                        "-i",
+                        &url,
+                    ]);
+                    let path = film(name).path;
+                    let all = hashes(&["-i", path.to_str().expect("UTF-8")]);
+                    for (got, all) in got.iter().zip(&all) {
+                        // What began before the first picture is not whole, and is left out.
+                        let first = all.iter().position(|hash| *hash == got[0]);
+                        let first = first
+                            .unwrap_or_else(|| panic!("{name} over {protocol}: another beginning"));
+                        // Of what it receives so, ffmpeg does not end the last ones.
+                        let got = &got[..got.len() - 1];
+                        let (end, most) = (first + got.len(), all.len());
+                        assert!(got == &all[first..end], "{name} over {protocol}");
+                        let is_most = first <= 9 && most - end <= 9;
+                        assert!(is_most, "{name} over {protocol}: {first}..{end} of {most}");
+                    }
+                });
+            }
+        }
+    });
+}
+
+#[test]
+fn gstreamer_receives_every_byte() {
+    let films = library(&["transport"]);
+    let server = Server::start(&films);
+    server.wait_indexed();
+    let file = std::fs::read(film("transport").path).expect("the film");
+    let folder = temp_dir("as-ts");
+    std::thread::scope(|scope| {
+        for protocol in ["tcp", "udp"] {
+            let (server, file, folder) = (&server, &file, &folder);
+            scope.spawn(move || {
+                let path = folder.path().join(protocol);
+                let into = path.to_str().expect("UTF-8");
+                let viewer = scripted(
+                    "multiplex.py",
+                    &address(server, "transport"),
+                    protocol,
+                    &[into],
+                );
+                run(viewer, Duration::from_secs(100)).expect("GStreamer");
+                let got = std::fs::read(&path).expect("what it has received");
+                assert!(
+                    got[2 * PACKET..] == file[file.len() - got.len() + 2 * PACKET..],
+                    "{protocol}"
+                );
+                assert!(
+                    got.len() > file.len() * 9 / 10,
+                    "{protocol}: {} bytes",
+                    got.len()
+                );
+            });
+        }
+    });
+}
+
+#[test]
+fn what_is_no_plain_transport_stream_is_not_sent_as_one() {
+    let films = library(&["progressive", "transport_timed"]);
+    let server = Server::start(&films);
+    server.wait_indexed();
+    let mut viewer = Client::connect(server.rtsp).expect("the server");
+    for name in ["progressive", "transport_timed"] {
+        let url = address(&server, name);
+        let answer = viewer.request("DESCRIBE", &url, &[("Accept", "application/sdp")]);
+        let answer = answer.expect("an answer");
+        assert_eq!(answer.status, 415, "{answer:?}");
+        let words =
+            "is no transport stream that can be sent as it is; its tracks can: ask without ?as=ts";
+        assert!(answer.reason.contains(words), "{answer:?}");
+    }
+}
+
+#[test]
+fn an_edge_sends_it_and_a_server_that_was_started_again() {
+    let films = library(&["transport"]);
+    let (folder, origin) = (temp_dir("as-ts-state"), Server::start(&films));
+    origin.wait_indexed();
+    let (_, direct) = plays(&origin, "transport", "0");
+    let edge = Options::edge(&format!("http://{}/", origin.http)).start();
+    edge.wait_indexed();
+    let (_, by_edge) = plays(&edge, "transport", "0");
+    let payloads = |packets: &[(u16, u32, Vec<u8>)]| -> Vec<Vec<u8>> {
+        packets
+            .iter()
+            .map(|(.., payload)| payload.clone())
+            .collect()
+    };
+    assert!(payloads(&by_edge) == payloads(&direct));
+    let start = || Options::new(&films).state(folder.path()).start();
+    let server = start();
+    server.wait_indexed();
+    drop(server);
+    let again = start();
+    again.wait_indexed();
+    let (_, from_its_index) = plays(&again, "transport", "0");
+    assert!(payloads(&from_its_index) == payloads(&direct));
+}
