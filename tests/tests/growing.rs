@@ -121,6 +121,11 @@ fn packets(url: &str, before: &[&str]) -> usize {
         .unwrap_or(0)
 }
 
+/// Whether the API says that the film grows.
+fn grows(server: &Server) -> bool {
+    server.get("/api/films/recording").json()["growing"] == true
+}
+
 fn a_recording_is_played_as_far_as_it_was(extension: &str) {
     let recording = begin(extension, at_once);
     let (whole, path, server) = (&recording.whole, &recording.path, &recording.server);
@@ -145,6 +150,7 @@ fn a_recording_is_played_as_far_as_it_was(extension: &str) {
     let address = playlist(server);
     let early = server.get(&address).text();
     assert!(early.contains("#EXT-X-PLAYLIST-TYPE:EVENT"), "{early}");
+    assert!(grows(server));
     assert!(!early.contains("#EXT-X-ENDLIST"), "{early}");
     let before = segments(&early);
     let get = |address: &String| {
@@ -172,6 +178,7 @@ fn a_recording_is_played_as_far_as_it_was(extension: &str) {
     });
     let ended = ended.expect("the recording ends");
     assert!(ended.contains("#EXT-X-PLAYLIST-TYPE:VOD"), "{ended}");
+    assert!(!grows(server));
     let same = |text: &str| segments(text)[..before.len()].to_vec();
     assert_eq!(same(&ended), before);
     let played = packets(&server.http_url("recording/hls/main.m3u8"), &[]);

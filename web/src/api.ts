@@ -32,6 +32,7 @@ export interface Film {
   video: Video | null;
   audio: Audio[];
   protocols: Partial<Record<Protocol, string | null>>; // the reason where it does not play
+  growing: boolean; // there may soon be more of it
   viewers: number;
 }
 

@@ -18,6 +18,9 @@ pub struct DirectoryConfig {
     pub rescan: Duration,
     /// Bytes that are read at once: a film that lies on its disk in smaller pieces is told.
     pub block_bytes: u32,
+    /// Bytes of a film that are indexed first, where it has more than twice as many and must be read whole: so much of it plays
+    /// while the rest is read.
+    pub beginning: u64,
 }
 
 impl Default for DirectoryConfig {
@@ -28,6 +31,8 @@ impl Default for DirectoryConfig {
             memory: IndexMemory::default(),
             rescan: Duration::from_secs(60),
             block_bytes: 256 << 10,
+            // Ten seconds of a slow disk, and some minutes of film.
+            beginning: 1 << 30,
         }
     }
 }

@@ -5,7 +5,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use reelway_media::{Index, IndexError, IndexErrorKind, IndexOptions, ReadIndexError, index_with};
+use reelway_media::{
+    Index, IndexError, IndexErrorKind, IndexOptions, ReadIndexError, index_with, is_read_whole,
+};
 use reelway_sys::FileIdentity;
 
 use crate::naming::FILM_EXTENSIONS;
@@ -130,6 +132,34 @@ pub(crate) fn index_file(file: &File, path: &Path) -> Result<(FileIdentity, Inde
         }),
         Err(error @ ReadIndexError::Io { .. }) => Err(io(io::Error::other(error))),
     }
+}
+
+/// Indexes the first `bytes` of a film file, if such a film is read whole to be indexed. The identity is that of a file which
+/// has only these, and has grown since. `None`: it is indexed whole at once.
+pub(crate) fn index_beginning(
+    path: &Path,
+    whole: &FileIdentity,
+    bytes: u64,
+) -> Option<(FileIdentity, Index)> {
+    let file = File::open(path).ok()?;
+    if FileIdentity::from(&file.metadata().ok()?) != *whole || whole.size <= bytes {
+        return None;
+    }
+    let mut head = [0; 4 << 10];
+    file.read_exact_at(&mut head, 0).ok()?;
+    if !is_read_whole(&head, bytes) {
+        return None;
+    }
+    let read = |range: std::ops::Range<u64>, into: &mut Vec<u8>| {
+        into.resize((range.end - range.start) as usize, 0);
+        file.read_exact_at(into, range.start)
+    };
+    let index = index_with(read, bytes, IndexOptions::default()).ok()?;
+    let identity = FileIdentity {
+        size: bytes,
+        ..*whole
+    };
+    Some((identity, index))
 }
 
 /// What to tell people of a file whose extension says that it is of a kind not read yet.

@@ -242,59 +242,120 @@ impl Keeper {
         Some((State::Ready(Arc::new(summary)), growth.first))
     }
 
+    /// Indexes films: of those that take long, the beginning first, so that all films play soon.
     fn index(&mut self, work: Work) {
-        for (name, mut found) in work.to_index {
-            let began = reelway_clock::now();
-            // As far as it was indexed before it has grown.
-            let played = self.plays(&name, &found.path);
-            let plays = played.is_some();
-            let first = played.and_then(|entry| entry.first);
-            let indexed = supervise::guard("indexing", || {
-                supervise::inject("library.index");
-                self.shared.shelf.index(&found)
-            });
-            // What panics once does so again: the film stays out until its file changes.
-            let indexed = indexed.unwrap_or_else(|_| {
-                Err(IndexingError::Fault {
-                    path: found.path.clone(),
-                })
-            });
-            let state = match indexed {
-                Ok((identity, index))
-                    if identity == found.identity || grows(&found, &identity, &index) =>
-                {
-                    found.identity = identity;
-                    let summary = Arc::new(Summary::of(&index.title));
-                    for note in index.title.notes.iter().filter(|_| !plays) {
-                        info!(film = name, "{note}");
-                    }
-                    let kept = (index, first);
-                    self.shared.keep(&name, &found.path, identity, kept);
-                    State::Ready(summary)
-                }
-                Ok(_) => State::NotReady {
-                    reason: "it is being written".into(),
-                },
-                Err(error) if error.may_pass() || (is_young(&found) && !error.is_fault()) => {
-                    State::NotReady {
-                        reason: error.reason(),
-                    }
-                }
-                Err(error) => {
-                    warn!(film = name, "cannot be played: {error}");
-                    State::Unplayable {
-                        reason: error.reason(),
-                    }
-                }
-            };
-            let is_ready = matches!(state, State::Ready(_));
-            if is_ready || !plays {
-                self.set_state(&name, &found, state);
+        let mut large = Vec::new();
+        for (name, found) in work.to_index {
+            if self.begin(&name, &found) {
+                large.push((name, found));
+            } else {
+                self.index_whole(name, found);
             }
-            if is_ready {
-                let now = reelway_clock::now();
-                self.pace.took(&found.path, now, now.since(began));
+        }
+        for (name, found) in large {
+            self.index_whole(name, found);
+        }
+    }
+
+    /// Indexes the beginning of a film that takes long, and does not play yet; whether that was done. It is then a recording of which
+    /// there is more than was indexed.
+    fn begin(&self, name: &str, found: &Found) -> bool {
+        if self.plays(name, &found.path).is_some() {
+            return false;
+        }
+        let shelf = &self.shared.shelf;
+        let begun = supervise::guard("indexing", || shelf.index_beginning(found));
+        let Ok(Some((identity, index))) = begun else {
+            return false;
+        };
+        let summary = Summary::of(&index.title);
+        let duration = u128::try_from(summary.duration).unwrap_or(0);
+        let whole = duration * u128::from(found.identity.size) / u128::from(identity.size.max(1));
+        let first = First::of(identity, whole.min(i64::MAX as u128) as i64);
+        let kept = (index, Some(first));
+        self.shared.keep(name, &found.path, identity, kept);
+        let mut library = lock(&self.shared.library);
+        let listed = library.entries.get_mut(name);
+        let Some(entry) = listed.filter(|entry| entry.identity == found.identity) else {
+            return true;
+        };
+        let played = new_entry(name, found, State::Ready(Arc::new(summary)));
+        *entry = Arc::new(Entry {
+            identity,
+            first: Some(first),
+            growing: Some(Growing {
+                seen: reelway_clock::now(),
+                is_behind: true,
+            }),
+            ..played
+        });
+        drop(library);
+        info!(
+            film = name,
+            "plays as far as {} MiB while it is read whole",
+            identity.size >> 20
+        );
+        self.shared.tell(&Change {
+            changed: vec![name.to_owned()],
+            replaced: Vec::new(),
+        });
+        true
+    }
+
+    fn index_whole(&mut self, name: String, mut found: Found) {
+        let began = reelway_clock::now();
+        // As far as it was indexed before it has grown.
+        let played = self.plays(&name, &found.path);
+        let plays = played.is_some();
+        let first = played.as_ref().and_then(|entry| entry.first);
+        // Nothing was said of one of which only the beginning was read.
+        let is_new =
+            played.is_none_or(|entry| first.is_some_and(|first| first.identity == entry.identity));
+        let indexed = supervise::guard("indexing", || {
+            supervise::inject("library.index");
+            self.shared.shelf.index(&found)
+        });
+        // What panics once does so again: the film stays out until its file changes.
+        let indexed = indexed.unwrap_or_else(|_| {
+            Err(IndexingError::Fault {
+                path: found.path.clone(),
+            })
+        });
+        let state = match indexed {
+            Ok((identity, index))
+                if identity == found.identity || grows(&found, &identity, &index) =>
+            {
+                found.identity = identity;
+                let summary = Arc::new(Summary::of(&index.title));
+                for note in index.title.notes.iter().filter(|_| is_new) {
+                    info!(film = name, "{note}");
+                }
+                let kept = (index, first);
+                self.shared.keep(&name, &found.path, identity, kept);
+                State::Ready(summary)
             }
+            Ok(_) => State::NotReady {
+                reason: "it is being written".into(),
+            },
+            Err(error) if error.may_pass() || (is_young(&found) && !error.is_fault()) => {
+                State::NotReady {
+                    reason: error.reason(),
+                }
+            }
+            Err(error) => {
+                warn!(film = name, "cannot be played: {error}");
+                State::Unplayable {
+                    reason: error.reason(),
+                }
+            }
+        };
+        let is_ready = matches!(state, State::Ready(_));
+        if is_ready || !plays {
+            self.set_state(&name, &found, state);
+        }
+        if is_ready {
+            let now = reelway_clock::now();
+            self.pace.took(&found.path, now, now.since(began));
         }
     }
 

@@ -14,7 +14,7 @@ use reelway_sys::extents::Layout;
 use tracing::{info, warn};
 
 use crate::config::DirectoryConfig;
-use crate::indexing::{IndexingError, index_path};
+use crate::indexing::{IndexingError, index_beginning, index_path};
 use crate::keeper::{Event, YOUNG};
 use crate::scan::scan;
 use crate::shelf::{Found, Shelf};
@@ -24,6 +24,7 @@ pub(crate) struct Local {
     films: Vec<PathBuf>,
     rescan: Duration,
     block_bytes: u64,
+    beginning: u64,
     eyes: Mutex<Eyes>,
 }
 
@@ -51,6 +52,7 @@ impl Local {
             films: config.films.clone(),
             rescan: config.rescan,
             block_bytes: config.block_bytes.into(),
+            beginning: config.beginning,
             eyes: Mutex::new(Eyes {
                 watcher,
                 watched: HashSet::new(),
@@ -95,6 +97,13 @@ impl Shelf for Local {
         let indexed = index_path(&found.path)?;
         self.look_at_pieces(&found.path);
         Ok(indexed)
+    }
+
+    fn index_beginning(&self, found: &Found) -> Option<(FileIdentity, Index)> {
+        if found.identity.size / 2 <= self.beginning {
+            return None;
+        }
+        index_beginning(&found.path, &found.identity, self.beginning)
     }
 
     fn patience(&self, unfinished: bool) -> Duration {

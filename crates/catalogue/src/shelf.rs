@@ -36,6 +36,12 @@ pub trait Shelf: Send + Sync + 'static {
     /// Reads a film's tables. The identity is that of what was read.
     fn index(&self, found: &Found) -> Result<(FileIdentity, Index), IndexingError>;
 
+    /// Reads the beginning of a film that would take long to be read whole: it is played as far as that until it is. The
+    /// identity is that of the beginning. `None`: the film is read at once.
+    fn index_beginning(&self, _found: &Found) -> Option<(FileIdentity, Index)> {
+        None
+    }
+
     /// Longest time between two looks; `unfinished`: there are films that may be ready soon.
     fn patience(&self, unfinished: bool) -> Duration;
 }

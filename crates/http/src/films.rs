@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use reelway_catalogue::{CatalogueError, Film, First, Growing, Placement, State, SubtitleTrack};
+use reelway_catalogue::{
+    CatalogueError, Entry, Film, First, Growing, Placement, State, SubtitleTrack,
+};
 use reelway_clock::{Monotonic, Real};
 use reelway_library::{Library, OpenError, OpenFilm};
 use reelway_media::{Container, Kind, SECOND};
@@ -238,12 +240,23 @@ impl Films {
     /// How a film grows, if it is a recording that was seen to do so.
     pub fn recorded(&self, show: &Show) -> Option<Recorded> {
         let entry = self.library.catalogue().entry(&show.film.name)?;
-        let length = u64::try_from(self.options.target).unwrap_or(0);
         Some(Recorded {
             first: entry.first?,
             growing: entry.growing?,
-            rest: Duration::from_nanos(length) * REST,
+            rest: self.rest(),
         })
+    }
+
+    /// Whether there may soon be more of a film than there is: it is a recording that is being made, or is not wholly indexed.
+    pub fn grows(&self, entry: &Entry) -> bool {
+        let now = reelway_clock::now();
+        (entry.growing).is_some_and(|growing| growing.still(now, self.rest()))
+    }
+
+    /// When a recording has not grown for so long, it has ended.
+    fn rest(&self) -> Duration {
+        let length = u64::try_from(self.options.target).unwrap_or(0);
+        Duration::from_nanos(length) * REST
     }
 
     /// The film of this name.

@@ -25,6 +25,12 @@ use crate::{matroska, mp4, mpeg};
 #[derive(Debug)]
 pub struct Indexer(Container);
 
+/// Whether a film of `len` bytes that begins with these (4 KiB, or all of it) is read whole to be indexed: its container has no
+/// tables. The beginning of such a film is a film, too.
+pub fn is_read_whole(head: &[u8], len: u64) -> bool {
+    mpeg::packet_bytes(head, len).is_some() || mpeg::is_program_stream(head)
+}
+
 /// What a file is, as far as that is known.
 #[derive(Debug)]
 enum Container {

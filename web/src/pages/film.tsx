@@ -111,7 +111,7 @@ function Stand({ kind, title, text }: { kind: "wait" | "problem"; title: string;
 function facts(film: api.FilmDetail): string {
   const { video } = film;
   return [
-    film.duration !== null && clock(film.duration),
+    film.duration !== null && clock(film.duration) + (film.growing ? " so far" : ""),
     video && `${video.width}×${video.height}`,
     video?.frame_rate && `${frameRate(video.frame_rate)} fps`,
     film.bitrate !== null && rate(film.bitrate),

@@ -1,0 +1,116 @@
+//! Films that take long to be indexed play as far as they were read.
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, Entry, Film, State};
+use reelway_media::Samples;
+use reelway_tests::films::{film, temp_dir};
+
+/// What a listener sees of a film at a change.
+struct Seen {
+    entry: Arc<Entry>,
+    film: Arc<Film>,
+}
+
+#[test]
+fn the_beginning_of_a_film_that_is_read_whole_plays_first_and_all_of_it_then() {
+    let films = temp_dir("beginning-films");
+    let state = temp_dir("beginning");
+    let config = DirectoryConfig {
+        films: vec![films.path().to_owned()],
+        index: Some(state.path().to_owned()),
+        beginning: 100_000,
+        ..DirectoryConfig::default()
+    };
+    let seen = see(config.clone(), &["transport", "program", "progressive"]);
+    for name in ["transport", "program"] {
+        let size = film(name).path.metadata().expect("the film").len();
+        let of: Vec<&Seen> = seen.iter().filter(|seen| seen.film.name == name).collect();
+        let [begun, whole] = of[..] else {
+            panic!("{name}: {} states", of.len());
+        };
+        assert_eq!(
+            (begun.entry.identity.size, whole.entry.identity.size),
+            (100_000, size)
+        );
+        assert!(begun.entry.growing.expect("growing").is_behind, "{name}");
+        assert!(!whole.entry.growing.expect("grown").is_behind, "{name}");
+        assert_eq!(begun.film.edition(), whole.film.edition(), "{name}");
+        assert!(begun.film.growth.mark.is_some(), "{name}: grows");
+        let (few, all) = (&begun.film.title, &whole.film.title);
+        assert!(
+            few.duration > 0 && few.duration < all.duration * 2 / 3,
+            "{name}: {}",
+            few.duration
+        );
+        for (number, (some, every)) in few.tracks.iter().zip(&all.tracks).enumerate() {
+            // Those that end behind the beginning come later, and so lie elsewhere, with others after them.
+            let same = some.samples * 3 / 4;
+            let read = |samples: &dyn Samples| {
+                let mut read = Vec::new();
+                samples.read(number, 0..same, &mut read).expect("samples");
+                read
+            };
+            let (begun, whole) = (read(&*begun.film.samples), read(&*whole.film.samples));
+            assert!(begun == whole && same > 0, "{name}: other samples");
+            assert_eq!(some.codec, every.codec, "{name}");
+        }
+    }
+    let plain = seen.iter().filter(|seen| seen.film.name == "progressive");
+    assert_eq!(plain.count(), 1, "a film with tables is indexed at once");
+    // What is known of them is kept.
+    let again = Directory::open(config);
+    for entry in again.list() {
+        assert!(
+            matches!(entry.state, State::Ready(_)) && entry.growing.is_none(),
+            "{entry:?}"
+        );
+    }
+}
+
+/// Each film that is ready, at each of its changes, until all of them are whole. They are put there first.
+fn see(config: DirectoryConfig, names: &[&str]) -> Vec<Seen> {
+    let folder = config.films[0].clone();
+    let directory = Arc::new(Directory::open(config));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (done, is_done) = mpsc::channel();
+    let (library, into) = (Arc::downgrade(&directory), Arc::clone(&seen));
+    let count = names.len();
+    directory.on_change(move |change| {
+        let Some(library) = library.upgrade() else {
+            return;
+        };
+        for name in &change.changed {
+            let entry = library.entry(name).expect("an entry");
+            if matches!(entry.state, State::Ready(_)) {
+                let film = library.film(name).expect("the film");
+                into.lock().expect("seen").push(Seen { entry, film });
+            }
+        }
+        let is_whole = |entry: &Arc<Entry>| {
+            let grows = entry.growing.is_some_and(|growing| growing.is_behind);
+            matches!(entry.state, State::Ready(_)) && !grows
+        };
+        if library
+            .list()
+            .iter()
+            .filter(|entry| is_whole(entry))
+            .count()
+            == count
+        {
+            let _ = done.send(());
+        }
+    });
+    for name in names {
+        let path = film(name).path;
+        let link = folder.join(path.file_name().expect("a name"));
+        std::os::unix::fs::symlink(path, link).expect("a link");
+    }
+    is_done
+        .recv_timeout(Duration::from_secs(60))
+        .expect("all films");
+    // Its thread ends with it.
+    drop(Arc::into_inner(directory).expect("the only one"));
+    std::mem::take(&mut seen.lock().expect("seen"))
+}
