@@ -248,8 +248,7 @@ impl Films {
     }
 
     /// Whether there may soon be more of a film than there is: it is a recording that is being made, or is not wholly indexed.
-    pub fn grows(&self, entry: &Entry) -> bool {
-        let now = reelway_clock::now();
+    pub fn grows(&self, entry: &Entry, now: Monotonic) -> bool {
         (entry.growing).is_some_and(|growing| growing.still(now, self.rest()))
     }
 

@@ -35,7 +35,12 @@ impl Status {
 
     /// Time since the start.
     pub fn uptime(&self) -> Duration {
-        reelway_clock::now().since(self.started)
+        self.now().since(self.started)
+    }
+
+    /// The time at which what is asked for is looked at.
+    pub fn now(&self) -> Monotonic {
+        reelway_clock::now()
     }
 
     /// Whether newcomers are let in.

@@ -146,7 +146,7 @@ pub(crate) async fn film(
     let make = move || {
         let viewers = viewers(&status.sessions);
         let viewers = viewers.get(&name).copied().unwrap_or(0);
-        let film = FilmJson::of(&entry, viewers, &films);
+        let film = FilmJson::of(&entry, viewers, &films, status.now());
         FullFilm::of(film, &entry, &*catalogue, store.block_bytes(), urls)
             .map_err(|error| Box::new(answer::api_error(StatusCode::INTERNAL_SERVER_ERROR, error)))
     };

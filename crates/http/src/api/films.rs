@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::{Query, State, rejection::QueryRejection};
 use axum::http::StatusCode;
 use reelway_catalogue::{Catalogue, Entry, State as FilmState, Summary};
-use reelway_clock::Real;
+use reelway_clock::{Monotonic, Real};
 use reelway_media::Kind;
 use reelway_session::Sessions;
 use serde::{Deserialize, Serialize};
@@ -120,7 +120,7 @@ struct ProtocolsJson {
 }
 
 impl FilmJson {
-    pub fn of(entry: &Entry, viewers: usize, films: &Films) -> FilmJson {
+    pub fn of(entry: &Entry, viewers: usize, films: &Films, now: Monotonic) -> FilmJson {
         let (summary, reason) = match &entry.state {
             FilmState::Ready(summary) => (Some(&**summary), None),
             FilmState::Indexing => (None, None),
@@ -140,7 +140,7 @@ impl FilmJson {
             modified: instant(entry.identity.mtime_ns),
             state: entry.state.name(),
             reason: reason.clone(),
-            growing: films.grows(entry),
+            growing: films.grows(entry, now),
             duration: summary.map(|summary| seconds(summary.duration)),
             bitrate: summary.map(Summary::bitrate),
             video: summary.and_then(video),
@@ -324,7 +324,7 @@ impl List {
             .take(per_page);
         let of = |name: &str| viewers.get(name).copied().unwrap_or(0);
         let films = shown
-            .map(|entry| FilmJson::of(entry, of(&entry.name), films))
+            .map(|entry| FilmJson::of(entry, of(&entry.name), films, status.now()))
             .collect();
         List {
             node: status.node.id(),
