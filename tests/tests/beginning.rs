@@ -5,7 +5,55 @@ use std::time::Duration;
 
 use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, Entry, Film, State};
 use reelway_media::Samples;
-use reelway_tests::films::{film, temp_dir};
+use reelway_tests::films::{film, library, temp_dir};
+use reelway_tests::server::Options;
+
+#[test]
+fn what_is_begun_plays_as_a_recording_and_is_not_served_as_a_file() {
+    let films = library(&["transport"]);
+    let folder = temp_dir("beginning-panics");
+    let points = folder.path().join("points");
+    // Reading all of it fails, so it stays begun.
+    std::fs::write(&points, "library.index 1\n").expect("a file");
+    let server = Options::new(&films)
+        .set("index.beginning", "\"97KiB\"")
+        .env("REELWAY_INJECT", points.display())
+        .start();
+    server.wait_indexed();
+    if !server.log().contains("panics are injected") {
+        println!("the server was built without debug assertions: it injects no panics");
+        return;
+    }
+    let film = server.get("/api/films/transport").json();
+    assert_eq!(
+        (&film["state"], &film["growing"]),
+        (&"ready".into(), &true.into()),
+        "{film}"
+    );
+    assert!(film["protocols"]["hls"].is_null(), "{film}");
+    let why = film["protocols"]["file"].as_str().expect("a reason");
+    assert!(why.contains("still being indexed"), "{why}");
+    let main = server.get("/transport/hls/main.m3u8").text();
+    let picture = main
+        .lines()
+        .rfind(|line| line.contains(".m3u8"))
+        .expect("a playlist");
+    let playlist = server.get(&format!("/transport/hls/{picture}")).text();
+    assert!(
+        playlist.contains("#EXT-X-PLAYLIST-TYPE:EVENT"),
+        "{playlist}"
+    );
+    for part in ["file", "index"] {
+        let answer = server.get(&format!("/transport/{part}"));
+        assert_eq!(answer.status, 503, "{part}: {}", answer.text());
+        assert_eq!(answer.headers["retry-after"], "5", "{part}");
+        assert!(
+            answer.text().contains("still being indexed"),
+            "{}",
+            answer.text()
+        );
+    }
+}
 
 /// What a listener sees of a film at a change.
 struct Seen {
@@ -35,6 +83,7 @@ fn the_beginning_of_a_film_that_is_read_whole_plays_first_and_all_of_it_then() {
             (100_000, size)
         );
         assert!(begun.entry.growing.expect("growing").is_behind, "{name}");
+        assert!(begun.entry.is_begun() && !whole.entry.is_begun(), "{name}");
         assert!(!whole.entry.growing.expect("grown").is_behind, "{name}");
         assert_eq!(begun.film.edition(), whole.film.edition(), "{name}");
         assert!(begun.film.growth.mark.is_some(), "{name}: grows");

@@ -111,6 +111,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether only the beginning of its file was indexed so far: the file is not served before all of it was.
+    pub fn is_begun(&self) -> bool {
+        self.growing.is_some_and(|growing| growing.is_begun)
+    }
+
     /// Why it does not play, if it does not and that is known.
     pub fn reason(&self) -> Option<&String> {
         match &self.state {

@@ -45,6 +45,8 @@ pub struct Growing {
     pub seen: Monotonic,
     /// There is more of it than was indexed.
     pub is_behind: bool,
+    /// It did not grow: its file has more than was indexed first.
+    pub is_begun: bool,
 }
 
 impl Growing {
@@ -128,6 +130,7 @@ mod tests {
         let growing = |is_behind| Growing {
             seen: seconds(100),
             is_behind,
+            is_begun: false,
         };
         assert!(growing(false).still(seconds(117), rest));
         assert!(!growing(false).still(seconds(118), rest));

@@ -169,6 +169,7 @@ impl Keeper {
                         growing: Some(Growing {
                             seen: reelway_clock::now(),
                             is_behind: true,
+                            is_begun: old.growing.is_some_and(|growing| growing.is_begun),
                         }),
                         ..(*old).clone()
                     })
@@ -286,6 +287,7 @@ impl Keeper {
             growing: Some(Growing {
                 seen: reelway_clock::now(),
                 is_behind: true,
+                is_begun: true,
             }),
             ..played
         });
@@ -384,6 +386,7 @@ impl Keeper {
             growing: entry.growing.map(|_| Growing {
                 seen: reelway_clock::now(),
                 is_behind: false,
+                is_begun: false,
             }),
             ..new_entry(name, found, state)
         });

@@ -26,6 +26,9 @@ const KEPT: usize = 24 << 20;
 const LEAST: usize = 64 << 10;
 /// A recording has ended when its file has not grown for so many of the lengths that segments are near to.
 const REST: u32 = 3;
+/// Why the file of a film is not served that plays in part.
+pub(crate) const BEGUN: &str =
+    "it is still being indexed; its file is served when all of it has been read";
 /// Films made ready at once: each reads its whole index.
 const MAKING: usize = 4;
 
@@ -250,6 +253,21 @@ impl Films {
     /// Whether there may soon be more of a film than there is: it is a recording that is being made, or is not wholly indexed.
     pub fn grows(&self, entry: &Entry, now: Monotonic) -> bool {
         (entry.growing).is_some_and(|growing| growing.still(now, self.rest()))
+    }
+
+    /// Fails where only the beginning of the film's file is indexed: neither the file nor its index goes out in part.
+    ///
+    /// # Errors
+    /// It is.
+    pub fn is_whole(&self, show: &Show) -> Result<(), ShowError> {
+        let name = &show.film.name;
+        match self.library.catalogue().entry(name) {
+            Some(entry) if entry.is_begun() => {
+                let (name, reason) = (name.clone(), BEGUN.to_owned());
+                Err(OpenError::from(CatalogueError::NotReady { name, reason }).into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// When a recording has not grown for so long, it has ended.

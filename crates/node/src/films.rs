@@ -60,6 +60,7 @@ impl Films {
             index: Some(state.join("index")),
             memory: indexes.clone(),
             block_bytes: config.pool.block.as_u64() as u32,
+            beginning: config.index.beginning.as_u64(),
             ..DirectoryConfig::default()
         }))];
         let redirects = self

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::json::seconds;
 use super::reply::Reply;
 use crate::answer::{self, Answer};
-use crate::films::Films;
+use crate::films::{BEGUN, Films};
 use crate::status::Status;
 
 /// Films of a page.
@@ -150,7 +150,7 @@ impl FilmJson {
                     rtsp: summary.protocols.rtsp.clone(),
                     hls: summary.protocols.hls.clone(),
                     dash: summary.protocols.dash.clone(),
-                    file: None,
+                    file: entry.is_begun().then(|| BEGUN.to_owned()),
                 },
                 None => ProtocolsJson {
                     rtsp: Some(why_not()),

@@ -111,6 +111,10 @@ impl Watch {
         {
             return Ok(elsewhere::redirect(&show, &place, target, request));
         }
+        if matches!(target, Target::File | Target::Index) {
+            let whole = self.films.is_whole(&show);
+            whole.map_err(|error| Box::new(no_film(&error)))?;
+        }
         match target {
             Target::Multivariant
             | Target::Playlist(_)

@@ -118,6 +118,7 @@ pub struct Pool {
 #[serde(default, deny_unknown_fields)]
 pub struct Index {
     pub memory: ByteSize,
+    pub beginning: ByteSize,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -298,6 +299,7 @@ impl Default for Index {
     fn default() -> Self {
         Index {
             memory: ByteSize::mib(64),
+            beginning: ByteSize::gib(1),
         }
     }
 }

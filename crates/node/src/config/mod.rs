@@ -138,6 +138,11 @@ impl Config {
             self.index.memory
         );
         ensure!(
+            self.index.beginning.as_u64() >= 64 << 10,
+            "index.beginning = \"{}\": must be at least 64KiB",
+            self.index.beginning
+        );
+        ensure!(
             (1.0..=100.0).contains(&self.http.pace),
             "http.pace = {}: must lie between 1 and 100",
             self.http.pace
