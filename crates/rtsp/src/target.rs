@@ -80,6 +80,11 @@ impl Target {
         }
     }
 
+    /// The query, if it says more than how the film is wanted: who the viewer is, perhaps.
+    pub fn about_viewer(&self) -> Option<&str> {
+        self.query.as_deref().filter(|query| *query != AS_TS)
+    }
+
     /// Whether this word is in the query; a track that a client appended may follow it.
     fn says(&self, wanted: &str) -> bool {
         let mut words = self

@@ -155,7 +155,10 @@ impl<W: Clone, F> Machine<W, F> {
             film: film.clone(),
             carriage: track.order.out.carriage(),
             user_agent: setup.user_agent,
-            query: setup.target.query.or_else(|| connection.query.clone()),
+            query: match setup.target.about_viewer() {
+                Some(query) => Some(query.to_owned()),
+                None => connection.query.clone(),
+            },
         };
         let agreement = Agreement {
             film,

@@ -174,6 +174,15 @@ fn admission_learns_the_viewer_s_program_and_query() {
     }
 }
 
+#[test]
+fn who_asked_for_a_transport_stream_is_known_when_its_track_is_set_up() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    server.must(conn, "DESCRIBE rtsp://h/sound?user=ann&as=ts");
+    server.must(conn, &format!("SETUP rtsp://h/sound/track=2?as=ts\n{UDP}"));
+    assert_eq!(server.newcomer.1.as_deref(), Some("user=ann&as=ts"));
+}
+
 /// The channels in an answer to SETUP.
 fn channels(answer: &Answer) -> &str {
     let transport = answer.get("Transport").expect("a transport");
