@@ -12,7 +12,7 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use reelway_rtp::sdp::SdpMedia;
 use reelway_rtsp::RtspConfig;
-use reelway_rtsp::film::{Film, FilmError, FilmTrack, Identity};
+use reelway_rtsp::film::{Film, FilmError, FilmTrack, Form, Identity};
 use reelway_rtsp::header::range::NptRange;
 use reelway_rtsp::header::transport::offers;
 use reelway_rtsp::machine::{Action, ConnId, Event, Machine, Settings};
@@ -44,6 +44,7 @@ fn film() -> Film<()> {
         title: "a/b".to_owned(),
         name: "b".to_owned(),
         identity: Identity { id: 1, version: 1 },
+        form: Form::Tracks,
         duration: DURATION,
         tracks: vec![track(1), track(2)],
         media: vec![media; 2],

@@ -165,6 +165,11 @@ fn playing_from_a_time_on_begins_with_the_key_frame_before() {
             "{name}: from {from} s, {shown} s"
         );
     }
+    // Boxes that ask for no description set up the address itself.
+    let mut viewer = Client::connect(server.rtsp).expect("the server");
+    let transport = [("Transport", "RTP/AVP/TCP;unicast;interleaved=0-1")];
+    let answer = viewer.request("SETUP", &address(&server, "transport"), &transport);
+    assert_eq!(answer.expect("SETUP").status, 200);
 }
 
 /// Hashes of the pictures and of the sound, as they are coded.

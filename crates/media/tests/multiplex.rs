@@ -133,6 +133,58 @@ fn what_is_no_plain_transport_stream_has_none() {
     );
 }
 
+/// Changes the packets that state the time and nothing else: each by its number.
+fn restate(file: &mut [u8], mut change: impl FnMut(usize, &mut [u8])) {
+    let states = |packet: &&mut [u8]| packet[3] & 0x30 == 0x20;
+    let clocks = file.chunks_mut(188).filter(states).enumerate();
+    clocks.for_each(|(nth, packet)| change(nth, packet));
+}
+
+#[test]
+fn where_the_time_is_stated_no_more_the_stream_ends_soon() {
+    let (mut file, _) = film(&vec![vec![4000]; 200], &[90; 375], 5, &[1, 0, 2], (0, 0));
+    restate(&mut file, |nth, packet| {
+        packet[5] = if nth < 10 { 0x10 } else { 0 }
+    });
+    let (track, samples) = multiplex(&index(&file));
+    // Ten pictures of 200, and what passes in a second: at the beginning, sound lies between them.
+    let all = file.len() as u64;
+    assert!(
+        (all / 20..all / 3).contains(&track.bytes),
+        "{} of {all} bytes",
+        track.bytes
+    );
+    assert!(track.duration < 2 * 90_000, "{} ticks", track.duration);
+    assert!(samples.iter().all(|sample| sample.size % 188 == 0));
+}
+
+#[test]
+fn where_the_time_is_stated_rarely_samples_are_short_all_the_same() {
+    let (mut file, _) = film(&vec![vec![30_000]; 200], &[90; 375], 5, &[1, 0, 2], (0, 0));
+    restate(&mut file, |nth, packet| {
+        packet[5] = if nth % 199 == 0 { 0x10 } else { 0 }
+    });
+    let (track, samples) = multiplex(&index(&file));
+    assert!(samples.iter().all(|sample| sample.size <= 256 << 10));
+    let apart = track.duration as i64 - 200 * 3600;
+    assert!(apart.abs() < 3600, "{} ticks", track.duration);
+    // The time stands nearly still.
+    let stated = FIRST_CLOCK + 3600;
+    restate(&mut file, |nth, packet| {
+        if nth == 199 {
+            packet[6..10].copy_from_slice(&((stated >> 1) as u32).to_be_bytes());
+        }
+    });
+    let title = index(&file).title;
+    let notes =
+        ["it is not offered as a transport stream: it states its time too rarely, or wrongly"];
+    assert!(
+        title.multiplex.is_none() && title.notes == notes,
+        "{:?}",
+        title.notes
+    );
+}
+
 #[test]
 fn another_server_learns_of_it() {
     let (file, _) = film(&vec![vec![900]; 40], &[90; 75], 5, &[1, 0, 2], (0, 0));

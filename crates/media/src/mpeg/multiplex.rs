@@ -1,6 +1,8 @@
 //! A transport stream as one track: runs of its packets as they lie in the file, each with the time that the stream states for
 //! it. Receivers that take a transport stream as it is are sent this.
 
+use std::ops::Range;
+
 use super::clock::RATE;
 use super::psi::PAT;
 use super::ts::{self, PACKET};
@@ -8,6 +10,7 @@ use crate::codec::Codec;
 use crate::index::Index;
 use crate::mp4::Entry;
 use crate::samples::{Sample, SampleTable};
+use crate::ticks_to_nanos;
 use crate::title::{Kind, Title, Track};
 use crate::track_head::TrackHead;
 
@@ -20,6 +23,10 @@ const APART: i64 = RATE as i64 / 28;
 const MOST_AHEAD: i64 = 10 * RATE as i64;
 /// What passes at a jump, in ticks.
 const JUMP: i64 = RATE as i64 / 25;
+/// Longest sample: no more is read at once.
+const LONGEST: u64 = (256 << 10) / CUT * CUT;
+/// More bytes do not pass in a second: the time that such a stream states is wrong.
+const MOST_IN_A_SECOND: u64 = 125_000_000;
 /// Where bytes that belong to no packet lie in more places, the stream is not offered as it is.
 const MOST_HOLES: usize = 10_000;
 /// Packets of a table beyond this are not kept: a section of PAT and PMT has 1,024 bytes.
@@ -143,6 +150,10 @@ impl Multiplex {
         if self.marks.len() < 2 {
             return Err("it does not state its time");
         }
+        let mut apart = self.marks.array_windows();
+        if apart.any(|marks| second(marks) > MOST_IN_A_SECOND) {
+            return Err("it states its time too rarely, or wrongly");
+        }
         let tables = self.tables.iter().flat_map(|table| table.packets.clone());
         let entry = Entry::of_transport_stream(tables.collect());
         let (table, first) = self.samples();
@@ -168,53 +179,84 @@ impl Multiplex {
         Ok(())
     }
 
+    /// Where packets can be sent: from the first picture that decoders can start at on, or from anywhere, as long as the time is
+    /// known, and a second beyond.
+    fn sent(&self) -> Option<Range<u64>> {
+        let (first, last) = (
+            self.marks.first_chunk::<2>()?,
+            self.marks.last_chunk::<2>()?,
+        );
+        let start = first[0].file.saturating_sub(second(first));
+        let end = self.end.min(last[1].file.saturating_add(second(last)));
+        let begin = match self.syncs.is_empty() {
+            true => first[0].file,
+            false => *self.syncs.iter().find(|at| **at >= start)?,
+        };
+        (begin < end).then_some(begin..end)
+    }
+
+    /// Runs of packets behind each other: each begins with a picture that decoders can start at, or behind a hole.
+    fn runs(&self, sent: &Range<u64>) -> Vec<Run> {
+        let behind = self.holes.iter().map(|(_, end)| (*end, false));
+        let mut heads: Vec<(u64, bool)> = self.syncs.iter().map(|at| (*at, true)).collect();
+        heads.extend(behind.chain([(sent.start, true)]));
+        heads.retain(|(at, _)| sent.contains(at));
+        heads.sort_unstable_by_key(|(at, sync)| (*at, !*sync));
+        heads.dedup_by_key(|(at, _)| *at);
+        let mut holes = self.holes.iter().peekable();
+        let nexts = heads.iter().skip(1).map(|(at, _)| *at).chain([sent.end]);
+        let run = |((start, sync), next): (&(u64, bool), u64)| {
+            while holes.next_if(|(_, end)| end <= start).is_some() {}
+            let end = holes.peek().map_or(next, |(from, _)| next.min(*from));
+            // Where the end is cut off, too, packets are whole.
+            let whole = (end - start) / PACKET as u64 * PACKET as u64;
+            Run {
+                bytes: *start..start + whole,
+                sync: *sync || self.syncs.is_empty(),
+            }
+        };
+        heads.iter().zip(nexts).map(run).collect()
+    }
+
     /// The samples, and when the first of them is sent.
     fn samples(&self) -> (SampleTable, i64) {
+        let Some(sent) = self.sent() else {
+            return (SampleTable::default(), 0);
+        };
+        // Without pictures, decoders can start anywhere.
+        let anywhere = self.syncs.is_empty();
+        // Samples begin with runs, within them where the time is known, and where they would become too long.
+        let mut cuts: Vec<(Range<u64>, bool)> = Vec::new();
+        let mut marks = self.marks.iter().peekable();
+        for Run { bytes: run, sync } in self.runs(&sent) {
+            let (mut start, mut sync) = (run.start, sync);
+            let mut cut_at = |at: u64| {
+                while start < at {
+                    let end = at.min(start + LONGEST);
+                    cuts.push((start..end, sync));
+                    (start, sync) = (end, anywhere);
+                }
+            };
+            while let Some(mark) = marks.next_if(|mark| mark.file < run.end) {
+                cut_at(run.start + mark.file.saturating_sub(run.start) / CUT * CUT);
+            }
+            cut_at(run.end);
+        }
         let mut times = Times {
             marks: &self.marks,
             next: 1,
         };
-        // Without pictures, decoders can start anywhere.
-        let anywhere = self.syncs.is_empty();
-        let mut cuts: Vec<(u64, bool)> = Vec::new();
-        let Some(begin) = (match anywhere {
-            true => self.marks.first().map(|mark| mark.file),
-            false => self.syncs.first().copied(),
-        }) else {
-            return (SampleTable::default(), 0);
-        };
-        // Samples begin at pictures and behind holes, and between these where the time is known.
-        let behind = self.holes.iter().map(|(_, end)| (*end, false));
-        let mut heads: Vec<(u64, bool)> = self.syncs.iter().map(|at| (*at, true)).collect();
-        heads.extend(behind.filter(|(at, _)| *at > begin));
-        heads.sort_unstable_by_key(|(at, sync)| (*at, !*sync));
-        heads.dedup_by_key(|(at, _)| *at);
-        if anywhere {
-            heads.insert(0, (begin, true));
-        }
-        let mut marks = self.marks.iter().peekable();
-        for (number, (head, sync)) in heads.iter().enumerate() {
-            cuts.push((*head, *sync || anywhere));
-            let stop = heads.get(number + 1).map_or(self.end, |(next, _)| *next);
-            while let Some(mark) = marks.next_if(|mark| mark.file < stop) {
-                let at = head + mark.file.saturating_sub(*head) / CUT * CUT;
-                if cuts.last().is_some_and(|(last, _)| at > *last) {
-                    cuts.push((at, anywhere));
-                }
-            }
-        }
         let mut table = SampleTable::with_capacity(cuts.len());
-        let mut holes = self.holes.iter().peekable();
-        let first = times.at(begin);
+        let first = times.at(sent.start);
         let mut now = first;
-        for (number, (at, sync)) in cuts.iter().enumerate() {
-            let next = cuts.get(number + 1).map_or(self.end, |(next, _)| *next);
-            while holes.next_if(|(_, end)| end <= at).is_some() {}
-            let end = holes.peek().map_or(next, |(from, _)| next.min(*from));
+        for (number, (bytes, sync)) in cuts.iter().enumerate() {
+            let next = cuts
+                .get(number + 1)
+                .map_or(sent.end, |(next, _)| next.start);
             let then = times.at(next).max(now);
             table.push(Sample {
-                offset: *at,
-                size: (end - at) as u32,
+                offset: bytes.start,
+                size: (bytes.end - bytes.start) as u32,
                 duration: u32::try_from(then - now).unwrap_or(0),
                 cts: 0,
                 sync: *sync,
@@ -223,6 +265,19 @@ impl Multiplex {
         }
         (table, first)
     }
+}
+
+/// Packets behind each other.
+struct Run {
+    bytes: Range<u64>,
+    /// Decoders can start here.
+    sync: bool,
+}
+
+/// Bytes that pass in a second as between these marks.
+fn second([from, to]: &[Mark; 2]) -> u64 {
+    let ticks = (to.time - from.time).max(1) as u64;
+    (to.file - from.file).saturating_mul(RATE.into()) / ticks
 }
 
 /// When bytes of the file are sent, asked for one after the other.
@@ -243,9 +298,7 @@ impl Times<'_> {
         let (from, to) = (self.marks[self.next - 1], self.marks[self.next]);
         let passed = i128::from(at) - i128::from(from.file);
         let (ticks, bytes) = (to.time - from.time, to.file - from.file);
-        let time = from.time + (passed * i128::from(ticks) / i128::from(bytes.max(1))) as i64;
-        // What lies behind the last mark is no longer than what the time may jump by.
-        time.clamp(from.time - MOST_AHEAD, to.time + MOST_AHEAD)
+        from.time + (passed * i128::from(ticks) / i128::from(bytes.max(1))) as i64
     }
 }
 
@@ -269,12 +322,15 @@ impl Title {
         let track: &Track = self.multiplex.as_ref()?;
         let length = i64::try_from(track.duration).unwrap_or(i64::MAX);
         Some(Title {
+            container: self.container,
             view: None,
+            name: self.name.clone(),
             tracks: vec![track.clone()],
-            duration: crate::ticks_to_nanos(length, track.timescale),
+            duration: ticks_to_nanos(length, track.timescale),
+            chapters: self.chapters.clone(),
             texts: Vec::new(),
+            notes: self.notes.clone(),
             multiplex: None,
-            ..self.clone()
         })
     }
 }
