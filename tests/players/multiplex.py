@@ -23,7 +23,7 @@ loop = GLib.MainLoop()
 failed = []
 
 
-def told(_bus, message):
+def on_message(_bus, message):
     if message.type == Gst.MessageType.ERROR:
         failed.append(message.parse_error())
         loop.quit()
@@ -33,7 +33,7 @@ def told(_bus, message):
 
 bus = pipeline.get_bus()
 bus.add_signal_watch()
-bus.connect("message", told)
+bus.connect("message", on_message)
 pipeline.set_state(Gst.State.PLAYING)
 loop.run()
 pipeline.set_state(Gst.State.NULL)

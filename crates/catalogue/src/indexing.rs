@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -119,11 +120,7 @@ pub(crate) fn index_file(file: &File, path: &Path) -> Result<(FileIdentity, Inde
         )));
     }
     let identity = FileIdentity::from(&metadata);
-    let read = |range: std::ops::Range<u64>, bytes: &mut Vec<u8>| {
-        bytes.resize((range.end - range.start) as usize, 0);
-        file.read_exact_at(bytes, range.start)
-    };
-    let index = index_with(read, identity.size, IndexOptions::default());
+    let index = index_with(reader(file), identity.size, IndexOptions::default());
     match index {
         Ok(index) => Ok((identity, index)),
         Err(ReadIndexError::Film(error)) => Err(IndexingError::Container {
@@ -131,6 +128,14 @@ pub(crate) fn index_file(file: &File, path: &Path) -> Result<(FileIdentity, Inde
             error,
         }),
         Err(error @ ReadIndexError::Io { .. }) => Err(io(io::Error::other(error))),
+    }
+}
+
+/// Reads parts of a file, for an indexer.
+fn reader(file: &File) -> impl FnMut(Range<u64>, &mut Vec<u8>) -> io::Result<()> {
+    |range, bytes| {
+        bytes.resize((range.end - range.start) as usize, 0);
+        file.read_exact_at(bytes, range.start)
     }
 }
 
@@ -150,11 +155,7 @@ pub(crate) fn index_beginning(
     if !is_read_whole(&head, bytes) {
         return None;
     }
-    let read = |range: std::ops::Range<u64>, into: &mut Vec<u8>| {
-        into.resize((range.end - range.start) as usize, 0);
-        file.read_exact_at(into, range.start)
-    };
-    let index = index_with(read, bytes, IndexOptions::default()).ok()?;
+    let index = index_with(reader(&file), bytes, IndexOptions::default()).ok()?;
     let identity = FileIdentity {
         size: bytes,
         ..*whole

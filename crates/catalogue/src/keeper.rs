@@ -311,8 +311,7 @@ impl Keeper {
         let plays = played.is_some();
         let first = played.as_ref().and_then(|entry| entry.first);
         // Nothing was said of one of which only the beginning was read.
-        let is_new =
-            played.is_none_or(|entry| first.is_some_and(|first| first.identity == entry.identity));
+        let is_new = played.is_none_or(|entry| entry.is_begun());
         let indexed = supervise::guard("indexing", || {
             supervise::inject("library.index");
             self.shared.shelf.index(&found)

@@ -259,7 +259,7 @@ impl Films {
     ///
     /// # Errors
     /// It is.
-    pub fn is_whole(&self, show: &Show) -> Result<(), ShowError> {
+    pub fn check_whole(&self, show: &Show) -> Result<(), ShowError> {
         let name = &show.film.name;
         match self.library.catalogue().entry(name) {
             Some(entry) if entry.is_begun() => {

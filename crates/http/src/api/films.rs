@@ -323,8 +323,9 @@ impl List {
             .skip((page - 1).saturating_mul(per_page))
             .take(per_page);
         let of = |name: &str| viewers.get(name).copied().unwrap_or(0);
+        let now = status.now();
         let films = shown
-            .map(|entry| FilmJson::of(entry, of(&entry.name), films, status.now()))
+            .map(|entry| FilmJson::of(entry, of(&entry.name), films, now))
             .collect();
         List {
             node: status.node.id(),

@@ -112,8 +112,8 @@ impl Watch {
             return Ok(elsewhere::redirect(&show, &place, target, request));
         }
         if matches!(target, Target::File | Target::Index) {
-            let whole = self.films.is_whole(&show);
-            whole.map_err(|error| Box::new(no_film(&error)))?;
+            let checked = self.films.check_whole(&show);
+            checked.map_err(|error| Box::new(no_film(&error)))?;
         }
         match target {
             Target::Multivariant
