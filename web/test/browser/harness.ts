@@ -261,6 +261,12 @@ export async function until(what: string, condition: () => Promise<boolean> | bo
 
 // The browser
 
+/**
+ * How long each answer of a server takes at least, in ms: with REELWAY_TEST_DELAY=1000 a test that depends on
+ * answers being fast fails on a fast machine too.
+ */
+const delay = Number(process.env["REELWAY_TEST_DELAY"] ?? 0);
+
 /** Starts Chromium with an empty profile. */
 export function browser(): Promise<Browser> {
   const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
@@ -301,6 +307,13 @@ export async function visit(browser: Browser, url: string, options: BrowserConte
     const { origin, protocol } = new URL(request.url());
     if (protocol !== "blob:" && protocol !== "data:" && origin !== own) complaints.push(`asked elsewhere: ${request.url()}`);
   });
+  if (delay > 0) {
+    await context.route("**/*", async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, delay));
+      // The page may have gone.
+      await route.continue().catch(() => undefined);
+    });
+  }
   await page.goto(url);
   return { page, complaints, close: () => context.close() };
 }

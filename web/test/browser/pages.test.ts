@@ -66,13 +66,15 @@ async function still(page: Page, most: number): Promise<void> {
   assert.ok(sum < most, `the page jumps by ${sum}: ${what.join("\n")}`);
 }
 
-const tile = (page: Page, name: string) => page.locator(".tile", { has: page.locator(".tile-name", { hasText: name }) });
+/** The films that the library shows; the tiles in their place while the list loads are no links. */
+const tiles = (page: Page) => page.locator("a.tile");
+const tile = (page: Page, name: string) => page.locator("a.tile", { has: page.locator(".tile-name", { hasText: name }) });
 
 describe("the library", () => {
   test("shows every film with its picture, length, size and codecs, and says why one does not play", async () => {
     const { page, complaints, close } = await visit(chromium, `${server.http}/`);
-    await page.locator(".tile").first().waitFor();
-    assert.equal(await page.locator(".tile").count(), 8);
+    await tiles(page).first().waitFor();
+    assert.equal(await tiles(page).count(), 8);
     assert.equal(await page.locator(".library-count").textContent(), "8 films");
 
     const demoTile = tile(page, "demo");
@@ -123,18 +125,18 @@ describe("the library", () => {
     const { page, complaints, close } = await visit(chromium, `${server.http}/`);
     const search = page.getByRole("searchbox");
     await search.fill("BROKEN");
-    await until("two films are left", async () => (await page.locator(".tile").count()) === 2);
+    await until("two films are left", async () => (await tiles(page).count()) === 2);
     await search.fill("no such thing");
     await page.getByText("No film has “no such thing”").waitFor();
     await page.getByRole("link", { name: "Show all films" }).click();
-    await until("all are back", async () => (await page.locator(".tile").count()) === 8);
+    await until("all are back", async () => (await tiles(page).count()) === 8);
 
     await page.getByLabel("Sort by").selectOption({ label: "Longest" });
     await until("the longest is first", async () => (await page.locator(".tile-name").first().textContent())?.startsWith("B-frames") ?? false);
     await search.fill("o");
     await until("the address has both", async () => new URL(page.url()).hash === "#/?q=o&sort=-duration");
     await page.reload();
-    await page.locator(".tile").first().waitFor();
+    await tiles(page).first().waitFor();
     assert.equal(await search.inputValue(), "o");
     assert.equal(await page.getByLabel("Sort by").inputValue(), "-duration");
     assert.deepEqual(complaints, []);
