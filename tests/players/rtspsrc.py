@@ -54,6 +54,7 @@ BRANCHES = {
     "VP9": "rtpvp9depay name=depay ! vp9dec",
     "MPA": "rtpmpadepay name=depay ! mpegaudioparse ! mpg123audiodec",
     "AC3": "rtpac3depay name=depay ! ac3parse ! avdec_ac3",
+    "VORBIS": "rtpvorbisdepay name=depay ! vorbisdec",
 }
 
 
@@ -123,6 +124,9 @@ class Viewer:
                 return PASS
             buffer = info.get_buffer()
             data = buffer.extract_dup(0, buffer.get_size())
+            # Headers of Vorbis come from the session description.
+            if encoding == "VORBIS" and data[:1] in (b"\x01", b"\x03", b"\x05"):
+                return PASS
             has_nals = encoding in ("H264", "H265")
             hashes = nal_hashes(data, encoding) if has_nals else [hashed(data)]
             self.say(unit=kind, **place("unit", buffer), hashes=hashes)

@@ -88,7 +88,7 @@ fn rtspsrc_bears_what_leaves_ahead_of_its_time_over_tcp() {
 #[test]
 fn rtspsrc_plays_every_codec_to_the_end() {
     let names = [
-        "bunny", "hvc1", "opus", "surround", "mpeg2", "mpeg1", "ac3", "mpeg4", "vp9",
+        "bunny", "hvc1", "opus", "surround", "mpeg2", "mpeg1", "ac3", "mpeg4", "vp9", "vorbis",
     ];
     let library = library(&names);
     let server = Server::start(library.path());

@@ -19,7 +19,8 @@ export default async function* report(events) {
     const error = data.details?.error;
     if (suite && (type === "test:pass" || error?.failureType === "subtestsFailed")) continue;
     const skip = data.skip ? String(data.skip === true ? "skipped" : data.skip) : "";
-    const message = String(error?.cause?.message ?? error?.message ?? error ?? "").split("\n", 1)[0];
+    const said = String(error?.cause?.message ?? error?.message ?? error ?? "");
+    const message = said.replace(/\s+/g, " ").slice(0, 400);
     yield JSON.stringify({ file, name: [...names, data.name].join(" > "), ok: type === "test:pass", skip, message }) + "\n";
   }
 }

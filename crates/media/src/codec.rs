@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::VorbisConfig;
+
 /// A track's codec with what its sample entry says of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Codec {
@@ -34,6 +36,8 @@ pub enum Codec {
     Flac,
     /// An MPEG transport stream with all that is in it: the packets of its PAT and PMT.
     TransportStream(Vec<u8>),
+    /// Vorbis (`mp4a` with the object type that others write for it).
+    Vorbis(VorbisConfig),
 }
 
 /// What is known of MPEG-4 Visual (ISO/IEC 14496-2).

@@ -32,6 +32,7 @@ mod texts;
 mod time;
 mod title;
 mod track_head;
+mod vorbis;
 mod vp;
 
 pub use chapters::Chapter;
@@ -51,3 +52,4 @@ pub use stored::Stored;
 pub use text::{Document, TextForm, TextTrack};
 pub use time::{Nanos, SECOND, nanos_to_ticks, rescale, ticks_to_nanos};
 pub use title::{Container, Group, Groups, Kind, Picture, Sound, SyncSample, Title, Track};
+pub use vorbis::VorbisConfig;

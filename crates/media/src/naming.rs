@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::vorbis::OBJECT_TYPE as VORBIS;
 use crate::{Codec, H264Config, H265Config, VpConfig};
 
 impl Codec {
@@ -29,6 +30,7 @@ impl Codec {
             Codec::Mpeg4Visual(video) => format!("mp4v.20.{}", video.profile()),
             Codec::Flac => "fLaC".into(),
             Codec::TransportStream(_) => "mp2t".into(),
+            Codec::Vorbis(_) => format!("mp4a.{VORBIS:02X}"),
         }
     }
 
@@ -50,6 +52,7 @@ impl Codec {
             Codec::Mpeg4Visual(_) => ("MPEG-4 Visual", None),
             Codec::Flac => ("FLAC", None),
             Codec::TransportStream(_) => ("MPEG transport stream", None),
+            Codec::Vorbis(_) => ("Vorbis", None),
         };
         profile.map_or(codec.into(), |profile| format!("{codec} {profile}"))
     }

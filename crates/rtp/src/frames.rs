@@ -1,7 +1,9 @@
 //! Frames of sound over RTP, one in each packet or several packets for one: MPEG audio (RFC 2250), AC-3 (RFC 4184), E-AC-3
-//! (RFC 4598).
+//! (RFC 4598), Vorbis (RFC 5215).
 
-use reelway_media::{TimedSample, Track};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use reelway_media::{Codec, TimedSample, Track, VorbisConfig};
 
 use crate::mpeg::CLOCK_RATE;
 use crate::plan::{Builder, FrameInfo, Plan};
@@ -16,9 +18,12 @@ pub(crate) enum Frames {
     Ac3,
     /// E-AC-3 (RFC 4598 section 4.1.1).
     Eac3,
+    /// Vorbis (RFC 5215 sections 2.2 and 2.3).
+    Vorbis,
 }
 
-/// The track's sampling rate: ticks a second of AC-3 and E-AC-3 (RFC 4184 section 3, RFC 4598 section 3).
+/// The track's sampling rate: ticks a second of all but MPEG audio (RFC 4184 section 3, RFC 4598 section 3, RFC 5215
+/// section 2.1).
 pub(crate) fn rate(track: &Track) -> u32 {
     track
         .sound
@@ -26,27 +31,47 @@ pub(crate) fn rate(track: &Track) -> u32 {
         .map_or(48_000, |sound| sound.rate.max(1))
 }
 
+/// Names the headers that packets of Vorbis are decoded with. A session has one set of them.
+const IDENT: u32 = 1;
+
+/// The headers of Vorbis as its session description has them (RFC 5215 section 3.2.1).
+fn packed(config: &VorbisConfig) -> Vec<u8> {
+    let (headers, [second, third]) = config.headers();
+    let [_, ident @ ..] = IDENT.to_be_bytes();
+    let length = (headers.len() as u16).to_be_bytes();
+    // How many sets there are, and how many headers follow the first of this one. Both lengths are below 128.
+    let lengths = [2, second as u8, (third - second) as u8];
+    [&1u32.to_be_bytes()[..], &ident, &length, &lengths, &headers].concat()
+}
+
 impl Frames {
-    /// Encoding name and format parameters (RFC 3555 section 4.1.17, RFC 4184 section 5.1, RFC 4598 section 5.1).
+    /// Encoding name and format parameters (RFC 3555 section 4.1.17, RFC 4184 section 5.1, RFC 4598 section 5.1,
+    /// RFC 5215 section 6.1).
     pub fn sdp(self, track: &Track) -> (String, String) {
         let encoding = match self {
             Frames::Mpeg => format!("MPA/{CLOCK_RATE}"),
-            Frames::Ac3 | Frames::Eac3 => {
+            _ => {
                 let name = match self {
                     Frames::Eac3 => "eac3",
+                    Frames::Vorbis => "vorbis",
                     _ => "AC3",
                 };
                 let channels = track.sound.as_ref().map_or(2, |sound| sound.channels);
                 format!("{name}/{}/{channels}", rate(track))
             }
         };
-        (encoding, String::new())
+        let fmtp = match &track.codec {
+            Codec::Vorbis(config) => format!("configuration={}", BASE64.encode(packed(config))),
+            _ => String::new(),
+        };
+        (encoding, fmtp)
     }
 
     fn head_len(self) -> usize {
         match self {
             Frames::Mpeg => 4,
             Frames::Ac3 | Frames::Eac3 => 2,
+            Frames::Vorbis => 6,
         }
     }
 
@@ -67,6 +92,23 @@ impl Frames {
             }
             // Whether it is a fragment; of how many, or how many frames there are.
             Frames::Eac3 => vec![u8::from(parts > 1), parts.min(255) as u8],
+            Frames::Vorbis => {
+                let part = first.min(size - at);
+                // Whole, the first part, one between, the last part; how many packets of Vorbis are whole.
+                let fragment: u8 = match (parts, at) {
+                    (1, _) => 0,
+                    (_, 0) => 1,
+                    _ if at + part < size => 2,
+                    _ => 3,
+                };
+                let [.., high, low] = part.to_be_bytes();
+                let [_, ident @ ..] = IDENT.to_be_bytes();
+                [
+                    &ident[..],
+                    &[fragment << 6 | u8::from(parts == 1), high, low],
+                ]
+                .concat()
+            }
         }
     }
 
@@ -80,9 +122,9 @@ impl Frames {
                 let at = part * room;
                 out.inline(&self.head(at, size, room.min(size), parts));
                 out.film(offset + u64::from(at), room.min(size - at));
-                // AC-3 and E-AC-3 mark the end of a frame, MPEG audio the beginning of sound after silence.
+                // AC-3 and E-AC-3 mark the end of a frame, MPEG audio the beginning of sound after silence, Vorbis nothing.
                 let is_last = part + 1 == parts;
-                out.end_packet(is_last && !matches!(self, Frames::Mpeg));
+                out.end_packet(is_last && matches!(self, Frames::Ac3 | Frames::Eac3));
             }
             out.end_frame(FrameInfo {
                 sync: true,

@@ -55,7 +55,8 @@ impl Payload {
             | Codec::Vp8(_)
             | Codec::Vp9(_)
             | Codec::Av1(_)
-            | Codec::TransportStream(_) => true,
+            | Codec::TransportStream(_)
+            | Codec::Vorbis(_) => true,
             Codec::Flac => false,
         }
     }
@@ -84,6 +85,7 @@ impl Payload {
             Codec::MpegAudio(_) => (Format::Frames(frames::Frames::Mpeg), mpeg::CLOCK_RATE),
             Codec::Ac3 => (Format::Frames(frames::Frames::Ac3), frames::rate(track)),
             Codec::Eac3 => (Format::Frames(frames::Frames::Eac3), frames::rate(track)),
+            Codec::Vorbis(_) => (Format::Frames(frames::Frames::Vorbis), frames::rate(track)),
             Codec::Mpeg4Visual(config) => (Format::Mpeg4Visual(config.clone()), mpeg4::CLOCK_RATE),
             Codec::Vp8(_) => (Format::Vp(vp::Vp::Vp8), vp::CLOCK_RATE),
             Codec::Vp9(config) => (Format::Vp(vp::Vp::vp9(config)), vp::CLOCK_RATE),

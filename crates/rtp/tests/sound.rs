@@ -2,9 +2,11 @@
 
 mod common;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use common::{Film, aac, opus, payload, receive, send, track};
 use proptest::prelude::*;
-use reelway_media::{Codec, Mpeg4Visual, MpegAudio, MpegVideo, VpConfig};
+use reelway_media::{Codec, Mpeg4Visual, MpegAudio, MpegVideo, VorbisConfig, VpConfig};
 use reelway_rtp::{Payload, PayloadOptions, PlanError};
 
 proptest! {
@@ -274,6 +276,7 @@ fn the_codecs_with_a_payload_format_are_those_that_can_be_sent() {
         Codec::Vp8(vp),
         Codec::Vp9(vp),
         Codec::Av1(vec![]),
+        vorbis(),
     ];
     for codec in codecs {
         assert!(Payload::carries(&codec));
@@ -317,4 +320,52 @@ fn enhanced_ac3_says_whether_a_packet_has_a_whole_frame_or_a_part_of_how_many() 
     );
     let bodies = came.iter().flat_map(|packet| &packet.payload[2..]);
     assert!(bodies.eq(units.iter().flatten()));
+}
+
+fn vorbis() -> Codec {
+    Codec::Vorbis(VorbisConfig {
+        identification: [&b"\x01vorbis"[..], &[7; 23]].concat(),
+        setup: b"\x05vorbis and what follows".to_vec(),
+    })
+}
+
+#[test]
+fn vorbis_says_how_long_each_part_is() {
+    let units = [common::noise(1, 90), common::noise(2, 250), vec![9]];
+    let film = Film::of(&units, 1024);
+    let payload = payload(&track(vorbis(), 48_000), 106);
+    let plan = payload.plan(&film.samples, &film.bytes.as_slice()).unwrap();
+    let came = send(&plan, &film.bytes);
+    // RFC 5215 section 2.2: ident, then fragment type, data type and how many are whole; section 2.3: the length.
+    let heads: Vec<_> = came.iter().map(|packet| &packet.payload[..6]).collect();
+    let head = |kind: u8, length: u8| [0, 0, 1, kind, 0, length];
+    let (whole, first, between, last) = (0x01, 0x40, 0x80, 0xc0);
+    let expected = [
+        (whole, 90),
+        (first, 100),
+        (between, 100),
+        (last, 50),
+        (whole, 1),
+    ];
+    assert_eq!(heads, expected.map(|(kind, length)| head(kind, length)));
+    assert!(came.iter().all(|packet| !packet.marker));
+    let bodies = came.iter().flat_map(|packet| &packet.payload[6..]);
+    assert!(bodies.eq(units.iter().flatten()));
+}
+
+#[test]
+fn headers_of_vorbis_are_described_with_empty_comments() {
+    let payload = payload(&track(vorbis(), 48_000), 1440);
+    assert_eq!(payload.sdp().encoding, "vorbis/48000/2");
+    let configuration = payload.sdp().fmtp.strip_prefix("configuration=").unwrap();
+    let configuration = BASE64_STANDARD.decode(configuration).unwrap();
+    // RFC 5215 section 3.2.1: one set, its ident and length; two headers after the first, and the lengths of all but the last.
+    let head = [0, 0, 0, 1, 0, 0, 1, 0, 70, 2, 30, 16];
+    let headers = [
+        &b"\x01vorbis"[..],
+        &[7; 23],
+        b"\x03vorbis\0\0\0\0\0\0\0\0\x01",
+        b"\x05vorbis and what follows",
+    ];
+    assert_eq!(configuration, [&head[..], &headers.concat()].concat());
 }

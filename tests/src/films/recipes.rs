@@ -139,6 +139,11 @@ pub(super) const RECIPES: &[Recipe] = &[
         "@both -c:v libvpx -b:v 500k -g 25 -deadline realtime -cpu-used 8 -threads 1 -c:a libopus -b:a 64k",
     ),
     matroska(
+        "matroska_vp8_vorbis",
+        "VP8 and Vorbis, as WebM had them first",
+        "@both -c:v libvpx -b:v 500k -g 25 -deadline realtime -cpu-used 8 -threads 1 -c:a libvorbis -ac 2 -b:a 96k",
+    ),
+    matroska(
         "matroska_mpeg4",
         "MPEG-4 Visual with pictures that are shown in another order",
         "@both -c:v mpeg4 -bf 2 -g 25 -b:v 800k @aac",
@@ -517,6 +522,11 @@ pub(super) const RECIPES: &[Recipe] = &[
         "mpeg4",
         "MPEG-4 Visual",
         "@both -c:v mpeg4 -g 25 -b:v 800k @aac",
+    ),
+    made(
+        "vorbis",
+        "Vorbis",
+        "@both @x264 -c:a libvorbis -ac 2 -b:a 96k",
     ),
     Recipe {
         name: "flac",

@@ -33,6 +33,7 @@ fn containers_and_codecs_are_told_apart() {
                 Codec::Vp8(_) => ("vp8", "vp08"),
                 Codec::Vp9(_) => ("vp9", "vp09"),
                 Codec::Flac => ("flac", "fLaC"),
+                Codec::Vorbis(_) => ("vorbis", "mp4a"),
                 Codec::MpegAudio(_) => (stream.codec.as_str(), "mp4a"),
                 Codec::TransportStream(_) => panic!("{}: a track of all tracks", film.name),
             };

@@ -92,6 +92,7 @@ fn playable(film: &Film, edits: Edits) -> Vec<Stream> {
             "vp8",
             "vp9",
             "flac",
+            "vorbis",
         ];
         let mut streams = probe::streams(&film.path, edits);
         streams.retain(|stream| codecs.contains(&stream.codec.as_str()));

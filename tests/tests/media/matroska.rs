@@ -84,7 +84,7 @@ fn times(index: &Index, number: usize) -> Vec<(f64, f64)> {
 fn times_are_those_of_the_same_streams_in_mp4_within_a_millisecond() {
     let mut films = matroska();
     // ffmpeg writes no VP8 into MP4.
-    films.retain(|film| film.name != "matroska_vp8_opus");
+    films.retain(|film| !film.name.starts_with("matroska_vp8"));
     for_each(&films, |film| {
         let dir = temp_dir("remuxed");
         let path = dir.path().join("same.mp4");

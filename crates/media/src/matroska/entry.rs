@@ -4,7 +4,8 @@ use super::tracks::{Shape, Stated};
 use crate::mp4::{Entry, entry_of};
 use crate::sample_entry::{boxed, dac3, dec3, decoder, dfla, esds, picture, sound};
 use crate::title::Kind;
-use crate::vp;
+use crate::vorbis::OBJECT_TYPE as VORBIS;
+use crate::{VorbisConfig, vp};
 
 /// Which frames a track's entry is made of, beside what its head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,10 @@ pub fn make(track: &Stated, frame: &[u8]) -> Result<Entry, String> {
             heard(b"mp4a", &esds(private))
         }
         "A_OPUS" => heard(b"Opus", &dops(private).ok_or_else(missing)?),
+        "A_VORBIS" => {
+            let (config, _) = VorbisConfig::parse(private).ok_or_else(missing)?;
+            heard(b"mp4a", &decoder(VORBIS, 0x15, &config.laced()))
+        }
         "A_FLAC" => heard(b"fLaC", &dfla(private).ok_or_else(missing)?),
         "V_VP8" => shown(b"vp08", &vp::vp8(frame).ok_or_else(missing)?),
         "V_VP9" => shown(b"vp09", &vp9(track, frame).ok_or_else(missing)?),

@@ -4,7 +4,8 @@ use super::audio_config::{Esds, audio_config};
 use super::boxes::{Boxed, Header, fourcc};
 use super::config;
 use crate::index_error::{IndexError, IndexErrorKind};
-use crate::{Codec, Kind, Mpeg4Visual, MpegAudio, MpegVideo, Sound, VpConfig};
+use crate::vorbis::OBJECT_TYPE as VORBIS;
+use crate::{Codec, Kind, Mpeg4Visual, MpegAudio, MpegVideo, Sound, VorbisConfig, VpConfig};
 
 /// A sample entry that can be played.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -311,13 +312,17 @@ fn mp4a(esds_box: &Boxed, said: Sound) -> Result<Result<(Codec, Sound), String>,
     if let object_type @ (0x69 | 0x6b) = esds.object_type {
         return Ok(Ok((Codec::MpegAudio(MpegAudio { object_type }), said)));
     }
+    if esds.object_type == VORBIS {
+        let known = VorbisConfig::parse(esds.specific);
+        let known = known.map(|(config, sound)| (Codec::Vorbis(config), sound));
+        return Ok(known.ok_or_else(|| "Vorbis sound without its configuration".into()));
+    }
     let other = match esds.object_type {
         0x40 | 0x66..=0x68 => None,
         0xa5 => Some("AC-3 sound in mp4a"),
         0xa6 => Some("E-AC-3 sound in mp4a"),
         0xa9..=0xac => Some("DTS sound"),
         0xad => Some("Opus sound in mp4a"),
-        0xdd => Some("Vorbis sound"),
         _ => Some("sound of an unknown kind in mp4a"),
     };
     if let Some(reason) = other {

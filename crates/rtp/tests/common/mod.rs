@@ -133,7 +133,8 @@ pub fn track(codec: Codec, timescale: u32) -> Track {
         | Codec::Eac3
         | Codec::Opus(_)
         | Codec::MpegAudio(_)
-        | Codec::Flac => Kind::Audio,
+        | Codec::Flac
+        | Codec::Vorbis(_) => Kind::Audio,
         _ => Kind::Video,
     };
     Track {
