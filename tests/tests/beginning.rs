@@ -7,6 +7,7 @@ use reelway_catalogue::{Catalogue, Directory, DirectoryConfig, Entry, Film, Stat
 use reelway_media::Samples;
 use reelway_tests::films::{film, library, temp_dir};
 use reelway_tests::server::Options;
+use reelway_tests::wait;
 
 #[test]
 fn what_is_begun_plays_as_a_recording_and_is_not_served_as_a_file() {
@@ -159,7 +160,13 @@ fn see(config: DirectoryConfig, names: &[&str]) -> Vec<Seen> {
     is_done
         .recv_timeout(Duration::from_secs(60))
         .expect("all films");
-    // Its thread ends with it.
-    drop(Arc::into_inner(directory).expect("the only one"));
+    // Its thread ends with it. Until it has told its last change, it holds the library, too.
+    let mut shared = Some(directory);
+    let alone = wait::until(Duration::from_secs(60), || {
+        Arc::try_unwrap(shared.take()?)
+            .map_err(|both| shared = Some(both))
+            .ok()
+    });
+    drop(alone.expect("the only one"));
     std::mem::take(&mut seen.lock().expect("seen"))
 }

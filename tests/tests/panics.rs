@@ -332,6 +332,10 @@ fn a_disk_thread_that_panics_fails_the_read_and_reads_again() {
         assert!(status >= 400, "PLAY was answered with {status}");
         let words = "reading was ended by a fault of this program";
         patient.server.wait_for_log(&[title, words], LIMIT);
+        // Until then other blocks that it was reading fail, too, and whoever asks for them.
+        let again = |log: String| log.matches("starts again after a panic").count() as u64;
+        let runs = || (again(patient.server.log()) >= count).then_some(());
+        assert!(wait::until(LIMIT, runs).is_some(), "the thread runs again");
         let metrics = patient.server.get("/metrics").text();
         let panics: u64 = metrics
             .lines()

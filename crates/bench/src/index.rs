@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use reelway_catalogue::{Growth, IndexFile, index_path};
-use reelway_media::RECORD_BYTES;
+use reelway_media::{IndexOptions, RECORD_BYTES};
 use serde_json::json;
 
 use crate::arguments::arguments;
@@ -37,7 +37,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
 fn measure(dir: &std::path::Path) -> anyhow::Result<Report> {
     let path = dir.join("film.mp4");
     make(&path, &FILM).context("making a two-hour film")?;
-    let (identity, index) = index_path(&path)?;
+    let (identity, index) = index_path(&path, IndexOptions::default())?;
     let samples: u64 = index
         .title
         .tracks
@@ -52,7 +52,7 @@ fn measure(dir: &std::path::Path) -> anyhow::Result<Report> {
     let file = IndexFile::path_for(dir, &identity);
     for _ in 0..RUNS {
         let start = reelway_clock::now();
-        let (identity, index) = index_path(&path)?;
+        let (identity, index) = index_path(&path, IndexOptions::default())?;
         let indexed = reelway_clock::now();
         IndexFile::write(
             &file,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Parser;
 use reelway_catalogue::index_path;
-use reelway_media::Kind;
+use reelway_media::{IndexOptions, Kind};
 use reelway_yardstick::{http, rtsp};
 use serde_json::json;
 
@@ -182,7 +182,7 @@ fn size_of(dir: &Path) -> u64 {
 
 /// Makes pictures of what lies in the hole from a place on, as far as RTP looks into them: a slice each.
 fn fill(path: &Path, from: f64, seconds: u32) -> anyhow::Result<()> {
-    let (_, index) = index_path(path)?;
+    let (_, index) = index_path(path, IndexOptions::default())?;
     let file = File::options().write(true).open(path)?;
     // Playing begins at the sync sample before.
     let first = (from - 4.0).max(0.0) * f64::from(FILM.fps);

@@ -5,12 +5,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use reelway_catalogue::index_path;
-use reelway_media::{Codec, Kind};
+use reelway_media::{Codec, IndexOptions, Kind};
 use reelway_yardstick::{Reference, ReferenceTrack, access_unit_hash};
 
 /// Reads a whole film and hashes every access unit.
 pub fn read(path: &Path) -> anyhow::Result<Reference> {
-    let (_, index) = index_path(path)?;
+    let (_, index) = index_path(path, IndexOptions::default())?;
     let file = File::open(path)?;
     let mut reference = Reference::default();
     let mut bytes = Vec::new();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use reelway_catalogue::index_path;
+use reelway_media::IndexOptions;
 use serde_json::json;
 
 use crate::arguments::arguments;
@@ -128,7 +129,7 @@ fn measure(report: &mut Report, id: &str, name: &str, path: &Path) -> anyhow::Re
     let (mut rates, mut times, mut samples) = (Vec::new(), Vec::new(), 0);
     for _ in 0..RUNS {
         let start = reelway_clock::now();
-        let (_, index) = index_path(path)?;
+        let (_, index) = index_path(path, IndexOptions::default())?;
         let own = reelway_clock::now().since(start);
         samples = index.title.tracks.iter().map(|track| track.samples).sum();
         let theirs = ffprobe(path)?;

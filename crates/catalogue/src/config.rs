@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use reelway_media::IndexOptions;
+
 use crate::unsaved::IndexMemory;
 
 /// Which directories, and where indexes are kept.
@@ -21,6 +23,18 @@ pub struct DirectoryConfig {
     /// Bytes of a film that are indexed first, where it has more than twice as many and must be read whole: so much of it plays
     /// while the rest is read.
     pub beginning: u64,
+    /// Pictures a second of streams that are files by themselves and do not state it: a fraction.
+    pub frame_rate: (u32, u32),
+}
+
+impl DirectoryConfig {
+    /// How its films are indexed.
+    pub(crate) fn options(&self) -> IndexOptions {
+        IndexOptions {
+            frame_rate: self.frame_rate,
+            ..IndexOptions::default()
+        }
+    }
 }
 
 impl Default for DirectoryConfig {
@@ -33,6 +47,7 @@ impl Default for DirectoryConfig {
             block_bytes: 256 << 10,
             // Ten seconds of a slow disk, and some minutes of film.
             beginning: 1 << 30,
+            frame_rate: (25, 1),
         }
     }
 }

@@ -4,8 +4,9 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 
+use reelway_media::IndexOptions;
 use reelway_supervise as supervise;
 use tracing::warn;
 
@@ -24,6 +25,8 @@ pub struct Directory {
     pub(crate) shared: Arc<Shared>,
     /// Its film directories; `None`: its films lie elsewhere.
     films: Option<Vec<PathBuf>>,
+    /// How films are indexed that are put there.
+    pub(crate) options: IndexOptions,
     wake: mpsc::Sender<Event>,
     keeper: Option<JoinHandle<()>>,
 }
@@ -34,9 +37,11 @@ impl Directory {
     pub fn open(config: DirectoryConfig) -> Directory {
         let (wake, events) = mpsc::channel();
         let shelf = Local::new(&config, wake.clone());
+        let options = config.options();
         let indexes = (config.index, config.memory);
         let mut library = Directory::start(Arc::new(shelf), indexes, (wake, events), true);
         library.films = Some(config.films);
+        library.options = options;
         library
     }
 
@@ -73,6 +78,7 @@ impl Directory {
         Directory {
             shared,
             films: None,
+            options: IndexOptions::default(),
             wake,
             keeper,
         }
@@ -110,7 +116,10 @@ impl Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         let _ = self.wake.send(Event::Stop);
-        if let Some(keeper) = self.keeper.take() {
+        let keeper = self.keeper.take();
+        // A listener that holds the library to the end drops it on the keeper's own thread, which cannot wait for itself.
+        let others = |keeper: &JoinHandle<()>| keeper.thread().id() != thread::current().id();
+        if let Some(keeper) = keeper.filter(others) {
             let _ = keeper.join();
         }
     }

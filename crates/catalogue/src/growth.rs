@@ -67,8 +67,8 @@ pub fn mark(path: &Path, identity: &FileIdentity, index: &Index) -> Option<Mark>
     let title = &index.title;
     let is_growing = match title.container {
         Container::TransportStream | Container::ProgramStream => true,
-        // Its tables lie behind the film, or before it.
-        Container::Mp4 => false,
+        // Its tables lie behind the film, or before it; or its last picture would be cut.
+        Container::Mp4 | Container::ElementaryStream => false,
         Container::FragmentedMp4 | Container::Matroska => true,
     };
     if !is_growing || identity.is_remote() {

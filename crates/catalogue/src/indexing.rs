@@ -91,7 +91,10 @@ impl IndexingError {
 }
 
 /// Indexes a film file; reads its tables, not its media. What a container is, its extension tells.
-pub fn index_path(path: &Path) -> Result<(FileIdentity, Index), IndexingError> {
+pub fn index_path(
+    path: &Path,
+    options: IndexOptions,
+) -> Result<(FileIdentity, Index), IndexingError> {
     let io = |error| IndexingError::Io {
         path: path.to_owned(),
         error,
@@ -103,11 +106,15 @@ pub fn index_path(path: &Path) -> Result<(FileIdentity, Index), IndexingError> {
             reason,
         });
     }
-    index_file(&file, path)
+    index_file(&file, path, options)
 }
 
 /// Indexes a film file that is open; `path` is how it is called in errors.
-pub(crate) fn index_file(file: &File, path: &Path) -> Result<(FileIdentity, Index), IndexingError> {
+pub(crate) fn index_file(
+    file: &File,
+    path: &Path,
+    options: IndexOptions,
+) -> Result<(FileIdentity, Index), IndexingError> {
     let io = |error| IndexingError::Io {
         path: path.to_owned(),
         error,
@@ -120,7 +127,7 @@ pub(crate) fn index_file(file: &File, path: &Path) -> Result<(FileIdentity, Inde
         )));
     }
     let identity = FileIdentity::from(&metadata);
-    let index = index_with(reader(file), identity.size, IndexOptions::default());
+    let index = index_with(reader(file), identity.size, options);
     match index {
         Ok(index) => Ok((identity, index)),
         Err(ReadIndexError::Film(error)) => Err(IndexingError::Container {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use reelway_media::Index;
+use reelway_media::{Index, IndexOptions};
 use reelway_supervise::lock;
 use reelway_sys::FileIdentity;
 use reelway_sys::extents::Layout;
@@ -25,6 +25,7 @@ pub(crate) struct Local {
     rescan: Duration,
     block_bytes: u64,
     beginning: u64,
+    options: IndexOptions,
     eyes: Mutex<Eyes>,
 }
 
@@ -53,6 +54,7 @@ impl Local {
             rescan: config.rescan,
             block_bytes: config.block_bytes.into(),
             beginning: config.beginning,
+            options: config.options(),
             eyes: Mutex::new(Eyes {
                 watcher,
                 watched: HashSet::new(),
@@ -94,7 +96,7 @@ impl Shelf for Local {
     }
 
     fn index(&self, found: &Found) -> Result<(FileIdentity, Index), IndexingError> {
-        let indexed = index_path(&found.path)?;
+        let indexed = index_path(&found.path, self.options)?;
         self.look_at_pieces(&found.path);
         Ok(indexed)
     }

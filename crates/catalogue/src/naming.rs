@@ -8,9 +8,10 @@ use std::path::{Component, Path};
 
 /// Extensions of files that are films, in lower case. Some are listed so that people are told why
 /// they do not play.
-pub(crate) const FILM_EXTENSIONS: [&str; 22] = [
+pub(crate) const FILM_EXTENSIONS: [&str; 31] = [
     "mp4", "m4v", "m4a", "m4b", "mov", "3gp", "3g2", "cmfv", "cmfa", "f4v", "ismv", "mkv", "webm",
-    "mka", "ts", "m2ts", "mts", "avi", "mpg", "mpeg", "vob", "flv",
+    "mka", "ts", "m2ts", "mts", "avi", "mpg", "mpeg", "vob", "flv", "m1v", "m2v", "mpv", "264",
+    "h264", "avc", "265", "h265", "hevc",
 ];
 
 /// Whether a path looks like a film's, by its extension.

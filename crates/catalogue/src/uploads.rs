@@ -74,7 +74,7 @@ impl Intake for Directory {
         place: &Destination,
     ) -> Result<FileIdentity, IndexingError> {
         let path = place.path();
-        let (identity, index) = index_file(file, &path)?;
+        let (identity, index) = index_file(file, &path, self.options)?;
         self.shared.keep(title, &path, identity, (index, None));
         Ok(identity)
     }

@@ -102,6 +102,7 @@ impl Show {
             // For sound alone, too (RFC 3551 and the registry of media types have no other).
             (Container::TransportStream, _) => "video/mp2t",
             (Container::ProgramStream, _) => "video/mpeg",
+            (Container::ElementaryStream, _) => "application/octet-stream",
         }
     }
 

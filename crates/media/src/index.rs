@@ -15,7 +15,7 @@ pub struct Index {
     pub tables: Vec<SampleTable>,
 }
 
-/// Limits on what a film may make us hold.
+/// Limits on what a film may make us hold, and what it need not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexOptions {
     /// Longest `moov` or `moof` that is read, in bytes.
@@ -24,15 +24,19 @@ pub struct IndexOptions {
     pub max_samples: u32,
     /// Most samples of subtitles that are read one by one, as MP4 scatters them over the file.
     pub max_texts: u32,
+    /// Pictures a second of streams that are files by themselves and do not state it: a fraction.
+    pub frame_rate: (u32, u32),
 }
 
 impl Default for IndexOptions {
-    /// 256 MiB, 16 million samples (a day of 60 pictures a second with two sound tracks), and 100,000 of subtitles.
+    /// 256 MiB, 16 million samples (a day of 60 pictures a second with two sound tracks), and 100,000 of subtitles; 25
+    /// pictures a second.
     fn default() -> Self {
         IndexOptions {
             max_box: 256 << 20,
             max_samples: 1 << 24,
             max_texts: 100_000,
+            frame_rate: (25, 1),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::index::{FIRST, Index, IndexOptions, Step};
 use crate::index_error::IndexError;
+use crate::mpeg::Carrier;
 use crate::{matroska, mp4, mpeg};
 
 /// Turns a film file into an [`Index`] without reading it: it says which bytes it needs.
@@ -25,10 +26,12 @@ use crate::{matroska, mp4, mpeg};
 #[derive(Debug)]
 pub struct Indexer(Container);
 
-/// Whether a film of `len` bytes that begins with these (4 KiB, or all of it) is read whole to be indexed: its container has no
-/// tables. The beginning of such a film is a film, too.
+/// Whether a film of `len` bytes that begins with these (4 KiB, or all of it) is read whole to be indexed, and its beginning is
+/// a film, too: its container has packets, and no tables.
 pub fn is_read_whole(head: &[u8], len: u64) -> bool {
-    mpeg::packet_bytes(head, len).is_some() || mpeg::is_program_stream(head)
+    let carrier = Carrier::of_file(head, len);
+    // The last picture of a part of a stream would be cut.
+    carrier.is_some_and(|carrier| carrier != Carrier::Nothing)
 }
 
 /// What a file is, as far as that is known.
@@ -70,10 +73,10 @@ impl Indexer {
     /// The film is not as it should be.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
         if let Container::Unknown(len, options) = self.0 {
-            let packet = mpeg::packet_bytes(bytes, len);
-            if packet.is_some() || mpeg::is_program_stream(bytes) {
+            if let Some(carrier) = Carrier::of_file(bytes, len) {
                 // It wants more of the beginning.
-                self.0 = Container::Mpeg(Box::new(mpeg::Reader::new(len, packet, options)));
+                let reader = mpeg::Reader::new(len, carrier, bytes, options);
+                self.0 = Container::Mpeg(Box::new(reader));
                 return Ok(());
             }
             self.0 = match matroska::begins(bytes) {

@@ -16,14 +16,14 @@ pub struct View {
     pub bytes: u64,
     /// Bytes of the file.
     pub file: u64,
-    /// Bytes from one packet of the file to the next; 0 where packets tell their own length.
+    /// Bytes from one packet of the file to the next; 0 where packets tell their own length, 1 where there are none.
     pub packet: u8,
 }
 
 /// The first sample of a track that ends behind a multiple of [`STEP`] bytes of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// First byte in the file of the packet in which it begins.
+    /// First byte in the file of the packet in which it begins; of itself where there are no packets.
     pub file: u64,
     /// Bytes that the packet carries before it.
     pub skip: u32,

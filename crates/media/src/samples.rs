@@ -164,6 +164,18 @@ impl SampleTable {
         }
     }
 
+    /// Replaces the composition offsets of samples, from the first on.
+    pub(crate) fn set_cts(&mut self, offsets: impl Iterator<Item = i32>) {
+        let records = self.records.as_chunks_mut::<RECORD_BYTES>().0;
+        for (record, cts) in records.iter_mut().zip(offsets) {
+            *record = Sample {
+                cts,
+                ..Sample::from_record(record)
+            }
+            .to_record();
+        }
+    }
+
     /// Makes the first sample a sync sample.
     pub(crate) fn mark_first_sync(&mut self) {
         if let Some(record) = self.records.first_chunk_mut() {

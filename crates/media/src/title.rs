@@ -76,6 +76,8 @@ pub enum Container {
     TransportStream,
     /// MPEG program stream, or system stream of MPEG-1.
     ProgramStream,
+    /// A stream of H.264, H.265, MPEG-1 or MPEG-2 picture by itself.
+    ElementaryStream,
 }
 
 /// Picture or sound.

@@ -61,6 +61,7 @@ impl Films {
             memory: indexes.clone(),
             block_bytes: config.pool.block.as_u64() as u32,
             beginning: config.index.beginning.as_u64(),
+            frame_rate: (config.index.frame_rate.0, config.index.frame_rate.1),
             ..DirectoryConfig::default()
         }))];
         let redirects = self

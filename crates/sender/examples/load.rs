@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use reelway_catalogue::{Film, Growth, index_path};
 use reelway_library::OpenFilm;
+use reelway_media::IndexOptions;
 use reelway_sender::{
     BackendChoice, FilmStream, Out, Sender, SenderConfig, Stream, TrackOut, What,
 };
@@ -110,7 +111,7 @@ fn main() {
         );
         std::process::exit(2);
     };
-    let (identity, index) = index_path(&options.film).expect("a film");
+    let (identity, index) = index_path(&options.film, IndexOptions::default()).expect("a film");
     let duration = index.title.duration;
     let samples: Arc<dyn reelway_media::Samples> = Arc::new(index.tables);
     let film = Film {

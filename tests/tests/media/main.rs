@@ -2,6 +2,7 @@
 
 mod chapters;
 mod codecs;
+mod elementary;
 mod matroska;
 mod transport;
 

@@ -16,7 +16,7 @@ use super::{for_each, index, playable, samples, track_of};
 const BLOCK: u64 = 100_000;
 
 /// The whole view of a film.
-fn view(path: &Path, index: &Index) -> Vec<u8> {
+pub fn view(path: &Path, index: &Index) -> Vec<u8> {
     let file = File::open(path).expect("the film");
     let len = file.metadata().expect("its length").len();
     let bytes = index.title.view.expect("a view").bytes;
@@ -44,7 +44,7 @@ fn view(path: &Path, index: &Index) -> Vec<u8> {
 }
 
 /// The bytes of a track's samples.
-fn bodies<'a>(view: &'a [u8], index: &Index, track: usize) -> Vec<&'a [u8]> {
+pub fn bodies<'a>(view: &'a [u8], index: &Index, track: usize) -> Vec<&'a [u8]> {
     let all = samples(index, track).into_iter();
     all.map(|sample| &view[sample.0 as usize..sample.0 as usize + sample.1 as usize])
         .collect()

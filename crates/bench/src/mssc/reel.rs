@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use reelway_catalogue::{Film, Growth, index_path};
 use reelway_library::OpenFilm;
-use reelway_media::Kind;
+use reelway_media::{IndexOptions, Kind};
 use reelway_rtp::{Header, PayloadOptions};
 use reelway_sender::{
     BackendChoice, FileStream, FilmStream, Lateness, Out, Sender, SenderConfig, Stream,
@@ -233,7 +233,7 @@ fn track(
 }
 
 fn film(path: &Path, store: &Store) -> anyhow::Result<OpenFilm> {
-    let (identity, index) = index_path(path)?;
+    let (identity, index) = index_path(path, IndexOptions::default())?;
     let film = Film {
         name: path.display().to_string(),
         path: path.to_owned(),

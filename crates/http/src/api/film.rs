@@ -199,6 +199,7 @@ fn describe(film: &Film) -> Result<Described, Failed> {
         Container::Matroska => "matroska",
         Container::TransportStream => "transport stream",
         Container::ProgramStream => "program stream",
+        Container::ElementaryStream => "elementary stream",
     };
     let tracks = film.title.tracks.iter().enumerate();
     let tracks = tracks

@@ -44,6 +44,37 @@ pub struct Order {
     pub ticks: u32,
 }
 
+/// A group of pictures in which not all have stamps.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Group {
+    /// When its first picture is shown.
+    pub shown: i64,
+    /// Its pictures so far, and ticks of them.
+    count: u32,
+    ticks: u32,
+    /// Ticks of a picture, in the mean of the group before it: where fields are shown again they are more than those of one.
+    mean: u32,
+}
+
+impl Group {
+    /// Takes the next picture; how long after the group's first it is shown.
+    pub fn take(&mut self, order: Order) -> i64 {
+        if order.begins && self.count > 0 {
+            self.shown += i64::from(self.ticks);
+            self.mean = self.ticks / self.count;
+            (self.count, self.ticks) = (0, 0);
+        }
+        self.count = self.count.saturating_add(1);
+        self.ticks = self.ticks.saturating_add(order.ticks);
+        let mean = if self.mean > 0 {
+            self.mean
+        } else {
+            order.period
+        };
+        i64::from(order.number) * i64::from(mean)
+    }
+}
+
 /// A picture that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Picture {
@@ -61,6 +92,11 @@ fn with_zeros(before: &[u8], unit: &[u8], least: usize) -> Vec<u8> {
     let mut bytes = [before, &[0, 0, 1], unit].concat();
     bytes.resize(bytes.len().max(before.len() + 3 + least), 0);
     bytes
+}
+
+/// Whether this unit is a sequence header with which a film may begin.
+pub fn is_sequence(unit: &[u8]) -> bool {
+    unit.first() == Some(&SEQUENCE) && Sequence::parse(unit).is_some()
 }
 
 /// What a sequence header says.

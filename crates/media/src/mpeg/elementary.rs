@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
+use super::bare::Bare;
 use super::clock::{Clock, RATE, wait};
-use super::coded::{Coded, Order};
+use super::coded::{Coded, Group, Order};
 use super::nal::Family;
 use super::pes::{Carried, Stamp, Stream};
-use super::pictures::Pictures;
+use super::pictures::{Counted, Pictures};
 use super::psi::{Coding, Stated};
 use super::sounds::{Frames, Framing, GAP, Kind};
 use crate::places::{Place, STEP};
@@ -51,6 +52,7 @@ struct Found {
     size: u32,
     sync: bool,
     order: Option<Order>,
+    counted: Option<Counted>,
 }
 
 /// A stream of the film.
@@ -86,37 +88,10 @@ pub struct Elementary {
     /// Pictures whose time is not stated.
     pub untimed: u32,
     group: Group,
-}
-
-/// A group of pictures in which not all have stamps.
-#[derive(Clone, Copy, Debug, Default)]
-struct Group {
-    /// When its first picture is shown.
-    shown: i64,
-    /// Its pictures so far, and ticks of them.
-    count: u32,
-    ticks: u32,
-    /// Ticks of a picture, in the mean of the group before it: where fields are shown again they are more than those of one.
-    mean: u32,
-}
-
-impl Group {
-    /// Takes the next picture; how long after the group's first it is shown.
-    fn take(&mut self, order: Order) -> i64 {
-        if order.begins && self.count > 0 {
-            self.shown += i64::from(self.ticks);
-            self.mean = self.ticks / self.count;
-            (self.count, self.ticks) = (0, 0);
-        }
-        self.count = self.count.saturating_add(1);
-        self.ticks = self.ticks.saturating_add(order.ticks);
-        let mean = if self.mean > 0 {
-            self.mean
-        } else {
-            order.period
-        };
-        i64::from(order.number) * i64::from(mean)
-    }
+    /// Of a stream that is a file by itself.
+    bare: Option<Bare>,
+    /// Whether its pictures state an order that cannot be.
+    pub is_disordered: bool,
 }
 
 impl Elementary {
@@ -155,7 +130,15 @@ impl Elementary {
             dropped: 0,
             untimed: 0,
             group: Group::default(),
+            bare: None,
+            is_disordered: false,
         })
+    }
+
+    /// One that is a file by itself, and has so many pictures a second if it does not state it.
+    pub fn bare(stated: Stated, frame_rate: (u32, u32)) -> Option<Elementary> {
+        let bare = Some(Bare::new(frame_rate));
+        Elementary::new(stated).map(|stream| Elementary { bare, ..stream })
     }
 
     /// Whether it is picture.
@@ -167,7 +150,10 @@ impl Elementary {
     pub fn timescale(&self) -> u32 {
         match &self.finder {
             Finder::Sounds(_, _, Some(kind)) => kind.rate,
-            _ => RATE,
+            _ => {
+                let period = self.bare.as_ref().and_then(Bare::period);
+                period.map_or(RATE, |period| period.timescale)
+            }
         }
     }
 
@@ -305,6 +291,7 @@ impl Elementary {
                     size: picture.size,
                     sync: picture.sync && pictures.parameters.are_known(),
                     order: None,
+                    counted: Some(picture.counted),
                 })
             }
             Finder::Coded(coded) => {
@@ -314,6 +301,7 @@ impl Elementary {
                     size: picture.size,
                     sync: picture.sync,
                     order: Some(picture.order),
+                    counted: None,
                 })
             }
             Finder::Sounds(frames, framing, kind) => {
@@ -326,6 +314,7 @@ impl Elementary {
                     size: frame.size as u32,
                     sync: kind.is_some(),
                     order: None,
+                    counted: None,
                 })
             }
         }
@@ -343,13 +332,17 @@ impl Elementary {
     fn add(&mut self, found: Found, clock: &mut Clock, view: &mut u64) {
         let start = self.gone + found.start as u64;
         let stamp = self.stamp(start);
-        if self.table.is_empty() && (!found.sync || stamp.is_none()) {
+        if self.table.is_empty() && (!found.sync || (stamp.is_none() && self.bare.is_none())) {
             self.dropped += 1;
             return;
         }
-        let (at, cts) = match self.is_picture() {
-            true => self.picture_time(stamp, found.order, clock),
-            false => (self.sound_time(stamp, clock), 0),
+        let (at, cts) = match (&self.finder, &mut self.bare, found.counted) {
+            // How long each waits is known when all are.
+            (Finder::Pictures(pictures), Some(bare), Some(counted)) => {
+                (bare.take(counted, pictures.parameters.shape), 0)
+            }
+            (Finder::Sounds(..), ..) => (self.sound_time(stamp, clock), 0),
+            _ => self.picture_time(stamp, found.order, clock),
         };
         if self.table.is_empty() {
             self.first = at;
@@ -359,7 +352,10 @@ impl Elementary {
         let usual = match &self.finder {
             Finder::Pictures(_) | Finder::Coded(_) => match found.order {
                 Some(order) => order.ticks,
-                None => self.table.last().map_or(PICTURE, |last| last.duration),
+                None => match self.bare.as_ref().and_then(Bare::period) {
+                    Some(period) => period.ticks,
+                    None => self.table.last().map_or(PICTURE, |last| last.duration),
+                },
             },
             Finder::Sounds(_, _, kind) => kind.as_ref().map_or(0, |kind| kind.length),
         };
@@ -389,6 +385,10 @@ impl Elementary {
         clock: &mut Clock,
     ) -> (i64, i32) {
         let last = self.table.last();
+        if last.is_none() && stamp.is_none() {
+            // Pictures that others wait for are decoded one picture earlier than they would be shown.
+            self.group.shown = order.map_or(0, |order| order.period.into());
+        }
         let number = order.map_or(0, |order| self.group.take(order));
         let Some(stamp) = stamp else {
             // Decoded after the one before, and shown where it stands in its group.
@@ -442,11 +442,13 @@ impl Elementary {
         let Some(at) = self.packet_of(start) else {
             return;
         };
-        let place = Place {
-            file: at.file,
-            skip: (start - at.stream) as u32 + at.head as u32,
-            sample: self.table.len(),
+        let within = start - at.stream;
+        let (file, skip) = match self.bare {
+            Some(_) => (at.file + within, 0),
+            None => (at.file, within as u32 + at.head as u32),
         };
+        let sample = self.table.len();
+        let place = Place { file, skip, sample };
         while (self.places.len() as u64 * STEP) < end {
             self.places.push(place);
         }
@@ -455,6 +457,12 @@ impl Elementary {
     /// Finds the samples that are whole at the end of the file.
     pub fn finish(&mut self, clock: &mut Clock, view: &mut u64) {
         self.look(clock, view, true);
+        if let (Finder::Pictures(_), Some(bare)) = (&self.finder, &mut self.bare) {
+            match bare.waits() {
+                Some(waits) => self.table.set_cts(waits),
+                None => self.is_disordered = true,
+            }
+        }
     }
 
     /// Ends the marks: nothing comes up to byte `view` of the view, where it ends; the file has `len` bytes.

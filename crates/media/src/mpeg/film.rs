@@ -1,19 +1,19 @@
 //! Streams become tracks.
 
+use super::carrier::Carrier;
 use super::elementary::Elementary;
 use super::streams::Streams;
-use super::ts::Layout;
 use crate::index::Index;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::mp4::{Draft, Gathered, Movie, entry_of, lay_out};
 use crate::places::{Place, View};
-use crate::title::{Container, Kind};
+use crate::title::Kind;
 
 /// No turn, and no other size (ISO/IEC 14496-12 8.3.2).
 const AS_IT_IS: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
-/// The index of a film of these streams, whose packets lie like this in its file of `len` bytes; `None`: it is a program stream.
-pub fn index(mut streams: Streams, layout: Option<Layout>, len: u64) -> Result<Index, IndexError> {
+/// The index of a film of these streams, which lie in this in its file of `len` bytes.
+pub fn index(mut streams: Streams, carrier: Carrier, len: u64) -> Result<Index, IndexError> {
     let mut movie = Movie {
         timescale: 1000,
         ..Movie::default()
@@ -43,15 +43,11 @@ pub fn index(mut streams: Streams, layout: Option<Layout>, len: u64) -> Result<I
         ));
         movie.tracks.push(draft(stream, streams.programme, &entry));
     }
-    let container = match layout {
-        Some(_) => Container::TransportStream,
-        None => Container::ProgramStream,
-    };
-    let mut index = lay_out(movie, container)?;
+    let mut index = lay_out(movie, carrier.container())?;
     index.title.view = Some(View {
         bytes: streams.view,
         file: len,
-        packet: layout.map_or(0, |layout| layout.stride as u8),
+        packet: carrier.packet(),
     });
     for track in &mut index.title.tracks {
         let own = places.iter().position(|(pid, ..)| *pid == track.id);
@@ -97,6 +93,12 @@ fn notes(stream: &Elementary) -> Vec<String> {
             "{} {what} before the first that can be decoded are skipped",
             stream.dropped
         ));
+    }
+    if stream.is_disordered {
+        notes.push(
+            "its pictures are shown in the order in which they are decoded: their own cannot be"
+                .into(),
+        );
     }
     if stream.untimed > 0 {
         notes.push(format!(

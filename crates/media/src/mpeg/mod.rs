@@ -1,15 +1,19 @@
-//! MPEG transport streams and program streams (ISO/IEC 13818-1), and system streams of MPEG-1 (ISO/IEC 11172-1), become an
-//! [`crate::Index`] and a view.
+//! MPEG transport streams and program streams (ISO/IEC 13818-1), system streams of MPEG-1 (ISO/IEC 11172-1), and streams of
+//! pictures by themselves, become an [`crate::Index`] and a view.
 //!
 //! Their samples do not lie in the file as they are played: they come in pieces, with other streams between, with
 //! start codes or headers of their own. So the index has them where they lie in the *view*: all samples of the film one after
 //! the other, without what is around them, NAL units with their lengths. Nothing of the view is on a disk. Who reads a part of it
 //! has it made of the file by [`view`], which finds the beginning by the [`Place`](crate::Place)s in the index.
 //!
-//! [`reader`] goes through the file once: [`ts`] and [`ps`] take packets apart, [`psi`] says which streams there are, [`pes`] what time it
-//! is; [`elementary`] puts a stream together again, [`pictures`], [`coded`] and [`sounds`] (with [`latm`]) find the samples in it. [`clock`] lays their times
-//! on one line, and [`film`] makes tracks of it. Beside that, [`multiplex`] makes one track of all packets of a transport stream as they are.
+//! [`carrier`] says what the streams lie in, and [`reader`] goes through the file once: [`ts`] and [`ps`] take packets apart,
+//! [`psi`] says which streams there are, [`pes`] what time it is; [`elementary`] puts a stream together again. [`pictures`] (with
+//! [`parameters`] and [`sequence`]), [`coded`] and [`sounds`] (with [`latm`]) find the samples in it. [`clock`] lays their times on
+//! one line, [`bare`] tells them where nothing states them, and [`film`] makes tracks of it. Beside that, [`multiplex`] makes one
+//! track of all packets of a transport stream as they are.
 
+mod bare;
+mod carrier;
 mod clock;
 mod coded;
 mod elementary;
@@ -23,13 +27,13 @@ mod pictures;
 mod ps;
 mod psi;
 mod reader;
+mod sequence;
 mod sounds;
 mod streams;
 mod ts;
 mod view;
 
+pub(crate) use carrier::Carrier;
 pub(crate) use multiplex::MOST_TABLES;
-pub(crate) use ps::begins as is_program_stream;
 pub(crate) use reader::Reader;
-pub(crate) use ts::packet_bytes;
 pub use view::{Filled, Filling};

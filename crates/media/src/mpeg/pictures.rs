@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::nal::{Family, LENGTH, START, Units};
-use super::parameters::{Golomb, Parameters, without_escapes};
+use super::parameters::Parameters;
+use super::sequence::{Counting, Golomb, without_escapes};
 
 /// Bytes of a slice that are looked at.
 const SLICE_HEAD: usize = 24;
@@ -17,6 +18,19 @@ pub struct Picture {
     pub size: u32,
     /// A decoder may start here.
     pub sync: bool,
+    pub counted: Counted,
+}
+
+/// What a picture says of when it is shown (H.264 8.2.1, H.265 8.3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Whether counting begins with it.
+    pub begins: bool,
+    /// The least significant bits of its count, and how many; none where it is shown when it is decoded.
+    pub low: u32,
+    pub bits: u32,
+    /// Whether others count on from it.
+    pub referred: bool,
 }
 
 /// A field of a frame.
@@ -37,6 +51,7 @@ struct Open {
     /// Whether something says that decoders may start at a picture that is all intra.
     entry: bool,
     field: Option<Field>,
+    counted: Counted,
 }
 
 /// What a unit is to pictures.
@@ -48,6 +63,7 @@ enum Role {
         sync: bool,
         intra: bool,
         field: Option<Field>,
+        counted: Counted,
     },
     /// It belongs to the picture that has begun.
     More,
@@ -62,6 +78,8 @@ pub struct Pictures {
     open: Open,
     /// What has come since, and may belong to the next one.
     next: Open,
+    /// Whether a sequence has ended (H.265).
+    ended: bool,
 }
 
 impl Pictures {
@@ -72,6 +90,7 @@ impl Pictures {
             parameters: Parameters::new(family),
             open: Open::default(),
             next: Open::default(),
+            ended: false,
         }
     }
 
@@ -109,6 +128,7 @@ impl Pictures {
                 .ok()
                 .filter(|size| *size < 1 << 31)?,
             sync: whole.sync,
+            counted: whole.counted,
         })
     }
 
@@ -133,7 +153,12 @@ impl Pictures {
                 self.open.size += next.size + size;
                 self.open.start = self.open.start.or(Some(range.start - START));
             }
-            Role::First { sync, intra, field } => {
+            Role::First {
+                sync,
+                intra,
+                field,
+                counted,
+            } => {
                 let second = self.open.pictured
                     && field.zip(self.open.field).is_some_and(|(own, first)| {
                         own.frame == first.frame && own.bottom != first.bottom
@@ -151,7 +176,7 @@ impl Pictures {
                 ahead(&mut open, false);
                 open.pictured = true;
                 open.sync = sync || (intra && open.entry);
-                open.field = field;
+                (open.field, open.counted) = (field, counted);
                 if self.open.pictured {
                     return self.finish(open);
                 }
@@ -167,11 +192,12 @@ impl Pictures {
         Some(match self.family {
             Family::H264 => match kind {
                 1 | 2 | 5 if unit.get(1).is_some_and(|head| head & 0x80 != 0) => {
-                    let (intra, field) = self.slice(unit).unwrap_or_default();
+                    let (intra, field, counted) = self.h264_slice(unit).unwrap_or_default();
                     Role::First {
                         sync: kind == 5,
                         intra,
                         field,
+                        counted,
                     }
                 }
                 6 => Role::Ahead {
@@ -189,7 +215,12 @@ impl Pictures {
                     sync: (16..=21).contains(&kind),
                     intra: false,
                     field: None,
+                    counted: self.h265_slice(unit).unwrap_or_default(),
                 },
+                36 | 37 => {
+                    self.ended = true;
+                    Role::More
+                }
                 32..=34 => {
                     self.parameters.take(unit);
                     Role::Ahead { entry: false }
@@ -200,21 +231,67 @@ impl Pictures {
         })
     }
 
-    /// Whether the picture that begins with this slice is all intra, by what its first slice is; which field it is.
-    fn slice(&self, unit: &[u8]) -> Option<(bool, Option<Field>)> {
+    /// Whether the picture that begins with this slice is all intra, by what its first slice is; which field it is; when it
+    /// is shown.
+    fn h264_slice(&self, unit: &[u8]) -> Option<(bool, Option<Field>, Counted)> {
+        let is_first = unit[0] & 0x1f == 5;
+        let mut counted = Counted {
+            begins: is_first,
+            referred: unit[0] & 0x60 != 0,
+            ..Counted::default()
+        };
         let plain = without_escapes(&unit[..unit.len().min(SLICE_HEAD)]);
         let mut bits = Golomb::new(plain.get(1..)?);
         bits.number()?;
         let kind = bits.number()?;
         let intra = kind % 5 == 2;
         bits.number()?;
-        let field = self.parameters.shape.and_then(|shape| {
-            let frame = bits.0.take(shape.fields?)?;
-            let is_field = bits.0.flag()?;
-            let bottom = is_field && bits.0.flag()?;
-            is_field.then_some(Field { frame, bottom })
-        });
-        Some((intra, field))
+        let mut field = None;
+        let mut rest = |counting: Counting| {
+            bits.0.take(if counting.planes { 2 } else { 0 })?;
+            let frame = bits.0.take(counting.frame)?;
+            if counting.fields && bits.0.flag()? {
+                let bottom = bits.0.flag()?;
+                field = Some(Field { frame, bottom });
+            }
+            if is_first {
+                bits.number()?;
+            }
+            counted.low = bits.0.take(counting.low)?;
+            counted.bits = counting.low as u32;
+            Some(())
+        };
+        if let Some(shape) = self.parameters.shape {
+            let _ = rest(shape.counting);
+        }
+        Some((intra, field, counted))
+    }
+
+    /// When the picture is shown that begins with this slice.
+    fn h265_slice(&mut self, unit: &[u8]) -> Option<Counted> {
+        let kind = unit[0] >> 1 & 0x3f;
+        let is_leading = (6..=9).contains(&kind);
+        let is_alone = kind < 15 && kind.is_multiple_of(2);
+        let mut counted = Counted {
+            begins: std::mem::take(&mut self.ended) || (16..=20).contains(&kind),
+            referred: unit[1] & 7 == 1 && !is_leading && !is_alone,
+            ..Counted::default()
+        };
+        let plain = without_escapes(&unit[..unit.len().min(SLICE_HEAD)]);
+        let mut bits = Golomb::new(plain.get(2..)?);
+        let counting = self.parameters.shape?.counting;
+        let (ahead, states_output) = self.parameters.slices;
+        bits.0.take(if (16..=23).contains(&kind) { 2 } else { 1 })?;
+        bits.number()?;
+        bits.0.take(ahead)?;
+        bits.number()?;
+        bits.0.take(usize::from(states_output))?;
+        bits.0.take(if counting.planes { 2 } else { 0 })?;
+        counted.bits = counting.low as u32;
+        if !matches!(kind, 19 | 20) {
+            counted.low = bits.0.take(counting.low)?;
+        }
+        Some(counted)
     }
 }
 

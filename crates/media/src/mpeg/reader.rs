@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
+use super::carrier::Carrier;
 use super::film;
 use super::ps;
 use super::psi::Programmes;
 use super::streams::Streams;
-use super::ts::{Layout, Walker};
+use super::ts::Walker;
+use super::{bare, psi::Coding};
 use crate::index::{IndexOptions, Step, check_whole};
 use crate::index_error::{IndexError, IndexErrorKind};
 
@@ -25,12 +27,11 @@ enum Phase {
     Done,
 }
 
-/// Reads a transport or program stream: it says which bytes it needs, and is fed them.
+/// Reads a stream: it says which bytes it needs, and is fed them.
 #[derive(Debug)]
 pub struct Reader {
     len: u64,
-    /// How packets lie; `None`: it is a program stream.
-    layout: Option<Layout>,
+    carrier: Carrier,
     options: IndexOptions,
     phase: Phase,
     programmes: Programmes,
@@ -44,19 +45,22 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// For a file of `len` bytes whose packets lie `packet` bytes apart, or that is a program stream.
-    pub fn new(len: u64, packet: Option<u8>, options: IndexOptions) -> Reader {
-        let layout = packet.and_then(Layout::of);
+    /// For a file of `len` bytes, which begins with `head`, whose streams lie in this.
+    pub fn new(len: u64, carrier: Carrier, head: &[u8], options: IndexOptions) -> Reader {
         Reader {
             len,
-            layout,
+            carrier,
             options,
-            phase: match layout {
-                Some(_) => Phase::Looking,
-                None => Phase::Reading(Streams::of_program_stream()),
+            phase: match carrier {
+                Carrier::Transport(_) => Phase::Looking,
+                Carrier::Program => Phase::Reading(Streams::of_program_stream()),
+                Carrier::Nothing => {
+                    let coding = bare::coding(head).unwrap_or(Coding::Other("no stream"));
+                    Phase::Reading(Streams::bare(coding, options.frame_rate))
+                }
             },
             programmes: Programmes::default(),
-            walker: layout.map(Walker::new),
+            walker: walker(carrier),
             lost: 0,
             rest: Vec::new(),
             at: 0,
@@ -69,7 +73,7 @@ impl Reader {
         if self.wanted.is_empty()
             && let Phase::Reading(streams) = std::mem::replace(&mut self.phase, Phase::Done)
         {
-            return film::index(streams, self.layout, self.len).map(Step::Done);
+            return film::index(streams, self.carrier, self.len).map(Step::Done);
         }
         Ok(Step::Need(self.wanted.clone()))
     }
@@ -93,6 +97,10 @@ impl Reader {
                 });
                 self.lost = walker.lost;
                 taken
+            }
+            (Phase::Reading(streams), None) if self.carrier == Carrier::Nothing => {
+                streams.take_bare(at, &rest);
+                rest.len()
             }
             (Phase::Reading(streams), None) => {
                 let (taken, lost) = ps::walk(&rest, is_end, |within, packet| {
@@ -136,12 +144,19 @@ impl Reader {
             });
         };
         let others = self.programmes.count() - 1;
-        let is_plain = self.layout.is_some_and(|layout| layout.is_plain());
+        let is_plain = matches!(self.carrier, Carrier::Transport(layout) if layout.is_plain());
         self.phase = Phase::Reading(Streams::new(programme, others, is_plain));
-        self.walker = self.layout.map(Walker::new);
+        self.walker = walker(self.carrier);
         self.rest.clear();
         self.at = 0;
         self.wanted = 0..CHUNK.min(self.len);
         Ok(())
+    }
+}
+
+fn walker(carrier: Carrier) -> Option<Walker> {
+    match carrier {
+        Carrier::Transport(layout) => Some(Walker::new(layout)),
+        Carrier::Program | Carrier::Nothing => None,
     }
 }

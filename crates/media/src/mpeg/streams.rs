@@ -48,6 +48,32 @@ impl Streams {
         Streams::new(none, 0, false)
     }
 
+    /// The stream that a file is by itself, which has so many pictures a second if it does not state it.
+    pub fn bare(coding: Coding, frame_rate: (u32, u32)) -> Streams {
+        let stated = Stated {
+            pid: 1,
+            coding,
+            language: None,
+        };
+        let mut streams = Streams::of_program_stream();
+        streams.all.extend(Elementary::bare(stated, frame_rate));
+        streams
+    }
+
+    /// Takes what comes next of a file that is a stream, at byte `at` of it.
+    pub fn take_bare(&mut self, at: u64, bytes: &[u8]) {
+        let carried = Carried {
+            bytes,
+            head: 0,
+            starts: at == 0,
+            stamp: None,
+            missing: false,
+        };
+        for stream in &mut self.all {
+            stream.carry(at, carried, &mut self.clock, &mut self.view);
+        }
+    }
+
     /// Takes the packet of a program stream at byte `at` of the file.
     pub fn take_program(&mut self, at: u64, packet: &ps::Packet) {
         let known = |stream: &Elementary| stream.stated.pid == packet.stream;

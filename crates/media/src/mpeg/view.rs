@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use super::carrier::Carrier;
 use super::nal::{Family, LENGTH, Units};
 use super::pes::Stream;
 use super::ps;
 use super::sounds::{Frames, Framing, GAP};
-use super::ts::{self, Layout, Walker};
+use super::ts::{self, Walker};
 use crate::places::{Place, STEP};
 use crate::samples::{Sample, Samples, SamplesError};
 use crate::title::{Title, Track};
@@ -66,8 +67,7 @@ pub enum Filled {
 /// The making of some bytes of a view.
 #[derive(Debug)]
 pub struct Filling {
-    /// `None`: it is a program stream.
-    layout: Option<Layout>,
+    carrier: Carrier,
     len: u64,
     range: Range<u64>,
     parts: Vec<Part>,
@@ -88,7 +88,7 @@ impl Filling {
         let Some(view) = title.view else {
             return Ok(None);
         };
-        let layout = Layout::of(view.packet);
+        let carrier = Carrier::of_view(view.packet);
         let place = |track: &Track, at: u64| track.places.get(usize::try_from(at).ok()?);
         let mut parts = Vec::new();
         let mut wanted = len..0;
@@ -123,7 +123,7 @@ impl Filling {
         wanted.end = wanted.end.saturating_add(MORE).min(len);
         wanted.start = wanted.start.min(wanted.end);
         Ok(Some(Filling {
-            layout,
+            carrier,
             len,
             range,
             parts,
@@ -165,16 +165,23 @@ impl Filling {
             })
             .collect();
         let start = self.wanted.start;
-        match self.layout {
-            Some(layout) => {
+        match self.carrier {
+            Carrier::Transport(layout) => {
                 Walker::new(layout).walk(file, is_end, |within, packet| {
                     self.take(start + within as u64, &packet, &mut streams);
                 });
             }
-            None => {
+            Carrier::Program => {
                 ps::walk(file, is_end, |within, packet| {
                     self.take_program(start + within as u64, &packet, &mut streams);
                 });
+            }
+            Carrier::Nothing => {
+                for (part, gathered) in self.parts.iter().zip(&mut streams) {
+                    let within = usize::try_from(part.from.file.saturating_sub(start));
+                    let bytes = within.ok().and_then(|within| file.get(within..));
+                    gathered.add(part.from.file, bytes.unwrap_or_default());
+                }
             }
         }
         for (part, gathered) in self.parts.iter().zip(&streams) {

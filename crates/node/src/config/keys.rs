@@ -114,11 +114,34 @@ pub struct Pool {
     pub compare: bool,
 }
 
+/// Pictures a second: "25", or a fraction such as "30000/1001".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct FrameRate(pub u32, pub u32);
+
+impl TryFrom<String> for FrameRate {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<FrameRate, String> {
+        let (count, seconds) = text.split_once('/').unwrap_or((&text, "1"));
+        let number = |part: &str| part.trim().parse::<u32>().ok().filter(|number| *number > 0);
+        match (number(count), number(seconds)) {
+            (Some(count), Some(seconds)) if (1..=300).contains(&(count / seconds)) => {
+                Ok(FrameRate(count, seconds))
+            }
+            _ => Err(format!(
+                "{text:?} is no number of pictures a second from 1 to 300, such as \"25\" or \"30000/1001\""
+            )),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Index {
     pub memory: ByteSize,
     pub beginning: ByteSize,
+    pub frame_rate: FrameRate,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -300,6 +323,7 @@ impl Default for Index {
         Index {
             memory: ByteSize::mib(64),
             beginning: ByteSize::gib(1),
+            frame_rate: FrameRate(25, 1),
         }
     }
 }

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use reelway_catalogue::index_path;
+use reelway_media::IndexOptions;
 use serde_json::json;
 
 /// Flags of `reelway index`.
@@ -36,7 +37,7 @@ pub fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let mut failed = false;
     let mut documents = Vec::new();
     for path in &flags.files {
-        match index_path(path) {
+        match index_path(path, IndexOptions::default()) {
             Ok((identity, index)) if flags.json => {
                 documents.push(document::document(
                     path,

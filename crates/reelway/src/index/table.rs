@@ -26,6 +26,7 @@ pub fn print(path: &Path, size: u64, index: &Index) {
             reelway_media::Container::Matroska => "Matroska",
             reelway_media::Container::TransportStream => "MPEG transport stream",
             reelway_media::Container::ProgramStream => "MPEG program stream",
+            reelway_media::Container::ElementaryStream => "elementary stream",
         }
     );
     if let Some(layout) = layout(path) {

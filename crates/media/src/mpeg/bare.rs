@@ -1,0 +1,259 @@
+//! Streams of pictures that are files by themselves: what they are, and when their pictures are shown, which only they tell.
+
+use super::clock::RATE;
+use super::coded::is_sequence;
+use super::nal::{Family, Units};
+use super::parameters::Parameters;
+use super::pictures::Counted;
+use super::psi::Coding;
+use super::sequence::Shape;
+
+/// No picture is shown so many places away from where it is decoded (ITU-T H.264 A.3.1: at most 16 are kept).
+const FURTHEST: i32 = 64;
+/// Pictures a second that a stream may state.
+const MOST_A_SECOND: u64 = 300;
+
+/// What a file is that begins with these bytes; `None`: no stream of pictures.
+pub fn coding(head: &[u8]) -> Option<Coding> {
+    let zeros = head.iter().take_while(|byte| **byte == 0).count();
+    if !(2..=8).contains(&zeros) || head.get(zeros) != Some(&1) {
+        return None;
+    }
+    let mut units = Units::default();
+    let mut units = std::iter::from_fn(|| units.next(head, true)).map(|unit| &head[unit]);
+    let first = units.next()?;
+    if is_sequence(first) {
+        return Some(Coding::MpegVideo);
+    }
+    // Such a file begins with parameter sets, or with a delimiter or SEI ahead of them.
+    let family = match first[0] {
+        0x27 | 0x47 | 0x67 | 0x09 | 0x06 => Family::H264,
+        0x40 | 0x42 | 0x46 | 0x4e => Family::H265,
+        _ => return None,
+    };
+    let mut parameters = Parameters::new(family);
+    std::iter::once(first)
+        .chain(units)
+        .for_each(|unit| parameters.take(unit));
+    parameters.shape?;
+    Some(match family {
+        Family::H264 => Coding::H264,
+        Family::H265 => Coding::H265,
+    })
+}
+
+/// How long a picture is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    /// Ticks.
+    pub ticks: u32,
+    /// Ticks a second.
+    pub timescale: u32,
+}
+
+impl Period {
+    /// Of so many pictures a second, which is a fraction; of [`RATE`] ticks a second where that is exact.
+    fn of((count, seconds): (u32, u32)) -> Option<Period> {
+        let ticks = u64::from(RATE) * u64::from(seconds);
+        let is_likely = count >= seconds && u64::from(count) <= MOST_A_SECOND * u64::from(seconds);
+        if seconds == 0 || !is_likely {
+            return None;
+        }
+        Some(match ticks.is_multiple_of(count.into()) {
+            true => Period {
+                ticks: (ticks / u64::from(count)) as u32,
+                timescale: RATE,
+            },
+            false => Period {
+                ticks: seconds,
+                timescale: count,
+            },
+        })
+    }
+}
+
+/// What is known of when pictures are shown.
+#[derive(Debug)]
+pub struct Bare {
+    /// Pictures a second where the stream does not state it.
+    usual: (u32, u32),
+    period: Option<Period>,
+    order: Order,
+}
+
+impl Bare {
+    /// Of a stream that has so many pictures a second if it does not state it.
+    pub fn new(usual: (u32, u32)) -> Bare {
+        Bare {
+            usual,
+            period: None,
+            order: Order::default(),
+        }
+    }
+
+    /// How long its pictures are shown; `None` before the first one.
+    pub fn period(&self) -> Option<Period> {
+        self.period
+    }
+
+    /// Takes the next picture in the order of decoding: when it is decoded, in ticks.
+    pub fn take(&mut self, counted: Counted, shape: Option<Shape>) -> i64 {
+        let period = *self.period.get_or_insert_with(|| {
+            let stated = shape.and_then(|shape| Period::of(shape.rate?));
+            let usual = Period {
+                ticks: RATE / 25,
+                timescale: RATE,
+            };
+            stated.or(Period::of(self.usual)).unwrap_or(usual)
+        });
+        let at = i64::from(self.order.len()) * i64::from(period.ticks);
+        self.order.take(counted);
+        at
+    }
+
+    /// For each picture, how long it waits from being decoded to being shown, in ticks; `None`: their order cannot be.
+    pub fn waits(&mut self) -> Option<impl Iterator<Item = i32>> {
+        let ticks = self.period.map_or(0, |period| period.ticks as i32);
+        let places = std::mem::take(&mut self.order).waits()?;
+        Some(places.into_iter().map(move |places| places * ticks))
+    }
+}
+
+/// The order in which pictures are shown, by their counts (ITU-T H.264 8.2.1, H.265 8.3.1).
+#[derive(Debug, Default)]
+struct Order {
+    /// For each picture of sequences that have ended: places from where it is decoded to where it is shown.
+    moves: Vec<i32>,
+    /// Counts of those of the sequence that has not ended.
+    counts: Vec<i64>,
+    /// The count of the last picture that others refer to: what is stated of it, and the rest.
+    low: u32,
+    high: i64,
+}
+
+impl Order {
+    fn len(&self) -> u32 {
+        (self.moves.len() + self.counts.len()) as u32
+    }
+
+    fn take(&mut self, picture: Counted) {
+        if picture.begins || self.len() == 0 {
+            self.end();
+            (self.low, self.high) = (picture.low, 0);
+        }
+        let whole = 1i64 << picture.bits;
+        let apart = i64::from(picture.low) - i64::from(self.low);
+        // It counts on by less than half of what its bits can say.
+        let high = match apart {
+            _ if -apart >= whole / 2 => self.high + whole,
+            _ if apart > whole / 2 => self.high - whole,
+            _ => self.high,
+        };
+        // Without bits it is shown in the order of decoding.
+        self.counts.push(match picture.bits {
+            0 => self.counts.len() as i64,
+            _ => high + i64::from(picture.low),
+        });
+        if picture.referred {
+            (self.low, self.high) = (picture.low, high);
+        }
+    }
+
+    /// Ends a sequence.
+    fn end(&mut self) {
+        let counts = std::mem::take(&mut self.counts);
+        let mut shown: Vec<usize> = (0..counts.len()).collect();
+        shown.sort_by_key(|nth| counts[*nth]);
+        let begin = self.moves.len();
+        self.moves.resize(begin + counts.len(), 0);
+        for (place, nth) in shown.into_iter().enumerate() {
+            self.moves[begin + nth] = place as i32 - nth as i32;
+        }
+    }
+
+    /// For each picture, places from where it is decoded to where it is shown when none is late; `None`: they are too many.
+    fn waits(mut self) -> Option<Vec<i32>> {
+        self.end();
+        let first = self.moves.iter().copied().min().unwrap_or(0);
+        if self.moves.iter().any(|moved| moved.abs() > FURTHEST) {
+            return None;
+        }
+        self.moves.iter_mut().for_each(|moved| *moved -= first);
+        Some(self.moves)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn picture(count: i64, begins: bool, referred: bool) -> Counted {
+        Counted {
+            begins,
+            low: (count & 15) as u32,
+            bits: 4,
+            referred,
+        }
+    }
+
+    #[test]
+    fn pictures_are_shown_as_they_count() {
+        let mut order = Order::default();
+        // I P B B P B B of two sequences; counts go on beyond their four bits.
+        for _ in 0..2 {
+            for (nth, count) in [0, 6, 2, 4, 12, 8, 10, 18, 14, 16].into_iter().enumerate() {
+                let referred = count % 6 == 0;
+                order.take(picture(count, nth == 0, referred));
+            }
+        }
+        let once = [1, 3, 0, 0, 3, 0, 0, 3, 0, 0];
+        assert_eq!(order.waits(), Some([once, once].concat()));
+    }
+
+    #[test]
+    fn pictures_ahead_of_the_first_in_the_order_of_showing_are_shown_before_it() {
+        let mut order = Order::default();
+        for (count, referred) in [
+            (0i64, true),
+            (-4, false),
+            (-2, false),
+            (6, true),
+            (2, false),
+        ] {
+            order.take(picture(count, false, referred));
+        }
+        assert_eq!(order.waits(), Some(vec![3, 0, 0, 2, 0]));
+    }
+
+    #[test]
+    fn rates_are_exact() {
+        let ticks = |rate| Period::of(rate).map(|period| (period.ticks, period.timescale));
+        assert_eq!(ticks((25, 1)), Some((3600, 90_000)));
+        assert_eq!(ticks((30_000, 1001)), Some((3003, 90_000)));
+        assert_eq!(ticks((24_000, 1001)), Some((1001, 24_000)));
+        assert_eq!(ticks((0, 1)), None);
+        assert_eq!(ticks((25, 0)), None);
+        assert_eq!(ticks((90_000, 1)), None);
+        assert_eq!(ticks((1, 2)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_picture_has_its_place(
+            counts in prop::collection::vec((0u32..16, any::<bool>(), prop::bool::weighted(0.1)), 0..200),
+        ) {
+            let mut order = Order::default();
+            for (low, referred, begins) in &counts {
+                order.take(Counted { begins: *begins, low: *low, bits: 4, referred: *referred });
+            }
+            if let Some(waits) = order.waits() {
+                let mut shown: Vec<i32> = (0..).zip(&waits).map(|(nth, wait)| nth + wait).collect();
+                shown.sort_unstable();
+                prop_assert!(waits.iter().all(|wait| *wait >= 0));
+                let first = shown.first().copied().unwrap_or(0);
+                prop_assert!(shown.into_iter().eq((first..).take(counts.len())));
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Streams of pictures that are files by themselves have the pictures of the films they were taken from, at the same times.
+
+use std::path::Path;
+use std::time::Duration;
+
+use reelway_media::{Container, Index};
+use reelway_tests::films::{self, temp_dir};
+use reelway_tests::players::{ffmpeg, run};
+
+use super::transport::{bodies, view};
+use super::{for_each, index, samples};
+
+/// What follows `-i FILM -map 0:v`.
+fn write(from: &Path, how: &[&str], to: &Path) {
+    let input = from.to_str().expect("UTF-8");
+    let mut arguments = vec!["-i", input, "-map", "0:v:0"];
+    arguments.extend(how);
+    arguments.push(to.to_str().expect("UTF-8"));
+    run(ffmpeg(arguments), Duration::from_secs(60)).expect("a stream");
+}
+
+/// Of each picture, when it is shown after the first one, in milliseconds, and whether decoders may start at it.
+fn shown(index: &Index) -> Vec<(f64, bool)> {
+    let all = samples(index, 0);
+    let first = all.iter().map(|sample| sample.3).min().unwrap_or(0);
+    let scale = f64::from(index.title.tracks[0].timescale);
+    all.iter()
+        .map(|sample| ((sample.3 - first) as f64 * 1e3 / scale, sample.4))
+        .collect()
+}
+
+/// The stream by itself is the one in the film.
+fn compare(film: &Path, how: &[&str], extension: &str) -> Result<(), String> {
+    let dir = temp_dir("elementary");
+    let path = dir.path().join("stream").with_extension(extension);
+    write(film, how, &path);
+    let (mine, theirs) = (index(&path), index(film));
+    let mine = mine.map_err(|error| error.to_string())?;
+    let theirs = theirs.map_err(|error| error.to_string())?;
+    if mine.title.container != Container::ElementaryStream || !mine.title.notes.is_empty() {
+        return Err(format!(
+            "{:?}: {:?}",
+            mine.title.container, mine.title.notes
+        ));
+    }
+    let (own, other) = (shown(&mine), shown(&theirs));
+    if own.len() != other.len() {
+        return Err(format!("{} pictures of {}", own.len(), other.len()));
+    }
+    for (nth, (own, other)) in own.iter().zip(&other).enumerate() {
+        if (own.0 - other.0).abs() > 1.0 || own.1 != other.1 {
+            return Err(format!("picture {nth} is {own:?}, in the film {other:?}"));
+        }
+    }
+    // Whole samples, but for parameter sets, which a film in MP4 has elsewhere.
+    let own_view = view(&path, &mine);
+    let own = bodies(&own_view, &mine, 0);
+    match theirs.title.view {
+        Some(_) => {
+            let their_view = view(film, &theirs);
+            match own == bodies(&their_view, &theirs, 0) {
+                true => Ok(()),
+                false => Err("its pictures are others".into()),
+            }
+        }
+        None => {
+            let bytes = std::fs::read(film).expect("the film");
+            let theirs = bodies(&bytes, &theirs, 0);
+            let ends = own
+                .iter()
+                .zip(theirs)
+                .all(|(own, theirs)| own.ends_with(&theirs[theirs.len() / 2..]));
+            match ends {
+                true => Ok(()),
+                false => Err("its pictures are others".into()),
+            }
+        }
+    }
+}
+
+#[test]
+fn pictures_are_shown_as_in_the_film_they_come_from() {
+    let films = [
+        ("transport", "h264"),
+        ("transport_dolby", "h264"),
+        ("transport_hevc", "hevc"),
+        ("transport_mpeg2", "mpeg2video"),
+        ("program_dvd", "mpeg2video"),
+        ("system", "mpeg1video"),
+        ("progressive", "h264"),
+        ("hvc1", "hevc"),
+    ];
+    let all: Vec<_> = films.iter().map(|(name, _)| films::film(name)).collect();
+    for_each(&all, |film| {
+        let (_, format) = films
+            .iter()
+            .find(|(name, _)| *name == film.name)
+            .expect("it");
+        compare(&film.path, &["-c", "copy", "-f", format], "bin")
+    });
+}
+
+#[test]
+fn orders_and_rates_of_all_kinds_are_told() {
+    let x264 = |rate: &str, parameters: &str| {
+        format!(
+            "-fps_mode cfr -r {rate} -c:v libx264 -preset veryfast -pix_fmt yuv420p -x264-params {parameters}"
+        )
+    };
+    let x265 = |rate: &str, parameters: &str| {
+        format!(
+            "-fps_mode cfr -r {rate} -c:v libx265 -preset ultrafast -pix_fmt yuv420p -x265-params log-level=error:{parameters}"
+        )
+    };
+    let ways = [
+        (
+            "h264",
+            x264("24000/1001", "keyint=30:bframes=5:b-pyramid=normal"),
+        ),
+        // Decoders start at pictures that others refer across; one sequence, whose counts begin again and again.
+        ("h264", x264("60", "keyint=20:open-gop=1:bframes=3")),
+        ("h264", x264("12.5", "keyint=250:bframes=0")),
+        ("h264", x264("25", "keyint=25:bframes=2:tff=1")),
+        (
+            "hevc",
+            x265(
+                "30000/1001",
+                "keyint=25:rc-lookahead=12:bframes=8:b-pyramid=1",
+            ),
+        ),
+        ("hevc", x265("50", "keyint=25:no-open-gop=1:bframes=0")),
+        (
+            "mpeg2video",
+            "-fps_mode cfr -r 30000/1001 -c:v mpeg2video -g 15 -bf 2".to_owned(),
+        ),
+        (
+            "mpeg1video",
+            "-fps_mode cfr -r 24 -c:v mpeg1video -g 12 -bf 0".to_owned(),
+        ),
+    ];
+    let dir = temp_dir("orders");
+    for (nth, (format, how)) in ways.iter().enumerate() {
+        let film = dir.path().join(format!("{nth}.mkv"));
+        write(
+            &films::film("progressive").path,
+            &how.split(' ').collect::<Vec<_>>(),
+            &film,
+        );
+        compare(&film, &["-c", "copy", "-f", format], "bin").expect(how);
+    }
+}
