@@ -3,8 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::title::Sound;
-
 /// The objectTypeIndication by which `esds` names it. Nobody has registered it; ffmpeg and GPAC write and read it.
 pub(crate) const OBJECT_TYPE: u8 = 0xdd;
 /// Bytes of an identification header (section 4.2.2).
@@ -18,15 +16,15 @@ const COMMENTS: [u8; 16] = *b"\x03vorbis\0\0\0\0\0\0\0\0\x01";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VorbisConfig {
     /// The identification header.
-    pub identification: Vec<u8>,
+    identification: [u8; IDENTIFICATION],
     /// The setup header.
-    pub setup: Vec<u8>,
+    setup: Vec<u8>,
 }
 
 impl VorbisConfig {
     /// Reads three headers behind each other, ahead of which stand their number less one and the lengths of the first two, in
     /// bytes of which all but the last are 255. Comments are passed over: some hold whole pictures.
-    pub(crate) fn parse(bytes: &[u8]) -> Option<(VorbisConfig, Sound)> {
+    pub fn parse(bytes: &[u8]) -> Option<VorbisConfig> {
         let mut bytes = bytes.strip_prefix(&[2])?;
         let mut length = || {
             let full = bytes.iter().take_while(|byte| **byte == 255).count();
@@ -43,15 +41,22 @@ impl VorbisConfig {
         if !is_known || setup.len() > MOST_SETUP {
             return None;
         }
-        let sound = Sound {
-            channels: head[11].into(),
-            rate: u32::from_le_bytes([head[12], head[13], head[14], head[15]]),
-        };
         let config = VorbisConfig {
-            identification: head.to_vec(),
+            identification: *head,
             setup: setup.to_vec(),
         };
-        (sound.channels > 0 && sound.rate > 0).then_some((config, sound))
+        (config.channels() > 0 && config.rate() > 0).then_some(config)
+    }
+
+    /// Channels.
+    pub fn channels(&self) -> u8 {
+        self.identification[11]
+    }
+
+    /// Samples a second.
+    pub fn rate(&self) -> u32 {
+        let head = &self.identification;
+        u32::from_le_bytes([head[12], head[13], head[14], head[15]])
     }
 
     /// The three headers, one after the other, and where the second and third begin.
@@ -92,10 +97,10 @@ mod tests {
     #[test]
     fn comments_of_any_length_are_passed_over() {
         for comments in [0, 1, 254, 255, 256, 510, 70_000] {
-            let (config, sound) = VorbisConfig::parse(&headers(comments)).unwrap();
-            assert_eq!((sound.channels, sound.rate), (2, 44_100));
+            let config = VorbisConfig::parse(&headers(comments)).unwrap();
+            assert_eq!((config.channels(), config.rate()), (2, 44_100));
             assert_eq!(config.setup, b"\x05vorbis and what follows");
-            assert_eq!(VorbisConfig::parse(&config.laced()), Some((config, sound)));
+            assert_eq!(VorbisConfig::parse(&config.laced()), Some(config));
         }
     }
 

@@ -323,10 +323,9 @@ fn enhanced_ac3_says_whether_a_packet_has_a_whole_frame_or_a_part_of_how_many() 
 }
 
 fn vorbis() -> Codec {
-    Codec::Vorbis(VorbisConfig {
-        identification: [&b"\x01vorbis"[..], &[7; 23]].concat(),
-        setup: b"\x05vorbis and what follows".to_vec(),
-    })
+    let setup = b"\x05vorbis and what follows";
+    let laced = [&[2, 30, 0][..], b"\x01vorbis", &[7; 23], setup].concat();
+    Codec::Vorbis(VorbisConfig::parse(&laced).expect("headers of Vorbis"))
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub fn make(track: &Stated, frame: &[u8]) -> Result<Entry, String> {
         }
         "A_OPUS" => heard(b"Opus", &dops(private).ok_or_else(missing)?),
         "A_VORBIS" => {
-            let (config, _) = VorbisConfig::parse(private).ok_or_else(missing)?;
+            let config = VorbisConfig::parse(private).ok_or_else(missing)?;
             heard(b"mp4a", &decoder(VORBIS, 0x15, &config.laced()))
         }
         "A_FLAC" => heard(b"fLaC", &dfla(private).ok_or_else(missing)?),

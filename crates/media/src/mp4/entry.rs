@@ -314,7 +314,13 @@ fn mp4a(esds_box: &Boxed, said: Sound) -> Result<Result<(Codec, Sound), String>,
     }
     if esds.object_type == VORBIS {
         let known = VorbisConfig::parse(esds.specific);
-        let known = known.map(|(config, sound)| (Codec::Vorbis(config), sound));
+        let known = known.map(|config| {
+            let sound = Sound {
+                channels: config.channels().into(),
+                rate: config.rate(),
+            };
+            (Codec::Vorbis(config), sound)
+        });
         return Ok(known.ok_or_else(|| "Vorbis sound without its configuration".into()));
     }
     let other = match esds.object_type {
