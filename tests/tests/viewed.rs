@@ -187,3 +187,72 @@ fn the_file_of_a_viewed_film_is_served_as_it_is() {
     assert_eq!(answer.headers["content-type"], "video/mp2t");
     assert_eq!(answer.body, std::fs::read(&film.path).expect("the film"));
 }
+
+/// A film, the stream of picture in it as a file by itself, and the name of that.
+const BY_THEMSELVES: [(&str, &str, &str); 4] = [
+    ("progressive", "h264", "stream.264"),
+    ("transport_hevc", "hevc", "stream.265"),
+    ("transport_mpeg2", "mpeg2video", "stream.m2v"),
+    ("system", "mpeg1video", "stream.m1v"),
+];
+
+#[test]
+fn streams_of_picture_by_themselves_arrive_as_in_the_films_they_come_from() {
+    let library = films::library(&[]);
+    for (film, format, name) in BY_THEMSELVES {
+        let folder = library.path().join(film);
+        std::fs::create_dir(&folder).expect("a folder");
+        let (from, to) = (films::film(film).path, folder.join(name));
+        let (from, to) = (from.to_str().expect("UTF-8"), to.to_str().expect("UTF-8"));
+        let arguments = ["-i", from, "-map", "0:v:0", "-c", "copy", "-f", format, to];
+        run(ffmpeg(arguments), Duration::from_secs(60)).expect(film);
+    }
+    let server = Options::new(library.path()).set("http.ahead", 3600).start();
+    server.wait_indexed();
+    std::thread::scope(|scope| {
+        for (film, ..) in BY_THEMSELVES {
+            let server = &server;
+            scope.spawn(move || arrives_by_itself(server, film));
+        }
+    });
+}
+
+/// The stream of this film's picture arrives as in the film.
+fn arrives_by_itself(server: &Server, film: &str) {
+    let picture = ["-map", "0:v:0"];
+    let path = films::film(film).path;
+    let theirs = decode(&[], path.to_str().expect("UTF-8"), &picture, false);
+    let hls = server.http_url(&format!("{film}/stream/hls/main.m3u8"));
+    let dash = server.http_url(&format!("{film}/stream/dash/main.mpd"));
+    let rtsp = server.rtsp_url(&format!("{film}/stream"));
+    for (before, url) in [
+        (&[][..], hls),
+        (&[][..], dash),
+        (&["-rtsp_transport", "tcp"][..], rtsp),
+    ] {
+        let mine = decode(before, &url, &picture, false);
+        // ffmpeg leaves out or mistimes what it must not decode at both ends.
+        let (mine, theirs, edge) = (&mine[&0], &theirs[&0], 4);
+        let start = theirs.iter().position(|frame| frame.1 == mine[edge].1);
+        let start = start.unwrap_or_else(|| panic!("{url}: other pictures"));
+        let count = mine.len() - 2 * edge;
+        assert!(
+            theirs.len() - count <= 4 * edge,
+            "{url}: {count} pictures came"
+        );
+        let apart = |nth: usize| theirs[start + nth].0 - mine[edge + nth].0;
+        for nth in 0..count {
+            assert_eq!(
+                theirs[start + nth].1,
+                mine[edge + nth].1,
+                "{url}: picture {nth}"
+            );
+            let off = apart(nth) - apart(0);
+            // Of packets of MPEG-1, ffmpeg's decoder counts times otherwise than its demultiplexer.
+            assert!(
+                film == "system" || off.abs() < 0.002,
+                "{url}: off by {off} s"
+            );
+        }
+    }
+}

@@ -38,7 +38,7 @@ impl IndexErrorKind {
         match self {
             IndexErrorKind::Incomplete => "wait until it is copied whole, or copy it again",
             IndexErrorKind::UnknownContainer => {
-                "only MP4, Matroska, and MPEG transport and program streams are served; remux it with `ffmpeg -i FILM -c copy FILM.mp4`"
+                "only MP4, Matroska, MPEG transport and program streams, and streams of H.264, H.265 and MPEG picture are served; remux it with `ffmpeg -i FILM -c copy FILM.mp4`"
             }
             IndexErrorKind::Damaged => {
                 "copy it again, or have it repaired with `ffmpeg -i FILM -c copy NEW.mp4`"

@@ -12,6 +12,8 @@ use super::sequence::Shape;
 const FURTHEST: i32 = 64;
 /// Pictures a second that a stream may state.
 const MOST_A_SECOND: u64 = 300;
+/// Ticks a second that a stream may count its pictures in: what a picture waits fits its record.
+const FINEST: u32 = 10_000_000;
 
 /// What a file is that begins with these bytes; `None`: no stream of pictures.
 pub fn coding(head: &[u8]) -> Option<Coding> {
@@ -26,7 +28,7 @@ pub fn coding(head: &[u8]) -> Option<Coding> {
         return Some(Coding::MpegVideo);
     }
     // Such a file begins with parameter sets, or with a delimiter or SEI ahead of them.
-    let family = match first[0] {
+    let family = match *first.first()? {
         0x27 | 0x47 | 0x67 | 0x09 | 0x06 => Family::H264,
         0x40 | 0x42 | 0x46 | 0x4e => Family::H265,
         _ => return None,
@@ -56,7 +58,7 @@ impl Period {
     fn of((count, seconds): (u32, u32)) -> Option<Period> {
         let ticks = u64::from(RATE) * u64::from(seconds);
         let is_likely = count >= seconds && u64::from(count) <= MOST_A_SECOND * u64::from(seconds);
-        if seconds == 0 || !is_likely {
+        if seconds == 0 || count > FINEST || !is_likely {
             return None;
         }
         Some(match ticks.is_multiple_of(count.into()) {
@@ -236,6 +238,7 @@ mod tests {
         assert_eq!(ticks((25, 0)), None);
         assert_eq!(ticks((90_000, 1)), None);
         assert_eq!(ticks((1, 2)), None);
+        assert_eq!(ticks((u32::MAX, u32::MAX / 25)), None);
     }
 
     proptest! {
