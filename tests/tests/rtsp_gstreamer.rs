@@ -36,14 +36,20 @@ fn decoded(lines: &[Line], thrown_away: usize) {
         };
         let came = units().count();
         let outside = units().filter(|line| line.at.is_none()).count();
-        let shown = lines
+        let shown: Vec<Option<f64>> = lines
             .iter()
             .filter(|line| line.run == run && of(&line.frame))
-            .count();
+            .map(|line| line.at)
+            .collect();
+        let missing: Vec<Option<f64>> = units()
+            .map(|line| line.at)
+            .filter(|at| !shown.contains(at))
+            .collect();
+        let shown = shown.len();
         let lost = outside.min(OUTSIDE) + if run == last { 0 } else { thrown_away };
         assert!(
             shown + lost >= came && shown > 0,
-            "run {run}: {came} pictures came, {shown} were shown"
+            "run {run}: {came} pictures came, {shown} were shown; not those of {missing:?}"
         );
     }
 }

@@ -29,6 +29,7 @@ mod start;
 mod stats;
 mod streams;
 pub mod summary;
+mod views;
 mod vtime;
 mod yardstick;
 
@@ -73,6 +74,16 @@ const EXPERIMENTS: &[Experiment] = &[
         minutes: 4,
         pages: &[Page {
             name: "streams",
+            args: &[],
+        }],
+    },
+    Experiment {
+        name: "views",
+        about: "films that are read through a view, against the same in MP4; the index of a recording of a day",
+        run: views::run,
+        minutes: 8,
+        pages: &[Page {
+            name: "views",
             args: &[],
         }],
     },

@@ -1,0 +1,82 @@
+//! A recording of a day: indexed, opened from its index, and sought in.
+
+use std::path::Path;
+
+use anyhow::Context;
+use reelway_catalogue::{Growth, IndexFile, index_path};
+use reelway_media::IndexOptions;
+use serde_json::json;
+
+use super::made;
+use crate::bed::machine::memory_of;
+use crate::report::{Figure, Report};
+use crate::stats::Spread;
+
+/// How often it is opened, and sought in.
+const TIMES: u32 = 51;
+/// Minutes of an hour.
+const MINUTES: u32 = 60;
+
+/// Measures it, and takes it away.
+pub fn measure(report: &mut Report, folder: &Path, hours: u32) -> anyhow::Result<()> {
+    let (minute, path) = (folder.join("minute.ts"), folder.join("day.ts"));
+    made::film(&minute, "320x180", 60, "150k")?;
+    let again = (hours * MINUTES - 1).to_string();
+    made::remux(&minute, &["-stream_loop", &again], &[], &path).context("a long recording")?;
+
+    let before = peak_from_now()?;
+    let start = reelway_clock::now();
+    let (identity, index) = index_path(&path, IndexOptions::default())?;
+    let took = reelway_clock::now().since(start);
+    let taken = memory_of(std::process::id())?.1.saturating_sub(before);
+    let samples: u32 = index.title.tracks.iter().map(|track| track.samples).sum();
+    let file = IndexFile::path_for(folder, &identity);
+    let growth = Growth::default();
+    IndexFile::write(&file, &identity, &index.title, &index.tables, growth)?;
+    drop(index);
+
+    let (mut opening, mut seeking) = (Vec::new(), Vec::new());
+    for nth in 0..TIMES {
+        let start = reelway_clock::now();
+        let (title, samples) = IndexFile::open(&file, &identity)?;
+        let opened = reelway_clock::now();
+        let at = title.duration / i64::from(TIMES) * i64::from(nth * 37 % TIMES);
+        for (number, track) in title.tracks.iter().enumerate() {
+            track.sync_sample_at(number, at, &samples)?;
+            track.read_group(number, track.group_at(at), &samples)?;
+        }
+        opening.push(opened.since(start).as_secs_f64() * 1e3);
+        seeking.push(reelway_clock::now().since(opened).as_secs_f64() * 1e3);
+    }
+    let (opening, seeking) = (Spread::of(opening), Spread::of(seeking));
+    report.figures.extend([
+        Figure::at_most("day_open", opening.median, "ms", 200.0).spread(opening.low, opening.high),
+        Figure::at_most("day_seek", seeking.median, "ms", 20.0).spread(seeking.low, seeking.high),
+        Figure::at_most(
+            "day_index_memory",
+            taken as f64 / f64::from(1 << 20),
+            "MiB",
+            16.0,
+        ),
+    ]);
+    let bytes = std::fs::metadata(&path)?.len();
+    report.text.push(format!(
+        "  A transport stream of {hours} hours: {:.2} GB, {samples} samples, indexed in {:.1} s; its index file has {:.0} MiB. \
+         Opened {TIMES} times, and sought in at as many places.",
+        bytes as f64 / 1e9,
+        took.as_secs_f64(),
+        std::fs::metadata(&file)?.len() as f64 / f64::from(1 << 20),
+    ));
+    report.details.insert("day_bytes".into(), json!(bytes));
+    report.details.insert("day_samples".into(), json!(samples));
+    for path in [minute, path, file] {
+        std::fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+/// Memory in use now; the most there was is counted anew from here on.
+fn peak_from_now() -> anyhow::Result<u64> {
+    std::fs::write("/proc/self/clear_refs", "5").context("/proc/self/clear_refs")?;
+    Ok(memory_of(std::process::id())?.0)
+}
