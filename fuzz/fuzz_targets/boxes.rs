@@ -17,7 +17,7 @@ fn make_view(film: &[u8], index: &Index) {
     };
     let len = film.len() as u64;
     let block = BLOCK.max(view.bytes / PARTS);
-    let mut at = 0;
+    let (mut at, mut room) = (0, Vec::new());
     while at < view.bytes {
         let end = (at + block).min(view.bytes);
         let filling = Filling::new(&index.title, &index.tables, len, at..end);
@@ -27,7 +27,7 @@ fn make_view(film: &[u8], index: &Index) {
             let wanted = filling.wanted();
             assert!(wanted.end <= len);
             let bytes = &film[wanted.start as usize..wanted.end as usize];
-            match filling.fill(bytes, &mut into) {
+            match filling.fill(bytes, &mut into, &mut room) {
                 Filled::Whole => break,
                 Filled::More => assert!(filling.wanted().end > wanted.end),
                 Filled::Different => panic!("bytes {at} to {end} of the view are different"),

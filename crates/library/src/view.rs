@@ -52,8 +52,8 @@ impl Making for Part {
         self.0.wanted()
     }
 
-    fn make(&mut self, file: &[u8], into: &mut [u8]) -> io::Result<bool> {
-        match self.0.fill(file, into) {
+    fn make(&mut self, file: &[u8], into: &mut [u8], room: &mut Vec<Vec<u8>>) -> io::Result<bool> {
+        match self.0.fill(file, into, room) {
             Filled::Whole => Ok(true),
             Filled::More => Ok(false),
             Filled::Different => Err(different()),

@@ -28,10 +28,11 @@ fn view(file: &[u8], index: &Index, range: Range<u64>) -> (Vec<u8>, usize) {
         .expect("samples")
         .expect("a view");
     let mut into = vec![0xaa; (range.end - range.start) as usize];
+    let mut room = Vec::new();
     for reads in 1.. {
         let wanted = filling.wanted();
         let bytes = &file[wanted.start as usize..wanted.end as usize];
-        match filling.fill(bytes, &mut into) {
+        match filling.fill(bytes, &mut into, &mut room) {
             Filled::Whole => return (into, reads),
             Filled::More => assert!(filling.wanted().end > wanted.end),
             Filled::Different => panic!("{range:?} is different"),
@@ -177,7 +178,7 @@ fn a_file_that_is_another_than_the_indexed_one_is_noticed() {
     other.resize(file.len(), 0);
     let other = &other[wanted.start as usize..wanted.end as usize];
     assert_eq!(
-        filling.fill(other, &mut vec![0; bytes as usize]),
+        filling.fill(other, &mut vec![0; bytes as usize], &mut Vec::new()),
         Filled::Different
     );
 }

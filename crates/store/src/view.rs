@@ -29,8 +29,8 @@ const MAKERS: usize = 2;
 /// Blocks that are made at once; each keeps some of the file's in memory meanwhile.
 const DEPTH: usize = 8;
 
-/// Room for bytes of a file that a thread keeps for the next block.
-const MOST_KEPT: usize = 4 << 20;
+/// Bytes of room that a thread keeps for the next block, at most.
+const MOST_KEPT: usize = 8 << 20;
 
 /// How a view is made of a file.
 pub trait View: Send + Sync + std::fmt::Debug + 'static {
@@ -49,11 +49,12 @@ pub trait Making: Send {
     /// Which bytes of the file are needed for them.
     fn wanted(&self) -> Range<u64>;
 
-    /// Makes them of those bytes; false: [`Making::wanted`] has become more.
+    /// Makes them of those bytes; false: [`Making::wanted`] has become more. `room` is for what is in between, and is kept
+    /// from block to block: memory that is given back and taken again costs as much as making a block.
     ///
     /// # Errors
     /// The file is not the one that the view is of.
-    fn make(&mut self, file: &[u8], into: &mut [u8]) -> io::Result<bool>;
+    fn make(&mut self, file: &[u8], into: &mut [u8], room: &mut Vec<Vec<u8>>) -> io::Result<bool>;
 }
 
 /// Which of these are views of a file.
@@ -114,18 +115,28 @@ struct Job {
 }
 
 fn work(jobs: &Mutex<Receiver<Job>>) {
-    let mut bytes = Vec::new();
+    let mut room = Room::default();
     loop {
         let job = lock(jobs).recv();
         let Ok(job) = job else {
             return;
         };
         supervise::inject("view");
-        job.go_on(&mut bytes);
-        if bytes.capacity() > MOST_KEPT {
-            bytes = Vec::new();
+        job.go_on(&mut room);
+        let kept = room.parts.iter().map(Vec::capacity).sum::<usize>();
+        if room.file.capacity() + kept > MOST_KEPT {
+            room = Room::default();
         }
     }
+}
+
+/// Room that a thread has for a block in the making.
+#[derive(Default)]
+struct Room {
+    /// For bytes of the file.
+    file: Vec<u8>,
+    /// For what is made of them.
+    parts: Vec<Vec<u8>>,
 }
 
 /// A view of an open file.
@@ -187,18 +198,19 @@ impl BlockSource for Viewed {
 }
 
 impl Job {
-    /// Takes the next step; `bytes` is room for those of the file.
-    fn go_on(mut self, bytes: &mut Vec<u8>) {
+    /// Takes the next step.
+    fn go_on(mut self, room: &mut Room) {
         let offset = self.fill.offset();
         let making = match self.begun.take() {
             None => self.source.view.make(self.fill.range()),
             Some((mut making, span)) => {
-                bytes.clear();
+                room.file.clear();
                 span.slices(span.range())
-                    .for_each(|slice| bytes.extend_from_slice(slice));
+                    .for_each(|slice| room.file.extend_from_slice(slice));
                 drop(span);
                 let len = self.fill.len();
-                match making.make(bytes, &mut self.fill.buffer()[..len]) {
+                let into = &mut self.fill.buffer()[..len];
+                match making.make(&room.file, into, &mut room.parts) {
                     Ok(true) => return self.fill.finish(Ok(())),
                     Ok(false) => Ok(making),
                     Err(error) => Err(error),

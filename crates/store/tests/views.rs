@@ -51,7 +51,7 @@ impl Making for Part {
         }
     }
 
-    fn make(&mut self, file: &[u8], into: &mut [u8]) -> io::Result<bool> {
+    fn make(&mut self, file: &[u8], into: &mut [u8], _room: &mut Vec<Vec<u8>>) -> io::Result<bool> {
         if self.is_other {
             return Err(io::Error::other("another file"));
         }

@@ -20,7 +20,7 @@ pub fn view(path: &Path, index: &Index) -> Vec<u8> {
     let file = File::open(path).expect("the film");
     let len = file.metadata().expect("its length").len();
     let bytes = index.title.view.expect("a view").bytes;
-    let mut all = Vec::new();
+    let (mut all, mut room) = (Vec::new(), Vec::new());
     while (all.len() as u64) < bytes {
         let at = all.len() as u64;
         let range = at..(at + BLOCK).min(bytes);
@@ -32,7 +32,7 @@ pub fn view(path: &Path, index: &Index) -> Vec<u8> {
             let mut raw = vec![0; (wanted.end - wanted.start) as usize];
             file.read_exact_at(&mut raw, wanted.start)
                 .expect("its bytes");
-            match filling.fill(&raw, &mut into) {
+            match filling.fill(&raw, &mut into, &mut room) {
                 Filled::Whole => break,
                 Filled::More => {}
                 Filled::Different => panic!("another film from byte {at} of the view on"),

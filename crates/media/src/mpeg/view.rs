@@ -136,9 +136,9 @@ impl Filling {
         self.wanted.clone()
     }
 
-    /// Makes the bytes, of those that are wanted of the file.
-    pub fn fill(&mut self, file: &[u8], into: &mut [u8]) -> Filled {
-        let is_end = self.wanted.end == self.len;
+    /// Makes the bytes, of those that are wanted of the file. What is gathered on the way is put into `room`, which is best kept
+    /// for the next part.
+    pub fn fill(&mut self, file: &[u8], into: &mut [u8], room: &mut Vec<Vec<u8>>) -> Filled {
         let size = self.wanted.end - self.wanted.start;
         if file.len() as u64 != size || into.len() as u64 != self.range.end - self.range.start {
             return Filled::Different;
@@ -149,42 +149,63 @@ impl Filling {
             .parts
             .iter()
             .map(|part| {
-                let bytes: u64 = part
-                    .samples
-                    .iter()
-                    .map(|sample| u64::from(sample.size))
-                    .sum();
+                let sizes = part.samples.iter().map(|sample| u64::from(sample.size));
                 // Of samples as others say they are, no more than the file can have.
-                let most = (self.wanted.end - self.wanted.start).min(bytes);
+                let most = size.min(sizes.sum());
+                let mut bytes = room.pop().unwrap_or_default();
+                bytes.clear();
+                bytes.reserve(most as usize);
                 Gathered {
                     stream: Stream::default(),
-                    bytes: Vec::with_capacity(most as usize),
+                    bytes,
                     ends: Vec::new(),
                     latest: part.from.file,
                 }
             })
             .collect();
+        self.gather(file, &mut streams);
+        let filled = self.put(into, &streams);
+        // The next part takes the last one first.
+        room.extend(streams.into_iter().rev().map(|gathered| gathered.bytes));
+        if filled == Filled::More {
+            // Twice as much, so that it does not take many attempts.
+            let more = size.max(STEP);
+            self.wanted.end = self.wanted.end.saturating_add(more).min(self.len);
+        }
+        filled
+    }
+}
+
+impl Filling {
+    /// Gathers what the file has of each stream.
+    fn gather(&self, file: &[u8], streams: &mut [Gathered]) {
+        let is_end = self.wanted.end == self.len;
         let start = self.wanted.start;
         match self.carrier {
             Carrier::Transport(layout) => {
                 Walker::new(layout).walk(file, is_end, |within, packet| {
-                    self.take(start + within as u64, &packet, &mut streams);
+                    self.take(start + within as u64, &packet, streams);
                 });
             }
             Carrier::Program => {
                 ps::walk(file, is_end, |within, packet| {
-                    self.take_program(start + within as u64, &packet, &mut streams);
+                    self.take_program(start + within as u64, &packet, streams);
                 });
             }
             Carrier::Nothing => {
-                for (part, gathered) in self.parts.iter().zip(&mut streams) {
+                for (part, gathered) in self.parts.iter().zip(streams) {
                     let within = usize::try_from(part.from.file.saturating_sub(start));
                     let bytes = within.ok().and_then(|within| file.get(within..));
                     gathered.add(part.from.file, bytes.unwrap_or_default());
                 }
             }
         }
-        for (part, gathered) in self.parts.iter().zip(&streams) {
+    }
+
+    /// Puts what was gathered where it belongs.
+    fn put(&self, into: &mut [u8], streams: &[Gathered]) -> Filled {
+        let is_end = self.wanted.end == self.len;
+        for (part, gathered) in self.parts.iter().zip(streams) {
             let bytes = &gathered.bytes[..];
             let mut out = Out {
                 range: &self.range,
@@ -203,20 +224,13 @@ impl Filling {
             };
             match whole {
                 Some(true) => {}
-                Some(false) if !is_end => {
-                    // Twice as much, so that it does not take many attempts.
-                    let more = (self.wanted.end - self.wanted.start).max(STEP);
-                    self.wanted.end = self.wanted.end.saturating_add(more).min(self.len);
-                    return Filled::More;
-                }
+                Some(false) if !is_end => return Filled::More,
                 _ => return Filled::Different,
             }
         }
         Filled::Whole
     }
-}
 
-impl Filling {
     /// Takes the packet of a transport stream at byte `at` of the file.
     fn take(&self, at: u64, packet: &ts::Packet, streams: &mut [Gathered]) {
         for (part, gathered) in self.parts.iter().zip(streams) {
