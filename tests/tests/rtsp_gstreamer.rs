@@ -9,9 +9,9 @@ use rtsp_viewers::{
     Expected, Line, seeks_and_pauses, seeks_and_pauses_where, watch_with, without_holes,
 };
 
-/// Pictures that may not be shown of those that rtspsrc stamps outside what it plays: two to four were seen on a starved
-/// machine.
-const OUTSIDE: usize = 8;
+/// Pictures that may not be shown of those that rtspsrc stamps wrongly, mostly outside what it plays: one to four were seen on a
+/// starved machine. That packets have the right times is tested with other viewers.
+const MISTIMED: usize = 8;
 
 /// Units of a track that rtspsrc may throw away at a pause over UDP. It stops reading its sockets when PAUSE is answered. What
 /// lies in them by then it reads after the next PLAY, whose RTP-Info names the first packet that counts (`seqnum-base`): what
@@ -23,8 +23,8 @@ fn thrown_away_at_a_pause(protocol: &str) -> usize {
 
 /// What comes is decoded: in the last run every picture, in those before all but what the seek
 /// throws away on its way (the latency, and what the decoder holds to bring it in order). Of those
-/// that rtspsrc stamps outside what it plays, as after a seek on a starved machine, the first may not
-/// be shown ([`OUTSIDE`] at most). One of the place before the seek may have lost what it is decoded
+/// that rtspsrc stamps wrongly, as after a seek on a starved machine, the first may not
+/// be shown ([`MISTIMED`] at most). One of the place before the seek may have lost what it is decoded
 /// from.
 fn decoded(lines: &[Line], thrown_away: usize) {
     let last = lines.last().expect("lines").run;
@@ -35,21 +35,22 @@ fn decoded(lines: &[Line], thrown_away: usize) {
             of_run.filter(|line| of(&line.unit))
         };
         let came = units().count();
-        let outside = units().filter(|line| line.at.is_none()).count();
-        let shown: Vec<Option<f64>> = lines
+        // The first may also be stamped by what the place before the seek was counted by: seconds after those that follow it.
+        let next = units().skip(1).map(|line| line.at);
+        let mistimed = units().zip(next.chain([None])).filter(|(line, next)| {
+            let is_after = |(at, next): (f64, f64)| at > next + 1.0;
+            line.at.is_none() || line.at.zip(*next).is_some_and(is_after)
+        });
+        let mistimed = mistimed.count();
+        let shown = lines
             .iter()
             .filter(|line| line.run == run && of(&line.frame))
-            .map(|line| line.at)
-            .collect();
-        let missing: Vec<Option<f64>> = units()
-            .map(|line| line.at)
-            .filter(|at| !shown.contains(at))
-            .collect();
-        let shown = shown.len();
-        let lost = outside.min(OUTSIDE) + if run == last { 0 } else { thrown_away };
+            .count();
+        let lost = mistimed.min(MISTIMED) + if run == last { 0 } else { thrown_away };
         assert!(
             shown + lost >= came && shown > 0,
-            "run {run}: {came} pictures came, {shown} were shown; not those of {missing:?}"
+            "run {run}: {came} pictures came, {shown} were shown: {:?}",
+            units().map(|line| line.at).collect::<Vec<_>>()
         );
     }
 }
