@@ -17,6 +17,7 @@ pub mod film;
 mod http;
 mod index;
 mod lvscache;
+mod made;
 mod memory;
 mod mssc;
 mod pages;

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::arguments::arguments;
 use crate::bed::{Folder, packages};
+use crate::made::{ffmpeg, text};
 use crate::report::{Figure, Report};
 use crate::stats::Spread;
 
@@ -65,18 +66,6 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn ffmpeg(arguments: &[&str]) -> anyhow::Result<()> {
-    let mut command = Command::new("ffmpeg");
-    command
-        .args(["-v", "error", "-nostdin", "-y"])
-        .args(arguments);
-    let output = command.output().context("starting ffmpeg")?;
-    if !output.status.success() {
-        bail!("ffmpeg: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(())
-}
-
 /// Makes a film: a minute, many times.
 fn make(folder: &Path, path: &Path, codecs: &[&str]) -> anyhow::Result<()> {
     let short = folder
@@ -118,10 +107,6 @@ fn make(folder: &Path, path: &Path, codecs: &[&str]) -> anyhow::Result<()> {
         form,
         path,
     ])
-}
-
-fn text(path: &Path) -> anyhow::Result<&str> {
-    path.to_str().context("a path that is not UTF-8")
 }
 
 fn measure(report: &mut Report, id: &str, name: &str, path: &Path) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use reelway_media::{IndexOptions, index_with};
 
-use super::made;
+use crate::made;
 use crate::report::{Figure, Report};
 
 /// Measures a file with cues, and one without.

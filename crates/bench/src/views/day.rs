@@ -7,8 +7,8 @@ use reelway_catalogue::{Growth, IndexFile, index_path};
 use reelway_media::IndexOptions;
 use serde_json::json;
 
-use super::made;
 use crate::bed::machine::memory_of;
+use crate::made;
 use crate::report::{Figure, Report};
 use crate::stats::Spread;
 

@@ -3,36 +3,20 @@
 //!
 //! | file | what lives there |
 //! |---|---|
+//! | `args.rs` | its arguments |
 //! | `day.rs` | a recording of a day: indexed, opened from its index, and sought in |
 //! | `asked.rs` | how much of a Matroska file its index is made of |
 //! | `serving.rs` | a film served through a view, and the same film in MP4 |
-//! | `made.rs` | films made by ffmpeg |
 
+mod args;
 mod asked;
 mod day;
-mod made;
 mod serving;
 
+use self::args::Args;
 use crate::arguments::arguments;
 use crate::bed::{Folder, packages};
 use crate::report::Report;
-
-/// What films that are read through a view cost, against the same films in MP4
-#[derive(clap::Parser)]
-struct Args {
-    /// Viewers of one film, and then of as many films
-    #[arg(long, default_value_t = 100)]
-    viewers: usize,
-    /// Seconds that they watch
-    #[arg(long, default_value_t = 20)]
-    seconds: u32,
-    /// Rounds, in each of which every case comes once
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Hours of the long recording
-    #[arg(long, default_value_t = 24)]
-    hours: u32,
-}
 
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {

@@ -11,8 +11,9 @@ use reelway_node::process::Server;
 use reelway_yardstick::rtsp;
 use serde_json::json;
 
-use super::{Args, made};
+use super::args::Args;
 use crate::bed::cores;
+use crate::made;
 use crate::report::{Figure, Report};
 use crate::stats::Spread;
 

@@ -1,0 +1,18 @@
+//! The arguments of the experiment.
+
+/// What films that are read through a view cost, against the same films in MP4
+#[derive(clap::Parser)]
+pub struct Args {
+    /// Viewers of one film, and then of as many films
+    #[arg(long, default_value_t = 100)]
+    pub viewers: usize,
+    /// Seconds that they watch
+    #[arg(long, default_value_t = 20)]
+    pub seconds: u32,
+    /// Rounds, in each of which every case comes once
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+    /// Hours of the long recording
+    #[arg(long, default_value_t = 24)]
+    pub hours: u32,
+}
