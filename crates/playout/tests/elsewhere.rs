@@ -112,6 +112,54 @@ fn many_that_are_missed_are_sent_again_by_the_burst_rule_and_no_slower() {
 }
 
 #[test]
+fn a_group_that_was_left_behind_is_fetched_back_while_its_packets_can_be_in_time() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add_by(1, 3000, STEP, Carriage::UdpV4, true);
+    world.run(world.now + 50 * MS);
+    world.go(1);
+    let begins = world.now;
+    let group = world.packets[&0] as u64;
+    // Half a second after the last packet of the first group.
+    let at = begins + (group + 50) * 10 * MS;
+    world.run(at);
+    world.wanted.clear();
+    let last_of_first = 65_000u16.wrapping_add(group as u16 - 1);
+    world.lane.missed(1, 0, &[last_of_first]);
+    world.run(at + 50 * MS);
+    let back: Vec<_> = world
+        .wanted
+        .iter()
+        .filter(|(_, want)| want.group == 0)
+        .map(|(when, want)| (*when, want.deadline, want.urgent, want.leads))
+        .collect();
+    let [(when, deadline, true, false)] = back[..] else {
+        panic!("{back:?} of groups of {group}");
+    };
+    assert!(when <= at + 2 * MS, "{} ns later", when - at);
+    assert_eq!(deadline, when + 200 * MS);
+    let [(again, 1, packet)] = world.again[..] else {
+        panic!("{:?}", world.again);
+    };
+    assert_eq!(u64::from(packet), group - 1);
+    assert!((when + 3 * MS..=when + 5 * MS).contains(&again));
+    // Two seconds after the last packet of the group was due, none of it can be in time.
+    let ended = begins + group * 10 * MS;
+    for (after, fetched) in [(1_990, true), (2_010, false)] {
+        let mut world = World::new(vec![3 * MS], Vec::new());
+        world.add_by(1, 3000, STEP, Carriage::UdpV4, true);
+        world.run(world.now + 50 * MS);
+        world.go(1);
+        world.run(ended + after * MS);
+        world.wanted.clear();
+        world.lane.missed(1, 0, &[last_of_first]);
+        world.run(world.now + 50 * MS);
+        let back = world.wanted.iter().any(|(_, want)| want.group == 0);
+        assert_eq!(back, fetched, "{after} ms after");
+    }
+    assert!(in_order(&world, world.sent(1).len() as u16));
+}
+
+#[test]
 fn a_packet_for_which_the_kernel_had_no_room_is_sent_again_in_the_next_millisecond() {
     let mut world = World::new(vec![3 * MS], Vec::new());
     world.add_by(1, 100, STEP, Carriage::UdpV4, true);

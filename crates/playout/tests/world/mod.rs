@@ -114,6 +114,10 @@ pub struct World {
     pub writes: Vec<(u64, u32)>,
     /// No frame is needed by another one.
     pub droppable: bool,
+    /// Groups that were asked for: when, and what of them.
+    pub wanted: Vec<(u64, Want)>,
+    /// Packets of each group that came.
+    pub packets: HashMap<usize, usize>,
     /// Packets sent again: when, of which stream, and their numbers in their groups.
     pub again: Vec<(u64, StreamId, u32)>,
 }
@@ -150,6 +154,8 @@ impl World {
             room: u32::MAX,
             writes: Vec::new(),
             droppable: false,
+            wanted: Vec::new(),
+            packets: HashMap::new(),
             again: Vec::new(),
         }
     }
@@ -222,6 +228,7 @@ impl World {
                 }
                 Effect::Want(want) => {
                     self.serial += 1;
+                    self.wanted.push((self.now, want));
                     let takes = World::next_of(&self.takes, self.serial).unwrap_or(0);
                     let at = (self.now + takes, self.serial);
                     self.coming.insert(at, (id, want));
@@ -252,6 +259,7 @@ impl World {
         for frame in &mut Arc::make_mut(&mut plan.plan).frames {
             frame.droppable |= self.droppable;
         }
+        self.packets.insert(want.group, plan.plan.packets.len());
         let group = Arc::new(Group::new(plan, Nothing));
         let which = (want.epoch, want.track, want.group);
         self.lane.planned(id, which, Ok(group), self.now);
@@ -301,6 +309,7 @@ impl World {
             self.lane.resent(&lost, Some(1014), self.now);
             self.act();
         }
+        self.act();
     }
 
     /// Hands to a connection what it takes.
