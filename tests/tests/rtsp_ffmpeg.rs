@@ -1,10 +1,10 @@
 //! What ffmpeg receives over RTSP equals the film, of every film that can go over RTP: NAL units,
 //! access units of the sound, decoded pictures, presentation times.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use reelway_tests::boxes::Movie;
@@ -54,17 +54,36 @@ impl Case {
         })
     }
 
+    /// Everything ffmpeg makes of its file, which is asked for once.
+    fn file(&self) -> Arc<Received> {
+        static KNOWN: LazyLock<Mutex<HashMap<&str, Arc<Received>>>> = LazyLock::new(Mutex::default);
+        let known = KNOWN.lock().unwrap().get(self.film.name).cloned();
+        known.unwrap_or_else(|| {
+            let path = path_text(&self.film.path);
+            let mut file = self.receive(self.film.read_whole(), path);
+            if self.is_hevc() {
+                file.nals = without_declared_sei(file.nals, &self.film.path);
+            }
+            let file = Arc::new(file);
+            KNOWN
+                .lock()
+                .unwrap()
+                .insert(self.film.name, Arc::clone(&file));
+            file
+        })
+    }
+
+    fn is_hevc(&self) -> bool {
+        self.stream("video")
+            .is_some_and(|stream| stream.codec == "hevc")
+    }
+
     fn check(&self, transport: &str) {
         let name = self.film.name;
-        let path = path_text(&self.film.path);
-        let mut file = self.receive(self.film.read_whole(), path);
+        let file = self.file();
         let over = ["-rtsp_transport", transport, "-buffer_size", "4000000"];
         let mut wire = self.receive(&over, &self.url);
-        if self
-            .stream("video")
-            .is_some_and(|stream| stream.codec == "hevc")
-        {
-            file.nals = without_declared_sei(file.nals, &self.film.path);
+        if self.is_hevc() {
             wire.nals = without_declared_sei(wire.nals, &self.film.path);
         }
         equal(name, "NAL unit", &wire.nals, &file.nals);

@@ -44,7 +44,7 @@ pub use index::{Index, IndexOptions, Step};
 pub use index_error::{IndexError, IndexErrorKind};
 pub use indexer::{Indexer, ReadIndexError, index_with, is_read_whole};
 pub use language::bcp47;
-pub use mpeg::{Filled, Filling};
+pub use mpeg::{Filled, Filling, opus_frame};
 pub use paged::{Paged, Record, WORDS};
 pub use places::{Place, Places, STEP, View};
 pub use samples::{RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, TimedSample};

@@ -1,6 +1,6 @@
 //! Opus over RTP (RFC 7587): one Opus packet in each RTP packet.
 
-use reelway_media::{Codec, OpusConfig, TimedSample, Track};
+use reelway_media::{Codec, OpusConfig, TimedSample, Track, opus_frame};
 
 use crate::bytes::Bytes;
 use crate::error::{PlanError, Unsupported};
@@ -91,7 +91,7 @@ fn split(
         return Err(too_long);
     }
     let lone = out.keep(&[toc & !3]);
-    let step = frame_ticks(toc);
+    let step = i64::from(opus_frame(toc));
     for (nth, &len) in (0..).zip(lens) {
         let ticks = i64::from(nth) * step;
         let later = ticks * 1_000_000_000 / i64::from(CLOCK_RATE);
@@ -108,15 +108,6 @@ fn split(
         });
     }
     Ok(())
-}
-
-/// Ticks that a frame lasts, by the configuration in the TOC byte (RFC 6716 table 2).
-fn frame_ticks(toc: u8) -> i64 {
-    match toc >> 3 {
-        silk @ 0..12 => [480, 960, 1920, 2880][usize::from(silk % 4)],
-        hybrid @ 12..16 => [480, 960][usize::from(hybrid % 2)],
-        celt => [120, 240, 480, 960][usize::from(celt % 4)],
-    }
 }
 
 /// The bytes of an Opus packet.

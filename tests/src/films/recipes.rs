@@ -181,6 +181,11 @@ pub(super) const RECIPES: &[Recipe] = &[
         "@both @plain -f mpegts -mpegts_flags latm",
     ),
     streamed(
+        "transport_opus",
+        "sound of Opus",
+        "@both @x264 -c:a libopus -ac 2 -b:a 64k -f mpegts",
+    ),
+    streamed(
         "transport_hevc",
         "H.265 with an open GOP",
         "@both @x265 @x265p @aac -f mpegts",

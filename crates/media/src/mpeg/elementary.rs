@@ -107,6 +107,7 @@ impl Elementary {
             Coding::Adts => sounds(Framing::Adts),
             Coding::Latm => sounds(Framing::Latm),
             Coding::Dolby => sounds(Framing::Dolby),
+            Coding::Opus(channels) => sounds(Framing::Opus(channels)),
             Coding::Other(_) => return None,
         };
         Some(Elementary {

@@ -8,7 +8,7 @@
 //!
 //! [`carrier`] says what the streams lie in, and [`reader`] goes through the file once: [`ts`] and [`ps`] take packets apart,
 //! [`psi`] says which streams there are, [`pes`] what time it is; [`elementary`] puts a stream together again. [`pictures`] (with
-//! [`parameters`] and [`sequence`]), [`coded`] and [`sounds`] (with [`latm`]) find the samples in it. [`clock`] lays their times on
+//! [`parameters`] and [`sequence`]), [`coded`] and [`sounds`] (with [`latm`] and [`opus`]) find the samples in it. [`clock`] lays their times on
 //! one line, [`bare`] tells them where nothing states them, and [`film`] makes tracks of it. Beside that, [`multiplex`] makes one
 //! track of all packets of a transport stream as they are.
 
@@ -21,6 +21,7 @@ mod film;
 mod latm;
 mod multiplex;
 mod nal;
+mod opus;
 mod parameters;
 mod pes;
 mod pictures;
@@ -35,5 +36,6 @@ mod view;
 
 pub(crate) use carrier::Carrier;
 pub(crate) use multiplex::MOST_TABLES;
+pub use opus::opus_frame;
 pub(crate) use reader::Reader;
 pub use view::{Filled, Filling};

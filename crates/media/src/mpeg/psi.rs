@@ -32,6 +32,8 @@ pub enum Coding {
     Latm,
     /// AC-3 or E-AC-3.
     Dolby,
+    /// Opus of so many channels.
+    Opus(u8),
     /// What cannot be played, in words.
     Other(&'static str),
 }
@@ -299,13 +301,25 @@ fn coding(kind: u8, descriptors: &[(u8, &[u8])]) -> Coding {
         0x06 if described(0x6a) || described(0x7a) => Coding::Dolby,
         0x06 if registered(b"AC-3") || registered(b"EAC3") => Coding::Dolby,
         0x06 if registered(b"HEVC") => Coding::H265,
-        0x06 if registered(b"Opus") => Coding::Other("Opus sound"),
+        0x06 if registered(b"Opus") => opus(descriptors),
         0x06 if registered(b"AV01") => Coding::Other("AV1 picture"),
         0x06 if described(0x7b) => Coding::Other("DTS sound"),
         0x06 if described(0x56) => Coding::Other("teletext"),
         0x06 if described(0x59) => Coding::Other("subtitles as pictures"),
         0x05 | 0x06 | 0x0b..=0x0d | 0x86..=0x89 => Coding::Other("private data"),
         _ => Coding::Other("a stream of an unknown type"),
+    }
+}
+
+/// Opus, whose descriptor of DVB has an extension that tells its channels (ETSI_TS_opus 0.1.3).
+fn opus(descriptors: &[(u8, &[u8])]) -> Coding {
+    let stated = descriptors.iter().find_map(|(tag, body)| match body {
+        [0x80, channels, ..] if *tag == 0x7f => Some(*channels),
+        _ => None,
+    });
+    match stated {
+        Some(channels @ 1..=2) => Coding::Opus(channels),
+        _ => Coding::Other("Opus sound of more than two channels"),
     }
 }
 

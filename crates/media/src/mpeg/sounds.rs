@@ -1,9 +1,9 @@
-//! Frames of sound in a stream: AAC with ADTS headers (ISO/IEC 14496-3 1.A.2.2) or in LATM ([`super::latm`]), AC-3 and E-AC-3 (ETSI TS 102 366 4.3, E.1.2),
+//! Frames of sound in a stream: AAC with ADTS headers (ISO/IEC 14496-3 1.A.2.2) or in LATM ([`super::latm`]), Opus ([`super::opus`]), AC-3 and E-AC-3 (ETSI TS 102 366 4.3, E.1.2),
 //! MPEG-1 and MPEG-2 (ISO/IEC 11172-3 2.4.2.3, 13818-3 2.4.2.3).
 
 use std::borrow::Cow;
 
-use super::latm;
+use super::{latm, opus};
 use crate::mp4::AAC_RATES;
 use crate::sample_entry::{dac3, dec3, decoder, esds, sound};
 
@@ -52,6 +52,8 @@ pub enum Framing {
     Dolby,
     /// MPEG-1 and MPEG-2, all layers.
     Mpeg,
+    /// Opus of so many channels.
+    Opus(u8),
 }
 
 /// A frame that was found.
@@ -208,6 +210,12 @@ impl Framing {
                 joins: false,
                 blocks: 6,
             }),
+            Framing::Opus(_) => opus::control(bytes).map(|control| Head {
+                len: control.len + control.packet,
+                before: control.len,
+                joins: false,
+                blocks: 6,
+            }),
             Framing::Adts => {
                 if head[0] != 0xff || head[1] & 0xf6 != 0xf0 {
                     return None;
@@ -265,6 +273,7 @@ impl Framing {
                 let esds = esds(&config.specific);
                 Some(entry(b"mp4a", rate, length, config.channels, &esds))
             }
+            Framing::Opus(channels) => opus::kind(frame, channels),
             Framing::Adts => {
                 let head = beginning(frame);
                 let object = (head[2] >> 6) + 1;

@@ -39,6 +39,7 @@ impl How {
             (Codec::MpegAudio(_), _) => How::Frames(Framing::Mpeg),
             (Codec::Aac(_), _) => How::Aac,
             (Codec::Ac3 | Codec::Eac3, _) => How::Frames(Framing::Dolby),
+            (Codec::Opus(config), _) => How::Frames(Framing::Opus(config.channels)),
             (_, Kind::Video | Kind::Audio) => return None,
         })
     }

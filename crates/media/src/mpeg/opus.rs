@@ -1,0 +1,127 @@
+//! Opus in transport streams (ETSI_TS_opus 0.1.3, a draft that all writers follow; RFC 6716): a control header stands before each
+//! packet.
+
+use crate::sample_entry::{boxed, sound};
+
+use super::sounds::Kind;
+
+/// Samples a second, whatever was encoded.
+const RATE: u32 = 48_000;
+/// No packet is longer (RFC 6716 section 3.2: 48 frames of 1275 bytes).
+const LONGEST: usize = 48 * 1275 + 200;
+
+/// A control header.
+pub struct Control {
+    /// Its bytes.
+    pub len: usize,
+    /// Bytes of the packet behind it.
+    pub packet: usize,
+    /// Samples that are decoded and not heard, at the beginning.
+    skipped: u16,
+}
+
+/// Reads a control header; `None`: it is none, or is not whole.
+pub fn control(bytes: &[u8]) -> Option<Control> {
+    let (prefix, mut rest) = bytes.split_first_chunk::<2>()?;
+    if prefix[0] != 0x7f || prefix[1] & 0xe0 != 0xe0 {
+        return None;
+    }
+    let mut packet = 0;
+    loop {
+        let (byte, more) = rest.split_first()?;
+        rest = more;
+        packet += usize::from(*byte);
+        if *byte != 255 {
+            break;
+        }
+    }
+    let mut trimmed = |flag: u8| -> Option<u16> {
+        if prefix[1] & flag == 0 {
+            return Some(0);
+        }
+        let (samples, more) = rest.split_first_chunk::<2>()?;
+        rest = more;
+        Some(u16::from_be_bytes(*samples) & 0x1fff)
+    };
+    let skipped = trimmed(0x10)?;
+    trimmed(0x08)?;
+    if prefix[1] & 0x04 != 0 {
+        let (length, more) = rest.split_first()?;
+        rest = more.get(usize::from(*length)..)?;
+    }
+    (packet > 0 && packet <= LONGEST).then_some(Control {
+        len: bytes.len() - rest.len(),
+        packet,
+        skipped,
+    })
+}
+
+/// What the first packet, with its control header, says of all; they have so many channels.
+pub fn kind(frame: &[u8], channels: u8) -> Option<Kind> {
+    let control = control(frame)?;
+    let length = samples(frame.get(control.len..)?)?;
+    let [high, low] = control.skipped.to_be_bytes();
+    // Version, channels, samples that are skipped, the rate that was encoded, gain, and the plain mapping of channels.
+    let dops = [0, channels, high, low, 0, 0, 0xbb, 0x80, 0, 0, 0];
+    let config = boxed(b"dOps", &[&dops]);
+    Some(Kind {
+        rate: RATE,
+        length,
+        entry: sound(b"Opus", RATE, channels.into(), &config),
+    })
+}
+
+/// Samples at 48 kHz of a frame of Opus, by the first byte of its packet (RFC 6716 table 2).
+pub fn opus_frame(first: u8) -> u32 {
+    match first >> 3 {
+        silk @ 0..12 => [480, 960, 1920, 2880][usize::from(silk % 4)],
+        hybrid @ 12..16 => [480, 960][usize::from(hybrid % 2)],
+        celt => [120, 240, 480, 960][usize::from(celt % 4)],
+    }
+}
+
+/// Samples of a packet, by the first bytes of it (RFC 6716 section 3.1).
+fn samples(packet: &[u8]) -> Option<u32> {
+    let first = *packet.first()?;
+    let frames = match first & 3 {
+        0 => 1,
+        1 | 2 => 2,
+        _ => u32::from(packet.get(1)? & 0x3f),
+    };
+    (frames > 0).then(|| opus_frame(first) * frames)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read_with_all_that_they_may_have() {
+        let plain = control(&[0x7f, 0xe0, 20, 1, 2, 3]).unwrap();
+        assert_eq!((plain.len, plain.packet, plain.skipped), (3, 20, 0));
+        let whole = [0x7f, 0xfc, 255, 255, 3, 0x01, 0x38, 0, 9, 2, 7, 7, 0xfc];
+        let whole = control(&whole).unwrap();
+        assert_eq!((whole.len, whole.packet, whole.skipped), (12, 513, 312));
+        for bytes in [
+            &[0x7f, 0xc0, 20][..],
+            &[0x7e, 0xe0, 20],
+            &[0x7f, 0xe0, 255],
+            &[0x7f, 0xf0, 9, 1],
+            &[0x7f, 0xe0, 0],
+        ] {
+            assert!(control(bytes).is_none(), "{bytes:02x?}");
+        }
+    }
+
+    #[test]
+    fn packets_last_as_their_first_byte_says() {
+        assert_eq!(samples(&[0xfc]), Some(960));
+        assert_eq!(samples(&[0xfd]), Some(1920));
+        assert_eq!(samples(&[0x0b, 3]), Some(3 * 960));
+        assert_eq!(samples(&[0x60]), Some(480));
+        assert_eq!(
+            (samples(&[]), samples(&[0xff]), samples(&[0xff, 0])),
+            (None, None, None)
+        );
+    }
+}
