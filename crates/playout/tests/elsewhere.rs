@@ -47,18 +47,25 @@ fn a_stream_that_moves_to_another_lane_goes_on_with_the_next_packet() {
 }
 
 #[test]
-fn a_lane_that_was_reset_serves_the_streams_that_come() {
-    let mut world = World::new(vec![3 * MS], Vec::new());
-    world.run(world.now + 7 * MS);
-    world.lane.reset(world.now);
-    world.add(1, 100, STEP);
-    world.run(world.now + 50 * MS);
-    world.go(1);
-    let begins = world.now;
-    world.run(begins + 10_000 * MS);
-    assert!(in_order(&world, 100));
-    let last = world.sent(1)[99].0;
-    assert!(last.abs_diff(begins + 990 * MS) <= MS, "{last}");
+fn a_lane_that_was_reset_serves_the_streams_that_come_as_a_new_one_does() {
+    let turns = [true, false].map(|is_reset| {
+        let mut world = World::new(vec![3 * MS], Vec::new());
+        world.run(world.now + 7 * MS);
+        match is_reset {
+            true => world.lane.reset(world.now),
+            false => world.lane = Lane::new(0, world.now),
+        }
+        world.add(1, 100, STEP);
+        world.run(world.now + 50 * MS);
+        world.go(1);
+        let begins = world.now;
+        world.run(begins + 10_000 * MS);
+        assert!(in_order(&world, 100));
+        let last = world.sent(1)[99].0;
+        assert!(last.abs_diff(begins + 990 * MS) <= MS, "{last}");
+        world.turns
+    });
+    assert!(turns[0] == turns[1], "it is looked at as often");
 }
 
 #[test]

@@ -114,6 +114,8 @@ pub struct World {
     pub writes: Vec<(u64, u32)>,
     /// No frame is needed by another one.
     pub droppable: bool,
+    /// When the lane was looked at.
+    pub turns: Vec<u64>,
     /// Groups that were asked for: when, and what of them.
     pub wanted: Vec<(u64, Want)>,
     /// Packets of each group that came.
@@ -154,6 +156,7 @@ impl World {
             room: u32::MAX,
             writes: Vec::new(),
             droppable: false,
+            turns: Vec::new(),
             wanted: Vec::new(),
             packets: HashMap::new(),
             again: Vec::new(),
@@ -287,6 +290,7 @@ impl World {
     }
 
     pub fn turn(&mut self) {
+        self.turns.push(self.now);
         self.lane.turn(self.now);
         let (mut jobs, mut connections) = (Vec::new(), Vec::new());
         while self.lane.poll(self.now, &mut jobs, &mut connections) {
