@@ -18,7 +18,6 @@ fn decode(before: &[&str], input: &str, map: &[&str], copied: bool) -> Decoded {
     let mut arguments = before.to_vec();
     arguments.extend(["-i", input]);
     arguments.extend(map);
-    // What decodes sound of layers II and III differs by container, the frames do not.
     arguments.extend(["-c:a", if copied { "copy" } else { "pcm_s16le" }]);
     arguments.extend([
         "-fps_mode",
@@ -54,9 +53,17 @@ fn decode(before: &[&str], input: &str, map: &[&str], copied: bool) -> Decoded {
     decoded
 }
 
-/// Whether a film has sound of MPEG-1.
-fn has_layers(film: &Film) -> bool {
-    ["transport_mpeg2", "transport_mp3", "program", "system"].contains(&film.name)
+/// Whether frames of a film's sound are compared as they came. What decodes layers II and III of MPEG differs by container; what a
+/// decoder of Opus makes of a packet depends on all that came before, and over RTP it is not told what to leave out at the beginning.
+fn has_frames_compared(film: &Film) -> bool {
+    let films = [
+        "transport_mpeg2",
+        "transport_mp3",
+        "transport_opus",
+        "program",
+        "system",
+    ];
+    films.contains(&film.name)
 }
 
 /// What a film's file gives.
@@ -70,7 +77,7 @@ fn file(film: &Film) -> Decoded {
         &[],
         film.path.to_str().expect("UTF-8"),
         map,
-        has_layers(film),
+        has_frames_compared(film),
     )
 }
 
@@ -137,8 +144,12 @@ fn every_film(
                 while let Some(film) = { left.lock().unwrap().pop() } {
                     let checked = catch_unwind(AssertUnwindSafe(|| {
                         let map = ["-map", "0:v:0", "-map", "0:a:0"];
-                        let received =
-                            decode(before, &url(&server, &film), &map, has_layers(&film));
+                        let received = decode(
+                            before,
+                            &url(&server, &film),
+                            &map,
+                            has_frames_compared(&film),
+                        );
                         same(&film, &received, edge);
                     }));
                     if checked.is_err() {
