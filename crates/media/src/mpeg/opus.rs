@@ -3,10 +3,8 @@
 
 use crate::sample_entry::{boxed, sound};
 
-use super::sounds::Kind;
-
 /// Samples a second, whatever was encoded.
-const RATE: u32 = 48_000;
+pub const RATE: u32 = 48_000;
 /// No packet is longer (RFC 6716 section 3.2: 48 frames of 1275 bytes).
 const LONGEST: usize = 48 * 1275 + 200;
 
@@ -56,19 +54,15 @@ pub fn control(bytes: &[u8]) -> Option<Control> {
     })
 }
 
-/// What the first packet, with its control header, says of all; they have so many channels.
-pub fn kind(frame: &[u8], channels: u8) -> Option<Kind> {
+/// What the first packet, with its control header, says of all: its samples, and the sample entry. They have so many channels.
+pub fn kind(frame: &[u8], channels: u8) -> Option<(u32, Vec<u8>)> {
     let control = control(frame)?;
     let length = samples(frame.get(control.len..)?)?;
     let [high, low] = control.skipped.to_be_bytes();
     // Version, channels, samples that are skipped, the rate that was encoded, gain, and the plain mapping of channels.
     let dops = [0, channels, high, low, 0, 0, 0xbb, 0x80, 0, 0, 0];
     let config = boxed(b"dOps", &[&dops]);
-    Some(Kind {
-        rate: RATE,
-        length,
-        entry: sound(b"Opus", RATE, channels.into(), &config),
-    })
+    Some((length, sound(b"Opus", RATE, channels.into(), &config)))
 }
 
 /// Samples at 48 kHz of a frame of Opus, by the first byte of its packet (RFC 6716 table 2).

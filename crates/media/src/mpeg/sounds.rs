@@ -273,7 +273,11 @@ impl Framing {
                 let esds = esds(&config.specific);
                 Some(entry(b"mp4a", rate, length, config.channels, &esds))
             }
-            Framing::Opus(channels) => opus::kind(frame, channels),
+            Framing::Opus(channels) => opus::kind(frame, channels).map(|(length, entry)| Kind {
+                rate: opus::RATE,
+                length,
+                entry,
+            }),
             Framing::Adts => {
                 let head = beginning(frame);
                 let object = (head[2] >> 6) + 1;
