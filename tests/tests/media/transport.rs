@@ -67,7 +67,7 @@ fn track<'a>(index: &'a Index, film: &Film, stream: &Stream) -> Result<(usize, &
 }
 
 /// NAL units of samples, without delimiters and parameter sets.
-fn units(samples: &[&[u8]], hevc: bool) -> Vec<Vec<u8>> {
+pub fn units(samples: &[&[u8]], hevc: bool) -> Vec<Vec<u8>> {
     let mut units = Vec::new();
     for sample in samples {
         let mut rest = *sample;
