@@ -34,6 +34,7 @@ export interface Film {
   protocols: Partial<Record<Protocol, string | null>>; // the reason where it does not play
   growing: boolean; // there may soon be more of it
   viewers: number;
+  rendition_of: string | null; // the film whose players may change to this one while they play
 }
 
 interface Spread {
@@ -72,6 +73,14 @@ export interface Subtitles {
   url: string; // WebVTT
 }
 
+/** Another rendition of a film. */
+export interface Rendition {
+  title: string;
+  video: Video | null;
+  bitrate: number | null; // bits a second
+  reason: string | null; // why players are not offered it
+}
+
 export interface Chapter {
   start: number; // seconds
   name: string | null;
@@ -83,6 +92,7 @@ export interface FilmDetail extends Film {
   tracks: Track[];
   chapters: Chapter[]; // in their order
   subtitles: Subtitles[];
+  renditions: Rendition[]; // but the film itself
   urls: Partial<Record<Protocol, string>> & { transport_stream?: string | null };
 }
 
@@ -269,7 +279,7 @@ export interface FilmsQuery {
 }
 
 export function films({ query, sort, page, perPage }: FilmsQuery, signal?: AbortSignal): Promise<FilmPage> {
-  const parameters = new URLSearchParams({ sort, page: String(page), per_page: String(perPage) });
+  const parameters = new URLSearchParams({ sort, page: String(page), per_page: String(perPage), renditions: "no" });
   if (query) parameters.set("q", query);
   return get(`/api/films?${parameters}`, signal);
 }

@@ -10,6 +10,7 @@ use reelway_sys::FileIdentity;
 use serde::{Deserialize, Serialize};
 
 use crate::growth::{First, Growing, Growth};
+use crate::sets::Set;
 use crate::subtitles::SubtitleFile;
 
 /// A film ready to be played.
@@ -102,6 +103,8 @@ pub struct Entry {
     pub via: Vec<String>,
     /// Files of subtitles beside it.
     pub subtitles: Vec<SubtitleFile>,
+    /// The other renditions of it, or the film that it is one of.
+    pub set: Set,
     /// Whether it plays.
     pub state: State,
     /// The recording as it was first indexed; `None`: it has not grown since.

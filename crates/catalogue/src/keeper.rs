@@ -20,7 +20,7 @@ use crate::growth::{self, First, Growing, Pace};
 use crate::index_file::IndexFile;
 use crate::indexing::{IndexingError, foreign_container};
 use crate::library::{Change, Shared};
-use crate::naming;
+use crate::sets::{self, Set};
 use crate::shelf::Found;
 
 /// How long to wait after a change for more of them before looking.
@@ -113,8 +113,14 @@ impl Keeper {
                 return Work::default();
             }
         };
-        let files: Vec<String> = found.iter().map(|found| found.file.clone()).collect();
-        let names = naming::names(&files);
+        let films = found.iter();
+        let films: Vec<_> = films
+            .map(|found| (found.file.as_str(), found.identity.size))
+            .collect();
+        let (names, sets): (Vec<String>, Vec<Set>) = sets::arrange(&films)
+            .into_iter()
+            .map(|named| (named.name, named.set))
+            .unzip();
         let mut change = Change::default();
         let grown = self.grown(&names, &found);
         let mut to_index = Vec::new();
@@ -123,7 +129,7 @@ impl Keeper {
         let there: HashSet<PathBuf> = found.iter().map(|found| found.path.clone()).collect();
         self.pace.retain(|path| there.contains(path));
         let mut library = lock(&self.shared.library);
-        for (name, found) in names.into_iter().zip(found) {
+        for ((name, set), found) in names.into_iter().zip(sets).zip(found) {
             let old = library.entries.remove(&name);
             supervise::inject("library.list");
             let entry = match old {
@@ -134,15 +140,16 @@ impl Keeper {
                 {
                     // Still being indexed: a panic ended the look that was to do it.
                     let open = matches!(old.state, State::NotReady { .. } | State::Indexing);
-                    let is_as_before = old.via == found.via && old.subtitles == found.subtitles;
-                    if old.subtitles != found.subtitles {
+                    let looks_alike = old.subtitles == found.subtitles && old.set == set;
+                    if !looks_alike {
                         change.changed.push(name.clone());
                     }
-                    let entry = match is_as_before {
+                    let entry = match looks_alike && old.via == found.via {
                         true => old,
                         false => Arc::new(Entry {
                             via: found.via.clone(),
                             subtitles: found.subtitles.clone(),
+                            set,
                             ..(*old).clone()
                         }),
                     };
@@ -156,7 +163,7 @@ impl Keeper {
                     if self.pace.is_due(&found.path, reelway_clock::now()) {
                         to_index.push((name.clone(), found.clone()));
                     }
-                    if old.subtitles != found.subtitles {
+                    if old.subtitles != found.subtitles || old.set != set {
                         change.changed.push(name.clone());
                     }
                     let first = match &old.state {
@@ -165,6 +172,7 @@ impl Keeper {
                     };
                     Arc::new(Entry {
                         subtitles: found.subtitles,
+                        set,
                         first: old.first.or(first),
                         growing: Some(Growing {
                             seen: reelway_clock::now(),
@@ -184,7 +192,11 @@ impl Keeper {
                         (State::Indexing, None)
                     });
                     let entry = new_entry(&name, &found, state);
-                    Arc::new(Entry { first, ..entry })
+                    Arc::new(Entry {
+                        set,
+                        first,
+                        ..entry
+                    })
                 }
             };
             entries.insert(name, entry);
@@ -282,6 +294,7 @@ impl Keeper {
         };
         let played = new_entry(name, found, State::Ready(Arc::new(summary)));
         *entry = Arc::new(Entry {
+            set: entry.set.clone(),
             identity,
             first: Some(first),
             growing: Some(Growing {
@@ -381,6 +394,7 @@ impl Keeper {
         };
         debug!(film = name, ?state, "indexed");
         *entry = Arc::new(Entry {
+            set: entry.set.clone(),
             first: entry.first,
             growing: entry.growing.map(|_| Growing {
                 seen: reelway_clock::now(),
@@ -436,6 +450,7 @@ fn new_entry(name: &str, found: &Found, state: State) -> Entry {
         identity: found.identity,
         via: found.via.clone(),
         subtitles: found.subtitles.clone(),
+        set: Set::default(),
         state,
         first: None,
         growing: None,

@@ -1,7 +1,8 @@
 //! Which films there are, and where their parts are.
 //!
 //! What lives here: the [`Catalogue`] trait that the protocols ask; [`Directory`], watched
-//! directories of film files, or films on another [`Shelf`]; [`Several`] of them as one; the names that films get from their paths; and the index files, in
+//! directories of film files, or films on another [`Shelf`]; [`Several`] of them as one; the names that films get from their paths; the sets of
+//! renditions that they make; and the index files, in
 //! which what was learnt of a film is kept so that it is learnt once; and the [`Placement`] trait, which says whether a film's
 //! viewers are sent to another server. Indexing itself is `media`'s;
 //! this room gives it the bytes.
@@ -23,6 +24,7 @@ mod local;
 mod naming;
 mod placement;
 mod scan;
+mod sets;
 mod several;
 mod shelf;
 mod subtitles;
@@ -42,6 +44,7 @@ pub use intake_error::IntakeError;
 pub use library::Change;
 pub use naming::is_film;
 pub use placement::{Alone, MOST_WATCHED, Place, Placement, Soon, Watched};
+pub use sets::Set;
 pub use several::Several;
 pub use shelf::{Found, Shelf};
 pub use subtitles::{SubtitleFile, SubtitleSource, SubtitleTrack, SubtitleTrackError};

@@ -207,21 +207,21 @@ impl Films {
         format!("\"{}\"", version(identity, self.options))
     }
 
-    /// Whether the catalogue knows a film of this name, whether it plays or not.
-    pub fn has(&self, name: &str) -> bool {
-        self.library.catalogue().entry(name).is_some()
+    /// What the catalogue knows of a film of this name, whether it plays or not.
+    pub fn entry(&self, name: &str) -> Option<Arc<Entry>> {
+        self.library.catalogue().entry(name)
     }
 
     /// Subtitles of a film. Files beside it may come and go while it stays.
     pub fn subtitles(&self, show: &Show) -> Vec<SubtitleTrack> {
-        let entry = self.library.catalogue().entry(&show.film.name);
+        let entry = self.entry(&show.film.name);
         let beside = entry.map_or_else(Vec::new, |entry| entry.subtitles.clone());
         SubtitleTrack::all(&beside, &show.film.title)
     }
 
     /// Servers by which a film comes here, the nearest first.
     pub fn via(&self, name: &str) -> Vec<String> {
-        let entry = self.library.catalogue().entry(name);
+        let entry = self.entry(name);
         entry.map_or_else(Vec::new, |entry| entry.via.clone())
     }
 
@@ -243,7 +243,7 @@ impl Films {
 
     /// How a film grows, if it is a recording that was seen to do so.
     pub fn recorded(&self, show: &Show) -> Option<Recorded> {
-        let entry = self.library.catalogue().entry(&show.film.name)?;
+        let entry = self.entry(&show.film.name)?;
         Some(Recorded {
             first: entry.first?,
             growing: entry.growing?,
@@ -262,7 +262,7 @@ impl Films {
     /// It is.
     pub fn check_whole(&self, show: &Show) -> Result<(), ShowError> {
         let name = &show.film.name;
-        match self.library.catalogue().entry(name) {
+        match self.entry(name) {
             Some(entry) if entry.is_begun() => {
                 let (name, reason) = (name.clone(), BEGUN.to_owned());
                 Err(OpenError::from(CatalogueError::NotReady { name, reason }).into())

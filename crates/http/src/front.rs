@@ -119,7 +119,7 @@ impl Front {
     fn is_film_below_api(&self, path: &str, title: &str) -> bool {
         let films = &self.watch.films;
         let of_api = path.strip_prefix("/api/films/").and_then(route::title);
-        of_api.is_none_or(|title| !films.has(&title)) && films.has(title)
+        of_api.is_none_or(|title| films.entry(&title).is_none()) && films.entry(title).is_some()
     }
 
     /// Whether a request may be answered, and whether it is an edge's.

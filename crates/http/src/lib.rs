@@ -12,7 +12,7 @@
 //! | `front.rs`, `guard.rs`, `route.rs` | a request's way: checks, addresses |
 //! | `watch/`, `media.rs`, `conditional.rs` | playlists, segments and files; conditional and range requests |
 //! | `desk.rs`, `blocking.rs` | texts that are made on request, off the reactor and within one bound |
-//! | `films.rs` | films, packaged and opened |
+//! | `films.rs`, `renditions.rs` | films, packaged and opened; which renditions of them players may change between |
 //! | `shadow.rs` | what other cache policies would have made of the same requests |
 //! | `viewers.rs`, `viewer.rs` | who watches |
 //! | `body.rs`, `flow.rs`, `pieces.rs` | bodies of media, window by window |
@@ -46,6 +46,7 @@ mod node;
 mod peer;
 mod pieces;
 mod process;
+mod renditions;
 mod repeated;
 mod route;
 mod server;

@@ -11,6 +11,7 @@ use reelway_supervise as supervise;
 use reelway_viewing::{Caller, Delivery, End, Entry, Film, Key, Mismatch, Pace, Piece};
 
 use crate::films::Show;
+use crate::renditions::Wanted;
 use crate::viewer::{Sending, Viewer};
 
 /// Why a caller is not served.
@@ -64,11 +65,11 @@ impl Viewers {
     pub fn begin(
         &self,
         delivery: Delivery,
-        show: &Show,
+        wanted: &Wanted,
         caller: &Caller,
     ) -> Result<Arc<Viewer>, Denied> {
         if caller.token.is_some() {
-            return self.resume(delivery, show, caller);
+            return self.resume(delivery, wanted, caller);
         }
         let newcomer = Newcomer {
             key: None,
@@ -76,18 +77,20 @@ impl Viewers {
             query: caller.query.clone(),
             caller,
         };
-        self.open(show, newcomer)
+        self.open(&wanted.show, newcomer)
     }
 
-    /// The viewer who asks for something below the playlist.
+    /// The viewer who asks for something below the playlist. Who asks for a rendition of a film watches that film, unless they
+    /// began with the rendition itself.
     pub fn resume(
         &self,
         delivery: Delivery,
-        show: &Show,
+        wanted: &Wanted,
         caller: &Caller,
     ) -> Result<Arc<Viewer>, Denied> {
         let now = reelway_clock::now();
-        let title = &show.film.name;
+        let film_of_set = wanted.best.as_ref().unwrap_or(&wanted.show);
+        let title = &film_of_set.film.name;
         let found = self.0.known().find(caller, title, delivery, now)?;
         // A viewer who was given up in this very moment comes anew.
         let present = found
@@ -100,7 +103,11 @@ impl Viewers {
                 query: found.query,
                 caller,
             };
-            return self.open(show, newcomer);
+            return self.open(film_of_set, newcomer);
+        };
+        let show = match present.check(film(&wanted.show)) {
+            Err(Mismatch::OtherFilm) => film_of_set,
+            _ => &wanted.show,
         };
         if let Err(mismatch) = present.check(film(show)) {
             if mismatch == Mismatch::Replaced {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use reelway_media::{Codec, Kind, Nanos, SECOND, bcp47};
 
-use crate::package::{Links, Package, PackagedTrack, Recording, Subtitles};
+use crate::package::{Links, Package, PackagedTrack, Recording, Rendition, Subtitles};
 
 /// The media presentation description.
 pub fn mpd(package: &Package, links: Links<'_>) -> String {
@@ -48,7 +48,27 @@ pub fn mpd(package: &Package, links: Links<'_>) -> String {
             Kind::Video => package.picture().is_some_and(|main| main.id == track.id),
             Kind::Audio => main_sound == Some(track.id),
         };
-        adaptation_set(&mut out, package, track, main, links);
+        // Players change between what one set has while they play: one codec of several renditions.
+        let (beside, mut apart): (Vec<_>, Vec<_>) = match main && track.kind == Kind::Video {
+            true => pictures(links.renditions)
+                .partition(|other| family(other.of, other.track) == family(package, track)),
+            false => Default::default(),
+        };
+        apart.sort_by_key(|other| family(other.of, other.track));
+        let own = Representation {
+            of: package,
+            track,
+            place: None,
+            path: "..",
+            segments: links.segments,
+        };
+        let role = if main { "main" } else { "alternate" };
+        adaptation_set(&mut out, (&own, &beside), role, links);
+        let alike =
+            |a: &Representation, b: &Representation| family(a.of, a.track) == family(b.of, b.track);
+        for set in apart.chunk_by(alike) {
+            adaptation_set(&mut out, (&set[0], &set[1..]), "alternate", links);
+        }
     }
     for subtitles in links.subtitles {
         subtitle_set(&mut out, subtitles);
@@ -116,14 +136,54 @@ fn main_sound(package: &Package) -> Option<u32> {
     Some(enabled.unwrap_or(first).id)
 }
 
+/// A track of the film, or of another rendition of it.
+struct Representation<'a> {
+    of: &'a Package,
+    track: &'a PackagedTrack,
+    /// Which rendition it is; `None`: the film itself.
+    place: Option<usize>,
+    /// Where the rendition lies, relative to the manifest.
+    path: &'a str,
+    /// Query of its segments' addresses.
+    segments: Option<&'a str>,
+}
+
+/// The pictures of other renditions.
+fn pictures<'a>(renditions: &[Rendition<'a>]) -> impl Iterator<Item = Representation<'a>> {
+    let pictures = renditions.iter().zip(1..);
+    pictures.filter_map(|(rendition, place)| {
+        let track = rendition.package.picture()?;
+        Some(Representation {
+            of: rendition.package,
+            track,
+            place: Some(place),
+            path: rendition.path,
+            segments: rendition.segments,
+        })
+    })
+}
+
+/// The codec without its profile and level.
+fn family(package: &Package, track: &PackagedTrack) -> String {
+    let codec = package.media(track).codec.rfc6381();
+    codec.split('.').next().unwrap_or_default().to_owned()
+}
+
+/// One or several renditions of a track.
 fn adaptation_set(
     out: &mut String,
-    package: &Package,
-    track: &PackagedTrack,
-    main: bool,
+    (first, others): (&Representation<'_>, &[Representation<'_>]),
+    role: &str,
     links: Links<'_>,
 ) {
+    let Representation {
+        of: package, track, ..
+    } = *first;
     let media = package.media(track);
+    let id = match first.place {
+        None => format!(" id=\"{}\"", track.id),
+        Some(_) => String::new(),
+    };
     let kind = if track.kind == Kind::Video {
         "video"
     } else {
@@ -131,9 +191,8 @@ fn adaptation_set(
     };
     let _ = write!(
         out,
-        "    <AdaptationSet id=\"{}\" contentType=\"{kind}\" mimeType=\"{kind}/mp4\" \
-         segmentAlignment=\"true\"",
-        track.id
+        "    <AdaptationSet{id} contentType=\"{kind}\" mimeType=\"{kind}/mp4\" \
+         segmentAlignment=\"true\""
     );
     if track.independent() {
         out.push_str(" startWithSAP=\"1\"");
@@ -150,14 +209,28 @@ fn adaptation_set(
     if let Some(name) = &media.name {
         let _ = writeln!(out, "      <Label>{}</Label>", xml_escape(name));
     }
-    let role = if main { "main" } else { "alternate" };
     let _ = writeln!(
         out,
         "      <Role schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"{role}\"/>"
     );
+    representation(out, first, links);
+    for other in others {
+        representation(out, other, links);
+    }
+    out.push_str("    </AdaptationSet>\n");
+}
+
+fn representation(out: &mut String, said: &Representation<'_>, links: Links<'_>) {
+    let Representation {
+        of: package, track, ..
+    } = *said;
+    let media = package.media(track);
+    let place = said
+        .place
+        .map_or(String::new(), |place| format!("r{place}-"));
     let _ = write!(
         out,
-        "      <Representation id=\"{}\" codecs=\"{}\" bandwidth=\"{}\"",
+        "      <Representation id=\"{place}{}\" codecs=\"{}\" bandwidth=\"{}\"",
         track.id,
         xml_escape(&media.codec.rfc6381()),
         track.rate.sustained
@@ -184,19 +257,20 @@ fn adaptation_set(
             "        <AudioChannelConfiguration schemeIdUri=\"{scheme}\" value=\"{value}\"/>"
         );
     }
-    segment_template(out, track, links);
-    out.push_str("      </Representation>\n    </AdaptationSet>\n");
+    segment_template(out, said, links);
+    out.push_str("      </Representation>\n");
 }
 
-fn segment_template(out: &mut String, track: &PackagedTrack, links: Links<'_>) {
-    let query = links
+fn segment_template(out: &mut String, said: &Representation<'_>, links: Links<'_>) {
+    let Representation { track, path, .. } = *said;
+    let query = said
         .segments
         .map(|query| format!("?{}", xml_escape(query)))
         .unwrap_or_default();
     let _ = write!(
         out,
         "        <SegmentTemplate timescale=\"{}\" startNumber=\"1\" \
-         initialization=\"../seg/{}/init.mp4{query}\" media=\"../seg/{}/$Number$.m4s{query}\">\n          \
+         initialization=\"{path}/seg/{}/init.mp4{query}\" media=\"{path}/seg/{}/$Number$.m4s{query}\">\n          \
          <SegmentTimeline>\n",
         track.timescale, track.id, track.id
     );

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use reelway_media::{Nanos, SECOND, bcp47};
 
-use crate::package::{Links, Package, PackagedTrack, Subtitles};
+use crate::package::{Links, Package, PackagedTrack, Rendition, Subtitles};
 use crate::rate::target_duration;
 
 /// fMP4 segments and `EXT-X-MAP` outside I-frame playlists (RFC 8216 7).
@@ -54,7 +54,10 @@ pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
     for subtitles in links.subtitles {
         subtitle_rendition(&mut out, subtitles, links);
     }
-    for (main, group) in variants(package, &groups) {
+    for variant in variants(package, links.renditions, &groups) {
+        let Variant {
+            of, main, group, ..
+        } = variant;
         let others = || {
             group
                 .into_iter()
@@ -74,7 +77,7 @@ pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
                 main.rate.average + beside(|t| t.rate.average),
             )
         };
-        let mut codecs = vec![package.media(main).codec.rfc6381()];
+        let mut codecs = vec![of.media(main).codec.rfc6381()];
         for track in others() {
             let codec = package.media(track).codec.rfc6381();
             if !codecs.contains(&codec) {
@@ -86,10 +89,10 @@ pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
             "#EXT-X-STREAM-INF:BANDWIDTH={peak},AVERAGE-BANDWIDTH={average},CODECS=\"{}\"",
             quoted(&codecs.join(","))
         );
-        if let Some((width, height)) = package.display_size(main) {
+        if let Some((width, height)) = of.display_size(main) {
             let _ = write!(out, ",RESOLUTION={width}x{height}");
         }
-        if let Some(rate) = package.frame_rate(main) {
+        if let Some(rate) = of.frame_rate(main) {
             let _ = write!(out, ",FRAME-RATE={:.3}", rate.per_second());
         }
         if let Some(group) = group.filter(|_| !alone || package.sound().count() > 1) {
@@ -99,62 +102,107 @@ pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
             let _ = write!(out, ",SUBTITLES=\"{SUBTITLES}\"");
         }
         if links.steering.is_some() {
-            let _ = write!(out, ",STABLE-VARIANT-ID=\"{}\"", stable_id(main, group));
+            let _ = write!(out, ",STABLE-VARIANT-ID=\"{}\"", variant.stable_id());
         }
-        let _ = writeln!(
-            out,
-            "\n{}",
-            with_query(&format!("{}.m3u8", main.id), links.playlists)
-        );
+        let _ = writeln!(out, "\n{}", with_query(&variant.address(), links.playlists));
     }
     out
 }
 
-/// The names that variants and renditions of the multivariant playlist have in content steering, each with the track whose
-/// playlist it is.
+/// The names that variants and renditions of the multivariant playlist have in content steering, each with the address of its
+/// playlist, relative to the multivariant playlist.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StableIds {
     /// `STABLE-VARIANT-ID`.
-    pub variants: Vec<(String, u32)>,
+    pub variants: Vec<(String, String)>,
     /// `STABLE-RENDITION-ID`.
-    pub renditions: Vec<(String, u32)>,
+    pub renditions: Vec<(String, String)>,
 }
 
 /// The names of a film's variants and renditions in content steering.
-pub fn stable_ids(package: &Package) -> StableIds {
+pub fn stable_ids(package: &Package, renditions: &[Rendition<'_>]) -> StableIds {
     let groups = audio_groups(package);
-    let variants = variants(package, &groups).into_iter();
+    let variants = variants(package, renditions, &groups).into_iter();
     StableIds {
         variants: variants
-            .map(|(main, group)| (stable_id(main, group), main.id))
+            .map(|variant| (variant.stable_id(), variant.address()))
             .collect(),
         renditions: package
             .sound()
-            .map(|track| (track.id.to_string(), track.id))
+            .map(|track| (track.id.to_string(), format!("{}.m3u8", track.id)))
             .collect(),
     }
 }
 
-/// What players choose from: the picture or the sound that decides a variant, and the sound beside it.
+/// A rendition of the film as it lies beside it, by its place among them.
+#[derive(Clone, Copy)]
+struct Beside<'a> {
+    place: usize,
+    path: &'a str,
+}
+
+/// What players choose from.
+struct Variant<'a, 'b> {
+    /// The film, or another rendition of it.
+    of: &'a Package,
+    beside: Option<Beside<'a>>,
+    /// The picture, or the sound, that decides it.
+    main: &'a PackagedTrack,
+    /// The sound beside it.
+    group: Option<&'b AudioGroup<'a>>,
+}
+
+impl Variant<'_, '_> {
+    /// Of its playlist, relative to the multivariant playlist.
+    fn address(&self) -> String {
+        let name = format!("{}.m3u8", self.main.id);
+        match self.beside {
+            Some(Beside { path, .. }) => format!("{path}/hls/{name}"),
+            None => name,
+        }
+    }
+
+    fn stable_id(&self) -> String {
+        let rendition = (self.beside).map_or(String::new(), |beside| format!("r{}-", beside.place));
+        let group = (self.group).map_or(String::new(), |group| format!("-{}", group.id));
+        format!("{rendition}{}{group}", self.main.id)
+    }
+}
+
+/// Each picture with each group of sound, the film's own first; or each group of a film that is sound alone.
 fn variants<'a, 'b>(
     package: &'a Package,
+    renditions: &[Rendition<'a>],
     groups: &'b [AudioGroup<'a>],
-) -> Vec<(&'a PackagedTrack, Option<&'b AudioGroup<'a>>)> {
-    match package.picture() {
-        Some(picture) if groups.is_empty() => vec![(picture, None)],
-        Some(picture) => groups.iter().map(|group| (picture, Some(group))).collect(),
-        None => groups
-            .iter()
-            .map(|group| (default_of(package, group), Some(group)))
-            .collect(),
+) -> Vec<Variant<'a, 'b>> {
+    let Some(picture) = package.picture() else {
+        let alone = |group| Variant {
+            of: package,
+            beside: None,
+            main: default_of(package, group),
+            group: Some(group),
+        };
+        return groups.iter().map(alone).collect();
+    };
+    let others = renditions.iter().zip(1..).filter_map(|(rendition, place)| {
+        let path = rendition.path;
+        let picture = rendition.package.picture()?;
+        Some((rendition.package, Some(Beside { place, path }), picture))
+    });
+    let mut variants = Vec::new();
+    for (of, beside, main) in [(package, None, picture)].into_iter().chain(others) {
+        let with = |group| Variant {
+            of,
+            beside,
+            main,
+            group,
+        };
+        match groups {
+            [] => variants.push(with(None)),
+            groups => variants.extend(groups.iter().map(|group| with(Some(group)))),
+        }
     }
-}
-
-fn stable_id(main: &PackagedTrack, group: Option<&AudioGroup<'_>>) -> String {
-    match group {
-        Some(group) => format!("{}-{}", main.id, group.id),
-        None => main.id.to_string(),
-    }
+    variants
 }
 
 /// The playlist of subtitles: one segment, which is the whole file.

@@ -11,6 +11,7 @@
 //! [`timeline`](self).
 #![forbid(unsafe_code)]
 
+mod alignment;
 mod boxes;
 mod cuts;
 mod dash;
@@ -23,10 +24,11 @@ mod rate;
 mod segment;
 mod timeline;
 
+pub use alignment::{Misaligned, check_alignment};
 pub use dash::{mpd, xml_escape};
 pub use hls::{StableIds, media_playlist, multivariant_playlist, stable_ids, subtitle_playlist};
 pub use package::{
-    Links, Options, Package, PackageError, PackagedTrack, Recording, Slices, Subtitles,
+    Links, Options, Package, PackageError, PackagedTrack, Recording, Rendition, Slices, Subtitles,
 };
 pub use picture::FrameRate;
 pub use rate::BitRate;

@@ -53,8 +53,21 @@ pub struct Links<'a> {
     pub servers: &'a [String],
     /// Subtitles that players may show.
     pub subtitles: &'a [Subtitles<'a>],
+    /// Other renditions of the film, aligned with it, that players may change to while they play.
+    pub renditions: &'a [Rendition<'a>],
     /// The film is a recording that is still being made; `None`: there will be no more of it.
     pub recording: Option<Recording>,
+}
+
+/// Another rendition of a film: only its picture is offered.
+#[derive(Clone, Copy, Debug)]
+pub struct Rendition<'a> {
+    /// The rendition cut into segments, at the same times as the film.
+    pub package: &'a Package,
+    /// Where it lies, relative to the film's playlists: `../../TITLE`, already percent-encoded.
+    pub path: &'a str,
+    /// Query of its segments' addresses.
+    pub segments: Option<&'a str>,
 }
 
 /// A recording that is still being made: players ask for its manifest again and again.

@@ -3,10 +3,10 @@
 mod common;
 
 use common::{Made, even, film, gops, picture, sound};
-use reelway_media::Codec;
+use reelway_media::{Codec, VpConfig};
 use reelway_package::{
-    FrameRate, Links, Options, Package, Recording, StableIds, Subtitles, media_playlist, mpd,
-    multivariant_playlist, stable_ids, subtitle_playlist,
+    FrameRate, Links, Misaligned, Options, Package, Recording, Rendition, StableIds, Subtitles,
+    check_alignment, media_playlist, mpd, multivariant_playlist, stable_ids, subtitle_playlist,
 };
 use reelway_time::Real;
 
@@ -16,6 +16,7 @@ const LINKS: Links = Links {
     steering: None,
     servers: &[],
     subtitles: &[],
+    renditions: &[],
     recording: None,
 };
 
@@ -79,11 +80,12 @@ fn a_player_learns_where_to_ask_which_server_to_use_and_where_else_the_film_is()
 1.m3u8?s=TOKEN
 "#
     );
+    let said = |id: &str, address: &str| (id.to_owned(), address.to_owned());
     assert_eq!(
-        stable_ids(&package),
+        stable_ids(&package, &[]),
         StableIds {
-            variants: vec![("1-sound-mp4a".to_owned(), 1)],
-            renditions: vec![("2".to_owned(), 2), ("3".to_owned(), 3)],
+            variants: vec![said("1-sound-mp4a", "1.m3u8")],
+            renditions: vec![said("2", "2.m3u8"), said("3", "3.m3u8")],
         }
     );
     let bases = r#"
@@ -94,6 +96,97 @@ fn a_player_learns_where_to_ask_which_server_to_use_and_where_else_the_film_is()
     let with = mpd(&package, links);
     assert!(with.contains(bases), "{with}");
     assert_eq!(with.replace(bases, "\n  <Period "), mpd(&package, LINKS));
+}
+
+/// The same picture in two smaller renditions, one of them in another codec.
+#[test]
+fn players_may_change_to_other_renditions_while_they_play() {
+    let film = usual();
+    let low = package(vec![picture(7, 12_800, -512, gops(350, 50, 0, 512))]);
+    let mut other = picture(1, 25, -1, gops(350, 50, 0, 1));
+    other.track.codec = Codec::Vp9(VpConfig {
+        profile: 0,
+        level: 31,
+        depth: 8,
+    });
+    let vp9 = package(vec![other]);
+    let rendition = |package, path| Rendition {
+        package,
+        path,
+        segments: Some("v=2&s=TOKEN"),
+    };
+    let renditions = [
+        rendition(&vp9, "../../a.set/vp9"),
+        rendition(&low, "../../a.set/low"),
+    ];
+    for other in [&low, &vp9] {
+        assert_eq!(check_alignment(&film, other), Ok(()));
+    }
+    let links = Links {
+        renditions: &renditions,
+        ..LINKS
+    };
+    let playlist = multivariant_playlist(&film, links);
+    let own = multivariant_playlist(&film, LINKS);
+    assert_eq!(
+        playlist.strip_prefix(&own).unwrap(),
+        r#"#EXT-X-STREAM-INF:BANDWIDTH=365963,AVERAGE-BANDWIDTH=365688,CODECS="vp09.00.31.08,mp4a.40.2",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO="sound-mp4a"
+../../a.set/vp9/hls/1.m3u8?s=TOKEN
+#EXT-X-STREAM-INF:BANDWIDTH=365963,AVERAGE-BANDWIDTH=365688,CODECS="avc1.64001f,mp4a.40.2",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO="sound-mp4a"
+../../a.set/low/hls/7.m3u8?s=TOKEN
+"#
+    );
+    let ids = stable_ids(&film, &renditions).variants;
+    let ids: Vec<&str> = ids.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(ids, ["1-sound-mp4a", "r1-1-sound-mp4a", "r2-7-sound-mp4a"]);
+    let manifest = mpd(&film, links);
+    let sets: Vec<&str> = manifest.split("<AdaptationSet ").skip(1).collect();
+    let of = |set: &str| -> Vec<String> {
+        let parts = set.split("<Representation id=\"").skip(1);
+        parts
+            .map(|part| part.split('"').next().unwrap().to_owned())
+            .collect()
+    };
+    let sets_of: Vec<Vec<String>> = sets.iter().map(|set| of(set)).collect();
+    assert_eq!(
+        sets_of,
+        [vec!["1", "r2-7"], vec!["r1-1"], vec!["2"], vec!["3"]]
+    );
+    for (set, main) in [(0, true), (1, false), (2, true), (3, false)] {
+        assert_eq!(sets[set].contains("value=\"main\""), main, "{set}");
+    }
+    let address = r#"initialization="../../a.set/low/seg/7/init.mp4?v=2&amp;s=TOKEN" media="../../a.set/low/seg/7/$Number$.m4s?v=2&amp;s=TOKEN""#;
+    assert!(sets[0].contains(address), "{manifest}");
+    assert!(sets[0].contains("timescale=\"12800\""), "{manifest}");
+}
+
+#[test]
+fn renditions_that_do_not_align_say_what_and_where() {
+    let film = usual();
+    let why = |other: &Package| check_alignment(&film, other).unwrap_err().to_string();
+    let with = |samples| package(vec![picture(1, 25, -1, samples)]);
+    let cut_elsewhere = with(gops(350, 70, 0, 1));
+    assert_eq!(
+        why(&cut_elsewhere),
+        "its segment 2 begins at 5.600 s, that of the best rendition at 6.000 s: both need key frames at the same times"
+    );
+    let longer = with(gops(360, 50, 0, 1));
+    assert_eq!(
+        why(&longer),
+        "it is 14.400 s long, the best rendition 14.000 s"
+    );
+    let much_longer = with(gops(650, 50, 0, 1));
+    assert_eq!(
+        why(&much_longer),
+        "its segment 4 begins at 18.000 s, that of the best rendition at 14.000 s: both need key frames at the same times"
+    );
+    let sound_alone = package(vec![sound(1, 48_000, 0, even(657, 0, 341, 1024))]);
+    assert_eq!(why(&sound_alone), "it has no picture");
+    let other_way_round = check_alignment(&sound_alone, &film).unwrap_err();
+    assert_eq!(
+        other_way_round.to_string(),
+        "the best rendition has no picture"
+    );
 }
 
 /// A recording from noon on, a minute later.
@@ -464,6 +557,15 @@ fn segments_of_open_gops_are_not_called_independent() {
     let package = package(vec![picture(1, 25, -3, samples)]);
     let track = &package.tracks()[0];
     assert!(!track.independent());
+    let closed = self::package(vec![picture(1, 25, -1, gops(300, 50, 0, 1))]);
+    assert_eq!(
+        check_alignment(&closed, &package),
+        Err(Misaligned::OpenGroups)
+    );
+    assert_eq!(
+        check_alignment(&package, &closed),
+        Err(Misaligned::BestHasOpenGroups)
+    );
     for text in [
         multivariant_playlist(&package, LINKS),
         media_playlist(track, LINKS),

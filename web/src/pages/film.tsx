@@ -9,6 +9,7 @@ import { channels, clock, frameRate, language, rate, size, titleParts } from "..
 import { judge, thisBrowser } from "../playable";
 import { Player } from "../player/player";
 import { help } from "../player/shortcuts";
+import { format } from "../routes";
 
 export function FilmPage({ title }: { title: string }) {
   const [film, setFilm] = useState<api.FilmDetail | null>(null);
@@ -201,6 +202,23 @@ function Tracks({ film }: { film: api.FilmDetail }) {
           ))}
         </p>
       )}
+      {film.renditions.length > 0 && (
+        <div class="film-renditions">
+          <p>Other renditions, for slower connections:</p>
+          <ul>
+            {film.renditions.map((one) => (
+              <li key={one.title}>
+                <a href={format({ page: "film", title: one.title })}>{one.title}</a> {renditionFacts(one)}
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+      {film.rendition_of && (
+        <p class="film-renditions">
+          This is a rendition of <a href={format({ page: "film", title: film.rendition_of })}>{film.rendition_of}</a>.
+        </p>
+      )}
       {film.notes.length > 0 && (
         <ul class="film-notes">
           {film.notes.map((note) => (
@@ -210,6 +228,12 @@ function Tracks({ film }: { film: api.FilmDetail }) {
       )}
     </section>
   );
+}
+
+function renditionFacts({ video, bitrate, reason }: api.Rendition): string {
+  const facts = [video && `${video.width}×${video.height}`, bitrate && rate(bitrate), reason && `not offered: ${reason}`];
+  const said = facts.filter(Boolean).join(", ");
+  return said && `(${said})`;
 }
 
 function trackFacts(track: api.Track): string {

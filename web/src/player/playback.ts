@@ -1,23 +1,30 @@
 // Plays a film in a <video>: by hls.js, or by the browser's own HLS where it has nothing else.
 import type Hls from "hls.js";
 import type { FilmDetail } from "../api";
-import { language } from "../format";
+import { language, rate } from "../format";
 import type { Way } from "../playable";
 
-export interface SoundTrack {
+/** One of what a viewer may choose from. */
+export interface Choice {
   index: number;
   label: string;
 }
 
+/** The index of the quality that is chosen for the viewer, by how fast the film comes. */
+export const automatic = -1;
+
 /** What playback tells the page. */
 export interface Listener {
-  soundTracks(tracks: SoundTrack[], current: number): void;
+  soundTracks(tracks: Choice[], current: number): void;
+  /** The renditions of the picture, and which of them was chosen. */
+  qualities(qualities: Choice[], chosen: number): void;
   /** Playing has ended early; `why` says it in plain words. */
   failed(why: string): void;
 }
 
 export interface Playback {
   chooseSound(index: number): void;
+  chooseQuality(index: number): void;
   stop(): void;
 }
 
@@ -63,10 +70,22 @@ async function byHlsJs(video: HTMLVideoElement, address: string, listener: Liste
     );
   hls.on(Hls.Events.AUDIO_TRACKS_UPDATED, tellSound);
   hls.on(Hls.Events.AUDIO_TRACK_SWITCHED, tellSound);
+  let quality = automatic;
+  const tellQualities = () =>
+    listener.qualities(
+      hls.levels.map((level, index) => ({ index, label: qualityLabel(level, hls.levels) })),
+      quality,
+    );
+  hls.on(Hls.Events.MANIFEST_PARSED, tellQualities);
   hls.loadSource(new URL(address, location.href).href);
   hls.attachMedia(video);
   return {
     chooseSound: (index) => (hls.audioTrack = index),
+    chooseQuality(index) {
+      quality = index;
+      hls.nextLevel = index; // what is shown stays until there is some of the other
+      tellQualities();
+    },
     stop: () => hls.destroy(),
   };
 }
@@ -86,6 +105,19 @@ function failure(hls: typeof Hls, data: { type: string; details: string; respons
 
 function soundLabel(name: string, code: string | null, index: number): string {
   return language(code) ?? (name || `Track ${index + 1}`);
+}
+
+interface Level {
+  width: number;
+  height: number;
+  bitrate: number;
+}
+
+/** "720p", and the bit rate where there are several of that height. */
+function qualityLabel(level: Level, all: readonly Level[]): string {
+  const lines = level.height ? `${level.height}p` : "";
+  const isOnly = all.filter((other) => other.height === level.height).length === 1;
+  return isOnly && lines ? lines : `${lines} ${rate(level.bitrate)}`.trim();
 }
 
 /** Safari's list of sound tracks, which TypeScript's DOM types leave out. */
@@ -116,6 +148,7 @@ function natively(video: HTMLVideoElement, address: string, listener: Listener):
       }
       tellSound();
     },
+    chooseQuality() {}, // the browser chooses
     stop() {
       tracks?.removeEventListener("addtrack", tellSound);
       video.removeEventListener("error", failed);

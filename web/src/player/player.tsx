@@ -13,7 +13,7 @@ import {
 import { clock, language } from "../format";
 import type { Way } from "../playable";
 import { chapterAt, chapterFrom, chapterLabel } from "./chapters";
-import { play, type Playback, type SoundTrack } from "./playback";
+import { automatic, play, type Choice, type Playback } from "./playback";
 import { Seekbar } from "./seekbar";
 import { action, isOwnKey, nextSpeed, speeds, type Action } from "./shortcuts";
 
@@ -83,7 +83,8 @@ export function Player({ film, way, duration }: PlayerProps) {
   const video = useRef<HTMLVideoElement>(null);
   const playback = useRef<Playback | null>(null);
   const [shown, setShown] = useState<Shown | null>(null);
-  const [sounds, setSounds] = useState<{ tracks: SoundTrack[]; current: number }>({ tracks: [], current: 0 });
+  const [sounds, setSounds] = useState<{ tracks: Choice[]; current: number }>({ tracks: [], current: 0 });
+  const [qualities, setQualities] = useState<{ all: Choice[]; chosen: number }>({ all: [], chosen: automatic });
   const [subtitles, setSubtitles] = useState(() => film.subtitles.findIndex((one) => one.default));
   const [failure, setFailure] = useState<string | null>(null);
   const [attempt, setAttempt] = useState(0);
@@ -97,7 +98,8 @@ export function Player({ film, way, duration }: PlayerProps) {
     let stopped = false;
     setFailure(null);
     const listener = {
-      soundTracks: (tracks: SoundTrack[], current: number) => setSounds({ tracks, current }),
+      soundTracks: (tracks: Choice[], current: number) => setSounds({ tracks, current }),
+      qualities: (all: Choice[], chosen: number) => setQualities({ all, chosen }),
       failed: setFailure,
     };
     play(element, film, way, listener).then(
@@ -344,6 +346,22 @@ export function Player({ film, way, duration }: PlayerProps) {
                   {film.subtitles.map((one, index) => (
                     <option key={one.number} value={index}>
                       {subtitleLabel(one)}
+                    </option>
+                  ))}
+                </select>
+              </label>
+            )}
+            {qualities.all.length > 1 && (
+              <label class="choice">
+                <span class="visually-hidden">Quality</span>
+                <select
+                  value={qualities.chosen}
+                  onChange={(event) => playback.current?.chooseQuality(Number(event.currentTarget.value))}
+                >
+                  <option value={automatic}>Auto</option>
+                  {qualities.all.map((quality) => (
+                    <option key={quality.index} value={quality.index}>
+                      {quality.label}
                     </option>
                   ))}
                 </select>

@@ -97,6 +97,13 @@ export const recipes = {
     await rm(list);
   },
 
+  /** A rendition of the demo film so many lines high, with a key frame every second. */
+  rendition: (lines: number) => (path: string) =>
+    ffmpeg(
+      ...["-i", demo, "-vf", `scale=-2:${lines}`, "-c:v", "libx264", "-preset", "ultrafast", "-b:v", `${lines * 2}k`],
+      ...["-force_key_frames", "expr:gte(t,n_forced)", "-sc_threshold", "0", "-c:a", "copy", path],
+    ),
+
   soundOnly: (path: string) => ffmpeg("-f", "lavfi", "-i", "sine=f=330:d=8", "-c:a", "aac", path),
 
   h265: (path: string) =>
@@ -122,7 +129,7 @@ export const recipes = {
     await copyFile(demo, path);
     await truncate(path, 200_000);
   },
-} satisfies Record<string, Recipe>;
+};
 
 // The server
 

@@ -24,6 +24,9 @@ before(async () => {
     "modern/VP9 and Opus.webm": recipes.webm,
     "modern/FLAC.mkv": recipes.flac,
     "chapters.mp4": recipes.chapters,
+    "ladder.set/high.mp4": recipes.rendition(360),
+    "ladder.set/low.mp4": recipes.rendition(90),
+    "ladder.set/middle.mp4": recipes.rendition(180),
     "told.mp4": recipes.demo,
     "told.en.srt": subtitles("Hello, %s"),
     "told.de.srt": subtitles("Guten Tag, %s"),
@@ -109,6 +112,55 @@ describe("players", { concurrency: 4 }, () => {
     assert.deepEqual(complaints, []);
     await close();
   });
+
+  test("our page offers renditions, and changes to the one that is chosen while it plays", async () => {
+    const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/ladder`);
+    await page.getByRole("button", { name: "Play", exact: true }).first().click();
+    const viewer = await Viewer.of(page);
+    const choice = page.getByLabel("Quality");
+    await choice.waitFor();
+    const offered = await choice.getByRole("option").allTextContents();
+    assert.deepEqual(offered, ["Auto", "90p", "180p", "360p"]);
+    assert.equal(await choice.locator("option:checked").textContent(), "Auto");
+    for (const label of ["90p", "360p"]) {
+      await choice.selectOption({ label });
+      await page.waitForFunction((label) => `${document.querySelector("video")?.videoHeight}p` === label, label);
+      assert.equal(await choice.locator("option:checked").textContent(), label);
+    }
+    await screenshot(page, "renditions");
+    const report = await viewer.report();
+    assert.equal(report.error, null);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  // Chooses the rendition of so many lines.
+  const lines = {
+    shaka: (lines: number) =>
+      `(player.configure("abr.enabled", false), track => track && (player.selectVariantTrack(track, true), true))(player.getVariantTracks().find((track) => track.height === ${lines}))`,
+    dashjs: (lines: number) =>
+      `(player.updateSettings({ streaming: { abr: { autoSwitchBitrate: { video: false } } } }), one => one && (player.setRepresentationForTypeById("video", one.id, true), true))(player.getRepresentationsByType("video").find((one) => one.height === ${lines}))`,
+  };
+  for (const [name, file, kind] of [
+    ["Shaka Player", "shaka", "hls"],
+    ["Shaka Player", "shaka", "dash"],
+    ["dash.js", "dashjs", "dash"],
+  ] as const) {
+    test(`${name} on another's page changes between renditions over ${kind.toUpperCase()}`, async () => {
+      const url = `${other.base}/${file}.html?${encodeURIComponent(await address("ladder", kind))}`;
+      const { page, complaints, close } = await visit(chromium, url);
+      const viewer = await Viewer.of(page);
+      await viewer.play(1);
+      for (const height of [90, 360, 180]) {
+        await page.waitForFunction(lines[file](height));
+        await page.waitForFunction((height) => document.querySelector("video")?.videoHeight === height, height);
+      }
+      const report = await viewer.report();
+      assert.equal(report.error, null);
+      assert.deepEqual(own(complaints), []);
+      await close();
+    });
+  }
 
   // Chooses them, as soon as the player knows them.
   const german = {

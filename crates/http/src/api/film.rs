@@ -6,18 +6,20 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri, request::Parts};
 use reelway_catalogue::{
     Catalogue, CatalogueError, Entry, Film, State as FilmState, SubtitleSource, SubtitleTrack,
+    Summary,
 };
 use reelway_media::{Chapter, Container, SECOND};
 use reelway_store::Store;
 use reelway_sys::extents::Layout;
 use serde::Serialize;
 
-use super::films::{FilmJson, viewers};
+use super::films::{FilmJson, VideoJson, video, viewers};
 use super::reply::Reply;
 use super::tracks::TrackJson;
 use crate::answer::{self, Answer};
 use crate::films::Films;
 use crate::guard;
+use crate::renditions::Rendition;
 use crate::route;
 use crate::status::Status;
 
@@ -31,6 +33,7 @@ struct FullFilm {
     chapters: Vec<ChapterJson>,
     layout: Option<LayoutJson>,
     subtitles: Vec<SubtitleJson>,
+    renditions: Vec<RenditionJson>,
     urls: Urls,
 }
 
@@ -79,6 +82,31 @@ impl SubtitleJson {
             sdh: named.sdh,
             file: file.map(|name| name.to_string_lossy().into_owned()),
             url: format!("/{path}/subtitles/{number}.vtt"),
+        }
+    }
+}
+
+/// Another rendition of the film. `reason`: why players are not offered it.
+#[derive(Serialize)]
+struct RenditionJson {
+    title: String,
+    video: Option<VideoJson>,
+    bitrate: Option<u64>,
+    reason: Option<String>,
+}
+
+impl RenditionJson {
+    fn of(rendition: &Rendition, catalogue: &dyn Catalogue) -> RenditionJson {
+        let entry = catalogue.entry(&rendition.name);
+        let summary = entry.as_ref().and_then(|entry| match &entry.state {
+            FilmState::Ready(summary) => Some(&**summary),
+            _ => None,
+        });
+        RenditionJson {
+            title: rendition.name.clone(),
+            video: summary.and_then(video),
+            bitrate: summary.map(Summary::bitrate),
+            reason: rendition.offered.as_ref().err().cloned(),
         }
     }
 }
@@ -143,12 +171,20 @@ pub(crate) async fn film(
         return unknown(&name);
     };
     let urls = urls(status.node.addresses().rtsp, &parts, &name);
+    let renditions = films.renditions(&entry).await;
     let make = move || {
         let viewers = viewers(&status.sessions);
         let viewers = viewers.get(&name).copied().unwrap_or(0);
         let film = FilmJson::of(&entry, viewers, &films, status.now());
-        FullFilm::of(film, &entry, &*catalogue, store.block_bytes(), urls)
-            .map_err(|error| Box::new(answer::api_error(StatusCode::INTERNAL_SERVER_ERROR, error)))
+        let whole = FullFilm::of(film, &entry, &*catalogue, store.block_bytes(), urls);
+        let mut whole = whole.map_err(|error| {
+            Box::new(answer::api_error(StatusCode::INTERNAL_SERVER_ERROR, error))
+        })?;
+        let renditions = renditions.iter();
+        whole.renditions = renditions
+            .map(|one| RenditionJson::of(one, &*catalogue))
+            .collect();
+        Ok(whole)
     };
     reply.json(make).await
 }
@@ -185,6 +221,7 @@ impl FullFilm {
             chapters,
             layout,
             subtitles,
+            renditions: Vec::new(),
             urls,
         })
     }

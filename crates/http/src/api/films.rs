@@ -30,8 +30,19 @@ pub(crate) struct Wish {
     identity: Option<String>,
     #[serde(default)]
     sort: Sort,
+    #[serde(default)]
+    renditions: Shown,
     page: Option<usize>,
     per_page: Option<usize>,
+}
+
+/// Whether renditions of films are listed beside them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Shown {
+    #[default]
+    Yes,
+    No,
 }
 
 /// By what, and whether descending.
@@ -87,13 +98,14 @@ pub(super) struct FilmJson {
     audio: Vec<AudioJson>,
     protocols: ProtocolsJson,
     viewers: usize,
+    rendition_of: Option<String>,
     via: Vec<String>,
     identity: Option<String>,
     etag: String,
 }
 
 #[derive(Serialize)]
-struct VideoJson {
+pub(super) struct VideoJson {
     codec: String,
     name: String,
     width: u16,
@@ -160,6 +172,7 @@ impl FilmJson {
                 },
             },
             viewers,
+            rendition_of: entry.set.rendition_of.clone(),
             via: entry.via.clone(),
             identity: number(entry),
             etag: films.etag(&entry.identity),
@@ -173,7 +186,7 @@ fn number(entry: &Entry) -> Option<String> {
     Some(format!("{number:032x}"))
 }
 
-fn video(summary: &Summary) -> Option<VideoJson> {
+pub(super) fn video(summary: &Summary) -> Option<VideoJson> {
     let track = summary.video()?;
     let (width, height) = track.size?;
     let frame_rate = (track.frame_rate.unwrap_or(0.0) * 1e3).round() / 1e3;
@@ -309,6 +322,9 @@ impl List {
         let mut found: Vec<Arc<Entry>> = catalogue.list();
         if wish.identity.is_some() {
             found.retain(|entry| number(entry) == wish.identity);
+        }
+        if wish.renditions == Shown::No {
+            found.retain(|entry| entry.set.rendition_of.is_none());
         }
         found.retain(|entry| {
             let text = format!("{} {}", entry.name, entry.file).to_lowercase();

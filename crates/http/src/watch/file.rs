@@ -16,6 +16,7 @@ use crate::flow::Flow;
 use crate::guard::Edge;
 use crate::media::{Media, bodiless};
 use crate::pieces::Pieces;
+use crate::renditions::Wanted;
 use crate::speed::{Carried, Speed};
 use crate::viewers::Viewers;
 
@@ -63,7 +64,7 @@ impl Files {
         };
         let viewer = self
             .viewers
-            .resume(Delivery::File, &show, &caller)
+            .resume(Delivery::File, &Wanted::alone(show.clone()), &caller)
             .map_err(denied)?;
         viewer.wait_for_turn().await;
         let seconds_per_byte = show.seconds() / len.max(1) as f64;

@@ -103,6 +103,15 @@ impl Watch {
         }
     }
 
+    /// The other renditions of a film that players are offered.
+    async fn renditions(&self, show: &Show) -> Vec<Arc<Show>> {
+        let Some(entry) = self.films.entry(&show.film.name) else {
+            return Vec::new();
+        };
+        let renditions = self.films.renditions(&entry).await.into_iter();
+        renditions.filter_map(|other| other.offered.ok()).collect()
+    }
+
     async fn find(&self, title: &str, target: Target, request: &Parts, caller: Caller) -> Answered {
         let show = self.films.get(title).await;
         let show = show.map_err(|error| Box::new(no_film(&error)))?;
@@ -120,15 +129,18 @@ impl Watch {
             | Target::Playlist(_)
             | Target::SubtitlePlaylist(_)
             | Target::Mpd => {
-                let elsewhere = match target {
-                    Target::Multivariant | Target::Mpd => self.elsewhere(&show).await,
-                    _ => Elsewhere::default(),
+                let (elsewhere, renditions) = match target {
+                    Target::Multivariant | Target::Mpd => {
+                        (self.elsewhere(&show).await, self.renditions(&show).await)
+                    }
+                    _ => Default::default(),
                 };
                 let film = Presented {
                     subtitles: self.films.subtitles(&show),
                     recorded: self.films.recorded(&show),
                     elsewhere,
-                    show,
+                    renditions,
+                    wanted: self.films.wanted(show).await,
                 };
                 self.playlists.answer(film, target, request, caller).await
             }
@@ -142,16 +154,21 @@ impl Watch {
                 let at = route::query(request, "at").map(route::decoded);
                 let token = caller.token.filter(|token| is_token(token));
                 Ok(steering::answer(
-                    &show,
+                    (&show, &self.renditions(&show).await),
                     &servers,
                     at.as_deref(),
                     token.as_deref(),
                 ))
             }
-            Target::Init(id) => self.segments.init(show, id, request, caller).await,
+            Target::Init(id) => {
+                let wanted = self.films.wanted(show).await;
+                self.segments.init(&wanted, id, request, caller).await
+            }
             Target::Segment(id, number) => {
-                let segment = (id, number);
-                self.segments.answer(show, segment, request, caller).await
+                let (segment, wanted) = ((id, number), self.films.wanted(show).await);
+                self.segments
+                    .answer(&wanted, segment, request, caller)
+                    .await
             }
             Target::Subtitles(number) => {
                 let film = (show.clone(), self.films.subtitles(&show));

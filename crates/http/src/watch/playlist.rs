@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use axum::http::{Method, header, request::Parts};
 use reelway_catalogue::SubtitleTrack;
-use reelway_package::{Links, media_playlist, mpd, multivariant_playlist, subtitle_playlist};
+use reelway_package::{
+    Links, Rendition, media_playlist, mpd, multivariant_playlist, subtitle_playlist,
+};
 use reelway_viewing::{Caller, Delivery, TOKEN_LENGTH};
 
 use super::refused::{Answered, denied, no_track};
@@ -12,7 +14,8 @@ use super::subtitles;
 use crate::answer::{self, Answer};
 use crate::desk::{Asker, Desk, Text};
 use crate::films::{Recorded, Show};
-use crate::route::Target;
+use crate::renditions::Wanted;
+use crate::route::{self, Target};
 use crate::viewers::Viewers;
 
 const HLS: &str = "application/vnd.apple.mpegurl";
@@ -43,7 +46,7 @@ impl Playlists {
         request: &Parts,
         caller: Caller,
     ) -> Answered {
-        let show = &film.show;
+        let show = &film.wanted.show;
         if let Target::Playlist(id) = target
             && show.package.track(id).is_none()
         {
@@ -66,7 +69,7 @@ impl Playlists {
         } else {
             let viewer = self
                 .viewers
-                .begin(delivery, show, &caller)
+                .begin(delivery, &film.wanted, &caller)
                 .map_err(denied)?;
             viewer.wait_for_turn().await;
             viewer.answered();
@@ -102,7 +105,9 @@ pub(crate) struct Elsewhere {
 
 /// A film, and what its playlists have of it that may change while it stays.
 pub(crate) struct Presented {
-    pub show: Arc<Show>,
+    pub wanted: Wanted,
+    /// Other renditions that players are offered.
+    pub renditions: Vec<Arc<Show>>,
     pub subtitles: Vec<SubtitleTrack>,
     /// It may still be growing.
     pub recorded: Option<Recorded>,
@@ -121,20 +126,35 @@ struct Asked {
 impl Asked {
     fn text(&self) -> Text {
         let Presented {
-            show,
+            wanted,
+            renditions,
             subtitles,
             recorded,
             elsewhere,
         } = &self.film;
+        let show = &wanted.show;
         let recording =
             |recorded: &Recorded| recorded.at(reelway_clock::now(), reelway_clock::real());
         let token = &self.token;
         let playlists = format!("s={token}");
         // The edition makes sure that nobody gets segments of a film that took this one's place.
-        let segments = match self.token_in_segments {
+        let segments = |show: &Show| match self.token_in_segments {
             true => format!("v={}&s={token}", show.edition),
             false => format!("v={}", show.edition),
         };
+        let of_renditions: Vec<_> = renditions
+            .iter()
+            .map(|other| (way(&show.film.name, &other.film.name), segments(other)))
+            .collect();
+        let renditions = renditions.iter().zip(&of_renditions);
+        let renditions: Vec<_> = renditions
+            .map(|(other, (path, segments))| Rendition {
+                package: &other.package,
+                path,
+                segments: Some(segments),
+            })
+            .collect();
+        let segments = segments(show);
         let steering = elsewhere.steering.as_ref();
         let steering = steering.map(|address| format!("{address}&{playlists}"));
         let subtitles = subtitles::said(subtitles);
@@ -144,6 +164,7 @@ impl Asked {
             steering: steering.as_deref(),
             servers: &elsewhere.films,
             subtitles: &subtitles,
+            renditions: &renditions,
             recording: recorded.as_ref().and_then(recording),
         };
         let (media_type, text) = match self.target {
@@ -160,5 +181,31 @@ impl Asked {
         };
         reelway_clock::reactor::worked_on(text.len());
         Text { media_type, text }
+    }
+}
+
+/// The way from a film's playlists to another film; it is the same at all servers that have both below the same folder.
+pub(super) fn way(from: &str, to: &str) -> String {
+    let folder = from.rfind('/').map_or("", |slash| &from[..=slash]);
+    let (from, to) = match to.strip_prefix(folder) {
+        Some(below) => (&from[folder.len()..], below),
+        None => (from, to),
+    };
+    let up = "../".repeat(from.split('/').count() + 1);
+    up + &route::encode(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn from_a_film_another_is_found_by_its_name() {
+        assert_eq!(way("a", "a.set/low"), "../../a.set/low");
+        assert_eq!(
+            way("b/a film", "b/a film.set/low"),
+            "../../a%20film.set/low"
+        );
+        assert_eq!(way("b/a", "c"), "../../../c");
     }
 }

@@ -12,10 +12,10 @@ use tokio::sync::Semaphore;
 use super::refused::{Answered, check_edition, denied, no_media, no_track, not_here};
 use crate::answer::{self, Answer};
 use crate::body::Bodies;
-use crate::films::Show;
 use crate::flow::Flow;
 use crate::media::{Media, bodiless};
 use crate::pieces::Pieces;
+use crate::renditions::Wanted;
 use crate::route::{flag, query};
 use crate::speed::{Carried, Speed};
 use crate::viewers::Viewers;
@@ -43,12 +43,13 @@ impl Segments {
     /// Answers a request for the initialisation segment of the track with this track_ID.
     pub async fn init(
         &self,
-        show: Arc<Show>,
+        wanted: &Wanted,
         id: u32,
         request: &Parts,
         caller: Caller,
     ) -> Answered {
-        check_edition(&show, request)?;
+        let show = &wanted.show;
+        check_edition(show, request)?;
         let track = show
             .package
             .track(id)
@@ -63,7 +64,7 @@ impl Segments {
         if request.method != Method::HEAD && !flag(request, "poster") {
             let viewer = self
                 .viewers
-                .resume(Delivery::Hls, &show, &caller)
+                .resume(Delivery::Hls, wanted, &caller)
                 .map_err(denied)?;
             viewer.answered();
         }
@@ -75,12 +76,13 @@ impl Segments {
     /// Answers a request for a segment, by its track's track_ID and its number.
     pub async fn answer(
         &self,
-        show: Arc<Show>,
+        wanted: &Wanted,
         (id, number): (u32, u32),
         request: &Parts,
         caller: Caller,
     ) -> Answered {
-        check_edition(&show, request)?;
+        let show = &wanted.show;
+        check_edition(show, request)?;
         let title = &show.film.name;
         let tracks = show.package.tracks();
         let place = tracks.iter().position(|track| track.id == id);
@@ -112,9 +114,9 @@ impl Segments {
         } else {
             let viewer = self
                 .viewers
-                .resume(Delivery::Hls, &show, &caller)
+                .resume(Delivery::Hls, wanted, &caller)
                 .map_err(denied)?;
-            let (flow, main) = flow_of(&show, id);
+            let (flow, main) = flow_of(wanted, track.kind);
             let piece = Piece {
                 flow,
                 at: number.into(),
@@ -150,18 +152,16 @@ impl Segments {
     }
 }
 
-/// The flow that a track belongs to, by the track_ID of the first track of its kind: viewers watch a picture and hear a
-/// sound at a time, so all tracks of a kind are one flow. And whether that flow shows where a viewer is: the picture does,
-/// or the sound of a film without one.
-fn flow_of(show: &Show, id: u32) -> (u32, bool) {
+/// The flow that tracks of a kind belong to: viewers watch a picture and hear a sound at a time, of whatever rendition. And
+/// whether that flow shows where a viewer is: the picture does, or the sound of a film without one.
+fn flow_of(wanted: &Wanted, kind: Kind) -> (u32, bool) {
+    let show = wanted.best.as_ref().unwrap_or(&wanted.show);
     let tracks = show.package.tracks();
-    let main = tracks.iter().find(|track| track.kind == Kind::Video);
-    let main = main.unwrap_or(&tracks[0]);
-    let kind = tracks.iter().find(|track| track.id == id);
-    let kind = kind.map(|track| track.kind);
-    let alike = tracks.iter().find(|track| Some(track.kind) == kind);
-    let flow = alike.map_or(id, |track| track.id);
-    (flow, flow == main.id)
+    let main = match tracks.iter().any(|track| track.kind == Kind::Video) {
+        true => Kind::Video,
+        false => Kind::Audio,
+    };
+    (kind as u32, kind == main)
 }
 
 /// An address with an edition never has other bytes, if what it names stays. With a token in it, it is one viewer's own.

@@ -5,12 +5,15 @@
 //! player would try again for long. The other servers are *pathway clones*, named only here, so that players that know no
 //! content steering ask nothing of them.
 
+use std::sync::Arc;
+
 use axum::http::{StatusCode, header};
 use reelway_catalogue::Place;
-use reelway_package::{StableIds, stable_ids};
+use reelway_package::{Rendition, StableIds, stable_ids};
 use serde_json::json;
 
 use super::elsewhere::film;
+use super::playlist::way;
 use crate::answer::{self, Answer};
 use crate::films::Show;
 
@@ -40,12 +43,25 @@ pub(super) fn address(own: &str, others: &[Place]) -> Option<String> {
 
 /// The manifest for a player with this token whose playlist comes from `at` (`host:port`), or from here.
 pub(super) fn answer(
-    show: &Show,
+    (show, renditions): (&Show, &[Arc<Show>]),
     servers: &Servers,
     at: Option<&str>,
     token: Option<&str>,
 ) -> Answer {
-    let ids = stable_ids(&show.package);
+    let ways: Vec<String> = renditions
+        .iter()
+        .map(|other| way(&show.film.name, &other.film.name))
+        .collect();
+    let renditions: Vec<_> = renditions
+        .iter()
+        .zip(&ways)
+        .map(|(other, path)| Rendition {
+            package: &other.package,
+            path,
+            segments: None,
+        })
+        .collect();
+    let ids = stable_ids(&show.package, &renditions);
     let manifest = manifest(&ids, servers, at, token).to_string();
     let mut answer = answer::with(StatusCode::OK, "application/json", manifest);
     answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
@@ -86,9 +102,9 @@ fn manifest(
 fn clone(place: &Place, ids: &StableIds, token: Option<&str>) -> serde_json::Value {
     let query = token.map(|token| format!("?s={token}")).unwrap_or_default();
     let film = film(place);
-    let addresses = |ids: &[(String, u32)]| {
-        let each = ids.iter().map(|(id, track)| {
-            let address = format!("{film}/hls/{track}.m3u8{query}");
+    let addresses = |ids: &[(String, String)]| {
+        let each = ids.iter().map(|(id, playlist)| {
+            let address = resolved(&film, playlist) + &query;
             (id.clone(), address.into())
         });
         serde_json::Value::Object(each.collect())
@@ -101,6 +117,16 @@ fn clone(place: &Place, ids: &StableIds, token: Option<&str>) -> serde_json::Val
             "PER-RENDITION-URIS": addresses(&ids.renditions),
         },
     })
+}
+
+/// A playlist's absolute address; it is relative to the film's multivariant playlist.
+fn resolved(film: &str, mut playlist: &str) -> String {
+    let mut folder = format!("{film}/hls");
+    while let Some(above) = playlist.strip_prefix("../") {
+        folder.truncate(folder.rfind('/').unwrap_or(0));
+        playlist = above;
+    }
+    format!("{folder}/{playlist}")
 }
 
 fn host(address: &str) -> Option<&str> {
@@ -134,8 +160,14 @@ mod tests {
             well: well.iter().map(|host| format!("http://{host}")).collect(),
         };
         let ids = StableIds {
-            variants: vec![("1-sound".to_owned(), 1)],
-            renditions: vec![("2".to_owned(), 2)],
+            variants: vec![
+                ("1-sound".to_owned(), "1.m3u8".to_owned()),
+                (
+                    "r1-1-sound".to_owned(),
+                    "../../film.set/low/hls/1.m3u8".to_owned(),
+                ),
+            ],
+            renditions: vec![("2".to_owned(), "2.m3u8".to_owned())],
         };
         manifest(&ids, &servers, at, Some("TOKEN"))
     }
@@ -160,7 +192,10 @@ mod tests {
                 "BASE-ID": ".",
                 "ID": "edge1-80",
                 "URI-REPLACEMENT": {
-                    "PER-VARIANT-URIS": { "1-sound": "http://edge1:80/another%20folder/film/hls/1.m3u8?s=TOKEN" },
+                    "PER-VARIANT-URIS": {
+                        "1-sound": "http://edge1:80/another%20folder/film/hls/1.m3u8?s=TOKEN",
+                        "r1-1-sound": "http://edge1:80/another%20folder/film.set/low/hls/1.m3u8?s=TOKEN",
+                    },
                     "PER-RENDITION-URIS": { "2": "http://edge1:80/another%20folder/film/hls/2.m3u8?s=TOKEN" },
                 },
             }])

@@ -1,0 +1,73 @@
+//! Renditions of a film for adaptive bit rates: which players are offered, and whose viewers ask for them.
+
+use std::sync::Arc;
+
+use reelway_catalogue::Entry;
+use reelway_package::check_alignment;
+
+use crate::films::{Films, Show};
+
+/// A film of which something is asked for.
+pub(crate) struct Wanted {
+    pub show: Arc<Show>,
+    /// The film that it is a rendition of: viewers of that film ask for it, too.
+    pub best: Option<Arc<Show>>,
+}
+
+impl Wanted {
+    /// By itself, whatever it is a rendition of.
+    pub fn alone(show: Arc<Show>) -> Wanted {
+        Wanted { show, best: None }
+    }
+}
+
+/// Another rendition of a film.
+pub(crate) struct Rendition {
+    /// TITLE.
+    pub name: String,
+    /// It, if players are offered it; else why not, in words.
+    pub offered: Result<Arc<Show>, String>,
+}
+
+impl Films {
+    /// This film, with the one it is a rendition of, if that plays.
+    pub async fn wanted(&self, show: Arc<Show>) -> Wanted {
+        let entry = self.entry(&show.film.name);
+        let best = match entry.and_then(|entry| entry.set.rendition_of.clone()) {
+            Some(best) => self.get(&best).await.ok(),
+            None => None,
+        };
+        Wanted { show, best }
+    }
+
+    /// The other renditions of a film, the largest first.
+    pub async fn renditions(&self, entry: &Entry) -> Vec<Rendition> {
+        let names = &entry.set.renditions;
+        if names.is_empty() {
+            return Vec::new();
+        }
+        let best = self.get(&entry.name).await;
+        let mut renditions = Vec::with_capacity(names.len());
+        for name in names {
+            let offered = match &best {
+                Ok(best) => self.aligned(best, name).await,
+                Err(error) => Err(error.to_string()),
+            };
+            renditions.push(Rendition {
+                name: name.clone(),
+                offered,
+            });
+        }
+        renditions
+    }
+
+    async fn aligned(&self, best: &Show, name: &str) -> Result<Arc<Show>, String> {
+        if self.recorded(best).is_some() {
+            return Err("the film is a recording that is still being made".to_owned());
+        }
+        let other = self.get(name).await.map_err(|error| error.to_string())?;
+        let aligned = check_alignment(&best.package, &other.package);
+        aligned.map_err(|why| why.to_string())?;
+        Ok(other)
+    }
+}
