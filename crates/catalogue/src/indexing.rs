@@ -7,9 +7,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use reelway_media::{
-    Index, IndexError, IndexErrorKind, IndexOptions, ReadIndexError, index_with, is_read_whole,
+    Container, Index, IndexError, IndexErrorKind, IndexOptions, ReadIndexError, index_with,
+    is_read_whole,
 };
 use reelway_sys::FileIdentity;
+use reelway_sys::parts::Parts;
 
 use crate::naming::FILM_EXTENSIONS;
 
@@ -90,7 +92,8 @@ impl IndexingError {
     }
 }
 
-/// Indexes a film file; reads its tables, not its media. What a container is, its extension tells.
+/// Indexes a film in one file, or in several that follow each other; reads its tables, not its media. What a container is, its
+/// extension tells.
 pub fn index_path(
     path: &Path,
     options: IndexOptions,
@@ -99,14 +102,36 @@ pub fn index_path(
         path: path.to_owned(),
         error,
     };
-    let file = File::open(path).map_err(io)?;
-    if let Some(reason) = foreign_container(path) {
+    let parts = Parts::open(path).map_err(io)?;
+    let foreign = parts
+        .all()
+        .iter()
+        .find_map(|part| foreign_container(&part.path));
+    if let Some(reason) = foreign {
         return Err(IndexingError::Foreign {
             path: path.to_owned(),
             reason,
         });
     }
-    index_file(&file, path, options)
+    let identity = parts.identity();
+    let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
+        bytes.resize((range.end - range.start) as usize, 0);
+        parts.read_exact_at(bytes, range.start)
+    };
+    let index = indexed(index_with(read, identity.size, options), path)?;
+    let follow = matches!(
+        index.title.container,
+        Container::TransportStream | Container::ProgramStream
+    );
+    if parts.only().is_none() && !follow {
+        return Err(IndexingError::Foreign {
+            path: path.to_owned(),
+            reason: "its parts have tables of their own, so they do not follow each other; only transport and program \
+                     streams can be in parts (to make one file of others: ffmpeg -f concat)"
+                .to_owned(),
+        });
+    }
+    Ok((identity, index))
 }
 
 /// Indexes a film file that is open; `path` is how it is called in errors.
@@ -128,14 +153,19 @@ pub(crate) fn index_file(
     }
     let identity = FileIdentity::from(&metadata);
     let index = index_with(reader(file), identity.size, options);
-    match index {
-        Ok(index) => Ok((identity, index)),
-        Err(ReadIndexError::Film(error)) => Err(IndexingError::Container {
-            path: path.to_owned(),
-            error,
-        }),
-        Err(error @ ReadIndexError::Io { .. }) => Err(io(io::Error::other(error))),
-    }
+    Ok((identity, indexed(index, path)?))
+}
+
+/// The index of the film at `path`, or why there is none.
+fn indexed(index: Result<Index, ReadIndexError>, path: &Path) -> Result<Index, IndexingError> {
+    let path = path.to_owned();
+    index.map_err(|error| match error {
+        ReadIndexError::Film(error) => IndexingError::Container { path, error },
+        error @ ReadIndexError::Io { .. } => IndexingError::Io {
+            path,
+            error: io::Error::other(error),
+        },
+    })
 }
 
 /// Reads parts of a file, for an indexer.

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use reelway_sys::FileIdentity;
+use reelway_sys::parts;
 
 use crate::below::Below;
 use crate::indexing::IndexingError;
@@ -48,5 +49,20 @@ impl Destination {
     /// Its path.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(&self.name)
+    }
+
+    /// Checks that the film there is one file, which can be replaced and deleted.
+    ///
+    /// # Errors
+    /// It is several.
+    pub fn check_is_one_file(&self) -> Result<(), IntakeError> {
+        let path = self.path();
+        match parts::are_at(&path) {
+            false => Ok(()),
+            true => Err(IntakeError::Taken {
+                path,
+                reason: "this film is several files: change or delete them where they lie".into(),
+            }),
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use reelway_sys::FileIdentity;
+use reelway_sys::parts::{self, Vob};
 use tracing::warn;
 
 use crate::naming::{is_film, path_text};
@@ -34,15 +35,20 @@ pub(crate) fn scan(roots: &[PathBuf]) -> Scan {
     let mut passed = HashSet::new();
     for root in roots {
         match fs::metadata(root) {
-            Ok(metadata) if metadata.is_dir() => walk(root, root, 0, &mut passed, &mut scan),
+            Ok(metadata) if metadata.is_dir() && !parts::are_at(root) => {
+                walk(root, root, 0, &mut passed, &mut scan);
+            }
             Ok(metadata) => {
+                if metadata.is_dir() {
+                    scan.folders.push(root.clone());
+                }
                 let file = path_text(Path::new(root.file_name().unwrap_or(root.as_os_str())));
                 let beside = root.parent().map(beside).unwrap_or_default();
                 let only = subtitles::of_folder([root.as_path()].into_iter(), beside);
                 scan.films.push(Found {
                     path: root.clone(),
                     file,
-                    identity: FileIdentity::from(&metadata),
+                    identity: parts::identity(root).unwrap_or(FileIdentity::from(&metadata)),
                     via: Vec::new(),
                     subtitles: only.into_values().next().unwrap_or_default(),
                     problem: None,
@@ -82,7 +88,7 @@ fn walk(
     };
     scan.folders.push(folder.to_owned());
     let mut beside = Vec::new();
-    let mut films = Vec::new();
+    let (mut films, mut several) = (Vec::new(), Vec::new());
     for entry in entries.flatten() {
         let path = entry.path();
         // Hidden files are half-written downloads, resource forks, trash: not films.
@@ -99,10 +105,18 @@ fn walk(
                 continue;
             }
         };
-        if metadata.is_dir() {
+        if metadata.is_dir() && !parts::is_folder(&entry.file_name()) {
             walk(root, &path, depth + 1, passed, scan);
+        } else if metadata.is_dir() {
+            // Watched, as its files are the film's.
+            scan.folders.push(path.clone());
+            several.push(path);
+        } else if let Some(vob) = Vob::of(&entry.file_name()).filter(|vob| vob.is_in_parts(&path)) {
+            if vob.number == 1 {
+                several.push(path);
+            }
         } else if metadata.is_file() && is_film(&path) {
-            if scan.films.len() + films.len() >= MAX_FILMS {
+            if scan.films.len() + films.len() + several.len() >= MAX_FILMS {
                 warn!(folder = %folder.display(), "more than {MAX_FILMS} films: the rest is skipped");
                 break;
             }
@@ -119,11 +133,32 @@ fn walk(
             beside.push(path);
         }
     }
+    for path in several {
+        match parts::identity(&path) {
+            Ok(identity) => films.push(Found {
+                file: path_text(&named(path.strip_prefix(root).unwrap_or(&path))),
+                path,
+                identity,
+                via: Vec::new(),
+                subtitles: Vec::new(),
+                problem: None,
+            }),
+            Err(error) => scan.problems.push((path, error.to_string())),
+        }
+    }
     let of_films = subtitles::of_folder(films.iter().map(|film| film.path.as_path()), beside);
     for (place, files) in of_films {
         films[place].subtitles = files;
     }
     scan.films.append(&mut films);
+}
+
+/// What a film in several files is called by: the VOBs of a title by what is common to their names.
+fn named(path: &Path) -> PathBuf {
+    match Vob::of(path.file_name().unwrap_or_default()) {
+        Some(vob) => path.with_file_name(format!("{}.VOB", vob.title)),
+        None => path.to_owned(),
+    }
 }
 
 /// The files of subtitles in a folder.

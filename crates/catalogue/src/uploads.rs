@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use reelway_media::{IndexError, IndexErrorKind, IndexOptions, ReadIndexError, index_with};
 use reelway_sys::FileIdentity;
 use reelway_sys::files::room;
+use reelway_sys::parts;
 
 use crate::below::{Below, file_below, folder_below};
 use crate::directory::Directory;
@@ -34,6 +35,7 @@ impl Intake for Directory {
 
     fn place(&self, title: &str) -> Result<Destination, IntakeError> {
         if let Some(place) = self.present(title) {
+            place.check_is_one_file()?;
             if let Some(reason) = foreign_container(Path::new(&place.name)) {
                 return Err(IntakeError::Taken {
                     path: place.path(),
@@ -45,7 +47,8 @@ impl Intake for Directory {
             return Ok(place);
         }
         check_title(title)?;
-        let folders = self.films().iter().filter(|film| film.is_dir());
+        let folders = self.films().iter();
+        let folders = folders.filter(|film| film.is_dir() && !parts::are_at(film));
         // Of several disks the emptiest.
         let root = folders.max_by_key(|folder| room(folder).unwrap_or(0));
         let root = root.ok_or(IntakeError::NoFolder)?;

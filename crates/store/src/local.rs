@@ -1,4 +1,4 @@
-//! A film in a local file, and how the reading of one of its blocks goes on.
+//! A film in a local file, or in several that follow each other, and how the reading of one of its blocks goes on.
 
 use std::fs::File;
 use std::io;
@@ -8,21 +8,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use reelway_sys::files::is_fuse;
+use reelway_sys::parts::{Part, Parts};
 use reelway_sys::{FileIdentity, Mark, open_direct};
 
 use crate::config::ReadBy;
 use crate::error::ReadError;
 
-/// An opened file.
+/// Direct reads begin at multiples of so many bytes of a file.
+const ALIGNED: u64 = 4096;
+
+/// A film that was opened.
 #[derive(Debug)]
 pub(crate) struct LocalFile {
     pub path: PathBuf,
     pub identity: FileIdentity,
     /// By what it may be read.
     pub by: ReadBy,
-    /// Past the page cache, where the file system allows it.
-    direct: Option<Arc<File>>,
-    buffered: Arc<File>,
+    parts: Parts,
+    /// Of each of its files.
+    files: Vec<OpenFile>,
     direct_refused: AtomicBool,
     /// By what it is known to be the same though it has grown; `None`: it must not have changed at all.
     mark: Option<Mark>,
@@ -40,38 +44,29 @@ impl LocalFile {
         path: &Path,
         known: Option<(FileIdentity, Mark)>,
     ) -> io::Result<(LocalFile, Option<io::Error>)> {
-        let buffered = File::open(path)?;
-        let metadata = buffered.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "not a regular file",
-            ));
-        }
-        let own = FileIdentity::from(&metadata);
-        let known = known.filter(|(known, mark)| is_still(&buffered, &own, known, Some(mark)));
+        let parts = Parts::open(path)?;
+        let own = parts.identity();
+        let known = known.filter(|(known, mark)| is_still(&parts, &own, known, Some(mark)));
         let (identity, mark) = known.map_or((own, None), |(known, mark)| (known, Some(mark)));
-        let by = match is_fuse(&buffered) {
-            Ok(false) => ReadBy::Ring,
-            Ok(true) | Err(_) => ReadBy::Threads,
+        let is_ring = |part: &Part| matches!(is_fuse(&part.file), Ok(false));
+        let by = match parts.all().iter().all(is_ring) {
+            true => ReadBy::Ring,
+            false => ReadBy::Threads,
         };
-        // The path may have come to name another file in between; then the direct one is not taken.
-        let direct = open_direct(path).and_then(|file| {
-            let now = FileIdentity::from(&file.metadata()?);
-            let same = now == identity || (mark.is_some() && identity.may_have_grown_into(&now));
-            same.then_some(Arc::new(file))
-                .ok_or_else(|| io::Error::other("the file was replaced while it was opened"))
-        });
-        let (direct, refused) = match direct {
-            Ok(direct) => (Some(direct), None),
-            Err(error) => (None, Some(error)),
-        };
+        let (mut files, mut refused) = (Vec::new(), None);
+        for part in parts.all() {
+            let direct = open_same_direct(part, mark.is_some());
+            files.push(OpenFile {
+                direct: direct.map_err(|error| refused = Some(error)).ok(),
+                buffered: Arc::new(part.file.try_clone()?),
+            });
+        }
         let file = LocalFile {
             path: path.to_path_buf(),
             identity,
             by,
-            direct,
-            buffered: Arc::new(buffered),
+            parts,
+            files,
             direct_refused: AtomicBool::new(false),
             mark,
         };
@@ -80,8 +75,8 @@ impl LocalFile {
 
     /// Fails if the file is another than the one opened.
     fn check(&self) -> Result<(), ReadError> {
-        match self.buffered.metadata() {
-            Ok(metadata) if self.is_still(&FileIdentity::from(&metadata)) => Ok(()),
+        match self.parts.identity_now() {
+            Ok(now) if is_still(&self.parts, &now, &self.identity, self.mark.as_ref()) => Ok(()),
             Ok(_) => Err(ReadError::Changed {
                 path: self.path.clone(),
             }),
@@ -89,14 +84,22 @@ impl LocalFile {
         }
     }
 
-    fn is_still(&self, now: &FileIdentity) -> bool {
-        is_still(&self.buffered, now, &self.identity, self.mark.as_ref())
+    /// The file that has this byte of the film, and which of its bytes that is. `direct`: past the page cache, if it can be.
+    fn at(&self, offset: u64, direct: bool) -> (Arc<File>, u64) {
+        let number = self.parts.number_at(offset);
+        let (part, file) = (&self.parts.all()[number], &self.files[number]);
+        let within = offset - part.start;
+        let direct = direct && within.is_multiple_of(ALIGNED);
+        let file = match &file.direct {
+            Some(file) if direct => file,
+            _ => &file.buffered,
+        };
+        (Arc::clone(file), within)
     }
 
-    fn direct(&self) -> Option<&Arc<File>> {
-        self.direct
-            .as_ref()
-            .filter(|_| !self.direct_refused.load(Ordering::Relaxed))
+    fn may_read_direct(&self) -> bool {
+        let has_direct = self.files.iter().any(|file| file.direct.is_some());
+        has_direct && !self.direct_refused.load(Ordering::Relaxed)
     }
 
     fn error(&self, offset: u64, error: io::Error) -> ReadError {
@@ -108,9 +111,33 @@ impl LocalFile {
     }
 }
 
+/// One of its files.
+#[derive(Debug)]
+struct OpenFile {
+    /// Past the page cache, where the file system allows it.
+    direct: Option<Arc<File>>,
+    buffered: Arc<File>,
+}
+
+/// Opens a file for direct reads, which is open already. The path may have come to name another one in between; then it is
+/// not taken. `may_grow`: it may have become longer.
+fn open_same_direct(part: &Part, may_grow: bool) -> io::Result<Arc<File>> {
+    let known = FileIdentity::from(&part.file.metadata()?);
+    let file = open_direct(&part.path)?;
+    let now = FileIdentity::from(&file.metadata()?);
+    let same = now == known || (may_grow && known.may_have_grown_into(&now));
+    same.then_some(Arc::new(file))
+        .ok_or_else(|| io::Error::other("the file was replaced while it was opened"))
+}
+
 /// Whether a file, which is `now`, is what it was: `known`, or grown since, where its mark is known.
-fn is_still(file: &File, now: &FileIdentity, known: &FileIdentity, mark: Option<&Mark>) -> bool {
-    let has_grown = |mark: &Mark| known.may_have_grown_into(now) && mark.is_of(file, known.size);
+fn is_still(parts: &Parts, now: &FileIdentity, known: &FileIdentity, mark: Option<&Mark>) -> bool {
+    let is_of = |mark: &Mark| {
+        parts
+            .only()
+            .is_some_and(|file| mark.is_of(file, known.size))
+    };
+    let has_grown = |mark: &Mark| known.may_have_grown_into(now) && is_of(mark);
     now == known || mark.is_some_and(has_grown)
 }
 
@@ -136,7 +163,7 @@ pub(crate) enum Step {
 
 impl Progress {
     pub fn new(file: Arc<LocalFile>, offset: u64, wanted: usize) -> Progress {
-        let direct = file.direct().is_some();
+        let direct = file.may_read_direct();
         Progress {
             file,
             offset,
@@ -154,13 +181,11 @@ impl Progress {
         }
     }
 
-    /// From which file, from which of its bytes on, to which byte of the block.
+    /// From which file, from which of its bytes on, to which byte of the block. Where the film goes on in another file, the
+    /// read is a short one.
     pub fn next(&self) -> (Arc<File>, u64, usize) {
-        let file = match &self.file.direct {
-            Some(direct) if self.direct => direct,
-            _ => &self.file.buffered,
-        };
-        (Arc::clone(file), self.offset + self.have as u64, self.have)
+        let (file, within) = self.file.at(self.offset + self.have as u64, self.direct);
+        (file, within, self.have)
     }
 
     pub fn read_blocking(&self, into: &mut [u8]) -> io::Result<usize> {

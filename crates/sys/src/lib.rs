@@ -20,6 +20,7 @@
 //! - [`alloc`]: an allocator that counts, for tests
 //! - [`limits`]: descriptors, locked memory, priority and processor of a thread
 //! - [`children`]: programs that this one starts, and their end
+//! - [`parts`]: films in several files that follow each other
 //! - [`path`]: packets that are never cut into fragments
 //! - [`pipes`]: what becomes of a program whose output nobody reads any more
 //! - [`netlink`]: by which interface packets leave, and through which queue
@@ -39,6 +40,7 @@ pub mod marks;
 pub mod netlink;
 pub mod once;
 mod options;
+pub mod parts;
 pub mod path;
 pub mod pipes;
 pub mod reads;

@@ -146,6 +146,7 @@ impl Shelf {
         };
         conditional::allows_change(&request.headers, Some(&self.films.etag(&entry.identity)))
             .map_err(|words| refuse(StatusCode::PRECONDITION_FAILED, words))?;
+        place.check_is_one_file().map_err(intake_error)?;
         // Nobody puts it meanwhile.
         let _turn = uploads.take(&place.path())?;
         let viewers = self

@@ -98,7 +98,7 @@ impl Sending {
         let at = at - self.head.len() as u64;
         let (mut first, skip) = (at / record, (at % record) as usize);
         let film = &self.show.film;
-        for (number, track) in film.title.tracks.iter().enumerate() {
+        for (number, track) in film.title.recorded().enumerate() {
             let count = u64::from(track.samples);
             if first >= count {
                 first -= count;
