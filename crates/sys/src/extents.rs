@@ -44,10 +44,14 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// What the kernel said; [`io::ErrorKind::Unsupported`] or `NotATTY` on file systems that cannot tell.
+    /// What the kernel said; [`io::ErrorKind::Unsupported`] or `NotATTY` on file systems that cannot tell;
+    /// `Unsupported` for what is no file, too.
     pub fn of(file: &File, block_bytes: u64) -> io::Result<Layout> {
-        let len = file.metadata()?.len();
-        Ok(reckon(&pieces(file)?, len, block_bytes.max(1)))
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(reckon(&pieces(file)?, metadata.len(), block_bytes.max(1)))
     }
 
     /// Whether more than a tenth of the blocks lie in several places.
