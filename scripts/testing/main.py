@@ -94,10 +94,18 @@ def end_to_end(run):
                 first=LONGEST)
 
 
+# Tests in a browser that measure how films are played, and want the machine for themselves.
+PLAY = ["players", "sync"]
+
+
 def pages(run):
+    suffix = ".test.ts"
+    files = [name.removesuffix(suffix) for name in os.listdir("web/test/browser") if name.endswith(suffix)]
+    others = [name for name in sorted(files) if name not in PLAY]
     run.step("types of the pages", ["npm", "--prefix", "web", "run", "--silent", "check"])
     node.suite(run, "parts of the pages", "web", "unit")
-    node.suite(run, "pages in a browser", "web", "browser")
+    node.suite(run, "pages in a browser", "web", "browser", others, 2)
+    node.suite(run, "players in a browser", "web", "browser", PLAY)
 
 
 STEPS = {

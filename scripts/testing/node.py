@@ -7,10 +7,10 @@ import tempfile
 from runner import how
 
 
-def suite(run, title, directory, kind):
-    """Runs the tests of web/test/KIND."""
+def suite(run, title, directory, kind, files=(), at_once=1):
+    """Runs the tests of web/test/KIND, or of these of its files, so many at once."""
     began = run.begin(title)
-    status, results = events(run, directory, [kind])
+    status, results = events(run, directory, [kind, ",".join(files)], at_once)
     failures = {}
     for file, name, result in results:
         full = f"web::{file} {name}"
@@ -27,10 +27,10 @@ def suite(run, title, directory, kind):
     run.end(title, began)
 
 
-def events(run, directory, arguments):
+def events(run, directory, arguments, at_once=1):
     """(status, [(file, full name, result)])."""
     with tempfile.NamedTemporaryFile(mode="r", encoding="utf-8") as file:
-        env = {"REELWAY_TEST_EVENTS": file.name}
+        env = {"REELWAY_TEST_EVENTS": file.name, "REELWAY_TEST_FILES": str(at_once)}
         status = run.program(["node", "scripts/test.mjs", *arguments], env, directory)
         results = [json.loads(line) for line in file]
     return status, [(os.path.basename(each["file"]).split(".")[0], each["name"], each) for each in results]

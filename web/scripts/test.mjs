@@ -1,4 +1,5 @@
-// Runs the tests of one folder below test/ by node's own test runner: `node scripts/test.mjs unit`.
+// Runs the tests of one folder below test/ by node's own test runner: `node scripts/test.mjs unit`, or some of its files, one after
+// the other or with REELWAY_TEST_FILES=2 two at a time: `node scripts/test.mjs browser pages,edges`.
 // With REELWAY_TEST_EVENTS=FILE, a line of JSON for each test goes there. They are written in TypeScript and bundled first; packages stay where they are.
 import { build } from "esbuild";
 import { spawnSync } from "node:child_process";
@@ -10,7 +11,8 @@ const web = dirname(dirname(fileURLToPath(import.meta.url)));
 const [kind = "unit", only = "", ...rest] = process.argv.slice(2);
 const folder = join(web, "test", kind);
 const out = join(web, "node_modules/.cache/reelway-tests", kind);
-const names = readdirSync(folder).filter((name) => name.endsWith(".test.ts") && name.startsWith(only));
+const isWanted = (name) => only.split(",").some((wanted) => name.startsWith(wanted));
+const names = readdirSync(folder).filter((name) => name.endsWith(".test.ts") && isWanted(name));
 
 rmSync(out, { recursive: true, force: true });
 await build({
@@ -27,12 +29,12 @@ await build({
   logLevel: "warning",
 });
 const files = names.map((name) => join(out, name.replace(/\.ts$/, ".mjs")));
-// One file after the other: the browser tests measure playing in real time and want the machine for themselves.
+const atOnce = process.env["REELWAY_TEST_FILES"] ?? "1";
 const reporters = ["--test-reporter=spec", "--test-reporter-destination=stdout"];
 const events = process.env["REELWAY_TEST_EVENTS"];
 if (events) {
   reporters.push(`--test-reporter=${join(web, "scripts/reporter.mjs")}`, `--test-reporter-destination=${events}`);
 }
-const args = ["--enable-source-maps", "--test", ...reporters, "--test-concurrency=1", ...rest, ...files];
+const args = ["--enable-source-maps", "--test", ...reporters, `--test-concurrency=${atOnce}`, ...rest, ...files];
 const run = spawnSync(process.execPath, args, { cwd: web, stdio: "inherit" });
 process.exit(run.status ?? 1);
