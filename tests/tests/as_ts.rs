@@ -1,6 +1,7 @@
 //! Transport streams over RTSP as they are (`TITLE?as=ts`): the bytes of the file, at the times that the stream states; what
 //! ffmpeg and GStreamer make of them; and what cannot be sent so.
 
+use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use reelway_tests::films::{film, library, temp_dir};
 use reelway_tests::players::{ffmpeg, ffprobe, run, scripted};
 use reelway_tests::rtsp::{Client, Response, Rtp, rtcp_packets, rtp_info};
 use reelway_tests::server::{Options, Server};
+use reelway_tests::wait;
 
 const PACKET: usize = 188;
 /// All of packets of 188 bytes.
@@ -273,6 +275,104 @@ fn gstreamer_receives_every_byte() {
             });
         }
     });
+}
+
+/// SETs UP a film without RTP, to this address.
+fn set_up_plain(viewer: &mut Client, url: &str, to: SocketAddr) -> Response {
+    let (ip, port) = (to.ip(), to.port());
+    let transport = format!("MP2T/H2221/UDP;unicast;destination={ip};client_port={port}");
+    let answer = viewer.request("SETUP", url, &[("Transport", &transport)]);
+    answer.expect("an answer")
+}
+
+#[test]
+fn without_rtp_it_goes_to_addresses_that_the_operator_allows() {
+    let films = library(&["transport"]);
+    let options = Options::new(&films).set("rtsp.plain_udp", "[\"127.0.0.0/30\"]");
+    let server = options.start();
+    server.wait_indexed();
+    let url = address(&server, "transport");
+    let (_, over_rtp) = plays(&server, "transport", "0");
+    let expected: Vec<Vec<u8>> = over_rtp.into_iter().map(|(.., payload)| payload).collect();
+
+    let mut viewer = Client::connect(server.rtsp).expect("the server");
+    let refused = set_up_plain(
+        &mut viewer,
+        &url,
+        "127.0.0.9:5000".parse().expect("an address"),
+    );
+    assert_eq!(refused.status, 461);
+    assert!(refused.reason.contains("rtsp.plain_udp"), "{refused:?}");
+
+    // To another address than the request's, and to its own.
+    for ip in ["127.0.0.2", "127.0.0.1"] {
+        let socket = UdpSocket::bind((ip, 0)).expect("a socket");
+        socket
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .expect("a limit");
+        let to = socket.local_addr().expect("its address");
+        let mut viewer = Client::connect(server.rtsp).expect("the server");
+        let agreed = set_up_plain(&mut viewer, &url, to);
+        assert_eq!(agreed.status, 200, "{agreed:?}");
+        let said = format!(
+            "destination={ip};client_port={};source=127.0.0.1",
+            to.port()
+        );
+        assert!(agreed.header("transport").contains(&said), "{agreed:?}");
+        let play = viewer.request("PLAY", &url, &[]).expect("PLAY");
+        assert_eq!(
+            (play.status, play.header("rtp-info")),
+            (200, ""),
+            "{play:?}"
+        );
+        let mut room = [0; 2000];
+        for (number, packet) in expected.iter().enumerate() {
+            let len = socket.recv(&mut room).expect("a packet");
+            assert!(room[..len] == packet[..], "{ip}: packet {number}");
+        }
+        let sessions = server.get("/api/sessions").json();
+        let all = sessions["sessions"].as_array().expect("a list");
+        let mut peers = all.iter().filter_map(|session| session["peer"].as_str());
+        let is_shown = peers.any(|peer| peer.starts_with(&format!("{ip}:")));
+        assert!(is_shown, "{ip}: {sessions}");
+    }
+}
+
+#[test]
+fn ffmpeg_plays_it_without_rtp() {
+    let films = library(&["transport"]);
+    let options = Options::new(&films).set("rtsp.plain_udp", "[\"127.0.0.1\"]");
+    let server = options.start();
+    server.wait_indexed();
+    let url = address(&server, "transport");
+    let place = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let to = place.local_addr().expect("its address");
+    drop(place);
+    let input = format!(
+        "udp://127.0.0.1:{}?timeout=3000000&fifo_size=1000000",
+        to.port()
+    );
+    let got = std::thread::scope(|scope| {
+        let player = scope.spawn(|| hashes(&["-i", &input]));
+        let is_there = wait::until(Duration::from_secs(20), || {
+            wait::has_socket(to.port()).then_some(())
+        });
+        is_there.expect("ffmpeg listens");
+        let mut viewer = Client::connect(server.rtsp).expect("the server");
+        assert_eq!(set_up_plain(&mut viewer, &url, to).status, 200);
+        assert_eq!(viewer.request("PLAY", &url, &[]).expect("PLAY").status, 200);
+        player.join().expect("ffmpeg")
+    });
+    let path = film("transport").path;
+    let all = hashes(&["-i", path.to_str().expect("UTF-8")]);
+    for (got, all) in got.iter().zip(&all) {
+        let first = all.iter().position(|hash| *hash == got[0]);
+        let first = first.expect("a beginning that the film has");
+        assert!(first <= 9 && got.len() + first + 9 >= all.len());
+        // ffmpeg does not end what it had last.
+        let got = &got[..got.len() - 1];
+        assert!(got == &all[first..first + got.len()]);
+    }
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl Serving {
             films = films.placed_by(placement);
         }
         let rtsp = RtspServer::bind(
-            rtsp_config(config, rtsp_listen, &sender),
+            rtsp_config(config, rtsp_listen, &sender)?,
             films.clone(),
             sessions.clone(),
             sender.clone(),
@@ -237,18 +237,23 @@ fn limits(config: &Config) -> Limits {
     }
 }
 
-fn rtsp_config(config: &Config, listen: Vec<SocketAddr>, sender: &Sender) -> RtspConfig {
-    RtspConfig {
+fn rtsp_config(
+    config: &Config,
+    listen: Vec<SocketAddr>,
+    sender: &Sender,
+) -> anyhow::Result<RtspConfig> {
+    Ok(RtspConfig {
         listen,
         session_timeout: Duration::from_secs(config.rtsp.timeout.into()),
         paused_timeout: Duration::from_secs(config.rtsp.paused_timeout.into()),
         connections: config.rtsp.max_connections,
         offer_retransmission: config.rtsp.offer_retransmission,
+        plain_udp: config.plain_udp()?,
         payload: sender.payload_options(),
         connections_per_peer: config.rtsp.max_connections_per_peer,
         sessions_per_connection: config.rtsp.max_sessions_per_connection,
         ..RtspConfig::default()
-    }
+    })
 }
 
 fn http_config(

@@ -264,6 +264,10 @@ fn track_out(order: TrackOrder<Writer>) -> TrackOut {
                 rtp,
                 rtcp,
             },
+            Out::Plain { from, to } => SenderOut::Plain {
+                from: Some(from),
+                to,
+            },
             Out::Tcp { writer, rtp, rtcp } => SenderOut::Tcp {
                 conn: writer,
                 rtp,

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use reelway_rtp::PayloadOptions;
 
 use crate::parser::Bounds;
@@ -41,6 +42,9 @@ pub struct RtspConfig {
     /// on a network that loses nothing: after a seek it misses packets that never were, asks for pictures
     /// that come before their time, and may lose its timestamps over it.
     pub offer_retransmission: bool,
+    /// Where transport streams may be sent without RTP. Nobody tells whether they arrive, or that they are wanted, so a server
+    /// must not send them to whoever is named. Nowhere by default.
+    pub plain_udp: Vec<IpNet>,
     /// How media is cut into packets: as the sender does it. Descriptions say the rate with it.
     pub payload: PayloadOptions,
     /// Bounds of a message.
@@ -60,6 +64,7 @@ impl Default for RtspConfig {
             connections_per_peer: 4_096,
             sessions_per_connection: 8,
             offer_retransmission: false,
+            plain_udp: Vec::new(),
             payload: PayloadOptions::default(),
             bounds: Bounds::default(),
         }

@@ -158,6 +158,13 @@ pub enum Out<W> {
         /// For RTCP.
         rtcp: SocketAddr,
     },
+    /// Over UDP, without RTP: the bytes of a transport stream.
+    Plain {
+        /// The address of ours that the viewer speaks to: media leaves from there.
+        from: IpAddr,
+        /// Where to.
+        to: SocketAddr,
+    },
     /// Into an RTSP connection.
     Tcp {
         /// The connection's write side.
@@ -184,8 +191,8 @@ impl<W> Out<W> {
     /// How it gets there.
     pub fn carriage(&self) -> Carriage {
         match self {
-            Out::Udp { rtp, .. } if rtp.is_ipv4() => Carriage::UdpV4,
-            Out::Udp { .. } => Carriage::UdpV6,
+            Out::Udp { rtp: to, .. } | Out::Plain { to, .. } if to.is_ipv4() => Carriage::UdpV4,
+            Out::Udp { .. } | Out::Plain { .. } => Carriage::UdpV6,
             Out::Tcp { .. } => Carriage::Tcp,
         }
     }

@@ -51,7 +51,9 @@ fn payload<'d>(
     if let Some((head, film)) = packet.run() {
         let end = used + head.len();
         cell[used..end].copy_from_slice(head);
-        batch.slice(&cell[from..end]);
+        if end > from {
+            batch.slice(&cell[from..end]);
+        }
         for slice in unit.bytes.bytes.0.slices(film) {
             // What the kernel will copy comes while other packets are put together.
             hint::bulk(slice);
@@ -69,7 +71,9 @@ fn payload<'d>(
             pieces = rest;
         }
     }
-    batch.slice(&cell[from..used]);
+    if used > from {
+        batch.slice(&cell[from..used]);
+    }
     for piece in pieces {
         match *piece {
             Piece::Inline { .. } => batch.slice(unit.plan.inline_of(piece)),
@@ -117,9 +121,15 @@ pub(crate) fn fill_udp<'d>(
             run = 0;
         }
         let Some(cell) = next_cell(cells) else { break };
-        let bytes = header(track, &unit, number, number - due.first);
-        cell[..Header::BYTES].copy_from_slice(&bytes);
-        payload(&unit, number, cell, 0, Header::BYTES, batch);
+        let used = match udp.plain {
+            true => 0,
+            false => {
+                let bytes = header(track, &unit, number, number - due.first);
+                cell[..Header::BYTES].copy_from_slice(&bytes);
+                Header::BYTES
+            }
+        };
+        payload(&unit, number, cell, 0, used, batch);
         if run == 0 {
             first_len = len;
         }

@@ -33,6 +33,8 @@ pub(crate) struct UdpPath {
     /// Which of the RTCP sockets.
     pub rtcp_socket: usize,
     pub rtcp: Destination,
+    /// Whether packets go without RTP, and no reports.
+    pub plain: bool,
     /// Whether the kernel holds its packets until they are to depart.
     pub held: bool,
 }

@@ -69,6 +69,7 @@ impl Reporter {
         self.packet.extend_from_slice(&[b'$', 0, 0, 0]);
         rtcp::write(report, &self.cname, bye, &mut self.packet);
         match &track.path {
+            Path::Udp(udp) if udp.plain => Ok(()),
             // A report that finds no room is made up for by the next one.
             Path::Udp(udp) => {
                 if let Some(socket) = self.sockets.get(udp.rtcp_socket) {

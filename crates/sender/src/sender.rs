@@ -290,7 +290,7 @@ impl Sender {
         let sources = outs.iter().map(|out| (out.ssrc, clock_rate(out))).collect();
         let addresses = outs.iter().filter_map(|out| match out.out {
             Out::Udp { rtcp, .. } => Some(rtcp),
-            Out::Tcp { .. } => None,
+            Out::Tcp { .. } | Out::Plain { .. } => None,
         });
         let id = inner.serial.fetch_add(1, Ordering::Relaxed);
         // The thread with the fewest streams.
@@ -360,6 +360,30 @@ impl Sender {
         self.0.links.others_send(links, now, connection, sent);
     }
 
+    /// The way to a pair of UDP ports, or without RTP to the first of them.
+    fn udp(
+        &self,
+        from: Option<IpAddr>,
+        (rtp, rtcp): (SocketAddr, SocketAddr),
+        plain: bool,
+    ) -> Result<Path, StreamError> {
+        let unreachable =
+            |to: SocketAddr| StreamError(format!("no address of this server reaches {to}"));
+        let (socket, rtp) = route(&self.0.rtp, from, rtp).ok_or_else(|| unreachable(rtp))?;
+        let (rtcp_socket, rtcp) =
+            route(&self.0.rtcp, from, rtcp).ok_or_else(|| unreachable(rtcp))?;
+        Ok(Path::Udp(Box::new(UdpPath {
+            socket: socket as u8,
+            held: self.0.config.departures
+                && self.0.ways.keep_departures(rtp.address().ip(), now()),
+            gso: true,
+            rtp,
+            rtcp_socket,
+            rtcp,
+            plain,
+        })))
+    }
+
     fn track(
         &self,
         script: &Script,
@@ -383,23 +407,8 @@ impl Sender {
                 rtp,
                 rtcp,
             },
-            Out::Udp { from, rtp, rtcp } => {
-                let unreachable =
-                    |to: SocketAddr| StreamError(format!("no address of this server reaches {to}"));
-                let (socket, rtp) =
-                    route(&self.0.rtp, from, rtp).ok_or_else(|| unreachable(rtp))?;
-                let (rtcp_socket, rtcp) =
-                    route(&self.0.rtcp, from, rtcp).ok_or_else(|| unreachable(rtcp))?;
-                Path::Udp(Box::new(UdpPath {
-                    socket: socket as u8,
-                    held: self.0.config.departures
-                        && self.0.ways.keep_departures(rtp.address().ip(), now()),
-                    gso: true,
-                    rtp,
-                    rtcp_socket,
-                    rtcp,
-                }))
-            }
+            Out::Udp { from, rtp, rtcp } => self.udp(from, (rtp, rtcp), false)?,
+            Out::Plain { from, to } => self.udp(from, (to, to), true)?,
         };
         // Over TCP nothing is lost.
         let again = out.again.filter(|_| matches!(path, Path::Udp(_)));

@@ -95,6 +95,13 @@ pub enum Out {
         /// Where RTCP goes.
         rtcp: SocketAddr,
     },
+    /// To a UDP port without RTP: only the payloads, and no reports.
+    Plain {
+        /// As for RTP.
+        from: Option<IpAddr>,
+        /// Where to.
+        to: SocketAddr,
+    },
     /// Interleaved into the RTSP connection (RFC 2326 section 10.12).
     Tcp {
         /// The connection's writing side.

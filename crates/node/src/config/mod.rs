@@ -5,12 +5,13 @@ mod keys;
 #[cfg(test)]
 mod tests;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use bytesize::ByteSize;
+use ipnet::IpNet;
 
 pub use self::keys::{Admission, Capacity, Class, Config, Downloads, Listen, LogFormat};
 pub use crate::prefill::Hours;
@@ -68,6 +69,21 @@ impl Config {
     /// Bytes of the pool that hold blocks as they are read.
     pub(crate) fn bytes_of_blocks(&self) -> u64 {
         self.pool.size.as_u64() - self.repeated_bytes()
+    }
+
+    /// Where transport streams may be sent without RTP.
+    ///
+    /// # Errors
+    /// An entry is neither an address nor a network.
+    pub(crate) fn plain_udp(&self) -> anyhow::Result<Vec<IpNet>> {
+        let network = |text: &String| {
+            let network = text.parse::<IpNet>().ok();
+            let network = network.or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+            network.with_context(|| {
+                format!("rtsp.plain_udp: '{text}' is neither an IP address nor a network, such as 10.20.0.0/16")
+            })
+        };
+        self.rtsp.plain_udp.iter().map(network).collect()
     }
 
     /// The tokens of edges and siblings, which are no viewers.
@@ -128,6 +144,7 @@ impl Config {
         );
         range("http.ahead", self.http.ahead.into(), 1, 3_600)?;
         self.edge_tokens()?;
+        self.plain_udp()?;
         ensure!(
             self.film_addresses.is_none() || !self.siblings.redirect,
             "film_addresses: viewers are sent to these or to siblings (`siblings.redirect`), not to both"

@@ -1,7 +1,7 @@
 //! `Transport` (RFC 2326 section 12.39): what a client offers, and what it is answered.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use reelway_rtp::sdp::Profile;
 
@@ -24,13 +24,46 @@ pub enum Offer {
         /// With feedback or without: over TCP nothing is lost, and it makes no difference.
         profile: Profile,
     },
+    /// A transport stream in UDP packets, without RTP.
+    Plain {
+        /// By what the client calls it.
+        name: Plain,
+        /// Where to.
+        to: SocketAddr,
+    },
+}
+
+/// What clients call a transport stream in UDP packets without RTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plain {
+    /// `MP2T/H2221/UDP` (ITU-T H.222.0, 2.4).
+    H2221,
+    /// `RAW/RAW/UDP`.
+    Raw,
+}
+
+impl Plain {
+    fn of(protocol: &str) -> Option<Plain> {
+        match protocol {
+            "MP2T/H2221/UDP" | "MP2T/H2221" => Some(Plain::H2221),
+            "RAW/RAW/UDP" => Some(Plain::Raw),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Plain::H2221 => "MP2T/H2221/UDP",
+            Plain::Raw => "RAW/RAW/UDP",
+        }
+    }
 }
 
 /// Reads the header's value: the offers that can be had, in the client's order, and for those that
 /// cannot why not, in words.
 ///
-/// A `destination` other than `peer` cannot be had: media goes to who asks for it and nobody else,
-/// lest a small request send a film at a stranger.
+/// RTP to a `destination` other than `peer` cannot be had: media goes to who asks for it and nobody else,
+/// lest a small request send a film at a stranger. Who may be sent plain UDP, the configuration says.
 pub fn offers(value: &str, peer: IpAddr) -> (Vec<Offer>, Vec<String>) {
     let mut can = Vec::new();
     let mut cannot = Vec::new();
@@ -46,7 +79,11 @@ pub fn offers(value: &str, peer: IpAddr) -> (Vec<Offer>, Vec<String>) {
 fn offer(spec: &str, peer: IpAddr) -> Result<Offer, String> {
     let mut parameters = split_quoted(spec, ';').map(str::trim);
     let protocol = parameters.next().unwrap_or_default();
-    let (profile, mut lower) = match protocol.to_ascii_uppercase().as_str() {
+    let upper = protocol.to_ascii_uppercase();
+    if let Some(name) = Plain::of(&upper) {
+        return plain(name, parameters, peer);
+    }
+    let (profile, mut lower) = match upper.as_str() {
         "RTP/AVP" => (Profile::Avp, None),
         "RTP/AVP/UDP" => (Profile::Avp, Some(Lower::Udp)),
         "RTP/AVP/TCP" => (Profile::Avp, Some(Lower::Tcp)),
@@ -55,7 +92,7 @@ fn offer(spec: &str, peer: IpAddr) -> Result<Offer, String> {
         "RTP/AVPF/TCP" => (Profile::Avpf, Some(Lower::Tcp)),
         _ => {
             return Err(format!(
-                "'{}' is not RTP/AVP or RTP/AVPF over UDP or TCP",
+                "'{}' is not RTP/AVP or RTP/AVPF over UDP or TCP, nor MP2T/H2221/UDP or RAW/RAW/UDP",
                 excerpt(protocol)
             ));
         }
@@ -102,6 +139,38 @@ fn offer(spec: &str, peer: IpAddr) -> Result<Offer, String> {
         (_, Some((rtp, rtcp))) if rtp != 0 && rtcp != 0 => Ok(Offer::Udp { rtp, rtcp, profile }),
         (_, Some(_)) => Err("port 0 cannot be sent to".to_owned()),
         (_, None) => Err("UDP without client_port".to_owned()),
+    }
+}
+
+fn plain<'a>(
+    name: Plain,
+    parameters: impl Iterator<Item = &'a str>,
+    peer: IpAddr,
+) -> Result<Offer, String> {
+    let (mut ip, mut port) = (peer, None);
+    for parameter in parameters {
+        let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let value = value.trim().trim_matches('"');
+        let wrong = || format!("'{}' cannot be understood", excerpt(parameter));
+        match key.trim().to_ascii_lowercase().as_str() {
+            "multicast" => return Err("multicast is not sent".to_owned()),
+            // A name is not looked up: it may be anybody's.
+            "destination" if !value.is_empty() => {
+                let address = value.trim_start_matches('[').trim_end_matches(']');
+                ip = address.parse().map_err(|_| wrong())?;
+            }
+            "client_port" => port = Some(pair::<u16>(value).ok_or_else(wrong)?.0),
+            _ => {}
+        }
+    }
+    match port {
+        None => Err("UDP without client_port".to_owned()),
+        Some(0) => Err("port 0 cannot be sent to".to_owned()),
+        Some(_) if ip.is_multicast() => Err("multicast is not sent".to_owned()),
+        Some(port) => Ok(Offer::Plain {
+            name,
+            to: SocketAddr::new(ip.to_canonical(), port),
+        }),
     }
 }
 
@@ -172,6 +241,15 @@ pub enum Agreed {
         /// With feedback or without.
         profile: Profile,
     },
+    /// Over UDP, without RTP.
+    Plain {
+        /// By what the client calls it.
+        name: Plain,
+        /// Where to.
+        to: SocketAddr,
+        /// Where from.
+        from: SocketAddr,
+    },
 }
 
 impl fmt::Display for Agreed {
@@ -191,6 +269,15 @@ impl fmt::Display for Agreed {
                 client.1,
                 server.0,
                 server.1
+            ),
+            Agreed::Plain { name, to, from } => write!(
+                f,
+                "{};unicast;destination={};client_port={};source={};server_port={};mode=\"PLAY\"",
+                name.name(),
+                to.ip(),
+                to.port(),
+                from.ip(),
+                from.port()
             ),
             Agreed::Tcp {
                 channels,
@@ -257,6 +344,50 @@ mod tests {
             first("rtp/avp/tcp; Unicast; Interleaved = 4-5; mode=play"),
             tcp(4, 5),
             "sloppy"
+        );
+    }
+
+    #[test]
+    fn transport_streams_are_had_without_rtp() {
+        let plain = |name, to: &str| {
+            let to = to.parse().unwrap();
+            Some(Offer::Plain { name, to })
+        };
+        let (own, other) = ("10.0.0.7:5000", "10.0.0.9:5000");
+        for (value, offer) in [
+            (
+                "MP2T/H2221/UDP;unicast;client_port=5000",
+                plain(Plain::H2221, own),
+            ),
+            ("mp2t/h2221;client_port=5000-5001", plain(Plain::H2221, own)),
+            (
+                "RAW/RAW/UDP;unicast;destination=10.0.0.9;client_port=5000",
+                plain(Plain::Raw, other),
+            ),
+            (
+                "MP2T/H2221/UDP;destination=;client_port=5000",
+                plain(Plain::H2221, own),
+            ),
+            ("MP2T/H2221/UDP;unicast", None),
+            ("MP2T/H2221/UDP;client_port=0", None),
+            ("MP2T/H2221/UDP;destination=box;client_port=5000", None),
+            (
+                "MP2T/H2221/UDP;destination=239.1.2.3;client_port=5000",
+                None,
+            ),
+            ("MP2T/H2221/UDP;multicast;client_port=5000", None),
+            ("MP2T/H2221/TCP;client_port=5000", None),
+        ] {
+            assert_eq!(first(value), offer, "{value}");
+        }
+        let agreed = Agreed::Plain {
+            name: Plain::H2221,
+            to: "[2001:db8::7]:5000".parse().unwrap(),
+            from: "[2001:db8::1]:8000".parse().unwrap(),
+        };
+        assert_eq!(
+            agreed.to_string(),
+            "MP2T/H2221/UDP;unicast;destination=2001:db8::7;client_port=5000;source=2001:db8::1;server_port=8000;mode=\"PLAY\""
         );
     }
 
@@ -339,8 +470,11 @@ mod tests {
     fn what_cannot_be_had_says_why() {
         for (value, word) in [
             ("RTP/SAVP;unicast;client_port=4-5", "RTP/SAVP"),
-            ("RAW/RAW/UDP;unicast;client_port=4-5", "RAW"),
-            ("MP2T/H2221/UDP;unicast;client_port=4-5", "MP2T"),
+            ("RAW/RAW/TCP;unicast;client_port=4-5", "RAW"),
+            (
+                "MP2T/H2221/UDP;unicast;destination=box;client_port=4-5",
+                "destination=box",
+            ),
             ("RTP/AVP;multicast;client_port=4-5", "multicast"),
             ("RTP/AVP", "client_port"),
             ("RTP/AVP;unicast;client_port=4-5;mode=record", "record"),

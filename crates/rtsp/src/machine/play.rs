@@ -11,7 +11,7 @@ use crate::machine::state::Machine;
 use crate::machine::step::{Judged, Pace, Pending, Playing, Refused, Step, Wanted, no_room};
 use crate::message::Request;
 use crate::response::{Response, Status};
-use crate::seam::{Carriage, EndReason, Job, Outcome, PlayInfo, PlayOrder, Refusal};
+use crate::seam::{Carriage, EndReason, Job, Out, Outcome, PlayInfo, PlayOrder, Refusal};
 use crate::target::Target;
 
 impl<W: Clone, F> Machine<W, F> {
@@ -262,19 +262,21 @@ impl<W: Clone, F> Machine<W, F> {
             .tracks
             .iter()
             .zip(&info.tracks)
+            .filter(|(track, _)| !matches!(track.order.out, Out::Plain { .. }))
             .map(|(track, first)| rtp_info::Entry {
                 url: track.url.clone(),
                 seq: first.seq,
                 rtp_time: first.rtp_time,
             })
             .collect();
-        let answer = Response::ok()
-            .header("Session", name.as_str())
-            .header(
-                "Range",
-                range::playing(info.start, end, session.film.duration),
-            )
-            .header("RTP-Info", rtp_info::format(&entries));
+        let answer = Response::ok().header("Session", name.as_str()).header(
+            "Range",
+            range::playing(info.start, end, session.film.duration),
+        );
+        let answer = match entries.is_empty() {
+            false => answer.header("RTP-Info", rtp_info::format(&entries)),
+            true => answer,
+        };
         Ok(Step::AnswerAndGo(pace.say(answer), name))
     }
 

@@ -106,7 +106,7 @@ impl<W, F> Session<W, F> {
             .iter()
             .filter_map(|track| match track.order.out {
                 Out::Tcp { rtp, rtcp, .. } => Some((rtp, rtcp)),
-                Out::Udp { .. } => None,
+                Out::Udp { .. } | Out::Plain { .. } => None,
             })
     }
 }

@@ -1,13 +1,13 @@
 //! SETUP: transports, and newcomers.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_rtp::sdp::Profile;
 use reelway_time::Monotonic;
 
-use crate::film::{Film, FilmError, FilmTrack};
+use crate::film::{Film, FilmError, FilmTrack, Form};
 use crate::header::rtp_info;
 use crate::header::transport::{Agreed, Offer, offers};
 use crate::machine::describe::{no_film_named, refuse_film};
@@ -149,8 +149,13 @@ impl<W: Clone, F> Machine<W, F> {
         let Some(connection) = self.connections.get(&conn) else {
             return Err(Response::new(Status::INTERNAL_ERROR));
         };
+        let peer = match track.order.out {
+            // Media takes the links to there.
+            Out::Plain { to, .. } if to.ip() != connection.peer.ip().to_canonical() => to,
+            _ => connection.peer,
+        };
         let newcomer = Newcomer {
-            peer: connection.peer,
+            peer,
             connection: conn.0,
             film: film.clone(),
             carriage: track.order.out.carriage(),
@@ -240,7 +245,7 @@ impl<W: Clone, F> Machine<W, F> {
             .filter(|other| other.order.track.number == track.number)
             .flat_map(|other| match other.order.out {
                 Out::Tcp { rtp, rtcp, .. } => vec![rtp, rtcp],
-                Out::Udp { .. } => Vec::new(),
+                Out::Udp { .. } | Out::Plain { .. } => Vec::new(),
             })
             .collect();
         let taken =
@@ -275,6 +280,20 @@ impl<W: Clone, F> Machine<W, F> {
                             rtcp: to_rtcp,
                         },
                         agreed,
+                    )
+                }
+                Offer::Plain { name, to } => {
+                    let from = match self.source_of_plain(film, connection.local.ip(), to) {
+                        Ok(from) => from,
+                        Err(words) => {
+                            cannot.push(words);
+                            continue;
+                        }
+                    };
+                    let from_ip = from.ip();
+                    (
+                        Out::Plain { from: from_ip, to },
+                        Agreed::Plain { name, to, from },
                     )
                 }
                 Offer::Tcp { .. } if media.is_some_and(|media| media != conn) => {
@@ -319,7 +338,7 @@ impl<W: Clone, F> Machine<W, F> {
             // A client that asks for feedback has lost packets again; over TCP none are lost.
             let feedback = match agreed {
                 Agreed::Udp { profile, .. } => profile == Profile::Avpf,
-                Agreed::Tcp { .. } => false,
+                Agreed::Tcp { .. } | Agreed::Plain { .. } => false,
             };
             let again = feedback.then(|| Again {
                 payload_type: track.rtx_type,
@@ -340,6 +359,39 @@ impl<W: Clone, F> Machine<W, F> {
             Status::UNSUPPORTED_TRANSPORT,
             cannot.join("; "),
         ))
+    }
+
+    /// From where a film is sent to an address without RTP; `local`: the address of ours that the viewer speaks to.
+    ///
+    /// # Errors
+    /// It is not, for this reason.
+    fn source_of_plain(
+        &self,
+        film: &Film<F>,
+        local: IpAddr,
+        to: SocketAddr,
+    ) -> Result<SocketAddr, String> {
+        if film.form != Form::TransportStream {
+            return Err(
+                "only a film as a transport stream (?as=ts) is sent without RTP".to_owned(),
+            );
+        }
+        let ip = to.ip();
+        let allowed = &self.settings.config.plain_udp;
+        if !allowed.iter().any(|network| network.contains(&ip)) {
+            return Err(format!(
+                "nothing is sent to {ip} without RTP; `rtsp.plain_udp` in the configuration allows it"
+            ));
+        }
+        let server = match ip {
+            IpAddr::V4(_) => self.settings.udp_v4,
+            IpAddr::V6(_) => self.settings.udp_v6,
+        };
+        let local = local.to_canonical();
+        match server {
+            Some((port, _)) if local.is_ipv4() == ip.is_ipv4() => Ok(SocketAddr::new(local, port)),
+            _ => Err(format!("this server sends no UDP to {ip} from {local}")),
+        }
     }
 
     fn add_track(&mut self, conn: ConnId, name: &str, track: SetUpTrack<W>) {

@@ -86,6 +86,33 @@ fn feedback_is_offered_to_who_reads_it_and_had_by_who_asks_for_it() {
 }
 
 #[test]
+fn without_rtp_only_transport_streams_are_sent_and_only_where_the_operator_allows_it() {
+    let setup = |destination: &str| {
+        format!(
+            "SETUP rtsp://h/nature/bunny/track=1\nTransport: MP2T/H2221/UDP;unicast;destination={destination};client_port=5000"
+        )
+    };
+    for (networks, destination, words) in [
+        (
+            vec![],
+            "",
+            "only a film as a transport stream (?as=ts) is sent without RTP",
+        ),
+        (vec!["0.0.0.0/0"], "239.0.0.1", "multicast is not sent"),
+    ] {
+        let networks = networks.iter().map(|network| network.parse().unwrap());
+        let mut server = Server::with(RtspConfig {
+            plain_udp: networks.collect(),
+            ..RtspConfig::default()
+        });
+        let conn = server.connect();
+        let answer = server.ask(conn, &setup(destination));
+        assert_eq!(answer.code, 461);
+        assert!(answer.line.contains(words), "{}", answer.line);
+    }
+}
+
+#[test]
 fn a_film_that_cannot_be_had_says_why() {
     let mut server = Server::new();
     let conn = server.connect();
